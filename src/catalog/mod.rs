@@ -1,0 +1,65 @@
+//! Which tools exist.
+//!
+//! A [`Catalog`] is valid once built: ids are unique, namespaces are within the grammar, items are in id order.
+//! Nothing behind it checks again. Loading takes every form in which catalogs are found in practice and keeps
+//! each definition byte for byte, because typed models lose unknown fields.
+
+mod error;
+mod item;
+
+pub use error::CatalogError;
+pub use item::{Kind, Safety, SelectableItem};
+
+/// A checked set of items with unique ids, in ascending id order.
+///
+/// The order in which items were added changes nothing but which of two colliding primitives keeps the bare id.
+#[derive(Debug, Clone)]
+pub struct Catalog {
+    items: Vec<SelectableItem>,
+}
+
+impl Catalog {
+    /// A catalog of `items`.
+    ///
+    /// # Errors
+    /// [`CatalogError::Collision`] when two items have one id, [`CatalogError::Empty`] when there is none.
+    pub fn new(mut items: Vec<SelectableItem>) -> Result<Self, CatalogError> {
+        items.sort_by(|left, right| left.id.cmp(&right.id));
+        if items.is_empty() {
+            return Err(CatalogError::Empty("no item was given".to_owned()));
+        }
+        if let Some(pair) = items.windows(2).find(|pair| pair[0].id == pair[1].id) {
+            return Err(CatalogError::Collision {
+                id: pair[0].id.clone(),
+                first: format!("`{}`", pair[0].name),
+                second: format!("`{}`", pair[1].name),
+            });
+        }
+        Ok(Self { items })
+    }
+
+    /// The items in ascending id order. The position in this slice is the item's number everywhere else.
+    #[must_use]
+    pub fn items(&self) -> &[SelectableItem] {
+        &self.items
+    }
+
+    /// How many items there are; never zero.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty, reason = "a catalog is never empty")]
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// The position of the item with this id.
+    #[must_use]
+    pub fn position(&self, id: &str) -> Option<usize> {
+        self.items.binary_search_by(|item| item.id.as_str().cmp(id)).ok()
+    }
+
+    /// The item with this id.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<&SelectableItem> {
+        self.position(id).map(|position| &self.items[position])
+    }
+}

@@ -1,0 +1,16 @@
+//! What a word is and what a token costs.
+//!
+//! Every comparison of texts in this crate (retrieval, clustering, lint, audit) goes through the one
+//! [`Analyzer`], so that two rooms can never disagree about what a word is. Token counts are exact and
+//! carry the name of their [`Estimator`]. The room is pure: no I/O, no state beyond vocabularies that are
+//! decoded on first use.
+
+mod count;
+mod similarity;
+mod stopwords;
+mod tokenize;
+
+pub use count::{Estimator, ParseEstimatorError, cl100k_if_over};
+pub use similarity::{TermSet, jaccard};
+pub use stopwords::is_stop_word;
+pub use tokenize::{Analyzer, MAX_WORD_BYTES, for_each_word};

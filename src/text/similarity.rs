@@ -1,0 +1,86 @@
+//! How alike two texts are as sets of terms.
+
+use super::Analyzer;
+
+/// The distinct terms of a text, hashed and sorted: a compact form for many comparisons.
+///
+/// Two different terms share a hash with probability 2^-64, which is far below any error that a similarity
+/// threshold could see.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TermSet {
+    hashes: Vec<u64>,
+}
+
+impl TermSet {
+    /// The set of terms that `analyzer` finds in `text`.
+    #[must_use]
+    pub fn of(analyzer: &Analyzer, text: &str) -> Self {
+        let mut hashes: Vec<u64> = analyzer.terms(text).iter().map(|term| fnv1a(term)).collect();
+        hashes.sort_unstable();
+        hashes.dedup();
+        Self { hashes }
+    }
+
+    /// The number of distinct terms.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// Whether the text had no terms.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
+    /// The hashes in ascending order.
+    #[must_use]
+    pub fn hashes(&self) -> &[u64] {
+        &self.hashes
+    }
+
+    /// How many terms of `self` also occur in `other`.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> usize {
+        let (mut left, mut right, mut shared) = (0, 0, 0);
+        while left < self.hashes.len() && right < other.hashes.len() {
+            match self.hashes[left].cmp(&other.hashes[right]) {
+                std::cmp::Ordering::Less => left += 1,
+                std::cmp::Ordering::Greater => right += 1,
+                std::cmp::Ordering::Equal => {
+                    shared += 1;
+                    left += 1;
+                    right += 1;
+                }
+            }
+        }
+        shared
+    }
+}
+
+/// The Jaccard similarity |A ∩ B| / |A ∪ B|, in [0, 1]; 0 when both sets are empty.
+#[must_use]
+pub fn jaccard(left: &TermSet, right: &TermSet) -> f64 {
+    let shared = left.intersection(right);
+    let union = left.len() + right.len() - shared;
+    if union == 0 { 0.0 } else { shared as f64 / union as f64 }
+}
+
+/// FNV-1a, 64 bit: stable across platforms and versions, which the standard hasher does not promise.
+fn fnv1a(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jaccard_counts_shared_terms() {
+        let analyzer = Analyzer::default();
+        let set = |text| TermSet::of(&analyzer, text);
+        assert_eq!(jaccard(&set("create an issue"), &set("issue creation")), 1.0 / 3.0_f64.max(1.0));
+        assert_eq!(jaccard(&set("list files"), &set("listing the file")), 1.0);
+        assert_eq!(jaccard(&set(""), &set("")), 0.0);
+    }
+}
