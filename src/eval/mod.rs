@@ -1,1 +1,3 @@
-//! (room)
+//! Collections x engines -> records of facts and timings.
+
+pub mod record;

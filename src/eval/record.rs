@@ -1,0 +1,250 @@
+//! What a run leaves behind: one record per case and engine, facts only.
+//!
+//! Facts are exact on every machine and gated; nothing in them depends on the clock, a path, the command line or
+//! the revision. Timings are another type in another file ([`super::timing`]).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The number of the results format; a file with another number is refused.
+pub const RESULTS_SCHEMA: u32 = 1;
+
+/// The content of `scorecard/results/<engine>.json`: every record of one engine, in case order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Results {
+    /// [`RESULTS_SCHEMA`].
+    pub schema: u32,
+    /// The engine that made the rankings, as named in `scenarios/engines.toml`.
+    pub engine: String,
+    /// The configuration of that engine, as text that a person can read.
+    pub configuration: String,
+    /// In ascending order of [`Record::case`], without repeats.
+    pub records: Vec<Record>,
+}
+
+/// One case run by one engine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// The case, e.g. `workbench`, `workbench/near_duplicate@1000`, `contextweaver_83/copies@500`.
+    pub case: String,
+    /// Who wrote the collection, and with it whether it can be re-run from a checkout alone.
+    pub origin: Origin,
+    /// The collection the case was made from.
+    pub collection: String,
+    /// How the catalog was grown; `None` for the collection as it is.
+    pub growth: Option<Growth>,
+    /// SHA-256 (hex) of the catalog and the queries that the engine saw.
+    pub inputs_sha256: String,
+    /// What was measured, or why nothing was.
+    pub outcome: Outcome,
+}
+
+/// Where a collection comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// Written by this project and committed in `gold/`.
+    Embedded,
+    /// Public; measured where it is found, never committed.
+    Public,
+}
+
+/// How a catalog was grown around a constant query set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Growth {
+    /// What the added tools are like.
+    pub grade: Grade,
+    /// The number of tools after growth.
+    pub size: usize,
+}
+
+/// How close the added tools are to the ones that queries ask for, from harmless to adversarial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grade {
+    /// Tools of other fields under other namespaces.
+    Unrelated,
+    /// Other tools of the same namespaces.
+    Sibling,
+    /// Variants of the relevant tools with another scope or purpose.
+    NearDuplicate,
+    /// Tools whose descriptions repeat the words of relevant tools without doing their job.
+    KeywordStuffed,
+    /// The four above in equal shares.
+    Mixed,
+    /// Literal copies of the tools under new names, as the Python project grows its catalog.
+    Copies,
+}
+
+/// A failure is a row: recorded with its message and counted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Outcome {
+    /// The engine ranked every query.
+    Measured(Box<Facts>),
+    /// The engine could not be run on the case.
+    Failed(String),
+}
+
+/// A mean over queries with its 95 % interval (percentile bootstrap by query, fixed seed).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Estimate {
+    /// The mean.
+    pub mean: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+/// Everything measured on one case. All figures are rounded to six decimals when they are written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Facts {
+    /// Tools in the catalog.
+    pub tools: usize,
+    /// Namespaces in the catalog.
+    pub namespaces: usize,
+    /// Queries that a tool answers: the denominator of every measure.
+    pub answerable: usize,
+    /// Queries that no tool answers: used for abstention only.
+    pub unanswerable: usize,
+    /// Measure name (`recall@5`, `nDCG@10` …) to its estimate, a declared equivalent counting as the tool it
+    /// stands for.
+    pub measures: BTreeMap<String, Estimate>,
+    /// The same measures when only the named tool counts.
+    pub strict: BTreeMap<String, Estimate>,
+    /// recall@5 over all orders of equal scores; equivalence-aware.
+    pub ties: Ties,
+    /// Where the recall that is missing at 5 was lost; the shares and the recall sum to 1.
+    pub loss: Loss,
+    /// Namespace of the relevant tools to recall@5 over the queries that ask for it.
+    pub by_namespace: BTreeMap<String, Slice>,
+    /// Register of the query (`plain`, `terse` …) to recall@5.
+    pub by_register: BTreeMap<String, Slice>,
+    /// How well confidence separates answerable queries from the others; `None` without unanswerable ones.
+    pub abstention: Option<Abstention>,
+    /// What the prompt costs with and without routing; `None` where it was not asked for.
+    pub tokens: Option<Tokens>,
+    /// The engine against the control on the same queries; `None` for the control itself.
+    pub versus_control: Option<Paired>,
+    /// What the engine did for it: counts, not times.
+    pub work: Work,
+}
+
+/// A mean over a subset of the queries.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slice {
+    /// Queries in the subset.
+    pub queries: usize,
+    /// Mean recall@5.
+    pub recall_at_5: f64,
+}
+
+/// recall@5 when equal scores fall as well as they can, as badly as they can, and on average.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ties {
+    /// The most favourable order.
+    pub best: f64,
+    /// The least favourable order.
+    pub worst: f64,
+    /// The mean over all orders.
+    pub expected: f64,
+}
+
+/// Shares of relevant tools that are missing from the first five, by cause.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Loss {
+    /// The tool shares no term with the query.
+    pub vocabulary: f64,
+    /// The exhaustive ranking has it in the first five; the navigation left it out.
+    pub pruning: f64,
+    /// It has the same score as the fifth tool and lost by id.
+    pub tie: f64,
+    /// Five tools have higher scores.
+    pub ranking: f64,
+}
+
+/// Selective answering: the most confident queries are answered first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Abstention {
+    /// Area under the risk–coverage curve; lower is better.
+    pub aurc: f64,
+    /// Probability that an answerable query has more confidence than an unanswerable one.
+    pub auroc: f64,
+    /// Risk (share of answered queries without a relevant tool in the first five) at coverages .1, .2 … 1.
+    pub curve: Vec<RiskPoint>,
+}
+
+/// One point of a risk–coverage curve.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RiskPoint {
+    /// Share of queries answered.
+    pub coverage: f64,
+    /// Share of those whose first five tools hold nothing relevant.
+    pub risk: f64,
+}
+
+/// Prompt tokens with all definitions and with ten cards.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tokens {
+    /// The estimator of all counts here.
+    pub estimator: String,
+    /// All definitions, one line of compact JSON each.
+    pub naive: usize,
+    /// Mean over the queries of the ten cards.
+    pub cards_mean: f64,
+    /// The most that ten cards took for any query.
+    pub cards_max: usize,
+    /// 1 − `cards_mean` / `naive`.
+    pub reduction: f64,
+}
+
+/// A paired difference (engine − control) of recall@5 over the same queries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paired {
+    /// The control engine.
+    pub control: String,
+    /// Mean difference with its 95 % interval (paired bootstrap).
+    pub difference: Estimate,
+    /// What the interval says.
+    pub verdict: Verdict,
+}
+
+/// What a paired interval says about an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The interval lies above zero.
+    Better,
+    /// The interval lies below zero.
+    Worse,
+    /// The interval holds zero.
+    Inconclusive,
+}
+
+/// Work counters: equal on every machine, and what the times are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Work {
+    /// Distinct terms in the index.
+    pub terms: usize,
+    /// Postings in the index.
+    pub postings: usize,
+    /// Mean postings read per query.
+    pub postings_per_query: f64,
+    /// Nodes of the choice graph; 0 for flat engines.
+    pub graph_nodes: usize,
+}

@@ -1,0 +1,133 @@
+//! Every parameter of the routing engine, in one file format and one place.
+
+use serde::{Deserialize, Serialize};
+
+/// The configuration of a [`Router`](super::Router). A file holds any subset of the fields; what it leaves out
+/// keeps the default, and unknown fields are refused.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RoutingConfig {
+    /// How a tool is scored against a query.
+    pub scorer: Scorer,
+    /// Term-frequency saturation of BM25 and BM25F, > 0.
+    pub k1: f64,
+    /// What each part of a tool contributes. Every scorer reads the fields whose weight is above zero; BM25F
+    /// alone uses the values.
+    pub fields: FieldWeights,
+    /// How candidates are reached.
+    pub navigation: Navigation,
+    /// The shape of the choice graph.
+    pub tree: TreeConfig,
+    /// How many tools a route returns.
+    pub top_k: usize,
+    /// A route is ambiguous when the second score is within this share of the first, in [0, 1].
+    pub confidence_gap: f64,
+}
+
+impl Default for RoutingConfig {
+    fn default() -> Self {
+        Self {
+            scorer: Scorer::Bm25f,
+            k1: 1.2,
+            fields: FieldWeights::default(),
+            navigation: Navigation::Flat,
+            tree: TreeConfig::default(),
+            top_k: 10,
+            confidence_gap: 0.15,
+        }
+    }
+}
+
+/// How a tool is scored against a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scorer {
+    /// Cosine of log-frequency TF-IDF vectors over the flat text.
+    TfIdf,
+    /// BM25 over the flat text of all fields.
+    Bm25,
+    /// BM25F: per-field weights and length normalisation before one common saturation.
+    #[default]
+    Bm25f,
+    /// BM25F where every query word also stands for the similar words of the catalog.
+    Fuzzy,
+}
+
+/// The parts of a tool that can be searched.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FieldWeights {
+    /// The tool's name.
+    pub name: Field,
+    /// Its description.
+    pub description: Field,
+    /// Names and descriptions of its arguments.
+    pub parameters: Field,
+    /// Its tags.
+    pub tags: Field,
+    /// The server's name and description.
+    pub server: Field,
+}
+
+/// One field's share in BM25F.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Field {
+    /// Multiplies the term frequency; 0 leaves the field out of the index.
+    pub weight: f64,
+    /// Length normalisation, 0 (none) to 1 (full).
+    pub b: f64,
+}
+
+impl Default for FieldWeights {
+    fn default() -> Self {
+        Self {
+            name: Field { weight: 2.0, b: 0.5 },
+            description: Field { weight: 1.0, b: 0.75 },
+            parameters: Field { weight: 0.5, b: 0.75 },
+            tags: Field { weight: 1.0, b: 0.5 },
+            server: Field { weight: 0.5, b: 0.5 },
+        }
+    }
+}
+
+/// How candidates are reached.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Navigation {
+    /// Every tool is scored: nothing is lost to pruning.
+    #[default]
+    Flat,
+    /// Beam search down the choice graph.
+    Beam(BeamConfig),
+}
+
+/// The parameters of beam search.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BeamConfig {
+    /// Nodes kept per level, at least 1.
+    pub width: usize,
+    /// Levels descended at most, at least 1.
+    pub max_depth: usize,
+}
+
+impl Default for BeamConfig {
+    fn default() -> Self {
+        Self { width: 2, max_depth: 8 }
+    }
+}
+
+/// The shape of the choice graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TreeConfig {
+    /// Children of a node at most, at least 2.
+    pub max_children: usize,
+}
+
+impl Default for TreeConfig {
+    fn default() -> Self {
+        Self { max_children: 20 }
+    }
+}
