@@ -11,6 +11,8 @@ pub struct RoutingConfig {
     pub scorer: Scorer,
     /// Term-frequency saturation of BM25 and BM25F, > 0.
     pub k1: f64,
+    /// Length normalisation of flat BM25, 0 (none) to 1 (full). BM25F has one per field.
+    pub b: f64,
     /// What each part of a tool contributes. Every scorer reads the fields whose weight is above zero; BM25F
     /// alone uses the values.
     pub fields: FieldWeights,
@@ -29,6 +31,7 @@ impl Default for RoutingConfig {
         Self {
             scorer: Scorer::Bm25f,
             k1: 1.2,
+            b: 0.75,
             fields: FieldWeights::default(),
             navigation: Navigation::Flat,
             tree: TreeConfig::default(),

@@ -1,0 +1,37 @@
+//! Words that the catalog does not know, read as the words they are closest to.
+
+use super::index::{FULL_WEIGHT, Index, QueryTerm, TermId};
+
+/// Shorter words are not corrected: too many words are one edit away from them.
+const SHORTEST: usize = 4;
+
+/// At most this many readings of one word.
+const READINGS: usize = 3;
+
+/// Adds the terms whose surface forms are within one edit of `word` (two from eight letters on), weighted by
+/// 1 − distance / length. An edit is an insertion, deletion, substitution or swap of neighbours (optimal string
+/// alignment). Only the closest readings are taken, ties by the surface form.
+pub(super) fn expand(index: &Index, word: &str, terms: &mut Vec<QueryTerm>) {
+    let length = word.chars().count();
+    if length < SHORTEST || !word.is_ascii() {
+        return;
+    }
+    let allowed = if length >= 8 { 2 } else { 1 };
+    let mut readings: Vec<(usize, &str, TermId)> = index
+        .surfaces
+        .iter()
+        .filter(|(surface, _)| {
+            surface.is_ascii() && surface.len() >= SHORTEST && surface.len().abs_diff(length) <= allowed
+        })
+        .filter(|&(_, &term)| !index.postings(term).is_empty())
+        .map(|(surface, &term)| (strsim::osa_distance(word, surface), &**surface, term))
+        .filter(|(distance, ..)| *distance <= allowed)
+        .collect();
+    readings.sort_unstable();
+    readings.dedup_by_key(|(_, _, term)| *term);
+    let closest = readings.first().map_or(0, |(distance, ..)| *distance);
+    for &(distance, _, term) in readings.iter().take_while(|(distance, ..)| *distance == closest).take(READINGS) {
+        let weight = FULL_WEIGHT as usize * (length - distance) / length;
+        terms.push(QueryTerm { term, weight: weight as u32 });
+    }
+}
