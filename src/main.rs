@@ -1,1 +1,24 @@
-fn main() {}
+//! The `contextweaver` command: parse, run, print the error chain, exit code.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use contextweaver::cli;
+
+fn main() -> ExitCode {
+    let mut stdout = io::BufWriter::new(io::stdout().lock());
+    let outcome = cli::run(std::env::args_os(), &mut stdout).and_then(|outcome| {
+        stdout.flush()?;
+        Ok(outcome)
+    });
+    match outcome {
+        Ok(outcome) => outcome.into(),
+        // The reader has gone (`| head`): nothing is left to say, and nothing failed.
+        Err(error) if cli::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Standard error may be closed as well; the exit code still tells.
+            let _ = writeln!(io::stderr(), "error: {}", cli::chain(&error));
+            ExitCode::from(2)
+        }
+    }
+}

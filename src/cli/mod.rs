@@ -1,1 +1,139 @@
-//! (room)
+//! One file per command: arguments, one call into a room, print.
+//!
+//! Commands write to the writer they are given, so that tests read what a person would. Progress and notes go to
+//! standard error, results to standard output. Exit codes: 0 same or fine, 1 drift or a failed gate, 2 error.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+mod bench;
+mod build;
+mod catalog;
+mod gold;
+mod print_tree;
+mod route;
+mod source;
+
+/// How a command ended when nothing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Exit code 0.
+    Ok,
+    /// Exit code 1: something differs, or a gate failed.
+    Drift,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Ok => Self::SUCCESS,
+            Outcome::Drift => Self::from(1),
+        }
+    }
+}
+
+/// The form of a command's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For machines: one JSON document.
+    Json,
+}
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "contextweaver",
+    version,
+    about = "Routes queries to the right tools of large catalogs, and measures how well that works",
+    after_help = "Start here:\n  contextweaver route --catalog tools.json \"open a ticket about the login bug\"\n  contextweaver bench run\n\nExit codes: 0 same or fine, 1 drift or a failed gate, 2 error."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Rank the tools of a catalog for a query
+    Route(route::Args),
+    /// Run, show and check the benchmark
+    #[command(subcommand)]
+    Bench(bench::Command),
+    /// Look into catalogs: contents, problems, differences
+    #[command(subcommand)]
+    Catalog(catalog::Command),
+    /// Look after the test collections
+    #[command(subcommand)]
+    Gold(gold::Command),
+    /// Build the index and choice graph of a catalog and save them
+    Build(build::Args),
+    /// Show the choice graph that a catalog is browsed by
+    PrintTree(print_tree::Args),
+}
+
+/// Parses `arguments` (the program's name first) and runs the command.
+///
+/// # Errors
+/// Whatever stopped the command, with its causes. A wrong command line is reported here too; `--help` and
+/// `--version` print and succeed.
+pub fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => {
+            let text = error.render().to_string();
+            anyhow::bail!("{}", text.trim_start_matches("error: ").trim_end());
+        }
+        Err(help) => {
+            write!(out, "{}", help.render())?;
+            return Ok(Outcome::Ok);
+        }
+    };
+    match cli.command {
+        Command::Route(args) => route::run(&args, out),
+        Command::Bench(command) => bench::run(&command, out),
+        Command::Catalog(command) => catalog::run(&command, out),
+        Command::Gold(command) => gold::run(&command, out),
+        Command::Build(args) => build::run(&args, out),
+        Command::PrintTree(args) => print_tree::run(&args, out),
+    }
+}
+
+/// Whether an error means that the reader of our output has gone.
+#[must_use]
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let broken = |kind: io::ErrorKind| kind == io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| broken(error.kind()))
+            || cause.downcast_ref::<serde_json::Error>().is_some_and(|error| error.io_error_kind().is_some_and(broken))
+    })
+}
+
+/// An error and its causes on one line each, without repeating what a cause already said.
+#[must_use]
+pub fn chain(error: &anyhow::Error) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for cause in error.chain() {
+        let text = cause.to_string();
+        if !lines.iter().any(|line| line.contains(&text)) {
+            lines.push(text);
+        }
+    }
+    lines.join("\n  caused by: ")
+}
+
+/// Writes `value` as indented JSON.
+fn print_json(out: &mut dyn Write, value: &impl serde::Serialize) -> anyhow::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+/// Writes a note for people to standard error. That it cannot be written is no reason to stop.
+fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}

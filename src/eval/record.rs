@@ -80,6 +80,21 @@ pub enum Grade {
     Copies,
 }
 
+impl Grade {
+    /// The word used in case ids and files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unrelated => "unrelated",
+            Self::Sibling => "sibling",
+            Self::NearDuplicate => "near_duplicate",
+            Self::KeywordStuffed => "keyword_stuffed",
+            Self::Mixed => "mixed",
+            Self::Copies => "copies",
+        }
+    }
+}
+
 /// A failure is a row: recorded with its message and counted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]

@@ -30,7 +30,7 @@ impl Default for RoutingConfig {
     fn default() -> Self {
         Self {
             scorer: Scorer::Bm25f,
-            k1: 1.2,
+            k1: 2.0,
             b: 0.75,
             fields: FieldWeights::default(),
             navigation: Navigation::Flat,
@@ -38,6 +38,56 @@ impl Default for RoutingConfig {
             top_k: 10,
             confidence_gap: 0.15,
         }
+    }
+}
+
+/// A parameter is outside its range.
+#[derive(Debug, thiserror::Error)]
+#[error("`{parameter}` is {value}; it must be {range}")]
+pub struct ConfigError {
+    parameter: &'static str,
+    value: String,
+    range: &'static str,
+}
+
+impl RoutingConfig {
+    /// Checks that every parameter is within its documented range.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for the first one that is not.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let unit = 0.0..=1.0;
+        let real = |parameter, value: f64, fits: bool, range| {
+            let error = ConfigError { parameter, value: value.to_string(), range };
+            if fits { Ok(()) } else { Err(error) }
+        };
+        real("k1", self.k1, self.k1 > 0.0 && self.k1 <= 100.0, "above 0 and at most 100")?;
+        real("b", self.b, unit.contains(&self.b), "from 0 to 1")?;
+        real("confidence_gap", self.confidence_gap, unit.contains(&self.confidence_gap), "from 0 to 1")?;
+        let fields = &self.fields;
+        let all = [
+            ("fields.name", fields.name),
+            ("fields.description", fields.description),
+            ("fields.parameters", fields.parameters),
+            ("fields.tags", fields.tags),
+            ("fields.server", fields.server),
+        ];
+        for (parameter, field) in all {
+            real(parameter, field.weight, (0.0..=1000.0).contains(&field.weight), "a weight from 0 to 1000")?;
+            real(parameter, field.b, unit.contains(&field.b), "a `b` from 0 to 1")?;
+        }
+        let count = |parameter, value: usize, least: usize, range| {
+            let error = ConfigError { parameter, value: value.to_string(), range };
+            if value >= least { Ok(()) } else { Err(error) }
+        };
+        real("fields", 0.0, all.iter().any(|(_, field)| field.weight > 0.0), "above 0 for one field at least")?;
+        count("top_k", self.top_k, 1, "at least 1")?;
+        count("tree.max_children", self.tree.max_children, 2, "at least 2")?;
+        if let Navigation::Beam(beam) = self.navigation {
+            count("navigation.beam.width", beam.width, 1, "at least 1")?;
+            count("navigation.beam.max_depth", beam.max_depth, 1, "at least 1")?;
+        }
+        Ok(())
     }
 }
 
@@ -85,9 +135,9 @@ pub struct Field {
 impl Default for FieldWeights {
     fn default() -> Self {
         Self {
-            name: Field { weight: 2.0, b: 0.5 },
-            description: Field { weight: 1.0, b: 0.75 },
-            parameters: Field { weight: 0.5, b: 0.75 },
+            name: Field { weight: 3.0, b: 0.7 },
+            description: Field { weight: 1.0, b: 0.4 },
+            parameters: Field { weight: 0.7, b: 0.75 },
             tags: Field { weight: 1.0, b: 0.5 },
             server: Field { weight: 0.5, b: 0.5 },
         }

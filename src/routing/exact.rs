@@ -10,7 +10,7 @@ use crate::catalog::Catalog;
 use crate::text::for_each_word;
 
 /// The word sequences of all names, qualified names and ids.
-#[derive(Debug, Default, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct ExactNames {
     /// Sequence to the items that bear it, ascending. A sequence is kept as its 64-bit hash: two names share one by
     /// accident with probability 2⁻⁶⁴.

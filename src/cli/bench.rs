@@ -1,0 +1,139 @@
+//! `bench`: run the matrix, show it, check it, and measure anybody's own files.
+
+mod check;
+mod eval;
+mod rot;
+mod run;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::{Format, Outcome, print_json};
+use crate::eval::engine::Engine;
+use crate::eval::matrix::Case;
+use crate::eval::workspace::Workspace;
+use crate::report;
+
+/// Run, show and check the benchmark
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Run the matrix and write the scorecard
+    #[command(after_help = "Example:\n  contextweaver bench run\n  contextweaver bench run --record-timings")]
+    Run(run::RunArgs),
+    /// Render the pages again from the committed results
+    #[command(after_help = "Example:\n  contextweaver bench render")]
+    Render(Place),
+    /// Compute the results again and compare: exit 1 and the first differences when anything moved
+    #[command(after_help = "Example:\n  contextweaver bench check")]
+    Check(check::CheckArgs),
+    /// List cases, their engines and what they show
+    #[command(after_help = "Example:\n  contextweaver bench list --format json")]
+    List(ListArgs),
+    /// Measure the engine on your own catalog and queries
+    #[command(after_help = eval::EXAMPLE)]
+    Eval(eval::EvalArgs),
+    /// Grow your own catalog with distractors and see what recall is left
+    #[command(after_help = rot::EXAMPLE)]
+    Rot(rot::RotArgs),
+}
+
+/// Where the checkout and the public collections are
+#[derive(Debug, Args)]
+pub(super) struct Place {
+    /// The contextweaver checkout [default: here or above]
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// The folder of public collections [default: ../shared/data/gold beside the checkout]
+    #[arg(long, value_name = "DIR")]
+    public: Option<PathBuf>,
+}
+
+impl Place {
+    fn workspace(&self) -> Result<Workspace> {
+        Workspace::find(self.root.as_deref(), self.public.as_deref())
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    place: Place,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
+    match command {
+        Command::Run(args) => run::run(args, out),
+        Command::Render(place) => render(place, out),
+        Command::Check(args) => check::run(args, out),
+        Command::List(args) => list(args, out),
+        Command::Eval(args) => eval::run(args, out),
+        Command::Rot(args) => rot::run(args, out),
+    }
+}
+
+fn render(place: &Place, out: &mut dyn Write) -> Result<Outcome> {
+    let workspace = place.workspace()?;
+    let matrix = workspace.matrix()?;
+    let pages = run::pages(&workspace, &workspace.read_results(&matrix)?)?;
+    run::write_pages(&workspace, &pages)?;
+    for page in &pages {
+        writeln!(out, "wrote {}", page.path)?;
+    }
+    Ok(Outcome::Ok)
+}
+
+#[derive(Serialize)]
+struct CaseLine<'a> {
+    case: &'a str,
+    scenario: &'a str,
+    origin: crate::eval::record::Origin,
+    engines: &'a [String],
+    present: bool,
+}
+
+fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
+    let workspace = args.place.workspace()?;
+    let matrix = workspace.matrix()?;
+    let collections = workspace.collections(&matrix.cases)?;
+    let line = |case: &'_ Case| collections.get(&case.collection).is_some();
+    if args.format == Format::Json {
+        let lines: Vec<CaseLine> = matrix
+            .cases
+            .iter()
+            .map(|case| CaseLine {
+                case: &case.id,
+                scenario: &case.scenario,
+                origin: case.origin,
+                engines: &case.engines,
+                present: line(case),
+            })
+            .collect();
+        print_json(out, &lines)?;
+        return Ok(Outcome::Ok);
+    }
+    writeln!(out, "Engines")?;
+    for spec in &matrix.engines {
+        writeln!(out, "  {:<10} {}", spec.engine.name(), spec.analysis)?;
+    }
+    writeln!(out, "\nCases")?;
+    for case in &matrix.cases {
+        let absent = if line(case) { "" } else { "  (not here)" };
+        writeln!(out, "  {:<34} {:<9} {}{absent}", case.id, case.scenario, case.engines.join(" "))?;
+    }
+    Ok(Outcome::Ok)
+}
+
+/// Cases whose collection is not on this machine, for the note that names them.
+fn absent(cases: &[Case], collections: &crate::eval::workspace::Collections) -> Vec<String> {
+    cases.iter().filter(|case| collections.get(&case.collection).is_none()).map(|case| case.id.clone()).collect()
+}
+
+/// The pages that this command family writes and checks.
+type Pages = Vec<report::Page>;

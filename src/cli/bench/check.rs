@@ -1,0 +1,113 @@
+//! `bench check`: the code still produces the committed numbers, the pages still show them, nothing vanished.
+
+use std::fs;
+use std::io::Write;
+
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Place, run};
+use crate::cli::{Format, Outcome, print_json};
+use crate::eval::results::{Difference, differences};
+
+/// Differences printed before the rest is only counted.
+const SHOWN: usize = 20;
+
+/// Compute the results again and compare: exit 1 and the first differences when anything moved
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CheckArgs {
+    #[command(flatten)]
+    place: Place,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Debug, Serialize)]
+struct Verdict {
+    /// Facts that are not what the results files say.
+    facts: Vec<Difference>,
+    /// Pages that do not show what the results files say.
+    pages: Vec<String>,
+    /// Result files of no engine.
+    strays: Vec<String>,
+    /// Cases that were compared with nothing, since their collections are not here.
+    not_run: Vec<String>,
+}
+
+pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
+    let workspace = args.place.workspace()?;
+    let matrix = workspace.matrix()?;
+    let collections = workspace.collections(&matrix.cases)?;
+    let committed = workspace.read_results(&matrix)?;
+    let computed = run::compute(&workspace, &matrix, &collections)?;
+    let mut facts = Vec::new();
+    for results in &computed {
+        match committed.iter().find(|other| other.engine == results.engine) {
+            Some(other) => facts.extend(differences(other, results)?),
+            None => facts.push(Difference {
+                engine: results.engine.clone(),
+                case: String::new(),
+                fact: format!("scorecard/results/{}.json", results.engine),
+                committed: None,
+                computed: Some(Value::from(results.records.len())),
+            }),
+        }
+    }
+    let mut pages = Vec::new();
+    for page in run::pages(&workspace, &committed)? {
+        if fs::read(workspace.path(&page.path)).ok().as_deref() != Some(&page.bytes) {
+            pages.push(page.path);
+        }
+    }
+    let strays = workspace.stray_results(&matrix)?;
+    let verdict = Verdict {
+        facts,
+        pages,
+        strays: strays.iter().map(|path| path.display().to_string()).collect(),
+        not_run: super::absent(&matrix.cases, &collections),
+    };
+    match args.format {
+        Format::Json => print_json(out, &verdict)?,
+        Format::Text => print(&verdict, out)?,
+    }
+    let same = verdict.facts.is_empty() && verdict.pages.is_empty() && verdict.strays.is_empty();
+    Ok(if same { Outcome::Ok } else { Outcome::Drift })
+}
+
+fn print(verdict: &Verdict, out: &mut dyn Write) -> Result<()> {
+    for difference in verdict.facts.iter().take(SHOWN) {
+        let show = |value: &Option<Value>| value.as_ref().map_or("nothing".to_owned(), abbreviated);
+        let (committed, computed) = (show(&difference.committed), show(&difference.computed));
+        let place = [difference.engine.as_str(), &difference.case, &difference.fact].map(str::to_owned);
+        let place: Vec<String> = place.into_iter().filter(|part| !part.is_empty()).collect();
+        writeln!(out, "{}: committed {committed}, computed {computed}", place.join(" · "))?;
+    }
+    if verdict.facts.len() > SHOWN {
+        writeln!(out, "… and {} more facts", verdict.facts.len() - SHOWN)?;
+    }
+    for page in &verdict.pages {
+        writeln!(out, "{page}: does not show the committed results")?;
+    }
+    for stray in &verdict.strays {
+        writeln!(out, "{stray}: no engine of that name; delete the file")?;
+    }
+    if !verdict.not_run.is_empty() {
+        writeln!(out, "not re-run, their collections are not here: {}", verdict.not_run.join(", "))?;
+    }
+    match (verdict.facts.is_empty(), verdict.pages.is_empty()) {
+        (true, true) if verdict.strays.is_empty() => writeln!(out, "same: facts, pages and coverage")?,
+        (true, true) => {}
+        (true, false) => writeln!(out, "drift; if it is meant: contextweaver bench render")?,
+        (false, _) => writeln!(out, "drift; if it is meant: contextweaver bench run")?,
+    }
+    Ok(())
+}
+
+/// A value short enough for one line.
+fn abbreviated(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= 60 { text } else { text.chars().take(59).chain(['…']).collect() }
+}

@@ -1,0 +1,117 @@
+//! `bench eval`: the measures of the scorecard on anybody's catalog and queries.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+use clap::Args;
+use serde::Serialize;
+
+use crate::cli::source::read_config;
+use crate::cli::{Format, Outcome, print_json};
+use crate::eval::collection::Collection;
+use crate::eval::engine::RouterEngine;
+use crate::eval::record::{Facts, Origin};
+use crate::eval::run::{Evaluation, PromptTokens, against, evaluate, inputs_sha256};
+use crate::eval::trec;
+use crate::eval::workspace::write_atomic;
+use crate::report;
+
+pub(super) const EXAMPLE: &str = "\
+Queries are JSON lines; `relevant` names tools as in the catalog, an empty list means that no tool answers:
+  {\"id\": \"q1\", \"query\": \"who is on call\", \"relevant\": [\"get_oncall\"]}
+  {\"id\": \"q2\", \"query\": \"order a pizza\", \"relevant\": []}
+
+Examples:
+  contextweaver bench eval --catalog tools.json --queries queries.jsonl
+  contextweaver bench eval --catalog tools.json --queries queries.jsonl --config a.toml --config b.toml
+  contextweaver bench eval --catalog tools.json --queries queries.jsonl --run-out run.tsv --format json
+
+With several configurations each is compared with the first, query by query.";
+
+/// Measure the engine on your own catalog and queries
+#[derive(Debug, Args)]
+pub(in crate::cli) struct EvalArgs {
+    /// Catalog file or folder
+    #[arg(long, value_name = "PATH")]
+    catalog: PathBuf,
+    /// Queries, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    queries: PathBuf,
+    /// Routing configuration (TOML); may be repeated to compare [default: built in]
+    #[arg(long, value_name = "FILE")]
+    config: Vec<PathBuf>,
+    /// Write the ranking of the first configuration: query_id, rank and tool name, tab-separated
+    #[arg(long, value_name = "FILE")]
+    run_out: Option<PathBuf>,
+    /// Write qrels and runs in TREC form, and our measures, into this folder
+    #[arg(long, value_name = "DIR")]
+    trec_out: Option<PathBuf>,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Serialize)]
+struct Output<'a> {
+    inputs_sha256: String,
+    evaluations: Vec<Entry<'a>>,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    configuration: &'a str,
+    facts: &'a Facts,
+}
+
+pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
+    let collection = Collection::from_files("yours", Origin::Public, &args.catalog, &args.queries)?;
+    let mut evaluations: Vec<(String, Evaluation)> = Vec::new();
+    for (name, path) in configurations(&args.config) {
+        let engine = RouterEngine::new(&name, read_config(path)?);
+        let mut evaluation =
+            evaluate(&collection, &engine, PromptTokens::Count).map_err(|error| anyhow!("{name}: {error}"))?;
+        if let Some((first, baseline)) = evaluations.first() {
+            let paired = against(first, &baseline.recall_at_5, &evaluation.recall_at_5);
+            evaluation.facts.versus_control = Some(paired);
+        }
+        evaluations.push((name, evaluation));
+    }
+    let Some((_, first)) = evaluations.first() else { return Ok(Outcome::Ok) };
+    if let Some(path) = &args.run_out {
+        let mut bytes = Vec::new();
+        trec::write_run(&collection, &first.rankings, &mut bytes)?;
+        write_atomic(path, &bytes)?;
+    }
+    if let Some(folder) = &args.trec_out {
+        for (name, bytes) in trec::export(&collection, first)? {
+            write_atomic(&folder.join(name), &bytes)?;
+        }
+    }
+    match args.format {
+        Format::Json => {
+            let entry = |(name, evaluation): &'_ (String, Evaluation)| (name.clone(), evaluation.facts.clone());
+            let entries: Vec<(String, Facts)> = evaluations.iter().map(entry).collect();
+            let evaluations =
+                entries.iter().map(|(configuration, facts)| Entry { configuration, facts }).collect();
+            print_json(out, &Output { inputs_sha256: inputs_sha256(&collection), evaluations })?;
+        }
+        Format::Text => {
+            for (number, (name, evaluation)) in evaluations.iter().enumerate() {
+                if number > 0 {
+                    writeln!(out)?;
+                }
+                write!(out, "{}", report::terminal::facts(name, &evaluation.facts))?;
+            }
+        }
+    }
+    Ok(Outcome::Ok)
+}
+
+/// The configurations by name: the file stem, or `default` for the one built in.
+fn configurations(paths: &[PathBuf]) -> Vec<(String, Option<&Path>)> {
+    if paths.is_empty() {
+        return vec![("default".to_owned(), None)];
+    }
+    paths.iter().map(|path| (path.display().to_string(), Some(path.as_path()))).collect()
+}

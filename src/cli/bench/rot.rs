@@ -1,0 +1,124 @@
+//! `bench rot`: what is left of recall on your queries as your catalog grows.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use crate::cli::source::read_config;
+use crate::cli::{Format, Outcome, print_json};
+use crate::eval::collection::Collection;
+use crate::eval::engine::RouterEngine;
+use crate::eval::record::{Estimate, Grade, Growth, Origin};
+use crate::eval::run::{PromptTokens, evaluate, grown};
+use crate::eval::workspace::write_atomic;
+use crate::report;
+
+pub(super) const EXAMPLE: &str = "\
+Examples:
+  contextweaver bench rot --catalog tools.json --queries queries.jsonl
+  contextweaver bench rot --catalog tools.json --queries queries.jsonl --grade near-duplicate --size 200 --size 2000
+  contextweaver bench rot --catalog tools.json --queries queries.jsonl --svg rot.svg";
+
+/// Grow your own catalog with distractors and see what recall is left
+#[derive(Debug, Args)]
+pub(in crate::cli) struct RotArgs {
+    /// Catalog file or folder
+    #[arg(long, value_name = "PATH")]
+    catalog: PathBuf,
+    /// Queries, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    queries: PathBuf,
+    /// Routing configuration (TOML) [default: built in]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Kind of distractors; may be repeated [default: all but copies]
+    #[arg(long, value_enum)]
+    grade: Vec<Kind>,
+    /// Number of tools after growth; may be repeated [default: 50 to 10 000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    size: Vec<u32>,
+    /// Draw the curve into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// A grade on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Kind {
+    Unrelated,
+    Sibling,
+    NearDuplicate,
+    KeywordStuffed,
+    Mixed,
+    Copies,
+}
+
+impl From<Kind> for Grade {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Unrelated => Self::Unrelated,
+            Kind::Sibling => Self::Sibling,
+            Kind::NearDuplicate => Self::NearDuplicate,
+            Kind::KeywordStuffed => Self::KeywordStuffed,
+            Kind::Mixed => Self::Mixed,
+            Kind::Copies => Self::Copies,
+        }
+    }
+}
+
+const GRADES: [Grade; 5] =
+    [Grade::Unrelated, Grade::Sibling, Grade::NearDuplicate, Grade::KeywordStuffed, Grade::Mixed];
+
+/// One point of a curve.
+#[derive(Debug, Clone, Serialize)]
+struct Point {
+    grade: Grade,
+    tools: usize,
+    queries: usize,
+    recall_at_5: Estimate,
+}
+
+pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Outcome> {
+    let collection = Collection::from_files("yours", Origin::Public, &args.catalog, &args.queries)?;
+    let collection = std::sync::Arc::new(collection);
+    let engine = RouterEngine::new("yours", read_config(args.config.as_deref())?);
+    let grades: Vec<Grade> =
+        if args.grade.is_empty() { GRADES.to_vec() } else { args.grade.iter().copied().map(Grade::from).collect() };
+    let sizes: Vec<usize> = if args.size.is_empty() {
+        crate::eval::growth::SIZES.to_vec()
+    } else {
+        args.size.iter().map(|&size| size as usize).collect()
+    };
+    let mut points = Vec::new();
+    for &grade in &grades {
+        for &size in &sizes {
+            let grown = grown(&collection, Some(Growth { grade, size })).map_err(|error| anyhow!(error))?;
+            let facts = evaluate(&grown, &engine, PromptTokens::Skip).map_err(|error| anyhow!(error))?.facts;
+            let Some(&recall_at_5) = facts.measures.get("recall@5") else { continue };
+            points.push(Point { grade, tools: facts.tools, queries: facts.answerable, recall_at_5 });
+        }
+    }
+    if let Some(path) = &args.svg {
+        let curve: Vec<(Grade, usize, Estimate)> =
+            points.iter().map(|point| (point.grade, point.tools, point.recall_at_5)).collect();
+        write_atomic(path, report::rot_curve(&curve).as_bytes())?;
+    }
+    match args.format {
+        Format::Json => print_json(out, &points)?,
+        Format::Text => {
+            writeln!(out, "{:<16} {:>7} {:>8}   recall@5 (95 % interval)", "distractors", "tools", "queries")?;
+            for point in &points {
+                let Estimate { mean, low, high } = point.recall_at_5;
+                let (grade, tools, queries) = (point.grade.name(), point.tools, point.queries);
+                writeln!(out, "{grade:<16} {tools:>7} {queries:>8}   {mean:.3} [{low:.3}, {high:.3}]")?;
+            }
+        }
+    }
+    Ok(Outcome::Ok)
+}

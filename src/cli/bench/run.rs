@@ -1,0 +1,160 @@
+//! `bench run`: the whole matrix, the timings, the scorecard.
+
+use std::fs;
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rayon::prelude::*;
+
+use super::{Pages, Place, absent};
+use crate::cli::{Outcome, note};
+use crate::eval::latency::{self, Sample};
+use crate::eval::matrix::{Case, Matrix};
+use crate::eval::record::{Grade, Growth, Record, Results};
+use crate::eval::timing::{Subject, TimingRow};
+use crate::eval::workspace::{Collections, Workspace, kept_records, write_atomic};
+use crate::eval::{machine, run as runner};
+use crate::report;
+
+/// Run the matrix and write the scorecard
+#[derive(Debug, Args)]
+pub(in crate::cli) struct RunArgs {
+    #[command(flatten)]
+    place: Place,
+    /// Write the timings to scorecard/timings/ and show them on the pages
+    #[arg(long)]
+    record_timings: bool,
+    /// The machine's name in the timings file
+    #[arg(long, value_name = "NAME", requires = "record_timings", value_parser = machine::parse_name)]
+    machine: Option<String>,
+}
+
+pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
+    let workspace = args.place.workspace()?;
+    let matrix = workspace.matrix()?;
+    let collections = workspace.collections(&matrix.cases)?;
+    let results = compute(&workspace, &matrix, &collections)?;
+    let samples = timings(&matrix, &collections, args.record_timings)?;
+    // Everything is computed before anything is written.
+    let mut recorded = workspace.read_timings()?;
+    let rows = if args.record_timings { machine::rows(&samples, args.machine.as_deref()) } else { Vec::new() };
+    recorded.extend(rows.iter().cloned());
+    let pages = render(&workspace, &results, &recorded)?;
+    workspace.write_results(&results)?;
+    if !rows.is_empty() {
+        workspace.append_timings(&rows)?;
+    }
+    write_pages(&workspace, &pages)?;
+    write!(out, "{}", report::terminal::summary(&results))?;
+    write!(out, "\n{}", report::terminal::latency(&samples))?;
+    name_absent(&matrix, &collections);
+    writeln!(out, "\nWrote scorecard/ — read scorecard/SCORECARD.md")?;
+    Ok(Outcome::Ok)
+}
+
+/// Runs every case whose collection is here; the others keep their committed records.
+pub(super) fn compute(workspace: &Workspace, matrix: &Matrix, collections: &Collections) -> Result<Vec<Results>> {
+    let cases: Vec<&Case> = matrix.cases.iter().filter(|case| collections.get(&case.collection).is_some()).collect();
+    let bar = progress(cases.len());
+    let ran: Vec<Vec<(String, Record)>> = cases
+        .par_iter()
+        .map(|case| {
+            bar.set_message(case.id.clone());
+            let collection = collections.get(&case.collection).context("a case without its collection")?;
+            let collection = runner::grown(collection, case.growth).map_err(|error| anyhow!("{}: {error}", case.id))?;
+            let records = runner::run_case(case, matrix, &collection);
+            bar.inc(1);
+            Ok(records)
+        })
+        .collect::<Result<_>>()?;
+    bar.finish_and_clear();
+    let committed = workspace.read_results(matrix)?;
+    let here = |_: &str, case: &Case| collections.get(&case.collection).is_some();
+    let kept = kept_records(matrix, &committed, here);
+    Ok(runner::results(matrix, ran.into_iter().flatten().chain(kept).collect()))
+}
+
+fn progress(steps: usize) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+    }
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}").unwrap_or(ProgressStyle::default_bar());
+    let bar = ProgressBar::new(steps as u64).with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+/// Sizes at which searches are timed.
+const TIMED_SIZES: [usize; 5] = [50, 250, 1000, 5000, 10_000];
+
+/// The collection whose growth is timed.
+const TIMED_COLLECTION: &str = "workbench";
+
+fn timings(matrix: &Matrix, collections: &Collections, record: bool) -> Result<Vec<Sample>> {
+    let rounds = if record { 9 } else { 3 };
+    let Some(collection) = collections.get(TIMED_COLLECTION) else { return Ok(Vec::new()) };
+    let bar = progress(TIMED_SIZES.len() * matrix.engines.len());
+    let mut samples = Vec::new();
+    let mut last = Arc::clone(collection);
+    for size in TIMED_SIZES {
+        let growth = Growth { grade: Grade::Mixed, size };
+        last = runner::grown(collection, Some(growth)).map_err(|error| anyhow!(error))?;
+        for spec in &matrix.engines {
+            bar.set_message(format!("timing {} at {size} tools", crate::eval::engine::Engine::name(&spec.engine)));
+            samples.extend(latency::search(&spec.engine, &last, rounds).map_err(|error| anyhow!(error))?);
+            bar.inc(1);
+        }
+        if record && size == 1000 {
+            samples.extend(cold_processes(&last)?);
+        }
+    }
+    bar.finish_and_clear();
+    samples.push(latency::cards(&last).map_err(|error| anyhow!(error))?);
+    Ok(samples)
+}
+
+/// Whole processes of this very program: `route` on a catalog of 1 000 tools, and `--help`.
+fn cold_processes(collection: &crate::eval::collection::Collection) -> Result<[Sample; 2]> {
+    const RUNS: usize = 30;
+    let program = std::env::current_exe().context("this program's own file")?;
+    let mut file = tempfile::Builder::new().suffix(".json").tempfile()?;
+    file.write_all(crate::catalog::to_tools_json(&collection.catalog).as_bytes())?;
+    let path = file.path().to_string_lossy().into_owned();
+    let tools = Some(collection.catalog.len());
+    let route = ["route", "--catalog", path.as_str(), "open a ticket about the login bug"];
+    let route = latency::process(Subject::RouteColdProcess, tools, &program, &route, RUNS);
+    let help = latency::process(Subject::HelpColdProcess, None, &program, &["--help"], RUNS);
+    Ok([route.map_err(|error| anyhow!(error))?, help.map_err(|error| anyhow!(error))?])
+}
+
+/// The pages of these results with the timings that are recorded.
+pub(super) fn pages(workspace: &Workspace, results: &[Results]) -> Result<Pages> {
+    render(workspace, results, &workspace.read_timings()?)
+}
+
+fn render(workspace: &Workspace, results: &[Results], timings: &[TimingRow]) -> Result<Pages> {
+    let mut pages = report::pages(results, timings);
+    let readme = workspace.path("README.md");
+    let text = fs::read_to_string(&readme).with_context(|| readme.display().to_string())?;
+    let spliced = report::readme::splice(&text, &report::readme::block(results))?;
+    pages.push(report::Page { path: "README.md".to_owned(), bytes: spliced.into_bytes() });
+    Ok(pages)
+}
+
+pub(super) fn write_pages(workspace: &Workspace, pages: &Pages) -> Result<()> {
+    for page in pages {
+        write_atomic(&workspace.path(&page.path), &page.bytes)?;
+    }
+    Ok(())
+}
+
+pub(super) fn name_absent(matrix: &Matrix, collections: &Collections) {
+    let absent = absent(&matrix.cases, collections);
+    if !absent.is_empty() {
+        note(&format!("not re-run, their collections are not here: {}", absent.join(", ")));
+    }
+}

@@ -1,0 +1,44 @@
+//! The arguments that several commands share: a catalog, and a configuration.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::note;
+use crate::catalog::{Catalog, LoadOptions, Strictness, load};
+use crate::routing::RoutingConfig;
+
+/// Which tools
+#[derive(Debug, Args)]
+pub(super) struct CatalogSource {
+    /// Catalog file, or a folder with one file per server; may be repeated
+    #[arg(long, value_name = "PATH", required = true)]
+    catalog: Vec<PathBuf>,
+    /// Leave out what is broken, say what that was, and go on with the rest
+    #[arg(long)]
+    lenient: bool,
+}
+
+impl CatalogSource {
+    /// Loads the catalog; what was left out is named on standard error.
+    pub(super) fn load(&self) -> Result<Arc<Catalog>> {
+        let strictness = if self.lenient { Strictness::Lenient } else { Strictness::Strict };
+        let loaded = load(&self.catalog, &LoadOptions { strictness, ..LoadOptions::default() })?;
+        for left_out in &loaded.left_out {
+            note(&format!("left out: {left_out}"));
+        }
+        Ok(Arc::new(loaded.catalog))
+    }
+}
+
+/// Reads a configuration file (TOML); `None` gives the default.
+pub(super) fn read_config(path: Option<&Path>) -> Result<RoutingConfig> {
+    let Some(path) = path else { return Ok(RoutingConfig::default()) };
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let config: RoutingConfig = toml::from_str(&text).with_context(|| path.display().to_string())?;
+    config.validate().with_context(|| path.display().to_string())?;
+    Ok(config)
+}

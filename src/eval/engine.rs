@@ -1,0 +1,140 @@
+//! What the harness measures: anything that ranks the tools of a catalog for a query.
+//!
+//! The project's own router comes in by the same trait as any rival, so that nothing is measured by a special way.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use crate::catalog::Catalog;
+use crate::routing::{Depth, Hit, Query, Router, RoutingConfig, Scratch};
+
+/// An engine under test.
+pub trait Engine: Sync {
+    /// The name under which results are filed.
+    fn name(&self) -> &str;
+
+    /// The parameters, as text that a person can read.
+    fn configuration(&self) -> String;
+
+    /// Makes the engine ready for a catalog.
+    ///
+    /// # Errors
+    /// Why it cannot serve this catalog; the harness records the message as the outcome of the case.
+    fn prepare(&self, catalog: &Arc<Catalog>) -> Result<Box<dyn Prepared>, String>;
+}
+
+/// An engine that is ready for queries on one catalog.
+pub trait Prepared: Sync {
+    /// The best `depth` tools, and every tool whose score equals the last of them, best first.
+    fn rank(&self, query: &str, depth: usize) -> Ranking;
+
+    /// The item numbers of the best `k` tools, best first: what serving needs, and what is timed.
+    fn top(&self, query: &str, k: usize) -> Vec<u32>;
+
+    /// The score of every tool without any navigation, by item number. `None` for an engine that cannot tell; its
+    /// losses are then all counted as ranking.
+    fn exhaustive(&self, query: &str) -> Option<Vec<u64>>;
+
+    /// How large the prepared state is.
+    fn size(&self) -> Size;
+}
+
+/// The answer to one query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranking {
+    /// Score descending, ties by item.
+    pub hits: Vec<Hit>,
+    /// How sure the engine is that the first tools answer the query, in [0, 1].
+    pub confidence: f64,
+    /// Postings (or what corresponds to them) read.
+    pub postings_read: usize,
+}
+
+/// The size of an engine's state for one catalog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Size {
+    /// Distinct terms.
+    pub terms: usize,
+    /// Postings.
+    pub postings: usize,
+    /// Nodes of a navigation graph, 0 without one.
+    pub graph_nodes: usize,
+}
+
+/// The project's router under one configuration.
+#[derive(Debug, Clone)]
+pub struct RouterEngine {
+    name: String,
+    config: RoutingConfig,
+}
+
+impl RouterEngine {
+    /// An engine called `name`.
+    #[must_use]
+    pub fn new(name: &str, config: RoutingConfig) -> Self {
+        Self { name: name.to_owned(), config }
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &RoutingConfig {
+        &self.config
+    }
+}
+
+impl Engine for RouterEngine {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn configuration(&self) -> String {
+        // A configuration is plain data, which TOML can always express.
+        toml::to_string(&self.config).unwrap_or_default()
+    }
+
+    fn prepare(&self, catalog: &Arc<Catalog>) -> Result<Box<dyn Prepared>, String> {
+        let router = Router::build(Arc::clone(catalog), self.config.clone()).map_err(|error| error.to_string())?;
+        Ok(Box::new(PreparedRouter { router }))
+    }
+}
+
+struct PreparedRouter {
+    router: Router,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+impl Prepared for PreparedRouter {
+    fn rank(&self, text: &str, depth: usize) -> Ranking {
+        let index = self.router.index();
+        let query: Query = index.analyze(text);
+        let hits = SCRATCH.with_borrow_mut(|scratch| self.router.rank(&query, Depth::ThroughTies(depth), scratch));
+        let best = hits.first().map_or(0, |hit| hit.score);
+        Ranking {
+            confidence: self.router.confidence(&query, best),
+            postings_read: index.postings_read(&query),
+            hits,
+        }
+    }
+
+    fn top(&self, text: &str, k: usize) -> Vec<u32> {
+        let hits = SCRATCH.with_borrow_mut(|scratch| self.router.search(text, k, scratch));
+        hits.iter().map(|hit| hit.item).collect()
+    }
+
+    fn exhaustive(&self, text: &str) -> Option<Vec<u64>> {
+        let index = self.router.index();
+        Some(index.score_all(&index.analyze(text)))
+    }
+
+    fn size(&self) -> Size {
+        let index = self.router.index();
+        Size {
+            terms: index.terms(),
+            postings: index.postings_total(),
+            graph_nodes: self.router.graph().map_or(0, crate::routing::ChoiceGraph::len),
+        }
+    }
+}

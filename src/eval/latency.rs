@@ -1,0 +1,134 @@
+//! What a search takes: wall time on one thread, after warm-up, in memory.
+//!
+//! Timings depend on the machine and its load. They are printed by every run and recorded only on request, in files
+//! of their own; nothing is ever gated on them.
+
+use std::hint::black_box;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use super::collection::Collection;
+use super::engine::Engine;
+use super::statistics::{mad, median, percentile};
+use super::timing::{Subject, Unit};
+use crate::routing::ChoiceCard;
+use crate::text::Estimator;
+
+/// Tools returned by a timed search.
+const TOP: usize = 10;
+
+/// A distribution of times.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// What was timed.
+    pub subject: Subject,
+    /// The engine, where one takes part.
+    pub engine: Option<String>,
+    /// Tools in the catalog, where one takes part.
+    pub tools: Option<usize>,
+    /// The unit of the figures.
+    pub unit: Unit,
+    /// Number of samples.
+    pub runs: usize,
+    /// Median.
+    pub median: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Median absolute deviation from the median.
+    pub mad: f64,
+}
+
+impl Sample {
+    fn of(subject: Subject, engine: Option<&str>, tools: Option<usize>, unit: Unit, mut times: Vec<f64>) -> Self {
+        times.sort_by(f64::total_cmp);
+        Self {
+            subject,
+            engine: engine.map(str::to_owned),
+            tools,
+            unit,
+            runs: times.len(),
+            median: median(&times),
+            p95: percentile(&times, 95.0),
+            p99: percentile(&times, 99.0),
+            mad: mad(&times),
+        }
+    }
+}
+
+/// Times the preparation of `engine` and then every query of `collection`, `rounds` times each; the time of a query is
+/// the smallest of its rounds, so that an interruption by another process does not count as the engine's.
+///
+/// # Errors
+/// The engine's message when it cannot serve the catalog.
+pub fn search(engine: &dyn Engine, collection: &Collection, rounds: usize) -> Result<[Sample; 2], String> {
+    let tools = Some(collection.catalog.len());
+    let mut builds = Vec::new();
+    for _ in 0..rounds.max(1) {
+        let start = Instant::now();
+        black_box(engine.prepare(&collection.catalog)?);
+        builds.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    let prepared = engine.prepare(&collection.catalog)?;
+    let mut times = vec![f64::INFINITY; collection.queries.len()];
+    for round in 0..=rounds.max(1) {
+        for (query, best) in collection.queries.iter().zip(&mut times) {
+            let start = Instant::now();
+            black_box(prepared.top(&query.text, TOP));
+            let time = start.elapsed().as_secs_f64() * 1e6;
+            // The first round warms caches and branch predictors up.
+            if round > 0 {
+                *best = best.min(time);
+            }
+        }
+    }
+    let name = Some(engine.name());
+    Ok([
+        Sample::of(Subject::Search, name, tools, Unit::Microseconds, times),
+        Sample::of(Subject::IndexBuild, name, tools, Unit::Milliseconds, builds),
+    ])
+}
+
+/// Times the cards of a whole catalog, per card: from the item to the bounded line with its exact token count.
+///
+/// # Errors
+/// A card that breaks its bounds.
+pub fn cards(collection: &Collection) -> Result<Sample, String> {
+    // The vocabulary is decoded before the clock starts.
+    black_box(Estimator::Cl100kBase.count("warm"));
+    let mut times = Vec::new();
+    for item in collection.catalog.items() {
+        let start = Instant::now();
+        black_box(ChoiceCard::of(item).map_err(|error| error.to_string())?);
+        times.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(Sample::of(Subject::Card, None, Some(times.len()), Unit::Microseconds, times))
+}
+
+/// Times whole processes: `program` with `arguments`, from start to exit, output thrown away.
+///
+/// # Errors
+/// The program cannot be started or fails.
+pub fn process(
+    subject: Subject,
+    tools: Option<usize>,
+    program: &Path,
+    arguments: &[&str],
+    runs: usize,
+) -> Result<Sample, String> {
+    let mut times = Vec::new();
+    for run in 0..=runs {
+        let start = Instant::now();
+        let status = Command::new(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).status();
+        let status = status.map_err(|error| format!("{}: {error}", program.display()))?;
+        if !status.success() {
+            return Err(format!("{} {}: {status}", program.display(), arguments.join(" ")));
+        }
+        if run > 0 {
+            times.push(start.elapsed().as_secs_f64() * 1e3);
+        }
+    }
+    Ok(Sample::of(subject, None, tools, Unit::Milliseconds, times))
+}

@@ -1,0 +1,67 @@
+//! Where timings were taken: what a row of a timings file says about its machine.
+
+use std::fs;
+use std::process::Command;
+
+use super::latency::Sample;
+use super::timing::TimingRow;
+
+/// Checks a machine's short name: it becomes part of a file name.
+///
+/// # Errors
+/// What a name is made of.
+pub fn parse_name(text: &str) -> Result<String, String> {
+    let valid = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !text.is_empty() && text.len() <= 40 && text.chars().all(valid) {
+        Ok(text.to_owned())
+    } else {
+        Err("a machine name is 1 to 40 letters, digits, - and _".to_owned())
+    }
+}
+
+/// `samples` as rows, stamped with the day, the machine (`name`, or its architecture and core count), and the revision
+/// of the checkout in the current folder. What cannot be found out is `unknown`.
+#[must_use]
+pub fn rows(samples: &[Sample], name: Option<&str>) -> Vec<TimingRow> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let machine = name.map_or_else(|| format!("{}-{cores}core", std::env::consts::ARCH), str::to_owned);
+    let date = time::OffsetDateTime::now_utc().date().to_string();
+    let cpu = proc_line("/proc/cpuinfo", "model name", ':');
+    let os = proc_line("/etc/os-release", "PRETTY_NAME", '=');
+    let rustc = output("rustc", &["--version"]);
+    let revision = output("git", &["rev-parse", "--short=12", "HEAD"]);
+    let row = |sample: &Sample| TimingRow {
+        date: date.clone(),
+        machine: machine.clone(),
+        cpu: cpu.clone(),
+        os: os.clone(),
+        rustc: rustc.clone(),
+        revision: revision.clone(),
+        subject: sample.subject,
+        engine: sample.engine.clone(),
+        tools: sample.tools,
+        unit: sample.unit,
+        runs: sample.runs,
+        median: round3(sample.median),
+        p95: round3(sample.p95),
+        p99: round3(sample.p99),
+        mad: round3(sample.mad),
+    };
+    samples.iter().map(row).collect()
+}
+
+fn round3(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+/// The value of the first `key<separator>value` line of a system file.
+fn proc_line(path: &str, key: &str, separator: char) -> String {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let mut values = text.lines().filter(|line| line.starts_with(key)).filter_map(|line| line.split_once(separator));
+    values.next().map_or("unknown".to_owned(), |(_, value)| value.trim().trim_matches('"').to_owned())
+}
+
+fn output(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success());
+    output.map_or("unknown".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

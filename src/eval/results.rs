@@ -1,0 +1,130 @@
+//! Results files: written with one record a line, read strictly, compared fact by fact.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::record::{RESULTS_SCHEMA, Results};
+
+/// A results file is not what this version writes.
+#[derive(Debug, thiserror::Error)]
+pub enum ResultsError {
+    /// Not JSON, or with unknown or missing fields.
+    #[error("not a results file: {0}; write it again with `contextweaver bench run`")]
+    Malformed(#[from] serde_json::Error),
+    /// Another format.
+    #[error("results format {0}, this version reads {RESULTS_SCHEMA}; write it again with `contextweaver bench run`")]
+    Schema(u32),
+    /// A case occurs twice.
+    #[error("case `{0}` occurs twice; write it again with `contextweaver bench run`")]
+    Repeated(String),
+}
+
+/// The bytes of a results file: JSON with one record a line, keys in the order of the types, LF.
+///
+/// # Errors
+/// Never for values made by this crate; a number that JSON cannot hold would be refused.
+pub fn to_json(results: &Results) -> Result<String, serde_json::Error> {
+    #[derive(Serialize)]
+    struct Head<'a> {
+        schema: u32,
+        engine: &'a str,
+        configuration: &'a str,
+    }
+    let head = Head { schema: results.schema, engine: &results.engine, configuration: &results.configuration };
+    let head = serde_json::to_string(&head)?;
+    let mut text = format!("{},\"records\":[", head.trim_end_matches('}'));
+    for (number, record) in results.records.iter().enumerate() {
+        let separator = if number == 0 { "\n" } else { ",\n" };
+        let _ = write!(text, "{separator}{}", serde_json::to_string(record)?);
+    }
+    text.push_str("\n]}\n");
+    Ok(text)
+}
+
+/// Reads a results file.
+///
+/// # Errors
+/// [`ResultsError`].
+pub fn from_json(text: &str) -> Result<Results, ResultsError> {
+    let results: Results = serde_json::from_str(text)?;
+    if results.schema != RESULTS_SCHEMA {
+        return Err(ResultsError::Schema(results.schema));
+    }
+    let repeated = results.records.windows(2).find(|pair| pair[0].case >= pair[1].case);
+    match repeated {
+        Some(pair) => Err(ResultsError::Repeated(pair[1].case.clone())),
+        None => Ok(results),
+    }
+}
+
+/// One fact that is not what the file says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Difference {
+    /// The engine.
+    pub engine: String,
+    /// The case, or empty for the file as a whole.
+    pub case: String,
+    /// The fact, as the path of keys that leads to it; empty for the whole record.
+    pub fact: String,
+    /// What the file says; `None` when it has no such fact.
+    pub committed: Option<Value>,
+    /// What the code produces; `None` when it produces no such fact.
+    pub computed: Option<Value>,
+}
+
+/// Every fact in which two results of one engine differ: in the order of the records and keys.
+///
+/// # Errors
+/// A number that JSON cannot hold.
+pub fn differences(committed: &Results, computed: &Results) -> Result<Vec<Difference>, serde_json::Error> {
+    let mut found = Vec::new();
+    let engine = &computed.engine;
+    let mut push = |case: &str, fact: &str, committed: Option<Value>, computed: Option<Value>| {
+        let (case, fact) = (case.to_owned(), fact.to_owned());
+        found.push(Difference { engine: engine.clone(), case, fact, committed, computed });
+    };
+    if committed.configuration != computed.configuration {
+        let lines = |results: &Results| Some(Value::from(results.configuration.clone()));
+        push("", "configuration", lines(committed), lines(computed));
+    }
+    let mut cases: Vec<&str> =
+        committed.records.iter().chain(&computed.records).map(|record| record.case.as_str()).collect();
+    cases.sort_unstable();
+    cases.dedup();
+    for case in cases {
+        let of = |results: &Results| {
+            let at = results.records.binary_search_by(|record| record.case.as_str().cmp(case)).ok();
+            at.map(|at| serde_json::to_value(&results.records[at])).transpose()
+        };
+        walk("", of(committed)?, of(computed)?, &mut |fact, left, right| push(case, fact, left, right));
+    }
+    Ok(found)
+}
+
+fn walk(
+    path: &str,
+    left: Option<Value>,
+    right: Option<Value>,
+    report: &mut impl FnMut(&str, Option<Value>, Option<Value>),
+) {
+    match (left, right) {
+        (Some(Value::Object(mut left)), Some(Value::Object(mut right))) => {
+            let mut keys: Vec<String> = left.keys().chain(right.keys()).cloned().collect();
+            keys.sort_unstable();
+            keys.dedup();
+            for key in keys {
+                // The keys of an outcome and of its facts say nothing on their own.
+                let next = match (path, key.as_str()) {
+                    ("", "outcome") | ("", "measured") => String::new(),
+                    ("", key) => key.to_owned(),
+                    (path, key) => format!("{path}.{key}"),
+                };
+                walk(&next, left.remove(&key), right.remove(&key), report);
+            }
+        }
+        (left, right) if left != right => report(path, left, right),
+        _ => {}
+    }
+}

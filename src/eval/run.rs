@@ -1,0 +1,314 @@
+//! Cases x engines -> records of facts.
+//!
+//! Queries run in parallel and are put back in order before anything is added up, so the number of cores changes no
+//! digit. Times are taken elsewhere ([`super::latency`]), never here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+use super::abstention::{Decision, abstention};
+use super::collection::{Collection, Query};
+use super::engine::{Engine, Prepared, Ranking};
+use super::loss::{self, Exhaustive};
+use super::matrix::{CONTROL, Case, Matrix};
+use super::measure::{Found, Judgement, Measure};
+use super::record::{
+    Abstention, Facts, Growth, Loss, Outcome, Paired, RESULTS_SCHEMA, Record, Results, Slice, Ties, Tokens, Work,
+};
+use super::statistics::{estimate_all, mean, paired, round6};
+use super::ties::ties;
+use crate::routing::{CardDeck, Hit, catalog_sha256, render_cards};
+use crate::text::Estimator;
+
+/// Rankings are taken to this depth (and on through ties): deep enough for RR and for exported runs.
+pub const DEPTH: usize = 100;
+
+/// Cards in a prompt for the token figures.
+pub const PROMPT_CARDS: usize = 10;
+
+/// The cut-off of recall in losses, slices and paired differences.
+const K: usize = 5;
+
+/// What an evaluation of one engine on one collection gives.
+#[derive(Debug)]
+pub struct Evaluation {
+    /// The facts; [`Facts::versus_control`] is still empty.
+    pub facts: Facts,
+    /// Equivalence-aware recall@5 of every answerable query, in query order: the input of paired comparisons.
+    pub recall_at_5: Vec<f64>,
+    /// The ranking of every query, in query order.
+    pub rankings: Vec<Ranking>,
+}
+
+/// Whether an evaluation counts prompt tokens, which costs more than the rest together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromptTokens {
+    /// Count them.
+    Count,
+    /// Leave them out.
+    Skip,
+}
+
+/// A query with everything that was measured on it.
+struct Row<'a> {
+    query: &'a Query,
+    ranking: Ranking,
+    answer: Option<Answer>,
+    card_tokens: usize,
+}
+
+/// The measures of an answerable query.
+struct Answer {
+    aware: Vec<f64>,
+    strict: Vec<f64>,
+    recall: f64,
+    ties: Ties,
+    loss: Loss,
+}
+
+/// Ranks every query of `collection` with `engine` and measures the rankings.
+///
+/// # Errors
+/// The engine's own message when it cannot serve the catalog, or that of a card that breaks its bounds.
+pub fn evaluate(collection: &Collection, engine: &dyn Engine, tokens: PromptTokens) -> Result<Evaluation, String> {
+    let prepared = engine.prepare(&collection.catalog)?;
+    let deck = match tokens {
+        PromptTokens::Count => Some(CardDeck::new(Arc::clone(&collection.catalog))),
+        PromptTokens::Skip => None,
+    };
+    let rows: Vec<Row> = collection
+        .queries
+        .par_iter()
+        .map(|query| row(query, prepared.as_ref(), deck.as_ref()))
+        .collect::<Result<_, String>>()?;
+    let answers: Vec<&Answer> = rows.iter().filter_map(|row| row.answer.as_ref()).collect();
+    let recall_at_5: Vec<f64> = answers.iter().map(|answer| answer.recall).collect();
+    let size = prepared.size();
+    let facts = Facts {
+        tools: collection.catalog.len(),
+        namespaces: collection.catalog.namespaces().len(),
+        answerable: answers.len(),
+        unanswerable: rows.len() - answers.len(),
+        measures: estimates(answers.iter().map(|answer| answer.aware.clone()).collect()),
+        strict: estimates(answers.iter().map(|answer| answer.strict.clone()).collect()),
+        ties: Ties {
+            best: round6(mean(answers.iter().map(|answer| answer.ties.best))),
+            worst: round6(mean(answers.iter().map(|answer| answer.ties.worst))),
+            expected: round6(mean(answers.iter().map(|answer| answer.ties.expected))),
+        },
+        loss: Loss {
+            vocabulary: round6(mean(answers.iter().map(|answer| answer.loss.vocabulary))),
+            pruning: round6(mean(answers.iter().map(|answer| answer.loss.pruning))),
+            tie: round6(mean(answers.iter().map(|answer| answer.loss.tie))),
+            ranking: round6(mean(answers.iter().map(|answer| answer.loss.ranking))),
+        },
+        by_namespace: slices(&rows, |query| namespaces(collection, query)),
+        by_register: slices(&rows, |query| query.register.iter().cloned().collect()),
+        abstention: selective(&rows),
+        tokens: deck.is_some().then(|| prompt_tokens(collection, &rows)),
+        versus_control: None,
+        work: Work {
+            terms: size.terms,
+            postings: size.postings,
+            postings_per_query: round6(mean(rows.iter().map(|row| row.ranking.postings_read as f64))),
+            graph_nodes: size.graph_nodes,
+        },
+    };
+    let rankings = rows.into_iter().map(|row| row.ranking).collect();
+    Ok(Evaluation { facts, recall_at_5, rankings })
+}
+
+fn row<'a>(query: &'a Query, engine: &dyn Prepared, deck: Option<&CardDeck>) -> Result<Row<'a>, String> {
+    let ranking = engine.rank(&query.text, DEPTH);
+    let judgement = Judgement { groups: query.groups.clone() };
+    let answer = Found::of(&ranking.hits, &judgement).map(|found| {
+        let strict = Found::of(&ranking.hits, &judgement.strict());
+        Answer {
+            aware: Measure::ALL.iter().map(|measure| measure.of(&found)).collect(),
+            strict: Measure::ALL.iter().map(|measure| strict.as_ref().map_or(0.0, |found| measure.of(found))).collect(),
+            recall: Measure::RECALL_5.of(&found),
+            ties: ties(&ranking.hits, &judgement, K),
+            loss: loss_of(&ranking.hits, &judgement, engine.exhaustive(&query.text).as_deref()),
+        }
+    });
+    let card_tokens = match deck {
+        Some(deck) => page_tokens(&ranking.hits, deck)?,
+        None => 0,
+    };
+    Ok(Row { query, ranking, answer, card_tokens })
+}
+
+fn loss_of(hits: &[Hit], judgement: &Judgement, scores: Option<&[u64]>) -> Loss {
+    loss::loss(hits, judgement, scores.map(Exhaustive::new).as_ref(), K)
+}
+
+/// Exact tokens of the first cards as one page.
+fn page_tokens(hits: &[Hit], deck: &CardDeck) -> Result<usize, String> {
+    let cards = hits.iter().take(PROMPT_CARDS).map(|hit| deck.card(hit.item)).collect::<Result<Vec<_>, _>>();
+    let cards = cards.map_err(|error| error.to_string())?;
+    Ok(Estimator::Cl100kBase.count(&render_cards(&cards)))
+}
+
+fn estimates(rows: Vec<Vec<f64>>) -> BTreeMap<String, super::record::Estimate> {
+    Measure::ALL.iter().map(ToString::to_string).zip(estimate_all(&rows)).collect()
+}
+
+/// The namespaces of the tools that a query names, each once.
+fn namespaces(collection: &Collection, query: &Query) -> Vec<String> {
+    let items = collection.catalog.items();
+    let named = query.groups.iter().filter_map(|group| group.first()).filter_map(|&item| items.get(item as usize));
+    let mut namespaces: Vec<String> = named.map(|item| item.namespace.clone()).collect();
+    namespaces.sort();
+    namespaces.dedup();
+    namespaces
+}
+
+/// More slices than this are no overview; a collection with so many namespaces reports none.
+const MOST_SLICES: usize = 40;
+
+fn slices(rows: &[Row], keys: impl Fn(&Query) -> Vec<String>) -> BTreeMap<String, Slice> {
+    let mut sums: BTreeMap<String, (usize, f64)> = BTreeMap::new();
+    for row in rows {
+        let Some(answer) = &row.answer else { continue };
+        for key in keys(row.query) {
+            let (queries, sum) = sums.entry(key).or_default();
+            *queries += 1;
+            *sum += answer.recall;
+        }
+    }
+    if sums.len() > MOST_SLICES {
+        return BTreeMap::new();
+    }
+    let slice = |(queries, sum): (usize, f64)| Slice { queries, recall_at_5: round6(sum / queries as f64) };
+    sums.into_iter().map(|(key, sum)| (key, slice(sum))).collect()
+}
+
+fn selective(rows: &[Row]) -> Option<Abstention> {
+    let decisions: Vec<Decision> = rows
+        .iter()
+        .map(|row| Decision {
+            confidence: row.ranking.confidence,
+            answerable: row.answer.is_some(),
+            correct: row.answer.as_ref().is_some_and(|answer| answer.recall > 0.0),
+        })
+        .collect();
+    abstention(&decisions)
+}
+
+fn prompt_tokens(collection: &Collection, rows: &[Row]) -> Tokens {
+    // A line break ends a token of this vocabulary after a brace, so the lines' counts add up to the prompt's.
+    let naive: usize = collection
+        .catalog
+        .items()
+        .par_iter()
+        .map(|item| Estimator::Cl100kBase.count(&(item.definition_json() + "\n")))
+        .sum();
+    let cards_mean = mean(rows.iter().map(|row| row.card_tokens as f64));
+    Tokens {
+        estimator: Estimator::Cl100kBase.name().to_owned(),
+        naive,
+        cards_mean: round6(cards_mean),
+        cards_max: rows.iter().map(|row| row.card_tokens).max().unwrap_or(0),
+        reduction: round6(1.0 - cards_mean / naive as f64),
+    }
+}
+
+/// SHA-256 (hex) over what an engine sees: every tool, and every query with its judgement.
+#[must_use]
+pub fn inputs_sha256(collection: &Collection) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(catalog_sha256(&collection.catalog));
+    for query in &collection.queries {
+        for text in [&query.id, &query.text] {
+            hasher.update((text.len() as u64).to_le_bytes());
+            hasher.update(text);
+        }
+        hasher.update(format!("{:?}", query.groups));
+    }
+    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Runs every engine of `case` on `collection` (already grown), the control first.
+///
+/// The records come back in the order of the matrix's engines.
+#[must_use]
+pub fn run_case(case: &Case, matrix: &Matrix, collection: &Collection) -> Vec<(String, Record)> {
+    let inputs = inputs_sha256(collection);
+    let tokens = if case.tokens { PromptTokens::Count } else { PromptTokens::Skip };
+    let evaluate = |name: &str| match matrix.engine(name) {
+        Some(engine) => evaluate(collection, engine, tokens),
+        None => Err(format!("engine `{name}` is not in engines.toml")),
+    };
+    let control = evaluate(CONTROL);
+    let control_recall = control.as_ref().ok().map(|evaluation| evaluation.recall_at_5.clone());
+    let mut control = Some(control);
+    let outcome = |name: &String| {
+        let evaluation = match (name == CONTROL, control.take()) {
+            (true, Some(evaluation)) => evaluation,
+            (_, untaken) => {
+                control = untaken;
+                evaluate(name)
+            }
+        };
+        let record = Record {
+            case: case.id.clone(),
+            origin: case.origin,
+            collection: case.collection.clone(),
+            growth: case.growth,
+            inputs_sha256: inputs.clone(),
+            outcome: match evaluation {
+                Ok(evaluation) => Outcome::Measured(Box::new(Facts {
+                    versus_control: control_recall
+                        .as_deref()
+                        .filter(|_| name != CONTROL)
+                        .map(|control| against(CONTROL, control, &evaluation.recall_at_5)),
+                    ..evaluation.facts
+                })),
+                Err(message) => Outcome::Failed(message),
+            },
+        };
+        (name.clone(), record)
+    };
+    case.engines.iter().map(outcome).collect()
+}
+
+/// The paired difference of recall@5 (engine − control) over the same queries; `name` is the control's.
+#[must_use]
+pub fn against(name: &str, control: &[f64], engine: &[f64]) -> Paired {
+    let pairs: Vec<(f64, f64)> = engine.iter().copied().zip(control.iter().copied()).collect();
+    paired(name, &pairs)
+}
+
+/// Puts records together as one file per engine, in the order of the matrix; records in case order.
+#[must_use]
+pub fn results(matrix: &Matrix, records: Vec<(String, Record)>) -> Vec<Results> {
+    let mut by_engine: BTreeMap<String, Vec<Record>> = BTreeMap::new();
+    for (engine, record) in records {
+        by_engine.entry(engine).or_default().push(record);
+    }
+    let file = |engine: &super::engine::RouterEngine| {
+        let mut records = by_engine.remove(engine.name()).unwrap_or_default();
+        records.sort_by(|left, right| left.case.cmp(&right.case));
+        Results {
+            schema: RESULTS_SCHEMA,
+            engine: engine.name().to_owned(),
+            configuration: engine.configuration(),
+            records,
+        }
+    };
+    matrix.engines.iter().map(|spec| file(&spec.engine)).collect()
+}
+
+/// The collection of a case: as it is, or grown.
+///
+/// # Errors
+/// The message of the growth, e.g. a size below the core.
+pub fn grown(collection: &Arc<Collection>, growth: Option<Growth>) -> Result<Arc<Collection>, String> {
+    match growth {
+        None => Ok(Arc::clone(collection)),
+        Some(growth) => super::growth::grow(collection, growth).map(Arc::new).map_err(|error| error.to_string()),
+    }
+}

@@ -1,0 +1,237 @@
+//! Where things lie in a checkout, and how results get there and back.
+//!
+//! Files are written to a temporary name and renamed, after everything that is to be written has been computed: a
+//! run that fails leaves the tree as it was.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+
+use super::collection::Collection;
+use super::matrix::{Case, Matrix};
+use super::record::{Origin, Record, Results};
+use super::results;
+use super::timing::TimingRow;
+
+/// The folders of a checkout.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    root: PathBuf,
+    public: PathBuf,
+}
+
+/// The collections of a matrix that are there.
+#[derive(Debug)]
+pub struct Collections {
+    found: BTreeMap<String, Arc<Collection>>,
+}
+
+impl Workspace {
+    /// The workspace at `root`, or the nearest one at or above the current folder; public collections from `public`,
+    /// or from where a checkout usually has them beside it (`../shared/data/gold`).
+    ///
+    /// # Errors
+    /// When no folder with `scenarios/engines.toml` is found, or `public` was given and is no folder.
+    pub fn find(root: Option<&Path>, public: Option<&Path>) -> Result<Self> {
+        let is_workspace = |folder: &Path| folder.join("scenarios/engines.toml").is_file();
+        let root = match root {
+            Some(root) if is_workspace(root) => root.to_owned(),
+            Some(root) => bail!("{}: no scenarios/engines.toml in it; name a contextweaver checkout", root.display()),
+            None => {
+                let here = std::env::current_dir().context("the current folder is not accessible")?;
+                let found = here.ancestors().find(|folder| is_workspace(folder)).map(Path::to_owned);
+                found.context("no scenarios/engines.toml here or above; run inside a checkout or give --root")?
+            }
+        };
+        let public = match public {
+            Some(public) if public.is_dir() => public.to_owned(),
+            Some(public) => bail!("{}: not a folder; name the folder that holds the collections", public.display()),
+            None => root.join("../shared/data/gold"),
+        };
+        Ok(Self { root, public })
+    }
+
+    /// A file or folder of the checkout.
+    #[must_use]
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.root.join(relative)
+    }
+
+    /// The matrix of `scenarios/`.
+    ///
+    /// # Errors
+    /// As [`Matrix::load`].
+    pub fn matrix(&self) -> Result<Matrix> {
+        Ok(Matrix::load(&self.path("scenarios"))?)
+    }
+
+    /// Loads every collection that `cases` need and that is there. An embedded one must be.
+    ///
+    /// # Errors
+    /// A collection that is missing from `gold/`, or one that does not load.
+    pub fn collections(&self, cases: &[Case]) -> Result<Collections> {
+        let mut found = BTreeMap::new();
+        for case in cases {
+            if found.contains_key(&case.collection) {
+                continue;
+            }
+            let folder = match case.origin {
+                Origin::Embedded => self.path("gold").join(&case.collection),
+                Origin::Public => self.public.join(&case.collection),
+            };
+            if case.origin == Origin::Public && !folder.is_dir() {
+                continue;
+            }
+            let collection = Collection::load(&folder, case.origin)?;
+            found.insert(case.collection.clone(), Arc::new(collection));
+        }
+        Ok(Collections { found })
+    }
+
+    /// The committed results of every engine of `matrix`; engines without a file are left out.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is not what this version writes.
+    pub fn read_results(&self, matrix: &Matrix) -> Result<Vec<Results>> {
+        let mut all = Vec::new();
+        for spec in &matrix.engines {
+            use super::engine::Engine;
+            let path = self.results_path(spec.engine.name());
+            if !path.exists() {
+                continue;
+            }
+            let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+            all.push(results::from_json(&text).with_context(|| path.display().to_string())?);
+        }
+        Ok(all)
+    }
+
+    /// Result files of engines that the matrix does not know.
+    ///
+    /// # Errors
+    /// The folder cannot be listed.
+    pub fn stray_results(&self, matrix: &Matrix) -> Result<Vec<PathBuf>> {
+        let folder = self.path("scorecard/results");
+        let mut strays = Vec::new();
+        for path in list(&folder, "json")? {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            if matrix.engine(&name).is_none() {
+                strays.push(path);
+            }
+        }
+        Ok(strays)
+    }
+
+    fn results_path(&self, engine: &str) -> PathBuf {
+        self.path("scorecard/results").join(format!("{engine}.json"))
+    }
+
+    /// Writes one file per engine.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn write_results(&self, all: &[Results]) -> Result<()> {
+        for one in all {
+            write_atomic(&self.results_path(&one.engine), results::to_json(one)?.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// All recorded timings, in order of file name.
+    ///
+    /// # Errors
+    /// A file that cannot be read or has other columns.
+    pub fn read_timings(&self) -> Result<Vec<TimingRow>> {
+        let mut rows = Vec::new();
+        for path in list(&self.path("scorecard/timings"), "csv")? {
+            let reader = csv::Reader::from_path(&path).with_context(|| path.display().to_string())?;
+            for row in reader.into_deserialize() {
+                rows.push(row.with_context(|| path.display().to_string())?);
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Appends `rows` to the file of their day and machine.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn append_timings(&self, rows: &[TimingRow]) -> Result<PathBuf> {
+        let Some(first) = rows.first() else { bail!("no timings to record") };
+        let path = self.path("scorecard/timings").join(format!("{}-{}.csv", first.date, first.machine));
+        let before = if path.exists() { fs::read(&path).with_context(|| path.display().to_string())? } else { Vec::new() };
+        let has_headers = before.is_empty();
+        let mut writer = csv::WriterBuilder::new().has_headers(has_headers).from_writer(before);
+        for row in rows {
+            writer.serialize(row)?;
+        }
+        write_atomic(&path, &writer.into_inner().map_err(|error| error.into_error())?)?;
+        Ok(path)
+    }
+}
+
+impl Collections {
+    /// The collection called `name`, when it is there.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<Collection>> {
+        self.found.get(name)
+    }
+}
+
+/// The committed records of cases that were not run again, where the matrix still has them.
+#[must_use]
+pub fn kept_records(matrix: &Matrix, committed: &[Results], ran: impl Fn(&str, &Case) -> bool) -> Vec<(String, Record)> {
+    let mut kept = Vec::new();
+    for results in committed {
+        for record in &results.records {
+            let case = matrix.cases.iter().find(|case| case.id == record.case);
+            let wanted = case.is_some_and(|case| case.engines.contains(&results.engine) && !ran(&results.engine, case));
+            if wanted {
+                kept.push((results.engine.clone(), record.clone()));
+            }
+        }
+    }
+    kept
+}
+
+fn list(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry.with_context(|| folder.display().to_string())?.path();
+        if path.extension().is_some_and(|found| found == ending) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Writes `bytes` to `path` through a temporary file in the same folder; folders are made as needed.
+///
+/// # Errors
+/// What the file system says, with the path.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let write = || -> std::io::Result<()> {
+        fs::create_dir_all(folder)?;
+        let mut file = tempfile::Builder::new().permissions(permissions()).tempfile_in(folder)?;
+        file.write_all(bytes)?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    };
+    write().with_context(|| format!("{}: not written", path.display()))
+}
+
+/// What other programs give new files; temporary files are private otherwise.
+#[cfg(unix)]
+fn permissions() -> fs::Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    fs::Permissions::from_mode(0o644)
+}
