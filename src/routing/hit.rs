@@ -2,15 +2,15 @@
 
 use std::cmp::Reverse;
 
-/// Fixed-point units per 1.0 of score: scores are integers in units of 2⁻¹⁸.
-pub const SCALE: f64 = 262_144.0;
+/// Units in a score of 1.0: scores are whole numbers of 2⁻¹⁸.
+pub const SCORE_UNITS: u64 = 1 << 18;
 
 /// An item with its score.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hit {
     /// The item's position in [`crate::catalog::Catalog::items`], which is also its place in id order.
     pub item: u32,
-    /// The score in units of 1/[`SCALE`].
+    /// The score in units of 1/[`SCORE_UNITS`].
     pub score: u64,
 }
 
@@ -24,7 +24,7 @@ impl Hit {
     /// The score as a number.
     #[must_use]
     pub fn score(&self) -> f64 {
-        self.score as f64 / SCALE
+        self.score as f64 / SCORE_UNITS as f64
     }
 }
 

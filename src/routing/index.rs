@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::config::{RoutingConfig, Scorer};
 use super::exact::ExactNames;
-use super::hit::{Hit, SCALE, TopK};
+use super::hit::{Hit, SCORE_UNITS, TopK};
 use crate::catalog::{Catalog, SelectableItem};
 use crate::text::{Analyzer, for_each_word, is_stop_word};
 
@@ -298,7 +298,7 @@ impl Index {
     /// of: an unanswerable query has words that no tool carries.
     #[must_use]
     pub fn coverage(&self, query: &Query, score: u64) -> f64 {
-        let ceiling = |items_with: usize| idf(self.items as usize, items_with) * SCALE;
+        let ceiling = |items_with: usize| idf(self.items as usize, items_with) * SCORE_UNITS as f64;
         let known: f64 = query.terms.iter().map(|term| ceiling(self.postings(term.term).len())).sum();
         let total = known + ceiling(0) * query.unknown as f64;
         if total > 0.0 { (score as f64 / total).min(1.0) } else { 0.0 }
@@ -313,7 +313,7 @@ pub(super) fn weighted(impact: u32, weight: u32) -> u32 {
 
 /// What an exact name adds: enough to stand above the best score without it.
 pub(super) fn exact_bonus(best: u64) -> u64 {
-    best + SCALE as u64
+    best + SCORE_UNITS
 }
 
 fn merge_exact(hits: Vec<Hit>, mut lifted: Vec<Hit>, depth: Depth) -> Vec<Hit> {
@@ -455,7 +455,7 @@ impl Builder {
         let mut postings = vec![Posting { item: 0, impact: 0 }; self.occurrences.len()];
         for (occurrence, impact) in self.occurrences.iter().zip(impacts) {
             let at = &mut next[occurrence.term as usize];
-            let impact = ((impact * SCALE).round() as u32).clamp(1, MAX_IMPACT);
+            let impact = ((impact * SCORE_UNITS as f64).round() as u32).clamp(1, MAX_IMPACT);
             postings[*at as usize] = Posting { item: occurrence.item, impact };
             *at += 1;
         }

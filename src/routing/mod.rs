@@ -1,11 +1,26 @@
 //! Query + catalog -> ranking with an explanation.
+//!
+//! [`Router::route`] is the room in one function: retrieve, navigate, rerank, pack. Everything is synchronous and
+//! deterministic; ties are broken by id, and the order in which a catalog was loaded changes nothing. Cards never
+//! hold schemas.
 
+mod card;
 mod config;
 mod exact;
+mod filter;
 mod fuzzy;
+mod history;
 mod hit;
 mod index;
+mod selection;
 
-pub use config::{BeamConfig, Field, FieldWeights, Navigation, RoutingConfig, Scorer, TreeConfig};
-pub use hit::{Hit, SCALE};
+pub use card::{CARD_CAP, CARD_TAGS, CARD_TARGET, CardDeck, ChoiceCard, DESCRIPTION_RESERVE, render_cards, sort_cards};
+pub use config::{BeamConfig, ConfigError, Field, FieldWeights, Navigation, RoutingConfig, Scorer, TreeConfig};
+pub use filter::{AllowSet, Filter, FilterError, Placed, Placement, Subject};
+pub use history::{History, PreparedHistory, ScorePart, ScoreSource, total_score};
+pub use hit::{Hit, SCORE_UNITS};
 pub use index::{Depth, FULL_WEIGHT, Index, MAX_IMPACT, MAX_QUERY_TERMS, Posting, Query, QueryTerm, Scratch, TermId};
+pub use selection::{
+    Provider, SelectionError, SelectionReason, SelectionStatus, SelectionValidation, selection_schema,
+    validate_selection,
+};
