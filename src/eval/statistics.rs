@@ -150,8 +150,8 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
 }
 
 /// The smallest mean paired difference that `queries` queries show at the 5 % level (two-sided) with 80 % power:
-/// (z.975 + z.8) σ / √n, the normal approximation to the paired t-test (Sakai, "Topic Set Size Design", Information
-/// Retrieval Journal 19(3), 2016). `deviation` is σ, the standard deviation of the per-query differences: for a measure of 0 or 1
+/// (z.975 + z.8) σ / √n, the normal approximation to the paired t-test (Sakai, "Topic Set Size Design", Information Retrieval
+/// Journal 19(3), 2016). `deviation` is σ, the standard deviation of the per-query differences: for a measure of 0 or 1
 /// that two engines disagree on for a share d of the queries it is at most √d. `None` without queries.
 #[must_use]
 pub fn minimum_detectable_difference(queries: usize, deviation: f64) -> Option<f64> {
