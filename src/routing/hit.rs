@@ -40,6 +40,9 @@ pub(super) struct TopK {
 /// Scores looked at together: a block without a candidate costs one vectorised comparison.
 const BLOCK: usize = 64;
 
+/// Up to this depth hits are inserted one by one.
+const MOST_INSERTED: usize = 256;
+
 impl TopK {
     pub(super) fn new(k: usize) -> Self {
         Self { k, hits: Vec::with_capacity(k.min(1024) + 1), threshold: 0 }
@@ -48,6 +51,10 @@ impl TopK {
     /// Offers every non-zero score that `allow` lets through.
     pub(super) fn scan(&mut self, scores: &[u32], allow: &impl Fn(u32) -> bool) {
         if self.k == 0 {
+            return;
+        }
+        if self.k > MOST_INSERTED {
+            self.sort(scores, allow);
             return;
         }
         for (block, chunk) in scores.chunks(BLOCK).enumerate() {
@@ -64,6 +71,14 @@ impl TopK {
                 }
             }
         }
+    }
+
+    /// For deep rankings, where keeping a sorted list would cost more than sorting once.
+    fn sort(&mut self, scores: &[u32], allow: &impl Fn(u32) -> bool) {
+        let scored = scores.iter().enumerate().filter(|&(item, &score)| score > 0 && allow(item as u32));
+        self.hits.extend(scored.map(|(item, &score)| Hit { item: item as u32, score: u64::from(score) }));
+        self.hits.sort_unstable_by_key(Hit::order);
+        self.hits.truncate(self.k);
     }
 
     /// Items arrive in ascending order, so an equal score always goes behind.

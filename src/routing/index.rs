@@ -81,7 +81,9 @@ pub enum Depth {
 }
 
 impl Depth {
-    fn k(self) -> usize {
+    /// The number of items asked for.
+    #[must_use]
+    pub fn k(self) -> usize {
         match self {
             Self::Exactly(k) | Self::ThroughTies(k) => k,
         }
@@ -171,21 +173,26 @@ impl Index {
         let mut sequence = self.exact.sequence();
         for_each_word(text, |word| {
             sequence.push(word);
-            if query.terms.len() >= MAX_QUERY_TERMS {
-                return;
-            }
-            match self.lookup(word) {
-                Some(STOP) => {}
-                Some(term) => query.terms.push(QueryTerm { term, weight: FULL_WEIGHT }),
-                None => {
-                    query.unknown += 1;
-                    if self.scorer == Scorer::Fuzzy {
-                        super::fuzzy::expand(self, word, &mut query.terms);
-                    }
-                }
-            }
+            self.push_word(word, query);
         });
         self.exact.find(&sequence, text, &mut query.exact);
+    }
+
+    /// Adds what one normalised word stands for.
+    fn push_word(&self, word: &str, query: &mut Query) {
+        if query.terms.len() >= MAX_QUERY_TERMS {
+            return;
+        }
+        match self.lookup(word) {
+            Some(STOP) => {}
+            Some(term) => query.terms.push(QueryTerm { term, weight: FULL_WEIGHT }),
+            None => {
+                query.unknown += 1;
+                if self.scorer == Scorer::Fuzzy {
+                    super::fuzzy::expand(self, word, &mut query.terms);
+                }
+            }
+        }
     }
 
     /// The term of a normalised word, [`STOP`], or `None` for a word that the catalog does not know.
@@ -234,6 +241,24 @@ impl Index {
         merge_exact(hits, lifted, depth)
     }
 
+    /// `hits` of a navigation with the items that the query names exactly on top, cut to `k`.
+    pub(super) fn with_exact(
+        &self,
+        query: &Query,
+        hits: Vec<Hit>,
+        k: usize,
+        allow: impl Fn(u32) -> bool,
+        scratch: &mut Scratch,
+    ) -> Vec<Hit> {
+        if query.exact.is_empty() {
+            return hits;
+        }
+        self.accumulate(query, scratch);
+        let lifted = self.lift_exact(query, &scratch.scores, &allow);
+        scratch.scores.fill(0);
+        merge_exact(hits, lifted, Depth::Exactly(k))
+    }
+
     /// The score of every item, by item number: the exhaustive control for navigation and for explanations.
     #[must_use]
     pub fn score_all(&self, query: &Query) -> Vec<u64> {
@@ -247,6 +272,32 @@ impl Index {
             }
         }
         scores
+    }
+
+    /// What each word of `text` adds to the score of `item`, in query order, repeats added up; words that add nothing
+    /// are left out. The values and the bonus of an exact name are the whole score.
+    #[must_use]
+    pub fn explain(&self, text: &str, item: u32) -> Vec<(String, u64)> {
+        let mut words: Vec<(String, u64)> = Vec::new();
+        let mut query = Query::default();
+        for_each_word(text, |word| {
+            let before = query.terms.len();
+            self.push_word(word, &mut query);
+            let added: u64 = query.terms[before..].iter().map(|&term| self.contribution(term, item)).sum();
+            match words.iter_mut().find(|(other, _)| other == word) {
+                _ if added == 0 => {}
+                Some((_, value)) => *value += added,
+                None => words.push((word.to_owned(), added)),
+            }
+        });
+        words
+    }
+
+    /// What one query term adds to one item.
+    fn contribution(&self, QueryTerm { term, weight }: QueryTerm, item: u32) -> u64 {
+        let postings = self.postings(term);
+        let at = postings.binary_search_by_key(&item, |posting| posting.item);
+        at.map_or(0, |at| u64::from(weighted(postings[at].impact, weight)))
     }
 
     /// How many postings a search for `query` reads.

@@ -4,15 +4,21 @@
 //! deterministic; ties are broken by id, and the order in which a catalog was loaded changes nothing. Cards never
 //! hold schemas.
 
+mod beam;
 mod card;
 mod config;
 mod exact;
 mod filter;
 mod fuzzy;
+mod graph;
 mod history;
 mod hit;
 mod index;
+mod path;
+mod router;
 mod selection;
+mod snapshot;
+mod tree;
 
 pub use card::{CARD_CAP, CARD_TAGS, CARD_TARGET, CardDeck, ChoiceCard, DESCRIPTION_RESERVE, render_cards, sort_cards};
 pub use config::{BeamConfig, ConfigError, Field, FieldWeights, Navigation, RoutingConfig, Scorer, TreeConfig};
@@ -20,7 +26,9 @@ pub use filter::{AllowSet, Filter, FilterError, Placed, Placement, Subject};
 pub use history::{History, PreparedHistory, ScorePart, ScoreSource, total_score};
 pub use hit::{Hit, SCORE_UNITS};
 pub use index::{Depth, FULL_WEIGHT, Index, MAX_IMPACT, MAX_QUERY_TERMS, Posting, Query, QueryTerm, Scratch, TermId};
+pub use router::{Ambiguity, Choice, Part, PartSource, Request, Route, RouteError, Router};
 pub use selection::{
     Provider, SelectionError, SelectionReason, SelectionStatus, SelectionValidation, selection_schema,
     validate_selection,
 };
+pub use snapshot::{SnapshotError, catalog_sha256, load, save};

@@ -1,0 +1,358 @@
+//! The way of a query through the room: retrieve, navigate, rerank, pack.
+
+use std::sync::{Arc, OnceLock};
+
+use serde::Serialize;
+
+use super::beam::beam_search;
+use super::card::{CardDeck, ChoiceCard};
+use super::config::{ConfigError, Navigation, RoutingConfig};
+use super::filter::{AllowSet, Filter, FilterError, Placed, Placement};
+use super::graph::{ChoiceGraph, GraphError};
+use super::history::{History, ScorePart, ScoreSource, total_score};
+use super::hit::{Hit, SCORE_UNITS};
+use super::index::{Depth, Index, Query, Scratch};
+use super::selection::{Provider, SelectionError, SelectionValidation, selection_schema, validate_selection};
+use super::tree::TreeBuilder;
+use crate::catalog::{Catalog, CatalogError};
+use crate::text::Analyzer;
+
+/// A router cannot be built, or a request cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum RouteError {
+    /// A parameter is out of range.
+    #[error("configuration: {0}")]
+    Config(#[from] ConfigError),
+    /// The choice graph cannot be built.
+    #[error("choice graph: {0}")]
+    Graph(#[from] GraphError),
+    /// The filter does not fit the catalog.
+    #[error("filter: {0}")]
+    Filter(#[from] FilterError),
+    /// A card cannot be made within its bounds.
+    #[error(transparent)]
+    Card(#[from] CatalogError),
+}
+
+/// Candidates that history may reorder, as a multiple of the tools returned.
+const RERANKED: usize = 5;
+
+/// Tools named in a clarifying question.
+const ASKED: usize = 3;
+
+/// Ranks the tools of one catalog under one configuration. Immutable: share it between threads.
+#[derive(Debug)]
+pub struct Router {
+    catalog: Arc<Catalog>,
+    config: RoutingConfig,
+    index: Index,
+    graph: OnceLock<ChoiceGraph>,
+    deck: CardDeck,
+}
+
+/// What is asked of a router.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The query in the words of the user or the model.
+    pub query: String,
+    /// Tools returned; the configuration's number when `None`.
+    pub top_k: Option<usize>,
+    /// Which items may be shown, pins and quotas.
+    pub filter: Filter,
+    /// What was already called.
+    pub history: History,
+}
+
+/// The answer to a request.
+#[derive(Debug, Clone, Serialize)]
+pub struct Route {
+    /// The query as it was asked.
+    pub query: String,
+    /// The tools, best first, pins in front.
+    pub choices: Vec<Choice>,
+    /// The share of the query that the best tool accounts for, in [0, 1]; 1 for an exact name.
+    pub confidence: f64,
+    /// Set when the first tools are too close to call.
+    pub ambiguity: Option<Ambiguity>,
+    /// Words of the query that no tool of the catalog carries, stop words aside.
+    pub unknown_words: usize,
+}
+
+/// One tool of a route.
+#[derive(Debug, Clone, Serialize)]
+pub struct Choice {
+    /// What the model is shown.
+    pub card: ChoiceCard,
+    /// Why it is here.
+    pub placement: Placement,
+    /// Its score in units of 1/[`SCORE_UNITS`]: the sum of the parts.
+    pub score: u64,
+    /// What the score is made of.
+    pub parts: Vec<Part>,
+}
+
+/// One part of a score.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// Where it comes from.
+    pub source: PartSource,
+    /// How much it adds, in units of 1/[`SCORE_UNITS`].
+    pub value: i64,
+}
+
+/// Where a part of a score comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartSource {
+    /// A word of the query that the tool carries.
+    Word(String),
+    /// The query gives the tool's name.
+    ExactName,
+    /// What the conversation so far says.
+    History(ScoreSource),
+}
+
+/// The first tools are too close to call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Ambiguity {
+    /// A question that would decide it.
+    pub question: String,
+    /// The ids in question, best first.
+    pub ids: Vec<String>,
+}
+
+impl Route {
+    /// The ids of the choices, best first.
+    #[must_use]
+    pub fn ids(&self) -> Vec<&str> {
+        self.choices.iter().map(|choice| choice.card.id()).collect()
+    }
+
+    /// A JSON Schema that lets a model choose among these tools only.
+    ///
+    /// # Errors
+    /// [`SelectionError::NoCandidates`] when the route is empty.
+    pub fn selection_schema(&self, provider: Provider) -> Result<serde_json::Value, SelectionError> {
+        selection_schema(&self.ids(), provider)
+    }
+
+    /// Checks the id that a model returned against these tools.
+    #[must_use]
+    pub fn validate_selection(&self, selected: &str) -> SelectionValidation {
+        validate_selection(selected, &self.ids())
+    }
+}
+
+impl Router {
+    /// Indexes `catalog`. The choice graph is built when it is first needed.
+    ///
+    /// # Errors
+    /// [`RouteError::Config`], and [`RouteError::Graph`] where the configuration navigates by the graph.
+    pub fn build(catalog: Arc<Catalog>, config: RoutingConfig) -> Result<Self, RouteError> {
+        config.validate()?;
+        let index = Index::build(&catalog, &config);
+        let deck = CardDeck::new(Arc::clone(&catalog));
+        let router = Self { catalog, config, index, graph: OnceLock::new(), deck };
+        if let Navigation::Beam(_) = router.config.navigation {
+            router.choice_graph()?;
+        }
+        Ok(router)
+    }
+
+    /// A router from parts that were saved, see [`super::load`].
+    #[must_use]
+    pub fn from_saved(catalog: Arc<Catalog>, config: RoutingConfig, index: Index, graph: ChoiceGraph) -> Self {
+        let deck = CardDeck::new(Arc::clone(&catalog));
+        Self { catalog, config, index, graph: OnceLock::from(graph), deck }
+    }
+
+    /// The catalog.
+    #[must_use]
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &RoutingConfig {
+        &self.config
+    }
+
+    /// The index.
+    #[must_use]
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The cards of the catalog.
+    #[must_use]
+    pub fn deck(&self) -> &CardDeck {
+        &self.deck
+    }
+
+    /// The choice graph, when something has needed it already.
+    #[must_use]
+    pub fn graph(&self) -> Option<&ChoiceGraph> {
+        self.graph.get()
+    }
+
+    /// The choice graph, built on first use.
+    ///
+    /// # Errors
+    /// [`RouteError::Graph`].
+    pub fn choice_graph(&self) -> Result<&ChoiceGraph, RouteError> {
+        if self.graph.get().is_none() {
+            let graph = TreeBuilder::new(self.config.tree).build(&self.catalog)?;
+            // Another thread may have been faster; both graphs are equal.
+            let _ = self.graph.set(graph);
+        }
+        Ok(self.graph.get_or_init(|| unreachable!("the graph was set above")))
+    }
+
+    /// Text in, the `k` best items out: the path that serving and timing take.
+    #[must_use]
+    pub fn search(&self, text: &str, k: usize, scratch: &mut Scratch) -> Vec<Hit> {
+        match self.config.navigation {
+            Navigation::Flat => self.index.search(text, Depth::Exactly(k), |_| true, scratch),
+            Navigation::Beam(_) => self.rank(&self.index.analyze(text), Depth::Exactly(k), scratch),
+        }
+    }
+
+    /// The ranking of an analysed query. A beam never returns more than the configured number of tools, whatever the
+    /// depth: asking it for more would make it search longer, and so rank the first ones better than it serves them.
+    #[must_use]
+    pub fn rank(&self, query: &Query, depth: Depth, scratch: &mut Scratch) -> Vec<Hit> {
+        self.navigate(query, depth, |_| true, scratch)
+    }
+
+    fn navigate(&self, query: &Query, depth: Depth, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Vec<Hit> {
+        match (self.config.navigation, self.graph.get()) {
+            (Navigation::Beam(beam), Some(graph)) => {
+                let k = depth.k().min(self.config.top_k);
+                let found = beam_search(graph, query, &self.index, beam, k, self.config.confidence_gap, &allow);
+                self.index.with_exact(query, found.hits, k, allow, scratch)
+            }
+            _ => self.index.search_query(query, depth, allow, scratch),
+        }
+    }
+
+    /// How sure the router is that an item of score `best` answers the query, in [0, 1].
+    #[must_use]
+    pub fn confidence(&self, query: &Query, best: u64) -> f64 {
+        if query.exact.is_empty() { self.index.coverage(query, best) } else { 1.0 }
+    }
+
+    /// Routes a request.
+    ///
+    /// # Errors
+    /// [`RouteError::Filter`] when the filter names what the catalog does not have or leaves nothing,
+    /// [`RouteError::Card`] when a card cannot be made within its bounds.
+    pub fn route(&self, request: &Request) -> Result<Route, RouteError> {
+        let top_k = request.top_k.unwrap_or(self.config.top_k);
+        let allowed = request.filter.compile(&self.catalog)?;
+        let query = self.index.analyze(&request.query);
+        let found = self.retrieve(&query, request, &allowed, top_k);
+        let best = found.first().map_or(0, |hit| hit.score);
+        let ranked = self.rerank(&found, request);
+        let scored: Vec<(u32, u64)> = ranked.iter().map(|(hit, _)| (hit.item, hit.score)).collect();
+        let placed = request.filter.apply_quota_and_pins(&scored, &self.catalog, &allowed, top_k);
+        let choices = placed.iter().map(|placed| self.pack(placed, &request.query, &query, &ranked));
+        Ok(Route {
+            choices: choices.collect::<Result<_, _>>()?,
+            confidence: self.confidence(&query, best),
+            ambiguity: self.ambiguity(&ranked.iter().map(|(hit, _)| *hit).collect::<Vec<_>>()),
+            unknown_words: query.unknown,
+            query: request.query.clone(),
+        })
+    }
+
+    /// Enough candidates that reordering and quotas have something to choose from.
+    fn retrieve(&self, query: &Query, request: &Request, allowed: &AllowSet, top_k: usize) -> Vec<Hit> {
+        let depth = match (&request.history == &History::default(), request.filter.namespace_quota) {
+            (_, Some(_)) => self.catalog.len(),
+            (true, None) => top_k + 1,
+            (false, None) => top_k.saturating_mul(RERANKED),
+        };
+        self.navigate(query, Depth::Exactly(depth.max(2)), |item| allowed.allows(item), &mut Scratch::default())
+    }
+
+    /// The candidates with what history adds or takes, best first.
+    fn rerank(&self, found: &[Hit], request: &Request) -> Vec<(Hit, Vec<ScorePart>)> {
+        let analyzer = Analyzer::default();
+        let history = request.history.prepare(&self.catalog, &analyzer);
+        let best = found.first().map_or(0, |hit| hit.score);
+        let adjust = |hit: &Hit| {
+            let item = &self.catalog.items()[hit.item as usize];
+            let parts = history.adjustments(item, &analyzer, hit.score, best);
+            (Hit { item: hit.item, score: total_score(&parts) }, parts)
+        };
+        let mut ranked: Vec<_> = found.iter().map(adjust).collect();
+        ranked.sort_by_key(|(hit, _)| hit.order());
+        ranked
+    }
+
+    fn pack(
+        &self,
+        placed: &Placed,
+        text: &str,
+        query: &Query,
+        ranked: &[(Hit, Vec<ScorePart>)],
+    ) -> Result<Choice, CatalogError> {
+        let adjusted = ranked.iter().find(|(hit, _)| hit.item == placed.item);
+        let mut parts = Vec::new();
+        for part in adjusted.map(|(_, parts)| parts.as_slice()).unwrap_or_default() {
+            match part.source {
+                ScoreSource::Retrieval => parts.extend(self.retrieval_parts(text, query, placed.item, part.value)),
+                source => parts.push(Part { source: PartSource::History(source), value: part.value }),
+            }
+        }
+        let card = self.deck.card(placed.item)?.clone();
+        let score = (placed.score as f64 / SCORE_UNITS as f64 * 1e4).round() / 1e4;
+        Ok(Choice { card: card.with_score(score), placement: placed.placement, score: placed.score, parts })
+    }
+
+    /// The words of the query in the item, and the exact name as what is left of `total`.
+    fn retrieval_parts(&self, text: &str, query: &Query, item: u32, total: i64) -> Vec<Part> {
+        let words = self.index.explain(text, item);
+        let sum: i64 = words.iter().map(|(_, value)| *value as i64).sum();
+        let mut parts: Vec<Part> = words
+            .into_iter()
+            .map(|(word, value)| Part { source: PartSource::Word(word), value: value as i64 })
+            .collect();
+        if query.exact.contains(&item) {
+            parts.push(Part { source: PartSource::ExactName, value: total - sum });
+        }
+        parts
+    }
+
+    /// A question when the second item is within the confidence gap of the first.
+    fn ambiguity(&self, ranked: &[Hit]) -> Option<Ambiguity> {
+        let best = ranked.first()?.score as f64;
+        let near = |hit: &&Hit| best - (hit.score as f64) < self.config.confidence_gap * best;
+        let near: Vec<_> = ranked.iter().take_while(near).take(ASKED).collect();
+        if near.len() < 2 {
+            return None;
+        }
+        let items: Vec<_> = near.iter().map(|hit| &self.catalog.items()[hit.item as usize]).collect();
+        let mut namespaces: Vec<&str> = items.iter().map(|item| item.namespace.as_str()).collect();
+        namespaces.sort_unstable();
+        namespaces.dedup();
+        let question = if namespaces.len() > 1 {
+            format!("Which of these do you mean: {}?", quoted(&namespaces))
+        } else {
+            let names: Vec<&str> = items.iter().map(|item| item.name.as_str()).collect();
+            format!("Which of these should be done: {}?", quoted(&names))
+        };
+        Some(Ambiguity { question, ids: items.iter().map(|item| item.id.clone()).collect() })
+    }
+}
+
+/// `a`, `b` or `c`.
+fn quoted(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}
