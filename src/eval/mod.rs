@@ -1,10 +1,24 @@
 //! Collections x engines -> records of facts and timings.
+//!
+//! Cases are data, engines come in by one trait, and what a run leaves behind is a record per case and engine:
+//! exact facts that are compared digit by digit, and timings apart. The room knows no Markdown and no pictures.
 
 pub mod abstention;
+pub mod audit;
+pub mod collection;
+pub mod engine;
+pub mod growth;
+pub mod latency;
 pub mod loss;
+pub mod machine;
+pub mod matrix;
 pub mod measure;
 pub mod record;
+pub mod results;
 pub mod rng;
+pub mod run;
 pub mod statistics;
 pub mod ties;
+pub mod timing;
 pub mod trec;
+pub mod workspace;
