@@ -40,6 +40,7 @@ impl From<Outcome> for ExitCode {
 pub enum Format {
     /// For people.
     #[default]
+    #[value(alias = "table")]
     Text,
     /// For machines: one JSON document.
     Json,

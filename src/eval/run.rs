@@ -9,22 +9,25 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
-use super::abstention::{Decision, abstention};
+use super::abstention::{Answer as Answered, abstention};
 use super::collection::{Collection, Query};
 use super::engine::{Engine, Prepared, Ranking};
-use super::loss::{self, Exhaustive};
+use super::loss::{self, loss_at_5};
 use super::matrix::{CONTROL, Case, Matrix};
 use super::measure::{Found, Judgement, Measure};
 use super::record::{
     Abstention, Facts, Growth, Loss, Outcome, Paired, RESULTS_SCHEMA, Record, Results, Slice, Ties, Tokens, Work,
 };
 use super::statistics::{estimate_all, mean, paired, round6};
-use super::ties::ties;
+use super::ties::{self, recall_over_orders};
 use crate::routing::{CardDeck, Hit, catalog_sha256, render_cards};
 use crate::text::Estimator;
 
 /// Rankings are taken to this depth (and on through ties): deep enough for RR and for exported runs.
 pub const DEPTH: usize = 100;
+
+/// The seed of every grown catalog.
+pub const GROWTH_SEED: u64 = 2026;
 
 /// Cards in a prompt for the token figures.
 pub const PROMPT_CARDS: usize = 10;
@@ -92,19 +95,10 @@ pub fn evaluate(collection: &Collection, engine: &dyn Engine, tokens: PromptToke
         namespaces: collection.catalog.namespaces().len(),
         answerable: answers.len(),
         unanswerable: rows.len() - answers.len(),
-        measures: estimates(answers.iter().map(|answer| answer.aware.clone()).collect()),
-        strict: estimates(answers.iter().map(|answer| answer.strict.clone()).collect()),
-        ties: Ties {
-            best: round6(mean(answers.iter().map(|answer| answer.ties.best))),
-            worst: round6(mean(answers.iter().map(|answer| answer.ties.worst))),
-            expected: round6(mean(answers.iter().map(|answer| answer.ties.expected))),
-        },
-        loss: Loss {
-            vocabulary: round6(mean(answers.iter().map(|answer| answer.loss.vocabulary))),
-            pruning: round6(mean(answers.iter().map(|answer| answer.loss.pruning))),
-            tie: round6(mean(answers.iter().map(|answer| answer.loss.tie))),
-            ranking: round6(mean(answers.iter().map(|answer| answer.loss.ranking))),
-        },
+        measures: estimates(&answers.iter().map(|answer| answer.aware.clone()).collect::<Vec<_>>()),
+        strict: estimates(&answers.iter().map(|answer| answer.strict.clone()).collect::<Vec<_>>()),
+        ties: ties::mean(&answers.iter().map(|answer| answer.ties).collect::<Vec<_>>()),
+        loss: loss::mean(&answers.iter().map(|answer| answer.loss).collect::<Vec<_>>()),
         by_namespace: slices(&rows, |query| namespaces(collection, query)),
         by_register: slices(&rows, |query| query.register.iter().cloned().collect()),
         abstention: selective(&rows),
@@ -123,26 +117,47 @@ pub fn evaluate(collection: &Collection, engine: &dyn Engine, tokens: PromptToke
 
 fn row<'a>(query: &'a Query, engine: &dyn Prepared, deck: Option<&CardDeck>) -> Result<Row<'a>, String> {
     let ranking = engine.rank(&query.text, DEPTH);
-    let judgement = Judgement { groups: query.groups.clone() };
-    let answer = Found::of(&ranking.hits, &judgement).map(|found| {
-        let strict = Found::of(&ranking.hits, &judgement.strict());
-        Answer {
-            aware: Measure::ALL.iter().map(|measure| measure.of(&found)).collect(),
-            strict: Measure::ALL.iter().map(|measure| strict.as_ref().map_or(0.0, |found| measure.of(found))).collect(),
-            recall: Measure::RECALL_5.of(&found),
-            ties: ties(&ranking.hits, &judgement, K),
-            loss: loss_of(&ranking.hits, &judgement, engine.exhaustive(&query.text).as_deref()),
-        }
-    });
     let card_tokens = match deck {
         Some(deck) => page_tokens(&ranking.hits, deck)?,
         None => 0,
     };
-    Ok(Row { query, ranking, answer, card_tokens })
+    Ok(Row { query, answer: answer(query, &ranking, engine), card_tokens, ranking })
 }
 
-fn loss_of(hits: &[Hit], judgement: &Judgement, scores: Option<&[u64]>) -> Loss {
-    loss::loss(hits, judgement, scores.map(Exhaustive::new).as_ref(), K)
+/// The measures of one ranking; `None` for a query that no tool answers.
+fn answer(query: &Query, ranking: &Ranking, engine: &dyn Prepared) -> Option<Answer> {
+    let judgement = Judgement { groups: query.groups.clone() };
+    let found = Found::of(&ranking.hits, &judgement)?;
+    let strict = Found::of(&ranking.hits, &judgement.strict())?;
+    let (scores, flat) = match engine.exhaustive(&query.text) {
+        Some(scores) => {
+            let flat = top(&scores, K);
+            (scores, flat)
+        }
+        // An engine that cannot tell is taken at its word: what it does not return, it ranks lower.
+        None => (vec![u64::MAX], ranking.hits.clone()),
+    };
+    let score_of = |item: u32| scores.get(item as usize).copied().unwrap_or(u64::MAX);
+    Some(Answer {
+        aware: Measure::ALL.iter().map(|measure| measure.of(&found)).collect(),
+        strict: Measure::ALL.iter().map(|measure| measure.of(&strict)).collect(),
+        recall: Measure::RECALL_5.of(&found),
+        ties: recall_over_orders(&ranking.hits, &judgement, K)?,
+        loss: loss_at_5(&ranking.hits, &flat, score_of, &judgement)?,
+    })
+}
+
+/// The best `k` of a score table.
+fn top(scores: &[u64], k: usize) -> Vec<Hit> {
+    let mut hits: Vec<Hit> = Vec::with_capacity(k + 1);
+    for (item, &score) in scores.iter().enumerate() {
+        if score > 0 && (hits.len() < k || hits.last().is_some_and(|last| score > last.score)) {
+            let at = hits.partition_point(|hit| hit.score >= score);
+            hits.insert(at, Hit { item: item as u32, score });
+            hits.truncate(k);
+        }
+    }
+    hits
 }
 
 /// Exact tokens of the first cards as one page.
@@ -152,8 +167,8 @@ fn page_tokens(hits: &[Hit], deck: &CardDeck) -> Result<usize, String> {
     Ok(Estimator::Cl100kBase.count(&render_cards(&cards)))
 }
 
-fn estimates(rows: Vec<Vec<f64>>) -> BTreeMap<String, super::record::Estimate> {
-    Measure::ALL.iter().map(ToString::to_string).zip(estimate_all(&rows)).collect()
+fn estimates(rows: &[Vec<f64>]) -> BTreeMap<String, super::record::Estimate> {
+    Measure::ALL.iter().map(ToString::to_string).zip(estimate_all(rows)).collect()
 }
 
 /// The namespaces of the tools that a query names, each once.
@@ -187,15 +202,12 @@ fn slices(rows: &[Row], keys: impl Fn(&Query) -> Vec<String>) -> BTreeMap<String
 }
 
 fn selective(rows: &[Row]) -> Option<Abstention> {
-    let decisions: Vec<Decision> = rows
-        .iter()
-        .map(|row| Decision {
-            confidence: row.ranking.confidence,
-            answerable: row.answer.is_some(),
-            correct: row.answer.as_ref().is_some_and(|answer| answer.recall > 0.0),
-        })
-        .collect();
-    abstention(&decisions)
+    let answered = |row: &Row| match &row.answer {
+        Some(answer) if answer.recall > 0.0 => Answered::Right,
+        Some(_) => Answered::Wrong,
+        None => Answered::Unanswerable,
+    };
+    abstention(&rows.iter().map(|row| (row.ranking.confidence, answered(row))).collect::<Vec<_>>())
 }
 
 fn prompt_tokens(collection: &Collection, rows: &[Row]) -> Tokens {
@@ -309,6 +321,6 @@ pub fn results(matrix: &Matrix, records: Vec<(String, Record)>) -> Vec<Results> 
 pub fn grown(collection: &Arc<Collection>, growth: Option<Growth>) -> Result<Arc<Collection>, String> {
     match growth {
         None => Ok(Arc::clone(collection)),
-        Some(growth) => super::growth::grow(collection, growth).map(Arc::new).map_err(|error| error.to_string()),
+        Some(growth) => super::growth::grow(collection, growth, GROWTH_SEED).map(Arc::new).map_err(|error| error.to_string()),
     }
 }

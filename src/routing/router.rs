@@ -8,10 +8,11 @@ use super::beam::beam_search;
 use super::card::{CardDeck, ChoiceCard};
 use super::config::{ConfigError, Navigation, RoutingConfig};
 use super::filter::{AllowSet, Filter, FilterError, Placed, Placement};
-use super::graph::{ChoiceGraph, GraphError};
+use super::graph::{ChoiceGraph, GraphError, NodeId, NodeKind};
 use super::history::{History, ScorePart, ScoreSource, total_score};
 use super::hit::{Hit, SCORE_UNITS};
 use super::index::{Depth, Index, Query, Scratch};
+use super::path::{Path, PathError, resolve};
 use super::selection::{Provider, SelectionError, SelectionValidation, selection_schema, validate_selection};
 use super::tree::TreeBuilder;
 use crate::catalog::{Catalog, CatalogError};
@@ -29,6 +30,9 @@ pub enum RouteError {
     /// The filter does not fit the catalog.
     #[error("filter: {0}")]
     Filter(#[from] FilterError),
+    /// A path leads nowhere.
+    #[error(transparent)]
+    Path(#[from] PathError),
     /// A card cannot be made within its bounds.
     #[error(transparent)]
     Card(#[from] CatalogError),
@@ -264,6 +268,26 @@ impl Router {
             unknown_words: query.unknown,
             query: request.query.clone(),
         })
+    }
+
+    /// The cards at a path of the choice graph: one for each child, or the single card of a leaf. Navigation nodes have
+    /// cards of kind `internal` with their path as id.
+    ///
+    /// # Errors
+    /// [`RouteError::Path`] for a path that leads nowhere, [`RouteError::Graph`], [`RouteError::Card`].
+    pub fn browse(&self, path: &Path) -> Result<Vec<ChoiceCard>, RouteError> {
+        let graph = self.choice_graph()?;
+        let card = |id: NodeId| -> Result<ChoiceCard, RouteError> {
+            let node = graph.node(id);
+            match node.kind {
+                NodeKind::Leaf(item) => Ok(self.deck.card(item)?.clone()),
+                _ => {
+                    let namespace = graph.namespace(id).unwrap_or_default();
+                    Ok(ChoiceCard::internal(Path::of(graph, id).as_str(), &node.label, &node.hint, namespace)?)
+                }
+            }
+        };
+        resolve(graph, path)?.children.into_iter().map(card).collect()
     }
 
     /// Enough candidates that reordering and quotas have something to choose from.

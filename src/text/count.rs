@@ -80,6 +80,11 @@ pub fn cl100k_if_over(text: &str, limit: usize) -> Option<usize> {
     (count > limit).then_some(count)
 }
 
+/// Decodes the `cl100k_base` vocabulary now, so that a first count later does not wait for it.
+pub fn warm_up() {
+    bpe_openai::cl100k_base();
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

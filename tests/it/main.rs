@@ -1,1 +1,7 @@
-fn main() {}
+//! One binary for all integration tests: commands as a person runs them, the order of the rooms, real catalogs.
+
+mod bench;
+mod cli;
+mod layers;
+mod real_catalogs;
+mod support;

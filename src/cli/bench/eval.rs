@@ -13,7 +13,7 @@ use crate::eval::collection::Collection;
 use crate::eval::engine::RouterEngine;
 use crate::eval::record::{Facts, Origin};
 use crate::eval::run::{Evaluation, PromptTokens, against, evaluate, inputs_sha256};
-use crate::eval::trec;
+use crate::eval::export;
 use crate::eval::workspace::write_atomic;
 use crate::report;
 
@@ -79,12 +79,10 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     }
     let Some((_, first)) = evaluations.first() else { return Ok(Outcome::Ok) };
     if let Some(path) = &args.run_out {
-        let mut bytes = Vec::new();
-        trec::write_run(&collection, &first.rankings, &mut bytes)?;
-        write_atomic(path, &bytes)?;
+        write_atomic(path, &export::tab_run(&collection, first)?)?;
     }
     if let Some(folder) = &args.trec_out {
-        for (name, bytes) in trec::export(&collection, first)? {
+        for (name, bytes) in export::trec(&collection, first)? {
             write_atomic(&folder.join(name), &bytes)?;
         }
     }
@@ -101,7 +99,8 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
                 if number > 0 {
                     writeln!(out)?;
                 }
-                write!(out, "{}", report::terminal::facts(name, &evaluation.facts))?;
+                writeln!(out, "configuration: {name}")?;
+                write!(out, "{}", report::terminal::facts(&evaluation.facts))?;
             }
         }
     }

@@ -41,16 +41,18 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     let samples = timings(&matrix, &collections, args.record_timings)?;
     // Everything is computed before anything is written.
     let mut recorded = workspace.read_timings()?;
-    let rows = if args.record_timings { machine::rows(&samples, args.machine.as_deref()) } else { Vec::new() };
-    recorded.extend(rows.iter().cloned());
+    let rows = machine::rows(&samples, args.machine.as_deref());
+    if args.record_timings {
+        recorded.extend(rows.iter().cloned());
+    }
     let pages = render(&workspace, &results, &recorded)?;
     workspace.write_results(&results)?;
-    if !rows.is_empty() {
+    if args.record_timings {
         workspace.append_timings(&rows)?;
     }
     write_pages(&workspace, &pages)?;
     write!(out, "{}", report::terminal::summary(&results))?;
-    write!(out, "\n{}", report::terminal::latency(&samples))?;
+    write!(out, "\n{}", report::terminal::timings(&rows))?;
     name_absent(&matrix, &collections);
     writeln!(out, "\nWrote scorecard/ — read scorecard/SCORECARD.md")?;
     Ok(Outcome::Ok)
@@ -138,6 +140,7 @@ pub(super) fn pages(workspace: &Workspace, results: &[Results]) -> Result<Pages>
 
 fn render(workspace: &Workspace, results: &[Results], timings: &[TimingRow]) -> Result<Pages> {
     let mut pages = report::pages(results, timings);
+    pages.iter_mut().for_each(|page| page.path.insert_str(0, "scorecard/"));
     let readme = workspace.path("README.md");
     let text = fs::read_to_string(&readme).with_context(|| readme.display().to_string())?;
     let spliced = report::readme::splice(&text, &report::readme::block(results))?;

@@ -1,0 +1,202 @@
+//! `route`: a query in, cards out, with the reasons on request.
+
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+
+use super::source::{CatalogSource, read_config};
+use super::{Format, Outcome, print_json};
+use crate::catalog::Safety;
+use crate::routing::{
+    Choice, Filter, History, PartSource, Path, Placement, Provider, Request, Route, Router, SCORE_UNITS, ScoreSource,
+    load,
+};
+
+/// Rank the tools of a catalog for a query
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  contextweaver route --catalog tools.json \"open a ticket about the login bug\"
+  contextweaver route --catalog servers/ --explain --top-k 3 \"who is on call\"
+  contextweaver route --catalog servers/ --path /github/issues
+  contextweaver route --catalog tools.json --schema openai \"send the report to Kim\"")]
+pub(super) struct Args {
+    #[command(flatten)]
+    source: CatalogSource,
+    /// What should be done, in your own words
+    #[arg(required_unless_present = "path", conflicts_with = "path")]
+    query: Option<String>,
+    /// Browse instead: list what is at this path of the choice graph, `/` first
+    #[arg(long, value_name = "PATH")]
+    path: Option<String>,
+    /// Index written by `contextweaver build` for the same catalog and configuration
+    #[arg(long, value_name = "FILE")]
+    index: Option<PathBuf>,
+    /// Routing configuration (TOML) [default: built in]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Tools returned [default: the configuration's]
+    #[arg(short = 'k', long, value_name = "N")]
+    top_k: Option<NonZeroUsize>,
+    /// Say what each score is made of
+    #[arg(long)]
+    explain: bool,
+    /// Print a schema that lets a model choose among the tools, instead of the cards
+    #[arg(long, value_enum, value_name = "PROVIDER", conflicts_with = "path")]
+    schema: Option<SchemaFor>,
+    /// Only tools of this namespace; may be repeated
+    #[arg(long, value_name = "NAME")]
+    namespace: Vec<String>,
+    /// Only tools with this tag; may be repeated
+    #[arg(long, value_name = "TAG")]
+    tag: Vec<String>,
+    /// Not this tool id; may be repeated
+    #[arg(long, value_name = "ID")]
+    exclude: Vec<String>,
+    /// No tools with this tag; may be repeated
+    #[arg(long, value_name = "TAG")]
+    exclude_tag: Vec<String>,
+    /// No tools that declare to be destructive
+    #[arg(long)]
+    no_destructive: bool,
+    /// Always show this tool id first; may be repeated
+    #[arg(long, value_name = "ID")]
+    pin: Vec<String>,
+    /// At most this many tools of one namespace
+    #[arg(long, value_name = "N")]
+    quota: Option<NonZeroUsize>,
+    /// This tool id was already called; may be repeated
+    #[arg(long, value_name = "ID")]
+    called: Vec<String>,
+    /// What the last result said
+    #[arg(long, value_name = "TEXT")]
+    last_result: Option<String>,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// Whose form a selection schema takes.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum SchemaFor {
+    JsonSchema,
+    Openai,
+    Anthropic,
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    // Reading the catalog and decoding the token vocabulary take about as long: do both at once.
+    let (router, ()) = rayon::join(|| router(args), crate::text::warm_up);
+    let router = router?;
+    match (&args.path, &args.query) {
+        (Some(path), _) => browse(args, &router, path, out),
+        (None, Some(query)) => rank(args, &router, query, out),
+        (None, None) => bail!("give a query, or --path to browse"),
+    }
+}
+
+fn router(args: &Args) -> Result<Router> {
+    let catalog = args.source.load()?;
+    let config = read_config(args.config.as_deref())?;
+    let Some(path) = &args.index else { return Ok(Router::build(catalog, config)?) };
+    let (index, graph) = load(path, &catalog, &config)?;
+    Ok(Router::from_saved(Arc::clone(&catalog), config, index, graph))
+}
+
+fn request(args: &Args, query: &str) -> Request {
+    Request {
+        query: query.to_owned(),
+        top_k: args.top_k.map(NonZeroUsize::get),
+        filter: Filter {
+            exclude_ids: args.exclude.clone(),
+            exclude_tags: args.exclude_tag.clone(),
+            allow_namespaces: args.namespace.clone(),
+            allow_tags: args.tag.clone(),
+            refuse_safety: args.no_destructive.then_some(Safety::Destructive).into_iter().collect(),
+            pins: args.pin.clone(),
+            namespace_quota: args.quota,
+        },
+        history: History {
+            called: args.called.clone(),
+            last_summary: args.last_result.clone(),
+            available: Vec::new(),
+        },
+    }
+}
+
+fn rank(args: &Args, router: &Router, query: &str, out: &mut dyn Write) -> Result<Outcome> {
+    let route = router.route(&request(args, query))?;
+    if let Some(provider) = args.schema {
+        let provider = match provider {
+            SchemaFor::JsonSchema => Provider::JsonSchema,
+            SchemaFor::Openai => Provider::OpenAi,
+            SchemaFor::Anthropic => Provider::Anthropic,
+        };
+        print_json(out, &route.selection_schema(provider)?)?;
+        return Ok(Outcome::Ok);
+    }
+    match args.format {
+        Format::Json => print_json(out, &route)?,
+        Format::Text => print(&route, args.explain, out)?,
+    }
+    Ok(Outcome::Ok)
+}
+
+fn print(route: &Route, explain: bool, out: &mut dyn Write) -> Result<()> {
+    if route.choices.is_empty() {
+        writeln!(out, "no tool shares a word with this query; try other words, or browse with --path /")?;
+        return Ok(());
+    }
+    for (number, choice) in route.choices.iter().enumerate() {
+        writeln!(out, "{}", choice.card.line(number + 1, route.choices.len()))?;
+        if explain {
+            writeln!(out, "      {}", explanation(choice))?;
+        }
+    }
+    if explain {
+        writeln!(out, "\nconfidence {:.2}, words that no tool has: {}", route.confidence, route.unknown_words)?;
+    }
+    if let Some(ambiguity) = &route.ambiguity {
+        writeln!(out, "\nclose call: {}", ambiguity.question)?;
+    }
+    Ok(())
+}
+
+/// `12.34 = 8.1 deploy + 4.24 rollback`.
+fn explanation(choice: &Choice) -> String {
+    let number = |units: i64| format!("{:.2}", units as f64 / SCORE_UNITS as f64);
+    let source = |source: &PartSource| match source {
+        PartSource::Word(word) => word.clone(),
+        PartSource::ExactName => "(exact name)".to_owned(),
+        PartSource::History(ScoreSource::Retrieval) => "(retrieval)".to_owned(),
+        PartSource::History(ScoreSource::AlreadyCalled) => "(already called)".to_owned(),
+        PartSource::History(ScoreSource::LastResult) => "(last result)".to_owned(),
+        PartSource::History(ScoreSource::RequirementsMet) => "(requirements met)".to_owned(),
+        PartSource::History(ScoreSource::DependencyNotCalled) => "(dependency not called)".to_owned(),
+    };
+    let parts: Vec<String> =
+        choice.parts.iter().map(|part| format!("{} {}", number(part.value), source(&part.source))).collect();
+    let pinned = if choice.placement == Placement::Pinned { "pinned; " } else { "" };
+    match parts.is_empty() {
+        true => format!("{pinned}score 0"),
+        false => format!("{pinned}score {} = {}", number(choice.score as i64), parts.join(" + ")),
+    }
+}
+
+fn browse(args: &Args, router: &Router, path: &str, out: &mut dyn Write) -> Result<Outcome> {
+    let path: Path = path.parse()?;
+    let cards = router.browse(&path)?;
+    match args.format {
+        Format::Json => print_json(out, &cards)?,
+        Format::Text => {
+            for (number, card) in cards.iter().enumerate() {
+                writeln!(out, "{}", card.line(number + 1, cards.len()))?;
+            }
+        }
+    }
+    Ok(Outcome::Ok)
+}
