@@ -4,14 +4,14 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 
-use super::beam::beam_search;
+use super::beam::{Postings, beam_search};
 use super::card::{CardDeck, ChoiceCard};
 use super::config::{ConfigError, Navigation, RoutingConfig};
 use super::filter::{AllowSet, Filter, FilterError, Placed, Placement};
 use super::graph::{ChoiceGraph, GraphError, NodeId, NodeKind};
 use super::history::{History, ScorePart, ScoreSource, total_score};
 use super::hit::{Hit, SCORE_UNITS};
-use super::index::{Depth, Index, Query, Scratch};
+use super::index::{Depth, Index, Query, Scratch, weighted};
 use super::path::{Path, PathError, resolve};
 use super::selection::{Provider, SelectionError, SelectionValidation, selection_schema, validate_selection};
 use super::tree::TreeBuilder;
@@ -233,8 +233,11 @@ impl Router {
         match (self.config.navigation, self.graph.get()) {
             (Navigation::Beam(beam), Some(graph)) => {
                 let k = depth.k().min(self.config.top_k);
-                let found = beam_search(graph, query, &self.index, beam, k, self.config.confidence_gap, &allow);
-                self.index.with_exact(query, found.hits, k, allow, scratch)
+                let postings = AllowedPostings { index: &self.index, query, allow: &allow };
+                let terms: Vec<u32> = (0..query.terms.len() as u32).collect();
+                let found = beam_search(graph, &terms, &postings, beam, k, self.config.confidence_gap);
+                let hits = found.hits.into_iter().map(|(item, score)| Hit { item, score }).collect();
+                self.index.with_exact(query, hits, k, allow, scratch)
             }
             _ => self.index.search_query(query, depth, allow, scratch),
         }
@@ -368,6 +371,25 @@ impl Router {
             format!("Which of these should be done: {}?", quoted(&names))
         };
         Some(Ambiguity { question, ids: items.iter().map(|item| item.id.clone()).collect() })
+    }
+}
+
+/// The postings of one query's terms as beam search reads them: terms by their place in the query, at their weight,
+/// without the items that are not allowed.
+struct AllowedPostings<'a, A> {
+    index: &'a Index,
+    query: &'a Query,
+    allow: &'a A,
+}
+
+impl<A: Fn(u32) -> bool> Postings for AllowedPostings<'_, A> {
+    fn for_each(&self, place: u32, visit: &mut dyn FnMut(u32, u32)) {
+        let Some(term) = self.query.terms.get(place as usize) else { return };
+        for posting in self.index.postings(term.term) {
+            if (self.allow)(posting.item) {
+                visit(posting.item, weighted(posting.impact, term.weight));
+            }
+        }
     }
 }
 
