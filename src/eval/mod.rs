@@ -4,11 +4,9 @@
 //! exact facts that are compared digit by digit, and timings apart. The room knows no Markdown and no pictures.
 
 pub mod abstention;
-pub mod audit;
 pub mod collection;
 pub mod engine;
 pub mod export;
-pub mod growth;
 pub mod latency;
 pub mod loss;
 pub mod machine;
