@@ -29,6 +29,8 @@ pub use tool_id::{
     parse_primitive_id, parse_tool_id, prompt_hash8, resource_hash8, tool_hash8,
 };
 
+use std::collections::BTreeSet;
+
 /// A checked set of items with unique ids, in ascending id order.
 ///
 /// The order in which items were added changes nothing but which of two colliding primitives keeps the bare id.
@@ -68,6 +70,12 @@ impl Catalog {
     #[allow(clippy::len_without_is_empty, reason = "a catalog is never empty")]
     pub fn len(&self) -> usize {
         self.items.len()
+    }
+
+    /// The namespaces of the items, ascending.
+    #[must_use]
+    pub fn namespaces(&self) -> BTreeSet<&str> {
+        self.items.iter().map(|item| item.namespace.as_str()).collect()
     }
 
     /// The position of the item with this id.

@@ -26,9 +26,9 @@ impl CatalogSource {
     /// Loads the catalog; what was left out is named on standard error.
     pub(super) fn load(&self) -> Result<Arc<Catalog>> {
         let strictness = if self.lenient { Strictness::Lenient } else { Strictness::Strict };
-        let loaded = load(&self.catalog, &LoadOptions { strictness, ..LoadOptions::default() })?;
+        let loaded = load(&self.catalog, LoadOptions { strictness })?;
         for left_out in &loaded.left_out {
-            note(&format!("left out: {left_out}"));
+            note(&format!("left out: {}: {}", left_out.place, left_out.reason));
         }
         Ok(Arc::new(loaded.catalog))
     }

@@ -13,6 +13,7 @@ mod queries;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::sync::Arc;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -109,7 +110,7 @@ pub struct Collection {
     /// What `collection.toml` says; `None` where there is none.
     pub about: Option<About>,
     /// The tools.
-    pub catalog: Catalog,
+    pub catalog: Arc<Catalog>,
     /// The queries in the order of the file.
     pub queries: Vec<Query>,
     /// SHA-256 (hex) of the bytes of the catalog followed by those of the queries.
@@ -173,6 +174,7 @@ impl Collection {
         let file_order = catalog_json::file_order(tools.bytes, &catalog);
         let queries = queries::parse(lines, &catalog, &handles)?;
         let inputs_sha256 = sha256_hex(&[tools.bytes, lines.bytes]);
+        let catalog = Arc::new(catalog);
         Ok(Self { name: name.to_owned(), origin, about: None, catalog, queries, inputs_sha256, file_order, handles })
     }
 

@@ -7,6 +7,7 @@ pub mod abstention;
 pub mod collection;
 pub mod engine;
 pub mod export;
+pub mod growth;
 pub mod latency;
 pub mod loss;
 pub mod machine;

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use sha2::{Digest, Sha256};
 
 use super::abstention::{Answer as Answered, abstention};
 use super::collection::{Collection, Query};
@@ -20,7 +19,7 @@ use super::record::{
 };
 use super::statistics::{estimate_all, mean, paired, round6};
 use super::ties::{self, recall_over_orders};
-use crate::routing::{CardDeck, Hit, catalog_sha256, render_cards};
+use crate::routing::{CardDeck, Hit, render_cards};
 use crate::text::Estimator;
 
 /// Rankings are taken to this depth (and on through ties): deep enough for RR and for exported runs.
@@ -228,27 +227,11 @@ fn prompt_tokens(collection: &Collection, rows: &[Row]) -> Tokens {
     }
 }
 
-/// SHA-256 (hex) over what an engine sees: every tool, and every query with its judgement.
-#[must_use]
-pub fn inputs_sha256(collection: &Collection) -> String {
-    let mut hasher = Sha256::new();
-    hasher.update(catalog_sha256(&collection.catalog));
-    for query in &collection.queries {
-        for text in [&query.id, &query.text] {
-            hasher.update((text.len() as u64).to_le_bytes());
-            hasher.update(text);
-        }
-        hasher.update(format!("{:?}", query.groups));
-    }
-    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Runs every engine of `case` on `collection` (already grown), the control first.
 ///
 /// The records come back in the order of the matrix's engines.
 #[must_use]
 pub fn run_case(case: &Case, matrix: &Matrix, collection: &Collection) -> Vec<(String, Record)> {
-    let inputs = inputs_sha256(collection);
     let tokens = if case.tokens { PromptTokens::Count } else { PromptTokens::Skip };
     let evaluate = |name: &str| match matrix.engine(name) {
         Some(engine) => evaluate(collection, engine, tokens),
@@ -270,7 +253,7 @@ pub fn run_case(case: &Case, matrix: &Matrix, collection: &Collection) -> Vec<(S
             origin: case.origin,
             collection: case.collection.clone(),
             growth: case.growth,
-            inputs_sha256: inputs.clone(),
+            inputs_sha256: collection.inputs_sha256.clone(),
             outcome: match evaluation {
                 Ok(evaluation) => Outcome::Measured(Box::new(Facts {
                     versus_control: control_recall
@@ -301,7 +284,7 @@ pub fn results(matrix: &Matrix, records: Vec<(String, Record)>) -> Vec<Results> 
     for (engine, record) in records {
         by_engine.entry(engine).or_default().push(record);
     }
-    let file = |engine: &super::engine::RouterEngine| {
+    let mut file = |engine: &super::engine::RouterEngine| {
         let mut records = by_engine.remove(engine.name()).unwrap_or_default();
         records.sort_by(|left, right| left.case.cmp(&right.case));
         Results {

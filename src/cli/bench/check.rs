@@ -8,7 +8,8 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Place, run};
+use super::Place;
+use super::run::{compute, pages};
 use crate::cli::{Format, Outcome, print_json};
 use crate::eval::results::{Difference, differences};
 
@@ -42,7 +43,7 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     let matrix = workspace.matrix()?;
     let collections = workspace.collections(&matrix.cases)?;
     let committed = workspace.read_results(&matrix)?;
-    let computed = run::compute(&workspace, &matrix, &collections)?;
+    let computed = compute(&workspace, &matrix, &collections)?;
     let mut facts = Vec::new();
     for results in &computed {
         match committed.iter().find(|other| other.engine == results.engine) {
@@ -56,16 +57,16 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
             }),
         }
     }
-    let mut pages = Vec::new();
-    for page in run::pages(&workspace, &committed)? {
+    let mut stale = Vec::new();
+    for page in pages(&workspace, &committed)? {
         if fs::read(workspace.path(&page.path)).ok().as_deref() != Some(&page.bytes) {
-            pages.push(page.path);
+            stale.push(page.path);
         }
     }
     let strays = workspace.stray_results(&matrix)?;
     let verdict = Verdict {
         facts,
-        pages,
+        pages: stale,
         strays: strays.iter().map(|path| path.display().to_string()).collect(),
         not_run: super::absent(&matrix.cases, &collections),
     };

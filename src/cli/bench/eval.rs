@@ -12,7 +12,7 @@ use crate::cli::{Format, Outcome, print_json};
 use crate::eval::collection::Collection;
 use crate::eval::engine::RouterEngine;
 use crate::eval::record::{Facts, Origin};
-use crate::eval::run::{Evaluation, PromptTokens, against, evaluate, inputs_sha256};
+use crate::eval::run::{Evaluation, PromptTokens, against, evaluate};
 use crate::eval::export;
 use crate::eval::workspace::write_atomic;
 use crate::report;
@@ -92,7 +92,7 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
             let entries: Vec<(String, Facts)> = evaluations.iter().map(entry).collect();
             let evaluations =
                 entries.iter().map(|(configuration, facts)| Entry { configuration, facts }).collect();
-            print_json(out, &Output { inputs_sha256: inputs_sha256(&collection), evaluations })?;
+            print_json(out, &Output { inputs_sha256: collection.inputs_sha256.clone(), evaluations })?;
         }
         Format::Text => {
             for (number, (name, evaluation)) in evaluations.iter().enumerate() {

@@ -8,10 +8,11 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::cli::source::read_config;
-use crate::cli::{Format, Outcome, print_json};
+use crate::cli::{Format, Outcome as Exit, print_json};
 use crate::eval::collection::Collection;
 use crate::eval::engine::RouterEngine;
-use crate::eval::record::{Estimate, Grade, Growth, Origin};
+use crate::eval::matrix::DEFAULT;
+use crate::eval::record::{Estimate, Grade, Growth, Origin, Outcome, RESULTS_SCHEMA, Record, Results};
 use crate::eval::run::{PromptTokens, evaluate, grown};
 use crate::eval::workspace::write_atomic;
 use crate::report;
@@ -84,7 +85,7 @@ struct Point {
     recall_at_5: Estimate,
 }
 
-pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Outcome> {
+pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
     let collection = Collection::from_files("yours", Origin::Public, &args.catalog, &args.queries)?;
     let collection = std::sync::Arc::new(collection);
     let engine = RouterEngine::new("yours", read_config(args.config.as_deref())?);
@@ -96,18 +97,26 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Outcome> {
         args.size.iter().map(|&size| size as usize).collect()
     };
     let mut points = Vec::new();
+    let mut records = Vec::new();
     for &grade in &grades {
         for &size in &sizes {
-            let grown = grown(&collection, Some(Growth { grade, size })).map_err(|error| anyhow!(error))?;
+            let growth = Growth { grade, size };
+            let grown = grown(&collection, Some(growth)).map_err(|error| anyhow!(error))?;
             let facts = evaluate(&grown, &engine, PromptTokens::Skip).map_err(|error| anyhow!(error))?.facts;
             let Some(&recall_at_5) = facts.measures.get("recall@5") else { continue };
             points.push(Point { grade, tools: facts.tools, queries: facts.answerable, recall_at_5 });
+            records.push(Record {
+                case: format!("{}/{}@{size:06}", collection.name, grade.name()),
+                origin: Origin::Public,
+                collection: collection.name.clone(),
+                growth: Some(growth),
+                inputs_sha256: grown.inputs_sha256.clone(),
+                outcome: Outcome::Measured(Box::new(facts)),
+            });
         }
     }
     if let Some(path) = &args.svg {
-        let curve: Vec<(Grade, usize, Estimate)> =
-            points.iter().map(|point| (point.grade, point.tools, point.recall_at_5)).collect();
-        write_atomic(path, report::rot_curve(&curve).as_bytes())?;
+        write_atomic(path, &picture(records)?)?;
     }
     match args.format {
         Format::Json => print_json(out, &points)?,
@@ -120,5 +129,14 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Outcome> {
             }
         }
     }
-    Ok(Outcome::Ok)
+    Ok(Exit::Ok)
+}
+
+/// The context-rot figure of the scorecard, drawn from these records.
+fn picture(records: Vec<Record>) -> Result<Vec<u8>> {
+    let results =
+        Results { schema: RESULTS_SCHEMA, engine: DEFAULT.to_owned(), configuration: String::new(), records };
+    let pages = report::pages(&[results], &[]);
+    let picture = pages.into_iter().find(|page| page.path.ends_with("context-rot.svg"));
+    Ok(picture.ok_or_else(|| anyhow!("nothing to draw: no query can be answered at these sizes"))?.bytes)
 }

@@ -124,7 +124,7 @@ fn cold_processes(collection: &crate::eval::collection::Collection) -> Result<[S
     const RUNS: usize = 30;
     let program = std::env::current_exe().context("this program's own file")?;
     let mut file = tempfile::Builder::new().suffix(".json").tempfile()?;
-    file.write_all(crate::catalog::to_tools_json(&collection.catalog).as_bytes())?;
+    file.write_all(collection.catalog.to_native_json().as_bytes())?;
     let path = file.path().to_string_lossy().into_owned();
     let tools = Some(collection.catalog.len());
     let route = ["route", "--catalog", path.as_str(), "open a ticket about the login bug"];
