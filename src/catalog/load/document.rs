@@ -202,7 +202,7 @@ pub(super) fn yaml_to_json(text: &str) -> Result<String, Fault> {
     };
     let value: Value = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let error = error.without_snippet();
-        let reason = error.to_string();
+        let reason = error.to_string().replace("budget breached:", "over a limit of the reader:");
         match error.location() {
             None => top_level(&reason),
             Some(at) => {
