@@ -36,7 +36,7 @@ impl Default for SchemaLimits {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "schema_problem", rename_all = "snake_case")]
 pub enum SchemaProblem {
-    /// It breaks the meta-schema of its draft.
+    /// It breaks the meta-schema of its draft; the first place is reported.
     Invalid {
         /// Where.
         at: String,
@@ -176,9 +176,14 @@ fn check_dialect(schema: &Value) -> Vec<SchemaProblem> {
         Some("2019-09") => jsonschema::draft201909::meta::validate(schema),
         _ => jsonschema::draft202012::meta::validate(schema),
     };
-    let invalid = checked.err().map(|error| SchemaProblem::Invalid {
-        at: error.instance_path().to_string(),
-        reason: bounded(&error.to_string()),
+    let invalid = checked.err().map(|error| {
+        let at = error.instance_path().to_string();
+        let reason = match (error.instance().as_ref(), at.ends_with("/type")) {
+            // The meta-schema only says that none of its alternatives fits, and this is the most common mistake.
+            (Value::String(name), true) => format!("{name:?} is not a type of JSON Schema"),
+            _ => error.to_string(),
+        };
+        SchemaProblem::Invalid { at, reason: bounded(&reason) }
     });
     let published = matches!(known, Some("draft-04" | "draft-06" | "draft-07" | "2019-09" | "2020-12"));
     let unknown =
@@ -555,7 +560,7 @@ mod tests {
         {"schema_problem":"invalid","at":"/properties/a/minLength","reason":"-1 is less than the minimum of 0"}
 
         {"properties":{"a":{"type":"strnig"}}}
-        {"schema_problem":"invalid","at":"/properties/a/type","reason":"\"strnig\" is not valid under any of the schemas listed in the 'anyOf' keyword"}
+        {"schema_problem":"invalid","at":"/properties/a/type","reason":"\"strnig\" is not a type of JSON Schema"}
 
         {"$schema":"https://example.org/mine","type":"object"}
         {"schema_problem":"unknown_dialect","dialect":"https://example.org/mine"}
