@@ -1,0 +1,304 @@
+//! What a set of per-query values says about queries that were not asked.
+//!
+//! Queries are the unit of sampling: intervals come from a percentile bootstrap over queries (Efron and Tibshirani,
+//! *An Introduction to the Bootstrap*, 1993, ch. 13). Seed and number of resamples are constants, and the drawn
+//! queries depend on their number alone, so every measure and every engine of one query set is resampled alike.
+//! Figures in record types are rounded here, before anything is concluded from them: a verdict agrees with the
+//! digits that stand beside it.
+
+use std::collections::BTreeMap;
+
+use super::record::{Estimate, Paired, Verdict};
+use super::rng::Rng;
+
+/// Resamples of every bootstrap.
+pub const RESAMPLES: usize = 2_000;
+
+/// The seed of every bootstrap.
+pub const BOOTSTRAP_SEED: u64 = 2_026;
+
+/// Percentiles of the two ends of an interval.
+const INTERVAL: [f64; 2] = [2.5, 97.5];
+
+/// `value` at the six decimals of the results files, without a negative zero.
+#[must_use]
+pub fn round6(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6 + 0.0
+}
+
+/// The arithmetic mean; 0 of nothing.
+#[must_use]
+pub fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
+    let (sum, count) = values.into_iter().fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
+    if count == 0 { 0.0 } else { sum / f64::from(count) }
+}
+
+/// The mean of every column with its 95 % interval, rounded to six decimals. `rows` holds one row per query and one
+/// column per measure, all of the length of the first; without rows there are no estimates.
+///
+/// All columns share one set of resamples. Equal rows are counted, not added one by one: per-query measures take
+/// few distinct values, and a resample costs one draw per query whatever the number of columns.
+#[must_use]
+pub fn estimate_all(rows: &[Vec<f64>]) -> Vec<Estimate> {
+    let Some(columns) = rows.first().map(Vec::len) else { return Vec::new() };
+    let (distinct, kind_of) = distinct_rows(rows);
+    let means_of = |counts: &[u32]| -> Vec<f64> {
+        let mut sums = vec![0.0; columns];
+        for (row, count) in distinct.iter().zip(counts) {
+            let count = f64::from(*count);
+            for (sum, value) in sums.iter_mut().zip(*row) {
+                *sum += count * value;
+            }
+        }
+        sums.into_iter().map(|sum| sum / rows.len() as f64).collect()
+    };
+
+    let mut counts = vec![0u32; distinct.len()];
+    kind_of.iter().for_each(|kind| counts[*kind] += 1);
+    let means = means_of(&counts);
+
+    let mut rng = Rng::new(BOOTSTRAP_SEED);
+    let mut resampled: Vec<Vec<f64>> = vec![Vec::with_capacity(RESAMPLES); columns];
+    for _ in 0..RESAMPLES {
+        counts.fill(0);
+        for _ in 0..rows.len() {
+            counts[kind_of[rng.below(rows.len())]] += 1;
+        }
+        for (column, mean) in resampled.iter_mut().zip(means_of(&counts)) {
+            column.push(mean);
+        }
+    }
+    means.into_iter().zip(resampled).map(|(mean, column)| interval(mean, column)).collect()
+}
+
+/// The different rows, and for every row which of them it is.
+fn distinct_rows(rows: &[Vec<f64>]) -> (Vec<&[f64]>, Vec<usize>) {
+    let mut known: BTreeMap<Vec<u64>, usize> = BTreeMap::new();
+    let mut distinct = Vec::new();
+    let mut kind_of = Vec::with_capacity(rows.len());
+    for row in rows {
+        let kind = *known.entry(row.iter().map(|value| value.to_bits()).collect()).or_insert(distinct.len());
+        if kind == distinct.len() {
+            distinct.push(row.as_slice());
+        }
+        kind_of.push(kind);
+    }
+    (distinct, kind_of)
+}
+
+fn interval(mean: f64, mut resampled: Vec<f64>) -> Estimate {
+    resampled.sort_unstable_by(f64::total_cmp);
+    let [low, high] = INTERVAL.map(|percent| round6(percentile(&resampled, percent)));
+    Estimate { mean: round6(mean), low, high }
+}
+
+/// The mean difference (engine − control) over the same queries, by bootstrap of the pairs. A pair holds the values
+/// of the engine and of the control for one query; without pairs nothing can be concluded.
+#[must_use]
+pub fn paired(control: &str, pairs: &[(f64, f64)]) -> Paired {
+    let differences: Vec<Vec<f64>> = pairs.iter().map(|(engine, control)| vec![engine - control]).collect();
+    let difference = estimate_all(&differences).first().copied().unwrap_or(Estimate { mean: 0.0, low: 0.0, high: 0.0 });
+    Paired { control: control.to_owned(), difference, verdict: Verdict::of(&difference) }
+}
+
+impl Verdict {
+    /// What the interval of a difference says: an interval that holds zero, or touches it, is inconclusive.
+    #[must_use]
+    pub fn of(difference: &Estimate) -> Self {
+        if difference.low > 0.0 {
+            Self::Better
+        } else if difference.high < 0.0 {
+            Self::Worse
+        } else {
+            Self::Inconclusive
+        }
+    }
+}
+
+/// The exact two-sided p-value of the sign test: how likely so uneven a split of the non-zero differences is when
+/// both signs are equally likely; min(1, 2 P(X ≤ min(+, −))) with X ~ Binomial(n, 1/2). Dixon and Mood, "The
+/// Statistical Sign Test", JASA 41, 1946. Without a non-zero difference it is 1.
+#[must_use]
+pub fn sign_test(differences: &[f64]) -> f64 {
+    let positive = differences.iter().filter(|difference| **difference > 0.0).count();
+    let negative = differences.iter().filter(|difference| **difference < 0.0).count();
+    let n = positive + negative;
+    // Through logarithms: 2^-n is zero in floating point from n = 1075 on.
+    let mut log_mass = -(n as f64) * std::f64::consts::LN_2;
+    let mut tail = libm::exp(log_mass);
+    for i in 0..positive.min(negative) {
+        log_mass += libm::log((n - i) as f64 / (i + 1) as f64);
+        tail += libm::exp(log_mass);
+    }
+    (2.0 * tail).min(1.0)
+}
+
+/// Holm's step-down adjustment of p-values for the number of comparisons, in the order given: the i-th smallest of m
+/// is multiplied by m − i + 1 and is at least its predecessor. Holm, "A Simple Sequentially Rejective Multiple Test
+/// Procedure", Scandinavian Journal of Statistics 6(2), 1979.
+#[must_use]
+pub fn holm(p_values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|left, right| p_values[*left].total_cmp(&p_values[*right]));
+    let mut adjusted = vec![0.0; p_values.len()];
+    let mut floor = 0.0_f64;
+    for (step, index) in order.into_iter().enumerate() {
+        floor = floor.max(p_values[index] * (p_values.len() - step) as f64).min(1.0);
+        adjusted[index] = floor;
+    }
+    adjusted
+}
+
+/// The smallest mean paired difference that `queries` queries show at the 5 % level (two-sided) with 80 % power:
+/// (z.975 + z.8) σ / √n, the normal approximation to the paired t-test (Sakai, "Topic Set Size Design", Information Retrieval
+/// Journal 19(3), 2016). `deviation` is σ, the standard deviation of the per-query differences: for a measure of 0 or 1
+/// that two engines disagree on for a share d of the queries it is at most √d. `None` without queries.
+#[must_use]
+pub fn minimum_detectable_difference(queries: usize, deviation: f64) -> Option<f64> {
+    const Z_975: f64 = 1.959_963_984_540_054;
+    const Z_80: f64 = 0.841_621_233_572_914_3;
+    (queries > 0).then(|| (Z_975 + Z_80) * deviation / (queries as f64).sqrt())
+}
+
+/// The percentile (`percent` in 0..=100) of ascending values, interpolated between neighbours (type 7 of Hyndman and
+/// Fan, "Sample Quantiles in Statistical Packages", The American Statistician 50(4), 1996); 0 of nothing.
+#[must_use]
+pub fn percentile(ascending: &[f64], percent: f64) -> f64 {
+    let Some(last) = ascending.len().checked_sub(1) else { return 0.0 };
+    let place = (percent / 100.0).clamp(0.0, 1.0) * last as f64;
+    let (below, above) = (ascending[place.floor() as usize], ascending[place.ceil() as usize]);
+    below + (above - below) * place.fract()
+}
+
+/// The median of values in any order; 0 of nothing.
+#[must_use]
+pub fn median(values: &[f64]) -> f64 {
+    let mut ascending = values.to_vec();
+    ascending.sort_unstable_by(f64::total_cmp);
+    percentile(&ascending, 50.0)
+}
+
+/// The median absolute deviation from the median, unscaled; 0 of nothing.
+#[must_use]
+pub fn mad(values: &[f64]) -> f64 {
+    let centre = median(values);
+    median(&values.iter().map(|value| (value - centre).abs()).collect::<Vec<f64>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::rng::Rng;
+    use super::*;
+
+    /// The same bootstrap, row by row and column by column.
+    fn estimate_plainly(rows: &[Vec<f64>], column: usize) -> Estimate {
+        let mut rng = Rng::new(BOOTSTRAP_SEED);
+        let n = rows.len();
+        let resampled = (0..RESAMPLES).map(|_| mean((0..n).map(|_| rows[rng.below(n)][column]))).collect();
+        interval(mean(rows.iter().map(|row| row[column])), resampled)
+    }
+
+    fn close(left: f64, right: f64) -> bool {
+        (left - right).abs() < 1.5e-6
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+        #[test]
+        fn counting_equal_rows_changes_nothing(
+            rows in prop::collection::vec(prop::collection::vec((0u8..5).prop_map(|v| f64::from(v) / 4.0), 3), 1..40)
+        ) {
+            let estimates = estimate_all(&rows);
+            prop_assert_eq!(estimates.len(), 3);
+            for (column, estimate) in estimates.iter().enumerate() {
+                let plain = estimate_plainly(&rows, column);
+                prop_assert!(close(estimate.mean, plain.mean), "{estimate:?} {plain:?}");
+                prop_assert!(close(estimate.low, plain.low) && close(estimate.high, plain.high), "{estimate:?} {plain:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_interval_is_about_as_wide_as_theory_says() {
+        // 300 of 400 queries answered: the normal interval is .75 ± 1.96 √(.75 · .25 / 400) = .75 ± .0424.
+        let rows: Vec<Vec<f64>> = (0..400).map(|query| vec![f64::from(u8::from(query % 4 != 0)), 1.0]).collect();
+        let estimates = estimate_all(&rows);
+        assert_eq!(estimates[0].mean, 0.75);
+        assert!((estimates[0].low - 0.7076).abs() < 0.006, "{:?}", estimates[0]);
+        assert!((estimates[0].high - 0.7924).abs() < 0.006, "{:?}", estimates[0]);
+        assert_eq!(estimates[1], Estimate { mean: 1.0, low: 1.0, high: 1.0 });
+        assert_eq!(estimate_all(&[]), []);
+    }
+
+    #[test]
+    fn verdicts_follow_the_interval() {
+        let pairs = |engine: f64, control: f64| -> Vec<(f64, f64)> {
+            (0..100).map(|query| if query < 20 { (engine, control) } else { (1.0, 1.0) }).collect()
+        };
+        assert_eq!(paired("flat", &pairs(1.0, 0.0)).verdict, Verdict::Better);
+        assert_eq!(paired("flat", &pairs(0.0, 1.0)).verdict, Verdict::Worse);
+        assert_eq!(paired("flat", &pairs(1.0, 1.0)).verdict, Verdict::Inconclusive);
+        assert_eq!(paired("flat", &[]).verdict, Verdict::Inconclusive);
+        let same = paired("flat", &pairs(0.1, 0.1)).difference;
+        assert_eq!(same, Estimate { mean: 0.0, low: 0.0, high: 0.0 });
+        let touching = Estimate { mean: 0.1, low: 0.0, high: 0.2 };
+        assert_eq!(Verdict::of(&touching), Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn the_sign_test_is_the_binomial_one() {
+        let split = |positive: usize, negative: usize| {
+            let mut differences = vec![0.5; positive];
+            differences.extend(vec![-0.25; negative]);
+            differences.extend([0.0; 9]);
+            sign_test(&differences)
+        };
+        let table = [
+            (0, 0, 1.0),
+            (1, 0, 1.0),
+            (5, 0, 2.0 / 32.0),
+            (8, 2, 2.0 * (1.0 + 10.0 + 45.0) / 1024.0),
+            (2, 8, 2.0 * (1.0 + 10.0 + 45.0) / 1024.0),
+            (3, 3, 1.0),
+        ];
+        for (positive, negative, expected) in table {
+            let p = split(positive, negative);
+            assert!((p - expected).abs() < 1e-12, "{positive}:{negative} {p} instead of {expected}");
+        }
+        // Far beyond 2^-1074 the tail still counts: z = (1580 − 1500) / √750 = 2.92.
+        let p = split(1_580, 1_420);
+        assert!((0.003..0.004).contains(&p), "{p}");
+    }
+
+    #[test]
+    fn holm_steps_down_and_never_decreases() {
+        let adjusted: Vec<f64> = holm(&[0.01, 0.04, 0.03, 0.005, 0.9]).into_iter().map(round6).collect();
+        assert_eq!(adjusted, [0.04, 0.09, 0.09, 0.025, 0.9]);
+        assert_eq!(holm(&[0.6, 0.7]), [1.0, 1.0]);
+    }
+
+    #[test]
+    fn the_detectable_difference_shrinks_with_the_root_of_the_queries() {
+        let difference = minimum_detectable_difference(400, 0.1_f64.sqrt()).unwrap();
+        assert_eq!(round6(difference), 0.044297);
+        assert_eq!(minimum_detectable_difference(0, 1.0), None);
+    }
+
+    #[test]
+    fn order_statistics_of_timings() {
+        let values = [4.0, 1.0, 3.0, 2.0, 100.0];
+        assert_eq!([median(&values), mad(&values)], [3.0, 1.0]);
+        assert_eq!([median(&[1.0, 2.0]), median(&[]), mad(&[])], [1.5, 0.0, 0.0]);
+        let ascending: Vec<f64> = (1..=101).map(f64::from).collect();
+        assert_eq!([0.0, 50.0, 95.0, 99.0, 100.0].map(|p| percentile(&ascending, p)), [1.0, 51.0, 96.0, 100.0, 101.0]);
+        assert_eq!(percentile(&[1.0, 2.0], 75.0), 1.75);
+    }
+
+    #[test]
+    fn rounding_keeps_six_decimals() {
+        assert_eq!([round6(1.0 / 3.0), round6(2.0 / 3.0)], [0.333333, 0.666667]);
+        assert!(round6(-1e-9).is_sign_positive());
+    }
+}
