@@ -18,9 +18,17 @@ pub enum CatalogError {
     Parse {
         /// The file.
         path: PathBuf,
-        /// Line and column, or the index and name of the tool.
+        /// Line and column, or the list, index and name of the definition.
         place: String,
         /// What is wrong there.
+        reason: String,
+    },
+    /// A definition that came from code is not one.
+    #[error("{place}: {reason}")]
+    Definition {
+        /// The index and name of the definition.
+        place: String,
+        /// What is wrong with it.
         reason: String,
     },
     /// Two different items have one id.

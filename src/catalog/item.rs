@@ -39,6 +39,12 @@ impl Kind {
             Self::Internal => "internal",
         }
     }
+
+    /// Whether a model calls it with arguments, so that its definition stands in a prompt without routing.
+    #[must_use]
+    pub fn is_callable(self) -> bool {
+        matches!(self, Self::Tool | Self::Agent | Self::Skill)
+    }
 }
 
 /// What a tool declares about the danger of calling it. Declared by its server and verified by nobody: it informs
@@ -54,6 +60,18 @@ pub enum Safety {
     ReadOnly,
     /// Declared to be able to destroy data (`destructiveHint`); wins over read-only.
     Destructive,
+}
+
+impl Safety {
+    /// The tag that mirrors the class on items and cards; none when nothing was declared.
+    #[must_use]
+    pub fn tag(self) -> Option<&'static str> {
+        match self {
+            Self::Undeclared => None,
+            Self::ReadOnly => Some("read-only"),
+            Self::Destructive => Some("destructive"),
+        }
+    }
 }
 
 /// One selectable item. Valid once it is part of a [`Catalog`](super::Catalog).
@@ -75,9 +93,10 @@ pub struct SelectableItem {
     pub description: String,
     /// Sorted, without repeats. `read-only` and `destructive` mirror [`Self::safety`].
     pub tags: Vec<String>,
-    /// JSON Schema of the arguments; `None` when none was given.
+    /// JSON Schema of the arguments, an object; `None` when none was given. Those of a prompt are made from its
+    /// argument list.
     pub args_schema: Option<Arc<Value>>,
-    /// JSON Schema of the structured result; `None` when none was given.
+    /// JSON Schema of the structured result, an object; `None` when none was given.
     pub output_schema: Option<Arc<Value>>,
     /// What it declares about its danger.
     pub safety: Safety,
@@ -95,9 +114,10 @@ pub struct SelectableItem {
     pub provides: Vec<String>,
     /// Names of the facts or resources that a call needs.
     pub requires: Vec<String>,
-    /// Everything else the native form carries about the item; never on cards.
+    /// Everything else the native form carries about the item, and the `uri` of a resource; never on cards.
     pub metadata: BTreeMap<String, Value>,
-    /// The definition byte for byte as received; `None` for items made in code.
+    /// The MCP definition byte for byte as received (converted to JSON when that was YAML). `None` for items made in
+    /// code and for those of the native form, of which everything is here already.
     pub raw: Option<Arc<RawValue>>,
 }
 

@@ -4,11 +4,30 @@
 //! Nothing behind it checks again. Loading takes every form in which catalogs are found in practice and keeps
 //! each definition byte for byte, because typed models lose unknown fields.
 
+mod diff;
 mod error;
+mod inspect;
 mod item;
+mod lint;
+mod load;
+mod namespace;
+mod near;
+mod schema;
+mod tool_id;
 
+pub use diff::{Change, Changed, DiffReport, Entry, NamespaceDiff, PropertyChange, diff};
 pub use error::CatalogError;
+pub use inspect::{InspectReport, ItemTokens, SafetyCounts, SchemaCounts, ServerSummary, inspect};
 pub use item::{Kind, Safety, SelectableItem};
+pub use lint::{Finding, LONG_DESCRIPTION_TOKENS, LintReport, NEAR_DUPLICATE, Problem, SchemaPart, Severity, lint};
+pub use load::{LeftOut, LoadOptions, Loaded, MAX_DESCRIPTION_BYTES, MAX_FILE_BYTES, Strictness, load};
+pub use namespace::{FALLBACK_NAMESPACE, Inferred, assign_namespaces, infer_namespace, server_namespace};
+pub use near::{NearPair, near_duplicates};
+pub use schema::{SchemaLimits, SchemaProblem, check_schema, nesting_depth};
+pub use tool_id::{
+    MAX_TOOL_ID, PrimitiveId, PrimitiveKind, ToolIdParts, argument_shape, format_primitive_id, format_tool_id,
+    parse_primitive_id, parse_tool_id, prompt_hash8, resource_hash8, tool_hash8,
+};
 
 /// A checked set of items with unique ids, in ascending id order.
 ///

@@ -1,0 +1,413 @@
+//! What changed between two versions of a catalog.
+//!
+//! Items are paired first by id, then by name, then by definition: an id changes with the shape of the arguments,
+//! and a tool that was renamed or whose server was renamed is the same tool. Only what finds no partner counts as
+//! added or removed.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::inspect::definition_tokens;
+use super::tool_id::argument_shape;
+use super::{Catalog, Kind, Safety, SelectableItem};
+use crate::text::{Analyzer, Estimator, TermSet, jaccard};
+
+/// The differences between two catalogs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DiffReport {
+    /// The estimator of all counts here.
+    pub estimator: Estimator,
+    /// Tokens of all definitions of the old catalog.
+    pub old_tokens: usize,
+    /// Tokens of all definitions of the new catalog.
+    pub new_tokens: usize,
+    /// Items that are the same in both.
+    pub unchanged: usize,
+    /// Every namespace with a difference, in order of the namespace. What has both an old and a new item is under
+    /// the namespace of the new one.
+    pub namespaces: Vec<NamespaceDiff>,
+}
+
+impl DiffReport {
+    /// Whether nothing differs.
+    #[must_use]
+    pub fn is_same(&self) -> bool {
+        self.namespaces.is_empty()
+    }
+}
+
+/// The differences within one namespace; each list in order of ids.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct NamespaceDiff {
+    /// The namespace.
+    pub namespace: String,
+    /// Items without a partner in the old catalog.
+    pub added: Vec<Entry>,
+    /// Items without a partner in the new catalog.
+    pub removed: Vec<Entry>,
+    /// Items under another name or in another namespace, with whatever else changed.
+    pub renamed: Vec<Changed>,
+    /// Items that kept their name and changed otherwise.
+    pub changed: Vec<Changed>,
+}
+
+/// An item of one of the catalogs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// Its id.
+    pub id: String,
+    /// What kind of thing it is.
+    pub kind: Kind,
+    /// Tokens of its definition.
+    pub tokens: usize,
+}
+
+/// An item of both catalogs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Changed {
+    /// It in the old catalog.
+    pub old: Entry,
+    /// It in the new catalog.
+    pub new: Entry,
+    /// What changed beside the name; empty for a mere rename.
+    pub changes: Vec<Change>,
+}
+
+/// One change of an item.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum Change {
+    /// The description has other words.
+    Description {
+        /// Tokens before.
+        old_tokens: usize,
+        /// Tokens after.
+        new_tokens: usize,
+    },
+    /// A top-level property of the argument schema.
+    Property {
+        /// The property.
+        name: String,
+        /// What happened to it.
+        #[serde(flatten)]
+        property: PropertyChange,
+    },
+    /// The argument schema differs outside of its top-level properties and required list.
+    ArgumentSchema,
+    /// The schema of the structured result differs.
+    ResultSchema,
+    /// What it declares about its danger.
+    Safety {
+        /// Before.
+        old: Safety,
+        /// After.
+        new: Safety,
+    },
+    /// An annotation of the MCP definition.
+    Annotation {
+        /// Its key.
+        key: String,
+        /// Before; `null` when it was absent.
+        old: Value,
+        /// After; `null` when it is absent.
+        new: Value,
+    },
+    /// Another member of the definition (`title`, `_meta`, `tags`, `cost_hint` …).
+    Member {
+        /// Its key.
+        key: String,
+    },
+}
+
+/// What happened to a property.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "property", rename_all = "snake_case")]
+pub enum PropertyChange {
+    /// It is new.
+    Added {
+        /// Whether callers must give it.
+        required: bool,
+    },
+    /// It is gone.
+    Removed {
+        /// Whether callers had to give it.
+        required: bool,
+    },
+    /// It has another type.
+    Retyped {
+        /// Before.
+        old: String,
+        /// After.
+        new: String,
+    },
+    /// Callers must give it now.
+    BecameRequired,
+    /// Callers need not give it any more.
+    BecameOptional,
+    /// Its schema differs otherwise: description, default, bounds, nested properties.
+    Altered,
+}
+
+/// Compares two catalogs; tokens are counted with `estimator`.
+#[must_use]
+pub fn diff(old: &Catalog, new: &Catalog, estimator: Estimator) -> DiffReport {
+    let (old, new) = (old.items(), new.items());
+    let partners = pair_up(old, new);
+    let mut namespaces: BTreeMap<&str, NamespaceDiff> = BTreeMap::new();
+    let mut unchanged = 0;
+    let mut has_partner = vec![false; old.len()];
+    for (item, partner) in new.iter().zip(&partners) {
+        let entry = |item| entry(item, estimator);
+        let Some(partner) = *partner else {
+            namespaces.entry(&item.namespace).or_default().added.push(entry(item));
+            continue;
+        };
+        has_partner[partner] = true;
+        let before = &old[partner];
+        let changes = changes(before, item, estimator);
+        let renamed = (&before.namespace, &before.name) != (&item.namespace, &item.name);
+        if !renamed && changes.is_empty() {
+            unchanged += 1;
+            continue;
+        }
+        let changed = Changed { old: entry(before), new: entry(item), changes };
+        let diff = namespaces.entry(&item.namespace).or_default();
+        if renamed { diff.renamed.push(changed) } else { diff.changed.push(changed) }
+    }
+    for (item, _) in old.iter().zip(has_partner).filter(|(_, has_partner)| !has_partner) {
+        namespaces.entry(&item.namespace).or_default().removed.push(entry(item, estimator));
+    }
+    let tokens = |items: &[SelectableItem]| items.iter().map(|item| definition_tokens(item, estimator)).sum();
+    let named = |(namespace, diff): (&str, NamespaceDiff)| NamespaceDiff { namespace: namespace.to_owned(), ..diff };
+    DiffReport {
+        estimator,
+        old_tokens: tokens(old),
+        new_tokens: tokens(new),
+        unchanged,
+        namespaces: namespaces.into_iter().map(named).collect(),
+    }
+}
+
+fn entry(item: &SelectableItem, estimator: Estimator) -> Entry {
+    Entry { id: item.id.clone(), kind: item.kind, tokens: definition_tokens(item, estimator) }
+}
+
+/// At least this Jaccard similarity of descriptions makes a removed and an added tool with the same arguments one
+/// renamed tool.
+const SAME_PURPOSE: f64 = 0.5;
+
+/// For every new item the position of the old one that it was, from the surest sign to the weakest.
+fn pair_up(old: &[SelectableItem], new: &[SelectableItem]) -> Vec<Option<usize>> {
+    let mut pairing = Pairing { old, new, partners: vec![None; new.len()], taken: vec![false; old.len()] };
+    let same = |_: &SelectableItem, _: &SelectableItem| true;
+    pairing.by(|item| Some(item.id.clone()), same);
+    pairing.by(|item| Some(format!("{}\0{}\0{}", item.kind.name(), item.namespace, item.name)), same);
+    let definition = |item: &SelectableItem| {
+        let schema = item.args_schema.as_deref().map(ToString::to_string).unwrap_or_default();
+        (!item.description.is_empty()).then(|| format!("{}\0{}\0{schema}", item.kind.name(), item.description))
+    };
+    pairing.by(|item| Some(format!("{}\0{}", item.namespace, definition(item)?)), same);
+    pairing.by(|item| Some(format!("{}\0{}", item.name, definition(item)?)), same);
+    let analyzer = Analyzer::default();
+    let terms = |item: &SelectableItem| TermSet::of(&analyzer, &item.description);
+    let nothing = argument_shape(None);
+    let shape = |item: &SelectableItem| {
+        let shape = argument_shape(item.args_schema.as_deref());
+        (shape != nothing).then(|| format!("{}\0{}\0{shape}", item.kind.name(), item.namespace))
+    };
+    pairing.by(shape, |before, after| jaccard(&terms(before), &terms(after)) >= SAME_PURPOSE);
+    pairing.partners
+}
+
+struct Pairing<'i> {
+    old: &'i [SelectableItem],
+    new: &'i [SelectableItem],
+    partners: Vec<Option<usize>>,
+    taken: Vec<bool>,
+}
+
+impl Pairing<'_> {
+    /// Pairs the items without a partner that have one key, in order of ids, where `accept` agrees.
+    fn by(
+        &mut self,
+        key: impl Fn(&SelectableItem) -> Option<String>,
+        accept: impl Fn(&SelectableItem, &SelectableItem) -> bool,
+    ) {
+        let mut candidates: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (position, item) in self.old.iter().enumerate().filter(|(position, _)| !self.taken[*position]) {
+            if let Some(key) = key(item) {
+                candidates.entry(key).or_default().push(position);
+            }
+        }
+        for (item, partner) in self.new.iter().zip(&mut self.partners).filter(|(_, partner)| partner.is_none()) {
+            let Some(candidates) = key(item).and_then(|key| candidates.get_mut(&key)) else { continue };
+            let found = candidates.iter().position(|candidate| accept(&self.old[*candidate], item));
+            *partner = found.map(|found| candidates.remove(found));
+            if let Some(partner) = *partner {
+                self.taken[partner] = true;
+            }
+        }
+    }
+}
+
+fn changes(old: &SelectableItem, new: &SelectableItem, estimator: Estimator) -> Vec<Change> {
+    let mut changes = Vec::new();
+    if old.description != new.description {
+        let (old_tokens, new_tokens) = (estimator.count(&old.description), estimator.count(&new.description));
+        changes.push(Change::Description { old_tokens, new_tokens });
+    }
+    changes.extend(argument_changes(old.args_schema.as_deref(), new.args_schema.as_deref()));
+    if old.output_schema != new.output_schema {
+        changes.push(Change::ResultSchema);
+    }
+    if old.safety != new.safety {
+        changes.push(Change::Safety { old: old.safety, new: new.safety });
+    }
+    changes.extend(item_changes(old, new).into_iter().map(|key| Change::Member { key: key.to_owned() }));
+    if let (Some(old), Some(new)) = (definition(old), definition(new)) {
+        changes.extend(definition_changes(&old, &new));
+    }
+    changes
+}
+
+/// The fields that both forms of definitions can fill and that have no change of their own.
+fn item_changes(old: &SelectableItem, new: &SelectableItem) -> Vec<&'static str> {
+    let tags = |item: &SelectableItem| -> Vec<String> {
+        item.tags.iter().filter(|tag| Some(tag.as_str()) != item.safety.tag()).cloned().collect()
+    };
+    let fields = [
+        ("server_description", old.server_description == new.server_description),
+        ("tags", tags(old) == tags(new)),
+        ("side_effects", old.side_effects == new.side_effects || old.safety != new.safety),
+        ("cost_hint", old.cost_hint.total_cmp(&new.cost_hint).is_eq()),
+        ("examples", old.examples == new.examples),
+        ("constraints", old.constraints == new.constraints),
+        ("depends_on", old.depends_on == new.depends_on),
+        ("provides", old.provides == new.provides),
+        ("requires", old.requires == new.requires),
+        ("metadata", old.metadata == new.metadata),
+    ];
+    fields.into_iter().filter(|(_, same)| !same).map(|(field, _)| field).collect()
+}
+
+fn argument_changes(old: Option<&Value>, new: Option<&Value>) -> Vec<Change> {
+    if old == new {
+        return Vec::new();
+    }
+    let empty = Map::new();
+    let properties = |schema: Option<&'_ Value>| -> Map<String, Value> {
+        schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object).unwrap_or(&empty).clone()
+    };
+    let (before, after) = (properties(old), properties(new));
+    let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut changes = Vec::new();
+    for name in names {
+        let required = (is_required(old, name), is_required(new, name));
+        let found = property_changes(before.get(name), after.get(name), required);
+        changes.extend(found.into_iter().map(|property| Change::Property { name: name.clone(), property }));
+    }
+    if outside_properties(old) != outside_properties(new) {
+        changes.push(Change::ArgumentSchema);
+    }
+    changes
+}
+
+fn property_changes(old: Option<&Value>, new: Option<&Value>, required: (bool, bool)) -> Vec<PropertyChange> {
+    let (old, new) = match (old, new) {
+        (None, None) => return Vec::new(),
+        (None, Some(_)) => return vec![PropertyChange::Added { required: required.1 }],
+        (Some(_), None) => return vec![PropertyChange::Removed { required: required.0 }],
+        (Some(old), Some(new)) => (old, new),
+    };
+    let mut changes = Vec::new();
+    match required {
+        (false, true) => changes.push(PropertyChange::BecameRequired),
+        (true, false) => changes.push(PropertyChange::BecameOptional),
+        _ => {}
+    }
+    if old != new {
+        let types = (type_text(old), type_text(new));
+        changes.push(if types.0 == types.1 {
+            PropertyChange::Altered
+        } else {
+            PropertyChange::Retyped { old: types.0, new: types.1 }
+        });
+    }
+    changes
+}
+
+fn is_required(schema: Option<&Value>, name: &str) -> bool {
+    let required = schema.and_then(|schema| schema.get("required")).and_then(Value::as_array);
+    required.is_some_and(|required| required.iter().any(|one| one.as_str() == Some(name)))
+}
+
+/// What a property accepts, as short as its schema says it: `string`, `string|null`, `$ref`, `any`.
+fn type_text(schema: &Value) -> String {
+    let alternatives = |list: &[Value]| list.iter().map(type_text).collect::<Vec<_>>().join("|");
+    let member = |key| schema.get(key);
+    match (member("type"), member("anyOf").or_else(|| member("oneOf")), member("$ref")) {
+        (Some(Value::String(one)), ..) => match (one.as_str(), member("items")) {
+            ("array", Some(items)) => format!("array of {}", type_text(items)),
+            _ => one.clone(),
+        },
+        (Some(Value::Array(many)), ..) => many.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|"),
+        (_, Some(Value::Array(many)), _) => alternatives(many),
+        (_, _, Some(Value::String(reference))) => reference.clone(),
+        _ => "any".to_owned(),
+    }
+}
+
+fn outside_properties(schema: Option<&Value>) -> Map<String, Value> {
+    let mut members = schema.and_then(Value::as_object).cloned().unwrap_or_default();
+    for key in ["properties", "required"] {
+        members.shift_remove(key);
+    }
+    members
+}
+
+/// Members of an MCP definition that are compared as fields of the item.
+const COMPARED: [&str; 10] = [
+    "name",
+    "description",
+    "inputSchema",
+    "outputSchema",
+    "arguments",
+    "uri",
+    "server",
+    "serverDescription",
+    "tags",
+    "category",
+];
+
+/// The definition as received, without the members that are compared otherwise.
+fn definition(item: &SelectableItem) -> Option<Map<String, Value>> {
+    let mut definition: Map<String, Value> = serde_json::from_str(item.raw.as_ref()?.get()).ok()?;
+    definition.retain(|key, _| !COMPARED.contains(&key.as_str()));
+    Some(definition)
+}
+
+fn definition_changes(old: &Map<String, Value>, new: &Map<String, Value>) -> Vec<Change> {
+    let differing = |old: &Map<String, Value>, new: &Map<String, Value>| -> Vec<(String, Value, Value)> {
+        let mut keys: Vec<&String> = old.keys().chain(new.keys()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let value = |map: &Map<String, Value>, key: &String| map.get(key).cloned().unwrap_or_default();
+        let all = keys.into_iter().map(|key| (key.clone(), value(old, key), value(new, key)));
+        all.filter(|(_, old, new)| old != new).collect()
+    };
+    let mut changes = Vec::new();
+    for (key, old, new) in differing(old, new) {
+        if key != "annotations" {
+            changes.push(Change::Member { key });
+            continue;
+        }
+        let members = |value: Value| if let Value::Object(members) = value { members } else { Map::new() };
+        let annotations = differing(&members(old), &members(new)).into_iter();
+        changes.extend(annotations.map(|(key, old, new)| Change::Annotation { key, old, new }));
+    }
+    changes
+}

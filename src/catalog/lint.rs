@@ -1,0 +1,280 @@
+//! What is wrong with the tools of a catalog, from a model's point of view.
+//!
+//! An error keeps a tool from being called correctly; a warning makes it hard to choose or costly to carry; a note
+//! is worth knowing. The findings are data; how they are shown is for others.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::near::near_duplicates;
+use super::schema::{SchemaLimits, SchemaProblem, check_schema};
+use super::{Catalog, Kind, Safety, SelectableItem};
+use crate::text::{Analyzer, TermSet, cl100k_if_over};
+
+/// A description with more `cl100k_base` tokens is reported. It is about three times the 90th percentile of the
+/// tools of public servers.
+pub const LONG_DESCRIPTION_TOKENS: usize = 512;
+
+/// Two tools are near-duplicates when the terms of their names, descriptions and parameters have at least this
+/// Jaccard similarity.
+pub const NEAR_DUPLICATE: f64 = 0.85;
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Makes the tool hard to choose, or costly.
+    Warning,
+    /// Keeps the tool from being called correctly.
+    Error,
+}
+
+/// Which schema of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SchemaPart {
+    /// That of its arguments.
+    Arguments,
+    /// That of its structured result.
+    Result,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "problem", rename_all = "snake_case")]
+pub enum Problem {
+    /// A schema is invalid or risky.
+    Schema {
+        /// Which one.
+        part: SchemaPart,
+        /// What is wrong with it.
+        #[serde(flatten)]
+        finding: SchemaProblem,
+    },
+    /// The argument schema does not say `"type": "object"`, which MCP requires.
+    ArgumentsNotObject,
+    /// It declares to be read-only and destructive.
+    ContradictorySafety,
+    /// There is no description.
+    MissingDescription,
+    /// The description is longer than [`LONG_DESCRIPTION_TOKENS`].
+    LongDescription {
+        /// Its `cl100k_base` tokens.
+        tokens: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The name is outside of what MCP recommends: 1 to 128 of `A`–`Z`, `a`–`z`, `0`–`9`, `_`, `-`, `.`.
+    UnusualName {
+        /// The name.
+        name: String,
+    },
+    /// Name, description and argument schema are those of another tool.
+    Duplicate {
+        /// The id of the first such tool.
+        of: String,
+    },
+    /// The words are nearly those of another tool.
+    NearDuplicate {
+        /// The id of the most similar tool.
+        of: String,
+        /// Their Jaccard similarity.
+        similarity: f64,
+        /// Tools that are at least as similar as [`NEAR_DUPLICATE`], that one included.
+        count: usize,
+    },
+    /// Parameters have no description.
+    UndescribedParameters {
+        /// How many.
+        count: usize,
+        /// The names of the first few.
+        examples: Vec<String>,
+    },
+}
+
+impl Problem {
+    /// How bad it is.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        match self {
+            Self::Schema { finding, .. } => match finding {
+                SchemaProblem::Invalid { .. } | SchemaProblem::DanglingRef { .. } | SchemaProblem::CyclicRef { .. } => {
+                    Severity::Error
+                }
+                SchemaProblem::TooLarge { .. }
+                | SchemaProblem::TooDeep { .. }
+                | SchemaProblem::TooManyProperties { .. }
+                | SchemaProblem::RemoteRef { .. } => Severity::Warning,
+                SchemaProblem::Recursive { .. } | SchemaProblem::UnknownDialect { .. } => Severity::Note,
+            },
+            Self::ContradictorySafety
+            | Self::ArgumentsNotObject
+            | Self::MissingDescription
+            | Self::LongDescription { .. }
+            | Self::UnusualName { .. }
+            | Self::Duplicate { .. }
+            | Self::NearDuplicate { .. } => Severity::Warning,
+            Self::UndescribedParameters { .. } => Severity::Note,
+        }
+    }
+}
+
+/// A problem of one item.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// The item.
+    pub id: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it is.
+    #[serde(flatten)]
+    pub problem: Problem,
+}
+
+/// The findings about a catalog.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LintReport {
+    /// Items that were looked at: all of the catalog.
+    pub items: usize,
+    /// How many findings there are of each severity, all three always present.
+    pub counts: BTreeMap<Severity, usize>,
+    /// The worst first, then by id.
+    pub findings: Vec<Finding>,
+}
+
+/// Looks at every item of `catalog`.
+#[must_use]
+pub fn lint(catalog: &Catalog, limits: &SchemaLimits) -> LintReport {
+    let items = catalog.items();
+    let mut findings: Vec<Finding> = items
+        .par_iter()
+        .flat_map_iter(|item| check_item(item, limits).into_iter().map(|problem| finding(item, problem)))
+        .collect();
+    let duplicates = duplicates(items);
+    findings.extend(near(items, &duplicates));
+    findings.extend(duplicates.iter().enumerate().filter_map(|(position, of)| {
+        of.map(|of| finding(&items[position], Problem::Duplicate { of: items[of].id.clone() }))
+    }));
+    findings.sort_by(|left, right| right.severity.cmp(&left.severity).then_with(|| left.id.cmp(&right.id)));
+    let mut counts = BTreeMap::from([Severity::Note, Severity::Warning, Severity::Error].map(|severity| (severity, 0)));
+    for finding in &findings {
+        *counts.entry(finding.severity).or_default() += 1;
+    }
+    LintReport { items: items.len(), counts, findings }
+}
+
+fn finding(item: &SelectableItem, problem: Problem) -> Finding {
+    Finding { id: item.id.clone(), severity: problem.severity(), problem }
+}
+
+/// What can be said about an item alone.
+fn check_item(item: &SelectableItem, limits: &SchemaLimits) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let schemas = [(SchemaPart::Arguments, &item.args_schema), (SchemaPart::Result, &item.output_schema)];
+    for (part, schema) in schemas {
+        let findings = schema.iter().flat_map(|schema| check_schema(schema, limits));
+        problems.extend(findings.map(|finding| Problem::Schema { part, finding }));
+    }
+    if item.args_schema.as_ref().is_some_and(|schema| schema.get("type").and_then(Value::as_str) != Some("object")) {
+        problems.push(Problem::ArgumentsNotObject);
+    }
+    if item.safety == Safety::Destructive && declares_read_only(item) {
+        problems.push(Problem::ContradictorySafety);
+    }
+    if item.description.trim().is_empty() {
+        problems.push(Problem::MissingDescription);
+    }
+    if let Some(tokens) = cl100k_if_over(&item.description, LONG_DESCRIPTION_TOKENS) {
+        problems.push(Problem::LongDescription { tokens, limit: LONG_DESCRIPTION_TOKENS });
+    }
+    if item.kind == Kind::Tool && !is_recommended_name(&item.name) {
+        problems.push(Problem::UnusualName { name: item.name.clone() });
+    }
+    problems.extend(undescribed_parameters(item));
+    problems
+}
+
+/// Whether the definition as received says read-only; the item itself only keeps the class that wins.
+fn declares_read_only(item: &SelectableItem) -> bool {
+    let definition = item.raw.as_ref().and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+    definition.is_some_and(|definition| {
+        let hint = definition.pointer("/annotations/readOnlyHint").and_then(Value::as_bool);
+        let tags = definition.get("tags").and_then(Value::as_array);
+        hint == Some(true) || tags.is_some_and(|tags| tags.iter().any(|tag| tag.as_str() == Safety::ReadOnly.tag()))
+    })
+}
+
+fn is_recommended_name(name: &str) -> bool {
+    (1..=128).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+}
+
+fn undescribed_parameters(item: &SelectableItem) -> Option<Problem> {
+    const EXAMPLES: usize = 5;
+    let (mut count, mut examples) = (0, Vec::new());
+    item.for_each_parameter(|name, description| {
+        if description.trim().is_empty() {
+            count += 1;
+            if examples.len() < EXAMPLES {
+                examples.push(name.to_owned());
+            }
+        }
+    });
+    (count > 0).then_some(Problem::UndescribedParameters { count, examples })
+}
+
+/// For every item the position of the first callable one with the same name, description and argument schema,
+/// if that is another.
+fn duplicates(items: &[SelectableItem]) -> Vec<Option<usize>> {
+    let mut first: BTreeMap<String, usize> = BTreeMap::new();
+    let positions = items.iter().enumerate().map(|(position, item)| {
+        if !item.kind.is_callable() {
+            return None;
+        }
+        let first = *first.entry(item.definition_json()).or_insert(position);
+        (first != position).then_some(first)
+    });
+    positions.collect()
+}
+
+/// Near-duplicates among the callable items. Copies were reported as such and are not compared.
+fn near(items: &[SelectableItem], duplicates: &[Option<usize>]) -> Vec<Finding> {
+    let compared: Vec<usize> = (0..items.len())
+        .filter(|position| items[*position].kind.is_callable() && duplicates[*position].is_none())
+        .collect();
+    let sets: Vec<TermSet> = compared
+        .par_iter()
+        .map_init(Analyzer::default, |analyzer, position| terms(analyzer, &items[*position]))
+        .collect();
+    let mut nearest: BTreeMap<usize, (f64, usize, usize)> = BTreeMap::new();
+    for pair in near_duplicates(&sets, NEAR_DUPLICATE) {
+        for (one, other) in [(pair.first, pair.second), (pair.second, pair.first)] {
+            let (similarity, best, count) = nearest.entry(one).or_insert((pair.similarity, other, 0));
+            *count += 1;
+            if (pair.similarity, *best) > (*similarity, other) {
+                (*similarity, *best) = (pair.similarity, other);
+            }
+        }
+    }
+    let findings = nearest.into_iter().map(|(one, (similarity, other, count))| {
+        let of = items[compared[other]].id.clone();
+        finding(&items[compared[one]], Problem::NearDuplicate { of, similarity, count })
+    });
+    findings.collect()
+}
+
+fn terms(analyzer: &Analyzer, item: &SelectableItem) -> TermSet {
+    let mut text = format!("{}\n{}", item.name, item.description);
+    item.for_each_parameter(|name, description| {
+        for part in [name, description] {
+            text.push('\n');
+            text.push_str(part);
+        }
+    });
+    TermSet::of(analyzer, &text)
+}

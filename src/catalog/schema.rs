@@ -1,0 +1,508 @@
+//! What is wrong or risky with a JSON Schema that comes from somebody else.
+//!
+//! Schemas are untrusted (gateway surface §4.4): they are checked against the meta-schema of their draft and bounded
+//! in size, depth and properties, and their references are followed inside the document only; nothing is ever
+//! fetched. Every walk here uses a list instead of the stack and visits a node once, so no schema can exhaust either.
+//!
+//! A reference cycle is called cyclic when it consumes no input (`$ref` to itself, or through `allOf` and its like):
+//! a validator would not end. Recursion through a property or an array element is ordinary and only noted.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io;
+
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// Bounds on the complexity of a schema; the defaults are generous.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SchemaLimits {
+    /// Bytes of the schema as compact JSON.
+    pub bytes: usize,
+    /// Levels of nested objects and arrays.
+    pub depth: usize,
+    /// Entries of all `properties` together.
+    pub properties: usize,
+}
+
+impl Default for SchemaLimits {
+    fn default() -> Self {
+        Self { bytes: 65_536, depth: 32, properties: 512 }
+    }
+}
+
+/// One finding about a schema. Places are JSON Pointers into it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "schema_problem", rename_all = "snake_case")]
+pub enum SchemaProblem {
+    /// It breaks the meta-schema of its draft.
+    Invalid {
+        /// Where.
+        at: String,
+        /// What the validator says.
+        reason: String,
+    },
+    /// It is larger than the limit.
+    TooLarge {
+        /// Bytes as compact JSON.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// It is nested deeper than the limit.
+    TooDeep {
+        /// Levels of nested objects and arrays.
+        depth: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// It has more properties than the limit.
+    TooManyProperties {
+        /// Entries of all `properties` together.
+        properties: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A reference into the document leads nowhere.
+    DanglingRef {
+        /// The reference.
+        reference: String,
+        /// Where it stands first.
+        at: String,
+    },
+    /// A reference leads back to itself without consuming input.
+    CyclicRef {
+        /// The reference.
+        reference: String,
+        /// Where it stands first.
+        at: String,
+    },
+    /// A reference leaves the document; it is not followed.
+    RemoteRef {
+        /// The reference.
+        reference: String,
+        /// Where it stands first.
+        at: String,
+    },
+    /// The schema is recursive, which is allowed; a reader that expands references must stop somewhere.
+    Recursive {
+        /// A reference on the cycle.
+        reference: String,
+        /// Where it stands first.
+        at: String,
+    },
+    /// `$schema` names no published draft; 2020-12, the default of MCP, was assumed.
+    UnknownDialect {
+        /// The value of `$schema`.
+        dialect: String,
+    },
+}
+
+/// Deeper schemas are not given to code that recurses: the meta-schema validator and the serialiser.
+const MAX_RECURSION: usize = 128;
+
+/// All findings about `schema`, in an order that depends on nothing else. Each reference is reported once, by its
+/// text.
+#[must_use]
+pub fn check_schema(schema: &Value, limits: &SchemaLimits) -> Vec<SchemaProblem> {
+    let mut problems = Vec::new();
+    let depth = nesting_depth(schema);
+    if depth <= MAX_RECURSION {
+        problems.extend(check_dialect(schema));
+        let bytes = serialised_size(schema);
+        if bytes > limits.bytes {
+            problems.push(SchemaProblem::TooLarge { bytes, limit: limits.bytes });
+        }
+    }
+    if depth > limits.depth {
+        problems.push(SchemaProblem::TooDeep { depth, limit: limits.depth });
+    }
+    let graph = SchemaGraph::of(schema);
+    if graph.properties > limits.properties {
+        let limit = limits.properties;
+        problems.push(SchemaProblem::TooManyProperties { properties: graph.properties, limit });
+    }
+    problems.extend(graph.reference_problems());
+    problems
+}
+
+/// Levels of nested objects and arrays: 0 for a scalar, 1 for `{}`.
+#[must_use]
+pub fn nesting_depth(value: &Value) -> usize {
+    let mut deepest = 0;
+    let mut pending = vec![(value, 0)];
+    while let Some((value, depth)) = pending.pop() {
+        let depth = depth + usize::from(value.is_object() || value.is_array());
+        deepest = deepest.max(depth);
+        match value {
+            Value::Array(values) => pending.extend(values.iter().map(|value| (value, depth))),
+            Value::Object(members) => pending.extend(members.values().map(|value| (value, depth))),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+fn serialised_size(value: &Value) -> usize {
+    struct Counter(usize);
+    impl io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    // Neither the counter nor a JSON value can fail.
+    serde_json::to_writer(&mut counter, value).ok();
+    counter.0
+}
+
+/// Meta-validation with the drafts that the validator carries with it.
+fn check_dialect(schema: &Value) -> Vec<SchemaProblem> {
+    let dialect = schema.get("$schema").and_then(Value::as_str);
+    let known = dialect.map_or(Some("2020-12"), |dialect| {
+        let dialect = dialect.trim_end_matches('#').trim_end_matches('/');
+        let (_, tail) = dialect.split_once("://json-schema.org/")?;
+        tail.strip_suffix("/schema").map(|tail| tail.strip_prefix("draft/").unwrap_or(tail))
+    });
+    let checked = match known {
+        Some("draft-04") => jsonschema::draft4::meta::validate(schema),
+        Some("draft-06") => jsonschema::draft6::meta::validate(schema),
+        Some("draft-07") => jsonschema::draft7::meta::validate(schema),
+        Some("2019-09") => jsonschema::draft201909::meta::validate(schema),
+        _ => jsonschema::draft202012::meta::validate(schema),
+    };
+    let invalid = checked.err().map(|error| SchemaProblem::Invalid {
+        at: error.instance_path().to_string(),
+        reason: bounded(&error.to_string()),
+    });
+    let published = matches!(known, Some("draft-04" | "draft-06" | "draft-07" | "2019-09" | "2020-12"));
+    let unknown =
+        dialect.filter(|_| !published).map(|dialect| SchemaProblem::UnknownDialect { dialect: bounded(dialect) });
+    invalid.into_iter().chain(unknown).collect()
+}
+
+/// The validator quotes the offending value, which can be the whole schema.
+fn bounded(text: &str) -> String {
+    const LONGEST: usize = 200;
+    match text.char_indices().nth(LONGEST) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+/// Keywords whose value is a schema for the same instance: they consume no input.
+const IN_PLACE: [&str; 4] = ["not", "if", "then", "else"];
+/// Keywords whose value is a list of schemas for the same instance.
+const IN_PLACE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+/// Keywords whose value maps names to schemas for the same instance.
+const IN_PLACE_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
+/// Keywords whose value is a schema (or a list of them) for a part of the instance.
+const CHILDREN: [&str; 9] = [
+    "items",
+    "prefixItems",
+    "additionalItems",
+    "contains",
+    "additionalProperties",
+    "propertyNames",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contentSchema",
+];
+/// Keywords whose value maps names to schemas for a part of the instance.
+const CHILD_MAPS: [&str; 2] = ["properties", "patternProperties"];
+/// Keywords whose value maps names to schemas that apply only where they are referred to.
+const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// What an edge of the schema graph does with the instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Edge {
+    /// The same instance is validated by the target.
+    InPlace,
+    /// A part of the instance is validated by the target.
+    Part,
+    /// The target is only defined here.
+    Definition,
+}
+
+/// A subschema. Its place is kept as a step from its parent, since places are needed for findings only.
+struct Node<'s> {
+    schema: &'s Value,
+    parent: usize,
+    step: Step<'s>,
+    /// The node whose `$id` is the base of references here.
+    resource: usize,
+}
+
+/// The way from a node to its child.
+enum Step<'s> {
+    /// The value of a keyword.
+    Keyword(&'s str),
+    /// A member of the value of a keyword.
+    Member(&'s str, &'s str),
+    /// An element of the value of a keyword.
+    Element(&'s str, usize),
+    /// Everything after the first `/` of a JSON Pointer.
+    Pointer(String),
+}
+
+/// All subschemas that are reachable from the root, and how they apply.
+struct SchemaGraph<'s> {
+    nodes: Vec<Node<'s>>,
+    edges: Vec<(usize, usize, Edge)>,
+    /// (node, text, target); `Err` when it is not followed.
+    references: Vec<(usize, &'s str, Result<usize, Unresolved>)>,
+    properties: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unresolved {
+    Dangling,
+    Remote,
+}
+
+impl<'s> SchemaGraph<'s> {
+    fn of(root: &'s Value) -> Self {
+        let mut graph = Self { nodes: Vec::new(), edges: Vec::new(), references: Vec::new(), properties: 0 };
+        let mut builder = Builder { numbers: FxHashMap::default(), names: FxHashMap::default() };
+        builder.add(&mut graph, root, 0, Step::Keyword(""));
+        let mut next = 0;
+        let mut pending: Vec<(usize, &'s str)> = Vec::new();
+        // References are resolved when all anchors are known; what they lead to may hold more of both.
+        loop {
+            while next < graph.nodes.len() {
+                builder.expand(&mut graph, next, &mut pending);
+                next += 1;
+            }
+            if pending.is_empty() {
+                return graph;
+            }
+            for (node, text) in std::mem::take(&mut pending) {
+                let target = builder.resolve(&mut graph, node, text);
+                if let Ok(target) = target {
+                    graph.edges.push((node, target, Edge::InPlace));
+                }
+                graph.references.push((node, text, target));
+            }
+        }
+    }
+
+    fn place(&self, node: usize) -> String {
+        let mut steps = Vec::new();
+        let mut at = node;
+        while at != 0 {
+            let Node { parent, step, .. } = &self.nodes[at];
+            steps.push(step);
+            at = *parent;
+        }
+        let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
+        let steps = steps.into_iter().rev().map(|step| match step {
+            Step::Keyword(keyword) => format!("/{}", escaped(keyword)),
+            Step::Member(keyword, name) => format!("/{}/{}", escaped(keyword), escaped(name)),
+            Step::Element(keyword, index) => format!("/{}/{index}", escaped(keyword)),
+            Step::Pointer(pointer) => format!("/{pointer}"),
+        });
+        steps.collect()
+    }
+
+    fn reference_problems(&self) -> Vec<SchemaProblem> {
+        let count = self.nodes.len();
+        let edges = |keep: fn(Edge) -> bool| {
+            let kept = self.edges.iter().filter(move |edge| keep(edge.2));
+            components(count, &kept.map(|(from, to, _)| (*from, *to)).collect::<Vec<_>>())
+        };
+        let in_place = edges(|edge| edge == Edge::InPlace);
+        let applied = edges(|edge| edge != Edge::Definition);
+        let mut sorted: BTreeMap<(u8, &str), usize> = BTreeMap::new();
+        for (node, text, target) in &self.references {
+            let class = match target {
+                Err(Unresolved::Dangling) => 0,
+                Ok(target) if in_place[*node] == in_place[*target] => 1,
+                Err(Unresolved::Remote) => 2,
+                Ok(target) if applied[*node] == applied[*target] => 3,
+                Ok(_) => continue,
+            };
+            sorted.entry((class, text)).or_insert(*node);
+        }
+        let problem = |((class, text), node): ((u8, &str), usize)| {
+            let (reference, at) = (bounded(text), self.place(node));
+            match class {
+                0 => SchemaProblem::DanglingRef { reference, at },
+                1 => SchemaProblem::CyclicRef { reference, at },
+                2 => SchemaProblem::RemoteRef { reference, at },
+                _ => SchemaProblem::Recursive { reference, at },
+            }
+        };
+        sorted.into_iter().map(problem).collect()
+    }
+}
+
+/// What is known while a graph grows.
+struct Builder<'s> {
+    /// Address of a subschema to its node.
+    numbers: FxHashMap<*const Value, usize>,
+    /// (resource, anchor) or (0, `$id`) to a node.
+    names: FxHashMap<(usize, &'s str), usize>,
+}
+
+impl<'s> Builder<'s> {
+    fn add(&mut self, graph: &mut SchemaGraph<'s>, schema: &'s Value, parent: usize, step: Step<'s>) -> usize {
+        *self.numbers.entry(std::ptr::from_ref(schema)).or_insert_with(|| {
+            let resource = graph.nodes.get(parent).map_or(0, |node| node.resource);
+            graph.nodes.push(Node { schema, parent, step, resource });
+            graph.nodes.len() - 1
+        })
+    }
+
+    /// Adds the subschemas of a node, notes the names that it defines, and puts its references on `pending`.
+    fn expand(&mut self, graph: &mut SchemaGraph<'s>, node: usize, pending: &mut Vec<(usize, &'s str)>) {
+        let Value::Object(members) = graph.nodes[node].schema else { return };
+        self.note_names(graph, node, members);
+        for (keyword, value) in members {
+            let keyword = keyword.as_str();
+            if let (true, Value::String(text)) = (REFERENCES.contains(&keyword), value) {
+                pending.push((node, text));
+            }
+            if let (Value::Object(map), true) = (value, keyword == "properties") {
+                graph.properties += map.len();
+            }
+            let direct = |edge| (edge, value.is_object() || value.is_boolean());
+            let (edge, single) = match keyword {
+                _ if IN_PLACE.contains(&keyword) => direct(Edge::InPlace),
+                _ if CHILDREN.contains(&keyword) => direct(Edge::Part),
+                _ if IN_PLACE_LISTS.contains(&keyword) || IN_PLACE_MAPS.contains(&keyword) => (Edge::InPlace, false),
+                _ if CHILD_MAPS.contains(&keyword) => (Edge::Part, false),
+                _ if DEFINITIONS.contains(&keyword) => (Edge::Definition, false),
+                _ => continue,
+            };
+            let mut link = |builder: &mut Self, schema, step| {
+                let target = builder.add(graph, schema, node, step);
+                graph.edges.push((node, target, edge));
+            };
+            match value {
+                _ if single => link(self, value, Step::Keyword(keyword)),
+                Value::Array(list) => {
+                    for (index, schema) in list.iter().enumerate() {
+                        link(self, schema, Step::Element(keyword, index));
+                    }
+                }
+                Value::Object(map) => {
+                    for (name, schema) in map {
+                        link(self, schema, Step::Member(keyword, name));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn note_names(&mut self, graph: &mut SchemaGraph<'s>, node: usize, members: &'s Map<String, Value>) {
+        if let Some(Value::String(id)) = members.get("$id")
+            && !id.starts_with('#')
+        {
+            graph.nodes[node].resource = node;
+            self.names.entry((0, id.trim_end_matches('#'))).or_insert(node);
+        }
+        let resource = graph.nodes[node].resource;
+        for keyword in ["$anchor", "$dynamicAnchor", "$id"] {
+            if let Some(Value::String(anchor)) = members.get(keyword) {
+                let anchor = if keyword == "$id" { anchor.strip_prefix('#') } else { Some(anchor.as_str()) };
+                if let Some(anchor) = anchor {
+                    self.names.entry((resource + 1, anchor)).or_insert(node);
+                }
+            }
+        }
+    }
+
+    /// The node that a reference leads to.
+    fn resolve(&mut self, graph: &mut SchemaGraph<'s>, node: usize, text: &'s str) -> Result<usize, Unresolved> {
+        let (base, fragment) = text.split_once('#').unwrap_or((text, ""));
+        let resource = match base {
+            "" => graph.nodes[node].resource,
+            _ => *self.names.get(&(0, base)).ok_or(Unresolved::Remote)?,
+        };
+        let fragment = percent_decoded(fragment);
+        if fragment.is_empty() {
+            return Ok(resource);
+        }
+        let Some(pointer) = fragment.strip_prefix('/') else {
+            let names: &FxHashMap<(usize, &str), usize> = &self.names;
+            return names.get(&(resource + 1, &fragment)).copied().ok_or(Unresolved::Dangling);
+        };
+        let root = graph.nodes[resource].schema;
+        let target = root.pointer(&format!("/{pointer}")).ok_or(Unresolved::Dangling)?;
+        Ok(self.add(graph, target, resource, Step::Pointer(pointer.to_owned())))
+    }
+}
+
+/// The strongly connected component of every node: two nodes are in one when each leads to the other.
+fn components(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
+    let mut forward = vec![Vec::new(); count];
+    let mut backward = vec![Vec::new(); count];
+    for (from, to) in edges {
+        forward[*from].push(*to);
+        backward[*to].push(*from);
+    }
+    let mut seen = vec![false; count];
+    let mut finished = Vec::with_capacity(count);
+    for start in 0..count {
+        // A node is pushed with the number of its next edge, which replaces the stack of a recursive walk.
+        let mut path = Vec::new();
+        if !std::mem::replace(&mut seen[start], true) {
+            path.push((start, 0));
+        }
+        while let Some((node, edge)) = path.last_mut() {
+            match forward[*node].get(*edge) {
+                Some(&next) => {
+                    *edge += 1;
+                    if !std::mem::replace(&mut seen[next], true) {
+                        path.push((next, 0));
+                    }
+                }
+                None => {
+                    finished.push(*node);
+                    path.pop();
+                }
+            }
+        }
+    }
+    let mut component = vec![usize::MAX; count];
+    for root in finished.into_iter().rev() {
+        let mut pending = vec![root];
+        while let Some(node) = pending.pop() {
+            if component[node] == usize::MAX {
+                component[node] = root;
+                pending.extend(&backward[node]);
+            }
+        }
+    }
+    component
+}
+
+/// Percent-decodes the fragment of a URI; what is not UTF-8 then is kept as it was.
+fn percent_decoded(fragment: &str) -> Cow<'_, str> {
+    if !fragment.contains('%') {
+        return Cow::Borrowed(fragment);
+    }
+    let mut bytes = Vec::with_capacity(fragment.len());
+    let mut rest = fragment.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let digit = |at: usize| tail.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        match (first, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
+                rest = &tail[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8(bytes).map_or(Cow::Borrowed(fragment), Cow::Owned)
+}
