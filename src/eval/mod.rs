@@ -2,6 +2,7 @@
 
 pub mod abstention;
 pub mod collection;
+pub mod growth;
 pub mod loss;
 pub mod measure;
 pub mod record;
