@@ -411,3 +411,150 @@ fn definition_changes(old: &Map<String, Value>, new: &Map<String, Value>) -> Vec
     }
     changes
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn compared(old: &[Value], new: &[Value]) -> DiffReport {
+        let catalog = |tools: &[Value]| Catalog::from_values(tools, Some("s")).unwrap();
+        diff(&catalog(old), &catalog(new), Estimator::Cl100kBase)
+    }
+
+    /// One line per difference, with its changes below it.
+    fn listing(report: &DiffReport) -> String {
+        let mut lines = format!("{} -> {} tokens, {} same\n", report.old_tokens, report.new_tokens, report.unchanged);
+        for diff in &report.namespaces {
+            lines += &format!("{}:\n", diff.namespace);
+            diff.added.iter().for_each(|entry| lines += &format!("  + {} ({})\n", entry.id, entry.tokens));
+            diff.removed.iter().for_each(|entry| lines += &format!("  - {} ({})\n", entry.id, entry.tokens));
+            for (mark, list) in [('>', &diff.renamed), ('~', &diff.changed)] {
+                for changed in list {
+                    lines += &format!("  {mark} {} -> {}\n", changed.old.id, changed.new.id);
+                    for change in &changed.changes {
+                        lines += &format!("      {}\n", serde_json::to_string(change).unwrap());
+                    }
+                }
+            }
+        }
+        lines
+    }
+
+    #[test]
+    fn every_change_is_found() {
+        let old = [
+            json!({"name": "same", "description": "Same", "x": {"a": 1, "b": 2}}),
+            json!({"name": "gone", "description": "Gone"}),
+            json!({"name": "edit", "title": "T", "description": "Edits", "annotations": {"readOnlyHint": true, "x": 1}, "tags": ["t"],
+                "inputSchema": {"type": "object", "required": ["kept", "freed", "left"], "properties": {
+                    "kept": {"type": "string"}, "freed": {"type": "string"}, "left": {}, "typed": {"type": "string"},
+                    "list": {"type": "array", "items": {"type": "string"}}, "worded": {"type": "string"}}}}),
+        ];
+        let new = [
+            json!({"name": "same", "description": "Same", "x": {"b": 2, "a": 1}}),
+            json!({"name": "come", "description": "Come"}),
+            json!({"name": "edit", "title": "U", "description": "Edits much", "annotations": {"destructiveHint": true, "x": 1}, "outputSchema": {},
+                "inputSchema": {"type": "object", "required": ["kept", "typed"], "additionalProperties": false, "properties": {
+                    "kept": {"type": "string"}, "freed": {"type": "string"}, "typed": {"type": ["integer", "null"]},
+                    "list": {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": "#/x"}]}},
+                    "worded": {"type": "string", "description": "Now with words"}, "new": {}}}}),
+        ];
+        insta::assert_snapshot!(listing(&compared(&old, &new)), @r#"
+        105 -> 127 tokens, 1 same
+        s:
+          + s:come#b5e873ff (16)
+          - s:gone#c06d6bda (17)
+          ~ s:edit#eec13866 -> s:edit#be28a7fb
+              {"change":"description","old_tokens":2,"new_tokens":3}
+              {"change":"property","name":"freed","property":"became_optional"}
+              {"change":"property","name":"left","property":"removed","required":true}
+              {"change":"property","name":"list","property":"retyped","old":"array of string","new":"array of string|#/x"}
+              {"change":"property","name":"new","property":"added","required":false}
+              {"change":"property","name":"typed","property":"became_required"}
+              {"change":"property","name":"typed","property":"retyped","old":"string","new":"integer|null"}
+              {"change":"property","name":"worded","property":"altered"}
+              {"change":"argument_schema"}
+              {"change":"result_schema"}
+              {"change":"safety","old":"read_only","new":"destructive"}
+              {"change":"member","key":"tags"}
+              {"change":"annotation","key":"destructiveHint","old":null,"new":true}
+              {"change":"annotation","key":"readOnlyHint","old":true,"new":null}
+              {"change":"member","key":"title"}
+        "#);
+    }
+
+    #[test]
+    fn renamed_tools_are_paired_from_the_surest_sign_to_the_weakest() {
+        let shape = |names: &[&str]| json!({"type": "object", "properties": names.iter().map(|name| (name.to_string(), json!({}))).collect::<Map<_, _>>()});
+        let old = [
+            json!({"name": "make_issue", "description": "Opens an issue", "inputSchema": shape(&["title"])}),
+            json!({"name": "moved", "description": "Moves house", "server": "old"}),
+            json!({"name": "find", "description": "Finds pull requests by words", "inputSchema": shape(&["words", "page"])}),
+            json!({"name": "get", "description": "Gets a user", "inputSchema": shape(&["id"])}),
+            json!({"name": "ping", "description": ""}),
+        ];
+        let new = [
+            json!({"name": "create_issue", "description": "Opens an issue", "inputSchema": shape(&["title"])}),
+            json!({"name": "moved", "description": "Moves house", "server": "new"}),
+            json!({"name": "search", "description": "Finds pull requests by their words", "inputSchema": shape(&["page", "words"])}),
+            json!({"name": "delete", "description": "Destroys every order", "inputSchema": shape(&["id"])}),
+            json!({"name": "pong", "description": ""}),
+        ];
+        insta::assert_snapshot!(listing(&compared(&old, &new)), @r#"
+        114 -> 116 tokens, 0 same
+        new:
+          > old:moved#ba1df2dd -> new:moved#ba1df2dd
+        s:
+          + s:delete#a49c8e06 (26)
+          + s:pong#475b8d9b (14)
+          - s:get#cb8d2b67 (25)
+          - s:ping#5edda54e (14)
+          > s:make_issue#14f0826d -> s:create_issue#8b02167b
+          > s:find#a0cbf1e5 -> s:search#adbc4965
+              {"change":"description","old_tokens":6,"new_tokens":7}
+        "#);
+    }
+
+    #[test]
+    fn the_native_form_of_a_catalog_is_the_same() {
+        let tools = [
+            json!({"name": "a", "title": "A", "annotations": {"destructiveHint": true}, "tags": ["x"], "description": "A"}),
+        ];
+        let catalog = Catalog::from_values(&tools, None).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("native.json");
+        std::fs::write(&path, catalog.to_native_json()).unwrap();
+        let native = super::super::load(&[path], Default::default()).unwrap().catalog;
+        assert!(diff(&catalog, &native, Estimator::CharsDiv4).is_same());
+    }
+
+    fn tools() -> impl Strategy<Value = Vec<Value>> {
+        let tool = ("[ab]", "[xy]{0,2}", "[p-r]{0,2}", proptest::bool::ANY).prop_map(|(server, words, names, hint)| {
+            let properties: Map<String, Value> = names.chars().map(|name| (name.to_string(), json!({}))).collect();
+            json!({"server": server, "description": words, "inputSchema": {"properties": properties}, "annotations": {"readOnlyHint": hint}})
+        });
+        proptest::collection::btree_map("[a-f]", tool, 1..6).prop_map(|tools| {
+            let named = tools.into_iter().map(|(name, mut tool)| {
+                tool["name"] = json!(name);
+                tool
+            });
+            named.collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_item_is_in_one_place_and_the_reverse_mirrors(old in tools(), new in tools()) {
+            let (forward, backward) = (compared(&old, &new), compared(&new, &old));
+            let count = |report: &DiffReport, of: fn(&NamespaceDiff) -> usize| report.namespaces.iter().map(of).sum::<usize>();
+            let paired = |diff: &NamespaceDiff| diff.renamed.len() + diff.changed.len();
+            prop_assert_eq!(count(&forward, paired) + count(&forward, |diff| diff.added.len()) + forward.unchanged, new.len());
+            prop_assert_eq!(count(&forward, paired) + count(&forward, |diff| diff.removed.len()) + forward.unchanged, old.len());
+            prop_assert_eq!(forward.unchanged, backward.unchanged);
+            prop_assert!(compared(&old, &old).is_same());
+        }
+    }
+}

@@ -145,3 +145,91 @@ fn count_schemas(counts: &mut SchemaCounts, item: &SelectableItem) {
         counts.described_parameters += usize::from(!description.trim().is_empty());
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn everything_is_counted() {
+        let described =
+            json!({"type": "object", "properties": {"a": {"description": "A"}, "b": {"properties": {"c": {}}}}});
+        let tools = [
+            json!({"name": "get", "description": "Gets", "annotations": {"readOnlyHint": true}, "inputSchema": described}),
+            json!({"name": "wipe", "annotations": {"destructiveHint": true}, "outputSchema": {}}),
+            json!({"name": "x", "server": "Other", "description": "Does something else"}),
+        ];
+        let mut items = Catalog::from_values(&tools, Some("s")).unwrap().items().to_vec();
+        let kinds = [("p", Kind::Prompt), ("r", Kind::Resource), ("n", Kind::Internal), ("g", Kind::Agent)];
+        items.extend(kinds.map(|(id, kind)| SelectableItem { kind, ..SelectableItem::tool(id, "s", id, "words") }));
+        let catalog = Catalog::new(items).unwrap();
+        let report = inspect(&catalog, Estimator::Cl100kBase);
+        insta::assert_snapshot!(serde_json::to_string_pretty(&report).unwrap(), @r#"
+        {
+          "estimator": "cl100k_base",
+          "items": 7,
+          "kinds": {
+            "tool": 3,
+            "agent": 1,
+            "resource": 1,
+            "prompt": 1,
+            "internal": 1
+          },
+          "tokens": 82,
+          "servers": [
+            {
+              "namespace": "other",
+              "server": "Other",
+              "tools": 1,
+              "resources": 0,
+              "prompts": 0,
+              "tokens": 18
+            },
+            {
+              "namespace": "s",
+              "server": null,
+              "tools": 3,
+              "resources": 1,
+              "prompts": 1,
+              "tokens": 64
+            }
+          ],
+          "tools": [
+            {
+              "id": "s:get#afd9c598",
+              "tokens": 34
+            },
+            {
+              "id": "other:x#a32362d4",
+              "tokens": 18
+            },
+            {
+              "id": "g",
+              "tokens": 16
+            },
+            {
+              "id": "s:wipe#bb6cf94e",
+              "tokens": 14
+            }
+          ],
+          "safety": {
+            "read_only": 1,
+            "destructive": 1,
+            "undeclared": 2
+          },
+          "schemas": {
+            "arguments": 1,
+            "results": 1,
+            "parameters": 3,
+            "described_parameters": 1
+          }
+        }
+        "#);
+        let line = r#"{"name":"wipe","description":"","inputSchema":{"type":"object"}}"#.to_owned() + "\n";
+        let wipe = report.tools.iter().find(|tool| tool.id.contains("wipe")).unwrap();
+        assert_eq!(wipe.tokens, Estimator::Cl100kBase.count(&line));
+        assert_eq!(report.tokens, report.servers.iter().map(|server| server.tokens).sum::<usize>());
+    }
+}

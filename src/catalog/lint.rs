@@ -14,8 +14,7 @@ use super::schema::{SchemaLimits, SchemaProblem, check_schema};
 use super::{Catalog, Kind, Safety, SelectableItem};
 use crate::text::{Analyzer, TermSet, cl100k_if_over};
 
-/// A description with more `cl100k_base` tokens is reported. It is about three times the 90th percentile of the
-/// tools of public servers.
+/// A description with more `cl100k_base` tokens is reported. Of the tools of 70 public servers 3 % have more.
 pub const LONG_DESCRIPTION_TOKENS: usize = 512;
 
 /// Two tools are near-duplicates when the terms of their names, descriptions and parameters have at least this
@@ -117,9 +116,9 @@ impl Problem {
             | Self::MissingDescription
             | Self::LongDescription { .. }
             | Self::UnusualName { .. }
-            | Self::Duplicate { .. }
-            | Self::NearDuplicate { .. } => Severity::Warning,
-            Self::UndescribedParameters { .. } => Severity::Note,
+            | Self::Duplicate { .. } => Severity::Warning,
+            // Tools that create and update the same thing often differ in little more than the verb.
+            Self::NearDuplicate { .. } | Self::UndescribedParameters { .. } => Severity::Note,
         }
     }
 }
@@ -277,4 +276,70 @@ fn terms(analyzer: &Analyzer, item: &SelectableItem) -> TermSet {
         }
     });
     TermSet::of(analyzer, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(tools: &[Value]) -> String {
+        let report = lint(&Catalog::from_values(tools, Some("s")).unwrap(), &SchemaLimits::default());
+        assert_eq!(report.counts.values().sum::<usize>(), report.findings.len());
+        report.findings.iter().map(|finding| serde_json::to_string(finding).unwrap() + "\n").collect()
+    }
+
+    #[test]
+    fn a_tool_in_order_has_no_findings() {
+        let schema = json!({"type": "object", "properties": {"path": {"type": "string", "description": "Where"}}});
+        let long = "word ".repeat(LONG_DESCRIPTION_TOKENS - 1);
+        let tools = [
+            json!({"name": "read_file", "description": "Reads", "inputSchema": schema}),
+            json!({"name": "write-file.v2", "description": long.trim_end(), "annotations": {"destructiveHint": true}}),
+        ];
+        assert_eq!(found(&tools), "");
+    }
+
+    #[test]
+    fn every_problem_is_found() {
+        let tools = [
+            json!({"name": "list files", "description": " ", "inputSchema": {"properties": {"a": {}, "b": {"items": {"properties": {"c": {}}}}}}}),
+            json!({"name": "wipe", "description": "word ".repeat(600), "annotations": {"destructiveHint": true, "readOnlyHint": true}}),
+            json!({"name": "tagged", "description": "Both", "tags": ["read-only", "destructive"]}),
+            json!({"name": "bad", "description": "Bad", "inputSchema": {"type": "object", "required": "a"}, "outputSchema": {"$ref": "#/a"}}),
+        ];
+        insta::assert_snapshot!(found(&tools), @r##"
+        {"id":"s:bad#2bd81fe4","severity":"error","problem":"schema","part":"arguments","schema_problem":"invalid","at":"/required","reason":"\"a\" is not of type \"array\""}
+        {"id":"s:bad#2bd81fe4","severity":"error","problem":"schema","part":"result","schema_problem":"dangling_ref","reference":"#/a","at":""}
+        {"id":"s:list_files#37b3bd9a","severity":"warning","problem":"arguments_not_object"}
+        {"id":"s:list_files#37b3bd9a","severity":"warning","problem":"missing_description"}
+        {"id":"s:list_files#37b3bd9a","severity":"warning","problem":"unusual_name","name":"list files"}
+        {"id":"s:tagged#61d1e831","severity":"warning","problem":"contradictory_safety"}
+        {"id":"s:wipe#bb6cf94e","severity":"warning","problem":"contradictory_safety"}
+        {"id":"s:wipe#bb6cf94e","severity":"warning","problem":"long_description","tokens":601,"limit":512}
+        {"id":"s:list_files#37b3bd9a","severity":"note","problem":"undescribed_parameters","count":3,"examples":["a","b","c"]}
+        "##);
+    }
+
+    #[test]
+    fn copies_and_near_copies_are_found() {
+        let words = "Sends one short message to a named channel of the team workspace right now";
+        let tool = |name: &str, server: &str, description: &str| json!({"name": name, "server": server, "description": description});
+        let tools = [
+            tool("send", "a", words),
+            tool("send", "b", words),
+            tool("send", "c", words),
+            tool("send_later", "a", words),
+            tool("send", "d", &format!("{words} tomorrow")),
+            tool("delete", "a", "Removes a channel"),
+        ];
+        insta::assert_snapshot!(found(&tools), @r#"
+        {"id":"b:send#24918ca4","severity":"warning","problem":"duplicate","of":"a:send#24918ca4"}
+        {"id":"c:send#24918ca4","severity":"warning","problem":"duplicate","of":"a:send#24918ca4"}
+        {"id":"a:send#24918ca4","severity":"note","problem":"near_duplicate","of":"a:send_later#2195977e","similarity":0.9090909090909091,"count":2}
+        {"id":"a:send_later#2195977e","severity":"note","problem":"near_duplicate","of":"a:send#24918ca4","similarity":0.9090909090909091,"count":1}
+        {"id":"d:send#24918ca4","severity":"note","problem":"near_duplicate","of":"a:send#24918ca4","similarity":0.9090909090909091,"count":1}
+        "#);
+    }
 }

@@ -36,7 +36,7 @@ impl Default for SchemaLimits {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "schema_problem", rename_all = "snake_case")]
 pub enum SchemaProblem {
-    /// It breaks the meta-schema of its draft.
+    /// It breaks the meta-schema of its draft; the first place is reported.
     Invalid {
         /// Where.
         at: String,
@@ -176,9 +176,14 @@ fn check_dialect(schema: &Value) -> Vec<SchemaProblem> {
         Some("2019-09") => jsonschema::draft201909::meta::validate(schema),
         _ => jsonschema::draft202012::meta::validate(schema),
     };
-    let invalid = checked.err().map(|error| SchemaProblem::Invalid {
-        at: error.instance_path().to_string(),
-        reason: bounded(&error.to_string()),
+    let invalid = checked.err().map(|error| {
+        let at = error.instance_path().to_string();
+        let reason = match (error.instance().as_ref(), at.ends_with("/type")) {
+            // The meta-schema only says that none of its alternatives fits, and this is the most common mistake.
+            (Value::String(name), true) => format!("{name:?} is not a type of JSON Schema"),
+            _ => error.to_string(),
+        };
+        SchemaProblem::Invalid { at, reason: bounded(&reason) }
     });
     let published = matches!(known, Some("draft-04" | "draft-06" | "draft-07" | "2019-09" | "2020-12"));
     let unknown =
@@ -505,4 +510,170 @@ fn percent_decoded(fragment: &str) -> Cow<'_, str> {
         }
     }
     String::from_utf8(bytes).map_or(Cow::Borrowed(fragment), Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(schema: &Value) -> String {
+        let problems = check_schema(schema, &SchemaLimits::default());
+        problems.iter().map(|problem| serde_json::to_string(problem).unwrap() + "\n").collect()
+    }
+
+    #[test]
+    fn ordinary_schemas_have_no_findings() {
+        for schema in [
+            json!({}),
+            json!(true),
+            json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}),
+            json!({"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {}}, "items": {"$ref": "#/definitions/a"}}),
+            json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": {"a b": {"$anchor": "x"}}, "allOf": [{"$ref": "#/$defs/a%20b"}, {"$ref": "#x"}]}),
+            json!({"$id": "https://e.org/s", "$defs": {"a/b~": {"$ref": "https://e.org/s#/properties/p"}}, "properties": {"p": {}, "q": {"$ref": "#/$defs/a~1b~0"}}}),
+            json!({"$defs": {"in": {"$id": "urn:in", "$defs": {"x": {}}, "not": {"$ref": "#/$defs/x"}}}, "items": {"$ref": "urn:in"}}),
+            json!({"properties": {"$ref": {"type": "string"}, "default": {"enum": [{"$ref": "#/nowhere"}]}}}),
+        ] {
+            assert_eq!(found(&schema), "", "{schema}");
+        }
+    }
+
+    #[test]
+    fn findings_name_the_place() {
+        let findings = [
+            json!({"type": "objekt", "properties": {"a": {"minLength": -1}}}),
+            json!({"properties": {"a": {"type": "strnig"}}}),
+            json!({"$schema": "https://example.org/mine", "type": "object"}),
+            json!({"$schema": "http://json-schema.org/draft-04/schema#", "properties": {"a": {"exclusiveMinimum": 3}}}),
+            json!({"properties": {"a/b": {"$ref": "#/$defs/absent"}, "c": {"$ref": "#absent"}, "d": {"items": {"$ref": "#/$defs/absent"}}}}),
+            json!({"properties": {"a": {"$ref": "https://example.org/other.json#/x"}}}),
+            json!({"$ref": "#"}),
+            json!({"$defs": {"a": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/b"}]}, "b": {"$ref": "#/$defs/a"}}, "properties": {"x": {"$ref": "#/$defs/a"}}}),
+            json!({"$defs": {"tree": {"properties": {"children": {"items": {"$ref": "#/$defs/tree"}}}}}, "$ref": "#/$defs/tree"}),
+            json!({"x": {"y": {"not": {"$ref": "#/x/y"}}}, "items": [{"$ref": "#/x/y"}]}),
+        ]
+        .map(|schema| format!("{schema}\n{}", found(&schema)));
+        insta::assert_snapshot!(findings.join("\n"), @r##"
+        {"type":"objekt","properties":{"a":{"minLength":-1}}}
+        {"schema_problem":"invalid","at":"/properties/a/minLength","reason":"-1 is less than the minimum of 0"}
+
+        {"properties":{"a":{"type":"strnig"}}}
+        {"schema_problem":"invalid","at":"/properties/a/type","reason":"\"strnig\" is not a type of JSON Schema"}
+
+        {"$schema":"https://example.org/mine","type":"object"}
+        {"schema_problem":"unknown_dialect","dialect":"https://example.org/mine"}
+
+        {"$schema":"http://json-schema.org/draft-04/schema#","properties":{"a":{"exclusiveMinimum":3}}}
+        {"schema_problem":"invalid","at":"/properties/a/exclusiveMinimum","reason":"3 is not of type \"boolean\""}
+
+        {"properties":{"a/b":{"$ref":"#/$defs/absent"},"c":{"$ref":"#absent"},"d":{"items":{"$ref":"#/$defs/absent"}}}}
+        {"schema_problem":"dangling_ref","reference":"#/$defs/absent","at":"/properties/a~1b"}
+        {"schema_problem":"dangling_ref","reference":"#absent","at":"/properties/c"}
+
+        {"properties":{"a":{"$ref":"https://example.org/other.json#/x"}}}
+        {"schema_problem":"remote_ref","reference":"https://example.org/other.json#/x","at":"/properties/a"}
+
+        {"$ref":"#"}
+        {"schema_problem":"cyclic_ref","reference":"#","at":""}
+
+        {"$defs":{"a":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/b"}]},"b":{"$ref":"#/$defs/a"}},"properties":{"x":{"$ref":"#/$defs/a"}}}
+        {"schema_problem":"cyclic_ref","reference":"#/$defs/a","at":"/$defs/b"}
+        {"schema_problem":"cyclic_ref","reference":"#/$defs/b","at":"/$defs/a/anyOf/1"}
+
+        {"$defs":{"tree":{"properties":{"children":{"items":{"$ref":"#/$defs/tree"}}}}},"$ref":"#/$defs/tree"}
+        {"schema_problem":"recursive","reference":"#/$defs/tree","at":"/$defs/tree/properties/children/items"}
+
+        {"x":{"y":{"not":{"$ref":"#/x/y"}}},"items":[{"$ref":"#/x/y"}]}
+        {"schema_problem":"invalid","at":"/items","reason":"[{\"$ref\":\"#/x/y\"}] is not of types \"boolean\", \"object\""}
+        {"schema_problem":"cyclic_ref","reference":"#/x/y","at":"/x/y/not"}
+        "##);
+    }
+
+    #[test]
+    fn limits_are_inclusive() {
+        let limits = SchemaLimits { bytes: 58, depth: 3, properties: 2 };
+        let within = json!({"properties": {"a": {}, "b": {}}, "description": "12345678901"});
+        assert_eq!((within.to_string().len(), nesting_depth(&within)), (58, 3));
+        assert_eq!(check_schema(&within, &limits), []);
+        let over = json!({"properties": {"a": {"properties": {"b": {}}}, "c": {}}, "description": "1234567890"});
+        assert_eq!(
+            check_schema(&over, &limits),
+            [
+                SchemaProblem::TooLarge { bytes: 78, limit: 58 },
+                SchemaProblem::TooDeep { depth: 5, limit: 3 },
+                SchemaProblem::TooManyProperties { properties: 3, limit: 2 },
+            ]
+        );
+    }
+
+    #[test]
+    fn hostile_schemas_end() {
+        let chain = |length: usize| {
+            let link =
+                |i: usize| (format!("d{i}"), json!({"allOf": [{"$ref": format!("#/$defs/d{}", (i + 1) % length)}]}));
+            json!({"$defs": (0..length).map(link).collect::<Map<String, Value>>()})
+        };
+        let cycles = check_schema(&chain(20_000), &SchemaLimits::default());
+        assert_eq!(cycles.iter().filter(|problem| matches!(problem, SchemaProblem::CyclicRef { .. })).count(), 20_000);
+        // Every reference makes the pointer of the next one longer.
+        let growing =
+            json!({"x": {"$ref": "#/x/$ref"}, "items": {"$ref": "#/items/x/items/x"}, "not": {"$ref": "#/x"}});
+        assert!(found(&growing).contains("dangling_ref"));
+        for depth in [30, 100, 128, 129, 3000] {
+            let deep = (0..depth).fold(json!({}), |inner, _| json!({"not": inner}));
+            let too_deep = SchemaProblem::TooDeep { depth: depth + 1, limit: 32 };
+            assert_eq!(check_schema(&deep, &SchemaLimits::default()), if depth > 31 { vec![too_deep] } else { vec![] });
+        }
+    }
+
+    /// Whether two nodes lead to each other, by walking from each.
+    fn lead_to_each_other(edges: &[(usize, usize)], one: usize, other: usize) -> bool {
+        let leads = |from: usize, to: usize| {
+            let (mut seen, mut pending) = (vec![from], vec![from]);
+            while let Some(node) = pending.pop() {
+                for (_, next) in edges.iter().filter(|edge| edge.0 == node) {
+                    if !seen.contains(next) {
+                        seen.push(*next);
+                        pending.push(*next);
+                    }
+                }
+            }
+            seen.contains(&to)
+        };
+        leads(one, other) && leads(other, one)
+    }
+
+    proptest! {
+        #[test]
+        fn components_are_those_of_the_definition(edges in proptest::collection::vec((0usize..9, 0usize..9), 0..24)) {
+            let component = components(9, &edges);
+            for one in 0..9 {
+                for other in 0..9 {
+                    prop_assert_eq!(component[one] == component[other], lead_to_each_other(&edges, one, other));
+                }
+            }
+        }
+
+        #[test]
+        fn no_schema_panics(
+            keys in proptest::collection::vec(proptest::sample::select(vec![
+                "$ref", "$defs", "properties", "items", "allOf", "not", "$id", "$anchor", "#/$defs/a", "#", "#a", "a",
+                "%zz", "#/%e9/~2", "$schema", "type", "urn:x",
+            ]), 1..40),
+            shape in proptest::collection::vec(0u8..4, 1..40),
+        ) {
+            let mut schema = json!("#/$defs/a");
+            for (key, shape) in keys.iter().zip(&shape) {
+                schema = match shape {
+                    0 => json!({*key: schema}),
+                    1 => json!({*key: schema, "$ref": key}),
+                    2 => json!([schema, {"$id": key}]),
+                    _ => json!({"$defs": {"a": schema}, "$anchor": key, "$ref": "#/$defs/a"}),
+                };
+            }
+            let _ = check_schema(&schema, &SchemaLimits { bytes: 10, depth: 4, properties: 1 });
+        }
+    }
 }

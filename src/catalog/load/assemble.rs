@@ -139,8 +139,10 @@ impl Known {
 }
 
 fn is_same(first: &SelectableItem, second: &SelectableItem) -> bool {
-    let raw = |item: &'_ SelectableItem| item.raw.as_deref().map(|raw| raw.get().to_owned());
-    raw(first).is_some() && raw(first) == raw(second)
+    match (&first.raw, &second.raw) {
+        (Some(first), Some(second)) => first.get() == second.get(),
+        _ => false,
+    }
 }
 
 /// The canonical id of a draft whose namespace is known.

@@ -99,21 +99,21 @@ struct Native<'t> {
 pub(super) fn parse(text: &str) -> Result<Document<'_>, Fault> {
     match text.trim_start().bytes().next() {
         Some(b'[') => {
-            let tools: Vec<&RawValue> = serde_json::from_str(text).map_err(fault)?;
+            let tools: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| fault(&error))?;
             Ok(Document { server: None, entries: entries([(Form::Tools, Some(tools))]) })
         }
         Some(b'{') => parse_object(text),
         None => Err(top_level("the file is empty")),
         Some(_) => {
             // Either malformed or a scalar; the parser knows the position of the former.
-            serde_json::from_str::<&RawValue>(text).map_err(fault)?;
+            serde_json::from_str::<&RawValue>(text).map_err(|error| fault(&error))?;
             Err(top_level("an array of tools or an object is expected"))
         }
     }
 }
 
 fn parse_object(text: &str) -> Result<Document<'_>, Fault> {
-    let top: Top<'_> = serde_json::from_str(text).map_err(fault)?;
+    let top: Top<'_> = serde_json::from_str(text).map_err(|error| fault(&error))?;
     let lists = Lists { tools: top.tools, resources: top.resources, prompts: top.prompts };
     let lists = match (lists.is_none(), top.items, top.result, top.error) {
         (false, ..) => lists,
@@ -134,7 +134,7 @@ fn parse_object(text: &str) -> Result<Document<'_>, Fault> {
 }
 
 fn parse_native(text: &str) -> Result<Document<'_>, Fault> {
-    let native: Native<'_> = serde_json::from_str(text).map_err(fault)?;
+    let native: Native<'_> = serde_json::from_str(text).map_err(|error| fault(&error))?;
     if native.schema != super::native::SCHEMA {
         let expected = super::native::SCHEMA;
         return Err(top_level(&format!("`schema` is {}; this version reads {expected}", native.schema)));
@@ -155,8 +155,8 @@ fn top_level(reason: &str) -> Fault {
     ("top level".to_owned(), reason.to_owned())
 }
 
-fn fault(error: serde_json::Error) -> Fault {
-    (format!("line {}, column {}", error.line(), error.column()), without_position(&error))
+fn fault(error: &serde_json::Error) -> Fault {
+    (format!("line {}, column {}", error.line(), error.column()), without_position(error))
 }
 
 fn without_position(error: &serde_json::Error) -> String {
@@ -202,7 +202,7 @@ pub(super) fn yaml_to_json(text: &str) -> Result<String, Fault> {
     };
     let value: Value = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let error = error.without_snippet();
-        let reason = error.to_string();
+        let reason = error.to_string().replace("budget breached:", "over a limit of the reader:");
         match error.location() {
             None => top_level(&reason),
             Some(at) => {

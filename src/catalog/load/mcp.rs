@@ -16,7 +16,7 @@ use super::fields::{Fields, Reason};
 
 pub(super) fn tool(value: Value) -> Result<Draft, Reason> {
     let mut fields = Fields::new(value)?;
-    let mut item = begin(Kind::Tool, fields.required_text("name")?, &mut fields)?;
+    let mut item = begin(Kind::Tool, &fields.required_text("name")?, &mut fields)?;
     item.args_schema = fields.object("inputSchema")?.map(schema);
     item.output_schema = fields.object("outputSchema")?.map(schema);
     let mut annotations = fields.nested("annotations")?;
@@ -36,7 +36,7 @@ pub(super) fn resource(value: Value) -> Result<Draft, Reason> {
     let mut fields = Fields::new(value)?;
     let uri = fields.required_text("uri")?;
     let name = fields.nonempty_text("name")?.unwrap_or_else(|| uri.clone());
-    let mut item = begin(Kind::Resource, name, &mut fields)?;
+    let mut item = begin(Kind::Resource, &name, &mut fields)?;
     item.metadata.insert(URI.to_owned(), Value::String(uri));
     item.side_effects = false;
     settle_safety(&mut item, Safety::Undeclared);
@@ -45,7 +45,7 @@ pub(super) fn resource(value: Value) -> Result<Draft, Reason> {
 
 pub(super) fn prompt(value: Value) -> Result<Draft, Reason> {
     let mut fields = Fields::new(value)?;
-    let mut item = begin(Kind::Prompt, fields.required_text("name")?, &mut fields)?;
+    let mut item = begin(Kind::Prompt, &fields.required_text("name")?, &mut fields)?;
     item.args_schema = prompt_schema(fields.list("arguments")?)?;
     item.side_effects = false;
     settle_safety(&mut item, Safety::Undeclared);
@@ -60,9 +60,9 @@ fn schema(members: Map<String, Value>) -> Arc<Value> {
 }
 
 /// What all three kinds share. Id and namespace come later.
-fn begin(kind: Kind, name: String, fields: &mut Fields) -> Result<SelectableItem, Reason> {
+fn begin(kind: Kind, name: &str, fields: &mut Fields) -> Result<SelectableItem, Reason> {
     let description = fields.text("description")?.unwrap_or_default();
-    let mut item = SelectableItem::tool("", "", &name, &description);
+    let mut item = SelectableItem::tool("", "", name, &description);
     item.kind = kind;
     item.server = fields.nonempty_text("server")?;
     item.server_description = fields.nonempty_text("serverDescription")?;

@@ -542,6 +542,7 @@ items:
             "1".to_owned() + &"}".repeat(200)
         );
         let deep_unknown = format!("{{\"x\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        let deep_block = "- ".repeat(1000);
         let deep_yaml = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let cases: Vec<(&str, &[u8])> = vec![
             ("a.json", b""),
@@ -575,6 +576,7 @@ items:
             ("a.yaml", b"tools: 7\n"),
             ("a.yaml", b"a: &a [x, x]\nb: &b [*a, *a, *a, *a]\ntools: *c"),
             ("a.yaml", deep_yaml.as_bytes()),
+            ("a.yaml", deep_block.as_bytes()),
             ("a.json", b"{\"schema\": 2, \"items\": []}"),
             ("a.json", b"{\"items\": []}"),
             ("a.json", b"{\"schema\": 1, \"items\": [], \"extra\": 1}"),
@@ -620,6 +622,7 @@ items:
         a.yaml: top level: invalid type: integer `7`, expected a sequence
         a.yaml: line 3, column 8: alias references unknown anchor
         a.yaml: line 1, column 256: recursion limit exceeded
+        a.yaml: line 1, column 257: over a limit of the reader: Depth { depth: 129 }
         a.json: top level: `schema` is 2; this version reads 1
         a.json: line 1, column 13: missing field `schema`
         a.json: line 1, column 34: unknown field `extra`, expected `schema` or `items`

@@ -1,0 +1,764 @@
+//! `catalog inspect | lint | diff`: what is in a catalog, what is wrong with it, what changed.
+//!
+//! The reports are made by [`crate::catalog`]; here they are put into words and columns. Text fits 100 columns,
+//! except that an id is never cut: it is there to be copied.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Format, Outcome};
+use crate::catalog::{
+    Change, Changed, DiffReport, Entry, Finding, InspectReport, Kind, LeftOut, LintReport, LoadOptions, Problem,
+    PropertyChange, Safety, SchemaLimits, SchemaPart, SchemaProblem, Severity, Strictness, diff, inspect, lint, load,
+};
+use crate::text::Estimator;
+
+/// Looks at tool catalogs.
+#[derive(Debug, Subcommand)]
+pub enum CatalogCommand {
+    /// Count tools, servers and the tokens that their definitions take in a prompt
+    Inspect(InspectArgs),
+    /// Report what makes tools hard to choose or impossible to call
+    Lint(LintArgs),
+    /// Show what changed between two versions of a catalog
+    Diff(DiffArgs),
+}
+
+/// What all commands about catalogs share.
+#[derive(Debug, Args)]
+pub struct CommonArgs {
+    /// Leave out files and tools that are not usable, report them, and go on with the rest
+    #[arg(long)]
+    pub lenient: bool,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
+
+impl CommonArgs {
+    fn options(&self) -> LoadOptions {
+        LoadOptions { strictness: if self.lenient { Strictness::Lenient } else { Strictness::Strict } }
+    }
+}
+
+/// The arguments of `catalog inspect`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  contextweaver catalog inspect servers/ --top 20\n\nA folder is read as one server a file."
+)]
+pub struct InspectArgs {
+    /// Files (JSON or YAML) and folders of files
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// How tokens are counted: cl100k_base, o200k_base or chars/4
+    #[arg(long, default_value_t, value_name = "ESTIMATOR")]
+    pub estimator: Estimator,
+    /// How many of the largest tools to list
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    pub top: usize,
+    /// Loading and printing.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// The arguments of `catalog lint`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  contextweaver catalog lint tools.json --min-severity note --fail-on warning\n\nExit code 0: \
+                  nothing at or above --fail-on; 1: something; 2: the catalog cannot be loaded."
+)]
+pub struct LintArgs {
+    /// Files (JSON or YAML) and folders of files
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// List findings of this severity and above; the totals count all
+    #[arg(long, value_enum, default_value_t = SeverityArg::Warning, value_name = "SEVERITY")]
+    pub min_severity: SeverityArg,
+    /// Exit with 1 when there is a finding of this severity or above
+    #[arg(long, value_enum, default_value_t = SeverityArg::Error, value_name = "SEVERITY")]
+    pub fail_on: SeverityArg,
+    /// Loading and printing.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// The arguments of `catalog diff`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  contextweaver catalog diff before.json after.json\n\nExit code 0: the catalogs are the \
+                  same; 1: they differ; 2: one of them cannot be loaded."
+)]
+pub struct DiffArgs {
+    /// The file or folder before
+    #[arg(value_name = "OLD")]
+    pub old: PathBuf,
+    /// The file or folder after
+    #[arg(value_name = "NEW")]
+    pub new: PathBuf,
+    /// How tokens are counted: cl100k_base, o200k_base or chars/4
+    #[arg(long, default_value_t, value_name = "ESTIMATOR")]
+    pub estimator: Estimator,
+    /// Loading and printing.
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// A severity on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SeverityArg {
+    /// Worth knowing
+    Note,
+    /// Makes a tool hard to choose, or costly
+    Warning,
+    /// Keeps a tool from being called correctly
+    Error,
+}
+
+impl From<SeverityArg> for Severity {
+    fn from(severity: SeverityArg) -> Self {
+        match severity {
+            SeverityArg::Note => Self::Note,
+            SeverityArg::Warning => Self::Warning,
+            SeverityArg::Error => Self::Error,
+        }
+    }
+}
+
+/// Runs one of the commands and prints its result to `out`.
+///
+/// # Errors
+/// When a catalog cannot be loaded or `out` cannot be written.
+pub fn run(command: &CatalogCommand, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+    match command {
+        CatalogCommand::Inspect(args) => run_inspect(args, out),
+        CatalogCommand::Lint(args) => run_lint(args, out),
+        CatalogCommand::Diff(args) => run_diff(args, out),
+    }
+}
+
+fn run_inspect(args: &InspectArgs, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+    let loaded = load(&args.paths, args.common.options())?;
+    let report = inspect(&loaded.catalog, args.estimator);
+    match args.common.format {
+        Format::Json => print_json(out, &WithLeftOut { report: &report, left_out: &loaded.left_out })?,
+        Format::Text => {
+            print_inspect(out, &report, args.top)?;
+            print_left_out(out, &loaded.left_out)?;
+        }
+    }
+    Ok(Outcome::Ok)
+}
+
+fn run_lint(args: &LintArgs, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+    let loaded = load(&args.paths, args.common.options())?;
+    let mut report = lint(&loaded.catalog, &SchemaLimits::default());
+    let fails = report.findings.iter().any(|finding| finding.severity >= args.fail_on.into());
+    let problems = count_problems(&report.findings);
+    report.findings.retain(|finding| finding.severity >= args.min_severity.into());
+    match args.common.format {
+        Format::Json => print_json(out, &WithLeftOut { report: &report, left_out: &loaded.left_out })?,
+        Format::Text => {
+            print_lint(out, &report, &problems)?;
+            print_left_out(out, &loaded.left_out)?;
+        }
+    }
+    Ok(if fails { Outcome::Drift } else { Outcome::Ok })
+}
+
+fn run_diff(args: &DiffArgs, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+    let (old, new) = (load(&[&args.old], args.common.options())?, load(&[&args.new], args.common.options())?);
+    let report = diff(&old.catalog, &new.catalog, args.estimator);
+    let left_out: Vec<LeftOut> = old.left_out.into_iter().chain(new.left_out).collect();
+    match args.common.format {
+        Format::Json => print_json(out, &WithLeftOut { report: &report, left_out: &left_out })?,
+        Format::Text => {
+            print_diff(out, &report)?;
+            print_left_out(out, &left_out)?;
+        }
+    }
+    Ok(if report.is_same() { Outcome::Ok } else { Outcome::Drift })
+}
+
+/// A report and what a lenient load left out, as one JSON object.
+#[derive(Serialize)]
+struct WithLeftOut<'r, R> {
+    #[serde(flatten)]
+    report: &'r R,
+    left_out: &'r [LeftOut],
+}
+
+fn print_json(out: &mut dyn Write, value: &impl Serialize) -> anyhow::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+fn print_left_out(out: &mut dyn Write, left_out: &[LeftOut]) -> anyhow::Result<()> {
+    if left_out.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nleft out: {}", counted(left_out.len(), "file or tool", "files and tools"))?;
+    for LeftOut { place, reason } in left_out {
+        print_wrapped(out, "  ", &format!("{place}: {reason}"))?;
+    }
+    Ok(())
+}
+
+fn print_inspect(out: &mut dyn Write, report: &InspectReport, top: usize) -> anyhow::Result<()> {
+    let kinds = report.kinds.iter().map(|(kind, count)| counted(*count, kind.name(), &format!("{}s", kind.name())));
+    let namespaces = counted(report.servers.len(), "namespace", "namespaces");
+    writeln!(out, "{} in {namespaces}", kinds.collect::<Vec<_>>().join(", "))?;
+    writeln!(out, "{} tokens ({}) to show a model every definition", grouped(report.tokens), report.estimator)?;
+
+    let mut servers: Vec<_> = report.servers.iter().collect();
+    servers.sort_by_key(|server| std::cmp::Reverse(server.tokens));
+    let mut table = Table::new(["namespace", "tools", "resources", "prompts", "tokens", "share"]);
+    for server in servers {
+        table.row([
+            server.namespace.clone(),
+            grouped(server.tools),
+            grouped(server.resources),
+            grouped(server.prompts),
+            grouped(server.tokens),
+            share(server.tokens, report.tokens),
+        ]);
+    }
+    writeln!(out)?;
+    table.print(out)?;
+
+    let mut table = Table::new(["largest definitions", "tokens", "share"]);
+    for tool in report.tools.iter().take(top) {
+        table.row([tool.id.clone(), grouped(tool.tokens), share(tool.tokens, report.tokens)]);
+    }
+    if top > 0 && !report.tools.is_empty() {
+        writeln!(out)?;
+        table.print(out)?;
+    }
+
+    let all = report.tools.len();
+    let (safety, schemas) = (report.safety, report.schemas);
+    let mut table = Table::new(["what definitions say", "count", "share"]);
+    for (what, count, of) in [
+        ("tools that declare to be read-only", safety.read_only, all),
+        ("tools that declare to be destructive", safety.destructive, all),
+        ("tools that declare neither", safety.undeclared, all),
+        ("tools with an argument schema", schemas.arguments, all),
+        ("tools with a result schema", schemas.results, all),
+        ("parameters, nested ones included", schemas.parameters, schemas.parameters),
+        ("parameters with a description", schemas.described_parameters, schemas.parameters),
+    ] {
+        table.row([what.to_owned(), grouped(count), share(count, of)]);
+    }
+    writeln!(out)?;
+    table.print(out)
+}
+
+/// How often each problem occurs, the worst and most frequent first.
+fn count_problems(findings: &[Finding]) -> Vec<(Severity, &'static str, usize)> {
+    let mut counts: BTreeMap<(Severity, &'static str), usize> = BTreeMap::new();
+    for finding in findings {
+        *counts.entry((finding.severity, problem_name(&finding.problem))).or_default() += 1;
+    }
+    let mut counts: Vec<_> = counts.into_iter().map(|((severity, name), count)| (severity, name, count)).collect();
+    counts.sort_by_key(|(severity, name, count)| std::cmp::Reverse((*severity, *count, std::cmp::Reverse(*name))));
+    counts
+}
+
+fn print_lint(
+    out: &mut dyn Write,
+    report: &LintReport,
+    problems: &[(Severity, &'static str, usize)],
+) -> anyhow::Result<()> {
+    let count = |severity, name| {
+        let count = report.counts.get(&severity).copied().unwrap_or_default();
+        counted(count, name, &format!("{name}s"))
+    };
+    let counts = [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Note, "note")];
+    let counts = counts.map(|(severity, name)| count(severity, name)).join(", ");
+    writeln!(out, "{}: {counts}", counted(report.items, "item", "items"))?;
+    if !problems.is_empty() {
+        let mut table = Table::new(["problem", "findings"]);
+        for (severity, name, count) in problems {
+            table.row([format!("{:<9}{name}", severity_name(*severity)), grouped(*count)]);
+        }
+        writeln!(out)?;
+        table.print(out)?;
+    }
+    // One block per item, in the order of its worst finding.
+    let mut order: Vec<&str> = Vec::new();
+    let mut blocks: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
+    for finding in &report.findings {
+        let block = blocks.entry(&finding.id).or_default();
+        if block.is_empty() {
+            order.push(&finding.id);
+        }
+        block.push(finding);
+    }
+    for id in order {
+        writeln!(out, "\n{id}")?;
+        for finding in blocks.remove(id).unwrap_or_default() {
+            let label = format!("  {:<9}", severity_name(finding.severity));
+            print_wrapped(out, &label, &describe_problem(&finding.problem))?;
+        }
+    }
+    let listed = report.findings.len();
+    let hidden = report.counts.values().sum::<usize>() - listed;
+    if hidden > 0 {
+        let them = counted(hidden, "finding is", "findings are");
+        writeln!(out, "\n{them} not listed; --min-severity note lists all")?;
+    }
+    Ok(())
+}
+
+fn severity_name(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Note => "note",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+    }
+}
+
+fn problem_name(problem: &Problem) -> &'static str {
+    match problem {
+        Problem::Schema { finding, .. } => match finding {
+            SchemaProblem::Invalid { .. } => "invalid schema",
+            SchemaProblem::TooLarge { .. } => "schema too large",
+            SchemaProblem::TooDeep { .. } => "schema too deep",
+            SchemaProblem::TooManyProperties { .. } => "too many properties",
+            SchemaProblem::DanglingRef { .. } => "dangling reference",
+            SchemaProblem::CyclicRef { .. } => "cyclic reference",
+            SchemaProblem::RemoteRef { .. } => "remote reference",
+            SchemaProblem::Recursive { .. } => "recursive schema",
+            SchemaProblem::UnknownDialect { .. } => "unknown schema dialect",
+        },
+        Problem::ArgumentsNotObject => "arguments not an object",
+        Problem::ContradictorySafety => "contradictory annotations",
+        Problem::MissingDescription => "missing description",
+        Problem::LongDescription { .. } => "long description",
+        Problem::UnusualName { .. } => "unusual name",
+        Problem::Duplicate { .. } => "duplicate",
+        Problem::NearDuplicate { .. } => "near-duplicate",
+        Problem::UndescribedParameters { .. } => "undescribed parameters",
+    }
+}
+
+fn describe_problem(problem: &Problem) -> String {
+    match problem {
+        Problem::Schema { part, finding } => {
+            let part = match part {
+                SchemaPart::Arguments => "argument",
+                SchemaPart::Result => "result",
+            };
+            describe_schema_problem(part, finding)
+        }
+        Problem::ArgumentsNotObject => "the argument schema does not say \"type\": \"object\"".to_owned(),
+        Problem::ContradictorySafety => "declares to be both read-only and destructive".to_owned(),
+        Problem::MissingDescription => "has no description".to_owned(),
+        Problem::LongDescription { tokens, limit } => {
+            format!("the description has {} tokens ({}), over {limit}", grouped(*tokens), Estimator::Cl100kBase)
+        }
+        Problem::UnusualName { name } => {
+            format!("the name {name:?} is not 1 to 128 letters, digits, `_`, `-` and `.`, as MCP recommends")
+        }
+        Problem::Duplicate { of } => format!("has the name, description and argument schema of {of}"),
+        Problem::NearDuplicate { of, similarity, count } => {
+            let others = match count - 1 {
+                0 => String::new(),
+                more => format!(", and {} alike", counted(more, "other is", "others are")),
+            };
+            format!("says nearly the same as {of} (similarity {similarity:.2}){others}")
+        }
+        Problem::UndescribedParameters { count, examples } => {
+            let more = if *count > examples.len() { ", …" } else { "" };
+            let names = counted(*count, "parameter has", "parameters have");
+            format!("{names} no description: {}{more}", examples.join(", "))
+        }
+    }
+}
+
+fn describe_schema_problem(part: &str, problem: &SchemaProblem) -> String {
+    let place = |at: &str| if at.is_empty() { "the root".to_owned() } else { at.to_owned() };
+    match problem {
+        SchemaProblem::Invalid { at, reason } => {
+            format!("the {part} schema is not valid at {}: {reason}", place(at))
+        }
+        SchemaProblem::TooLarge { bytes, limit } => {
+            format!("the {part} schema has {} bytes, over {}", grouped(*bytes), grouped(*limit))
+        }
+        SchemaProblem::TooDeep { depth, limit } => format!("the {part} schema is {depth} levels deep, over {limit}"),
+        SchemaProblem::TooManyProperties { properties, limit } => {
+            format!("the {part} schema has {} properties, over {limit}", grouped(*properties))
+        }
+        SchemaProblem::DanglingRef { reference, at } => {
+            format!("in the {part} schema {reference:?} at {} leads nowhere", place(at))
+        }
+        SchemaProblem::CyclicRef { reference, at } => {
+            format!("in the {part} schema {reference:?} at {} leads back to itself", place(at))
+        }
+        SchemaProblem::RemoteRef { reference, at } => {
+            format!("in the {part} schema {reference:?} at {} is outside of it", place(at))
+        }
+        SchemaProblem::Recursive { reference, at } => {
+            format!("the {part} schema is recursive: {reference:?} at {}", place(at))
+        }
+        SchemaProblem::UnknownDialect { dialect } => {
+            format!("the {part} schema is of the unknown dialect {dialect:?}; checked as 2020-12")
+        }
+    }
+}
+
+fn print_diff(out: &mut dyn Write, report: &DiffReport) -> anyhow::Result<()> {
+    let DiffReport { estimator, old_tokens, new_tokens, unchanged, namespaces } = report;
+    if report.is_same() {
+        writeln!(out, "the catalogs are the same: {}", counted(*unchanged, "item", "items"))?;
+        return Ok(());
+    }
+    let sum = |list: fn(&crate::catalog::NamespaceDiff) -> usize| namespaces.iter().map(list).sum::<usize>();
+    writeln!(
+        out,
+        "{} added, {} removed, {} renamed, {} changed, {} unchanged",
+        grouped(sum(|diff| diff.added.len())),
+        grouped(sum(|diff| diff.removed.len())),
+        grouped(sum(|diff| diff.renamed.len())),
+        grouped(sum(|diff| diff.changed.len())),
+        grouped(*unchanged)
+    )?;
+    let change = signed(*old_tokens, *new_tokens);
+    writeln!(out, "{} -> {} tokens ({estimator}), {change}", grouped(*old_tokens), grouped(*new_tokens))?;
+    for diff in namespaces {
+        let mut table = Table::new([&diff.namespace, ""]);
+        for Entry { id, kind, tokens } in &diff.added {
+            table.row([format!("  + {id}"), cost(*kind, 0, *tokens)]);
+        }
+        for Entry { id, kind, tokens } in &diff.removed {
+            table.row([format!("  - {id}"), cost(*kind, *tokens, 0)]);
+        }
+        writeln!(out)?;
+        table.print(out)?;
+        for (mark, list) in [("renamed from", &diff.renamed), ("its id was", &diff.changed)] {
+            for changed in list {
+                print_changed(out, mark, changed)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn print_changed(out: &mut dyn Write, mark: &str, changed: &Changed) -> anyhow::Result<()> {
+    let Changed { old, new, changes } = changed;
+    let tokens = cost(new.kind, old.tokens, new.tokens);
+    if old.id == new.id {
+        writeln!(out, "  ~ {}  {tokens}", new.id)?;
+    } else {
+        writeln!(out, "  ~ {}  {tokens}\n      {mark} {}", new.id, old.id)?;
+    }
+    for change in changes {
+        print_wrapped(out, "      ", &describe_change(change, new.kind))?;
+    }
+    Ok(())
+}
+
+fn describe_change(change: &Change, kind: Kind) -> String {
+    match change {
+        Change::Description { old_tokens, new_tokens } => {
+            format!("description: other words, {old_tokens} -> {new_tokens} tokens")
+        }
+        Change::Property { name, property } => format!("argument {name:?}: {}", describe_property(property)),
+        Change::ArgumentSchema => "argument schema: differs outside of its properties".to_owned(),
+        Change::ResultSchema => "result schema: differs".to_owned(),
+        Change::Safety { old, new } => format!("safety: {} -> {}", safety_name(*old), safety_name(*new)),
+        Change::Annotation { key, old, new } => {
+            let value = |value: &Value| if value.is_null() { "absent".to_owned() } else { value.to_string() };
+            format!("annotation {key:?}: {} -> {}", value(old), value(new))
+        }
+        Change::Member { key } => format!("{} {key:?}: differs", kind.name()),
+    }
+}
+
+fn describe_property(change: &PropertyChange) -> String {
+    let required = |required: &bool| if *required { "required" } else { "optional" };
+    match change {
+        PropertyChange::Added { required: now } => format!("new, {}", required(now)),
+        PropertyChange::Removed { required: before } => format!("removed, was {}", required(before)),
+        PropertyChange::Retyped { old, new } => format!("{old} -> {new}"),
+        PropertyChange::BecameRequired => "optional -> required".to_owned(),
+        PropertyChange::BecameOptional => "required -> optional".to_owned(),
+        PropertyChange::Altered => "same type, otherwise altered".to_owned(),
+    }
+}
+
+fn safety_name(safety: Safety) -> &'static str {
+    safety.tag().unwrap_or("undeclared")
+}
+
+/// The columns within which text is wrapped.
+const WIDTH: usize = 100;
+
+/// Prints `text` after `label`, wrapped at words, with later lines indented below the first.
+fn print_wrapped(out: &mut dyn Write, label: &str, text: &str) -> anyhow::Result<()> {
+    let room = WIDTH - label.len();
+    let indent = " ".repeat(label.len());
+    let mut line = String::new();
+    let mut before = label;
+    for word in text.split_whitespace() {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+            writeln!(out, "{before}{line}")?;
+            (line, before) = (String::new(), &indent);
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    writeln!(out, "{before}{line}")?;
+    Ok(())
+}
+
+/// `1 tool`, `1,924 tools`.
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(count), if count == 1 { one } else { many })
+}
+
+/// A number with a comma between groups of three digits.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// How many tokens a prompt with all definitions takes more; nothing for what stands in no prompt.
+fn cost(kind: Kind, old: usize, new: usize) -> String {
+    if kind.is_callable() { signed(old, new) } else { String::new() }
+}
+
+/// A difference with its sign.
+fn signed(old: usize, new: usize) -> String {
+    if new < old { format!("-{}", grouped(old - new)) } else { format!("+{}", grouped(new - old)) }
+}
+
+fn share(part: usize, whole: usize) -> String {
+    if whole == 0 { "-".to_owned() } else { format!("{:.1} %", 100.0 * part as f64 / whole as f64) }
+}
+
+/// Columns of texts and numbers: the first column of a table is text, numbers stand to the right.
+struct Table<const N: usize> {
+    rows: Vec<[String; N]>,
+}
+
+impl<const N: usize> Table<N> {
+    fn new(head: [&str; N]) -> Self {
+        Self { rows: vec![head.map(str::to_owned)] }
+    }
+
+    fn row(&mut self, cells: [String; N]) {
+        self.rows.push(cells);
+    }
+
+    fn print(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let width = |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+        let widths: [usize; N] = std::array::from_fn(width);
+        for row in &self.rows {
+            let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
+                if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+            });
+            writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(subcommand)]
+        command: CatalogCommand,
+    }
+
+    /// Runs a command line in which `@` stands for the folder with the files, and gives what it printed and found.
+    fn ran(files: &[(&str, Value)], line: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, value) in files {
+            std::fs::write(folder.path().join(name), value.to_string()).unwrap();
+        }
+        let path = folder.path().display().to_string();
+        let line = Line::try_parse_from(format!("catalog {line}").replace('@', &path).split(' ')).unwrap();
+        let mut printed = Vec::new();
+        let outcome = run(&line.command, &mut printed);
+        let printed = String::from_utf8(printed).unwrap().replace(&path, "@");
+        assert!(printed.lines().all(|line| line.chars().count() <= WIDTH), "{printed}");
+        match outcome {
+            Ok(outcome) => format!("{printed}=> {outcome:?}"),
+            Err(error) => format!("{printed}=> {}", error.to_string().replace(&path, "@")),
+        }
+    }
+
+    fn files() -> Vec<(&'static str, Value)> {
+        let old = json!({"server": "Git Hub", "tools": [
+            {"name": "create_issue", "description": "Opens an issue", "annotations": {"readOnlyHint": false},
+             "inputSchema": {"type": "object", "required": ["title"], "properties": {"title": {"type": "string"}, "state": {"type": "float"}}}},
+            {"name": "wipe", "description": "Destroys everything", "annotations": {"destructiveHint": true}},
+            {"name": "list", "description": "Lists what there is to be listed"}
+        ], "prompts": [{"name": "sum_up"}]});
+        let new = json!({"server": "Git Hub", "tools": [
+            {"name": "create_issue", "description": "Opens an issue in a repository", "annotations": {"readOnlyHint": false},
+             "inputSchema": {"type": "object", "required": ["title", "repo"], "properties": {"title": {"type": "string"}, "repo": {}, "state": {"type": "string"}}}},
+            {"name": "clear", "description": "Destroys everything", "annotations": {"destructiveHint": true}},
+            {"name": "close issue", "outputSchema": {"$ref": "#/$defs/issue"}},
+            {"name": 7}
+        ], "resources": [{"uri": "file:///readme.md"}]});
+        vec![("new.json", new), ("old.json", old)]
+    }
+
+    #[test]
+    fn inspect_shows_what_is_there() {
+        insta::assert_snapshot!(ran(&files(), "inspect @/old.json @/new.json --top 2 --lenient"), @r"
+        6 tools, 1 resource, 1 prompt in 1 namespace
+        158 tokens (cl100k_base) to show a model every definition
+
+        namespace  tools  resources  prompts  tokens    share
+        git-hub        6          1        1     158  100.0 %
+
+        largest definitions            tokens   share
+        git-hub:create_issue#63ef32b5      47  29.7 %
+        git-hub:create_issue#c3178f65      38  24.1 %
+
+        what definitions say                  count    share
+        tools that declare to be read-only        0    0.0 %
+        tools that declare to be destructive      2   33.3 %
+        tools that declare neither                4   66.7 %
+        tools with an argument schema             2   33.3 %
+        tools with a result schema                1   16.7 %
+        parameters, nested ones included          5  100.0 %
+        parameters with a description             0    0.0 %
+
+        left out: 1 file or tool
+          @/new.json: tools[3]: `name` must be a string, not a number
+        => Ok
+        ");
+        insta::assert_snapshot!(ran(&files(), "inspect @/new.json"), @"=> @/new.json: tools[3]: `name` must be a string, not a number");
+    }
+
+    #[test]
+    fn lint_shows_what_is_wrong() {
+        insta::assert_snapshot!(ran(&files(), "lint @/new.json --lenient --min-severity note"), @r##"
+        4 items: 1 error, 3 warnings, 1 note
+
+        problem                          findings
+        error    dangling reference             1
+        warning  missing description            2
+        warning  unusual name                   1
+        note     undescribed parameters         1
+
+        git-hub:close_issue#0b1e4775
+          error    in the result schema "#/$defs/issue" at the root leads nowhere
+          warning  has no description
+          warning  the name "close issue" is not 1 to 128 letters, digits, `_`, `-` and `.`, as MCP
+                   recommends
+
+        resource::git-hub:file_readme.md#4b5415a9
+          warning  has no description
+
+        git-hub:create_issue#63ef32b5
+          note     3 parameters have no description: title, repo, state
+
+        left out: 1 file or tool
+          @/new.json: tools[3]: `name` must be a string, not a number
+        => Drift
+        "##);
+        insta::assert_snapshot!(ran(&files(), "lint @/new.json --lenient --min-severity error"), @r##"
+        4 items: 1 error, 3 warnings, 1 note
+
+        problem                          findings
+        error    dangling reference             1
+        warning  missing description            2
+        warning  unusual name                   1
+        note     undescribed parameters         1
+
+        git-hub:close_issue#0b1e4775
+          error    in the result schema "#/$defs/issue" at the root leads nowhere
+
+        4 findings are not listed; --min-severity note lists all
+
+        left out: 1 file or tool
+          @/new.json: tools[3]: `name` must be a string, not a number
+        => Drift
+        "##);
+        let fine = [("a.json", json!([{"name": "fine", "description": "Well"}]))];
+        insta::assert_snapshot!(ran(&fine, "lint @/a.json --fail-on note"), @r"
+        1 item: 0 errors, 0 warnings, 0 notes
+        => Ok
+        ");
+        let nameless = [("a.json", json!([{"name": "x"}]))];
+        assert!(ran(&nameless, "lint @/a.json").ends_with("=> Ok"));
+        assert!(ran(&nameless, "lint @/a.json --fail-on warning").ends_with("=> Drift"));
+    }
+
+    #[test]
+    fn diff_shows_what_changed() {
+        insta::assert_snapshot!(ran(&files(), "diff @/old.json @/new.json --lenient"), @r#"
+        2 added, 2 removed, 1 renamed, 1 changed, 0 unchanged
+        78 -> 80 tokens (cl100k_base), +2
+
+        git-hub
+          + git-hub:close_issue#0b1e4775               +15
+          + resource::git-hub:file_readme.md#4b5415a9
+          - git-hub:list#8e99f625                      -22
+          - prompt::git-hub:sum_up#d63830a3
+          ~ git-hub:clear#742c5579  +0
+              renamed from git-hub:wipe#bb6cf94e
+          ~ git-hub:create_issue#63ef32b5  +9
+              its id was git-hub:create_issue#c3178f65
+              description: other words, 3 -> 6 tokens
+              argument "repo": new, required
+              argument "state": float -> string
+
+        left out: 1 file or tool
+          @/new.json: tools[3]: `name` must be a string, not a number
+        => Drift
+        "#);
+        insta::assert_snapshot!(ran(&files(), "diff @/old.json @/old.json"), @r"
+        the catalogs are the same: 4 items
+        => Ok
+        ");
+    }
+
+    #[test]
+    fn json_is_one_document() {
+        let json = |line: &str| -> Value {
+            let printed = ran(&files(), &format!("{line} --lenient --format json"));
+            serde_json::from_str(printed.rsplit_once("=>").unwrap().0).unwrap()
+        };
+        let inspected = json("inspect @/new.json");
+        assert_eq!((&inspected["items"], &inspected["estimator"]), (&json!(4), &json!("cl100k_base")));
+        assert_eq!(inspected["left_out"][0]["place"], "@/new.json: tools[3]");
+        assert_eq!(json("lint @/new.json")["counts"], json!({"note": 1, "warning": 3, "error": 1}));
+        assert_eq!(json("diff @/old.json @/new.json")["namespaces"][0]["renamed"][0]["new"]["kind"], "tool");
+    }
+
+    #[test]
+    fn numbers_are_grouped_and_text_is_wrapped() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        let mut printed = Vec::new();
+        print_wrapped(&mut printed, "  note  ", &"word ".repeat(40)).unwrap();
+        let printed = String::from_utf8(printed).unwrap();
+        assert_eq!(printed.lines().map(str::len).collect::<Vec<_>>(), [97, 97, 27]);
+        assert!(printed.lines().skip(1).all(|line| line.starts_with("        word")));
+    }
+}
