@@ -11,7 +11,9 @@ use crate::routing::{Router, save};
 
 /// Build the index and choice graph of a catalog and save them
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  contextweaver build --catalog servers/ --out servers.cwx\n  contextweaver route --catalog servers/ --index servers.cwx \"who is on call\"")]
+#[command(
+    after_help = "Example:\n  contextweaver build --catalog servers/ --out servers.cwx\n  contextweaver route --catalog servers/ --index servers.cwx \"who is on call\""
+)]
 pub(super) struct Args {
     #[command(flatten)]
     source: CatalogSource,

@@ -39,8 +39,7 @@ struct Line {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let router = Router::build(args.source.load()?, read_config(args.config.as_deref())?)?;
     let graph = router.choice_graph()?;
-    let lines: Vec<Line> =
-        graph.walk(NodeId::ROOT, args.depth).map(|(depth, node)| line(graph, depth, node)).collect();
+    let lines: Vec<Line> = graph.walk(NodeId::ROOT, args.depth).map(|(depth, node)| line(graph, depth, node)).collect();
     match args.format {
         Format::Json => print_json(out, &lines)?,
         Format::Text => {

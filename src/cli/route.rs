@@ -120,11 +120,7 @@ fn request(args: &Args, query: &str) -> Request {
             pins: args.pin.clone(),
             namespace_quota: args.quota,
         },
-        history: History {
-            called: args.called.clone(),
-            last_summary: args.last_result.clone(),
-            available: Vec::new(),
-        },
+        history: History { called: args.called.clone(), last_summary: args.last_result.clone(), available: Vec::new() },
     }
 }
 

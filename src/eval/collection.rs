@@ -8,22 +8,24 @@
 //! Not here: growing a collection ([`super::growth`]), judging its quality ([`super::audit`]).
 
 mod about;
-mod catalog_json;
 mod queries;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::sync::Arc;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use serde::Deserialize;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::catalog::{Catalog, CatalogError, SelectableItem};
+use crate::catalog::{self, Catalog, CatalogError, LoadOptions, SelectableItem};
 
 use super::record::Origin;
 
 pub use about::{About, Counts, Hashes, ParseAboutError, Sealed, seal};
 pub use queries::Query;
+pub(super) use queries::to_jsonl as queries_jsonl;
 
 /// The file of a collection folder that holds the tools.
 pub const CATALOG_FILE: &str = "catalog.json";
@@ -46,14 +48,6 @@ pub enum CollectionError {
     /// The catalog was refused.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// Two tools could not be told apart in a query or in a run file.
-    #[error("{}: two tools are called `{handle}`; rename one or give it another `server`", path.display())]
-    SameHandle {
-        /// The catalog.
-        path: PathBuf,
-        /// The handle that both have.
-        handle: String,
-    },
     /// A line of the query file is not a usable query.
     #[error("{}:{line}: {}{reason}", path.display(), query_prefix(id))]
     Query {
@@ -147,38 +141,49 @@ impl Collection {
         Ok(collection)
     }
 
-    /// A collection of any catalog and any query file.
+    /// A collection of any catalog (a file of any form that [`catalog::load`] knows, or a folder of such files) and
+    /// any query file.
     ///
     /// # Errors
     /// Any [`CollectionError`] but those about `collection.toml`, which is not read.
     pub fn from_files(name: &str, origin: Origin, catalog: &Path, queries: &Path) -> Result<Self, CollectionError> {
-        let (catalog_bytes, query_bytes) = (read(catalog)?, read(queries)?);
-        Self::from_bytes(
-            name,
-            origin,
-            Source { path: catalog, bytes: &catalog_bytes },
-            Source { path: queries, bytes: &query_bytes },
-        )
+        let loaded = catalog::load(&[catalog], LoadOptions::default())?.catalog;
+        // A folder has no bytes of its own: what was read from it stands for it.
+        let bytes = if catalog.is_dir() { loaded.to_native_json().into_bytes() } else { read(catalog)? };
+        let query_bytes = read(queries)?;
+        Self::assemble(name, origin, loaded, &bytes, Source { path: queries, bytes: &query_bytes })
     }
 
-    /// A collection of a catalog and queries in memory.
+    /// A collection of a catalog in memory (a JSON array of MCP tools) and queries in memory.
     ///
     /// # Errors
     /// Any [`CollectionError`] but those about reading files and `collection.toml`.
-    pub fn from_bytes(name: &str, origin: Origin, tools: Source, lines: Source) -> Result<Self, CollectionError> {
-        let catalog = catalog_json::read_catalog(tools)?;
+    pub fn from_bytes(name: &str, origin: Origin, tools: Source, queries: Source) -> Result<Self, CollectionError> {
+        let values: Vec<Value> = serde_json::from_slice(tools.bytes).map_err(|error| CatalogError::Parse {
+            path: tools.path.to_owned(),
+            place: format!("line {}, column {}", error.line(), error.column()),
+            reason: error.to_string(),
+        })?;
+        Self::assemble(name, origin, Catalog::from_values(&values, None)?, tools.bytes, queries)
+    }
+
+    fn assemble(
+        name: &str,
+        origin: Origin,
+        catalog: Catalog,
+        catalog_bytes: &[u8],
+        queries: Source,
+    ) -> Result<Self, CollectionError> {
         let handles = handles(&catalog);
-        if let Some(handle) = first_repeat(&handles) {
-            return Err(CollectionError::SameHandle { path: tools.path.to_owned(), handle });
-        }
-        let file_order = catalog_json::file_order(tools.bytes, &catalog);
-        let queries = queries::parse(lines, &catalog, &handles)?;
-        let inputs_sha256 = sha256_hex(&[tools.bytes, lines.bytes]);
+        let file_order = file_order(catalog_bytes, &catalog);
+        let inputs_sha256 = sha256_hex(&[catalog_bytes, queries.bytes]);
+        let queries = queries::parse(queries, &catalog, &handles)?;
         let catalog = Arc::new(catalog);
         Ok(Self { name: name.to_owned(), origin, about: None, catalog, queries, inputs_sha256, file_order, handles })
     }
 
-    /// The name by which a run file names the item: its name when no other item has it, else `server:name`.
+    /// The name by which a run file names the item: its name when no other item has it, else `server:name`, or its id
+    /// where even that is not enough.
     ///
     /// # Panics
     /// When `item` is not a number of this catalog.
@@ -216,30 +221,47 @@ impl Collection {
     }
 }
 
-/// `server:name` where the item has a server, else its name: unlike a bare name it stays unambiguous when tools are
-/// added under other servers.
-pub(super) fn full_handle(item: &SelectableItem) -> String {
-    match &item.server {
-        Some(server) => format!("{server}:{}", item.name),
-        None => item.name.clone(),
-    }
+/// `server:name` where there is a server, else the name: unlike a bare name it stays unambiguous when tools are added
+/// under other servers.
+pub(super) fn full_handle(server: Option<&str>, name: &str) -> String {
+    server.map_or_else(|| name.to_owned(), |server| format!("{server}:{name}"))
 }
 
 fn handles(catalog: &Catalog) -> Vec<String> {
     let items = catalog.items();
-    let mut names: Vec<&str> = items.iter().map(|item| item.name.as_str()).collect();
-    names.sort_unstable();
-    let is_unique = |name: &str| {
-        let first = names.partition_point(|other| *other < name);
-        names.get(first + 1).is_none_or(|next| *next != name)
+    let full: Vec<String> = items.iter().map(|item| full_handle(item.server.as_deref(), &item.name)).collect();
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut full_names: BTreeMap<&str, usize> = BTreeMap::new();
+    for (item, full) in items.iter().zip(&full) {
+        *names.entry(&item.name).or_default() += 1;
+        *full_names.entry(full).or_default() += 1;
+    }
+    let handle = |(item, full): (&SelectableItem, &String)| {
+        if names.get(item.name.as_str()) == Some(&1) {
+            item.name.clone()
+        } else if full_names.get(full.as_str()) == Some(&1) && !names.contains_key(full.as_str()) {
+            full.clone()
+        } else {
+            item.id.clone()
+        }
     };
-    items.iter().map(|item| if is_unique(&item.name) { item.name.clone() } else { full_handle(item) }).collect()
+    items.iter().zip(&full).map(handle).collect()
 }
 
-fn first_repeat(handles: &[String]) -> Option<String> {
-    let mut sorted: Vec<&String> = handles.iter().collect();
-    sorted.sort_unstable();
-    sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
+/// Item numbers in the order of the array of tools; in id order when the text is none.
+fn file_order(bytes: &[u8], catalog: &Catalog) -> Vec<u32> {
+    #[derive(Deserialize)]
+    struct Key {
+        name: String,
+        server: Option<String>,
+    }
+    let numbers: BTreeMap<(Option<&str>, &str), u32> =
+        catalog.items().iter().zip(0..).map(|(item, n)| ((item.server.as_deref(), item.name.as_str()), n)).collect();
+    let keys: Vec<Key> = serde_json::from_slice(bytes).unwrap_or_default();
+    let order: Vec<u32> =
+        keys.iter().filter_map(|key| numbers.get(&(key.server.as_deref(), key.name.as_str())).copied()).collect();
+    let distinct: BTreeSet<u32> = order.iter().copied().collect();
+    if distinct.len() == catalog.len() { order } else { (0..).take(catalog.len()).collect() }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, CollectionError> {
@@ -358,11 +380,21 @@ mod tests {
     }
 
     #[test]
-    fn tools_with_one_handle_are_refused() {
-        let tools = r#"[{"name":"a","server":"s","version":"1"},{"name":"a","server":"s","description":"x","inputSchema":{"properties":{"p":{}}}}]"#;
+    fn tools_of_one_name_and_server_go_by_their_ids() {
+        let tools = r#"[{"name":"a","server":"s"},{"name":"a","server":"s","inputSchema":{"properties":{"p":{}}}},{"name":"s:b"},{"name":"b","server":"s"},{"name":"b","server":"t"}]"#;
         let source = Source { path: Path::new("catalog.json"), bytes: tools.as_bytes() };
-        let lines = Source { path: Path::new("q.jsonl"), bytes: b"" };
-        let error = Collection::from_bytes("c", Origin::Public, source, lines).unwrap_err().to_string();
-        assert!(error.contains("s:a"), "{error}");
+        let query = br#"{"id":"1","query":"x","relevant":["s:b"]}"#;
+        let lines = Source { path: Path::new("q.jsonl"), bytes: query };
+        let found = Collection::from_bytes("c", Origin::Public, source, lines).unwrap();
+        let items = found.catalog.items();
+        for (item, number) in items.iter().zip(0..) {
+            let expected = match (item.name.as_str(), item.server.as_deref()) {
+                ("s:b", None) => "s:b",
+                ("b", Some("t")) => "t:b",
+                _ => &item.id,
+            };
+            assert_eq!(found.tool_handle(number), expected);
+        }
+        assert_eq!(items[found.queries[0].groups[0][0] as usize].name, "s:b", "an exact name comes first");
     }
 }

@@ -36,8 +36,7 @@ pub fn trec(collection: &Collection, evaluation: &Evaluation) -> io::Result<Vec<
     let means = |estimates: &BTreeMap<String, Estimate>| {
         estimates.iter().map(|(name, estimate)| (name.clone(), estimate.mean)).collect()
     };
-    let measures =
-        Measures { aware: means(&evaluation.facts.measures), strict: means(&evaluation.facts.strict) };
+    let measures = Measures { aware: means(&evaluation.facts.measures), strict: means(&evaluation.facts.strict) };
     let judgements = judgements(collection);
     let ranked = ranked(collection, evaluation, &judgements);
     let name = name_of(collection);

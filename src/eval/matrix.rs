@@ -196,9 +196,7 @@ fn scenario_cases(path: &Path, file: &ScenarioFile, engines: &[EngineSpec]) -> R
     });
     let growths: Vec<Option<Growth>> = if file.growth.is_empty() { vec![None] } else { grown.collect() };
     let case = |collection: &String, growth: Option<Growth>| Case {
-        id: growth.map_or(collection.clone(), |growth| {
-            format!("{collection}/{}@{}", growth.grade.name(), growth.size)
-        }),
+        id: growth.map_or(collection.clone(), |growth| format!("{collection}/{}@{}", growth.grade.name(), growth.size)),
         scenario: scenario.clone(),
         collection: collection.clone(),
         origin: file.origin,

@@ -304,6 +304,8 @@ pub fn results(matrix: &Matrix, records: Vec<(String, Record)>) -> Vec<Results> 
 pub fn grown(collection: &Arc<Collection>, growth: Option<Growth>) -> Result<Arc<Collection>, String> {
     match growth {
         None => Ok(Arc::clone(collection)),
-        Some(growth) => super::growth::grow(collection, growth, GROWTH_SEED).map(Arc::new).map_err(|error| error.to_string()),
+        Some(growth) => {
+            super::growth::grow(collection, growth, GROWTH_SEED).map(Arc::new).map_err(|error| error.to_string())
+        }
     }
 }

@@ -163,7 +163,8 @@ impl Workspace {
     pub fn append_timings(&self, rows: &[TimingRow]) -> Result<PathBuf> {
         let Some(first) = rows.first() else { bail!("no timings to record") };
         let path = self.path("scorecard/timings").join(format!("{}-{}.csv", first.date, first.machine));
-        let before = if path.exists() { fs::read(&path).with_context(|| path.display().to_string())? } else { Vec::new() };
+        let before =
+            if path.exists() { fs::read(&path).with_context(|| path.display().to_string())? } else { Vec::new() };
         let has_headers = before.is_empty();
         let mut writer = csv::WriterBuilder::new().has_headers(has_headers).from_writer(before);
         for row in rows {
@@ -184,7 +185,11 @@ impl Collections {
 
 /// The committed records of cases that were not run again, where the matrix still has them.
 #[must_use]
-pub fn kept_records(matrix: &Matrix, committed: &[Results], ran: impl Fn(&str, &Case) -> bool) -> Vec<(String, Record)> {
+pub fn kept_records(
+    matrix: &Matrix,
+    committed: &[Results],
+    ran: impl Fn(&str, &Case) -> bool,
+) -> Vec<(String, Record)> {
     let mut kept = Vec::new();
     for results in committed {
         for record in &results.records {

@@ -11,9 +11,9 @@ use crate::cli::source::read_config;
 use crate::cli::{Format, Outcome, print_json};
 use crate::eval::collection::Collection;
 use crate::eval::engine::RouterEngine;
+use crate::eval::export;
 use crate::eval::record::{Facts, Origin};
 use crate::eval::run::{Evaluation, PromptTokens, against, evaluate};
-use crate::eval::export;
 use crate::eval::workspace::write_atomic;
 use crate::report;
 
@@ -90,8 +90,7 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         Format::Json => {
             let entry = |(name, evaluation): &'_ (String, Evaluation)| (name.clone(), evaluation.facts.clone());
             let entries: Vec<(String, Facts)> = evaluations.iter().map(entry).collect();
-            let evaluations =
-                entries.iter().map(|(configuration, facts)| Entry { configuration, facts }).collect();
+            let evaluations = entries.iter().map(|(configuration, facts)| Entry { configuration, facts }).collect();
             print_json(out, &Output { inputs_sha256: collection.inputs_sha256.clone(), evaluations })?;
         }
         Format::Text => {

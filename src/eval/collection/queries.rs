@@ -124,7 +124,7 @@ impl<'a> Names<'a> {
         for (item, number) in catalog.items().iter().zip(0u32..) {
             by_name.entry(&item.name).or_default().push(number);
             let namespaced = format!("{}:{}", item.namespace, item.name);
-            let full = full_handle(item);
+            let full = full_handle(item.server.as_deref(), &item.name);
             if item.server.is_some() && full != namespaced {
                 by_server.entry(full).or_default().push(number);
             }
@@ -162,9 +162,17 @@ impl<'a> Names<'a> {
 }
 
 /// The queries as a file, one line each, every tool named so that added tools cannot make the name ambiguous.
-pub(in crate::eval) fn to_jsonl<'q>(collection: &Collection, queries: impl Iterator<Item = &'q Query>) -> String {
+/// `further` gives the handles of equivalents that a tool has besides the declared ones.
+pub(in crate::eval) fn to_jsonl<'q>(
+    collection: &Collection,
+    queries: impl Iterator<Item = &'q Query>,
+    further: impl Fn(u32) -> Vec<String>,
+) -> String {
     let items = collection.catalog.items();
-    let handle = |number: &u32| full_handle(&items[*number as usize]);
+    let handle = |number: u32| {
+        let item = &items[number as usize];
+        full_handle(item.server.as_deref(), &item.name)
+    };
     let mut text = String::new();
     for query in queries {
         let mut line = Line {
@@ -177,11 +185,13 @@ pub(in crate::eval) fn to_jsonl<'q>(collection: &Collection, queries: impl Itera
             category: query.category.clone(),
         };
         for group in &query.groups {
-            let Some((named, equivalents)) = group.split_first() else { continue };
+            let Some((named, declared)) = group.split_first() else { continue };
+            let mut equivalents: Vec<String> = declared.iter().map(|item| handle(*item)).collect();
+            equivalents.extend(group.iter().flat_map(|item| further(*item)));
+            line.relevant.push(handle(*named));
             if !equivalents.is_empty() {
-                line.equivalent.insert(handle(named), equivalents.iter().map(handle).collect());
+                line.equivalent.insert(handle(*named), equivalents);
             }
-            line.relevant.push(handle(named));
         }
         // Strings, lists and maps with string keys: writing them cannot fail.
         text.push_str(&serde_json::to_string(&line).unwrap_or_default());
