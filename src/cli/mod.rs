@@ -1,6 +1,7 @@
 //! One file per command: arguments, one call, print.
 
 pub mod catalog;
+pub mod gold;
 
 /// What a command found, apart from errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

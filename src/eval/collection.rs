@@ -12,6 +12,7 @@ mod queries;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -39,6 +40,14 @@ pub enum CollectionError {
     /// A file could not be read.
     #[error("{}: {reason}", path.display())]
     Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        reason: String,
+    },
+    /// A file could not be written; what was there before is untouched.
+    #[error("{}: not written: {reason}", path.display())]
+    Write {
         /// The file.
         path: PathBuf,
         /// What the system said.
@@ -264,6 +273,25 @@ fn file_order(bytes: &[u8], catalog: &Catalog) -> Vec<u32> {
 
 fn read(path: &Path) -> Result<Vec<u8>, CollectionError> {
     fs::read(path).map_err(|error| CollectionError::Read { path: path.to_owned(), reason: error.to_string() })
+}
+
+/// Replaces a file whole or not at all: the bytes go to a temporary file beside it, which is then renamed.
+///
+/// # Errors
+/// [`CollectionError::Write`] with what the system said.
+pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), CollectionError> {
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    // Temporary files are private by default; the result should be as readable as any file (the umask applies).
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let replace = || -> std::io::Result<()> {
+        let mut file = builder.tempfile_in(folder)?;
+        file.write_all(bytes)?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    };
+    replace().map_err(|error| CollectionError::Write { path: path.to_owned(), reason: error.to_string() })
 }
 
 fn sha256_hex(parts: &[&[u8]]) -> String {

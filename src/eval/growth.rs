@@ -34,6 +34,9 @@ use phrase::{Idea, Style, Tool};
 /// The sizes at which growth is measured.
 pub const SIZES: [usize; 8] = [50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
 
+/// The seed of the committed results.
+pub const SEED: u64 = 1;
+
 /// Tools in the core, or all of a smaller collection.
 pub const CORE_TOOLS: usize = 50;
 
@@ -65,12 +68,12 @@ pub enum GrowthError {
         available: usize,
     },
     /// What was made could not be loaded.
-    #[error("growing `{collection}`: {source}")]
+    #[error("growing `{collection}`")]
     Load {
         /// The collection.
         collection: String,
         /// Why.
-        source: CollectionError,
+        source: Box<CollectionError>,
     },
 }
 
@@ -96,7 +99,7 @@ pub fn grow(base: &Collection, growth: Growth, seed: u64) -> Result<Collection, 
     let catalog = source("grown catalog", files.catalog.as_bytes());
     let queries = source("queries of the grown catalog", files.queries.as_bytes());
     let mut grown = Collection::from_bytes(&base.name, base.origin, catalog, queries)
-        .map_err(|source| GrowthError::Load { collection: base.name.clone(), source })?;
+        .map_err(|error| GrowthError::Load { collection: base.name.clone(), source: Box::new(error) })?;
     grown.about.clone_from(&base.about);
     Ok(grown)
 }
@@ -428,7 +431,6 @@ mod tests {
 
     const GRADES: [Grade; 5] =
         [Grade::Unrelated, Grade::Sibling, Grade::NearDuplicate, Grade::KeywordStuffed, Grade::Mixed];
-    const SEED: u64 = 1;
 
     fn collection(name: &str) -> Collection {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("gold").join(name);

@@ -1,6 +1,7 @@
 //! Collections x engines -> records of facts and timings.
 
 pub mod abstention;
+pub mod audit;
 pub mod collection;
 pub mod growth;
 pub mod loss;
