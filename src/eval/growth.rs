@@ -10,7 +10,8 @@
 //! loaded like any other: what an engine is given is what `contextweaver gold grow` writes. The same seed gives the
 //! same bytes, whatever the order of the tools in the file (copies excepted, which are defined by that order).
 //!
-//! Generated tools are never a right answer: see [`fields`], [`siblings`] and [`variants`] for how that was ensured.
+//! Generated tools must never be a right answer: the headers of `fields`, `siblings` and `variants` say how their
+//! words were chosen for that.
 
 mod fields;
 mod phrase;
