@@ -7,6 +7,7 @@ use anyhow::Result;
 
 use super::Outcome;
 use super::source::{CatalogSource, read_config};
+use crate::eval::files::replace_file;
 use crate::routing::{Router, save};
 
 /// Build the index and choice graph of a catalog and save them
@@ -29,7 +30,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let catalog = args.source.load()?;
     let config = read_config(args.config.as_deref())?;
     let router = Router::build(catalog, config)?;
-    save(&args.out, router.catalog(), router.config(), router.index(), router.choice_graph()?)?;
+    replace_file(&args.out, &save(&router)?)?;
     let (index, graph) = (router.index(), router.choice_graph()?);
     writeln!(
         out,

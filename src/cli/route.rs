@@ -3,9 +3,8 @@
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
 use super::source::{CatalogSource, read_config};
@@ -103,8 +102,8 @@ fn router(args: &Args) -> Result<Router> {
     let catalog = args.source.load()?;
     let config = read_config(args.config.as_deref())?;
     let Some(path) = &args.index else { return Ok(Router::build(catalog, config)?) };
-    let (index, graph) = load(path, &catalog, &config)?;
-    Ok(Router::from_saved(Arc::clone(&catalog), config, index, graph))
+    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+    load(&bytes, catalog, config).with_context(|| path.display().to_string())
 }
 
 fn request(args: &Args, query: &str) -> Request {

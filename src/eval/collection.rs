@@ -21,6 +21,7 @@ use sha2::{Digest, Sha256};
 
 use crate::catalog::{self, Catalog, CatalogError, LoadOptions, SelectableItem};
 
+use super::files::replace_file;
 use super::record::Origin;
 
 pub use about::{About, Counts, Hashes, ParseAboutError, Sealed, seal};
@@ -45,6 +46,9 @@ pub enum CollectionError {
         /// What the system said.
         reason: String,
     },
+    /// A file was not written.
+    #[error(transparent)]
+    Write(#[from] super::files::WriteError),
     /// The catalog was refused.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
@@ -278,6 +282,8 @@ fn sha256_hex(parts: &[&[u8]]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const TOOLS: &str = r#"[
@@ -396,5 +402,31 @@ mod tests {
             assert_eq!(found.tool_handle(number), expected);
         }
         assert_eq!(items[found.queries[0].groups[0][0] as usize].name, "s:b", "an exact name comes first");
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in any::<Vec<u8>>(), line in "\\{\"id\":\"\\PC{0,3}\",\"query\":\"\\PC{0,5}\",\"relevant\":\\[\"\\PC{0,8}\"\\]\\}") {
+            let tools = Source { path: Path::new("catalog.json"), bytes: TOOLS.as_bytes() };
+            for bytes in [bytes.as_slice(), line.as_bytes()] {
+                Collection::from_bytes("c", Origin::Public, tools, Source { path: Path::new("q.jsonl"), bytes }).ok();
+                Collection::from_bytes("c", Origin::Public, Source { path: Path::new("c.json"), bytes }, tools).ok();
+            }
+        }
+
+        #[test]
+        fn queries_survive_being_written(
+            text in "\\PC{1,20}x",
+            groups in proptest::sample::subsequence(vec![0u32, 1, 2, 3], 0..=4),
+            split in 0usize..4,
+        ) {
+            let mut written = collection(r#"{"id":"1","query":"a","relevant":[],"lang":"en"}"#).unwrap();
+            let (one, others) = groups.split_at(split.min(groups.len()));
+            written.queries[0].text = text;
+            written.queries[0].groups =
+                others.iter().map(|item| vec![*item]).chain((!one.is_empty()).then(|| one.to_vec())).collect();
+            let lines = queries_jsonl(&written, written.queries.iter(), |_| Vec::new());
+            prop_assert_eq!(collection(&lines).unwrap().queries, written.queries);
+        }
     }
 }

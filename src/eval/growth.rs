@@ -10,7 +10,8 @@
 //! loaded like any other: what an engine is given is what `contextweaver gold grow` writes. The same seed gives the
 //! same bytes, whatever the order of the tools in the file (copies excepted, which are defined by that order).
 //!
-//! Generated tools are never a right answer: see [`fields`], [`siblings`] and [`variants`] for how that was ensured.
+//! Generated tools must never be a right answer: the headers of `fields`, `siblings` and `variants` say how their
+//! words were chosen for that.
 
 mod fields;
 mod phrase;
@@ -33,6 +34,9 @@ use phrase::{Idea, Style, Tool};
 
 /// The sizes at which growth is measured.
 pub const SIZES: [usize; 8] = [50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
+
+/// The seed of the committed results.
+pub const SEED: u64 = 1;
 
 /// Tools in the core, or all of a smaller collection.
 pub const CORE_TOOLS: usize = 50;
@@ -65,12 +69,12 @@ pub enum GrowthError {
         available: usize,
     },
     /// What was made could not be loaded.
-    #[error("growing `{collection}`: {source}")]
+    #[error("growing `{collection}`")]
     Load {
         /// The collection.
         collection: String,
         /// Why.
-        source: CollectionError,
+        source: Box<CollectionError>,
     },
 }
 
@@ -96,7 +100,7 @@ pub fn grow(base: &Collection, growth: Growth, seed: u64) -> Result<Collection, 
     let catalog = source("grown catalog", files.catalog.as_bytes());
     let queries = source("queries of the grown catalog", files.queries.as_bytes());
     let mut grown = Collection::from_bytes(&base.name, base.origin, catalog, queries)
-        .map_err(|source| GrowthError::Load { collection: base.name.clone(), source })?;
+        .map_err(|error| GrowthError::Load { collection: base.name.clone(), source: Box::new(error) })?;
     grown.about.clone_from(&base.about);
     Ok(grown)
 }
@@ -428,7 +432,6 @@ mod tests {
 
     const GRADES: [Grade; 5] =
         [Grade::Unrelated, Grade::Sibling, Grade::NearDuplicate, Grade::KeywordStuffed, Grade::Mixed];
-    const SEED: u64 = 1;
 
     fn collection(name: &str) -> Collection {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("gold").join(name);

@@ -4,9 +4,11 @@
 //! exact facts that are compared digit by digit, and timings apart. The room knows no Markdown and no pictures.
 
 pub mod abstention;
+pub mod audit;
 pub mod collection;
 pub mod engine;
 pub mod export;
+pub mod files;
 pub mod growth;
 pub mod latency;
 pub mod loss;

@@ -25,9 +25,6 @@ use crate::text::Estimator;
 /// Rankings are taken to this depth (and on through ties): deep enough for RR and for exported runs.
 pub const DEPTH: usize = 100;
 
-/// The seed of every grown catalog.
-pub const GROWTH_SEED: u64 = 2026;
-
 /// Cards in a prompt for the token figures.
 pub const PROMPT_CARDS: usize = 10;
 
@@ -304,8 +301,8 @@ pub fn results(matrix: &Matrix, records: Vec<(String, Record)>) -> Vec<Results> 
 pub fn grown(collection: &Arc<Collection>, growth: Option<Growth>) -> Result<Arc<Collection>, String> {
     match growth {
         None => Ok(Arc::clone(collection)),
-        Some(growth) => {
-            super::growth::grow(collection, growth, GROWTH_SEED).map(Arc::new).map_err(|error| error.to_string())
-        }
+        Some(growth) => super::growth::grow(collection, growth, super::growth::SEED)
+            .map(Arc::new)
+            .map_err(|error| error.to_string()),
     }
 }

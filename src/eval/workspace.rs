@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
 use super::collection::Collection;
+use super::files::replace_file;
 use super::matrix::{Case, Matrix};
 use super::record::{Origin, Record, Results};
 use super::results;
@@ -136,7 +136,7 @@ impl Workspace {
     /// What the file system says.
     pub fn write_results(&self, all: &[Results]) -> Result<()> {
         for one in all {
-            write_atomic(&self.results_path(&one.engine), results::to_json(one)?.as_bytes())?;
+            replace_file(&self.results_path(&one.engine), results::to_json(one)?.as_bytes())?;
         }
         Ok(())
     }
@@ -170,7 +170,7 @@ impl Workspace {
         for row in rows {
             writer.serialize(row)?;
         }
-        write_atomic(&path, &writer.into_inner().map_err(|error| error.into_error())?)?;
+        replace_file(&path, &writer.into_inner().map_err(|error| error.into_error())?)?;
         Ok(path)
     }
 }
@@ -216,27 +216,4 @@ fn list(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
-}
-
-/// Writes `bytes` to `path` through a temporary file in the same folder; folders are made as needed.
-///
-/// # Errors
-/// What the file system says, with the path.
-pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let write = || -> std::io::Result<()> {
-        fs::create_dir_all(folder)?;
-        let mut file = tempfile::Builder::new().permissions(permissions()).tempfile_in(folder)?;
-        file.write_all(bytes)?;
-        file.persist(path).map_err(|error| error.error)?;
-        Ok(())
-    };
-    write().with_context(|| format!("{}: not written", path.display()))
-}
-
-/// What other programs give new files; temporary files are private otherwise.
-#[cfg(unix)]
-fn permissions() -> fs::Permissions {
-    use std::os::unix::fs::PermissionsExt;
-    fs::Permissions::from_mode(0o644)
 }

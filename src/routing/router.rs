@@ -14,6 +14,7 @@ use super::hit::{Hit, SCORE_UNITS};
 use super::index::{Depth, Index, Query, Scratch, weighted};
 use super::path::{Path, PathError, resolve};
 use super::selection::{Provider, SelectionError, SelectionValidation, selection_schema, validate_selection};
+use super::snapshot::SnapshotError;
 use super::tree::TreeBuilder;
 use crate::catalog::{Catalog, CatalogError};
 use crate::text::Analyzer;
@@ -27,6 +28,9 @@ pub enum RouteError {
     /// The choice graph cannot be built.
     #[error("choice graph: {0}")]
     Graph(#[from] GraphError),
+    /// A saved router is not usable.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
     /// The filter does not fit the catalog.
     #[error("filter: {0}")]
     Filter(#[from] FilterError),

@@ -60,7 +60,8 @@ impl Files {
 
 /// Runs the binary in `folder`.
 pub fn run_in(folder: &Path, arguments: &[&str]) -> Run {
-    let output = Command::new(env!("CARGO_BIN_EXE_contextweaver")).args(arguments).current_dir(folder).output().unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_contextweaver")).args(arguments).current_dir(folder).output().unwrap();
     Run {
         code: output.status.code().unwrap(),
         stdout: String::from_utf8(output.stdout).unwrap(),

@@ -12,9 +12,9 @@ use crate::cli::{Format, Outcome, print_json};
 use crate::eval::collection::Collection;
 use crate::eval::engine::RouterEngine;
 use crate::eval::export;
+use crate::eval::files::replace_file;
 use crate::eval::record::{Facts, Origin};
 use crate::eval::run::{Evaluation, PromptTokens, against, evaluate};
-use crate::eval::workspace::write_atomic;
 use crate::report;
 
 pub(super) const EXAMPLE: &str = "\
@@ -79,11 +79,11 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     }
     let Some((_, first)) = evaluations.first() else { return Ok(Outcome::Ok) };
     if let Some(path) = &args.run_out {
-        write_atomic(path, &export::tab_run(&collection, first)?)?;
+        replace_file(path, &export::tab_run(&collection, first)?)?;
     }
     if let Some(folder) = &args.trec_out {
         for (name, bytes) in export::trec(&collection, first)? {
-            write_atomic(&folder.join(name), &bytes)?;
+            replace_file(&folder.join(name), &bytes)?;
         }
     }
     match args.format {

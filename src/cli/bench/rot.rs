@@ -11,10 +11,10 @@ use crate::cli::source::read_config;
 use crate::cli::{Format, Outcome as Exit, print_json};
 use crate::eval::collection::Collection;
 use crate::eval::engine::RouterEngine;
+use crate::eval::files::replace_file;
 use crate::eval::matrix::DEFAULT;
 use crate::eval::record::{Estimate, Grade, Growth, Origin, Outcome, RESULTS_SCHEMA, Record, Results};
 use crate::eval::run::{PromptTokens, evaluate, grown};
-use crate::eval::workspace::write_atomic;
 use crate::report;
 
 pub(super) const EXAMPLE: &str = "\
@@ -116,7 +116,7 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
         }
     }
     if let Some(path) = &args.svg {
-        write_atomic(path, &picture(records)?)?;
+        replace_file(path, &picture(records)?)?;
     }
     match args.format {
         Format::Json => print_json(out, &points)?,

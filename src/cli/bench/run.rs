@@ -12,11 +12,12 @@ use rayon::prelude::*;
 
 use super::{Pages, Place, absent};
 use crate::cli::{Outcome, note};
+use crate::eval::files::replace_file;
 use crate::eval::latency::{self, Sample};
 use crate::eval::matrix::{Case, Matrix};
 use crate::eval::record::{Grade, Growth, Record, Results};
 use crate::eval::timing::{Subject, TimingRow};
-use crate::eval::workspace::{Collections, Workspace, kept_records, write_atomic};
+use crate::eval::workspace::{Collections, Workspace, kept_records};
 use crate::eval::{machine, run as runner};
 use crate::report;
 
@@ -150,7 +151,7 @@ fn render(workspace: &Workspace, results: &[Results], timings: &[TimingRow]) -> 
 
 pub(super) fn write_pages(workspace: &Workspace, pages: &Pages) -> Result<()> {
     for page in pages {
-        write_atomic(&workspace.path(&page.path), &page.bytes)?;
+        replace_file(&workspace.path(&page.path), &page.bytes)?;
     }
     Ok(())
 }

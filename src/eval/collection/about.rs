@@ -1,12 +1,11 @@
 //! `collection.toml`: what a collection is, and the seal that ties the statement to the files.
 
-use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::super::record::Origin;
-use super::{ABOUT_FILE, CATALOG_FILE, Collection, CollectionError, QUERIES_FILE, read, sha256_hex};
+use super::{ABOUT_FILE, CATALOG_FILE, Collection, CollectionError, QUERIES_FILE, read, replace_file, sha256_hex};
 
 /// The content of `collection.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,11 +155,9 @@ pub fn seal(folder: &Path) -> Result<(About, Sealed), CollectionError> {
     if old.as_ref() == Some(&about) {
         return Ok((about, Sealed::Unchanged));
     }
-    let refuse = |reason: String| CollectionError::About { path: path.clone(), reason };
-    let text = toml::to_string(&about).map_err(|error| refuse(error.to_string()))?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| refuse(error.to_string()))?;
-    file.write_all(text.as_bytes()).map_err(|error| refuse(error.to_string()))?;
-    file.persist(&path).map_err(|error| refuse(error.to_string()))?;
+    let text = toml::to_string(&about)
+        .map_err(|error| CollectionError::About { path: path.clone(), reason: error.to_string() })?;
+    replace_file(&path, text.as_bytes())?;
     Ok((about, Sealed::Written))
 }
 

@@ -465,7 +465,7 @@ pub(super) fn ideas(field: &Field, rng: &mut Rng) -> Vec<Idea> {
     for object in 0..field.objects.len() {
         for common in 0..common_actions(field).len() {
             plain.push(Idea { deed: Deed::Common(common), object, quality: None });
-            let ideas = (0..field.traits.len()).map(|quality| Some(quality));
+            let ideas = (0..field.traits.len()).map(Some);
             qualified.extend(ideas.map(|quality| Idea { deed: Deed::Common(common), object, quality }));
         }
         if object < VERB_OBJECTS {
