@@ -113,6 +113,9 @@ pub struct Collection {
     pub queries: Vec<Query>,
     /// SHA-256 (hex) of the bytes of the catalog followed by those of the queries.
     pub inputs_sha256: String,
+    /// For every item the first item of its capability, where the collection knows copies of tools; a ranking is then
+    /// read by capability, each at the place of its best copy. `None` where every tool stands for itself.
+    pub capabilities: Option<Vec<u32>>,
     /// Item numbers in the order in which the catalog file lists the tools.
     file_order: Vec<u32>,
     /// The name of every item in a run file, by item number.
@@ -183,7 +186,17 @@ impl Collection {
         let inputs_sha256 = sha256_hex(&[catalog_bytes, queries.bytes]);
         let queries = queries::parse(queries, &catalog, &handles)?;
         let catalog = Arc::new(catalog);
-        Ok(Self { name: name.to_owned(), origin, about: None, catalog, queries, inputs_sha256, file_order, handles })
+        Ok(Self {
+            name: name.to_owned(),
+            origin,
+            about: None,
+            catalog,
+            queries,
+            inputs_sha256,
+            capabilities: None,
+            file_order,
+            handles,
+        })
     }
 
     /// The name by which a run file names the item: its name when no other item has it, else `server:name`, or its id

@@ -15,7 +15,6 @@ pub struct WriteError {
 }
 
 /// Replaces `path` by `bytes` whole or not at all: they go to a temporary file beside it, which is then renamed.
-/// Missing folders are made.
 ///
 /// # Errors
 /// [`WriteError`] with what the system said.
@@ -26,13 +25,20 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let replace = || -> std::io::Result<()> {
-        fs::create_dir_all(folder)?;
         let mut file = builder.tempfile_in(folder)?;
         file.write_all(bytes)?;
         file.persist(path).map_err(|error| error.error)?;
         Ok(())
     };
     replace().map_err(|source| WriteError { path: path.to_owned(), source })
+}
+
+/// Makes `folder` and those above it where they are missing.
+///
+/// # Errors
+/// [`WriteError`] with what the system said.
+pub fn make_folder(folder: &Path) -> Result<(), WriteError> {
+    fs::create_dir_all(folder).map_err(|source| WriteError { path: folder.to_owned(), source })
 }
 
 #[cfg(test)]
@@ -43,6 +49,8 @@ mod tests {
     fn a_file_is_replaced_whole_and_a_failure_leaves_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/one.txt");
+        assert!(replace_file(&path, b"no folder").is_err());
+        make_folder(&folder.path().join("new")).unwrap();
         replace_file(&path, b"first").unwrap();
         replace_file(&path, b"second").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"second");

@@ -89,8 +89,8 @@ pub struct GrownFiles {
 
 /// `base` grown to `growth.size` tools of `growth.grade`.
 ///
-/// For [`Grade::Copies`] every query is kept and the copies of a relevant tool are its equivalents: measures by the
-/// named tool alone are then strict, measures by group are by capability.
+/// For [`Grade::Copies`] every query is kept, the copies of a relevant tool are its equivalents, and the copies of any
+/// tool are one capability: measures by the named tool alone are then strict, the others are by capability.
 ///
 /// # Errors
 /// [`GrowthError`] when the size is below the smallest catalog or above what the words give.
@@ -102,6 +102,9 @@ pub fn grow(base: &Collection, growth: Growth, seed: u64) -> Result<Collection, 
     let mut grown = Collection::from_bytes(&base.name, base.origin, catalog, queries)
         .map_err(|error| GrowthError::Load { collection: base.name.clone(), source: Box::new(error) })?;
     grown.about.clone_from(&base.about);
+    if growth.grade == Grade::Copies {
+        grown.capabilities = Some(originals(grown.file_order(), base.catalog.len()));
+    }
     Ok(grown)
 }
 
@@ -418,6 +421,15 @@ fn copies(base: &Collection, growth: Growth) -> Result<GrownFiles, GrowthError> 
     Ok(GrownFiles { catalog: array(&lines), queries: queries_jsonl(base, base.queries.iter(), equivalents) })
 }
 
+/// For every item the tool that it is a copy of: copies follow the `tools` originals in file order, again and again.
+fn originals(file_order: &[u32], tools: usize) -> Vec<u32> {
+    let mut originals: Vec<u32> = (0..).take(file_order.len()).collect();
+    for (place, &item) in file_order.iter().enumerate() {
+        originals[item as usize] = file_order[place % tools];
+    }
+    originals
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
@@ -569,6 +581,9 @@ mod tests {
         let grown = grow(&base, Growth { grade: Grade::Copies, size: 7 }, SEED).unwrap();
         let handles: Vec<&str> = grown.queries[0].groups[0].iter().map(|item| grown.tool_handle(*item)).collect();
         assert_eq!(handles, ["a", "a_v2"]);
+        let original = |item: u32| grown.tool_handle(grown.capabilities.as_ref().unwrap()[item as usize]);
+        let of: Vec<String> = grown.file_order().iter().map(|&item| original(item).to_owned()).collect();
+        assert_eq!(of, ["b", "a", "c", "b", "a", "c", "b"]);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! Queries run in parallel and are put back in order before anything is added up, so the number of cores changes no
 //! digit. Times are taken elsewhere ([`super::latency`]), never here.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -81,7 +82,7 @@ pub fn evaluate(collection: &Collection, engine: &dyn Engine, tokens: PromptToke
     let rows: Vec<Row> = collection
         .queries
         .par_iter()
-        .map(|query| row(query, prepared.as_ref(), deck.as_ref()))
+        .map(|query| row(query, collection, prepared.as_ref(), deck.as_ref()))
         .collect::<Result<_, String>>()?;
     let answers: Vec<&Answer> = rows.iter().filter_map(|row| row.answer.as_ref()).collect();
     let recall_at_5: Vec<f64> = answers.iter().map(|answer| answer.recall).collect();
@@ -111,36 +112,65 @@ pub fn evaluate(collection: &Collection, engine: &dyn Engine, tokens: PromptToke
     Ok(Evaluation { facts, recall_at_5, rankings })
 }
 
-fn row<'a>(query: &'a Query, engine: &dyn Prepared, deck: Option<&CardDeck>) -> Result<Row<'a>, String> {
-    let ranking = engine.rank(&query.text, DEPTH);
+fn row<'a>(
+    query: &'a Query,
+    collection: &Collection,
+    engine: &dyn Prepared,
+    deck: Option<&CardDeck>,
+) -> Result<Row<'a>, String> {
+    let ranking = engine.rank(&query.text, DEPTH * most_copies(collection));
     let card_tokens = match deck {
         Some(deck) => page_tokens(&ranking.hits, deck)?,
         None => 0,
     };
-    Ok(Row { query, answer: answer(query, &ranking, engine), card_tokens, ranking })
+    Ok(Row { query, answer: answer(query, collection, &ranking, engine), card_tokens, ranking })
 }
 
 /// The measures of one ranking; `None` for a query that no tool answers.
-fn answer(query: &Query, ranking: &Ranking, engine: &dyn Prepared) -> Option<Answer> {
+fn answer(query: &Query, collection: &Collection, ranking: &Ranking, engine: &dyn Prepared) -> Option<Answer> {
     let judgement = Judgement { groups: query.groups.clone() };
-    let found = Found::of(&ranking.hits, &judgement)?;
+    let hits = by_capability(&ranking.hits, collection.capabilities.as_deref());
+    let found = Found::of(&hits, &judgement)?;
     let strict = Found::of(&ranking.hits, &judgement.strict())?;
     let (scores, flat) = match engine.exhaustive(&query.text) {
         Some(scores) => {
-            let flat = top(&scores, K);
+            let flat = match &collection.capabilities {
+                None => top(&scores, K),
+                Some(capabilities) => {
+                    by_capability(&top(&scores, K * most_copies(collection)), Some(capabilities)).into_owned()
+                }
+            };
             (scores, flat)
         }
         // An engine that cannot tell is taken at its word: what it does not return, it ranks lower.
-        None => (vec![u64::MAX], ranking.hits.clone()),
+        None => (vec![u64::MAX], hits.to_vec()),
     };
     let score_of = |item: u32| scores.get(item as usize).copied().unwrap_or(u64::MAX);
     Some(Answer {
         aware: Measure::ALL.iter().map(|measure| measure.of(&found)).collect(),
         strict: Measure::ALL.iter().map(|measure| measure.of(&strict)).collect(),
         recall: Measure::RECALL_5.of(&found),
-        ties: recall_over_orders(&ranking.hits, &judgement, K)?,
-        loss: loss_at_5(&ranking.hits, &flat, score_of, &judgement)?,
+        ties: recall_over_orders(&hits, &judgement, K)?,
+        loss: loss_at_5(&hits, &flat, score_of, &judgement)?,
     })
+}
+
+/// A ranking with one place for each capability, that of its best copy; the ranking itself where there are no copies.
+fn by_capability<'h>(hits: &'h [Hit], capabilities: Option<&[u32]>) -> Cow<'h, [Hit]> {
+    let Some(capabilities) = capabilities else { return Cow::Borrowed(hits) };
+    let mut seen = BTreeSet::new();
+    let first = |hit: &&Hit| seen.insert(capabilities.get(hit.item as usize).copied().unwrap_or(hit.item));
+    Cow::Owned(hits.iter().filter(first).copied().collect())
+}
+
+/// The size of the largest capability.
+fn most_copies(collection: &Collection) -> usize {
+    let Some(capabilities) = &collection.capabilities else { return 1 };
+    let mut copies: BTreeMap<u32, usize> = BTreeMap::new();
+    for &original in capabilities {
+        *copies.entry(original).or_default() += 1;
+    }
+    copies.into_values().max().unwrap_or(1)
 }
 
 /// The best `k` of a score table.
@@ -304,5 +334,71 @@ pub fn grown(collection: &Arc<Collection>, growth: Option<Growth>) -> Result<Arc
         Some(growth) => super::growth::grow(collection, growth, super::growth::SEED)
             .map(Arc::new)
             .map_err(|error| error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::collection::{Collection, Source};
+    use super::super::engine::RouterEngine;
+    use super::super::record::{Grade, Origin};
+    use super::*;
+    use crate::routing::RoutingConfig;
+
+    const TOOLS: &str = r#"[
+        {"name": "create_issue", "description": "Open a ticket. Second line\nwith a break", "server": "forge"},
+        {"name": "list_issues", "description": "List tickets", "server": "forge", "inputSchema": {"type": "object"}},
+        {"name": "send_mail", "description": "Send a letter", "server": "mail"}
+    ]"#;
+    const QUERIES: &str = r#"{"id": "1", "query": "open a ticket", "relevant": ["create_issue"]}
+        {"id": "2", "query": "list tickets and letters", "relevant": ["list_issues", "send_mail"]}
+        {"id": "3", "query": "phone home", "relevant": ["send_mail"]}
+        {"id": "4", "query": "water the plants", "relevant": []}"#;
+
+    fn collection() -> Arc<Collection> {
+        let source = |text: &'static str| Source { path: Path::new("test"), bytes: text.as_bytes() };
+        Arc::new(Collection::from_bytes("test", Origin::Embedded, source(TOOLS), source(QUERIES)).unwrap())
+    }
+
+    fn evaluated(collection: &Collection) -> Evaluation {
+        evaluate(collection, &RouterEngine::new("default", RoutingConfig::default()), PromptTokens::Count).unwrap()
+    }
+
+    #[test]
+    fn a_query_without_an_answer_scores_zero_and_stays_in_the_denominator() {
+        let evaluation = evaluated(&collection());
+        assert_eq!(evaluation.recall_at_5, [1.0, 1.0, 0.0]);
+        let facts = &evaluation.facts;
+        assert_eq!((facts.answerable, facts.unanswerable), (3, 1));
+        assert_eq!(facts.measures["recall@5"].mean, 0.666667);
+        assert_eq!((facts.loss.vocabulary, facts.loss.ranking), (0.333333, 0.0));
+    }
+
+    #[test]
+    fn the_naive_prompt_is_the_sum_of_its_lines() {
+        let collection = collection();
+        let prompt: String = collection.catalog.items().iter().map(|item| item.definition_json() + "\n").collect();
+        let counted = evaluated(&collection).facts.tokens.unwrap().naive;
+        assert_eq!(counted, Estimator::Cl100kBase.count(&prompt));
+    }
+
+    #[test]
+    fn copies_do_not_push_other_capabilities_out() {
+        let collection = collection();
+        let many = grown(&collection, Some(Growth { grade: Grade::Copies, size: 30 })).unwrap();
+        let (one, many) = (evaluated(&collection).facts, evaluated(&many).facts);
+        assert_eq!(one.measures["recall@5"], many.measures["recall@5"]);
+        assert!(many.strict["recall@5"].mean < one.strict["recall@5"].mean);
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_no_digit() {
+        let text = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            serde_json::to_string(&pool.install(|| evaluated(&collection()).facts)).unwrap()
+        };
+        assert_eq!(text(1), text(4));
     }
 }

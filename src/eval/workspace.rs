@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 
 use super::collection::Collection;
-use super::files::replace_file;
+use super::files::{make_folder, replace_file};
 use super::matrix::{Case, Matrix};
 use super::record::{Origin, Record, Results};
 use super::results;
@@ -126,6 +126,15 @@ impl Workspace {
         Ok(strays)
     }
 
+    /// Pictures in `scorecard/` that are not among `pages`.
+    ///
+    /// # Errors
+    /// The folder cannot be listed.
+    pub fn stray_pages(&self, pages: &[&str]) -> Result<Vec<PathBuf>> {
+        let pictures = list(&self.path("scorecard"), "svg")?;
+        Ok(pictures.into_iter().filter(|path| !pages.iter().any(|page| self.path(page) == *path)).collect())
+    }
+
     fn results_path(&self, engine: &str) -> PathBuf {
         self.path("scorecard/results").join(format!("{engine}.json"))
     }
@@ -135,6 +144,7 @@ impl Workspace {
     /// # Errors
     /// What the file system says.
     pub fn write_results(&self, all: &[Results]) -> Result<()> {
+        make_folder(&self.path("scorecard/results"))?;
         for one in all {
             replace_file(&self.results_path(&one.engine), results::to_json(one)?.as_bytes())?;
         }
@@ -162,6 +172,7 @@ impl Workspace {
     /// What the file system says.
     pub fn append_timings(&self, rows: &[TimingRow]) -> Result<PathBuf> {
         let Some(first) = rows.first() else { bail!("no timings to record") };
+        make_folder(&self.path("scorecard/timings"))?;
         let path = self.path("scorecard/timings").join(format!("{}-{}.csv", first.date, first.machine));
         let before =
             if path.exists() { fs::read(&path).with_context(|| path.display().to_string())? } else { Vec::new() };

@@ -4,7 +4,7 @@
 //! whole query may be the name; inside a longer query only a token that looks like an identifier counts, since
 //! `search` or `list` are ordinary words there.
 
-use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 use crate::catalog::Catalog;
 use crate::text::for_each_word;
@@ -14,7 +14,7 @@ use crate::text::for_each_word;
 pub(super) struct ExactNames {
     /// Sequence to the items that bear it, ascending. A sequence is kept as its 64-bit hash: two names share one by
     /// accident with probability 2⁻⁶⁴.
-    by_sequence: FxHashMap<u64, Vec<u32>>,
+    by_sequence: BTreeMap<u64, Vec<u32>>,
     /// Words in the longest sequence.
     longest: usize,
 }

@@ -376,7 +376,8 @@ fn merge_exact(hits: Vec<Hit>, mut lifted: Vec<Hit>, depth: Depth) -> Vec<Hit> {
     lifted.extend(rest);
     match depth {
         Depth::Exactly(k) => lifted.truncate(k),
-        Depth::ThroughTies(k) if lifted.len() > k && k > 0 => {
+        Depth::ThroughTies(0) => lifted.clear(),
+        Depth::ThroughTies(k) if lifted.len() > k => {
             let last = lifted[k - 1].score;
             let end = lifted.iter().skip(k).take_while(|hit| hit.score == last).count();
             lifted.truncate(k + end);

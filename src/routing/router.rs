@@ -406,3 +406,152 @@ fn quoted(names: &[&str]) -> String {
         None => String::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::catalog::{Safety, SelectableItem};
+    use crate::routing::{BeamConfig, Scorer, TreeConfig};
+
+    fn items() -> Vec<SelectableItem> {
+        let tool = |namespace: &str, name: &str, description: &str| {
+            SelectableItem::tool(&format!("{namespace}:{name}#00000000"), namespace, name, description)
+        };
+        vec![
+            tool("forge", "create_issue", "Open a new issue in a repository"),
+            tool("forge", "list_issues", "List the issues of a repository"),
+            SelectableItem {
+                safety: Safety::Destructive,
+                tags: vec!["destructive".to_owned()],
+                ..tool("forge", "delete_repository", "Delete a repository with its issues for good")
+            },
+            tool("tracker", "createTicket", "Open a new issue in the tracker"),
+            tool("mail", "send_mail", "Send a letter about an issue"),
+        ]
+    }
+
+    fn router(items: Vec<SelectableItem>, config: RoutingConfig) -> Router {
+        Router::build(Arc::new(Catalog::new(items).unwrap()), config).unwrap()
+    }
+
+    fn request(query: &str) -> Request {
+        Request { query: query.to_owned(), ..Request::default() }
+    }
+
+    fn names(route: &Route) -> Vec<&str> {
+        route.choices.iter().map(|choice| choice.card.name()).collect()
+    }
+
+    #[test]
+    fn a_route_is_ranked_explained_and_asked_about() {
+        let route = router(items(), RoutingConfig::default()).route(&request("open a new issue")).unwrap();
+        let mut seen: Vec<String> = route
+            .choices
+            .iter()
+            .map(|choice| {
+                let parts: Vec<String> =
+                    choice.parts.iter().map(|part| format!("{:?} {}", part.source, part.value)).collect();
+                format!("{} {} = {}", choice.card.name(), choice.score, parts.join(" + "))
+            })
+            .collect();
+        seen.push(format!("{:?}", route.ambiguity));
+        insta::assert_snapshot!(seen.join("\n"), @r#"
+        create_issue 215735 = Word("open") 99782 + Word("new") 99782 + Word("issue") 16171
+        createTicket 209481 = Word("open") 99782 + Word("new") 99782 + Word("issue") 9917
+        list_issues 16507 = Word("issue") 16507
+        send_mail 11127 = Word("issue") 11127
+        delete_repository 9917 = Word("issue") 9917
+        Some(Ambiguity { question: "Which of these do you mean: `forge` or `tracker`?", ids: ["forge:create_issue#00000000", "tracker:createTicket#00000000"] })
+        "#);
+    }
+
+    #[test]
+    fn filters_pins_and_quotas_shape_the_result() {
+        let router = router(items(), RoutingConfig::default());
+        let route = |filter: Filter| {
+            names(&router.route(&Request { filter, ..request("issue repository") }).unwrap()).join(" ")
+        };
+        let all = route(Filter::default());
+        assert_eq!(all.split(' ').count(), 5, "{all}");
+        let refuse = Filter { refuse_safety: [Safety::Destructive].into(), ..Filter::default() };
+        assert!(!route(refuse).contains("delete_repository"));
+        let pins = Filter { pins: vec!["mail:send_mail#00000000".to_owned()], ..Filter::default() };
+        assert!(route(pins).starts_with("send_mail "));
+        let quota = Filter { namespace_quota: NonZeroUsize::new(1), ..Filter::default() };
+        assert_eq!(route(quota).split(' ').count(), 3);
+        let allow = Filter { allow_namespaces: vec!["tracker".to_owned()], ..Filter::default() };
+        assert_eq!(route(allow), "createTicket");
+        let unknown = Filter { allow_namespaces: vec!["traker".to_owned()], ..Filter::default() };
+        let error = router.route(&Request { filter: unknown, ..request("x") }).unwrap_err().to_string();
+        assert!(error.contains("did you mean `tracker`"), "{error}");
+    }
+
+    #[test]
+    fn a_called_tool_gives_way() {
+        let router = router(items(), RoutingConfig::default());
+        let first = router.route(&request("open a new issue")).unwrap().ids()[0].to_owned();
+        let history = History { called: vec![first.clone()], ..History::default() };
+        let route = router.route(&Request { history, ..request("open a new issue") }).unwrap();
+        assert_ne!(route.ids()[0], first);
+    }
+
+    #[test]
+    fn an_exact_name_is_certain() {
+        let route = router(items(), RoutingConfig::default()).route(&request("createTicket")).unwrap();
+        assert_eq!((names(&route)[0], route.confidence), ("createTicket", 1.0));
+        assert!(route.choices[0].parts.iter().any(|part| part.source == PartSource::ExactName));
+    }
+
+    const WORDS: [&str; 9] = ["mail", "send", "list", "issue", "create", "page", "branch", "file", "the"];
+
+    fn sentence() -> impl Strategy<Value = String> {
+        prop::collection::vec(prop::sample::select(&WORDS[..]), 0..7).prop_map(|words| words.join(" "))
+    }
+
+    fn tools() -> impl Strategy<Value = Vec<SelectableItem>> {
+        let tool = (0usize..4, prop::sample::select(&WORDS[..]), sentence());
+        prop::collection::vec(tool, 1..60).prop_map(|tools| {
+            let item = |(number, (server, name, text)): (usize, (usize, &str, String))| {
+                let namespace = format!("server{server}");
+                SelectableItem::tool(&format!("{namespace}:{name}#{number:08x}"), &namespace, name, &text)
+            };
+            tools.into_iter().enumerate().map(item).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn parts_add_up_and_order_of_loading_changes_nothing(
+            tools in tools(), query in sentence(), fuzzy in any::<bool>(), called in 0usize..60,
+        ) {
+            let scorer = if fuzzy { Scorer::Fuzzy } else { Scorer::Bm25f };
+            let config = RoutingConfig { scorer, ..RoutingConfig::default() };
+            let called = tools.get(called).map(|item| item.id.clone());
+            let history = History { called: called.into_iter().collect(), ..History::default() };
+            let request = Request { history, ..request(&query) };
+            let mut reversed = tools.clone();
+            reversed.reverse();
+            let route = router(tools, config.clone()).route(&request).unwrap();
+            for choice in &route.choices {
+                let sum: i64 = choice.parts.iter().map(|part| part.value).sum();
+                prop_assert_eq!(sum, choice.score as i64);
+            }
+            let again = router(reversed, config).route(&request).unwrap();
+            prop_assert_eq!(serde_json::to_string(&route).unwrap(), serde_json::to_string(&again).unwrap());
+        }
+
+        #[test]
+        fn a_wide_beam_is_the_flat_ranking(tools in tools(), query in sentence(), max_children in 2usize..8) {
+            let navigation = Navigation::Beam(BeamConfig { width: usize::MAX, max_depth: 64 });
+            let tree = TreeConfig { max_children };
+            let flat = RoutingConfig { tree, ..RoutingConfig::default() };
+            let beam = RoutingConfig { navigation, ..flat.clone() };
+            let search = |config| router(tools.clone(), config).search(&query, 10, &mut Scratch::default());
+            prop_assert_eq!(search(flat), search(beam));
+        }
+    }
+}

@@ -222,7 +222,15 @@ mod tests {
             refused(b"[]\n", "Open an issue", &same),
             refused(b"", "Open an issue", &same),
         ];
-        insta::assert_snapshot!(seen.join("\n"), @"");
+        insta::assert_snapshot!(seen.join("\n"), @r"
+        stale: built from another catalog; build it again with `contextweaver build`
+        stale: built from another configuration; build it again with `contextweaver build`
+        damaged (checksum differs); build it again with `contextweaver build`
+        damaged (423 bytes instead of 424); build it again with `contextweaver build`
+        its format version is not 1; build it again with `contextweaver build`
+        not a snapshot; build it again with `contextweaver build`
+        not a snapshot; build it again with `contextweaver build`
+        ");
     }
 
     proptest! {

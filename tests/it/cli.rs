@@ -1,1 +1,291 @@
+//! Commands as a person runs them, on small files and on bad ones.
 
+use crate::support::{Files, TOOLS, checkout, run_in};
+
+fn files() -> Files {
+    let files = Files::new();
+    files.write("tools.json", TOOLS);
+    files
+}
+
+#[test]
+fn route_prints_cards() {
+    insta::assert_snapshot!(files().run(&["route", "--catalog", "tools.json", "open an issue"]).shown(), @r"
+    exit 0
+    [1/2] forge:create_issue#3955128d (tool) — Open a new issue in a repository. | side-effects
+    [2/2] forge:list_issues#fd2ca69d (tool) — List the issues of a repository. [read-only]
+    ");
+}
+
+#[test]
+fn route_explains() {
+    let run = files().run(&["route", "--catalog", "tools.json", "--explain", "-k", "2", "delete a repository xyzzy"]);
+    insta::assert_snapshot!(run.shown(), @r"
+    exit 0
+    [1/2] forge:delete_repository#1f5a2506 (tool) — Delete a repository for good. [destructive]
+          score 1.13 = 0.87 delete + 0.26 repository
+    [2/2] forge:list_issues#fd2ca69d (tool) — List the issues of a repository. [read-only]
+          score 0.17 = 0.17 repository
+
+    confidence 0.29, words that no tool has: 1
+    ");
+}
+
+#[test]
+fn browsing_lists_what_is_at_a_path() {
+    let files = files();
+    let listed = ["/", "/forge", "/forge/create_issue", "/nowhere", "forge/"]
+        .map(|path| format!("{path}\n{}", files.run(&["route", "--catalog", "tools.json", "--path", path]).shown()));
+    insta::assert_snapshot!(listed.join("\n"), @r"
+    /
+    exit 0
+    [1/2] /forge (internal) — 3 tools: create_issue, delete_repository, list_issues
+    [2/2] /mail (internal) — 1 tool: send_mail
+
+    /forge
+    exit 0
+    [1/3] forge:create_issue#3955128d (tool) — Open a new issue in a repository. | side-effects
+    [2/3] forge:delete_repository#1f5a2506 (tool) — Delete a repository for good. [destructive]
+    [3/3] forge:list_issues#fd2ca69d (tool) — List the issues of a repository. [read-only]
+
+    /forge/create_issue
+    exit 0
+    [1/1] forge:create_issue#3955128d (tool) — Open a new issue in a repository. | side-effects
+
+    /nowhere
+    exit 2
+    error: path `/nowhere` does not exist: `/` holds no `nowhere`; browse `/`
+
+    forge/
+    exit 2
+    error: path `forge/` is not valid: it does not begin with /
+    ");
+}
+
+#[test]
+fn a_selection_schema_names_the_tools() {
+    let run = files().run(&["route", "--catalog", "tools.json", "--schema", "openai", "-k", "2", "issue"]);
+    let schema: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let ids = &schema["json_schema"]["schema"]["properties"]["selection"]["enum"];
+    assert_eq!(ids.as_array().unwrap().len(), 2, "{}", run.shown());
+}
+
+#[test]
+fn print_tree_shows_the_graph() {
+    insta::assert_snapshot!(files().run(&["print-tree", "--catalog", "tools.json"]).shown(), @r"
+    exit 0
+    4 items in 2 namespaces (4 items)  /
+      forge: issue, repository (3 items)  /forge
+        create_issue
+        delete_repository
+        list_issues
+      mail: send mail (1 items)  /mail
+        send_mail
+    ");
+}
+
+#[test]
+fn a_saved_index_answers_alike_and_a_stale_one_is_refused() {
+    let files = files();
+    assert_eq!(files.run(&["build", "--catalog", "tools.json", "--out", "tools.cwx"]).code, 0);
+    let plain = files.run(&["route", "--catalog", "tools.json", "letters"]);
+    let saved = files.run(&["route", "--catalog", "tools.json", "--index", "tools.cwx", "letters"]);
+    assert_eq!(plain.shown(), saved.shown());
+    files.write("tools.json", TOOLS.replace("Send a letter", "Post a letter"));
+    let stale = files.run(&["route", "--catalog", "tools.json", "--index", "tools.cwx", "letters"]);
+    insta::assert_snapshot!(stale.shown(), @r"
+    exit 2
+    error: tools.cwx
+      caused by: stale: built from another catalog; build it again with `contextweaver build`
+    ");
+}
+
+#[test]
+fn json_output_is_json() {
+    let files = files();
+    let queries = r#"{"id": "1", "query": "open an issue", "relevant": ["create_issue"]}"#;
+    files.write("queries.jsonl", queries);
+    let commands: [&[&str]; 7] = [
+        &["route", "--catalog", "tools.json", "--format", "json", "issue"],
+        &["route", "--catalog", "tools.json", "--format", "json", "--path", "/forge"],
+        &["print-tree", "--catalog", "tools.json", "--format", "json"],
+        &["catalog", "inspect", "tools.json", "--format", "json"],
+        &["catalog", "lint", "tools.json", "--format", "json"],
+        &["bench", "eval", "--catalog", "tools.json", "--queries", "queries.jsonl", "--format", "json"],
+        &["bench", "rot", "--catalog", "tools.json", "--queries", "queries.jsonl", "--size", "20", "--format", "json"],
+    ];
+    for command in commands {
+        let run = files.run(command);
+        assert_eq!(run.code, 0, "{command:?}: {}", run.shown());
+        serde_json::from_str::<serde_json::Value>(&run.stdout).unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    }
+}
+
+#[test]
+fn bad_input_names_the_place_and_the_way_out() {
+    let files = files();
+    files.write("broken.json", "[{\"name\": \"a\",\n \"description\": }]");
+    files.write("latin1.json", b"[{\"name\": \"caf\xe9\"}]");
+    files.write("empty.json", "[]");
+    files.write("twice.json", "[{\"name\": \"a\"}, {\"name\": \"a\"}]");
+    files.write("config.toml", "scorer = \"bm52\"\n");
+    files.write("weights.toml", "k1 = -1.0\n");
+    files.write("unknown.toml", "top = 3\n");
+    files.write("absent.jsonl", "{\"id\": \"1\", \"query\": \"open\", \"relevant\": [\"create_isue\"]}");
+    files.write("fields.jsonl", "{\"id\": \"1\", \"query\": \"open\", \"relevant\": [], \"answer\": 1}");
+    files.write("folder/readme.txt", "nothing to load");
+    let eval = |queries| vec!["bench", "eval", "--catalog", "tools.json", "--queries", queries];
+    let route = |catalog| vec!["route", "--catalog", catalog, "issue"];
+    let with_config = |config| vec!["route", "--catalog", "tools.json", "--config", config, "issue"];
+    let commands = [
+        route("missing.json"),
+        route("broken.json"),
+        route("latin1.json"),
+        route("empty.json"),
+        route("twice.json"),
+        route("folder"),
+        with_config("config.toml"),
+        with_config("weights.toml"),
+        with_config("unknown.toml"),
+        with_config("folder"),
+        eval("absent.jsonl"),
+        eval("fields.jsonl"),
+        eval("missing.jsonl"),
+        vec!["route", "--catalog", "tools.json", "--exclude", "forge:create_issu", "issue"],
+        vec!["route", "--catalog", "tools.json", "--top-k", "0", "issue"],
+        vec!["bench", "run", "--root", "."],
+        vec!["fly"],
+    ];
+    let before = files.names();
+    let seen: Vec<String> = commands
+        .iter()
+        .map(|command| {
+            let run = files.run(command);
+            assert_eq!(run.code, 2, "{command:?}: {}", run.shown());
+            assert_eq!(run.stdout, "", "{command:?}");
+            format!("{}\n{}", command.join(" "), run.stderr)
+        })
+        .collect();
+    assert_eq!(files.names(), before, "a failed command left something behind");
+    insta::assert_snapshot!(seen.join("\n"), @r#"
+    route --catalog missing.json issue
+    error: missing.json: No such file or directory (os error 2)
+
+    route --catalog broken.json issue
+    error: broken.json: line 2, column 17: expected value
+
+    route --catalog latin1.json issue
+    error: latin1.json: line 1, byte 14 of the file: invalid UTF-8; save the file as UTF-8
+
+    route --catalog empty.json issue
+    error: the catalog is empty: empty.json: no tool, resource or prompt is listed there
+
+    route --catalog twice.json issue
+    error: duplicate id `mcp:a#fdad281d`: twice.json: tools[0] `a` and twice.json: tools[1] `a`; remove one, or give its server another name
+
+    route --catalog folder issue
+    error: folder: the folder holds no *.json, *.yaml or *.yml file
+
+    route --catalog tools.json --config config.toml issue
+    error: config.toml
+      caused by: TOML parse error at line 1, column 10
+      |
+    1 | scorer = "bm52"
+      |          ^^^^^^
+    unknown variant `bm52`, expected one of `tfidf`, `bm25`, `bm25f`, `fuzzy`
+
+
+    route --catalog tools.json --config weights.toml issue
+    error: weights.toml
+      caused by: `k1` is -1; it must be above 0 and at most 100
+
+    route --catalog tools.json --config unknown.toml issue
+    error: unknown.toml
+      caused by: TOML parse error at line 1, column 1
+      |
+    1 | top = 3
+      | ^^^
+    unknown field `top`, expected one of `scorer`, `k1`, `b`, `fields`, `navigation`, `tree`, `top_k`, `confidence_gap`
+
+
+    route --catalog tools.json --config folder issue
+    error: folder
+      caused by: Is a directory (os error 21)
+
+    bench eval --catalog tools.json --queries absent.jsonl
+    error: absent.jsonl:1: query `1`: no tool is called `create_isue`; the nearest name is `create_issue`
+
+    bench eval --catalog tools.json --queries fields.jsonl
+    error: fields.jsonl:1: unknown field `answer`, expected one of `id`, `query`, `relevant`, `equivalent`, `register`, `lang`, `category` at column 53
+
+    bench eval --catalog tools.json --queries missing.jsonl
+    error: missing.jsonl: No such file or directory (os error 2)
+
+    route --catalog tools.json --exclude forge:create_issu issue
+    error: filter: exclude_ids: no item has the id `forge:create_issu`; did you mean `forge:create_issue#3955128d`?
+
+    route --catalog tools.json --top-k 0 issue
+    error: invalid value '0' for '--top-k <N>': number would be zero for non-zero type
+
+    For more information, try '--help'.
+
+    bench run --root .
+    error: .: no scenarios/engines.toml in it; name a contextweaver checkout
+
+    fly
+    error: unrecognized subcommand 'fly'
+
+    Usage: contextweaver <COMMAND>
+
+    For more information, try '--help'.
+    "#);
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    let commands: [&[&str]; 19] = [
+        &[],
+        &["route"],
+        &["build"],
+        &["print-tree"],
+        &["catalog"],
+        &["catalog", "inspect"],
+        &["catalog", "lint"],
+        &["catalog", "diff"],
+        &["gold"],
+        &["gold", "list"],
+        &["gold", "audit"],
+        &["gold", "seal"],
+        &["gold", "grow"],
+        &["bench", "run"],
+        &["bench", "render"],
+        &["bench", "check"],
+        &["bench", "list"],
+        &["bench", "eval"],
+        &["bench", "rot"],
+    ];
+    for command in commands {
+        let run = run_in(&checkout(), &[command, &["--help"]].concat());
+        assert_eq!(run.code, 0, "{command:?}");
+        if !matches!(command, ["catalog"] | ["gold"]) {
+            assert!(run.stdout.contains("contextweaver "), "{command:?} shows no example");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+    let mut child = Command::new(env!("CARGO_BIN_EXE_contextweaver"))
+        .args(["gold", "audit", "--format", "json"])
+        .current_dir(checkout())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use contextweaver::catalog::{LoadOptions, load, parse_primitive_id};
+use contextweaver::catalog::{LoadOptions, format_primitive_id, load, parse_primitive_id};
 use contextweaver::routing::{CARD_CAP, CardDeck, Navigation, Path, Router, RoutingConfig};
 use contextweaver::text::Estimator;
 
@@ -22,7 +22,7 @@ fn real_catalogs() -> Option<PathBuf> {
 #[test]
 fn all_servers_load_with_unique_ids_and_bounded_cards() {
     let Some(folder) = real_catalogs() else { return };
-    let loaded = load(&[folder], &LoadOptions::default()).unwrap();
+    let loaded = load(&[folder], LoadOptions::default()).unwrap();
     assert!(loaded.left_out.is_empty());
     let catalog = Arc::new(loaded.catalog);
     let tools = catalog.items().iter().filter(|item| item.kind.name() == "tool").count();
@@ -32,7 +32,7 @@ fn all_servers_load_with_unique_ids_and_bounded_cards() {
     let deck = CardDeck::new(Arc::clone(&catalog));
     for (number, item) in catalog.items().iter().enumerate() {
         if !item.id.contains('~') {
-            assert_eq!(parse_primitive_id(&item.id).unwrap().to_string(), item.id);
+            assert_eq!(format_primitive_id(&parse_primitive_id(&item.id).unwrap()), item.id);
         }
         let card = deck.card(number as u32).unwrap();
         let tokens = Estimator::Cl100kBase.count(&card.line(1, 1));
@@ -44,7 +44,7 @@ fn all_servers_load_with_unique_ids_and_bounded_cards() {
 #[test]
 fn every_real_tool_is_found_by_its_name_and_reached_by_browsing() {
     let Some(folder) = real_catalogs() else { return };
-    let catalog = Arc::new(load(&[folder], &LoadOptions::default()).unwrap().catalog);
+    let catalog = Arc::new(load(&[folder], LoadOptions::default()).unwrap().catalog);
     let config = RoutingConfig { navigation: Navigation::Flat, ..RoutingConfig::default() };
     let router = Router::build(Arc::clone(&catalog), config).unwrap();
     let mut scratch = Default::default();

@@ -32,7 +32,7 @@ struct Verdict {
     facts: Vec<Difference>,
     /// Pages that do not show what the results files say.
     pages: Vec<String>,
-    /// Result files of no engine.
+    /// Result files of no engine, and pictures that no page shows.
     strays: Vec<String>,
     /// Cases that were compared with nothing, since their collections are not here.
     not_run: Vec<String>,
@@ -58,7 +58,10 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
         }
     }
     let mut stale = Vec::new();
-    for page in pages(&workspace, &committed)? {
+    let rendered = pages(&workspace, &committed)?;
+    let paths: Vec<&str> = rendered.iter().map(|page| page.path.as_str()).collect();
+    let stray_pages = workspace.stray_pages(&paths)?;
+    for page in rendered {
         if fs::read(workspace.path(&page.path)).ok().as_deref() != Some(&page.bytes) {
             stale.push(page.path);
         }
@@ -67,7 +70,11 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     let verdict = Verdict {
         facts,
         pages: stale,
-        strays: strays.iter().map(|path| path.display().to_string()).collect(),
+        strays: strays
+            .iter()
+            .map(|path| format!("{}: no engine of that name; delete the file", path.display()))
+            .chain(stray_pages.iter().map(|path| format!("{}: no page of that name; delete the file", path.display())))
+            .collect(),
         not_run: super::absent(&matrix.cases, &collections),
     };
     match args.format {
@@ -93,7 +100,7 @@ fn print(verdict: &Verdict, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "{page}: does not show the committed results")?;
     }
     for stray in &verdict.strays {
-        writeln!(out, "{stray}: no engine of that name; delete the file")?;
+        writeln!(out, "{stray}")?;
     }
     if !verdict.not_run.is_empty() {
         writeln!(out, "not re-run, their collections are not here: {}", verdict.not_run.join(", "))?;

@@ -12,7 +12,7 @@ use crate::cli::{Format, Outcome, print_json};
 use crate::eval::collection::Collection;
 use crate::eval::engine::RouterEngine;
 use crate::eval::export;
-use crate::eval::files::replace_file;
+use crate::eval::files::{make_folder, replace_file};
 use crate::eval::record::{Facts, Origin};
 use crate::eval::run::{Evaluation, PromptTokens, against, evaluate};
 use crate::report;
@@ -82,6 +82,7 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         replace_file(path, &export::tab_run(&collection, first)?)?;
     }
     if let Some(folder) = &args.trec_out {
+        make_folder(folder)?;
         for (name, bytes) in export::trec(&collection, first)? {
             replace_file(&folder.join(name), &bytes)?;
         }
