@@ -30,7 +30,7 @@ impl Default for RoutingConfig {
     fn default() -> Self {
         Self {
             scorer: Scorer::Bm25f,
-            k1: 1.2,
+            k1: 1.1,
             b: 0.75,
             fields: FieldWeights::default(),
             navigation: Navigation::Flat,
@@ -135,11 +135,11 @@ pub struct Field {
 impl Default for FieldWeights {
     fn default() -> Self {
         Self {
-            name: Field { weight: 2.0, b: 0.75 },
+            name: Field { weight: 1.2, b: 0.25 },
             description: Field { weight: 1.0, b: 0.75 },
-            parameters: Field { weight: 0.6, b: 0.75 },
+            parameters: Field { weight: 0.45, b: 0.55 },
             tags: Field { weight: 1.0, b: 0.5 },
-            server: Field { weight: 0.75, b: 0.3 },
+            server: Field { weight: 0.9, b: 0.4 },
         }
     }
 }
