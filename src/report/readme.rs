@@ -23,7 +23,7 @@ const FOLDER: &str = "scorecard/";
 #[error("{0}; put the lines `{BEGIN}` and `{END}` once each, in this order, where the table belongs")]
 pub struct SpliceError(&'static str);
 
-/// The block: the headline picture, and [`RECALL`] of the default engine and of the control with the tokens saved,
+/// The block: the headline picture, and recall@5 of the default engine and of the control with the tokens saved,
 /// one row per collection.
 #[must_use]
 pub fn block(results: &[Results]) -> String {

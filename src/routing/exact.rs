@@ -36,8 +36,8 @@ impl Sequence {
     pub(super) fn push(&mut self, word: &str) {
         self.words += 1;
         if self.words <= self.longest {
-            let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-            self.hash = step(word.bytes().fold(self.hash, step), b' ');
+            let bytes = word.bytes().chain([b' ']);
+            self.hash = bytes.fold(self.hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         }
     }
 

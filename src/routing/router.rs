@@ -299,7 +299,7 @@ impl Router {
 
     /// Enough candidates that reordering and quotas have something to choose from.
     fn retrieve(&self, query: &Query, request: &Request, allowed: &AllowSet, top_k: usize) -> Vec<Hit> {
-        let depth = match (&request.history == &History::default(), request.filter.namespace_quota) {
+        let depth = match (request.history == History::default(), request.filter.namespace_quota) {
             (_, Some(_)) => self.catalog.len(),
             (true, None) => top_k + 1,
             (false, None) => top_k.saturating_mul(RERANKED),
@@ -549,7 +549,7 @@ mod tests {
             let navigation = Navigation::Beam(BeamConfig { width: usize::MAX, max_depth: 64 });
             let tree = TreeConfig { max_children };
             let flat = RoutingConfig { tree, ..RoutingConfig::default() };
-            let beam = RoutingConfig { navigation, ..flat.clone() };
+            let beam = RoutingConfig { navigation, tree, ..RoutingConfig::default() };
             let search = |config| router(tools.clone(), config).search(&query, 10, &mut Scratch::default());
             prop_assert_eq!(search(flat), search(beam));
         }

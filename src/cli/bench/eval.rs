@@ -54,7 +54,7 @@ pub(in crate::cli) struct EvalArgs {
 
 #[derive(Serialize)]
 struct Output<'a> {
-    inputs_sha256: String,
+    inputs_sha256: &'a str,
     evaluations: Vec<Entry<'a>>,
 }
 
@@ -89,10 +89,11 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     }
     match args.format {
         Format::Json => {
-            let entry = |(name, evaluation): &'_ (String, Evaluation)| (name.clone(), evaluation.facts.clone());
-            let entries: Vec<(String, Facts)> = evaluations.iter().map(entry).collect();
-            let evaluations = entries.iter().map(|(configuration, facts)| Entry { configuration, facts }).collect();
-            print_json(out, &Output { inputs_sha256: collection.inputs_sha256.clone(), evaluations })?;
+            let evaluations = evaluations
+                .iter()
+                .map(|(configuration, evaluation)| Entry { configuration, facts: &evaluation.facts })
+                .collect();
+            print_json(out, &Output { inputs_sha256: &collection.inputs_sha256, evaluations })?;
         }
         Format::Text => {
             for (number, (name, evaluation)) in evaluations.iter().enumerate() {
