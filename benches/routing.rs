@@ -8,7 +8,6 @@ use contextweaver::eval::collection::Collection;
 use contextweaver::eval::record::{Grade, Growth, Origin};
 use contextweaver::eval::run::grown;
 use contextweaver::routing::{ChoiceCard, Index, Router, RoutingConfig, Scratch};
-use contextweaver::text::Estimator;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 
 fn workbench(size: usize) -> Arc<Collection> {
@@ -60,7 +59,7 @@ fn analysis(criterion: &mut Criterion) {
 
 fn cards(criterion: &mut Criterion) {
     let collection = workbench(250);
-    Estimator::Cl100kBase.count("warm");
+    contextweaver::text::warm_up();
     criterion.bench_function("250 cards", |bencher| {
         bencher.iter(|| {
             for item in collection.catalog.items() {

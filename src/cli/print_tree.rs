@@ -3,19 +3,28 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::source::{CatalogSource, read_config};
 use super::{Format, Outcome, print_json};
-use crate::routing::{ChoiceGraph, NodeId, NodeKind, Path, Router};
+use crate::routing::{ChoiceGraph, NodeId, NodeKind, Path, Router, load_graph};
 
 /// Show the choice graph that a catalog is browsed by
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  contextweaver print-tree --catalog servers/ --depth 2")]
+#[command(
+    after_help = "Examples:\n  contextweaver print-tree --catalog servers/ --depth 2\n  contextweaver print-tree --graph servers.cwx"
+)]
 pub(super) struct Args {
-    #[command(flatten)]
-    source: CatalogSource,
+    /// Catalog file, or a folder with one file per server; may be repeated
+    #[arg(long, value_name = "PATH", required_unless_present = "graph")]
+    catalog: Vec<PathBuf>,
+    /// Leave out what is broken, say what that was, and go on with the rest
+    #[arg(long)]
+    lenient: bool,
+    /// The graph of a file written by `contextweaver build`, instead of a catalog
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["catalog", "config"])]
+    graph: Option<PathBuf>,
     /// Routing configuration (TOML) [default: built in]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -37,9 +46,18 @@ struct Line {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let router = Router::build(args.source.load()?, read_config(args.config.as_deref())?)?;
-    let graph = router.choice_graph()?;
-    let lines: Vec<Line> = graph.walk(NodeId::ROOT, args.depth).map(|(depth, node)| line(graph, depth, node)).collect();
+    let graph = match &args.graph {
+        Some(path) => {
+            let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+            load_graph(&bytes).with_context(|| path.display().to_string())?
+        }
+        None => {
+            let source = CatalogSource { catalog: args.catalog.clone(), lenient: args.lenient };
+            Router::build(source.load()?, read_config(args.config.as_deref())?)?.choice_graph()?.clone()
+        }
+    };
+    let lines: Vec<Line> =
+        graph.walk(NodeId::ROOT, args.depth).map(|(depth, node)| line(&graph, depth, node)).collect();
     match args.format {
         Format::Json => print_json(out, &lines)?,
         Format::Text => {

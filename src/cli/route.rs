@@ -27,13 +27,16 @@ pub(super) struct Args {
     #[command(flatten)]
     source: CatalogSource,
     /// What should be done, in your own words
-    #[arg(required_unless_present = "path", conflicts_with = "path")]
+    #[arg(required_unless_present_any = ["path", "query_option"], conflicts_with = "path")]
     query: Option<String>,
+    /// The same as the argument, for scripts
+    #[arg(long = "query", id = "query_option", value_name = "QUERY", conflicts_with_all = ["path", "query"])]
+    query_option: Option<String>,
     /// Browse instead: list what is at this path of the choice graph, `/` first
     #[arg(long, value_name = "PATH")]
     path: Option<String>,
     /// Index written by `contextweaver build` for the same catalog and configuration
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, visible_alias = "graph", value_name = "FILE")]
     index: Option<PathBuf>,
     /// Routing configuration (TOML) [default: built in]
     #[arg(long, value_name = "FILE")]
@@ -91,11 +94,14 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     // Reading the catalog and decoding the token vocabulary take about as long: do both at once.
     let (router, ()) = rayon::join(|| router(args), crate::text::warm_up);
     let router = router?;
-    match (&args.path, &args.query) {
+    let outcome = match (&args.path, args.query.as_ref().or(args.query_option.as_ref())) {
         (Some(path), _) => browse(args, &router, path, out),
         (None, Some(query)) => rank(args, &router, query, out),
         (None, None) => bail!("give a query, or --path to browse"),
-    }
+    };
+    // The process ends here: taking catalog and index apart piece by piece would cost more than the query did.
+    std::mem::forget(router);
+    outcome
 }
 
 fn router(args: &Args) -> Result<Router> {

@@ -16,10 +16,10 @@ use crate::routing::RoutingConfig;
 pub(super) struct CatalogSource {
     /// Catalog file, or a folder with one file per server; may be repeated
     #[arg(long, value_name = "PATH", required = true)]
-    catalog: Vec<PathBuf>,
+    pub(super) catalog: Vec<PathBuf>,
     /// Leave out what is broken, say what that was, and go on with the rest
     #[arg(long)]
-    lenient: bool,
+    pub(super) lenient: bool,
 }
 
 impl CatalogSource {

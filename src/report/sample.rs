@@ -187,7 +187,7 @@ fn facts_of(shape: &Shape) -> Facts {
             ("recall@5", 1.0),
             ("recall@10", 1.05),
             ("hit@1", 0.7),
-            ("precision@5", 0.21),
+            ("P@5", 0.21),
             ("RR", 0.78),
             ("nDCG@10", 0.84),
             ("full@5", 0.93),

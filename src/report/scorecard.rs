@@ -13,7 +13,7 @@ use super::table::Table;
 
 /// Measures of the overview of the default engine, as they are named in the records.
 const MEASURES: [&str; 9] =
-    ["recall@1", "recall@3", "recall@5", "recall@10", "hit@1", "precision@5", "RR", "nDCG@10", "full@5"];
+    ["recall@1", "recall@3", "recall@5", "recall@10", "hit@1", "P@5", "RR", "nDCG@10", "full@5"];
 
 /// The text of the page and the pictures it shows, in their order.
 pub(super) fn render(results: &[Results], timings: &[TimingRow]) -> (String, Vec<Figure>) {
@@ -614,6 +614,8 @@ mod tests {
         let (_, sections) = text.split_once("## Embedded collections").unwrap();
         let (sections, _) = sections.split_once("## Definitions").unwrap();
         insta::assert_snapshot!(sections, @r#"
+
+
         Written for this project and part of the repository, so that a checkout alone reproduces them.
 
         ### recall@5
@@ -644,9 +646,9 @@ mod tests {
 
         Means over the queries; the last column is recall@5 when only the named tool counts, the others also count its declared equivalents.
 
-        | case      | recall@1 | recall@3 | recall@5 | recall@10 | hit@1 | precision@5 |   RR | nDCG@10 | full@5 | recall@5, strict |
-        | --------- | -------: | -------: | -------: | --------: | ----: | ----------: | ---: | ------: | -----: | ---------------: |
-        | household |     .546 |     .792 |     .880 |      .924 |  .616 |        .185 | .686 |    .739 |   .818 |             .840 |
+        | case      | recall@1 | recall@3 | recall@5 | recall@10 | hit@1 |  P@5 |   RR | nDCG@10 | full@5 | recall@5, strict |
+        | --------- | -------: | -------: | -------: | --------: | ----: | ---: | ---: | ------: | -----: | ---------------: |
+        | household |     .546 |     .792 |     .880 |      .924 |  .616 | .185 | .686 |    .739 |   .818 |             .840 |
 
         ## Public collections
 
@@ -682,9 +684,9 @@ mod tests {
 
         Means over the queries; the last column is recall@5 when only the named tool counts, the others also count its declared equivalents.
 
-        | case      | recall@1 | recall@3 | recall@5 | recall@10 |  hit@1 | precision@5 |     RR | nDCG@10 | full@5 | recall@5, strict |
-        | --------- | -------: | -------: | -------: | --------: | -----: | ----------: | -----: | ------: | -----: | ---------------: |
-        | toolbench |   failed |   failed |   failed |    failed | failed |      failed | failed |  failed | failed |           failed |
+        | case      | recall@1 | recall@3 | recall@5 | recall@10 |  hit@1 |    P@5 |     RR | nDCG@10 | full@5 | recall@5, strict |
+        | --------- | -------: | -------: | -------: | --------: | -----: | -----: | -----: | ------: | -----: | ---------------: |
+        | toolbench |   failed |   failed |   failed |    failed | failed | failed | failed |  failed | failed |           failed |
 
         ## Where recall is lost
 

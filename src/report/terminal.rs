@@ -288,16 +288,16 @@ mod tests {
         insta::assert_snapshot!(text, @r"
         1,000 tools in 90 namespaces; 412 queries with an answer, 44 without
 
-        measure      mean  95 % interval  strict
-        full@5       .772     [.73, .82]    .735
-        hit@1        .581     [.54, .63]    .553
-        nDCG@10      .697     [.65, .74]    .664
-        precision@5  .174     [.13, .22]    .166
-        recall@1     .515     [.47, .56]    .490
-        recall@3     .747     [.70, .79]    .711
-        recall@5     .830     [.79, .87]    .790
-        recall@10    .871     [.83, .92]    .829
-        RR           .647     [.60, .69]    .616
+        measure    mean  95 % interval  strict
+        full@5     .772     [.73, .82]    .735
+        hit@1      .581     [.54, .63]    .553
+        nDCG@10    .697     [.65, .74]    .664
+        P@5        .174     [.13, .22]    .166
+        recall@1   .515     [.47, .56]    .490
+        recall@3   .747     [.70, .79]    .711
+        recall@5   .830     [.79, .87]    .790
+        recall@10  .871     [.83, .92]    .829
+        RR         .647     [.60, .69]    .616
 
         ties        worst .824, expected .829, best .834
         lost to     vocabulary .051, pruning .000, tie .009, ranking .111

@@ -34,5 +34,5 @@ pub use selection::{
     Provider, SelectionError, SelectionReason, SelectionStatus, SelectionValidation, selection_schema,
     validate_selection,
 };
-pub use snapshot::{SnapshotError, catalog_sha256, load, save};
+pub use snapshot::{SnapshotError, catalog_sha256, load, load_graph, save};
 pub use tree::TreeBuilder;

@@ -460,11 +460,11 @@ mod tests {
             .collect();
         seen.push(format!("{:?}", route.ambiguity));
         insta::assert_snapshot!(seen.join("\n"), @r#"
-        create_issue 215735 = Word("open") 99782 + Word("new") 99782 + Word("issue") 16171
-        createTicket 209481 = Word("open") 99782 + Word("new") 99782 + Word("issue") 9917
-        list_issues 16507 = Word("issue") 16507
-        send_mail 11127 = Word("issue") 11127
-        delete_repository 9917 = Word("issue") 9917
+        create_issue 224453 = Word("open") 104714 + Word("new") 104714 + Word("issue") 15025
+        createTicket 219835 = Word("open") 104714 + Word("new") 104714 + Word("issue") 10407
+        list_issues 15522 = Word("issue") 15522
+        send_mail 11623 = Word("issue") 11623
+        delete_repository 10407 = Word("issue") 10407
         Some(Ambiguity { question: "Which of these do you mean: `forge` or `tracker`?", ids: ["forge:create_issue#00000000", "tracker:createTicket#00000000"] })
         "#);
     }

@@ -145,6 +145,16 @@ pub fn load(bytes: &[u8], catalog: Arc<Catalog>, config: RoutingConfig) -> Resul
     Ok(Router::from_saved(catalog, config, index, payload.graph))
 }
 
+/// The choice graph in `bytes`, without the catalog that it was built from: to look at, not to route with.
+///
+/// # Errors
+/// [`SnapshotError`]: not a snapshot of this version, or damaged.
+pub fn load_graph(bytes: &[u8]) -> Result<ChoiceGraph, SnapshotError> {
+    let (_, payload) = read_header(bytes)?;
+    let payload: Payload = postcard::from_bytes(payload).map_err(|error| SnapshotError::Damaged(error.to_string()))?;
+    Ok(payload.graph)
+}
+
 /// The checked header, and the payload whose checksum it states.
 fn read_header(bytes: &[u8]) -> Result<(Header, &[u8]), SnapshotError> {
     let not_one = || SnapshotError::Unknown("not a snapshot".to_owned());
@@ -201,6 +211,7 @@ mod tests {
             assert_eq!(route(&built), route(&loaded), "{query}");
         }
         assert_eq!(save(&loaded).unwrap(), saved());
+        assert_eq!(load_graph(&saved()).unwrap().items(), 2);
     }
 
     #[test]

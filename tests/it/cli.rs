@@ -23,11 +23,11 @@ fn route_explains() {
     insta::assert_snapshot!(run.shown(), @r"
     exit 0
     [1/2] forge:delete_repository#1f5a2506 (tool) — Delete a repository for good. [destructive]
-          score 1.13 = 0.87 delete + 0.26 repository
+          score 1.06 = 0.82 delete + 0.24 repository
     [2/2] forge:list_issues#fd2ca69d (tool) — List the issues of a repository. [read-only]
-          score 0.17 = 0.17 repository
+          score 0.18 = 0.18 repository
 
-    confidence 0.29, words that no tool has: 1
+    confidence 0.27, words that no tool has: 1
     ");
 }
 
@@ -91,6 +91,10 @@ fn a_saved_index_answers_alike_and_a_stale_one_is_refused() {
     let plain = files.run(&["route", "--catalog", "tools.json", "letters"]);
     let saved = files.run(&["route", "--catalog", "tools.json", "--index", "tools.cwx", "letters"]);
     assert_eq!(plain.shown(), saved.shown());
+    let long = ["route", "--catalog", "tools.json", "--graph", "tools.cwx", "--query", "letters"];
+    assert_eq!(plain.shown(), files.run(&long).shown());
+    let tree = files.run(&["print-tree", "--graph", "tools.cwx"]);
+    assert_eq!(tree.shown(), files.run(&["print-tree", "--catalog", "tools.json"]).shown());
     files.write("tools.json", TOOLS.replace("Send a letter", "Post a letter"));
     let stale = files.run(&["route", "--catalog", "tools.json", "--index", "tools.cwx", "letters"]);
     insta::assert_snapshot!(stale.shown(), @r"

@@ -5,42 +5,42 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What a command printed and how it ended.
-pub struct Run {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Run {
     /// Exit code, standard output and standard error as one text, for snapshots.
-    pub fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         format!("exit {}\n{}{}", self.code, self.stdout, self.stderr)
     }
 }
 
 /// A folder of its own for one test, removed at the end.
-pub struct Files {
+pub(crate) struct Files {
     folder: tempfile::TempDir,
 }
 
 impl Files {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, content).unwrap();
         path
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Names of everything that is in the folder now, sorted.
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path()).unwrap();
         let mut names: Vec<String> =
             entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
@@ -49,7 +49,7 @@ impl Files {
     }
 
     /// Runs the binary in this folder; the folder's own path is taken out of what it prints.
-    pub fn run(&self, arguments: &[&str]) -> Run {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
         let mut run = run_in(self.folder.path(), arguments);
         let path = format!("{}/", self.folder.path().display());
         run.stdout = run.stdout.replace(&path, "");
@@ -59,7 +59,7 @@ impl Files {
 }
 
 /// Runs the binary in `folder`.
-pub fn run_in(folder: &Path, arguments: &[&str]) -> Run {
+pub(crate) fn run_in(folder: &Path, arguments: &[&str]) -> Run {
     let output =
         Command::new(env!("CARGO_BIN_EXE_contextweaver")).args(arguments).current_dir(folder).output().unwrap();
     Run {
@@ -70,12 +70,12 @@ pub fn run_in(folder: &Path, arguments: &[&str]) -> Run {
 }
 
 /// The checkout that is tested.
-pub fn checkout() -> PathBuf {
+pub(crate) fn checkout() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// A small catalog of two servers.
-pub const TOOLS: &str = r#"[
+pub(crate) const TOOLS: &str = r#"[
 {"name": "create_issue", "description": "Open a new issue in a repository.", "server": "forge", "inputSchema": {"type": "object", "properties": {"title": {"type": "string", "description": "Headline of the issue"}}, "required": ["title"]}},
 {"name": "list_issues", "description": "List the issues of a repository.", "server": "forge", "inputSchema": {"type": "object", "properties": {"state": {"type": "string", "enum": ["open", "closed"]}}}, "annotations": {"readOnlyHint": true}},
 {"name": "delete_repository", "description": "Delete a repository for good.", "server": "forge", "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}, "annotations": {"destructiveHint": true}},
