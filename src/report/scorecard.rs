@@ -546,7 +546,7 @@ fn definitions(page: &mut Document) {
 
 - **recall@k**: the share of the relevant tools that are among the first k.
 - **hit@1**: one when the first tool is relevant, else zero.
-- **precision@k**: the share of the first k places that hold a relevant tool; the divisor is always k.
+- **P@k**, precision: the share of the first k places that hold a relevant tool; the divisor is always k.
 - **RR**: one divided by the place of the first relevant tool.
 - **nDCG@k**: the sum over the relevant tools among the first k of 1 / log2(place + 1), divided by the largest such sum \
 that any ranking reaches.
