@@ -9,6 +9,8 @@ use clap::Args;
 
 use super::note;
 use crate::catalog::{Catalog, LoadOptions, Strictness, load};
+use crate::eval::collection::Collection;
+use crate::eval::record::Origin;
 use crate::routing::RoutingConfig;
 
 /// Which tools
@@ -31,6 +33,13 @@ impl CatalogSource {
             note(&format!("left out: {}: {}", left_out.place, left_out.reason));
         }
         Ok(Arc::new(loaded.catalog))
+    }
+}
+
+impl CatalogSource {
+    /// The catalog with the queries of a file, for measuring.
+    pub(super) fn collection(&self, queries: &Path) -> Result<Collection> {
+        Ok(Collection::of_catalog("yours", Origin::Public, self.load()?, queries)?)
     }
 }
 

@@ -5,6 +5,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
+
 use crate::catalog::Catalog;
 use crate::routing::{Depth, Hit, Query, Router, RoutingConfig, Scratch};
 
@@ -15,6 +17,9 @@ pub trait Engine: Sync {
 
     /// The parameters, as text that a person can read.
     fn configuration(&self) -> String;
+
+    /// What tells two versions of the engine apart: equal versions rank alike.
+    fn version(&self) -> String;
 
     /// Makes the engine ready for a catalog.
     ///
@@ -90,6 +95,12 @@ impl Engine for RouterEngine {
     fn configuration(&self) -> String {
         // A configuration is plain data, which TOML can always express.
         toml::to_string(&self.config).unwrap_or_default()
+    }
+
+    fn version(&self) -> String {
+        let digest = Sha256::digest(self.configuration());
+        let hex: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        format!("{}+{hex}", env!("CARGO_PKG_VERSION"))
     }
 
     fn prepare(&self, catalog: &Arc<Catalog>) -> Result<Box<dyn Prepared>, String> {

@@ -9,16 +9,28 @@ use super::collection::Collection;
 use super::measure::Judgement;
 use super::record::Estimate;
 use super::run::Evaluation;
+use crate::routing::Hit;
+
 use super::trec::{Ranked, View, write_qrels, write_run, write_tab_run};
 
-/// The ranking of every query as `query_id<TAB>rank<TAB>tool name`.
+/// Ranks that a run file has for every query, where the catalog has as many tools.
+pub const RUN_RANKS: usize = 20;
+
+/// The ranking of every query as `query_id<TAB>rank<TAB>tool name`. Where the engine found fewer than [`RUN_RANKS`]
+/// tools, those it did not find follow in id order: other tools expect rankings of one depth. No measure of ours reads
+/// these ranks.
 ///
 /// # Errors
 /// A query id or tool name that would break its line.
 pub fn tab_run(collection: &Collection, evaluation: &Evaluation) -> io::Result<Vec<u8>> {
     let judgements = judgements(collection);
+    let filled: Vec<Vec<Hit>> =
+        evaluation.rankings.iter().map(|ranking| filled(&ranking.hits, collection.catalog.len())).collect();
+    let queries = collection.queries.iter().zip(&judgements).zip(&filled);
+    let ranked: Vec<Ranked> =
+        queries.map(|((query, judgement), ranking)| Ranked { query: &query.id, judgement, ranking }).collect();
     let mut bytes = Vec::new();
-    write_tab_run(&mut bytes, &ranked(collection, evaluation, &judgements), &name_of(collection))?;
+    write_tab_run(&mut bytes, &ranked, &name_of(collection))?;
     Ok(bytes)
 }
 
@@ -49,6 +61,14 @@ pub fn trec(collection: &Collection, evaluation: &Evaluation) -> io::Result<Vec<
     }
     files.push(("measures.json", serde_json::to_vec_pretty(&measures)?));
     Ok(files)
+}
+
+/// `hits` filled up to [`RUN_RANKS`] places, or to all `items`, with items of score 0 in id order.
+fn filled(hits: &[Hit], items: usize) -> Vec<Hit> {
+    let mut filled = hits.to_vec();
+    let unfound = (0..items as u32).filter(|item| !hits.iter().any(|hit| hit.item == *item));
+    filled.extend(unfound.map(|item| Hit { item, score: 0 }).take(RUN_RANKS.saturating_sub(hits.len())));
+    filled
 }
 
 fn judgements(collection: &Collection) -> Vec<Judgement> {

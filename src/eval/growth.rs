@@ -2,8 +2,9 @@
 //!
 //! How much does an engine lose when a catalog grows? The answer needs the same queries at every size, so a core of
 //! [`CORE_TOOLS`] tools is chosen, and the queries that it answers in full, declared equivalents included, are the
-//! query set of every size. Because the equivalents are in the core too, the other tools of the collection can be
-//! added without making any of these queries easier. They come first; then follow generated tools of the grade.
+//! query set of every size. Only generated tools of the grade are added to it: what a curve shows is what its
+//! distractors cost, and nothing else. The collection's other tools stay away, since they are confusable in ways of
+//! their own.
 //!
 //! Growth is a sequence of which every size takes the beginning: the catalog of a smaller size is part of that of a
 //! larger one of the same grade and seed. A grown collection is made as text, in the form of the files, and then
@@ -45,7 +46,7 @@ pub const CORE_TOOLS: usize = 50;
 #[derive(Debug, thiserror::Error)]
 pub enum GrowthError {
     /// The size is below that of the smallest catalog.
-    #[error("`{collection}` cannot be grown to {size} tools with {grade:?}; the smallest size is {smallest}")]
+    #[error("`{collection}` cannot be grown to {size} tools with {} distractors; the smallest size is {smallest}", grade.name())]
     TooSmall {
         /// The collection.
         collection: String,
@@ -57,7 +58,7 @@ pub enum GrowthError {
         smallest: usize,
     },
     /// The words give no more different tools.
-    #[error("`{collection}` cannot be grown to {size} tools with {grade:?}: there is material for {available}")]
+    #[error("`{collection}` cannot be grown to {size} tools with {} distractors: there is material for {available}", grade.name())]
     Exhausted {
         /// The collection.
         collection: String,
@@ -128,12 +129,9 @@ fn around_core(base: &Collection, growth: Growth, seed: u64) -> Result<GrownFile
     if growth.size < smallest {
         return Err(too_small(base, growth, smallest));
     }
-    let mut others: Vec<u32> = stable_order(base).into_iter().filter(|item| !core.tools.contains(item)).collect();
-    rng.fork("others").shuffle(&mut others);
-
     let items = base.catalog.items();
-    let own = stable_order(base).into_iter().filter(|item| core.tools.contains(item)).chain(others);
-    let mut lines: Vec<String> = own.take(growth.size).map(|item| line_of(&items[item as usize])).collect();
+    let own = stable_order(base).into_iter().filter(|item| core.tools.contains(item));
+    let mut lines: Vec<String> = own.map(|item| line_of(&items[item as usize])).collect();
     let mut taken: BTreeSet<(Option<String>, String)> =
         items.iter().map(|item| (item.server.clone(), item.name.clone())).collect();
     let mut stream = distractors(base, &core, growth.grade, &rng);
@@ -592,11 +590,11 @@ mod tests {
         let message = |grade, size| grow(&base, Growth { grade, size }, SEED).unwrap_err().to_string();
         assert_eq!(
             message(Grade::Mixed, 49),
-            "`household` cannot be grown to 49 tools with Mixed; the smallest size is 50"
+            "`household` cannot be grown to 49 tools with mixed distractors; the smallest size is 50"
         );
         assert_eq!(
             message(Grade::Copies, 96),
-            "`household` cannot be grown to 96 tools with Copies; the smallest size is 97"
+            "`household` cannot be grown to 96 tools with copies distractors; the smallest size is 97"
         );
         assert!(message(Grade::Sibling, 1_000_000).contains("there is material for"));
     }

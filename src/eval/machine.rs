@@ -1,6 +1,7 @@
 //! Where timings were taken: what a row of a timings file says about its machine.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use super::latency::Sample;
@@ -20,16 +21,17 @@ pub fn parse_name(text: &str) -> Result<String, String> {
 }
 
 /// `samples` as rows, stamped with the day, the machine (`name`, or its architecture and core count), and the revision
-/// of the checkout in the current folder. What cannot be found out is `unknown`.
+/// of the checkout at `root` (`-dirty` with uncommitted changes). What cannot be found out is `unknown`.
 #[must_use]
-pub fn rows(samples: &[Sample], name: Option<&str>) -> Vec<TimingRow> {
+pub fn rows(samples: &[Sample], name: Option<&str>, root: &Path) -> Vec<TimingRow> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let machine = name.map_or_else(|| format!("{}-{cores}core", std::env::consts::ARCH), str::to_owned);
     let date = time::OffsetDateTime::now_utc().date().to_string();
     let cpu = proc_line("/proc/cpuinfo", "model name", ':');
     let os = proc_line("/etc/os-release", "PRETTY_NAME", '=');
-    let rustc = output("rustc", &["--version"]);
-    let revision = output("git", &["rev-parse", "--short=12", "HEAD"]);
+    let rustc = output("rustc", &["--version"]).trim_start_matches("rustc ").to_owned();
+    let root = root.to_string_lossy();
+    let revision = output("git", &["-C", root.as_ref(), "describe", "--always", "--dirty", "--abbrev=12"]);
     let row = |sample: &Sample| TimingRow {
         date: date.clone(),
         machine: machine.clone(),

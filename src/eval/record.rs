@@ -4,6 +4,7 @@
 //! the revision. Timings are another type in another file ([`super::timing`]).
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,9 @@ pub struct Record {
     pub collection: String,
     /// How the catalog was grown; `None` for the collection as it is.
     pub growth: Option<Growth>,
+    /// The version of the engine that ranked, its parameters included: rows of absent collections are kept, and must
+    /// not be taken for the work of another version.
+    pub engine_version: String,
     /// SHA-256 (hex) of the catalog and the queries that the engine saw.
     pub inputs_sha256: String,
     /// What was measured, or why nothing was.
@@ -80,7 +84,26 @@ pub enum Grade {
     Copies,
 }
 
+/// The text names no grade.
+#[derive(Debug, thiserror::Error)]
+#[error("unknown grade `{0}`; use unrelated, sibling, near_duplicate, keyword_stuffed, mixed or copies")]
+pub struct ParseGradeError(String);
+
+impl FromStr for Grade {
+    type Err = ParseGradeError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let all = Self::DISTRACTORS.into_iter().chain([Self::Copies]);
+        let name = text.replace('-', "_");
+        all.into_iter().find(|grade| grade.name() == name).ok_or_else(|| ParseGradeError(text.to_owned()))
+    }
+}
+
 impl Grade {
+    /// The grades that add distractors, from harmless to adversarial, then their mixture.
+    pub const DISTRACTORS: [Self; 5] =
+        [Self::Unrelated, Self::Sibling, Self::NearDuplicate, Self::KeywordStuffed, Self::Mixed];
+
     /// The word used in case ids and files.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -210,7 +233,7 @@ pub struct RiskPoint {
     pub risk: f64,
 }
 
-/// Prompt tokens with all definitions and with ten cards.
+/// Prompt tokens with all definitions and with at most ten cards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tokens {
@@ -218,9 +241,9 @@ pub struct Tokens {
     pub estimator: String,
     /// All definitions, one line of compact JSON each.
     pub naive: usize,
-    /// Mean over the queries of the ten cards.
+    /// Mean over the queries for which the engine found a tool: its first ten cards, or all when there are fewer.
     pub cards_mean: f64,
-    /// The most that ten cards took for any query.
+    /// The most that they took for any query.
     pub cards_max: usize,
     /// 1 − `cards_mean` / `naive`.
     pub reduction: f64,

@@ -1,5 +1,6 @@
 //! Results files: written with one record a line, read strictly, compared fact by fact.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -11,13 +12,13 @@ use super::record::{RESULTS_SCHEMA, Results};
 #[derive(Debug, thiserror::Error)]
 pub enum ResultsError {
     /// Not JSON, or with unknown or missing fields.
-    #[error("not a results file: {0}; write it again with `contextweaver bench run`")]
+    #[error("not a results file: {0}; restore it or delete it, then `contextweaver bench run`")]
     Malformed(#[from] serde_json::Error),
     /// Another format.
-    #[error("results format {0}, this version reads {RESULTS_SCHEMA}; write it again with `contextweaver bench run`")]
+    #[error("results format {0}, this version reads {RESULTS_SCHEMA}; delete it, then `contextweaver bench run`")]
     Schema(u32),
     /// A case occurs twice.
-    #[error("case `{0}` occurs twice; write it again with `contextweaver bench run`")]
+    #[error("case `{0}` is out of order or occurs twice; restore it or delete it, then `contextweaver bench run`")]
     Repeated(String),
 }
 
@@ -85,9 +86,8 @@ pub fn differences(committed: &Results, computed: &Results) -> Result<Vec<Differ
         let (case, fact) = (case.to_owned(), fact.to_owned());
         found.push(Difference { engine: engine.clone(), case, fact, committed, computed });
     };
-    if committed.configuration != computed.configuration {
-        let lines = |results: &Results| Some(Value::from(results.configuration.clone()));
-        push("", "configuration", lines(committed), lines(computed));
+    for (fact, left, right) in configuration_lines(&committed.configuration, &computed.configuration) {
+        push("", &fact, left, right);
     }
     let mut cases: Vec<&str> =
         committed.records.iter().chain(&computed.records).map(|record| record.case.as_str()).collect();
@@ -101,6 +101,33 @@ pub fn differences(committed: &Results, computed: &Results) -> Result<Vec<Differ
         walk("", of(committed)?, of(computed)?, &mut |fact, left, right| push(case, fact, left, right));
     }
     Ok(found)
+}
+
+/// The lines in which two configurations differ, each with the table that it stands in.
+fn configuration_lines(committed: &str, computed: &str) -> Vec<(String, Option<Value>, Option<Value>)> {
+    let (left, right) = (keyed_lines(committed), keyed_lines(computed));
+    let mut keys: Vec<&String> = left.keys().chain(right.keys()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let row = |key: &String| {
+        let value = |lines: &BTreeMap<String, String>| lines.get(key).cloned().map(Value::from);
+        (format!("configuration.{key}"), value(&left), value(&right))
+    };
+    keys.into_iter().map(row).filter(|(_, left, right)| left != right).collect()
+}
+
+/// The values of a TOML text by `table.key`.
+fn keyed_lines(text: &str) -> BTreeMap<String, String> {
+    let mut table = String::new();
+    let mut lines = BTreeMap::new();
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            table = format!("{name}.");
+        } else if let Some((key, value)) = line.split_once(" = ") {
+            lines.insert(format!("{table}{key}"), value.to_owned());
+        }
+    }
+    lines
 }
 
 fn walk(

@@ -79,10 +79,11 @@ pub fn evaluate(collection: &Collection, engine: &dyn Engine, tokens: PromptToke
         PromptTokens::Count => Some(CardDeck::new(Arc::clone(&collection.catalog))),
         PromptTokens::Skip => None,
     };
+    let copies = Copies::of(collection);
     let rows: Vec<Row> = collection
         .queries
         .par_iter()
-        .map(|query| row(query, collection, prepared.as_ref(), deck.as_ref()))
+        .map(|query| row(query, &copies, prepared.as_ref(), deck.as_ref()))
         .collect::<Result<_, String>>()?;
     let answers: Vec<&Answer> = rows.iter().filter_map(|row| row.answer.as_ref()).collect();
     let recall_at_5: Vec<f64> = answers.iter().map(|answer| answer.recall).collect();
@@ -114,32 +115,27 @@ pub fn evaluate(collection: &Collection, engine: &dyn Engine, tokens: PromptToke
 
 fn row<'a>(
     query: &'a Query,
-    collection: &Collection,
+    copies: &Copies,
     engine: &dyn Prepared,
     deck: Option<&CardDeck>,
 ) -> Result<Row<'a>, String> {
-    let ranking = engine.rank(&query.text, DEPTH * most_copies(collection));
+    let ranking = engine.rank(&query.text, DEPTH * copies.most);
     let card_tokens = match deck {
         Some(deck) => page_tokens(&ranking.hits, deck)?,
         None => 0,
     };
-    Ok(Row { query, answer: answer(query, collection, &ranking, engine), card_tokens, ranking })
+    Ok(Row { query, answer: answer(query, copies, &ranking, engine), card_tokens, ranking })
 }
 
 /// The measures of one ranking; `None` for a query that no tool answers.
-fn answer(query: &Query, collection: &Collection, ranking: &Ranking, engine: &dyn Prepared) -> Option<Answer> {
+fn answer(query: &Query, copies: &Copies, ranking: &Ranking, engine: &dyn Prepared) -> Option<Answer> {
     let judgement = Judgement { groups: query.groups.clone() };
-    let hits = by_capability(&ranking.hits, collection.capabilities.as_deref());
+    let hits = copies.folded(&ranking.hits);
     let found = Found::of(&hits, &judgement)?;
     let strict = Found::of(&ranking.hits, &judgement.strict())?;
     let (scores, flat) = match engine.exhaustive(&query.text) {
         Some(scores) => {
-            let flat = match &collection.capabilities {
-                None => top(&scores, K),
-                Some(capabilities) => {
-                    by_capability(&top(&scores, K * most_copies(collection)), Some(capabilities)).into_owned()
-                }
-            };
+            let flat = copies.folded(&top(&scores, K * copies.most)).into_owned();
             (scores, flat)
         }
         // An engine that cannot tell is taken at its word: what it does not return, it ranks lower.
@@ -155,22 +151,31 @@ fn answer(query: &Query, collection: &Collection, ranking: &Ranking, engine: &dy
     })
 }
 
-/// A ranking with one place for each capability, that of its best copy; the ranking itself where there are no copies.
-fn by_capability<'h>(hits: &'h [Hit], capabilities: Option<&[u32]>) -> Cow<'h, [Hit]> {
-    let Some(capabilities) = capabilities else { return Cow::Borrowed(hits) };
-    let mut seen = BTreeSet::new();
-    let first = |hit: &&Hit| seen.insert(capabilities.get(hit.item as usize).copied().unwrap_or(hit.item));
-    Cow::Owned(hits.iter().filter(first).copied().collect())
+/// How the rankings of a collection are read where it knows copies of tools.
+struct Copies<'c> {
+    /// For every item the first of its capability; `None` where every tool stands for itself.
+    originals: Option<&'c [u32]>,
+    /// The size of the largest capability: rankings go so many times deeper, so that folding them leaves enough.
+    most: usize,
 }
 
-/// The size of the largest capability.
-fn most_copies(collection: &Collection) -> usize {
-    let Some(capabilities) = &collection.capabilities else { return 1 };
-    let mut copies: BTreeMap<u32, usize> = BTreeMap::new();
-    for &original in capabilities {
-        *copies.entry(original).or_default() += 1;
+impl<'c> Copies<'c> {
+    fn of(collection: &'c Collection) -> Self {
+        let originals = collection.capabilities.as_deref();
+        let mut copies: BTreeMap<u32, usize> = BTreeMap::new();
+        for &original in originals.unwrap_or_default() {
+            *copies.entry(original).or_default() += 1;
+        }
+        Self { originals, most: copies.into_values().max().unwrap_or(1) }
     }
-    copies.into_values().max().unwrap_or(1)
+
+    /// The ranking with one place for each capability, that of its best copy.
+    fn folded<'h>(&self, hits: &'h [Hit]) -> Cow<'h, [Hit]> {
+        let Some(originals) = self.originals else { return Cow::Borrowed(hits) };
+        let mut seen = BTreeSet::new();
+        let first = |hit: &&Hit| seen.insert(originals.get(hit.item as usize).copied().unwrap_or(hit.item));
+        Cow::Owned(hits.iter().filter(first).copied().collect())
+    }
 }
 
 /// The best `k` of a score table.
@@ -244,7 +249,9 @@ fn prompt_tokens(collection: &Collection, rows: &[Row]) -> Tokens {
         .par_iter()
         .map(|item| Estimator::Cl100kBase.count(&(item.definition_json() + "\n")))
         .sum();
-    let cards_mean = mean(rows.iter().map(|row| row.card_tokens as f64));
+    // A page without cards is no saving: such queries are the business of recall.
+    let pages = rows.iter().filter(|row| !row.ranking.hits.is_empty());
+    let cards_mean = mean(pages.map(|row| row.card_tokens as f64));
     Tokens {
         estimator: Estimator::Cl100kBase.name().to_owned(),
         naive,
@@ -280,6 +287,7 @@ pub fn run_case(case: &Case, matrix: &Matrix, collection: &Collection) -> Vec<(S
             origin: case.origin,
             collection: case.collection.clone(),
             growth: case.growth,
+            engine_version: matrix.engine(name).map(Engine::version).unwrap_or_default(),
             inputs_sha256: collection.inputs_sha256.clone(),
             outcome: match evaluation {
                 Ok(evaluation) => Outcome::Measured(Box::new(Facts {

@@ -205,7 +205,7 @@ pub fn kept_records(
     for results in committed {
         for record in &results.records {
             let case = matrix.cases.iter().find(|case| case.id == record.case);
-            let wanted = case.is_some_and(|case| case.engines.contains(&results.engine) && !ran(&results.engine, case));
+            let wanted = case.is_some_and(|case| case.engines.contains(&results.engine) && !ran(case));
             if wanted {
                 kept.push((results.engine.clone(), record.clone()));
             }

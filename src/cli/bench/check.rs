@@ -11,7 +11,11 @@ use serde_json::Value;
 use super::Place;
 use super::run::{compute, pages};
 use crate::cli::{Format, Outcome, print_json};
+use crate::eval::engine::Engine;
+use crate::eval::matrix::Matrix;
+use crate::eval::record::Results;
 use crate::eval::results::{Difference, differences};
+use crate::eval::workspace::Collections;
 
 /// Differences printed before the rest is only counted.
 const SHOWN: usize = 20;
@@ -30,6 +34,8 @@ pub(in crate::cli) struct CheckArgs {
 struct Verdict {
     /// Facts that are not what the results files say.
     facts: Vec<Difference>,
+    /// Committed rows of collections that are not here and that this version of the engine did not make.
+    kept: Vec<String>,
     /// Pages that do not show what the results files say.
     pages: Vec<String>,
     /// Result files of no engine, and pictures that no page shows.
@@ -43,7 +49,7 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     let matrix = workspace.matrix()?;
     let collections = workspace.collections(&matrix.cases)?;
     let committed = workspace.read_results(&matrix)?;
-    let computed = compute(&workspace, &matrix, &collections)?;
+    let computed = compute(&matrix, &collections, &committed)?;
     let mut facts = Vec::new();
     for results in &computed {
         match committed.iter().find(|other| other.engine == results.engine) {
@@ -57,6 +63,7 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
             }),
         }
     }
+    let kept = kept_rows(&matrix, &collections, &committed);
     let mut stale = Vec::new();
     let rendered = pages(&workspace, &committed)?;
     let paths: Vec<&str> = rendered.iter().map(|page| page.path.as_str()).collect();
@@ -69,6 +76,7 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     let strays = workspace.stray_results(&matrix)?;
     let verdict = Verdict {
         facts,
+        kept,
         pages: stale,
         strays: strays
             .iter()
@@ -81,8 +89,34 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
         Format::Json => print_json(out, &verdict)?,
         Format::Text => print(&verdict, out)?,
     }
-    let same = verdict.facts.is_empty() && verdict.pages.is_empty() && verdict.strays.is_empty();
-    Ok(if same { Outcome::Ok } else { Outcome::Drift })
+    Ok(if verdict.is_same() { Outcome::Ok } else { Outcome::Drift })
+}
+
+impl Verdict {
+    fn is_same(&self) -> bool {
+        self.facts.is_empty() && self.kept.is_empty() && self.pages.is_empty() && self.strays.is_empty()
+    }
+}
+
+/// What is wrong with the rows that cannot be computed here: each case and engine must have one, made by the version
+/// of the engine that is here.
+fn kept_rows(matrix: &Matrix, collections: &Collections, committed: &[Results]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for case in matrix.cases.iter().filter(|case| collections.get(&case.collection).is_none()) {
+        for name in &case.engines {
+            let version = matrix.engine(name).map(Engine::version).unwrap_or_default();
+            let records = committed.iter().find(|results| results.engine == *name).map(|results| &results.records);
+            match records.and_then(|records| records.iter().find(|record| record.case == case.id)) {
+                None => wrong.push(format!("{name} · {}: no committed row", case.id)),
+                Some(record) if record.engine_version != version => wrong.push(format!(
+                    "{name} · {}: the row is of version {}, the engine here is {version}",
+                    case.id, record.engine_version
+                )),
+                Some(_) => {}
+            }
+        }
+    }
+    wrong
 }
 
 fn print(verdict: &Verdict, out: &mut dyn Write) -> Result<()> {
@@ -96,6 +130,12 @@ fn print(verdict: &Verdict, out: &mut dyn Write) -> Result<()> {
     if verdict.facts.len() > SHOWN {
         writeln!(out, "… and {} more facts", verdict.facts.len() - SHOWN)?;
     }
+    for row in verdict.kept.iter().take(SHOWN) {
+        writeln!(out, "{row}; run where its collection is")?;
+    }
+    if verdict.kept.len() > SHOWN {
+        writeln!(out, "… and {} more rows of absent collections", verdict.kept.len() - SHOWN)?;
+    }
     for page in &verdict.pages {
         writeln!(out, "{page}: does not show the committed results")?;
     }
@@ -106,7 +146,7 @@ fn print(verdict: &Verdict, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "not re-run, their collections are not here: {}", verdict.not_run.join(", "))?;
     }
     match (verdict.facts.is_empty(), verdict.pages.is_empty()) {
-        (true, true) if verdict.strays.is_empty() => writeln!(out, "same: facts, pages and coverage")?,
+        _ if verdict.is_same() => writeln!(out, "same: facts, pages and coverage")?,
         (true, true) => {}
         (true, false) => writeln!(out, "drift; if it is meant: contextweaver bench render")?,
         (false, _) => writeln!(out, "drift; if it is meant: contextweaver bench run")?,

@@ -7,13 +7,12 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 use serde::Serialize;
 
-use crate::cli::source::read_config;
-use crate::cli::{Format, Outcome, print_json};
-use crate::eval::collection::Collection;
+use crate::cli::source::{CatalogSource, read_config};
+use crate::cli::{Format, Outcome, note, print_json};
 use crate::eval::engine::RouterEngine;
 use crate::eval::export;
 use crate::eval::files::{make_folder, replace_file};
-use crate::eval::record::{Facts, Origin};
+use crate::eval::record::Facts;
 use crate::eval::run::{Evaluation, PromptTokens, against, evaluate};
 use crate::report;
 
@@ -32,9 +31,8 @@ With several configurations each is compared with the first, query by query.";
 /// Measure the engine on your own catalog and queries
 #[derive(Debug, Args)]
 pub(in crate::cli) struct EvalArgs {
-    /// Catalog file or folder
-    #[arg(long, value_name = "PATH")]
-    catalog: PathBuf,
+    #[command(flatten)]
+    source: CatalogSource,
     /// Queries, one JSON object a line
     #[arg(long, value_name = "FILE")]
     queries: PathBuf,
@@ -65,7 +63,7 @@ struct Entry<'a> {
 }
 
 pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
-    let collection = Collection::from_files("yours", Origin::Public, &args.catalog, &args.queries)?;
+    let collection = args.source.collection(&args.queries)?;
     let mut evaluations: Vec<(String, Evaluation)> = Vec::new();
     for (name, path) in configurations(&args.config) {
         let engine = RouterEngine::new(&name, read_config(path)?);
@@ -78,14 +76,21 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         evaluations.push((name, evaluation));
     }
     let Some((_, first)) = evaluations.first() else { return Ok(Outcome::Ok) };
-    if let Some(path) = &args.run_out {
-        replace_file(path, &export::tab_run(&collection, first)?)?;
-    }
+    // Everything is made before the first file is written.
+    let mut files = Vec::new();
     if let Some(folder) = &args.trec_out {
+        let exported = export::trec(&collection, first)?;
         make_folder(folder)?;
-        for (name, bytes) in export::trec(&collection, first)? {
-            replace_file(&folder.join(name), &bytes)?;
-        }
+        files.extend(exported.into_iter().map(|(name, bytes)| (folder.join(name), bytes)));
+    }
+    if let Some(path) = &args.run_out {
+        files.push((path.clone(), export::tab_run(&collection, first)?));
+    }
+    for (path, bytes) in &files {
+        replace_file(path, bytes)?;
+    }
+    if first.facts.answerable == 0 {
+        note("no query has a relevant tool: there is nothing to measure but abstention and tokens");
     }
     match args.format {
         Format::Json => {

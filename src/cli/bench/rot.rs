@@ -3,14 +3,13 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow};
-use clap::{Args, ValueEnum};
+use anyhow::{Result, anyhow, bail};
+use clap::Args;
 use serde::Serialize;
 
-use crate::cli::source::read_config;
-use crate::cli::{Format, Outcome as Exit, print_json};
-use crate::eval::collection::Collection;
-use crate::eval::engine::RouterEngine;
+use crate::cli::source::{CatalogSource, read_config};
+use crate::cli::{Format, Outcome as Exit, note, print_json};
+use crate::eval::engine::{Engine, RouterEngine};
 use crate::eval::files::replace_file;
 use crate::eval::matrix::DEFAULT;
 use crate::eval::record::{Estimate, Grade, Growth, Origin, Outcome, RESULTS_SCHEMA, Record, Results};
@@ -20,24 +19,24 @@ use crate::report;
 pub(super) const EXAMPLE: &str = "\
 Examples:
   contextweaver bench rot --catalog tools.json --queries queries.jsonl
-  contextweaver bench rot --catalog tools.json --queries queries.jsonl --grade near-duplicate --size 200 --size 2000
+  contextweaver bench rot --catalog tools.json --queries queries.jsonl --grade near_duplicate --size 200 --size 2000
   contextweaver bench rot --catalog tools.json --queries queries.jsonl --svg rot.svg";
 
 /// Grow your own catalog with distractors and see what recall is left
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RotArgs {
-    /// Catalog file or folder
-    #[arg(long, value_name = "PATH")]
-    catalog: PathBuf,
+    #[command(flatten)]
+    source: CatalogSource,
     /// Queries, one JSON object a line
     #[arg(long, value_name = "FILE")]
     queries: PathBuf,
     /// Routing configuration (TOML) [default: built in]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Kind of distractors; may be repeated [default: all but copies]
-    #[arg(long, value_enum)]
-    grade: Vec<Kind>,
+    /// Kind of distractors: unrelated, sibling, near_duplicate, keyword_stuffed, mixed or copies; may be repeated
+    /// [default: all but copies]
+    #[arg(long, value_name = "GRADE")]
+    grade: Vec<Grade>,
     /// Number of tools after growth; may be repeated [default: 50 to 10 000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     size: Vec<u32>,
@@ -49,33 +48,6 @@ pub(in crate::cli) struct RotArgs {
     format: Format,
 }
 
-/// A grade on the command line.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Kind {
-    Unrelated,
-    Sibling,
-    NearDuplicate,
-    KeywordStuffed,
-    Mixed,
-    Copies,
-}
-
-impl From<Kind> for Grade {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Unrelated => Self::Unrelated,
-            Kind::Sibling => Self::Sibling,
-            Kind::NearDuplicate => Self::NearDuplicate,
-            Kind::KeywordStuffed => Self::KeywordStuffed,
-            Kind::Mixed => Self::Mixed,
-            Kind::Copies => Self::Copies,
-        }
-    }
-}
-
-const GRADES: [Grade; 5] =
-    [Grade::Unrelated, Grade::Sibling, Grade::NearDuplicate, Grade::KeywordStuffed, Grade::Mixed];
-
 /// One point of a curve.
 #[derive(Debug, Clone, Serialize)]
 struct Point {
@@ -86,11 +58,14 @@ struct Point {
 }
 
 pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
-    let collection = Collection::from_files("yours", Origin::Public, &args.catalog, &args.queries)?;
+    let collection = args.source.collection(&args.queries)?;
+    if collection.counts().answerable == 0 {
+        bail!("{}: no query has a relevant tool, so there is no recall to lose", args.queries.display());
+    }
     let collection = std::sync::Arc::new(collection);
     let engine = RouterEngine::new("yours", read_config(args.config.as_deref())?);
     let grades: Vec<Grade> =
-        if args.grade.is_empty() { GRADES.to_vec() } else { args.grade.iter().copied().map(Grade::from).collect() };
+        if args.grade.is_empty() { Grade::DISTRACTORS.to_vec() } else { args.grade.clone() };
     let sizes: Vec<usize> = if args.size.is_empty() {
         crate::eval::growth::SIZES.to_vec()
     } else {
@@ -101,7 +76,15 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
     for &grade in &grades {
         for &size in &sizes {
             let growth = Growth { grade, size };
-            let grown = grown(&collection, Some(growth)).map_err(|error| anyhow!(error))?;
+            let grown = match grown(&collection, Some(growth)) {
+                Ok(grown) => grown,
+                // The usual sizes are tried as far as they go; a size that was asked for must work.
+                Err(error) if args.size.is_empty() => {
+                    note(&error.to_string());
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
             let facts = evaluate(&grown, &engine, PromptTokens::Skip).map_err(|error| anyhow!(error))?.facts;
             let Some(&recall_at_5) = facts.measures.get("recall@5") else { continue };
             points.push(Point { grade, tools: facts.tools, queries: facts.answerable, recall_at_5 });
@@ -110,6 +93,7 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
                 origin: Origin::Public,
                 collection: collection.name.clone(),
                 growth: Some(growth),
+                engine_version: engine.version(),
                 inputs_sha256: grown.inputs_sha256.clone(),
                 outcome: Outcome::Measured(Box::new(facts)),
             });

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
@@ -38,11 +38,15 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = args.place.workspace()?;
     let matrix = workspace.matrix()?;
     let collections = workspace.collections(&matrix.cases)?;
-    let results = compute(&workspace, &matrix, &collections)?;
+    let committed = kept_results(&workspace, &matrix, &collections)?;
+    let results = compute(&matrix, &collections, &committed)?;
     let samples = timings(&matrix, &collections, args.record_timings)?;
     // Everything is computed before anything is written.
     let mut recorded = workspace.read_timings()?;
-    let rows = machine::rows(&samples, args.machine.as_deref());
+    let rows = machine::rows(&samples, args.machine.as_deref(), &workspace.path(""));
+    if args.record_timings && rows.is_empty() {
+        bail!("no timings to record: the collection `{TIMED_COLLECTION}` is not in gold/ or in no scenario");
+    }
     if args.record_timings {
         recorded.extend(rows.iter().cloned());
     }
@@ -59,8 +63,14 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::Ok)
 }
 
+/// The committed results, where some of them will be kept; a run that replaces all of them does not need them, and must
+/// not fail because they are damaged.
+fn kept_results(workspace: &Workspace, matrix: &Matrix, collections: &Collections) -> Result<Vec<Results>> {
+    if absent(&matrix.cases, collections).is_empty() { Ok(Vec::new()) } else { workspace.read_results(matrix) }
+}
+
 /// Runs every case whose collection is here; the others keep their committed records.
-pub(super) fn compute(workspace: &Workspace, matrix: &Matrix, collections: &Collections) -> Result<Vec<Results>> {
+pub(super) fn compute(matrix: &Matrix, collections: &Collections, committed: &[Results]) -> Result<Vec<Results>> {
     let cases: Vec<&Case> = matrix.cases.iter().filter(|case| collections.get(&case.collection).is_some()).collect();
     let bar = progress(cases.len());
     let ran: Vec<Vec<(String, Record)>> = cases
@@ -75,9 +85,8 @@ pub(super) fn compute(workspace: &Workspace, matrix: &Matrix, collections: &Coll
         })
         .collect::<Result<_>>()?;
     bar.finish_and_clear();
-    let committed = workspace.read_results(matrix)?;
-    let here = |_: &str, case: &Case| collections.get(&case.collection).is_some();
-    let kept = kept_records(matrix, &committed, here);
+    let here = |case: &Case| collections.get(&case.collection).is_some();
+    let kept = kept_records(matrix, committed, here);
     Ok(runner::results(matrix, ran.into_iter().flatten().chain(kept).collect()))
 }
 
@@ -144,7 +153,8 @@ fn render(workspace: &Workspace, results: &[Results], timings: &[TimingRow]) -> 
     pages.iter_mut().for_each(|page| page.path.insert_str(0, "scorecard/"));
     let readme = workspace.path("README.md");
     let text = fs::read_to_string(&readme).with_context(|| readme.display().to_string())?;
-    let spliced = report::readme::splice(&text, &report::readme::block(results))?;
+    let block = report::readme::block(results);
+    let spliced = report::readme::splice(&text, &block).with_context(|| readme.display().to_string())?;
     pages.push(report::Page { path: "README.md".to_owned(), bytes: spliced.into_bytes() });
     Ok(pages)
 }
