@@ -74,6 +74,11 @@ impl ExactNames {
         }
     }
 
+    /// Whether every name is of one of the first `items` items.
+    pub(super) fn are_within(&self, items: u32) -> bool {
+        self.by_sequence.values().flatten().all(|item| *item < items)
+    }
+
     /// An empty sequence to push the query's words into.
     pub(super) fn sequence(&self) -> Sequence {
         Sequence::new(self.longest)
