@@ -18,9 +18,10 @@ use rustc_hash::FxHashMap;
 use unicode_normalization::UnicodeNormalization;
 
 use super::TreeConfig;
+use super::card::CARD_CAP;
 use super::graph::{ChoiceGraph, GraphError, MAX_SEGMENT_BYTES, Node, NodeId, NodeKind, is_segment};
-use crate::catalog::{Catalog, SelectableItem};
-use crate::text::{Analyzer, TermSet, for_each_word, is_stop_word, jaccard};
+use crate::catalog::{Catalog, Kind, SelectableItem};
+use crate::text::{Analyzer, TermSet, cl100k_if_over, for_each_word, is_stop_word, jaccard};
 
 /// Builds the [`ChoiceGraph`] of a catalog: the same graph for the same items in any order.
 #[derive(Debug, Clone, Copy, Default)]
@@ -57,9 +58,17 @@ enum Below<'c> {
     /// Namespaces in alphabetical order with the numbers of their items.
     Namespaces(Vec<(&'c str, Vec<u32>)>),
     /// Items of one namespace, in ascending order.
-    Items(&'c str, Vec<u32>),
+    Items(Place<'c>, Vec<u32>),
     /// Nothing: the node is a leaf.
     Nothing,
+}
+
+/// Where in the graph a node is whose items are to be arranged.
+#[derive(Clone)]
+struct Place<'c> {
+    namespace: &'c str,
+    /// The path, without `/` at the end.
+    path: String,
 }
 
 /// A node that has no place yet, and what comes below it.
@@ -86,7 +95,7 @@ impl<'c> Growth<'c> {
         while let Some((parent, below)) = open.pop_front() {
             let mut children = match below {
                 Below::Namespaces(namespaces) => self.namespaces(namespaces),
-                Below::Items(namespace, items) => self.parts(namespace, items),
+                Below::Items(place, items) => self.parts(&place, items),
                 Below::Nothing => continue,
             };
             children.sort_by(|(left, _), (right, _)| left.rank().cmp(&right.rank()));
@@ -118,18 +127,21 @@ impl<'c> Growth<'c> {
         let telling = self.words.telling(&self.words.count(&items), &self.words.all, namespace);
         let label = self.label(namespace, &telling, &items);
         let node = node(NodeKind::Namespace, namespace.to_owned(), label, self.hint(&items));
-        (node, Below::Items(namespace, items))
+        let place = Place { namespace, path: format!("/{namespace}") };
+        (node, Below::Items(place, items))
     }
 
     /// The nodes below a namespace or cluster: leaves, as long as they fit; else parts that belong together; else
     /// alphabetical ranges.
-    fn parts(&self, namespace: &'c str, items: Vec<u32>) -> Vec<Sprout<'c>> {
+    fn parts(&self, place: &Place<'c>, items: Vec<u32>) -> Vec<Sprout<'c>> {
         if items.len() <= self.max_children {
             return self.leaves(items, &mut Segments::default());
         }
-        match self.clusters(&items) {
-            Some(parts) => self.branches(namespace, parts, Some(&self.words.count(&items))),
-            None => self.branches(namespace, self.ranges(items), None),
+        // Ranges are the flattest division: they are left when there is no room in a path for the levels of another.
+        let has_room = leaves_room(&place.path, self.levels(items.len(), 1.0 / LARGEST_SHARE));
+        match has_room.then(|| self.clusters(&items)).flatten() {
+            Some(parts) => self.branches(place, parts, Some(&self.words.count(&items))),
+            None => self.branches(place, self.ranges(items), None),
         }
     }
 
@@ -144,7 +156,11 @@ impl<'c> Growth<'c> {
 
     /// Nodes for parts of a node's items, named by the phrases that tell them apart in `total`, if it is given, and
     /// else by their first and last names.
-    fn branches(&self, namespace: &'c str, parts: Vec<Vec<u32>>, total: Option<&Counts>) -> Vec<Sprout<'c>> {
+    ///
+    /// A segment is shortened, and where even that does not fit it is a number: the paths of all levels below must
+    /// still fit on a card.
+    fn branches(&self, place: &Place<'c>, parts: Vec<Vec<u32>>, total: Option<&Counts>) -> Vec<Sprout<'c>> {
+        let namespace = place.namespace;
         let mut segments = Segments::default();
         let (single, several): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.len() == 1);
         // Leaves first: a tool keeps its name when a cluster would be called the same.
@@ -155,9 +171,22 @@ impl<'c> Growth<'c> {
             let slugs: Vec<String> = telling.iter().map(|word| slug(word)).filter(|slug| !slug.is_empty()).collect();
             let ends = self.ends(&part).map(|end| cut(&slug(&end.name), RANGE_END_BYTES).to_owned());
             let names = (1..=slugs.len()).map(|length| slugs[..length].join("-")).chain([ends.join("-to-")]);
-            let segment = segments.claim(names, "more");
+            let levels = self.levels(part.len(), 2.0);
+            // Two more digits are what a double of a segment carries.
+            let fits = |name: &str| leaves_room(&format!("{}/{name}-99", place.path), levels);
+            let names = names.map(|name| cut(&name, CLUSTER_BYTES).trim_end_matches('-').to_owned());
+            let mut names: Vec<String> = names.filter(|name| is_segment(name)).collect();
+            if names.is_empty() {
+                names.push("more".to_owned());
+            }
+            names.retain(|name| fits(name));
+            let segment = match names.is_empty() {
+                true => segments.claim((1..).map(|number: usize| number.to_string()), "more"),
+                false => segments.claim(names, "more"),
+            };
             let label = self.label(namespace, &telling, &part);
-            sprouts.push((node(NodeKind::Cluster, segment, label, self.hint(&part)), Below::Items(namespace, part)));
+            let below = Place { namespace, path: format!("{}/{segment}", place.path) };
+            sprouts.push((node(NodeKind::Cluster, segment, label, self.hint(&part)), Below::Items(below, part)));
         }
         sprouts
     }
@@ -169,6 +198,18 @@ impl<'c> Growth<'c> {
         let mut ranges = even_parts(items, parts);
         ranges.iter_mut().for_each(|range| range.sort_unstable());
         ranges
+    }
+
+    /// How many levels of branches come below a node over `length` items at most, when every division leaves parts that
+    /// are smaller by this factor.
+    fn levels(&self, length: usize, factor: f64) -> usize {
+        let mut levels = 0;
+        let mut left = length as f64;
+        while left > self.max_children as f64 {
+            left = (left / factor).ceil().min(left - 1.0);
+            levels += 1;
+        }
+        levels
     }
 
     /// Into how many parts a list that is too long for one node is divided: about as many as each then has items,
@@ -217,6 +258,15 @@ impl<'c> Growth<'c> {
         };
         sample(items.len(), noun, items.iter().map(|item| title(&self.items[*item as usize])))
     }
+}
+
+/// Tokens that a level adds to a path when its segment is a number: the slash and the number.
+const LEVEL_TOKENS: usize = 2;
+
+/// Whether the card of a node with this path is within its cap, and so are those of `levels` levels below it.
+fn leaves_room(path: &str, levels: usize) -> bool {
+    let left = CARD_CAP.saturating_sub(levels * LEVEL_TOKENS);
+    cl100k_if_over(&format!("[1/1] {path} ({})", Kind::Internal.name()), left).is_none()
 }
 
 /// A division in which one part takes more than this share of the items is none.
@@ -334,8 +384,11 @@ fn sample(count: usize, noun: &str, names: impl Iterator<Item = String>) -> Stri
 /// The longest name that a label or hint shows, in bytes.
 const TITLE_BYTES: usize = 64;
 
-/// Each end of a range in a segment, in bytes: two of them and ` -to- ` fill a segment.
-const RANGE_END_BYTES: usize = 30;
+/// The longest segment of a cluster, in bytes. Paths are read and written by models, and shown on cards.
+const CLUSTER_BYTES: usize = 28;
+
+/// Each end of a range in a segment, in bytes: two of them and `-to-` fill the segment of a cluster.
+const RANGE_END_BYTES: usize = 12;
 
 /// The name of an item on one line, shortened; its kind when the name has nothing to show.
 fn title(item: &SelectableItem) -> String {
