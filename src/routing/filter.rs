@@ -96,29 +96,39 @@ pub enum FilterError {
     NothingLeft(usize),
 }
 
-/// The items that a filter allows, one bit an item number. At least one item is allowed.
+/// The items that a filter allows. At least one item is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowSet {
-    words: Vec<u64>,
+    items: u32,
+    gate: Gate,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Gate {
+    /// Every item passes: what a filter without gates needs no look at the catalog for.
+    Open,
+    /// One bit an item number.
+    Bits(Vec<u64>),
 }
 
 impl AllowSet {
     /// Whether the item with this number may be shown; false for numbers outside the catalog.
     #[must_use]
     pub fn allows(&self, item: u32) -> bool {
-        self.words.get(item as usize / 64).is_some_and(|word| word >> (item % 64) & 1 == 1)
+        match &self.gate {
+            Gate::Open => item < self.items,
+            Gate::Bits(words) => words.get(item as usize / 64).is_some_and(|word| word >> (item % 64) & 1 == 1),
+        }
     }
 
     /// How many items may be shown; never zero.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "a set is never empty")]
     pub fn len(&self) -> usize {
-        self.words.iter().map(|word| word.count_ones() as usize).sum()
-    }
-
-    /// The numbers of the items that may be shown, ascending.
-    pub fn items(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.words.len() as u32 * 64).filter(|item| self.allows(*item))
+        match &self.gate {
+            Gate::Open => self.items as usize,
+            Gate::Bits(words) => words.iter().map(|word| word.count_ones() as usize).sum(),
+        }
     }
 }
 
@@ -134,13 +144,15 @@ pub enum Placement {
 
 /// One item of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Placed {
+pub(super) struct Placed {
     /// The item's number in the catalog.
     pub item: u32,
     /// Its score; 0 for a pinned item that the query did not find.
     pub score: u64,
     /// Why it is there.
     pub placement: Placement,
+    /// Where it stands in the ranking; `None` for a pinned item that is not in it.
+    pub position: Option<usize>,
 }
 
 impl Filter {
@@ -151,6 +163,10 @@ impl Filter {
     /// [`FilterError::NothingLeft`] when no item passes.
     pub fn compile(&self, catalog: &Catalog) -> Result<AllowSet, FilterError> {
         self.check_names(catalog)?;
+        let items = catalog.len() as u32;
+        if self.is_open() && items > 0 {
+            return Ok(AllowSet { items, gate: Gate::Open });
+        }
         let mut words = vec![0u64; catalog.len().div_ceil(64)];
         for (number, item) in catalog.items().iter().enumerate() {
             words[number / 64] |= u64::from(self.passes(item)) << (number % 64);
@@ -158,7 +174,7 @@ impl Filter {
         for number in self.exclude_ids.iter().filter_map(|id| catalog.position(id)) {
             words[number / 64] &= !(1 << (number % 64));
         }
-        let allowed = AllowSet { words };
+        let allowed = AllowSet { items, gate: Gate::Bits(words) };
         if allowed.len() == 0 { Err(FilterError::NothingLeft(catalog.len())) } else { Ok(allowed) }
     }
 
@@ -167,8 +183,7 @@ impl Filter {
     /// Pinned items come first, in the order of [`Self::pins`]; then ranked ones in their order, skipping an item
     /// whose namespace has reached its quota. Pins count towards `top_k` and towards the quota, but neither removes a
     /// pin. Items that `allowed` does not hold are left out.
-    #[must_use]
-    pub fn apply_quota_and_pins(
+    pub(super) fn apply_quota_and_pins(
         &self,
         ranked: &[(u32, u64)],
         catalog: &Catalog,
@@ -178,8 +193,9 @@ impl Filter {
         let mut placed: Vec<Placed> = Vec::new();
         for item in self.pins.iter().filter_map(|id| catalog.position(id)).map(|number| number as u32) {
             if allowed.allows(item) && !placed.iter().any(|earlier| earlier.item == item) {
-                let score = ranked.iter().find(|(other, _)| *other == item).map_or(0, |(_, score)| *score);
-                placed.push(Placed { item, score, placement: Placement::Pinned });
+                let position = ranked.iter().position(|(other, _)| *other == item);
+                let score = position.map_or(0, |at| ranked[at].1);
+                placed.push(Placed { item, score, placement: Placement::Pinned, position });
             }
         }
         let namespace = |item: u32| catalog.items().get(item as usize).map_or("", |item| item.namespace.as_str());
@@ -189,7 +205,7 @@ impl Filter {
         }
         let quota = self.namespace_quota.map_or(usize::MAX, NonZeroUsize::get);
         let pinned = placed.len();
-        for &(item, score) in ranked {
+        for (position, &(item, score)) in ranked.iter().enumerate() {
             if placed.len() >= top_k {
                 break;
             }
@@ -197,10 +213,19 @@ impl Filter {
             let of_namespace = taken.entry(namespace(item)).or_default();
             if allowed.allows(item) && !is_pinned && *of_namespace < quota {
                 *of_namespace += 1;
-                placed.push(Placed { item, score, placement: Placement::Ranked });
+                placed.push(Placed { item, score, placement: Placement::Ranked, position: Some(position) });
             }
         }
         placed
+    }
+
+    /// Whether there is no gate: pins and quotas keep nothing out.
+    fn is_open(&self) -> bool {
+        self.exclude_ids.is_empty()
+            && self.exclude_tags.is_empty()
+            && self.allow_namespaces.is_empty()
+            && self.allow_tags.is_empty()
+            && self.refuse_safety.is_empty()
     }
 
     /// Whether `item` passes every gate but the excluded ids.
@@ -300,8 +325,10 @@ mod tests {
             .iter()
             .map(|text| match filter(text).compile(&catalog) {
                 Ok(allowed) => {
-                    let ids: Vec<&str> =
-                        allowed.items().map(|item| catalog.items()[item as usize].id.as_str()).collect();
+                    let ids: Vec<&str> = (0..100)
+                        .filter(|item| allowed.allows(*item))
+                        .map(|item| catalog.items()[item as usize].id.as_str())
+                        .collect();
                     format!("{text:?} {}: {}", allowed.len(), ids.join(" "))
                 }
                 Err(error) => format!("{text:?} {error}"),

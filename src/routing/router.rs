@@ -1,5 +1,7 @@
 //! The way of a query through the room: retrieve, navigate, rerank, pack.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
@@ -11,7 +13,7 @@ use super::filter::{AllowSet, Filter, FilterError, Placed, Placement};
 use super::graph::{ChoiceGraph, GraphError, NodeId, NodeKind};
 use super::history::{History, ScorePart, ScoreSource, total_score};
 use super::hit::{Hit, SCORE_UNITS};
-use super::index::{Depth, Index, Query, Scratch, weighted};
+use super::index::{Depth, Index, Query, QueryTerm, Scratch, weighted};
 use super::path::{Path, PathError, resolve};
 use super::selection::{Provider, SelectionError, SelectionValidation, selection_schema, validate_selection};
 use super::snapshot::SnapshotError;
@@ -48,6 +50,11 @@ const RERANKED: usize = 5;
 /// Tools named in a clarifying question.
 const ASKED: usize = 3;
 
+thread_local! {
+    /// The memory of the searches of [`Router::route`], which takes none from its caller.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
 /// Ranks the tools of one catalog under one configuration. Immutable: share it between threads.
 #[derive(Debug)]
 pub struct Router {
@@ -80,7 +87,7 @@ pub struct Route {
     pub choices: Vec<Choice>,
     /// The share of the query that the best tool accounts for, in [0, 1]; 1 for an exact name.
     pub confidence: f64,
-    /// Set when the first tools are too close to call.
+    /// Set when the first tools offered, pins aside, are too close to call.
     pub ambiguity: Option<Ambiguity>,
     /// Words of the query that no tool of the catalog carries, stop words aside.
     pub unknown_words: usize,
@@ -168,8 +175,7 @@ impl Router {
     }
 
     /// A router from parts that were saved, see [`super::load`].
-    #[must_use]
-    pub fn from_saved(catalog: Arc<Catalog>, config: RoutingConfig, index: Index, graph: ChoiceGraph) -> Self {
+    pub(super) fn from_saved(catalog: Arc<Catalog>, config: RoutingConfig, index: Index, graph: ChoiceGraph) -> Self {
         let deck = CardDeck::new(Arc::clone(&catalog));
         Self { catalog, config, index, graph: OnceLock::from(graph), deck }
     }
@@ -209,12 +215,12 @@ impl Router {
     /// # Errors
     /// [`RouteError::Graph`].
     pub fn choice_graph(&self) -> Result<&ChoiceGraph, RouteError> {
-        if self.graph.get().is_none() {
-            let graph = TreeBuilder::new(self.config.tree).build(&self.catalog)?;
-            // Another thread may have been faster; both graphs are equal.
-            let _ = self.graph.set(graph);
+        if let Some(graph) = self.graph.get() {
+            return Ok(graph);
         }
-        Ok(self.graph.get_or_init(|| unreachable!("the graph was set above")))
+        let graph = TreeBuilder::new(self.config.tree).build(&self.catalog)?;
+        // Another thread may have been faster; both graphs are equal.
+        Ok(self.graph.get_or_init(|| graph))
     }
 
     /// Text in, the `k` best items out: the path that serving and timing take.
@@ -222,21 +228,26 @@ impl Router {
     pub fn search(&self, text: &str, k: usize, scratch: &mut Scratch) -> Vec<Hit> {
         match self.config.navigation {
             Navigation::Flat => self.index.search(text, Depth::Exactly(k), |_| true, scratch),
-            Navigation::Beam(_) => self.rank(&self.index.analyze(text), Depth::Exactly(k), scratch),
+            Navigation::Beam(_) => self.navigate(&self.index.analyze(text), Depth::Exactly(k), |_| true, scratch),
         }
     }
 
-    /// The ranking of an analysed query. A beam never returns more than the configured number of tools, whatever the
-    /// depth: asking it for more would make it search longer, and so rank the first ones better than it serves them.
+    /// The ranking of an analysed query, as evaluation reads it. Here a beam never returns more than the configured
+    /// number of tools, whatever the depth: asking it for more would make it search longer, and so rank the first ones
+    /// better than it serves them.
     #[must_use]
     pub fn rank(&self, query: &Query, depth: Depth, scratch: &mut Scratch) -> Vec<Hit> {
+        let depth = match self.config.navigation {
+            Navigation::Flat => depth,
+            Navigation::Beam(_) => Depth::Exactly(depth.k().min(self.config.top_k)),
+        };
         self.navigate(query, depth, |_| true, scratch)
     }
 
     fn navigate(&self, query: &Query, depth: Depth, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Vec<Hit> {
         match (self.config.navigation, self.graph.get()) {
             (Navigation::Beam(beam), Some(graph)) => {
-                let k = depth.k().min(self.config.top_k);
+                let k = depth.k();
                 let postings = AllowedPostings { index: &self.index, query, allow: &allow };
                 let terms: Vec<u32> = (0..query.terms.len() as u32).collect();
                 let found = beam_search(graph, &terms, &postings, beam, k, self.config.confidence_gap);
@@ -264,16 +275,23 @@ impl Router {
         let mut query = self.index.analyze(&request.query);
         // A name that may not be shown is no answer: it makes nothing certain.
         query.exact.retain(|item| allowed.allows(*item));
-        let found = self.retrieve(&query, request, &allowed, top_k);
-        let best = found.first().map_or(0, |hit| hit.score);
-        let ranked = self.rerank(&found, request);
+        let (found, best) = SCRATCH.with_borrow_mut(|scratch| {
+            let mut found = self.retrieve(&query, request, &allowed, top_k, scratch);
+            let best = found.first().map_or(0, |hit| hit.score);
+            self.add_pins(&mut found, &query, request, &allowed, scratch);
+            (found, best)
+        });
+        let ranked = self.rerank(found, best, request, top_k);
         let scored: Vec<(u32, u64)> = ranked.iter().map(|(hit, _)| (hit.item, hit.score)).collect();
         let placed = request.filter.apply_quota_and_pins(&scored, &self.catalog, &allowed, top_k);
-        let choices = placed.iter().map(|placed| self.pack(placed, &request.query, &query, &ranked));
+        let words = self.index.words(&request.query);
+        let parts = |placed: &Placed| placed.position.map(|at| ranked[at].1.as_slice()).unwrap_or_default();
+        let choices = placed.iter().map(|placed| self.pack(placed, &words, &query, parts(placed)));
+        let choices = choices.collect::<Result<Vec<_>, _>>()?;
         Ok(Route {
-            choices: choices.collect::<Result<_, _>>()?,
+            ambiguity: self.ambiguity(&choices),
+            choices,
             confidence: self.confidence(&query, best),
-            ambiguity: self.ambiguity(&ranked.iter().map(|(hit, _)| *hit).collect::<Vec<_>>()),
             unknown_words: query.unknown,
             query: request.query.clone(),
         })
@@ -300,26 +318,57 @@ impl Router {
     }
 
     /// Enough candidates that reordering and quotas have something to choose from.
-    fn retrieve(&self, query: &Query, request: &Request, allowed: &AllowSet, top_k: usize) -> Vec<Hit> {
+    fn retrieve(
+        &self,
+        query: &Query,
+        request: &Request,
+        allowed: &AllowSet,
+        top_k: usize,
+        scratch: &mut Scratch,
+    ) -> Vec<Hit> {
         let depth = match (request.history == History::default(), request.filter.namespace_quota) {
             (_, Some(_)) => self.catalog.len(),
-            (true, None) => top_k + 1,
+            (true, None) => top_k,
             (false, None) => top_k.saturating_mul(RERANKED),
         };
-        self.navigate(query, Depth::Exactly(depth.max(2)), |item| allowed.allows(item), &mut Scratch::default())
+        self.navigate(query, Depth::Exactly(depth.max(1)), |item| allowed.allows(item), scratch)
     }
 
-    /// The candidates with what history adds or takes, best first.
-    fn rerank(&self, found: &[Hit], request: &Request) -> Vec<(Hit, Vec<ScorePart>)> {
+    /// Adds the pinned items that the query finds and that were not retrieved, so that a pin's score does not depend on
+    /// how many tools were asked for.
+    fn add_pins(
+        &self,
+        found: &mut Vec<Hit>,
+        query: &Query,
+        request: &Request,
+        allowed: &AllowSet,
+        scratch: &mut Scratch,
+    ) {
+        let pins = request.filter.pins.iter().filter_map(|id| self.catalog.position(id));
+        for item in pins.map(|number| number as u32).filter(|item| allowed.allows(*item)) {
+            if !found.iter().any(|hit| hit.item == item) {
+                let score = self.index.score(query, item, scratch);
+                found.extend((score > 0).then_some(Hit { item, score }));
+            }
+        }
+    }
+
+    /// The candidates with what history adds or takes, best first. It is looked up for those that it could bring among
+    /// the first `top_k` and for the pins; a quota has many more candidates, which keep the score of the retrieval.
+    fn rerank(&self, found: Vec<Hit>, best: u64, request: &Request, top_k: usize) -> Vec<(Hit, Vec<ScorePart>)> {
         let analyzer = Analyzer::default();
         let history = request.history.prepare(&self.catalog, &analyzer);
-        let best = found.first().map_or(0, |hit| hit.score);
-        let adjust = |hit: &Hit| {
+        let adjusted = if request.history == History::default() { usize::MAX } else { top_k.saturating_mul(RERANKED) };
+        let adjust = |(at, hit): (usize, Hit)| {
             let item = &self.catalog.items()[hit.item as usize];
-            let parts = history.adjustments(item, &analyzer, hit.score, best);
+            let parts = if at < adjusted || request.filter.pins.contains(&item.id) {
+                history.adjustments(item, &analyzer, hit.score, best)
+            } else {
+                vec![ScorePart { source: ScoreSource::Retrieval, value: hit.score as i64 }]
+            };
             (Hit { item: hit.item, score: total_score(&parts) }, parts)
         };
-        let mut ranked: Vec<_> = found.iter().map(adjust).collect();
+        let mut ranked: Vec<_> = found.into_iter().enumerate().map(adjust).collect();
         ranked.sort_by_key(|(hit, _)| hit.order());
         ranked
     }
@@ -327,15 +376,14 @@ impl Router {
     fn pack(
         &self,
         placed: &Placed,
-        text: &str,
+        words: &[(String, Vec<QueryTerm>)],
         query: &Query,
-        ranked: &[(Hit, Vec<ScorePart>)],
+        adjusted: &[ScorePart],
     ) -> Result<Choice, CatalogError> {
-        let adjusted = ranked.iter().find(|(hit, _)| hit.item == placed.item);
         let mut parts = Vec::new();
-        for part in adjusted.map(|(_, parts)| parts.as_slice()).unwrap_or_default() {
+        for part in adjusted {
             match part.source {
-                ScoreSource::Retrieval => parts.extend(self.retrieval_parts(text, query, placed.item, part.value)),
+                ScoreSource::Retrieval => parts.extend(self.retrieval_parts(words, query, placed.item, part.value)),
                 source => parts.push(Part { source: PartSource::History(source), value: part.value }),
             }
         }
@@ -345,38 +393,41 @@ impl Router {
     }
 
     /// The words of the query in the item, and the exact name as what is left of `total`.
-    fn retrieval_parts(&self, text: &str, query: &Query, item: u32, total: i64) -> Vec<Part> {
-        let words = self.index.explain(text, item);
+    fn retrieval_parts(&self, words: &[(String, Vec<QueryTerm>)], query: &Query, item: u32, total: i64) -> Vec<Part> {
+        let words = self.index.explain_words(words, item);
         let sum: i64 = words.iter().map(|(_, value)| *value as i64).sum();
         let mut parts: Vec<Part> = words
             .into_iter()
             .map(|(word, value)| Part { source: PartSource::Word(word), value: value as i64 })
             .collect();
-        if query.exact.contains(&item) {
+        if query.exact.binary_search(&item).is_ok() {
             parts.push(Part { source: PartSource::ExactName, value: total - sum });
         }
         parts
     }
 
-    /// A question when the second item is within the confidence gap of the first.
-    fn ambiguity(&self, ranked: &[Hit]) -> Option<Ambiguity> {
-        let best = ranked.first()?.score as f64;
-        let near = |hit: &&Hit| best - (hit.score as f64) < self.config.confidence_gap * best;
-        let near: Vec<_> = ranked.iter().take_while(near).take(ASKED).collect();
+    /// A question when the second tool offered is within the confidence gap of the first. Pinned tools are there
+    /// whatever the query says, so they are not compared.
+    fn ambiguity(&self, choices: &[Choice]) -> Option<Ambiguity> {
+        let ranked = || choices.iter().filter(|choice| choice.placement == Placement::Ranked);
+        let best = ranked().next()?.score as f64;
+        let near = |choice: &&Choice| best - choice.score as f64 <= self.config.confidence_gap * best;
+        let near: Vec<&ChoiceCard> = ranked().take_while(near).take(ASKED).map(|choice| &choice.card).collect();
         if near.len() < 2 {
             return None;
         }
-        let items: Vec<_> = near.iter().map(|hit| &self.catalog.items()[hit.item as usize]).collect();
-        let mut namespaces: Vec<&str> = items.iter().map(|item| item.namespace.as_str()).collect();
-        namespaces.sort_unstable();
-        namespaces.dedup();
+        let ids: Vec<&str> = near.iter().map(|card| card.id()).collect();
+        let namespaces = ids.iter().filter_map(|id| self.catalog.get(id)).map(|item| item.namespace.as_str());
+        let namespaces: BTreeSet<&str> = namespaces.collect();
+        let names: Vec<&str> = near.iter().map(|card| card.name()).collect();
         let question = if namespaces.len() > 1 {
-            format!("Which of these do you mean: {}?", quoted(&namespaces))
+            format!("Which of these do you mean: {}?", quoted(&namespaces.into_iter().collect::<Vec<_>>()))
         } else {
-            let names: Vec<&str> = items.iter().map(|item| item.name.as_str()).collect();
-            format!("Which of these should be done: {}?", quoted(&names))
+            let distinct: BTreeSet<&str> = names.iter().copied().filter(|name| !name.is_empty()).collect();
+            let told_apart = distinct.len() == names.len();
+            format!("Which of these should be done: {}?", quoted(if told_apart { &names } else { &ids }))
         };
-        Some(Ambiguity { question, ids: items.iter().map(|item| item.id.clone()).collect() })
+        Some(Ambiguity { question, ids: ids.into_iter().map(str::to_owned).collect() })
     }
 }
 
@@ -416,7 +467,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::catalog::{Safety, SelectableItem};
+    use crate::catalog::{Kind, Safety, SelectableItem};
     use crate::routing::{BeamConfig, Scorer, TreeConfig};
 
     fn items() -> Vec<SelectableItem> {
@@ -516,6 +567,64 @@ mod tests {
         assert!(!route.choices.is_empty() && route.confidence < 1.0, "{}", route.confidence);
     }
 
+    #[test]
+    fn a_beam_returns_as_many_tools_as_a_request_asks_for() {
+        let many = (0..60).map(|n| {
+            SelectableItem::tool(&format!("s{}:mail_{n}#00000000", n % 6), &format!("s{}", n % 6), "mail", "Send mail")
+        });
+        let navigation = Navigation::Beam(BeamConfig { width: 1, max_depth: 8 });
+        let router = router(many.collect(), RoutingConfig { navigation, ..RoutingConfig::default() });
+        let route = |top_k| router.route(&Request { top_k, ..request("mail") }).unwrap().choices.len();
+        assert_eq!((route(Some(25)), route(None)), (25, 10));
+        let query = router.index().analyze("mail");
+        assert_eq!(router.rank(&query, Depth::ThroughTies(25), &mut Scratch::default()).len(), 10);
+    }
+
+    #[test]
+    fn the_score_of_a_pin_does_not_depend_on_how_many_are_asked_for() {
+        let router = router(items(), RoutingConfig::default());
+        let pins = vec!["mail:send_mail#00000000".to_owned(), "forge:list_issues#00000000".to_owned()];
+        let called = vec!["forge:list_issues#00000000".to_owned()];
+        for query in ["open a new issue", "letter", "use createTicket or send_mail", "zebra"] {
+            for history in [History::default(), History { called: called.clone(), ..History::default() }] {
+                let shown = |top_k| {
+                    let filter = Filter { pins: pins.clone(), ..Filter::default() };
+                    let request = Request { top_k: Some(top_k), filter, history: history.clone(), ..request(query) };
+                    let route = router.route(&request).unwrap();
+                    let pinned = route.choices.iter().filter(|choice| choice.placement == Placement::Pinned);
+                    pinned.map(|choice| format!("{} {:?}", choice.score, choice.parts)).collect::<Vec<_>>()
+                };
+                assert_eq!(shown(1), shown(5), "{query}");
+                assert_eq!(shown(1).len(), 2);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_asked_about_is_what_is_offered() {
+        let asked = |config: RoutingConfig, items: Vec<SelectableItem>, filter: Filter, top_k: usize| {
+            let route = router(items, config)
+                .route(&Request { filter, top_k: Some(top_k), ..request("open a new issue") })
+                .unwrap();
+            route.ambiguity.map(|ambiguity| ambiguity.question)
+        };
+        let config = RoutingConfig::default;
+        assert_eq!(asked(config(), items(), Filter::default(), 1), None, "one tool is no choice");
+        let pins = Filter { pins: vec!["tracker:createTicket#00000000".to_owned()], ..Filter::default() };
+        assert_eq!(asked(config(), items(), pins, 5), None, "a pin is not compared");
+        let twins = |name: &'static str| {
+            (1..3).map(|n| SelectableItem::tool(&format!("a:t#0000000{n}"), "a", name, "Open a new issue")).collect()
+        };
+        let exact = || RoutingConfig { confidence_gap: 0.0, ..RoutingConfig::default() };
+        let question = "Which of these should be done: `a:t#00000001` or `a:t#00000002`?";
+        assert_eq!(asked(exact(), twins("t"), Filter::default(), 5).as_deref(), Some(question));
+        assert_eq!(asked(exact(), items(), Filter::default(), 5), None, "no tie");
+        let hidden =
+            |name: &str, n: usize| SelectableItem::tool(&format!("a:t#0000000{n}"), "a", name, "Open an issue");
+        let cleaned = asked(config(), vec![hidden("x\u{202E}y", 1), hidden("z", 2)], Filter::default(), 5).unwrap();
+        assert!(!cleaned.contains('\u{202E}'), "{cleaned}");
+    }
+
     const WORDS: [&str; 9] = ["mail", "send", "list", "issue", "create", "page", "branch", "file", "the"];
 
     fn sentence() -> impl Strategy<Value = String> {
@@ -552,6 +661,31 @@ mod tests {
             }
             let again = router(reversed, config).route(&request).unwrap();
             prop_assert_eq!(serde_json::to_string(&route).unwrap(), serde_json::to_string(&again).unwrap());
+        }
+
+        #[test]
+        fn browsing_reaches_every_tool_that_has_a_card(
+            names in prop::collection::vec((0usize..2, "(x[a-z0-9]{1,3}_|very_long_name_){1,9}"), 1..90),
+            max_children in 2usize..8,
+        ) {
+            let namespaces = ["n", "a-namespace-of-many-words-that-is-as-long-as-they-ever-are-in-fact"];
+            let tool = |(number, (space, name)): (usize, (usize, String))| {
+                let text = name.replace('_', " ");
+                SelectableItem::tool(&format!("n:t{number}"), &namespaces[space][..namespaces[space].len().min(60)], &name, &text)
+            };
+            let items: Vec<_> = names.into_iter().enumerate().map(tool).collect();
+            let count = items.len();
+            let router = router(items, RoutingConfig { tree: TreeConfig { max_children }, ..RoutingConfig::default() });
+            let (mut open, mut reached) = (vec!["/".to_owned()], 0);
+            while let Some(path) = open.pop() {
+                for card in router.browse(&path.parse().unwrap()).map_err(|error| TestCaseError::fail(error.to_string()))? {
+                    match card.kind() {
+                        Kind::Internal => open.push(card.id().to_owned()),
+                        _ => reached += 1,
+                    }
+                }
+            }
+            prop_assert_eq!(reached, count);
         }
 
         #[test]
