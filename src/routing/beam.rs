@@ -15,14 +15,14 @@ use super::BeamConfig;
 use super::graph::{ChoiceGraph, NodeId, NodeKind};
 
 /// Where the search reads which items hold a term.
-pub trait Postings {
+pub(super) trait Postings {
     /// Calls `visit` with the number and the impact of every item that holds `term`, each once.
     fn for_each(&self, term: u32, visit: &mut dyn FnMut(u32, u32));
 }
 
 /// What a beam search found and what it left.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct BeamResult {
+pub(super) struct BeamResult {
     /// Items with their scores (sums of impacts), best first, equal scores by item; none with the score 0.
     pub hits: Vec<(u32, u64)>,
     /// The nodes whose children were looked at, in that order.
@@ -38,7 +38,7 @@ pub struct BeamResult {
 /// opened on every level, and one more when the second is within the share `gap` of the first. While fewer than
 /// `top_k` items were found, the branch with the highest bound of those left is opened. With unlimited width and
 /// depth the hits are the flat ranking.
-pub fn beam_search(
+pub(super) fn beam_search(
     graph: &ChoiceGraph,
     query: &[u32],
     postings: &impl Postings,

@@ -244,12 +244,6 @@ impl ChoiceGraph {
         Ok(())
     }
 
-    /// The most children that a node may have.
-    #[must_use]
-    pub fn max_children(&self) -> usize {
-        self.max_children
-    }
-
     /// How many nodes there are, the root included.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "a graph always has its root")]
@@ -295,7 +289,7 @@ impl ChoiceGraph {
     }
 
     /// The children as a path sees them: groups are replaced by what is below them, so there may be more than
-    /// [`Self::max_children`].
+    /// a node may have.
     #[must_use]
     pub fn path_children(&self, id: NodeId) -> Vec<NodeId> {
         let mut visible = Vec::new();

@@ -66,8 +66,8 @@ pub enum ScoreSource {
 }
 
 /// One part of a score.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct ScorePart {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ScorePart {
     /// Where it comes from.
     pub source: ScoreSource,
     /// How much it adds, in units of 1 / [`SCORE_UNITS`](super::SCORE_UNITS); negative when it takes away.
@@ -75,16 +75,14 @@ pub struct ScorePart {
 }
 
 /// The score that parts add up to; 0 when they add up to less.
-#[must_use]
-pub fn total_score(parts: &[ScorePart]) -> u64 {
+pub(super) fn total_score(parts: &[ScorePart]) -> u64 {
     let sum = parts.iter().fold(0i64, |sum, part| sum.saturating_add(part.value));
     u64::try_from(sum).unwrap_or(0)
 }
 
 impl History {
     /// The history looked up in `catalog`, ready for many items.
-    #[must_use]
-    pub fn prepare(&self, catalog: &Catalog, analyzer: &Analyzer) -> PreparedHistory {
+    pub(super) fn prepare(&self, catalog: &Catalog, analyzer: &Analyzer) -> PreparedHistory {
         let provided = self.called.iter().filter_map(|id| catalog.get(id)).flat_map(|item| &item.provides);
         PreparedHistory {
             called: self.called.iter().cloned().collect(),
@@ -96,7 +94,7 @@ impl History {
 
 /// A [`History`] in the form that scoring needs.
 #[derive(Debug, Clone)]
-pub struct PreparedHistory {
+pub(super) struct PreparedHistory {
     called: BTreeSet<String>,
     available: BTreeSet<String>,
     last_result: Option<TermSet>,
@@ -106,8 +104,13 @@ impl PreparedHistory {
     /// The parts of the score of `item`, the retrieval score `base` first, then every adjustment that is not zero.
     /// `best` is the highest retrieval score of the ranking. [`total_score`] of the parts is the adjusted score; the
     /// formula is in the module's header. Scores are in units of 1 / [`SCORE_UNITS`](super::SCORE_UNITS) and cut at 2^62.
-    #[must_use]
-    pub fn adjustments(&self, item: &SelectableItem, analyzer: &Analyzer, base: u64, best: u64) -> Vec<ScorePart> {
+    pub(super) fn adjustments(
+        &self,
+        item: &SelectableItem,
+        analyzer: &Analyzer,
+        base: u64,
+        best: u64,
+    ) -> Vec<ScorePart> {
         let units = |score: u64| score.min(MAX_SCORE) as i64;
         let (base, best) = (units(base), units(best));
         let mut parts = vec![ScorePart { source: ScoreSource::Retrieval, value: base }];

@@ -20,12 +20,11 @@ mod selection;
 mod snapshot;
 mod tree;
 
-pub use beam::{BeamResult, Postings, beam_search};
 pub use card::{CARD_CAP, CARD_TAGS, CARD_TARGET, CardDeck, ChoiceCard, DESCRIPTION_RESERVE, render_cards};
 pub use config::{BeamConfig, ConfigError, Field, FieldWeights, Navigation, RoutingConfig, Scorer, TreeConfig};
-pub use filter::{AllowSet, Filter, FilterError, Placed, Placement, Subject};
+pub use filter::{AllowSet, Filter, FilterError, Placement, Subject};
 pub use graph::{ChoiceGraph, GraphError, Node, NodeId, NodeKind};
-pub use history::{History, PreparedHistory, ScorePart, ScoreSource, total_score};
+pub use history::{History, ScoreSource};
 pub use hit::{Hit, SCORE_UNITS};
 pub use index::{Depth, FULL_WEIGHT, Index, MAX_QUERY_TERMS, Posting, Query, QueryTerm, Scratch, TermId};
 pub use path::{Listing, Path, PathError, resolve};

@@ -13,4 +13,4 @@ mod tokenize;
 pub use count::{Estimator, ParseEstimatorError, cl100k_if_over, warm_up};
 pub use similarity::{TermSet, jaccard};
 pub use stopwords::is_stop_word;
-pub use tokenize::{Analyzer, MAX_WORD_BYTES, for_each_word};
+pub use tokenize::{Analyzer, for_each_word};

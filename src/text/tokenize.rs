@@ -17,7 +17,7 @@ use super::is_stop_word;
 
 /// Longer words are cut at this many bytes (at a character boundary), so that no input makes a term of
 /// unbounded length.
-pub const MAX_WORD_BYTES: usize = 64;
+const MAX_WORD_BYTES: usize = 64;
 
 /// An alphanumeric run of at most this many characters stays whole although it mixes letters and digits:
 /// `s3`, `k8s`, `p95`, `ec2` mean something only as a whole.
