@@ -238,7 +238,7 @@ mod tests {
             ("", default.clone()),
             ("k1 = 2.0", RoutingConfig { k1: 2.0, ..default.clone() }),
             ("[fields]", default.clone()),
-            ("[fields.name]\nweight = 3.0\n[fields.server]\nb = 0.1", RoutingConfig { fields, ..default.clone() }),
+            ("[fields.name]\nweight = 3.0\n[fields.server]\nb = 0.1", RoutingConfig { fields, ..default }),
         ];
         for (text, expected) in table {
             assert_eq!(toml::from_str::<RoutingConfig>(text).unwrap(), expected, "{text}");
