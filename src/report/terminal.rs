@@ -170,10 +170,7 @@ fn other_figures(facts: &Facts) -> Vec<(&'static str, String)> {
     if let Some(one) = &facts.tokens {
         let cards = fixed(one.cards_mean, 0);
         let saved = percent(one.reduction);
-        figures.push((
-            "tokens",
-            format!("all {}, ten cards {cards}, saved {saved} ({})", count(one.naive), one.estimator),
-        ));
+        figures.push(("tokens", format!("all {}, cards {cards}, saved {saved} ({})", count(one.naive), one.estimator)));
     }
     if let Some(one) = &facts.versus_control {
         let verdict = verdict_name(one.verdict);
@@ -302,7 +299,7 @@ mod tests {
         ties        worst .824, expected .829, best .834
         lost to     vocabulary .051, pruning .000, tie .009, ranking .111
         abstention  AUROC .810, AURC .110
-        tokens      all 148,000, ten cards 439, saved 99.7 % (cl100k_base)
+        tokens      all 148,000, cards 439, saved 99.7 % (cl100k_base)
         difference  +.030 [+.008, +.052] from bm25: better
         work        2,400 terms, 31,000 postings, 3,700 read per query
 
