@@ -22,7 +22,8 @@ const ENGINE_WIDTH: usize = 12;
 
 /// The summary that `bench run` prints: recall@5 by case and engine, what the paired intervals say, and failures.
 ///
-/// Shows the collections, their growth by copies and the growth with mixed distractors; the scorecard has the rest.
+/// The first table shows the collections, their growth by copies and the growth with mixed distractors; the scorecard has
+/// the rest. The verdicts are counted over all cases, those that are not shown included.
 #[must_use]
 pub fn summary(results: &[Results]) -> String {
     let scores = Scores::new(results);
@@ -35,7 +36,7 @@ pub fn summary(results: &[Results]) -> String {
         text.push_str(&recall_table(&scores, &shown, &engines).plain());
         text.push('\n');
     }
-    let verdicts = verdict_table(&scores, &shown);
+    let verdicts = verdict_table(&scores, &scores.cases(|_| true));
     if !verdicts.is_empty() {
         text.push_str(&verdicts.plain());
     }
