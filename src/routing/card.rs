@@ -81,6 +81,11 @@ impl ChoiceCard {
 
     /// The card of `item`, or the tokens of its line without a description where those exceed [`CARD_CAP`].
     fn build(item: &SelectableItem) -> Result<Self, usize> {
+        Self::undescribed(item).describe(&item.description)
+    }
+
+    /// The card of `item` without its description.
+    fn undescribed(item: &SelectableItem) -> Self {
         Self {
             id: item.id.clone(),
             name: short_name(&item.name),
@@ -94,7 +99,6 @@ impl ChoiceCard {
             safety: item.safety,
             score: None,
         }
-        .describe(&item.description)
     }
 
     /// The card of a node of the choice graph: its path is the id, its label the name, its hint the description.
@@ -144,28 +148,10 @@ impl ChoiceCard {
         &self.description
     }
 
-    /// At most [`CARD_TAGS`] tags of at most 24 characters, sorted, without repeats.
-    #[must_use]
-    pub fn tags(&self) -> &[String] {
-        &self.tags
-    }
-
     /// What kind of thing the card stands for.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
-    }
-
-    /// The namespace of the id.
-    #[must_use]
-    pub fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    /// The score given by [`with_score`](Self::with_score).
-    #[must_use]
-    pub fn score(&self) -> Option<f64> {
-        self.score
     }
 
     /// The prompt form as number `position` of `of` cards, counted from one, without a line end.
@@ -217,12 +203,6 @@ impl ChoiceCard {
         self.description = truncate(&text, |description| tokens_over(limit, description).is_none());
         Ok(self)
     }
-}
-
-/// Sorts cards by descending score, equal ones by ascending id, those without a score last (gateway surface §2.5).
-pub fn sort_cards(cards: &mut [ChoiceCard]) {
-    let score = |card: &ChoiceCard| card.score.unwrap_or(f64::NEG_INFINITY);
-    cards.sort_by(|left, right| score(right).total_cmp(&score(left)).then_with(|| left.id.cmp(&right.id)));
 }
 
 /// The prompt form of a page of cards: one line each, in the given order, numbered, without a final line end.
@@ -285,6 +265,18 @@ impl CardDeck {
     pub fn tokens(&self, item: u32) -> Result<usize, CatalogError> {
         let card = self.card(item)?;
         Ok(*self.slots[item as usize].tokens.get_or_init(|| card.tokens()))
+    }
+
+    /// The numbers, ascending, of the items that have no card: id and tags alone exceed [`CARD_CAP`]. A caller can
+    /// refuse the catalog or leave these out before a query finds one of them. Cheap: makes no card, and counts no line
+    /// of at most [`CARD_CAP`] bytes.
+    #[must_use]
+    pub fn oversized(&self) -> Vec<u32> {
+        let is_over = |(number, item): (usize, &SelectableItem)| {
+            let frame = ChoiceCard::undescribed(item).line_with(1, 1, "");
+            cl100k_if_over(&frame, CARD_CAP).map(|_| number as u32)
+        };
+        self.catalog.items().par_iter().enumerate().filter_map(is_over).collect()
     }
 
     /// Makes and counts every card now, in parallel.
@@ -596,20 +588,6 @@ mod tests {
     }
 
     #[test]
-    fn cards_are_sorted_by_score_then_id() {
-        let named = |id: &str| ChoiceCard::internal(id, "", "", "").unwrap();
-        let mut cards =
-            [named("/z"), named("/b").with_score(1.0), named("/c").with_score(2.0), named("/a").with_score(1.0)];
-        sort_cards(&mut cards);
-        insta::assert_snapshot!(render_cards(&cards), @r"
-        [1/4] /c (internal)
-        [2/4] /a (internal)
-        [3/4] /b (internal)
-        [4/4] /z (internal)
-        ");
-    }
-
-    #[test]
     fn a_deck_gives_the_cards_of_its_catalog() {
         let long_id = format!("a:{}", "Q9_x".repeat(59));
         let good = Arc::new(Catalog::new(vec![item("Opens an issue")]).unwrap());
@@ -624,6 +602,20 @@ mod tests {
         let error = deck.prepare().unwrap_err().to_string();
         assert_eq!(error, deck.card(0).unwrap_err().to_string());
         assert!(error.contains(&long_id), "{error}");
+    }
+
+    #[test]
+    fn what_can_have_no_card_is_known_before_a_query() {
+        let named = |id: &str| SelectableItem::tool(id, "a", "x", &"word ".repeat(200));
+        let long = format!("a:{}", "Q9_xZ7-b".repeat(14) + "k");
+        let words = format!("a:{}", "create_issue_".repeat(8));
+        let catalog = Arc::new(Catalog::new(vec![named("a:b"), named(&long), named(&words)]).unwrap());
+        assert_eq!(long.len(), "a:".len() + 113);
+        let deck = CardDeck::new(Arc::clone(&catalog));
+        let without: Vec<u32> = (0..3).filter(|item| deck.card(*item).is_err()).collect();
+        assert_eq!(deck.oversized(), without);
+        let ids: Vec<&str> = without.iter().map(|item| catalog.items()[*item as usize].id.as_str()).collect();
+        assert_eq!(ids, [long]);
     }
 
     /// Every sentence end tried from the last to the first.
@@ -661,11 +653,11 @@ mod tests {
                     prop_assert!(!card.description().contains(breaks_line));
                     prop_assert!(!card.line(1, 1).contains('\n'));
                     prop_assert!(card.name().chars().count() <= NAME_CHARACTERS);
-                    prop_assert!(card.tags().len() <= CARD_TAGS && card.tags().is_sorted());
-                    prop_assert!(card.tags().iter().all(|tag| tag.chars().count() <= TAG_CHARACTERS));
+                    prop_assert!(card.tags.len() <= CARD_TAGS && card.tags.is_sorted());
+                    prop_assert!(card.tags.iter().all(|tag| tag.chars().count() <= TAG_CHARACTERS));
                     for safety in SAFETY_TAGS {
                         let had = item.tags.iter().any(|tag| tag == safety);
-                        prop_assert!(!had || card.tags().iter().any(|tag| tag == safety));
+                        prop_assert!(!had || card.tags.iter().any(|tag| tag == safety));
                     }
                     // Shortening a card again changes nothing.
                     let again = SelectableItem {

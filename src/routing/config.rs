@@ -102,13 +102,13 @@ pub enum Scorer {
     /// BM25F: per-field weights and length normalisation before one common saturation.
     #[default]
     Bm25f,
-    /// BM25F where every query word also stands for the similar words of the catalog.
+    /// BM25F where a query word that the catalog does not know stands for the similar words that it knows.
     Fuzzy,
 }
 
 /// The parts of a tool that can be searched.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(from = "WrittenFields")]
 pub struct FieldWeights {
     /// The tool's name.
     pub name: Field,
@@ -123,8 +123,7 @@ pub struct FieldWeights {
 }
 
 /// One field's share in BM25F.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Field {
     /// Multiplies the term frequency; 0 leaves the field out of the index.
     pub weight: f64,
@@ -140,6 +139,44 @@ impl Default for FieldWeights {
             parameters: Field { weight: 0.45, b: 0.55 },
             tags: Field { weight: 1.0, b: 0.5 },
             server: Field { weight: 0.9, b: 0.4 },
+        }
+    }
+}
+
+/// The fields as a file writes them: any of them, and any part of each. Every field has defaults of its own, so the
+/// default of a missing part is known only here and not in [`Field`].
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WrittenFields {
+    name: WrittenField,
+    description: WrittenField,
+    parameters: WrittenField,
+    tags: WrittenField,
+    server: WrittenField,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WrittenField {
+    weight: Option<f64>,
+    b: Option<f64>,
+}
+
+impl WrittenField {
+    fn or(self, default: Field) -> Field {
+        Field { weight: self.weight.unwrap_or(default.weight), b: self.b.unwrap_or(default.b) }
+    }
+}
+
+impl From<WrittenFields> for FieldWeights {
+    fn from(written: WrittenFields) -> Self {
+        let default = Self::default();
+        Self {
+            name: written.name.or(default.name),
+            description: written.description.or(default.description),
+            parameters: written.parameters.or(default.parameters),
+            tags: written.tags.or(default.tags),
+            server: written.server.or(default.server),
         }
     }
 }
@@ -182,5 +219,33 @@ pub struct TreeConfig {
 impl Default for TreeConfig {
     fn default() -> Self {
         Self { max_children: 20 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_subset_of_the_fields_keeps_the_other_defaults() {
+        let default = RoutingConfig::default();
+        let fields = FieldWeights {
+            name: Field { weight: 3.0, ..default.fields.name },
+            server: Field { b: 0.1, ..default.fields.server },
+            ..default.fields
+        };
+        let table = [
+            ("", default.clone()),
+            ("k1 = 2.0", RoutingConfig { k1: 2.0, ..default.clone() }),
+            ("[fields]", default.clone()),
+            ("[fields.name]\nweight = 3.0\n[fields.server]\nb = 0.1", RoutingConfig { fields, ..default.clone() }),
+        ];
+        for (text, expected) in table {
+            assert_eq!(toml::from_str::<RoutingConfig>(text).unwrap(), expected, "{text}");
+            assert_eq!(toml::from_str::<RoutingConfig>(&toml::to_string(&expected).unwrap()).unwrap(), expected);
+        }
+        for text in ["k2 = 1.0", "[fields]\ntitle = 1", "[fields.name]\nboost = 1.0"] {
+            assert!(toml::from_str::<RoutingConfig>(text).is_err(), "{text}");
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! A query that gives a tool's name finds that tool, whatever the scores say.
 //!
 //! Names are compared as sequences of words, so `create_issue`, `createIssue` and `create issue` are one name. The
-//! whole query may be the name; inside a longer query only a token that looks like an identifier counts, since
-//! `search` or `list` are ordinary words there.
+//! whole query may be the name; inside a longer query only what looks like an identifier counts, since `search` or
+//! `list` are ordinary words there. An identifier ends where another script or a bracket begins, so a name is found
+//! in `请使用create_issue工具` and in `create_issue(title)`.
 
 use std::collections::BTreeMap;
 
@@ -73,6 +74,11 @@ impl ExactNames {
         }
     }
 
+    /// Whether every name is of one of the first `items` items.
+    pub(super) fn are_within(&self, items: u32) -> bool {
+        self.by_sequence.values().flatten().all(|item| *item < items)
+    }
+
     /// An empty sequence to push the query's words into.
     pub(super) fn sequence(&self) -> Sequence {
         Sequence::new(self.longest)
@@ -85,13 +91,16 @@ impl ExactNames {
         {
             found.extend_from_slice(items);
         }
-        for token in text.split_ascii_whitespace() {
-            let token = token.trim_matches(|c: char| !c.is_alphanumeric() && c != '_');
-            if token.len() < text.len()
-                && is_identifier(token)
-                && let Some(items) = self.by_sequence.get(&Sequence::of(token).hash)
-            {
-                found.extend_from_slice(items);
+        for run in text.split(|character| !is_of_identifier(character)) {
+            if !self.find_identifier(run, text, found) && run.contains(QUALIFIERS) {
+                for piece in run.split(QUALIFIERS) {
+                    self.find_identifier(piece, text, found);
+                }
+            }
+        }
+        if !text.is_ascii() {
+            for token in text.split_ascii_whitespace().filter(|token| !token.is_ascii()) {
+                self.find_identifier(token, text, found);
             }
         }
         if found.len() > 1 {
@@ -99,6 +108,26 @@ impl ExactNames {
             found.dedup();
         }
     }
+
+    /// Adds to `found` the items that `token`, without the punctuation around it, names; whether there are any. The
+    /// whole `text` is not asked about again.
+    fn find_identifier(&self, token: &str, text: &str, found: &mut Vec<u32>) -> bool {
+        let token = token.trim_matches(|c: char| !c.is_alphanumeric() && c != '_');
+        if token.len() == text.len() || !is_identifier(token) {
+            return false;
+        }
+        let items = self.by_sequence.get(&Sequence::of(token).hash);
+        found.extend_from_slice(items.map_or(&[], Vec::as_slice));
+        items.is_some()
+    }
+}
+
+/// Between the parts of a qualified name.
+const QUALIFIERS: [char; 3] = ['/', ':', '.'];
+
+/// Whether a character can stand in the ids and names of most catalogs.
+fn is_of_identifier(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | ':' | '/' | '#' | '@' | '-')
 }
 
 /// Whether a token is written as identifiers are: joined by `_ - . : /`, or with a capital inside.
@@ -122,6 +151,7 @@ mod tests {
             SelectableItem::tool("forge:create_issue#00000001", "forge", "create_issue", ""),
             SelectableItem::tool("mail:search#00000002", "mail", "search", ""),
             SelectableItem::tool("wiki:search#00000003", "wiki", "search", ""),
+            SelectableItem::tool("wiki:zoek_größe#00000004", "wiki", "zoek_größe", ""),
         ];
         let names = ExactNames::of(&Catalog::new(items).unwrap());
         let find = |query: &str| {
@@ -131,7 +161,7 @@ mod tests {
             names.find(&sequence, query, &mut found);
             found
         };
-        let table: [(&str, &[u32]); 10] = [
+        let table: [(&str, &[u32]); 21] = [
             ("create_issue", &[0]),
             ("createIssue", &[0]),
             ("Create Issue", &[0]),
@@ -142,6 +172,17 @@ mod tests {
             ("wiki search", &[2]),
             ("search my mail", &[]),
             ("create an issue", &[]),
+            ("请使用create_issue工具", &[0]),
+            ("create_issue(title)", &[0]),
+            ("call create_issue/list", &[0]),
+            ("create_issue/list", &[0]),
+            ("see docs/forge.create_issue.", &[0]),
+            ("call forge.create_issue/list", &[0]),
+            ("forge:create_issue#00000001(title)", &[0]),
+            ("用zoek_größe", &[]),
+            ("use `zoek_größe`", &[3]),
+            ("search/list.it", &[]),
+            ("open https://x.org/search", &[]),
         ];
         for (query, expected) in table {
             assert_eq!(find(query), expected, "{query}");

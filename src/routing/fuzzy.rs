@@ -5,6 +5,10 @@ use super::index::{FULL_WEIGHT, Index, QueryTerm, TermId};
 /// Shorter words are not corrected: too many words are one edit away from them.
 const SHORTEST: usize = 4;
 
+/// At most this many unknown words of a query are corrected, the first ones: each is compared with every word of the
+/// catalog, and a query that consists of more is no query with typos.
+pub(super) const MOST_CORRECTED: usize = 32;
+
 /// At most this many readings of one word.
 const READINGS: usize = 3;
 
@@ -28,10 +32,14 @@ pub(super) fn expand(index: &Index, word: &str, terms: &mut Vec<QueryTerm>) {
         .filter(|(distance, ..)| *distance <= allowed)
         .collect();
     readings.sort_unstable();
-    readings.dedup_by_key(|(_, _, term)| *term);
-    let closest = readings.first().map_or(0, |(distance, ..)| *distance);
-    for &(distance, _, term) in readings.iter().take_while(|(distance, ..)| *distance == closest).take(READINGS) {
-        let weight = FULL_WEIGHT as usize * (length - distance) / length;
-        terms.push(QueryTerm { term, weight: weight as u32 });
+    let Some(&(closest, ..)) = readings.first() else { return };
+    let weight = (FULL_WEIGHT as usize * (length - closest) / length) as u32;
+    let before = terms.len();
+    // Forms of one stem need not be neighbours in the alphabet; each term counts once all the same.
+    for &(_, _, term) in readings.iter().take_while(|(distance, ..)| *distance == closest) {
+        let read = &terms[before..];
+        if read.len() < READINGS && !read.iter().any(|other| other.term == term) {
+            terms.push(QueryTerm { term, weight });
+        }
     }
 }

@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::config::{RoutingConfig, Scorer};
 use super::exact::ExactNames;
+use super::fuzzy;
 use super::hit::{Hit, SCORE_UNITS, TopK};
 use crate::catalog::{Catalog, SelectableItem};
 use crate::text::{Analyzer, for_each_word, is_stop_word};
@@ -19,12 +20,12 @@ use crate::text::{Analyzer, for_each_word, is_stop_word};
 /// The number of a term in an [`Index`].
 pub type TermId = u32;
 
-/// A query has at most this many terms; further ones are ignored. Together with [`MAX_IMPACT`] it keeps every
-/// score within 32 bits.
+/// A query has at most this many words that count, unknown ones included; further ones are ignored. Together with
+/// `MAX_IMPACT` it keeps every score within 32 bits.
 pub const MAX_QUERY_TERMS: usize = 1000;
 
 /// The largest impact of one posting (16.0 in fixed point): idf stays below ln(2 · 10⁶) ≈ 14.5 up to a million items.
-pub const MAX_IMPACT: u32 = 1 << 22;
+const MAX_IMPACT: u32 = 1 << 22;
 
 /// A term weighted in full; fuzzy matches have less.
 pub const FULL_WEIGHT: u32 = 256;
@@ -118,6 +119,9 @@ impl Index {
     }
 
     /// Puts a loaded index together again.
+    ///
+    /// # Errors
+    /// What no index that was built can be: a number that points outside, lists out of order, an impact out of range.
     pub(super) fn from_parts(
         items: u32,
         terms: FxHashMap<Box<str>, TermId>,
@@ -126,8 +130,26 @@ impl Index {
         postings: Vec<Posting>,
         exact: ExactNames,
         scorer: Scorer,
-    ) -> Self {
-        Self { items, terms, surfaces, offsets, postings, exact, scorer, analyzer: Analyzer::default() }
+    ) -> Result<Self, &'static str> {
+        let check = |holds: bool, reason| if holds { Ok(()) } else { Err(reason) };
+        let known = terms.len() as u64;
+        check(offsets.len() as u64 == known + 1, "there is not one list of postings for each term")?;
+        check(terms.values().all(|&term| u64::from(term) < known), "a term is out of range")?;
+        let is_known = |&term: &TermId| term == STOP || u64::from(term) < known;
+        check(surfaces.values().all(is_known), "a word stands for no term")?;
+        check(offsets.first() == Some(&0) && offsets.is_sorted(), "the lists of postings overlap")?;
+        check(
+            offsets.last().map(|&end| end as usize) == Some(postings.len()),
+            "the lists do not end with the postings",
+        )?;
+        check(postings.iter().all(|posting| posting.item < items), "a posting is of no item")?;
+        let in_range = |posting: &Posting| (1..=MAX_IMPACT).contains(&posting.impact);
+        check(postings.iter().all(in_range), "an impact is out of range")?;
+        check(exact.are_within(items), "a name is of no item")?;
+        let index = Self { items, terms, surfaces, offsets, postings, exact, scorer, analyzer: Analyzer::default() };
+        let ascends = |term| index.postings(term).is_sorted_by(|left, right| left.item < right.item);
+        check((0..index.terms() as u32).all(ascends), "postings are out of order")?;
+        Ok(index)
     }
 
     /// The number of indexed items.
@@ -180,7 +202,7 @@ impl Index {
 
     /// Adds what one normalised word stands for.
     fn push_word(&self, word: &str, query: &mut Query) {
-        if query.terms.len() >= MAX_QUERY_TERMS {
+        if query.terms.len() + query.unknown >= MAX_QUERY_TERMS {
             return;
         }
         match self.lookup(word) {
@@ -188,8 +210,8 @@ impl Index {
             Some(term) => query.terms.push(QueryTerm { term, weight: FULL_WEIGHT }),
             None => {
                 query.unknown += 1;
-                if self.scorer == Scorer::Fuzzy {
-                    super::fuzzy::expand(self, word, &mut query.terms);
+                if self.scorer == Scorer::Fuzzy && query.unknown <= fuzzy::MOST_CORRECTED {
+                    fuzzy::expand(self, word, &mut query.terms);
                 }
             }
         }
@@ -274,23 +296,48 @@ impl Index {
         scores
     }
 
+    /// The score of one item as a search for `query` gives it.
+    pub(super) fn score(&self, query: &Query, item: u32, scratch: &mut Scratch) -> u64 {
+        let words: u64 = query.terms.iter().map(|&term| self.contribution(term, item)).sum();
+        if query.exact.binary_search(&item).is_err() {
+            return words;
+        }
+        self.accumulate(query, scratch);
+        let best = scratch.scores.iter().copied().max().unwrap_or(0);
+        scratch.scores.fill(0);
+        words + exact_bonus(u64::from(best))
+    }
+
     /// What each word of `text` adds to the score of `item`, in query order, repeats added up; words that add nothing
     /// are left out. The values and the bonus of an exact name are the whole score.
     #[must_use]
     pub fn explain(&self, text: &str, item: u32) -> Vec<(String, u64)> {
-        let mut words: Vec<(String, u64)> = Vec::new();
+        self.explain_words(&self.words(text), item)
+    }
+
+    /// The words of `text` with the terms that they stand for, repeats together: what [`Self::explain_words`] needs
+    /// once for many items.
+    pub(super) fn words(&self, text: &str) -> Vec<(String, Vec<QueryTerm>)> {
+        let mut words: Vec<(String, Vec<QueryTerm>)> = Vec::new();
         let mut query = Query::default();
         for_each_word(text, |word| {
             let before = query.terms.len();
             self.push_word(word, &mut query);
-            let added: u64 = query.terms[before..].iter().map(|&term| self.contribution(term, item)).sum();
+            let added = &query.terms[before..];
             match words.iter_mut().find(|(other, _)| other == word) {
-                _ if added == 0 => {}
-                Some((_, value)) => *value += added,
-                None => words.push((word.to_owned(), added)),
+                _ if added.is_empty() => {}
+                Some((_, terms)) => terms.extend_from_slice(added),
+                None => words.push((word.to_owned(), added.to_vec())),
             }
         });
         words
+    }
+
+    /// [`Self::explain`] for words that are already looked up.
+    pub(super) fn explain_words(&self, words: &[(String, Vec<QueryTerm>)], item: u32) -> Vec<(String, u64)> {
+        let value = |terms: &[QueryTerm]| terms.iter().map(|&term| self.contribution(term, item)).sum::<u64>();
+        let values = words.iter().map(|(word, terms)| (word, value(terms)));
+        values.filter(|(_, value)| *value > 0).map(|(word, value)| (word.clone(), value)).collect()
     }
 
     /// What one query term adds to one item.
@@ -344,9 +391,10 @@ impl Index {
         lifted
     }
 
-    /// The share of the query that `score` accounts for, in [0, 1]: the score over the highest one that any text
-    /// could reach for these words, unknown words counted as the rarest possible. It is what confidence is made
-    /// of: an unanswerable query has words that no tool carries.
+    /// The share of the query that `score` accounts for, in [0, 1]: the score over the sum of the words' idf as BM25
+    /// has it, unknown words counted as the rarest possible. No BM25 or BM25F score reaches that sum; under
+    /// [`Scorer::TfIdf`], whose scores have another scale, it is a yardstick and no ceiling, and the share is cut at 1. It
+    /// is what confidence is made of: an unanswerable query has words that no tool carries.
     #[must_use]
     pub fn coverage(&self, query: &Query, score: u64) -> f64 {
         let ceiling = |items_with: usize| idf(self.items as usize, items_with) * SCORE_UNITS as f64;
@@ -511,15 +559,16 @@ impl Builder {
             postings[*at as usize] = Posting { item: occurrence.item, impact };
             *at += 1;
         }
-        Index::from_parts(
-            catalog.len() as u32,
-            self.terms,
-            self.surfaces,
+        Index {
+            items: catalog.len() as u32,
+            terms: self.terms,
+            surfaces: self.surfaces,
             offsets,
             postings,
-            ExactNames::of(catalog),
-            config.scorer,
-        )
+            exact: ExactNames::of(catalog),
+            scorer: config.scorer,
+            analyzer: self.analyzer,
+        }
     }
 
     /// The impact of every occurrence, by the formula of the scorer.
@@ -667,6 +716,32 @@ mod tests {
         assert_eq!(ranked(&Index::build(&catalog, &config(Scorer::Bm25f)), "wether forcast"), []);
         let fuzzy = ranked(&Index::build(&catalog, &config(Scorer::Fuzzy)), "the forcast");
         assert_eq!(fuzzy.iter().map(|(item, _)| *item).collect::<Vec<_>>(), [0]);
+    }
+
+    #[test]
+    fn fuzzy_counts_a_term_once_and_corrects_a_bounded_number_of_words() {
+        // Both forms of "page" are one edit from "pagex", and "paged" of its own stem stands between them.
+        let catalog = catalog(&[("page", "pages"), ("paget", "x")]);
+        let index = Index::build(&catalog, &RoutingConfig { scorer: Scorer::Fuzzy, ..RoutingConfig::default() });
+        let mut terms: Vec<TermId> = index.analyze("pagex").terms.iter().map(|term| term.term).collect();
+        assert_eq!(terms.len(), 2, "page, pages and paget are two terms");
+        terms.dedup();
+        assert_eq!(terms.len(), 2);
+        let many = index.analyze(&"pagex ".repeat(2 * MAX_QUERY_TERMS));
+        assert_eq!(many.terms.len(), 2 * fuzzy::MOST_CORRECTED);
+        assert_eq!(many.terms.len() + many.unknown, MAX_QUERY_TERMS);
+    }
+
+    #[test]
+    fn the_score_of_one_item_is_that_of_the_search() {
+        let tools = [("send_mail", "letter"), ("mail_list", "list of mail"), ("x", "send a letter to a mail list")];
+        let index = Index::build(&catalog(&tools), &RoutingConfig::default());
+        for text in ["mail list", "mail_list", "please send_mail now", "zebra"] {
+            let query = index.analyze(text);
+            let mut scratch = Scratch::default();
+            let single: Vec<u64> = (0..3).map(|item| index.score(&query, item, &mut scratch)).collect();
+            assert_eq!(single, index.score_all(&query), "{text}");
+        }
     }
 
     #[test]

@@ -21,13 +21,13 @@ mod snapshot;
 mod tree;
 
 pub use beam::{BeamResult, Postings, beam_search};
-pub use card::{CARD_CAP, CARD_TAGS, CARD_TARGET, CardDeck, ChoiceCard, DESCRIPTION_RESERVE, render_cards, sort_cards};
+pub use card::{CARD_CAP, CARD_TAGS, CARD_TARGET, CardDeck, ChoiceCard, DESCRIPTION_RESERVE, render_cards};
 pub use config::{BeamConfig, ConfigError, Field, FieldWeights, Navigation, RoutingConfig, Scorer, TreeConfig};
 pub use filter::{AllowSet, Filter, FilterError, Placed, Placement, Subject};
 pub use graph::{ChoiceGraph, GraphError, Node, NodeId, NodeKind};
 pub use history::{History, PreparedHistory, ScorePart, ScoreSource, total_score};
 pub use hit::{Hit, SCORE_UNITS};
-pub use index::{Depth, FULL_WEIGHT, Index, MAX_IMPACT, MAX_QUERY_TERMS, Posting, Query, QueryTerm, Scratch, TermId};
+pub use index::{Depth, FULL_WEIGHT, Index, MAX_QUERY_TERMS, Posting, Query, QueryTerm, Scratch, TermId};
 pub use path::{Listing, Path, PathError, resolve};
 pub use router::{Ambiguity, Choice, Part, PartSource, Request, Route, RouteError, Router};
 pub use selection::{

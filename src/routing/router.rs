@@ -261,7 +261,9 @@ impl Router {
     pub fn route(&self, request: &Request) -> Result<Route, RouteError> {
         let top_k = request.top_k.unwrap_or(self.config.top_k);
         let allowed = request.filter.compile(&self.catalog)?;
-        let query = self.index.analyze(&request.query);
+        let mut query = self.index.analyze(&request.query);
+        // A name that may not be shown is no answer: it makes nothing certain.
+        query.exact.retain(|item| allowed.allows(*item));
         let found = self.retrieve(&query, request, &allowed, top_k);
         let best = found.first().map_or(0, |hit| hit.score);
         let ranked = self.rerank(&found, request);
@@ -504,6 +506,14 @@ mod tests {
         let route = router(items(), RoutingConfig::default()).route(&request("createTicket")).unwrap();
         assert_eq!((names(&route)[0], route.confidence), ("createTicket", 1.0));
         assert!(route.choices[0].parts.iter().any(|part| part.source == PartSource::ExactName));
+    }
+
+    #[test]
+    fn an_exact_name_that_is_filtered_out_makes_nothing_certain() {
+        let router = router(items(), RoutingConfig::default());
+        let filter = Filter { exclude_ids: vec!["tracker:createTicket#00000000".to_owned()], ..Filter::default() };
+        let route = router.route(&Request { filter, ..request("createTicket issue createTicket") }).unwrap();
+        assert!(!route.choices.is_empty() && route.confidence < 1.0, "{}", route.confidence);
     }
 
     const WORDS: [&str; 9] = ["mail", "send", "list", "issue", "create", "page", "branch", "file", "the"];

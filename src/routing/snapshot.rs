@@ -1,8 +1,10 @@
 //! A built index and graph as bytes, so that a process starts without building them.
 //!
 //! The bytes are a line of JSON that says what it holds, then the payload. It is only ever used together with the
-//! catalog that it was built from: a snapshot of another catalog or configuration is refused as stale, one whose bytes
-//! changed as damaged. Reading and writing files is the caller's business. It is a cache, so there is no migration between versions: build it again.
+//! catalog that it was built from and the version that made it: a snapshot of another catalog, configuration or version
+//! is refused as stale, since a version may analyse or score otherwise; one whose bytes changed is refused as damaged. A
+//! checksum does not make a payload safe, so every number in it is checked too. Reading and writing files is the
+//! caller's business. It is a cache, so there is no migration between versions: build it again.
 
 use std::sync::Arc;
 
@@ -19,6 +21,7 @@ use crate::catalog::Catalog;
 
 const FORMAT: &str = "contextweaver-index";
 const SCHEMA: u32 = 1;
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A snapshot is not usable.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +32,7 @@ pub enum SnapshotError {
     /// The bytes are not those that were made.
     #[error("damaged ({0}); build it again with `contextweaver build`")]
     Damaged(String),
-    /// Made for another catalog or configuration.
+    /// Made for another catalog or configuration, or by another version.
     #[error("stale: built from another {0}; build it again with `contextweaver build`")]
     Stale(&'static str),
 }
@@ -39,6 +42,7 @@ pub enum SnapshotError {
 struct Header {
     format: String,
     schema: u32,
+    version: String,
     items: usize,
     catalog_sha256: String,
     configuration: RoutingConfig,
@@ -68,10 +72,15 @@ pub fn catalog_sha256(catalog: &Catalog) -> String {
     };
     for item in catalog.items() {
         field(&item.id);
+        field(item.kind.name());
+        field(&item.namespace);
         field(&item.definition_json());
-        field(&item.tags.join(" "));
-        field(item.server.as_deref().unwrap_or(""));
-        field(item.server_description.as_deref().unwrap_or(""));
+        field(&item.tags.len().to_string());
+        item.tags.iter().for_each(|tag| field(tag));
+        for optional in [&item.server, &item.server_description] {
+            field(if optional.is_some() { "given" } else { "missing" });
+            field(optional.as_deref().unwrap_or(""));
+        }
     }
     hex(&hasher.finalize())
 }
@@ -80,10 +89,12 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// `index` and `graph` as bytes, to be used with the same catalog and configuration.
+/// The index and the choice graph of `router` as bytes, to be loaded with the same catalog and configuration. Builds
+/// the graph if nothing has needed it yet.
 ///
 /// # Errors
-/// [`SnapshotError::Damaged`] if the parts cannot be encoded, which no router has.
+/// [`RouteError::Graph`] when the graph cannot be built; [`SnapshotError::Damaged`] if the parts cannot be encoded,
+/// which no router has.
 pub fn save(router: &Router) -> Result<Vec<u8>, RouteError> {
     let (index, catalog) = (router.index(), router.catalog());
     let payload = Payload {
@@ -100,6 +111,7 @@ pub fn save(router: &Router) -> Result<Vec<u8>, RouteError> {
     let header = Header {
         format: FORMAT.to_owned(),
         schema: SCHEMA,
+        version: VERSION.to_owned(),
         items: catalog.len(),
         catalog_sha256: catalog_sha256(catalog),
         configuration: router.config().clone(),
@@ -133,6 +145,10 @@ pub fn load(bytes: &[u8], catalog: Arc<Catalog>, config: RoutingConfig) -> Resul
     let damaged = |reason: String| SnapshotError::Damaged(reason);
     let payload: Payload = postcard::from_bytes(payload).map_err(|error| damaged(error.to_string()))?;
     payload.graph.validate(catalog.items()).map_err(|error| damaged(error.to_string()))?;
+    if payload.items as usize != catalog.len() {
+        let reason = format!("it has {} items, the catalog {}", payload.items, catalog.len());
+        return Err(damaged(reason).into());
+    }
     let index = Index::from_parts(
         payload.items,
         payload.terms.into_iter().collect(),
@@ -141,7 +157,8 @@ pub fn load(bytes: &[u8], catalog: Arc<Catalog>, config: RoutingConfig) -> Resul
         payload.postings,
         payload.exact,
         config.scorer,
-    );
+    )
+    .map_err(|reason| damaged(reason.to_owned()))?;
     Ok(Router::from_saved(catalog, config, index, payload.graph))
 }
 
@@ -166,6 +183,9 @@ fn read_header(bytes: &[u8]) -> Result<(Header, &[u8]), SnapshotError> {
     if head.get("schema").and_then(serde_json::Value::as_u64) != Some(u64::from(SCHEMA)) {
         return Err(SnapshotError::Unknown(format!("its format version is not {SCHEMA}")));
     }
+    if head.get("version").and_then(serde_json::Value::as_str) != Some(VERSION) {
+        return Err(SnapshotError::Stale("version of contextweaver"));
+    }
     let header: Header =
         serde_json::from_value(head).map_err(|error| SnapshotError::Damaged(format!("header: {error}")))?;
     let payload = &bytes[end + 1..];
@@ -184,7 +204,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::catalog::SelectableItem;
+    use crate::catalog::{Kind, SelectableItem};
     use crate::routing::{Request, Scorer};
 
     fn catalog(description: &str) -> Arc<Catalog> {
@@ -224,7 +244,10 @@ mod tests {
         let mut flipped = good.clone();
         *flipped.last_mut().unwrap() ^= 1;
         let newer = String::from_utf8_lossy(&good).replace("\"schema\":1", "\"schema\":2").into_bytes();
+        let version = format!("\"version\":\"{VERSION}\"");
+        let older = String::from_utf8_lossy(&good).replace(&version, "\"version\":\"0.0.0\"").into_bytes();
         let seen = [
+            refused(&older, "Open an issue", &same),
             refused(&good, "Close an issue", &same),
             refused(&good, "Open an issue", &other),
             refused(&flipped, "Open an issue", &same),
@@ -234,6 +257,7 @@ mod tests {
             refused(b"", "Open an issue", &same),
         ];
         insta::assert_snapshot!(seen.join("\n"), @r"
+        stale: built from another version of contextweaver; build it again with `contextweaver build`
         stale: built from another catalog; build it again with `contextweaver build`
         stale: built from another configuration; build it again with `contextweaver build`
         damaged (checksum differs); build it again with `contextweaver build`
@@ -242,6 +266,66 @@ mod tests {
         not a snapshot; build it again with `contextweaver build`
         not a snapshot; build it again with `contextweaver build`
         ");
+    }
+
+    /// Snapshot bytes with a payload changed by `forge` and a checksum that is right.
+    fn forged(forge: impl FnOnce(&mut Payload)) -> Vec<u8> {
+        let good = saved();
+        let (mut header, payload) = read_header(&good).unwrap();
+        let mut payload: Payload = postcard::from_bytes(payload).unwrap();
+        forge(&mut payload);
+        let payload = postcard::to_stdvec(&payload).unwrap();
+        header.payload_bytes = payload.len();
+        header.payload_sha256 = hex(&Sha256::digest(&payload));
+        let mut bytes = serde_json::to_vec(&header).unwrap();
+        bytes.push(b'\n');
+        bytes.extend(payload);
+        bytes
+    }
+
+    #[test]
+    fn a_forged_payload_is_refused() {
+        let mut other = catalog("Open an issue").items().to_vec();
+        other.push(SelectableItem::tool("wiki:more#00000003", "wiki", "more", ""));
+        let names = ExactNames::of(&Catalog::new(other).unwrap());
+        let forgeries: [(&str, Vec<u8>); 12] = [
+            ("items", forged(|payload| payload.items = 3)),
+            ("term", forged(|payload| payload.terms[0].1 = 9999)),
+            ("terms", forged(|payload| drop(payload.terms.pop()))),
+            ("surface", forged(|payload| payload.surfaces[0].1 = 9999)),
+            ("offset", forged(|payload| payload.offsets[1] = 9999)),
+            ("start", forged(|payload| payload.offsets[0] = 1)),
+            ("no offsets", forged(|payload| payload.offsets.clear())),
+            ("postings", forged(|payload| payload.postings.clear())),
+            ("posting item", forged(|payload| payload.postings[0].item = 2)),
+            ("no impact", forged(|payload| payload.postings[0].impact = 0)),
+            ("impact", forged(|payload| payload.postings[0].impact = u32::MAX)),
+            ("exact", forged(|payload| payload.exact = names)),
+        ];
+        for (what, bytes) in forgeries {
+            let error = load(&bytes, catalog("Open an issue"), RoutingConfig::default()).map(drop).unwrap_err();
+            assert!(matches!(error, RouteError::Snapshot(SnapshotError::Damaged(_))), "{what}: {error}");
+        }
+        assert!(load(&forged(|_| {}), catalog("Open an issue"), RoutingConfig::default()).is_ok());
+    }
+
+    #[test]
+    fn every_part_of_an_item_changes_the_checksum() {
+        let item = || SelectableItem {
+            tags: vec!["a b".to_owned()],
+            ..SelectableItem::tool("forge:x#00000001", "forge", "x", "")
+        };
+        let others = [
+            item(),
+            SelectableItem { tags: vec!["a".to_owned(), "b".to_owned()], ..item() },
+            SelectableItem { server: Some(String::new()), ..item() },
+            SelectableItem { server_description: Some(String::new()), ..item() },
+            SelectableItem { kind: Kind::Agent, ..item() },
+            SelectableItem { namespace: "forge2".to_owned(), ..item() },
+        ];
+        let sums: std::collections::BTreeSet<String> =
+            others.map(|item| catalog_sha256(&Catalog::new(vec![item]).unwrap())).into_iter().collect();
+        assert_eq!(sums.len(), 6);
     }
 
     proptest! {

@@ -3,13 +3,15 @@
 //! Written here and not taken from a search library because identifiers are the heart of this corpus
 //! (`getUserById`, `slack_send_message`, `HTTPServer2`) and general tokenisers do not split them. The Unicode
 //! tables and the Snowball stemmer are libraries. Scripts without word separators other than Chinese and
-//! Japanese (Thai, Khmer, …) are kept as whole runs; nothing is stemmed but English.
+//! Japanese (Thai, Khmer, …) are kept as whole runs, vowel signs and tone marks included; nothing is stemmed but
+//! English.
 
 use std::borrow::Cow;
 
 use caseless::Caseless;
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
 
 use super::is_stop_word;
 
@@ -170,7 +172,7 @@ fn unicode_words(text: &str, emit: &mut impl FnMut(&str)) {
             continue;
         }
         let start = at;
-        while at < normalised.len() && is_word(&normalised[at]) {
+        while at < normalised.len() && (is_word(&normalised[at]) || is_vowel_sign(normalised[at - 1], normalised[at])) {
             at += 1;
         }
         unicode_run(&normalised[start..at], emit);
@@ -183,8 +185,19 @@ fn unicode_words(text: &str, emit: &mut impl FnMut(&str)) {
     }
 }
 
+/// Whether `here` is a mark that belongs to the word `before` it, as the vowel signs of Thai and of the Indic scripts do.
+/// A mark on an ASCII character or an ideograph is none of these (a keycap, a variation selector) and ends the word.
+fn is_vowel_sign(before: char, here: char) -> bool {
+    is_combining_mark(here) && !before.is_ascii() && Class::of(before) != Class::Ideograph
+}
+
 fn unicode_run(run: &[char], emit: &mut impl FnMut(&str)) {
-    let classes: Vec<Class> = run.iter().copied().map(Class::of).collect();
+    let mut classes: Vec<Class> = Vec::with_capacity(run.len());
+    for &character in run {
+        // A mark is what it stands on, so that no word ends between the two.
+        let of_base = classes.last().copied().filter(|_| is_combining_mark(character));
+        classes.push(of_base.unwrap_or_else(|| Class::of(character)));
+    }
     let mut start = 0;
     while start < run.len() {
         let ideographs = classes[start] == Class::Ideograph;
@@ -305,6 +318,10 @@ mod tests {
             ("mixed scripts", "用API查询", "用 api 查询"),
             ("kana keeps its voicing", "がか", "がか"),
             ("hangul", "날씨를", "날씨 씨를"),
+            ("thai tone marks", "น้ำ ที่นี่", "น้ํา ที่นี่"),
+            ("indic vowel signs", "नमस्ते தமிழ்", "नमस्ते தமிழ்"),
+            ("khmer", "ភាសាខ្មែរ", "ភាសាខ្មែរ"),
+            ("keycaps and variation selectors", "1\u{FE0F}\u{20E3}x 水\u{FE00}火", "1 x 水 火"),
             ("nothing", "  ---  ", ""),
         ];
         for (what, input, expected) in table {
