@@ -105,11 +105,39 @@ fn a_saved_index_answers_alike_and_a_stale_one_is_refused() {
 }
 
 #[test]
+fn a_name_too_long_for_any_card_is_refused_up_front_or_left_out() {
+    let files = Files::new();
+    let long = "xQ_z".repeat(28);
+    files.write(
+        "tools.json",
+        format!(r#"[{{"name": "a{long}"}}, {{"name": "send_mail", "description": "Send a letter"}}]"#),
+    );
+    let strict = files.run(&["route", "--catalog", "tools.json", "a letter"]);
+    assert_eq!(strict.code, 2, "{}", strict.shown());
+    assert!(strict.stderr.contains("leave it out with --lenient"), "{}", strict.stderr);
+    let lenient = files.run(&["route", "--catalog", "tools.json", "--lenient", "a letter"]);
+    assert_eq!(lenient.code, 0, "{}", lenient.shown());
+    assert!(lenient.stdout.contains("send_mail") && lenient.stderr.contains("left out"), "{}", lenient.shown());
+}
+
+#[test]
 fn json_output_is_json() {
     let files = files();
     let queries = r#"{"id": "1", "query": "open an issue", "relevant": ["create_issue"]}"#;
     files.write("queries.jsonl", queries);
-    let commands: [&[&str]; 7] = [
+    files.write("gold/home/catalog.json", TOOLS);
+    files.write("gold/home/queries.jsonl", queries);
+    let seal = files.run(&["gold", "seal", "home", "--gold", "gold"]);
+    assert_eq!(seal.code, 0, "{}", seal.shown());
+    let commands: [&[&str]; 12] = [
+        &["build", "--catalog", "tools.json", "--out", "tools.cwx", "--format", "json"],
+        &["catalog", "diff", "tools.json", "tools.json", "--format", "json"],
+        &["gold", "list", "--gold", "gold", "--format", "json"],
+        &["gold", "audit", "--gold", "gold", "--format", "json"],
+        &[
+            "gold", "grow", "home", "--gold", "gold", "--grade", "copies", "--size", "9", "--out", "x", "--format",
+            "json",
+        ],
         &["route", "--catalog", "tools.json", "--format", "json", "issue"],
         &["route", "--catalog", "tools.json", "--format", "json", "--path", "/forge"],
         &["print-tree", "--catalog", "tools.json", "--format", "json"],
