@@ -10,9 +10,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::inspect::definition_tokens;
+use super::near::pair_most_similar;
 use super::tool_id::argument_shape;
 use super::{Catalog, Kind, Safety, SelectableItem};
-use crate::text::{Analyzer, Estimator, TermSet, jaccard};
+use crate::text::{Analyzer, Estimator, TermSet};
 
 /// The differences between two catalogs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -201,23 +202,19 @@ const SAME_PURPOSE: f64 = 0.5;
 /// For every new item the position of the old one that it was, from the surest sign to the weakest.
 fn pair_up(old: &[SelectableItem], new: &[SelectableItem]) -> Vec<Option<usize>> {
     let mut pairing = Pairing { old, new, partners: vec![None; new.len()], taken: vec![false; old.len()] };
-    let same = |_: &SelectableItem, _: &SelectableItem| true;
-    pairing.by(|item| Some(item.id.clone()), same);
-    pairing.by(|item| Some(format!("{}\0{}\0{}", item.kind.name(), item.namespace, item.name)), same);
+    pairing.by_equal(|item| Some(item.id.clone()));
+    pairing.by_equal(|item| Some(format!("{}\0{}\0{}", item.kind.name(), item.namespace, item.name)));
     let definition = |item: &SelectableItem| {
         let schema = item.args_schema.as_deref().map(ToString::to_string).unwrap_or_default();
         (!item.description.is_empty()).then(|| format!("{}\0{}\0{schema}", item.kind.name(), item.description))
     };
-    pairing.by(|item| Some(format!("{}\0{}", item.namespace, definition(item)?)), same);
-    pairing.by(|item| Some(format!("{}\0{}", item.name, definition(item)?)), same);
-    let analyzer = Analyzer::default();
-    let terms = |item: &SelectableItem| TermSet::of(&analyzer, &item.description);
+    pairing.by_equal(|item| Some(format!("{}\0{}", item.namespace, definition(item)?)));
+    pairing.by_equal(|item| Some(format!("{}\0{}", item.name, definition(item)?)));
     let nothing = argument_shape(None);
-    let shape = |item: &SelectableItem| {
+    pairing.by_similar(|item| {
         let shape = argument_shape(item.args_schema.as_deref());
         (shape != nothing).then(|| format!("{}\0{}\0{shape}", item.kind.name(), item.namespace))
-    };
-    pairing.by(shape, |before, after| jaccard(&terms(before), &terms(after)) >= SAME_PURPOSE);
+    });
     pairing.partners
 }
 
@@ -228,27 +225,53 @@ struct Pairing<'i> {
     taken: Vec<bool>,
 }
 
+/// The positions of the old and of the new items that have one key.
+type Bucket = (Vec<usize>, Vec<usize>);
+
 impl Pairing<'_> {
-    /// Pairs the items without a partner that have one key, in order of ids, where `accept` agrees.
-    fn by(
-        &mut self,
-        key: impl Fn(&SelectableItem) -> Option<String>,
-        accept: impl Fn(&SelectableItem, &SelectableItem) -> bool,
-    ) {
-        let mut candidates: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    /// Pairs the items without a partner that have one key, in order of ids.
+    fn by_equal(&mut self, key: impl Fn(&SelectableItem) -> Option<String>) {
+        for (old, new) in self.buckets(key) {
+            for (old, new) in old.into_iter().zip(new) {
+                self.pair(old, new);
+            }
+        }
+    }
+
+    /// Pairs the items without a partner that have one key and similar descriptions, the most similar first and
+    /// then in order of ids.
+    fn by_similar(&mut self, key: impl Fn(&SelectableItem) -> Option<String>) {
+        let analyzer = Analyzer::default();
+        for (old, new) in self.buckets(key) {
+            let terms = |items: &[SelectableItem], positions: &[usize]| -> Vec<TermSet> {
+                positions.iter().map(|position| TermSet::of(&analyzer, &items[*position].description)).collect()
+            };
+            let (before, after) = (terms(self.old, &old), terms(self.new, &new));
+            for (one, other) in pair_most_similar(&before, &after, SAME_PURPOSE) {
+                self.pair(old[one], new[other]);
+            }
+        }
+    }
+
+    /// What has no partner, by its key; only buckets with both old and new items.
+    fn buckets(&self, key: impl Fn(&SelectableItem) -> Option<String>) -> Vec<Bucket> {
+        let mut buckets: BTreeMap<String, Bucket> = BTreeMap::new();
         for (position, item) in self.old.iter().enumerate().filter(|(position, _)| !self.taken[*position]) {
             if let Some(key) = key(item) {
-                candidates.entry(key).or_default().push(position);
+                buckets.entry(key).or_default().0.push(position);
             }
         }
-        for (item, partner) in self.new.iter().zip(&mut self.partners).filter(|(_, partner)| partner.is_none()) {
-            let Some(candidates) = key(item).and_then(|key| candidates.get_mut(&key)) else { continue };
-            let found = candidates.iter().position(|candidate| accept(&self.old[*candidate], item));
-            *partner = found.map(|found| candidates.remove(found));
-            if let Some(partner) = *partner {
-                self.taken[partner] = true;
+        for (position, item) in self.new.iter().enumerate().filter(|(position, _)| self.partners[*position].is_none()) {
+            if let Some((_, new)) = key(item).and_then(|key| buckets.get_mut(&key)) {
+                new.push(position);
             }
         }
+        buckets.into_values().collect()
+    }
+
+    fn pair(&mut self, old: usize, new: usize) {
+        self.partners[new] = Some(old);
+        self.taken[old] = true;
     }
 }
 
@@ -277,7 +300,11 @@ fn item_changes(old: &SelectableItem, new: &SelectableItem) -> Vec<&'static str>
     let tags = |item: &SelectableItem| -> Vec<String> {
         item.tags.iter().filter(|tag| Some(tag.as_str()) != item.safety.tag()).cloned().collect()
     };
+    // A move to another namespace is a rename, and says already that the server is another.
+    let server = old.server == new.server || old.namespace != new.namespace;
     let fields = [
+        ("kind", old.kind == new.kind),
+        ("server", server),
         ("server_description", old.server_description == new.server_description),
         ("tags", tags(old) == tags(new)),
         ("side_effects", old.side_effects == new.side_effects || old.safety != new.safety),
@@ -516,6 +543,59 @@ mod tests {
           > s:find#a0cbf1e5 -> s:search#adbc4965
               {"change":"description","old_tokens":6,"new_tokens":7}
         "#);
+    }
+
+    #[test]
+    fn another_kind_and_another_server_are_changes() {
+        let catalog = |kind: Kind, server: Option<&str>| {
+            let mut item = SelectableItem::tool("s:a@1", "s", "a", "A");
+            (item.kind, item.server) = (kind, server.map(str::to_owned));
+            Catalog::new(vec![item]).unwrap()
+        };
+        let old = catalog(Kind::Tool, Some("S"));
+        let report = diff(&old, &catalog(Kind::Agent, Some("s")), Estimator::CharsDiv4);
+        insta::assert_snapshot!(listing(&report), @r#"
+        15 -> 15 tokens, 0 same
+        s:
+          ~ s:a@1 -> s:a@1
+              {"change":"member","key":"kind"}
+              {"change":"member","key":"server"}
+        "#);
+        assert!(!diff(&old, &catalog(Kind::Tool, None), Estimator::CharsDiv4).is_same());
+    }
+
+    #[test]
+    fn a_renamed_tool_is_paired_with_the_most_similar_one() {
+        let tool = |name: &str, description: &str| json!({"name": name, "description": description, "inputSchema": {"properties": {"id": {}}}});
+        let old =
+            [tool("a", "Closes one open ticket of a customer"), tool("b", "Closes one open invoice of a customer")];
+        let new = [tool("c", "Closes one open invoice of any customer today")];
+        insta::assert_snapshot!(listing(&compared(&old, &new)), @r#"
+        52 -> 27 tokens, 0 same
+        s:
+          - s:a#aa6cdd36 (26)
+          > s:b#bc509399 -> s:c#4f33f1bb
+              {"change":"description","old_tokens":8,"new_tokens":9}
+        "#);
+    }
+
+    #[test]
+    fn many_renamed_tools_of_one_shape_are_paired_in_time() {
+        let tools = |name: &str, word: &str| -> Vec<Value> {
+            let tool = |number: usize| {
+                let name = format!("{name}_{number}");
+                let description = format!("Closes the {word} of every customer number{number} in the shop");
+                json!({"name": name, "description": description, "inputSchema": {"properties": {"id": {}}}})
+            };
+            (0..2000).map(tool).collect()
+        };
+        let start = std::time::Instant::now();
+        let report = compared(&tools("old", "ticket"), &tools("new", "invoice"));
+        assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+        let renamed = &report.namespaces[0].renamed;
+        assert_eq!(renamed.len(), 2000);
+        let number = |id: &str| id.split(['_', '#']).nth(1).unwrap().to_owned();
+        assert!(renamed.iter().all(|pair| number(&pair.old.id) == number(&pair.new.id)));
     }
 
     #[test]

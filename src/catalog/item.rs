@@ -153,8 +153,24 @@ impl SelectableItem {
     /// description and the argument schema, key order as received.
     #[must_use]
     pub fn definition_json(&self) -> String {
-        let schema = self.args_schema.as_deref().cloned().unwrap_or_else(|| serde_json::json!({"type": "object"}));
-        serde_json::json!({"name": self.name, "description": self.description, "inputSchema": schema}).to_string()
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Definition<'i> {
+            name: &'i str,
+            description: &'i str,
+            input_schema: &'i Value,
+        }
+        let any;
+        let input_schema = match &self.args_schema {
+            Some(schema) => schema.as_ref(),
+            None => {
+                any = serde_json::json!({"type": "object"});
+                &any
+            }
+        };
+        let definition = Definition { name: &self.name, description: &self.description, input_schema };
+        // Strings and JSON values always serialise.
+        serde_json::to_string(&definition).unwrap_or_default()
     }
 
     /// Calls `visit` with the name and the description (possibly empty) of every argument: top-level properties
@@ -186,5 +202,25 @@ fn visit_properties(schema: &Value, depth: usize, visit: &mut impl FnMut(&str, &
         for part in schema.get(combinator).and_then(Value::as_array).into_iter().flatten() {
             visit_properties(part, depth + 1, visit);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_definition_is_one_line_in_the_order_received() {
+        let mut item = SelectableItem::tool("s:a@1", "s", "a \"b\"", "Says\n\u{e9}\u{1}");
+        let expected = |schema: &Value| {
+            json!({"name": item.name, "description": item.description, "inputSchema": schema}).to_string()
+        };
+        let schema: Value = serde_json::from_str(r#"{"z": 1.50, "a": {"y": [1e3, null], "b": "\u00e9"}}"#).unwrap();
+        let (bare, full) = (expected(&json!({"type": "object"})), expected(&schema));
+        assert_eq!(item.definition_json(), bare);
+        item.args_schema = Some(Arc::new(schema));
+        assert_eq!(item.definition_json(), full);
     }
 }

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::near::near_duplicates;
+use super::near::{Neighbours, neighbours};
 use super::schema::{SchemaLimits, SchemaProblem, check_schema};
 use super::{Catalog, Kind, Safety, SelectableItem};
 use crate::text::{Analyzer, TermSet, cl100k_if_over};
@@ -250,21 +250,12 @@ fn near(items: &[SelectableItem], duplicates: &[Option<usize>]) -> Vec<Finding> 
         .par_iter()
         .map_init(Analyzer::default, |analyzer, position| terms(analyzer, &items[*position]))
         .collect();
-    let mut nearest: BTreeMap<usize, (f64, usize, usize)> = BTreeMap::new();
-    for pair in near_duplicates(&sets, NEAR_DUPLICATE) {
-        for (one, other) in [(pair.first, pair.second), (pair.second, pair.first)] {
-            let (similarity, best, count) = nearest.entry(one).or_insert((pair.similarity, other, 0));
-            *count += 1;
-            if (pair.similarity, *best) > (*similarity, other) {
-                (*similarity, *best) = (pair.similarity, other);
-            }
-        }
-    }
-    let findings = nearest.into_iter().map(|(one, (similarity, other, count))| {
-        let of = items[compared[other]].id.clone();
-        finding(&items[compared[one]], Problem::NearDuplicate { of, similarity, count })
+    let found = neighbours(&sets, NEAR_DUPLICATE).into_iter().zip(&compared).filter_map(|(around, position)| {
+        let Neighbours { nearest, similarity, count } = around?;
+        let of = items[compared[nearest]].id.clone();
+        Some(finding(&items[*position], Problem::NearDuplicate { of, similarity, count }))
     });
-    findings.collect()
+    found.collect()
 }
 
 fn terms(analyzer: &Analyzer, item: &SelectableItem) -> TermSet {

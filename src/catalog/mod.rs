@@ -33,7 +33,7 @@ use std::collections::BTreeSet;
 
 /// A checked set of items with unique ids, in ascending id order.
 ///
-/// The order in which items were added changes nothing but which of two colliding primitives keeps the bare id.
+/// The order in which items were given changes nothing.
 #[derive(Debug, Clone)]
 pub struct Catalog {
     items: Vec<SelectableItem>,
@@ -43,7 +43,8 @@ impl Catalog {
     /// A catalog of `items`.
     ///
     /// # Errors
-    /// [`CatalogError::Collision`] when two items have one id, [`CatalogError::Empty`] when there is none.
+    /// [`CatalogError::Collision`] when two items have one id, [`CatalogError::Definition`] for an item whose
+    /// namespace is outside of the grammar of ids, [`CatalogError::Empty`] when there is no item.
     pub fn new(mut items: Vec<SelectableItem>) -> Result<Self, CatalogError> {
         items.sort_by(|left, right| left.id.cmp(&right.id));
         if items.is_empty() {
@@ -54,6 +55,13 @@ impl Catalog {
                 id: pair[0].id.clone(),
                 first: format!("`{}`", pair[0].name),
                 second: format!("`{}`", pair[1].name),
+            });
+        }
+        if let Some(item) = items.iter().find(|item| !tool_id::is_namespace(&item.namespace)) {
+            let usable = server_namespace(&item.namespace);
+            return Err(CatalogError::Definition {
+                place: format!("item `{}`", item.id.escape_debug()),
+                reason: format!("`{}` is not a namespace; `{usable}` is", item.namespace.escape_debug()),
             });
         }
         Ok(Self { items })
@@ -88,5 +96,27 @@ impl Catalog {
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&SelectableItem> {
         self.position(id).map(|position| &self.items[position])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_valid_makes_no_catalog() {
+        let made = |items: &[(&str, &str)]| {
+            let items = items.iter().map(|(id, namespace)| SelectableItem::tool(id, namespace, "x", "")).collect();
+            Catalog::new(items).map(|catalog| catalog.len()).map_err(|error| error.to_string())
+        };
+        let error = |text: &str| Err(text.to_owned());
+        assert_eq!(made(&[("a:x@1", "a"), ("b-2:x@1", "b-2")]), Ok(2));
+        assert_eq!(made(&[]), error("the catalog is empty: no item was given"));
+        assert_eq!(
+            made(&[("a:x@1", "a"), ("a:x@1", "a")]),
+            error("duplicate id `a:x@1`: `x` and `x`; remove one, or give its server another name")
+        );
+        assert_eq!(made(&[("A B:x@1", "A B")]), error("item `A B:x@1`: `A B` is not a namespace; `a-b` is"));
+        assert_eq!(made(&[("x", "")]), error("item `x`: `` is not a namespace; `mcp` is"));
     }
 }

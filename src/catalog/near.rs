@@ -5,7 +5,8 @@
 //! one of their first few. Candidates come from an index over those rare prefixes and each is then compared exactly,
 //! so the result is that of comparing all pairs.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use rustc_hash::FxHashMap;
 
@@ -29,13 +30,64 @@ const SLACK: f64 = 1e-9;
 /// positions. Near-linear when few sets are similar.
 #[must_use]
 pub fn near_duplicates(sets: &[TermSet], threshold: f64) -> Vec<NearPair> {
+    let mut pairs = Vec::new();
+    for_each_near_pair(sets, threshold, |pair| pairs.push(pair));
+    pairs.sort_unstable_by_key(|pair| (pair.first, pair.second));
+    pairs
+}
+
+/// The sets that are similar to one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Neighbours {
+    /// The position of the most similar one, the lowest of several.
+    pub(super) nearest: usize,
+    /// Its Jaccard similarity.
+    pub(super) similarity: f64,
+    /// How many there are.
+    pub(super) count: usize,
+}
+
+/// For every set what [`near_duplicates`] finds about it, without holding the pairs: those of many copies would fill
+/// the memory. Equal sets are compared once.
+pub(super) fn neighbours(sets: &[TermSet], threshold: f64) -> Vec<Option<Neighbours>> {
+    let mut equal: BTreeMap<&[u64], Vec<usize>> = BTreeMap::new();
+    for (position, set) in sets.iter().enumerate().filter(|(_, set)| !set.is_empty()) {
+        equal.entry(set.hashes()).or_default().push(position);
+    }
+    let groups: Vec<Vec<usize>> = equal.into_values().collect();
+    let distinct: Vec<TermSet> = groups.iter().map(|group| sets[group[0]].clone()).collect();
+    let mut around: Vec<Option<Neighbours>> = vec![None; groups.len()];
+    for_each_near_pair(&distinct, threshold, |NearPair { first, second, similarity }| {
+        for (one, other) in [(first, second), (second, first)] {
+            let nearest = groups[other][0];
+            let found = around[one].get_or_insert(Neighbours { nearest, similarity, count: 0 });
+            found.count += groups[other].len();
+            if (similarity, found.nearest) > (found.similarity, nearest) {
+                (found.nearest, found.similarity) = (nearest, similarity);
+            }
+        }
+    });
+    let mut all = vec![None; sets.len()];
+    for (group, around) in groups.iter().zip(around) {
+        let beyond = around.map_or(0, |found| found.count);
+        for position in group {
+            all[*position] = match group.iter().find(|other| *other != position) {
+                None => around,
+                Some(copy) => Some(Neighbours { nearest: *copy, similarity: 1.0, count: beyond + group.len() - 1 }),
+            };
+        }
+    }
+    all
+}
+
+/// Calls `emit` with every pair of [`near_duplicates`], in no order of use.
+fn for_each_near_pair(sets: &[TermSet], threshold: f64, mut emit: impl FnMut(NearPair)) {
     let ranked = by_rarity(sets);
     let mut by_size: Vec<usize> = (0..sets.len()).filter(|position| !sets[*position].is_empty()).collect();
     by_size.sort_by_key(|position| sets[*position].len());
 
     let mut index: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
     let mut compared_with = vec![usize::MAX; sets.len()];
-    let mut pairs = Vec::new();
     for position in by_size {
         let set = &sets[position];
         // At least this many terms are shared with any similar set, so one of the others is in the prefix.
@@ -50,14 +102,88 @@ pub fn near_duplicates(sets: &[TermSet], threshold: f64) -> Vec<NearPair> {
                 compared_with[other] = position;
                 let similarity = jaccard(set, &sets[other]);
                 if similarity >= threshold {
-                    pairs.push(NearPair { first: position.min(other), second: position.max(other), similarity });
+                    emit(NearPair { first: position.min(other), second: position.max(other), similarity });
                 }
             }
             posted.push(position);
         }
     }
-    pairs.sort_unstable_by_key(|pair| (pair.first, pair.second));
+}
+
+/// Pairs of a set of `old` and one of `new` by position whose Jaccard similarity is at least `threshold` (above 0):
+/// the most similar first, then by position, each set in one pair at most.
+///
+/// Exact as long as a set meets no more than [`MOST_COMPARED`] candidates, which share its rarest terms; of more
+/// candidates only these are compared, so that thousands of sets that are all alike take no quadratic time.
+pub(super) fn pair_most_similar(old: &[TermSet], new: &[TermSet], threshold: f64) -> Vec<(usize, usize)> {
+    let mut pool = Pool::new(old);
+    let mut queue: BinaryHeap<(u64, Reverse<usize>, Reverse<usize>)> = BinaryHeap::new();
+    // The bits of floats that are not negative are in the order of the floats.
+    let entry = |new, (similarity, old): (f64, usize)| (similarity.to_bits(), Reverse(new), Reverse(old));
+    for (position, set) in new.iter().enumerate() {
+        queue.extend(pool.nearest(set, threshold).map(|found| entry(position, found)));
+    }
+    let mut pairs = Vec::new();
+    while let Some((_, Reverse(position), Reverse(candidate))) = queue.pop() {
+        if pool.taken[candidate] {
+            queue.extend(pool.nearest(&new[position], threshold).map(|found| entry(position, found)));
+        } else {
+            pool.taken[candidate] = true;
+            pairs.push((candidate, position));
+        }
+    }
     pairs
+}
+
+/// As many candidates are compared with one set when there are more.
+const MOST_COMPARED: usize = 256;
+
+/// Sets of which each can be taken once.
+struct Pool<'s> {
+    sets: &'s [TermSet],
+    taken: Vec<bool>,
+    /// Where each term occurs, in descending order so that what is taken falls off the end.
+    index: FxHashMap<u64, Vec<usize>>,
+    /// In how many sets each term occurs.
+    frequency: FxHashMap<u64, usize>,
+}
+
+impl<'s> Pool<'s> {
+    fn new(sets: &'s [TermSet]) -> Self {
+        let mut index: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
+        for (position, set) in sets.iter().enumerate().rev() {
+            for term in set.hashes() {
+                index.entry(*term).or_default().push(position);
+            }
+        }
+        let frequency = index.iter().map(|(term, posted)| (*term, posted.len())).collect();
+        Self { sets, taken: vec![false; sets.len()], index, frequency }
+    }
+
+    /// The most similar set that is not taken, the first of several.
+    fn nearest(&mut self, set: &TermSet, threshold: f64) -> Option<(f64, usize)> {
+        let Self { sets, taken, index, frequency } = self;
+        let mut terms = set.hashes().to_vec();
+        terms.sort_unstable_by_key(|term| (frequency.get(term).copied().unwrap_or_default(), *term));
+        let shared = (threshold * set.len() as f64 - SLACK).ceil().max(1.0) as usize;
+        let mut room = MOST_COMPARED;
+        let mut best: Option<(f64, usize)> = None;
+        for term in terms.iter().take((set.len() + 1).saturating_sub(shared)) {
+            let Some(posted) = index.get_mut(term) else { continue };
+            while posted.last().is_some_and(|last| taken[*last]) {
+                posted.pop();
+            }
+            for candidate in posted.iter().rev().copied().filter(|candidate| !taken[*candidate]).take(room) {
+                room -= 1;
+                let similarity = jaccard(set, &sets[candidate]);
+                let better = best.is_none_or(|best| (similarity, best.1) > (best.0, candidate));
+                if similarity >= threshold && better {
+                    best = Some((similarity, candidate));
+                }
+            }
+        }
+        best
+    }
 }
 
 /// The terms of every set as ranks, the rarest term of all sets first.
@@ -105,7 +231,41 @@ mod tests {
         ) {
             let analyzer = Analyzer::default();
             let sets: Vec<TermSet> = texts.iter().map(|text| TermSet::of(&analyzer, text)).collect();
-            prop_assert_eq!(near_duplicates(&sets, threshold), all_pairs(&sets, threshold));
+            let pairs = all_pairs(&sets, threshold);
+            prop_assert_eq!(&near_duplicates(&sets, threshold), &pairs);
+            let plain = (0..sets.len()).map(|one| {
+                let around: Vec<(f64, Reverse<usize>)> = pairs
+                    .iter()
+                    .filter(|pair| pair.first == one || pair.second == one)
+                    .map(|pair| (pair.similarity, Reverse(pair.first + pair.second - one)))
+                    .collect();
+                let nearest = around.iter().copied().max_by(|left, right| left.partial_cmp(right).unwrap());
+                nearest.map(|(similarity, Reverse(nearest))| Neighbours { nearest, similarity, count: around.len() })
+            });
+            prop_assert_eq!(neighbours(&sets, threshold), plain.collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn the_most_similar_are_paired_first(
+            old in proptest::collection::vec("([a-h]x ?){0,9}", 0..20),
+            new in proptest::collection::vec("([a-h]x ?){0,9}", 0..20),
+        ) {
+            let analyzer = Analyzer::default();
+            let sets = |texts: &[String]| -> Vec<TermSet> { texts.iter().map(|text| TermSet::of(&analyzer, text)).collect() };
+            let (old, new) = (sets(&old), sets(&new));
+            let mut all: Vec<(f64, usize, usize)> = (0..new.len())
+                .flat_map(|after| (0..old.len()).map(move |before| (after, before)))
+                .map(|(after, before)| (jaccard(&old[before], &new[after]), after, before))
+                .filter(|(similarity, ..)| *similarity >= 0.5)
+                .collect();
+            all.sort_by(|left, right| right.0.total_cmp(&left.0).then((left.1, left.2).cmp(&(right.1, right.2))));
+            let mut plain: Vec<(usize, usize)> = Vec::new();
+            for (_, after, before) in all {
+                if plain.iter().all(|pair| pair.0 != before && pair.1 != after) {
+                    plain.push((before, after));
+                }
+            }
+            prop_assert_eq!(pair_most_similar(&old, &new, 0.5), plain);
         }
     }
 }

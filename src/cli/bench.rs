@@ -26,7 +26,7 @@ pub(super) enum Command {
     Run(run::RunArgs),
     /// Render the pages again from the committed results
     #[command(after_help = "Example:\n  contextweaver bench render")]
-    Render(Place),
+    Render(RenderArgs),
     /// Compute the results again and compare: exit 1 and the first differences when anything moved
     #[command(after_help = "Example:\n  contextweaver bench check")]
     Check(check::CheckArgs),
@@ -59,6 +59,15 @@ impl Place {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct RenderArgs {
+    #[command(flatten)]
+    place: Place,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct ListArgs {
     #[command(flatten)]
     place: Place,
@@ -70,7 +79,7 @@ pub(super) struct ListArgs {
 pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
     match command {
         Command::Run(args) => run::run(args, out),
-        Command::Render(place) => render(place, out),
+        Command::Render(args) => render(args, out),
         Command::Check(args) => check::run(args, out),
         Command::List(args) => list(args, out),
         Command::Eval(args) => eval::run(args, out),
@@ -78,13 +87,15 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
     }
 }
 
-fn render(place: &Place, out: &mut dyn Write) -> Result<Outcome> {
-    let workspace = place.workspace()?;
+fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
+    let workspace = args.place.workspace()?;
     let matrix = workspace.matrix()?;
     let pages = run::pages(&workspace, &workspace.read_results(&matrix)?)?;
     run::write_pages(&workspace, &pages)?;
-    for page in &pages {
-        writeln!(out, "wrote {}", page.path)?;
+    let paths: Vec<&str> = pages.iter().map(|page| page.path.as_str()).collect();
+    match args.format {
+        Format::Json => print_json(out, &paths)?,
+        Format::Text => writeln!(out, "wrote {}", paths.join("\nwrote "))?,
     }
     Ok(Outcome::Ok)
 }
@@ -101,8 +112,7 @@ struct CaseLine<'a> {
 fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = args.place.workspace()?;
     let matrix = workspace.matrix()?;
-    let collections = workspace.collections(&matrix.cases)?;
-    let line = |case: &'_ Case| collections.get(&case.collection).is_some();
+    let line = |case: &'_ Case| workspace.is_present(case);
     if args.format == Format::Json {
         let lines: Vec<CaseLine> = matrix
             .cases
@@ -120,12 +130,14 @@ fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
     }
     writeln!(out, "Engines")?;
     for spec in &matrix.engines {
-        writeln!(out, "  {:<10} {}", spec.engine.name(), spec.analysis)?;
+        writeln!(out, "  {}: {}", spec.engine.name(), spec.analysis)?;
     }
-    writeln!(out, "\nCases")?;
-    for case in &matrix.cases {
-        let absent = if line(case) { "" } else { "  (not here)" };
-        writeln!(out, "  {:<34} {:<9} {}{absent}", case.id, case.scenario, case.engines.join(" "))?;
+    for (scenario, analysis) in &matrix.scenarios {
+        writeln!(out, "\n{scenario}\n  {}", analysis.trim().replace('\n', "\n  "))?;
+        for case in matrix.cases.iter().filter(|case| case.scenario == *scenario) {
+            let absent = if line(case) { "" } else { "  (not here)" };
+            writeln!(out, "    {:<34} {}{absent}", case.id, case.engines.join(" "))?;
+        }
     }
     Ok(Outcome::Ok)
 }

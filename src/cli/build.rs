@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::Outcome;
 use super::source::{CatalogSource, read_config};
+use super::{Format, Outcome, print_json};
 use crate::eval::files::replace_file;
 use crate::routing::{Router, save};
 
@@ -24,6 +24,9 @@ pub(super) struct Args {
     /// The file to write
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
@@ -32,14 +35,16 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let router = Router::build(catalog, config)?;
     replace_file(&args.out, &save(&router)?)?;
     let (index, graph) = (router.index(), router.choice_graph()?);
-    writeln!(
-        out,
-        "wrote {}: {} items, {} terms, {} postings, {} graph nodes",
-        args.out.display(),
-        index.items(),
-        index.terms(),
-        index.postings_total(),
-        graph.len()
-    )?;
+    if args.format == Format::Json {
+        let result = serde_json::json!({
+            "file": args.out, "items": index.items(), "terms": index.terms(), "postings": index.postings_total(),
+            "graph_nodes": graph.len(),
+        });
+        print_json(out, &result)?;
+        return Ok(Outcome::Ok);
+    }
+    let sizes = [(index.items(), "items"), (index.terms(), "terms"), (index.postings_total(), "postings")];
+    let sizes: Vec<String> = sizes.iter().map(|(number, what)| format!("{number} {what}")).collect();
+    writeln!(out, "wrote {}: {}, {} graph nodes", args.out.display(), sizes.join(", "), graph.len())?;
     Ok(Outcome::Ok)
 }

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Format, Outcome};
+use super::{Format, Outcome, print_json};
 use crate::catalog::{
     Change, Changed, DiffReport, Entry, Finding, InspectReport, Kind, LeftOut, LintReport, LoadOptions, Problem,
     PropertyChange, Safety, SchemaLimits, SchemaPart, SchemaProblem, Severity, Strictness, diff, inspect, lint, load,
@@ -32,7 +32,8 @@ pub(super) enum Command {
 /// What all commands about catalogs share.
 #[derive(Debug, Args)]
 pub(super) struct CommonArgs {
-    /// Leave out files and tools that are not usable, report them, and go on with the rest
+    /// Leave out malformed files and tools, report them, and go on with the rest; a path that cannot be read is an
+    /// error all the same
     #[arg(long)]
     lenient: bool,
     /// How to print the result
@@ -192,12 +193,6 @@ struct WithLeftOut<'r, R> {
     left_out: &'r [LeftOut],
 }
 
-fn print_json(out: &mut dyn Write, value: &impl Serialize) -> anyhow::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    writeln!(out)?;
-    Ok(())
-}
-
 fn print_left_out(out: &mut dyn Write, left_out: &[LeftOut]) -> anyhow::Result<()> {
     if left_out.is_empty() {
         return Ok(());
@@ -213,7 +208,8 @@ fn print_inspect(out: &mut dyn Write, report: &InspectReport, top: usize) -> any
     let kinds = report.kinds.iter().map(|(kind, count)| counted(*count, kind.name(), &format!("{}s", kind.name())));
     let namespaces = counted(report.servers.len(), "namespace", "namespaces");
     writeln!(out, "{} in {namespaces}", kinds.collect::<Vec<_>>().join(", "))?;
-    writeln!(out, "{} tokens ({}) to show a model every definition", grouped(report.tokens), report.estimator)?;
+    let tokens = counted(report.tokens, "token", "tokens");
+    writeln!(out, "{tokens} ({}) to show a model every definition", report.estimator)?;
 
     let mut servers: Vec<_> = report.servers.iter().collect();
     servers.sort_by_key(|server| std::cmp::Reverse(server.tokens));
@@ -376,6 +372,7 @@ fn describe_problem(problem: &Problem) -> String {
         Problem::UndescribedParameters { count, examples } => {
             let more = if *count > examples.len() { ", …" } else { "" };
             let names = counted(*count, "parameter has", "parameters have");
+            let examples: Vec<String> = examples.iter().map(|name| name.escape_debug().to_string()).collect();
             format!("{names} no description: {}{more}", examples.join(", "))
         }
     }
@@ -429,7 +426,8 @@ fn print_diff(out: &mut dyn Write, report: &DiffReport) -> anyhow::Result<()> {
         grouped(*unchanged)
     )?;
     let change = signed(*old_tokens, *new_tokens);
-    writeln!(out, "{} -> {} tokens ({estimator}), {change}", grouped(*old_tokens), grouped(*new_tokens))?;
+    let now = counted(*new_tokens, "token", "tokens");
+    writeln!(out, "{} -> {now} ({estimator}), {change}", grouped(*old_tokens))?;
     for diff in namespaces {
         let mut table = Table::new([&diff.namespace, ""]);
         for Entry { id, kind, tokens } in &diff.added {
@@ -466,7 +464,8 @@ fn print_changed(out: &mut dyn Write, mark: &str, changed: &Changed) -> anyhow::
 fn describe_change(change: &Change, kind: Kind) -> String {
     match change {
         Change::Description { old_tokens, new_tokens } => {
-            format!("description: other words, {old_tokens} -> {new_tokens} tokens")
+            let now = counted(*new_tokens, "token", "tokens");
+            format!("description: other words, {} -> {now}", grouped(*old_tokens))
         }
         Change::Property { name, property } => format!("argument {name:?}: {}", describe_property(property)),
         Change::ArgumentSchema => "argument schema: differs outside of its properties".to_owned(),
@@ -652,7 +651,7 @@ mod tests {
           @/new.json: tools[3]: `name` must be a string, not a number
         => Ok
         ");
-        insta::assert_snapshot!(ran(&files(), "inspect @/new.json"), @"=> @/new.json: tools[3]: `name` must be a string, not a number");
+        insta::assert_snapshot!(ran(&files(), "inspect @/new.json"), @"=> @/new.json: tools[3]: `name` must be a string, not a number; correct it, or leave it out with --lenient");
     }
 
     #[test]
@@ -737,6 +736,22 @@ mod tests {
         the catalogs are the same: 4 items
         => Ok
         ");
+    }
+
+    #[test]
+    fn one_is_not_many_and_names_stay_on_their_line() {
+        let tool = |description: &str| json!([{"name": "a", "description": description}]);
+        let line = |old: &str, new: &str| {
+            let files = [("old.json", tool(old)), ("new.json", tool(new))];
+            let printed = ran(&files, "diff @/old.json @/new.json");
+            printed.lines().find(|line| line.contains("other words")).unwrap_or_default().trim().to_owned()
+        };
+        assert_eq!(line("two words", "one"), "description: other words, 2 -> 1 token");
+        assert_eq!(line("one", "two words"), "description: other words, 1 -> 2 tokens");
+        let schema = json!({"type": "object", "properties": {"a\n\u{1b}[31m": {}}});
+        let files = [("a.json", json!([{"name": "x", "description": "y", "inputSchema": schema}]))];
+        let printed = ran(&files, "lint @/a.json --min-severity note");
+        assert!(printed.contains("1 parameter has no description: a\\n\\u{1b}[31m"), "{printed}");
     }
 
     #[test]

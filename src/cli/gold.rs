@@ -9,11 +9,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use serde::Deserialize;
-use serde::de::IntoDeserializer;
-use serde::de::value::Error as ValueError;
 
-use super::{Format, Outcome};
+use super::{Format, Outcome, print_json};
 use crate::eval::audit::{Ambiguity, Audit, DISCORDANT_SHARE, SIMILAR_QUERIES, SIMILAR_TOOLS, Spread, audit};
 use crate::eval::collection::{About, CATALOG_FILE, Collection, Sealed, seal};
 use crate::eval::files::replace_file;
@@ -100,7 +97,7 @@ pub(super) struct GrowArgs {
     #[arg(value_name = "NAME")]
     name: String,
     /// What the added tools are like: unrelated, sibling, near_duplicate, keyword_stuffed, mixed or copies
-    #[arg(long, value_parser = parse_grade)]
+    #[arg(long)]
     grade: Grade,
     /// The number of tools after growth
     #[arg(long, value_name = "N")]
@@ -120,10 +117,6 @@ pub(super) struct GrowArgs {
     /// How to print the result
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-}
-
-fn parse_grade(text: &str) -> Result<Grade, ValueError> {
-    Grade::deserialize(text.into_deserializer())
 }
 
 /// Runs one of the commands and prints its result to `out`.
@@ -174,19 +167,13 @@ fn find(gold: &Path, name: &str) -> anyhow::Result<(PathBuf, Origin)> {
     )
 }
 
-fn print_json(value: &impl serde::Serialize, out: &mut dyn Write) -> anyhow::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    writeln!(out)?;
-    Ok(())
-}
-
 fn list(args: &ListArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut abouts: Vec<About> = Vec::new();
     for folder in folders(&args.place.gold)? {
         abouts.extend(Collection::load(&folder, Origin::Embedded)?.about);
     }
     if args.format == Format::Json {
-        return print_json(&abouts, out);
+        return print_json(out, &abouts);
     }
     let width =
         |pick: fn(&About) -> &String, least| abouts.iter().map(|about| pick(about).len()).fold(least, usize::max);
@@ -212,7 +199,7 @@ fn run_audit(args: &AuditArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         audits.push(audit(&Collection::load(&folder, origin)?));
     }
     if args.format == Format::Json {
-        return print_json(&audits, out);
+        return print_json(out, &audits);
     }
     for (index, one) in audits.iter().enumerate() {
         if index > 0 {
@@ -307,7 +294,7 @@ fn run_seal(args: &SealArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let (folder, _) = find(&args.place.gold, &args.name)?;
     let (about, sealed) = seal(&folder)?;
     if args.format == Format::Json {
-        return print_json(&about, out);
+        return print_json(out, &about);
     }
     match sealed {
         Sealed::Unchanged => writeln!(out, "{}: already sealed", about.name)?,
@@ -323,17 +310,21 @@ fn grow(args: &GrowArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let (folder, origin) = find(&args.place.gold, &args.name)?;
     let base = Collection::load(&folder, origin)?;
     let files = grown_files(&base, Growth { grade: args.grade, size: args.size }, args.seed)?;
-    replace_file(&args.out, files.catalog.as_bytes())?;
+    // The queries first: a catalog that is there means that both are.
     if let Some(path) = &args.queries_out {
+        if *path == args.out {
+            bail!("--out and --queries-out name the same file; give each its own");
+        }
         replace_file(path, files.queries.as_bytes())?;
     }
+    replace_file(&args.out, files.catalog.as_bytes())?;
     let queries = files.queries.lines().count();
     if args.format == Format::Json {
         let result = serde_json::json!({
             "collection": base.name, "grade": args.grade, "seed": args.seed, "tools": args.size, "queries": queries,
             "catalog_file": args.out, "queries_file": args.queries_out,
         });
-        return print_json(&result, out);
+        return print_json(out, &result);
     }
     writeln!(
         out,

@@ -42,40 +42,40 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Tools returned [default: the configuration's]
-    #[arg(short = 'k', long, value_name = "N")]
+    #[arg(short = 'k', long, value_name = "N", conflicts_with = "path")]
     top_k: Option<NonZeroUsize>,
     /// Say what each score is made of
-    #[arg(long)]
+    #[arg(long, conflicts_with = "path")]
     explain: bool,
     /// Print a schema that lets a model choose among the tools, instead of the cards
     #[arg(long, value_enum, value_name = "PROVIDER", conflicts_with = "path")]
     schema: Option<SchemaFor>,
     /// Only tools of this namespace; may be repeated
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with = "path")]
     namespace: Vec<String>,
     /// Only tools with this tag; may be repeated
-    #[arg(long, value_name = "TAG")]
+    #[arg(long, value_name = "TAG", conflicts_with = "path")]
     tag: Vec<String>,
     /// Not this tool id; may be repeated
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with = "path")]
     exclude: Vec<String>,
     /// No tools with this tag; may be repeated
-    #[arg(long, value_name = "TAG")]
+    #[arg(long, value_name = "TAG", conflicts_with = "path")]
     exclude_tag: Vec<String>,
     /// No tools that declare to be destructive
-    #[arg(long)]
+    #[arg(long, conflicts_with = "path")]
     no_destructive: bool,
     /// Always show this tool id first; may be repeated
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with = "path")]
     pin: Vec<String>,
     /// At most this many tools of one namespace
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "path")]
     quota: Option<NonZeroUsize>,
     /// This tool id was already called; may be repeated
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with = "path")]
     called: Vec<String>,
     /// What the last result said
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", conflicts_with = "path")]
     last_result: Option<String>,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
@@ -130,7 +130,8 @@ fn request(args: &Args, query: &str) -> Request {
 }
 
 fn rank(args: &Args, router: &Router, query: &str, out: &mut dyn Write) -> Result<Outcome> {
-    let route = router.route(&request(args, query))?;
+    let request = request(args, query);
+    let route = router.route(&request)?;
     if let Some(provider) = args.schema {
         let provider = match provider {
             SchemaFor::JsonSchema => Provider::JsonSchema,
@@ -142,14 +143,15 @@ fn rank(args: &Args, router: &Router, query: &str, out: &mut dyn Write) -> Resul
     }
     match args.format {
         Format::Json => print_json(out, &route)?,
-        Format::Text => print(&route, args.explain, out)?,
+        Format::Text => print(&route, args.explain, request.filter != Filter::default(), out)?,
     }
     Ok(Outcome::Ok)
 }
 
-fn print(route: &Route, explain: bool, out: &mut dyn Write) -> Result<()> {
+fn print(route: &Route, explain: bool, filtered: bool, out: &mut dyn Write) -> Result<()> {
     if route.choices.is_empty() {
-        writeln!(out, "no tool shares a word with this query; try other words, or browse with --path /")?;
+        let reason = if filtered { "no tool that the filters allow" } else { "no tool" };
+        writeln!(out, "{reason} shares a word with this query; try other words, or browse with --path /")?;
         return Ok(());
     }
     for (number, choice) in route.choices.iter().enumerate() {
@@ -169,7 +171,7 @@ fn print(route: &Route, explain: bool, out: &mut dyn Write) -> Result<()> {
 
 /// `12.34 = 8.1 deploy + 4.24 rollback`.
 fn explanation(choice: &Choice) -> String {
-    let number = |units: i64| format!("{:.2}", units as f64 / SCORE_UNITS as f64);
+    let hundredths = hundredths(choice);
     let source = |source: &PartSource| match source {
         PartSource::Word(word) => word.clone(),
         PartSource::ExactName => "(exact name)".to_owned(),
@@ -179,13 +181,38 @@ fn explanation(choice: &Choice) -> String {
         PartSource::History(ScoreSource::RequirementsMet) => "(requirements met)".to_owned(),
         PartSource::History(ScoreSource::DependencyNotCalled) => "(dependency not called)".to_owned(),
     };
-    let parts: Vec<String> =
-        choice.parts.iter().map(|part| format!("{} {}", number(part.value), source(&part.source))).collect();
-    let pinned = if choice.placement == Placement::Pinned { "pinned; " } else { "" };
-    match parts.is_empty() {
-        true => format!("{pinned}score 0"),
-        false => format!("{pinned}score {} = {}", number(choice.score as i64), parts.join(" + ")),
+    let mut sum = String::new();
+    for (part, hundredths) in choice.parts.iter().zip(&hundredths) {
+        let sign = match (sum.is_empty(), *hundredths < 0) {
+            (true, false) => "",
+            (true, true) => "−",
+            (false, false) => " + ",
+            (false, true) => " − ",
+        };
+        let value = hundredths.unsigned_abs() as f64 / 100.0;
+        sum.push_str(&format!("{sign}{value:.2} {}", source(&part.source)));
     }
+    let pinned = if choice.placement == Placement::Pinned { "pinned; " } else { "" };
+    match sum.is_empty() {
+        true => format!("{pinned}score 0"),
+        false => format!("{pinned}score {:.2} = {sum}", hundredths.iter().sum::<i64>() as f64 / 100.0),
+    }
+}
+
+/// The parts of a score in hundredths, rounded so that they add up to the rounded score: each is rounded down, and
+/// what is then missing goes to those that lost most.
+fn hundredths(choice: &Choice) -> Vec<i64> {
+    let units = SCORE_UNITS as i64;
+    let scaled: Vec<i64> = choice.parts.iter().map(|part| part.value * 100).collect();
+    let mut rounded: Vec<i64> = scaled.iter().map(|value| value.div_euclid(units)).collect();
+    let total = (choice.score as i64 * 100 + units / 2).div_euclid(units);
+    let mut order: Vec<usize> = (0..scaled.len()).collect();
+    order.sort_by_key(|&at| (std::cmp::Reverse(scaled[at].rem_euclid(units)), at));
+    let missing = usize::try_from(total - rounded.iter().sum::<i64>()).unwrap_or(0);
+    for &at in order.iter().take(missing) {
+        rounded[at] += 1;
+    }
+    rounded
 }
 
 fn browse(args: &Args, router: &Router, path: &str, out: &mut dyn Write) -> Result<Outcome> {

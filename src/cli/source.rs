@@ -4,14 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::note;
 use crate::catalog::{Catalog, LoadOptions, Strictness, load};
 use crate::eval::collection::Collection;
 use crate::eval::record::Origin;
-use crate::routing::RoutingConfig;
+use crate::routing::{CARD_CAP, CardDeck, RoutingConfig};
 
 /// Which tools
 #[derive(Debug, Args)]
@@ -32,7 +32,29 @@ impl CatalogSource {
         for left_out in &loaded.left_out {
             note(&format!("left out: {}: {}", left_out.place, left_out.reason));
         }
-        Ok(Arc::new(loaded.catalog))
+        self.with_cards(Arc::new(loaded.catalog))
+    }
+
+    /// Refuses, or leaves out, the items that can have no card: one of them would fail every query that finds it.
+    fn with_cards(&self, catalog: Arc<Catalog>) -> Result<Arc<Catalog>> {
+        let oversized = CardDeck::new(Arc::clone(&catalog)).oversized();
+        let Some(&first) = oversized.first() else { return Ok(catalog) };
+        if !self.lenient {
+            let name = &catalog.items()[first as usize].name;
+            bail!(
+                "`{name}`: its id and tags alone exceed the {CARD_CAP} tokens of a card; shorten its name, or leave it out \
+                 with --lenient"
+            );
+        }
+        let mut items = Vec::new();
+        for (number, item) in (0..).zip(catalog.items()) {
+            if oversized.binary_search(&number).is_ok() {
+                note(&format!("left out: {}: its id and tags alone exceed the {CARD_CAP} tokens of a card", item.id));
+            } else {
+                items.push(item.clone());
+            }
+        }
+        Ok(Arc::new(Catalog::new(items)?))
     }
 }
 

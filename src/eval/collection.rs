@@ -155,10 +155,27 @@ impl Collection {
     /// Any [`CollectionError`] but those about `collection.toml`, which is not read.
     pub fn from_files(name: &str, origin: Origin, catalog: &Path, queries: &Path) -> Result<Self, CollectionError> {
         let loaded = catalog::load(&[catalog], LoadOptions::default())?.catalog;
-        // A folder has no bytes of its own: what was read from it stands for it.
-        let bytes = if catalog.is_dir() { loaded.to_native_json().into_bytes() } else { read(catalog)? };
+        if catalog.is_dir() {
+            return Self::of_catalog(name, origin, Arc::new(loaded), queries);
+        }
+        let (bytes, query_bytes) = (read(catalog)?, read(queries)?);
+        Self::assemble(name, origin, Arc::new(loaded), &bytes, Source { path: queries, bytes: &query_bytes })
+    }
+
+    /// A collection of a loaded catalog and any query file.
+    ///
+    /// # Errors
+    /// Any [`CollectionError`] but those about catalogs and `collection.toml`.
+    pub fn of_catalog(
+        name: &str,
+        origin: Origin,
+        catalog: Arc<Catalog>,
+        queries: &Path,
+    ) -> Result<Self, CollectionError> {
+        // What was loaded has no bytes of its own: its native form stands for it.
+        let bytes = catalog.to_native_json().into_bytes();
         let query_bytes = read(queries)?;
-        Self::assemble(name, origin, loaded, &bytes, Source { path: queries, bytes: &query_bytes })
+        Self::assemble(name, origin, catalog, &bytes, Source { path: queries, bytes: &query_bytes })
     }
 
     /// A collection of a catalog in memory (a JSON array of MCP tools) and queries in memory.
@@ -171,13 +188,14 @@ impl Collection {
             place: format!("line {}, column {}", error.line(), error.column()),
             reason: error.to_string(),
         })?;
-        Self::assemble(name, origin, Catalog::from_values(&values, None)?, tools.bytes, queries)
+        let catalog = Arc::new(Catalog::from_values(&values, None)?);
+        Self::assemble(name, origin, catalog, tools.bytes, queries)
     }
 
     fn assemble(
         name: &str,
         origin: Origin,
-        catalog: Catalog,
+        catalog: Arc<Catalog>,
         catalog_bytes: &[u8],
         queries: Source,
     ) -> Result<Self, CollectionError> {
@@ -185,7 +203,6 @@ impl Collection {
         let file_order = file_order(catalog_bytes, &catalog);
         let inputs_sha256 = sha256_hex(&[catalog_bytes, queries.bytes]);
         let queries = queries::parse(queries, &catalog, &handles)?;
-        let catalog = Arc::new(catalog);
         Ok(Self {
             name: name.to_owned(),
             origin,

@@ -440,9 +440,6 @@ mod tests {
     use super::super::record::Origin;
     use super::*;
 
-    const GRADES: [Grade; 5] =
-        [Grade::Unrelated, Grade::Sibling, Grade::NearDuplicate, Grade::KeywordStuffed, Grade::Mixed];
-
     fn collection(name: &str) -> Collection {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("gold").join(name);
         Collection::from_files(name, Origin::Embedded, &folder.join(CATALOG_FILE), &folder.join(QUERIES_FILE)).unwrap()
@@ -463,7 +460,7 @@ mod tests {
     #[test]
     fn grown_catalogs_have_the_recorded_bytes() {
         let base = collection("workbench");
-        let digests: Vec<String> = GRADES
+        let digests: Vec<String> = Grade::DISTRACTORS
             .iter()
             .map(|grade| {
                 let files = grown_files(&base, Growth { grade: *grade, size: 500 }, SEED).unwrap();
@@ -472,11 +469,11 @@ mod tests {
             })
             .collect();
         insta::assert_snapshot!(digests.join("\n"), @r"
-        Unrelated 3e465ad08e71e36c
-        Sibling e7e102db6b8f9efb
-        NearDuplicate ce9c7546095ee169
-        KeywordStuffed 39ef0841020d661d
-        Mixed 78cb164b2c50bb9e
+        Unrelated e96a89f1e1f0c79a
+        Sibling 9e27bd7d20fe9edc
+        NearDuplicate 6e9b9e137d791e85
+        KeywordStuffed 29d8090781afbbdd
+        Mixed 054618a42d070567
         ");
     }
 
@@ -484,7 +481,7 @@ mod tests {
     fn sizes_are_nested_and_keep_the_queries() {
         for name in ["workbench", "household"] {
             let base = collection(name);
-            for grade in GRADES {
+            for grade in Grade::DISTRACTORS {
                 let mut smaller: Option<Collection> = None;
                 for size in [50, 60, 250, 400] {
                     let grown = grow(&base, Growth { grade, size }, SEED).unwrap();
@@ -552,7 +549,7 @@ mod tests {
     #[test]
     fn the_grades_are_what_they_are_called() {
         let base = collection("workbench");
-        let [unrelated, sibling, near, stuffed, mixed] = GRADES.map(|grade| closeness(&base, grade));
+        let [unrelated, sibling, near, stuffed, mixed] = Grade::DISTRACTORS.map(|grade| closeness(&base, grade));
         assert!(unrelated < 0.12, "{unrelated}");
         assert!(sibling > unrelated && sibling < 0.3, "{sibling}");
         assert!(near > 0.4, "{near}");
@@ -603,7 +600,7 @@ mod tests {
     fn ten_thousand_tools_are_made_for_every_grade() {
         for name in ["workbench", "household"] {
             let base = collection(name);
-            for grade in GRADES {
+            for grade in Grade::DISTRACTORS {
                 let files = grown_files(&base, Growth { grade, size: 10_000 }, SEED).unwrap();
                 assert_eq!(files.catalog.lines().count(), 10_002, "{name} {grade:?}");
             }

@@ -58,29 +58,29 @@ impl Sample {
     }
 }
 
-/// Times the preparation of `engine` and then every query of `collection`, `rounds` times each; the time of a query is
-/// the smallest of its rounds, so that an interruption by another process does not count as the engine's.
+/// Times the preparation of `engine` and then every query of `collection`, `rounds` times each after a round that is
+/// not counted. Every search is one sample.
 ///
 /// # Errors
 /// The engine's message when it cannot serve the catalog.
 pub fn search(engine: &dyn Engine, collection: &Collection, rounds: usize) -> Result<[Sample; 2], String> {
     let tools = Some(collection.catalog.len());
+    let prepared = engine.prepare(&collection.catalog)?;
     let mut builds = Vec::new();
     for _ in 0..rounds.max(1) {
         let start = Instant::now();
         black_box(engine.prepare(&collection.catalog)?);
         builds.push(start.elapsed().as_secs_f64() * 1e3);
     }
-    let prepared = engine.prepare(&collection.catalog)?;
-    let mut times = vec![f64::INFINITY; collection.queries.len()];
+    let mut times = Vec::new();
     for round in 0..=rounds.max(1) {
-        for (query, best) in collection.queries.iter().zip(&mut times) {
+        for query in &collection.queries {
             let start = Instant::now();
             black_box(prepared.top(&query.text, TOP));
             let time = start.elapsed().as_secs_f64() * 1e6;
             // The first round warms caches and branch predictors up.
             if round > 0 {
-                *best = best.min(time);
+                times.push(time);
             }
         }
     }

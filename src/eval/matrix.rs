@@ -35,6 +35,8 @@ pub struct Matrix {
     pub engines: Vec<EngineSpec>,
     /// In ascending order of their ids, without repeats.
     pub cases: Vec<Case>,
+    /// Name and analysis of every scenario file, by name.
+    pub scenarios: Vec<(String, String)>,
 }
 
 /// An engine of the matrix.
@@ -110,8 +112,10 @@ impl Matrix {
     pub fn load(folder: &Path) -> Result<Self, MatrixError> {
         let engines = load_engines(&folder.join("engines.toml"))?;
         let mut cases: Vec<Case> = Vec::new();
+        let mut scenarios = Vec::new();
         for path in scenario_files(folder)? {
             let scenario: ScenarioFile = read(&path)?;
+            scenarios.push((stem(&path), scenario.analysis.clone()));
             for case in scenario_cases(&path, &scenario, &engines)? {
                 if let Some(other) = cases.iter().find(|other| other.id == case.id) {
                     let reason = format!("case `{}` is also in `{}.toml`; keep one", case.id, other.scenario);
@@ -121,7 +125,7 @@ impl Matrix {
             }
         }
         cases.sort_by(|left, right| left.id.cmp(&right.id));
-        Ok(Self { engines, cases })
+        Ok(Self { engines, cases, scenarios })
     }
 
     /// The engine called `name`.
@@ -177,6 +181,10 @@ fn scenario_files(folder: &Path) -> Result<Vec<PathBuf>, MatrixError> {
     Ok(files)
 }
 
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 fn scenario_cases(path: &Path, file: &ScenarioFile, engines: &[EngineSpec]) -> Result<Vec<Case>, MatrixError> {
     let refuse = |reason: String| MatrixError { path: path.to_owned(), reason };
     if file.analysis.trim().is_empty() {
@@ -190,7 +198,7 @@ fn scenario_cases(path: &Path, file: &ScenarioFile, engines: &[EngineSpec]) -> R
     let wanted = |name: &str| name == CONTROL || file.engines.iter().any(|engine| engine == name);
     let names: Vec<String> =
         engines.iter().map(|spec| spec.engine.name()).filter(|name| wanted(name)).map(str::to_owned).collect();
-    let scenario = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let scenario = stem(path);
     let grown = file.growth.iter().flat_map(|entry| {
         entry.grades.iter().flat_map(|&grade| entry.sizes.iter().map(move |&size| Some(Growth { grade, size })))
     });

@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use super::abstention::{Answer as Answered, abstention};
 use super::collection::{Collection, Query};
 use super::engine::{Engine, Prepared, Ranking};
+use super::growth::{GrowthError, SEED, grow};
 use super::loss::{self, loss_at_5};
 use super::matrix::{CONTROL, Case, Matrix};
 use super::measure::{Found, Judgement, Measure};
@@ -335,13 +336,11 @@ pub fn results(matrix: &Matrix, records: Vec<(String, Record)>) -> Vec<Results> 
 /// The collection of a case: as it is, or grown.
 ///
 /// # Errors
-/// The message of the growth, e.g. a size below the core.
-pub fn grown(collection: &Arc<Collection>, growth: Option<Growth>) -> Result<Arc<Collection>, String> {
+/// As [`grow`], e.g. for a size below the core.
+pub fn grown(collection: &Arc<Collection>, growth: Option<Growth>) -> Result<Arc<Collection>, GrowthError> {
     match growth {
         None => Ok(Arc::clone(collection)),
-        Some(growth) => super::growth::grow(collection, growth, super::growth::SEED)
-            .map(Arc::new)
-            .map_err(|error| error.to_string()),
+        Some(growth) => grow(collection, growth, SEED).map(Arc::new),
     }
 }
 

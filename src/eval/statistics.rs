@@ -115,40 +115,6 @@ impl Verdict {
     }
 }
 
-/// The exact two-sided p-value of the sign test: how likely so uneven a split of the non-zero differences is when
-/// both signs are equally likely; min(1, 2 P(X ≤ min(+, −))) with X ~ Binomial(n, 1/2). Dixon and Mood, "The
-/// Statistical Sign Test", JASA 41, 1946. Without a non-zero difference it is 1.
-#[must_use]
-pub fn sign_test(differences: &[f64]) -> f64 {
-    let positive = differences.iter().filter(|difference| **difference > 0.0).count();
-    let negative = differences.iter().filter(|difference| **difference < 0.0).count();
-    let n = positive + negative;
-    // Through logarithms: 2^-n is zero in floating point from n = 1075 on.
-    let mut log_mass = -(n as f64) * std::f64::consts::LN_2;
-    let mut tail = libm::exp(log_mass);
-    for i in 0..positive.min(negative) {
-        log_mass += libm::log((n - i) as f64 / (i + 1) as f64);
-        tail += libm::exp(log_mass);
-    }
-    (2.0 * tail).min(1.0)
-}
-
-/// Holm's step-down adjustment of p-values for the number of comparisons, in the order given: the i-th smallest of m
-/// is multiplied by m − i + 1 and is at least its predecessor. Holm, "A Simple Sequentially Rejective Multiple Test
-/// Procedure", Scandinavian Journal of Statistics 6(2), 1979.
-#[must_use]
-pub fn holm(p_values: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..p_values.len()).collect();
-    order.sort_by(|left, right| p_values[*left].total_cmp(&p_values[*right]));
-    let mut adjusted = vec![0.0; p_values.len()];
-    let mut floor = 0.0_f64;
-    for (step, index) in order.into_iter().enumerate() {
-        floor = floor.max(p_values[index] * (p_values.len() - step) as f64).min(1.0);
-        adjusted[index] = floor;
-    }
-    adjusted
-}
-
 /// The smallest mean paired difference that `queries` queries show at the 5 % level (two-sided) with 80 % power:
 /// (z.975 + z.8) σ / √n, the normal approximation to the paired t-test (Sakai, "Topic Set Size Design", Information Retrieval
 /// Journal 19(3), 2016). `deviation` is σ, the standard deviation of the per-query differences: for a measure of 0 or 1
@@ -245,38 +211,6 @@ mod tests {
         assert_eq!(same, Estimate { mean: 0.0, low: 0.0, high: 0.0 });
         let touching = Estimate { mean: 0.1, low: 0.0, high: 0.2 };
         assert_eq!(Verdict::of(&touching), Verdict::Inconclusive);
-    }
-
-    #[test]
-    fn the_sign_test_is_the_binomial_one() {
-        let split = |positive: usize, negative: usize| {
-            let mut differences = vec![0.5; positive];
-            differences.extend(vec![-0.25; negative]);
-            differences.extend([0.0; 9]);
-            sign_test(&differences)
-        };
-        let table = [
-            (0, 0, 1.0),
-            (1, 0, 1.0),
-            (5, 0, 2.0 / 32.0),
-            (8, 2, 2.0 * (1.0 + 10.0 + 45.0) / 1024.0),
-            (2, 8, 2.0 * (1.0 + 10.0 + 45.0) / 1024.0),
-            (3, 3, 1.0),
-        ];
-        for (positive, negative, expected) in table {
-            let p = split(positive, negative);
-            assert!((p - expected).abs() < 1e-12, "{positive}:{negative} {p} instead of {expected}");
-        }
-        // Far beyond 2^-1074 the tail still counts: z = (1580 − 1500) / √750 = 2.92.
-        let p = split(1_580, 1_420);
-        assert!((0.003..0.004).contains(&p), "{p}");
-    }
-
-    #[test]
-    fn holm_steps_down_and_never_decreases() {
-        let adjusted: Vec<f64> = holm(&[0.01, 0.04, 0.03, 0.005, 0.9]).into_iter().map(round6).collect();
-        assert_eq!(adjusted, [0.04, 0.09, 0.09, 0.025, 0.9]);
-        assert_eq!(holm(&[0.6, 0.7]), [1.0, 1.0]);
     }
 
     #[test]

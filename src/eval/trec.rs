@@ -1,16 +1,15 @@
 //! Rankings and judgements as text that other tools read.
 //!
-//! TREC form is for evaluation tools such as trec_eval; the tab-separated form is for people and for rankings made
-//! elsewhere. No measure is computed here.
+//! TREC form is for evaluation tools such as trec_eval; the tab-separated form is for people and scripts. No
+//! measure is computed here.
 //!
 //! TREC tools know documents, not equivalents. The [`View::Aware`] form therefore writes each needed tool with its
 //! equivalents as one document: the item that finds the group is written under the group's name, `NAME%gN` for the
 //! N-th group, and all others under their own. trec_eval then computes our equivalence-aware measures.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 
 use super::measure::{Found, Judgement};
 use crate::routing::Hit;
@@ -154,85 +153,6 @@ fn refuse(text: &str, what: &str, characters: &[char]) -> io::Result<()> {
     Ok(())
 }
 
-/// A tab-separated run is not usable.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The text could not be read to its end.
-    #[error("cannot read the run: {0}")]
-    Read(#[from] io::Error),
-    /// A line is not part of a valid run.
-    #[error("line {line}: {reason}")]
-    Line {
-        /// The line's number, from 1.
-        line: usize,
-        /// What is wrong with it.
-        reason: String,
-    },
-}
-
-/// Reads a run of lines `query_id<TAB>rank<TAB>tool name`: for each query the tool names in rank order. Lines may
-/// come in any order; the ranks of each query must be 1, 2, 3 … without gap or repeat, and its names must differ.
-/// Empty lines are skipped. Whether queries and tools exist is for the caller to say.
-///
-/// # Errors
-/// [`RunError::Line`] names the first line that breaks a rule; [`RunError::Read`] passes on those of `input`.
-pub fn read_tab_run(input: &mut dyn BufRead) -> Result<BTreeMap<String, Vec<String>>, RunError> {
-    let mut queries: BTreeMap<String, Vec<RunLine>> = BTreeMap::new();
-    let mut bytes = Vec::new();
-    for line in 1.. {
-        bytes.clear();
-        if input.read_until(b'\n', &mut bytes)? == 0 {
-            break;
-        }
-        let text = std::str::from_utf8(&bytes)
-            .map_err(|_| RunError::Line { line, reason: "not valid UTF-8; save the file as UTF-8".to_owned() })?;
-        let text = text.trim_end_matches(['\n', '\r']);
-        if !text.is_empty() {
-            let (query, rank, name) = parse_line(text).map_err(|reason| RunError::Line { line, reason })?;
-            queries.entry(query.to_owned()).or_default().push(RunLine { line, rank, name: name.to_owned() });
-        }
-    }
-    queries.into_iter().map(|(query, lines)| Ok((query.clone(), in_rank_order(&query, lines)?))).collect()
-}
-
-struct RunLine {
-    line: usize,
-    rank: usize,
-    name: String,
-}
-
-fn parse_line(text: &str) -> Result<(&str, usize, &str), String> {
-    let mut columns = text.splitn(3, '\t');
-    let (Some(query), Some(rank), Some(name)) = (columns.next(), columns.next(), columns.next()) else {
-        return Err("expected `query_id<TAB>rank<TAB>tool name`, three columns between tabs".to_owned());
-    };
-    match rank.parse() {
-        Ok(rank) if rank > 0 => Ok((query, rank, name)),
-        _ => Err(format!("the rank `{rank}` is not a whole number from 1 up")),
-    }
-}
-
-fn in_rank_order(query: &str, mut lines: Vec<RunLine>) -> Result<Vec<String>, RunError> {
-    lines.sort_by_key(|line| (line.rank, line.line));
-    for (expected, RunLine { line, rank, .. }) in (1..).zip(&lines) {
-        if *rank < expected {
-            return Err(RunError::Line { line: *line, reason: format!("query `{query}` has rank {rank} twice") });
-        }
-        if *rank > expected {
-            let reason = format!("query `{query}` has rank {rank} and no rank {expected}; number its ranks 1, 2, 3 …");
-            return Err(RunError::Line { line: *line, reason });
-        }
-    }
-    let mut first_at: BTreeMap<&str, usize> = BTreeMap::new();
-    for RunLine { line, rank, name } in &lines {
-        if let Some(first) = first_at.insert(name, *rank) {
-            let reason = format!("query `{query}` has the tool `{name}` at rank {first} and again at rank {rank}");
-            return Err(RunError::Line { line: *line, reason });
-        }
-    }
-    Ok(lines.into_iter().map(|line| line.name).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -311,43 +231,6 @@ mod tests {
         assert_eq!(written(|out| write_qrels(out, &queries, &name_of, View::Strict)), "q 0 web:get 1\n");
     }
 
-    fn read(text: &str) -> Result<BTreeMap<String, Vec<String>>, RunError> {
-        read_tab_run(&mut text.as_bytes())
-    }
-
-    #[test]
-    fn a_run_is_read_in_any_order() {
-        let run = read("q1\t2\tb\r\nq2\t1\twith\ttab\n\nq1\t1\ta b").unwrap();
-        assert_eq!(run["q1"], ["a b", "b"]);
-        assert_eq!(run["q2"], ["with\ttab"]);
-        assert_eq!(read("").unwrap(), BTreeMap::new());
-    }
-
-    #[test]
-    fn a_bad_run_names_its_line() {
-        let messages: Vec<String> = [
-            "q1\t1\ta\nq1 2 b\n",
-            "q1\t0\ta\n",
-            "q1\t-1\ta\n",
-            "q1\t1\ta\nq1\t1\tb\n",
-            "q1\t1\ta\nq1\t3\tb\n",
-            "q1\t1\ta\nq2\t1\ta\nq1\t2\ta\n",
-        ]
-        .iter()
-        .map(|text| read(text).unwrap_err().to_string())
-        .collect();
-        insta::assert_snapshot!(messages.join("\n"), @r"
-        line 2: expected `query_id<TAB>rank<TAB>tool name`, three columns between tabs
-        line 1: the rank `0` is not a whole number from 1 up
-        line 1: the rank `-1` is not a whole number from 1 up
-        line 2: query `q1` has rank 1 twice
-        line 2: query `q1` has rank 3 and no rank 2; number its ranks 1, 2, 3 …
-        line 3: query `q1` has the tool `a` at rank 1 and again at rank 2
-        ");
-        let error = read_tab_run(&mut &b"q1\t1\ta\nq1\t2\t\xff\n"[..]).unwrap_err().to_string();
-        assert_eq!(error, "line 2: not valid UTF-8; save the file as UTF-8");
-    }
-
     #[test]
     fn names_that_break_a_line_are_refused() {
         let judgement = Judgement::default();
@@ -371,23 +254,5 @@ mod tests {
             prop_assert_eq!(left == right, word(&left) == word(&right));
         }
 
-        #[test]
-        fn a_written_run_reads_back(
-            names in prop::collection::btree_set("[^\\r\\n]{1,12}", 1..8),
-            query in "[^\\r\\n\\t]{0,8}",
-        ) {
-            let names: Vec<String> = names.into_iter().collect();
-            let items: Vec<u32> = (0..).take(names.len()).collect();
-            let hits = ranking(&items);
-            let judgement = Judgement::default();
-            let queries = [Ranked { query: &query, judgement: &judgement, ranking: &hits }];
-            let text = written(|out| write_tab_run(out, &queries, &|item| names[item as usize].clone()));
-            prop_assert_eq!(read(&text).unwrap(), BTreeMap::from([(query, names)]));
-        }
-
-        #[test]
-        fn no_run_panics(text in "([a-c0-3\\t\\n]|\\PC){0,60}") {
-            let _ = read(&text);
-        }
     }
 }

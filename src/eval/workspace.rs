@@ -79,17 +79,26 @@ impl Workspace {
             if found.contains_key(&case.collection) {
                 continue;
             }
-            let folder = match case.origin {
-                Origin::Embedded => self.path("gold").join(&case.collection),
-                Origin::Public => self.public.join(&case.collection),
-            };
-            if case.origin == Origin::Public && !folder.is_dir() {
+            if case.origin == Origin::Public && !self.is_present(case) {
                 continue;
             }
-            let collection = Collection::load(&folder, case.origin)?;
+            let collection = Collection::load(&self.folder(case), case.origin)?;
             found.insert(case.collection.clone(), Arc::new(collection));
         }
         Ok(Collections { found })
+    }
+
+    /// Whether the collection of `case` is on this machine.
+    #[must_use]
+    pub fn is_present(&self, case: &Case) -> bool {
+        self.folder(case).is_dir()
+    }
+
+    fn folder(&self, case: &Case) -> PathBuf {
+        match case.origin {
+            Origin::Embedded => self.path("gold").join(&case.collection),
+            Origin::Public => self.public.join(&case.collection),
+        }
     }
 
     /// The committed results of every engine of `matrix`; engines without a file are left out.
@@ -196,11 +205,7 @@ impl Collections {
 
 /// The committed records of cases that were not run again, where the matrix still has them.
 #[must_use]
-pub fn kept_records(
-    matrix: &Matrix,
-    committed: &[Results],
-    ran: impl Fn(&str, &Case) -> bool,
-) -> Vec<(String, Record)> {
+pub fn kept_records(matrix: &Matrix, committed: &[Results], ran: impl Fn(&Case) -> bool) -> Vec<(String, Record)> {
     let mut kept = Vec::new();
     for results in committed {
         for record in &results.records {

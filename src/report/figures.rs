@@ -7,7 +7,7 @@ use crate::eval::timing::{Subject, TimingRow};
 
 use super::number::count;
 use super::plot::{HeatMap, Interval, IntervalPlot, Line, LineChart, Point, Scale};
-use super::scores::{CONTROL, DEFAULT, GRADES, RECALL, Scores, grade_name, recall};
+use super::scores::{CONTROL, DEFAULT, RECALL, Scores, grade_name, recall};
 
 /// A picture with its file name.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ pub(super) fn recall_by_size(scores: &Scores<'_>, collection: &str) -> Option<Fi
 /// recall@5 of the default engine against catalog size, one line per grade of distractors.
 pub(super) fn context_rot(scores: &Scores<'_>, collection: &str) -> Option<Figure> {
     let title = format!("{RECALL} of the default engine by catalog size and distractors: {collection}");
-    let lines = GRADES.iter().enumerate().map(|(color, grade)| Line {
+    let lines = Grade::DISTRACTORS.iter().enumerate().map(|(color, grade)| Line {
         name: grade_name(*grade).to_owned(),
         color,
         points: growth_points(scores, DEFAULT, collection, *grade, recall_point),
@@ -54,7 +54,7 @@ fn recall_axis() -> String {
 
 /// Prompt tokens of all definitions and of ten cards against catalog size.
 pub(super) fn tokens(scores: &Scores<'_>, collection: &str) -> Option<Figure> {
-    let title = format!("Prompt tokens, all definitions and ten cards: {collection}, mixed distractors");
+    let title = format!("Prompt tokens, all definitions and cards: {collection}, mixed distractors");
     let all = growth_points(scores, DEFAULT, collection, Grade::Mixed, |facts| {
         Some(bare(facts.tools, facts.tokens.as_ref()?.naive as f64))
     });
@@ -63,7 +63,7 @@ pub(super) fn tokens(scores: &Scores<'_>, collection: &str) -> Option<Figure> {
     });
     let lines = vec![
         Line { name: "all definitions".to_owned(), color: 1, points: all },
-        Line { name: "ten cards, mean".to_owned(), color: 0, points: cards },
+        Line { name: "first ten cards".to_owned(), color: 0, points: cards },
     ];
     let y_title = format!("prompt tokens ({}, logarithmic)", estimator(scores, collection)?);
     line_figure(format!("{collection}-tokens.svg"), title, &y_title, Scale::Log, lines)

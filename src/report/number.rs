@@ -77,9 +77,18 @@ pub(super) fn interval(value: &Estimate) -> String {
 }
 
 /// A difference with its sign and its interval, three decimals each, since the interval is read against zero:
-/// `+.012 [−.003, +.027]`.
+/// `+.012 [−.003, +.027]`. An end that three decimals would round to zero gets as many as show its side: `+.0003`.
 pub(super) fn difference(value: &Estimate) -> String {
-    format!("{} [{}, {}]", signed(value.mean), signed(value.low), signed(value.high))
+    format!("{} [{}, {}]", signed(value.mean), beside_zero(value.low), beside_zero(value.high))
+}
+
+fn beside_zero(value: f64) -> String {
+    if value == 0.0 || value.abs() >= 0.0005 || !value.is_finite() {
+        return signed(value);
+    }
+    let decimals = if value.abs() >= 0.00005 { 4 } else { 6 };
+    let text = without_zero(&fixed(value, decimals));
+    if value > 0.0 { format!("+{text}") } else { text }
 }
 
 /// A difference with its sign: `+.012`, `−.012`, `.000`.
@@ -128,6 +137,8 @@ mod tests {
             (signed(f64::NAN), "–"),
             (estimate(&Estimate { mean: 0.612, low: 0.58, high: 0.64 }), ".612 [.58, .64]"),
             (difference(&Estimate { mean: -0.1, low: -0.2, high: 0.0 }), "−.100 [−.200, .000]"),
+            (difference(&Estimate { mean: 0.016, low: 0.000284, high: 0.03 }), "+.016 [+.0003, +.030]"),
+            (difference(&Estimate { mean: -0.01, low: -0.02, high: -0.000002 }), "−.010 [−.020, −.000002]"),
         ];
         for (shown, expected) in table {
             assert_eq!(shown, expected);

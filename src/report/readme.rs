@@ -37,7 +37,7 @@ pub fn block(results: &[Results]) -> String {
         blocks.push(table.markdown().trim_end().to_owned());
         blocks.push(format!(
             "{RECALL} is the mean share of the relevant tools among the first five, with its 95 % interval; tokens saved \
-             is the share of the prompt that ten cards spare against all definitions. The \
+             is the share of the prompt that the first ten cards spare against all definitions. The \
              [scorecard]({FOLDER}SCORECARD.md) has every other figure and the definitions.",
         ));
     }
@@ -90,7 +90,7 @@ mod tests {
         | household  |    96 |     164 |     .850 [.78, .92] |   .880 [.81, .95] |       97.0 % |
         | toolbench  | 3,912 |     764 |     .476 [.44, .51] |            failed |       failed |
 
-        recall@5 is the mean share of the relevant tools among the first five, with its 95 % interval; tokens saved is the share of the prompt that ten cards spare against all definitions. The [scorecard](scorecard/SCORECARD.md) has every other figure and the definitions.
+        recall@5 is the mean share of the relevant tools among the first five, with its 95 % interval; tokens saved is the share of the prompt that the first ten cards spare against all definitions. The [scorecard](scorecard/SCORECARD.md) has every other figure and the definitions.
         ");
     }
 

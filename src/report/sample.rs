@@ -158,6 +158,7 @@ fn engine_results(engine: &str, offset: f64) -> Results {
 
 fn record(case: String, collection: &str, origin: Origin, growth: Option<Growth>, shape: &Shape) -> Record {
     Record {
+        engine_version: "0.0.0+sample".to_owned(),
         case,
         origin,
         collection: collection.to_owned(),

@@ -8,7 +8,7 @@ use crate::eval::timing::TimingRow;
 
 use super::figures::{self, Figure};
 use super::number::{MISSING, count, difference, estimate, fixed, percent, quantity, share, signed};
-use super::scores::{BEAM, CONTROL, Case, DEFAULT, GRADES, RECALL, Scores, engine_position, grade_name, recall};
+use super::scores::{BEAM, CONTROL, Case, DEFAULT, RECALL, Scores, engine_position, grade_name, recall};
 use super::table::Table;
 
 /// Measures of the overview of the default engine, as they are named in the records.
@@ -217,8 +217,8 @@ fn copies(page: &mut Document, scores: &Scores<'_>) {
     page.table(
         &format!(
             "The catalog is grown by literal copies of its tools under new names, as the Python project grows it; {RECALL} \
-             counts only the original (strict) or every copy of it too (by capability); the last column is the difference \
-             from the control by capability.",
+             counts only the original (strict), or the copies of a tool share the place of the best of them and any copy \
+             counts (by capability); the last column is the difference from the control by capability.",
         ),
         &table,
     );
@@ -227,8 +227,8 @@ fn copies(page: &mut Document, scores: &Scores<'_>) {
 fn growth(page: &mut Document, scores: &Scores<'_>, collection: &str) {
     page.heading(&format!("Growth of {collection}"));
     page.block(
-        "The queries stay the same at every size; only the tools around the relevant ones become more. The grades of \
-         distractors are defined at the end.",
+        "A core of tools and the queries that it answers stay the same at every size; only the distractors around them \
+         become more. The grades of distractors are defined at the end.",
     );
     page.figure(figures::recall_by_size(scores, collection));
 
@@ -263,10 +263,10 @@ fn context_rot(page: &mut Document, scores: &Scores<'_>, collection: &str) {
 
 /// One row per size, one column per grade of distractors, `cell` of the case at each.
 fn by_grade(scores: &Scores<'_>, collection: &str, cell: impl Fn(&str) -> String) -> Table {
-    let mut table = Table::new(std::iter::once("tools").chain(GRADES.map(grade_name))).numbered();
+    let mut table = Table::new(std::iter::once("tools").chain(Grade::DISTRACTORS.map(grade_name))).numbered();
     for size in scores.sizes(collection) {
         let mut cells = vec![count(size)];
-        for grade in GRADES {
+        for grade in Grade::DISTRACTORS {
             cells.push(scores.grown(collection, grade, size).map_or_else(|| MISSING.to_owned(), &cell));
         }
         table.row(cells);
@@ -395,7 +395,7 @@ fn tokens(page: &mut Document, scores: &Scores<'_>) {
     for collection in scores.grown_collections() {
         page.figure(figures::tokens(scores, collection));
     }
-    let titles = ["case", "tools", "all definitions", "ten cards, mean", "ten cards, most", "saved", "estimator"];
+    let titles = ["case", "tools", "all definitions", "cards, mean", "cards, most", "saved", "estimator"];
     let mut table = Table::new(titles).words(&["estimator"]);
     for case in scores.cases(Case::is_plain_or_mixed) {
         let Some(counted) = scores.facts(DEFAULT, case.name).and_then(|facts| facts.tokens.as_ref()) else { continue };
@@ -411,7 +411,7 @@ fn tokens(page: &mut Document, scores: &Scores<'_>) {
         table.row(cells);
     }
     page.table(
-        "Prompt tokens with the definitions of all tools and with the ten cards that the default engine selects; the \
+        "Prompt tokens with the definitions of all tools and with the first cards that the default engine selects, ten at most; the \
          counts are those of the estimator in the last column.",
         &table,
     );
@@ -450,8 +450,8 @@ fn latency(page: &mut Document, scores: &Scores<'_>, recording: Option<&Recordin
     page.block(&recording.origin());
     page.figure(figures::latency(scores, &recording.rows));
     page.table(
-        "One thread after warm-up; the percentiles are over single runs, MAD is the median absolute deviation. Times \
-         depend on the machine and are not checked.",
+        "One thread after warm-up; every run is one search, build or process, the percentiles are over them, and MAD is \
+         the median absolute deviation. Times depend on the machine and are not checked.",
         &latency_table(&recording.rows),
     );
 }
@@ -565,7 +565,7 @@ id; or five tools have higher scores.
 variants of relevant tools with another scope or purpose; descriptions that repeat the words of relevant tools without \
 doing their job; the four in equal shares.
 - **all definitions**: name, description and argument schema of every tool, one line of compact JSON each.
-- **saved**: the share of the tokens of all definitions that ten cards do not need.",
+- **saved**: the share of the tokens of all definitions that the cards, ten at most, do not need.",
     );
 }
 
@@ -758,11 +758,11 @@ mod tests {
 
         ## Tokens
 
-        Prompt tokens with the definitions of all tools and with the ten cards that the default engine selects; the counts are those of the estimator in the last column.
+        Prompt tokens with the definitions of all tools and with the first cards that the default engine selects, ten at most; the counts are those of the estimator in the last column.
 
-        | case      | tools | all definitions | ten cards, mean | ten cards, most |  saved | estimator   |
-        | --------- | ----: | --------------: | --------------: | --------------: | -----: | ----------- |
-        | household |    96 |          14,208 |             430 |             590 | 97.0 % | cl100k_base |
+        | case      | tools | all definitions | cards, mean | cards, most |  saved | estimator   |
+        | --------- | ----: | --------------: | ----------: | ----------: | -----: | ----------- |
+        | household |    96 |          14,208 |         430 |         590 | 97.0 % | cl100k_base |
 
         ## Work
 

@@ -3,14 +3,11 @@
 //! Nothing here computes a figure; it finds recorded ones. Cases and engines come in one fixed order whatever the
 //! order of the files, so that pages have the same bytes.
 
+pub(super) use crate::eval::matrix::{CONTROL, DEFAULT};
 use crate::eval::record::{Estimate, Facts, Grade, Growth, Origin, Outcome, Record, Results};
 
 use super::number::MISSING;
 
-/// The engine that users get, as named in `scenarios/engines.toml`.
-pub(super) const DEFAULT: &str = "default";
-/// The flat engine that every other is compared with.
-pub(super) const CONTROL: &str = "bm25";
 /// The engine that navigates the choice graph.
 pub(super) const BEAM: &str = "beam";
 
@@ -19,10 +16,6 @@ const ENGINE_ORDER: [&str; 5] = [DEFAULT, CONTROL, "tfidf", "fuzzy", BEAM];
 
 /// The headline measure.
 pub(super) const RECALL: &str = "recall@5";
-
-/// Grades of growth that add distractors, from harmless to adversarial, then their mixture.
-pub(super) const GRADES: [Grade; 5] =
-    [Grade::Unrelated, Grade::Sibling, Grade::NearDuplicate, Grade::KeywordStuffed, Grade::Mixed];
 
 /// What was run, without what came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

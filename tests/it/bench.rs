@@ -21,10 +21,6 @@ fn small_checkout() -> Files {
         "scenarios/small.toml",
         "analysis = \"small\"\norigin = \"embedded\"\ncollections = [\"household\"]\nengines = [\"default\"]\n",
     );
-    files.write(
-        "scenarios/public.toml",
-        "analysis = \"absent\"\norigin = \"public\"\ncollections = [\"elsewhere\"]\nengines = [\"default\"]\n",
-    );
     files.write("README.md", "# R\n<!-- scorecard:begin -->\n<!-- scorecard:end -->\n");
     files
 }
@@ -48,7 +44,6 @@ fn a_run_is_reproducible_and_checks_clean() {
     let files = small_checkout();
     let run = files.run(&["bench", "run"]);
     assert_eq!(run.code, 0, "{}", run.shown());
-    assert!(run.stderr.contains("not re-run, their collections are not here: elsewhere"), "{}", run.stderr);
     let first = tree(&files.path("scorecard"));
     assert!(files.run(&["bench", "run"]).code == 0 && tree(&files.path("scorecard")) == first);
     let check = files.run(&["bench", "check"]);
@@ -66,7 +61,11 @@ fn a_changed_weight_is_drift_and_is_named() {
     let before = tree(&files.path("scorecard"));
     let check = files.run(&["bench", "check"]);
     assert_eq!(check.code, 1, "{}", check.shown());
-    assert!(check.stdout.contains("default · configuration: committed"), "{}", check.stdout);
+    assert!(
+        check.stdout.contains("default · configuration.k1: committed \"1.1\", computed \"0.3\""),
+        "{}",
+        check.stdout
+    );
     assert!(check.stdout.contains("default · household · measures."), "{}", check.stdout);
     assert!(check.stdout.contains("if it is meant: contextweaver bench run"), "{}", check.stdout);
     assert!(tree(&files.path("scorecard")) == before, "a check writes nothing");
@@ -102,18 +101,50 @@ fn an_edited_page_a_stray_file_and_a_vanished_case_are_drift() {
 #[test]
 fn rows_of_absent_collections_stay_as_they_are() {
     let files = small_checkout();
+    files.write(
+        "scenarios/public.toml",
+        "analysis = \"absent\"\norigin = \"public\"\ncollections = [\"elsewhere\"]\nengines = [\"default\"]\n",
+    );
     // A public collection that is there for the first run and gone for the second.
     let tools = r#"[{"name": "create_issue", "description": "Open a ticket"}, {"name": "send_mail"}]"#;
     files.write("public/elsewhere/catalog.json", tools);
     files.write("public/elsewhere/queries.jsonl", r#"{"id": "1", "query": "a ticket", "relevant": ["create_issue"]}"#);
     assert_eq!(files.run(&["bench", "run", "--public", "public"]).code, 0);
     let first = tree(&files.path("scorecard"));
-    assert!(String::from_utf8_lossy(&first[0].1).contains("elsewhere") || first.len() > 1);
-    assert_eq!(files.run(&["bench", "run"]).code, 0);
+    let rows = fs::read_to_string(files.path("scorecard/results/default.json")).unwrap();
+    assert!(rows.contains("\"case\":\"elsewhere\""), "{rows}");
+    let again = files.run(&["bench", "run"]);
+    assert_eq!(again.code, 0, "{}", again.shown());
+    assert!(again.stderr.contains("not re-run, their collections are not here: elsewhere"), "{}", again.stderr);
     assert!(tree(&files.path("scorecard")) == first);
     let check = files.run(&["bench", "check"]);
     assert_eq!(check.code, 0, "{}", check.shown());
     assert!(check.stdout.contains("not re-run, their collections are not here: elsewhere"), "{}", check.stdout);
+
+    // A row of another version of the engine, and one that is gone, are not passed over in silence.
+    let engines = fs::read_to_string(files.path("scenarios/engines.toml")).unwrap();
+    let changed = engines.replacen("analysis = \"a\"", "analysis = \"a\"\nconfiguration = { k1 = 0.3 }", 1);
+    files.write("scenarios/engines.toml", changed);
+    assert_eq!(files.run(&["bench", "run"]).code, 0);
+    let other = files.run(&["bench", "check"]);
+    assert_eq!(other.code, 1, "{}", other.shown());
+    assert!(other.stdout.contains("default · elsewhere: the row is of version"), "{}", other.stdout);
+    let kept: Vec<&str> = rows.lines().filter(|line| !line.contains("elsewhere")).collect();
+    files.write("scenarios/engines.toml", engines);
+    files.write("scorecard/results/default.json", kept.join("\n") + "\n");
+    files.run(&["bench", "render"]);
+    let gone = files.run(&["bench", "check"]);
+    assert_eq!(gone.code, 1, "{}", gone.shown());
+    assert!(gone.stdout.contains("default · elsewhere: no committed row"), "{}", gone.stdout);
+}
+
+#[test]
+fn damaged_results_do_not_stop_a_run_that_replaces_them() {
+    let files = small_checkout();
+    files.write("scorecard/results/default.json", "{");
+    assert_eq!(files.run(&["bench", "check"]).code, 2);
+    assert_eq!(files.run(&["bench", "run"]).code, 0);
+    assert_eq!(files.run(&["bench", "check"]).code, 0);
 }
 
 #[test]
@@ -126,6 +157,15 @@ fn a_run_file_ranks_every_query() {
     let text = fs::read_to_string(files.path("run.tsv")).unwrap();
     let first: Vec<&str> = text.lines().next().unwrap().split('\t').collect();
     assert_eq!((first[0], first[1], first.len()), ("hh-001", "1", 3));
+    let mut ranks: std::collections::BTreeMap<&str, usize> = Default::default();
+    for line in text.lines() {
+        let mut fields = line.split('\t');
+        let count = ranks.entry(fields.next().unwrap()).or_default();
+        *count += 1;
+        assert_eq!(fields.next().unwrap(), count.to_string(), "{line}");
+    }
+    assert_eq!(ranks.len(), 234);
+    assert!(ranks.values().all(|ranks| *ranks >= 20));
     let again = files.run(&[&eval[..], &["--run-out", "again.tsv"]].concat());
     assert_eq!(again.code, 0);
     assert_eq!(text, fs::read_to_string(files.path("again.tsv")).unwrap());

@@ -105,11 +105,39 @@ fn a_saved_index_answers_alike_and_a_stale_one_is_refused() {
 }
 
 #[test]
+fn a_name_too_long_for_any_card_is_refused_up_front_or_left_out() {
+    let files = Files::new();
+    let long = "xQ_z".repeat(28);
+    files.write(
+        "tools.json",
+        format!(r#"[{{"name": "a{long}"}}, {{"name": "send_mail", "description": "Send a letter"}}]"#),
+    );
+    let strict = files.run(&["route", "--catalog", "tools.json", "a letter"]);
+    assert_eq!(strict.code, 2, "{}", strict.shown());
+    assert!(strict.stderr.contains("leave it out with --lenient"), "{}", strict.stderr);
+    let lenient = files.run(&["route", "--catalog", "tools.json", "--lenient", "a letter"]);
+    assert_eq!(lenient.code, 0, "{}", lenient.shown());
+    assert!(lenient.stdout.contains("send_mail") && lenient.stderr.contains("left out"), "{}", lenient.shown());
+}
+
+#[test]
 fn json_output_is_json() {
     let files = files();
     let queries = r#"{"id": "1", "query": "open an issue", "relevant": ["create_issue"]}"#;
     files.write("queries.jsonl", queries);
-    let commands: [&[&str]; 7] = [
+    files.write("gold/home/catalog.json", TOOLS);
+    files.write("gold/home/queries.jsonl", queries);
+    let seal = files.run(&["gold", "seal", "home", "--gold", "gold"]);
+    assert_eq!(seal.code, 0, "{}", seal.shown());
+    let commands: [&[&str]; 12] = [
+        &["build", "--catalog", "tools.json", "--out", "tools.cwx", "--format", "json"],
+        &["catalog", "diff", "tools.json", "tools.json", "--format", "json"],
+        &["gold", "list", "--gold", "gold", "--format", "json"],
+        &["gold", "audit", "--gold", "gold", "--format", "json"],
+        &[
+            "gold", "grow", "home", "--gold", "gold", "--grade", "copies", "--size", "9", "--out", "x", "--format",
+            "json",
+        ],
         &["route", "--catalog", "tools.json", "--format", "json", "issue"],
         &["route", "--catalog", "tools.json", "--format", "json", "--path", "/forge"],
         &["print-tree", "--catalog", "tools.json", "--format", "json"],
@@ -247,8 +275,9 @@ fn bad_input_names_the_place_and_the_way_out() {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    let commands: [&[&str]; 19] = [
+    let commands: [&[&str]; 20] = [
         &[],
+        &["bench"],
         &["route"],
         &["build"],
         &["print-tree"],
@@ -271,9 +300,8 @@ fn every_command_has_help_with_an_example() {
     for command in commands {
         let run = run_in(&checkout(), &[command, &["--help"]].concat());
         assert_eq!(run.code, 0, "{command:?}");
-        if !matches!(command, ["catalog"] | ["gold"]) {
-            assert!(run.stdout.contains("contextweaver "), "{command:?} shows no example");
-        }
+        let shows_example = run.stdout.contains("Example") || run.stdout.contains("Start here");
+        assert!(shows_example || matches!(command, ["catalog"] | ["gold"] | ["bench"]), "{command:?} shows no example");
     }
 }
 

@@ -4,6 +4,7 @@
 //! definitions decides one thing only: which of two resources or prompts with one canonical id keeps it.
 
 use std::collections::BTreeSet;
+use std::iter::once;
 
 use rustc_hash::FxHashMap;
 use serde_json::Value;
@@ -102,8 +103,14 @@ pub(super) fn assemble(drafts: Vec<(Draft, Place)>, sieve: &mut Sieve) -> Result
                 sieve.refuse(CatalogError::Collision { id, first, second: place.to_string() })?;
                 continue;
             }
-            Some(first) if is_same(&items[first], &draft.item) => continue,
-            Some(_) => known.next_key(&id),
+            Some(first) => {
+                let further = known.further.entry(id.clone()).or_default();
+                if once(&first).chain(&*further).any(|holder| is_same(&items[*holder], &draft.item)) {
+                    continue;
+                }
+                further.push(items.len());
+                known.next_key(&id)
+            }
         };
         known.positions.insert(id.clone(), items.len());
         draft.item.id = id;
@@ -117,6 +124,8 @@ pub(super) fn assemble(drafts: Vec<(Draft, Place)>, sieve: &mut Sieve) -> Result
 #[derive(Default)]
 struct Known {
     positions: FxHashMap<String, usize>,
+    /// The items beside the first that have a canonical id.
+    further: FxHashMap<String, Vec<usize>>,
     /// The last `N` given for a canonical id.
     occurrences: FxHashMap<String, u32>,
 }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::super::Kind;
 use super::too_deep;
 
 /// The list that a definition stands in, which says how it is read.
@@ -87,10 +88,13 @@ impl Lists<'_> {
     }
 }
 
+/// The way out for a file that is nearly of the native form.
+const NATIVE_FORM: &str = "write the native form as {\"schema\": 1, \"items\": [...]}";
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Native<'t> {
-    schema: u32,
+    schema: Option<u32>,
     #[serde(borrow)]
     items: Vec<&'t RawValue>,
 }
@@ -100,10 +104,13 @@ pub(super) fn parse(text: &str) -> Result<Document<'_>, Fault> {
     match text.trim_start().bytes().next() {
         Some(b'[') => {
             let tools: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| fault(&error))?;
+            if tools.iter().any(|tool| is_native(tool)) {
+                return Err(top_level(&format!("a bare list of items with `id` and `kind`; {NATIVE_FORM}")));
+            }
             Ok(Document { server: None, entries: entries([(Form::Tools, Some(tools))]) })
         }
         Some(b'{') => parse_object(text),
-        None => Err(top_level("the file is empty")),
+        None => Err(top_level("the file is empty; put the answer of a server to `tools/list` there")),
         Some(_) => {
             // Either malformed or a scalar; the parser knows the position of the former.
             serde_json::from_str::<&RawValue>(text).map_err(|error| fault(&error))?;
@@ -122,7 +129,8 @@ fn parse_object(text: &str) -> Result<Document<'_>, Fault> {
             serde_json::from_str(result.get()).map_err(|error| ("result".to_owned(), without_position(&error)))?
         }
         (true, None, None, Some(error)) => {
-            return Err(top_level(&format!("a JSON-RPC error response: {}", super::shortened(error.get()))));
+            let error = super::shortened(error.get());
+            return Err(top_level(&format!("a JSON-RPC error response: {error}; ask the server again")));
         }
         (true, None, None, None) => lists,
     };
@@ -135,11 +143,27 @@ fn parse_object(text: &str) -> Result<Document<'_>, Fault> {
 
 fn parse_native(text: &str) -> Result<Document<'_>, Fault> {
     let native: Native<'_> = serde_json::from_str(text).map_err(|error| fault(&error))?;
-    if native.schema != super::native::SCHEMA {
-        let expected = super::native::SCHEMA;
-        return Err(top_level(&format!("`schema` is {}; this version reads {expected}", native.schema)));
+    match native.schema {
+        Some(super::native::SCHEMA) => {}
+        None => return Err(top_level(&format!("`schema` is missing; {NATIVE_FORM}"))),
+        Some(other) => {
+            let expected = super::native::SCHEMA;
+            return Err(top_level(&format!("`schema` is {other}; write the file in the form of {expected}")));
+        }
     }
     Ok(Document { server: None, entries: entries([(Form::Items, Some(native.items))]) })
+}
+
+/// Whether a definition is an item of the native form, of which an MCP reader would drop most fields.
+fn is_native(raw: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Item {
+        #[serde(rename = "id")]
+        _id: String,
+        #[serde(rename = "kind")]
+        _kind: Kind,
+    }
+    serde_json::from_str::<Item>(raw.get()).is_ok()
 }
 
 fn entries<'t, const N: usize>(lists: [(Form, Option<Vec<&'t RawValue>>); N]) -> Vec<Entry<'t>> {
@@ -202,7 +226,7 @@ pub(super) fn yaml_to_json(text: &str) -> Result<String, Fault> {
     };
     let value: Value = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let error = error.without_snippet();
-        let reason = error.to_string().replace("budget breached:", "over a limit of the reader:");
+        let reason = yaml_reason(error);
         match error.location() {
             None => top_level(&reason),
             Some(at) => {
@@ -213,4 +237,36 @@ pub(super) fn yaml_to_json(text: &str) -> Result<String, Fault> {
         }
     })?;
     Ok(value.to_string())
+}
+
+/// What is wrong with a YAML text, without the names that the parser has for its limits and options.
+fn yaml_reason(error: &serde_saphyr::Error) -> String {
+    use serde_saphyr::Error;
+    use serde_saphyr::budget::BudgetBreach;
+    match error {
+        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => too_deep(),
+        Error::Budget { breach: BudgetBreach::Documents { .. }, .. } | Error::MultipleDocuments { .. } => {
+            "it holds more than one document; keep one per file".to_owned()
+        }
+        Error::Budget {
+            breach: BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } | BudgetBreach::ScalarBytes { .. },
+            ..
+        } => "it is too large for YAML; save it as JSON or split it".to_owned(),
+        Error::Budget { .. }
+        | Error::AliasReplayCounterOverflow { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => {
+            "its anchors and aliases stand for too much; write the values out".to_owned()
+        }
+        Error::DuplicateMappingKey { key: Some(key), .. } => {
+            format!("the key `{}` is there twice; remove one", super::shortened(key))
+        }
+        Error::DuplicateMappingKey { key: None, .. } => "a key is there twice; remove one".to_owned(),
+        Error::AliasError { error, .. } => yaml_reason(error),
+        other => {
+            let text = other.to_string();
+            if text.starts_with("recursion limit") { too_deep() } else { text }
+        }
+    }
 }

@@ -107,7 +107,9 @@ fn prompt_schema(arguments: Vec<Value>) -> Result<Option<Arc<Value>>, Reason> {
         if fields.flag("required")? {
             required.push(Value::String(name.clone()));
         }
-        properties.insert(name, json!(property));
+        if properties.insert(name.clone(), json!(property)).is_some() {
+            return Err(format!("`arguments`: two are called `{}`; rename one", super::shortened(&name)));
+        }
     }
     Ok(Some(Arc::new(json!({"type": "object", "properties": properties, "required": required}))))
 }

@@ -44,7 +44,8 @@ pub enum Strictness {
     /// It is an error.
     #[default]
     Strict,
-    /// It is left out and reported; the rest is loaded. A path that was named and cannot be read remains an error.
+    /// It is left out and reported; the rest is loaded. A path that was named and cannot be read remains an error,
+    /// and so does a catalog of which nothing is left.
     Lenient,
 }
 
@@ -94,11 +95,12 @@ impl From<CatalogError> for LeftOut {
 /// A file holds an array of MCP tools, an object with `tools`, `resources` or `prompts` (a snapshot, a
 /// `tools/list` result, or the JSON-RPC response around one), or the native form (`schema` and `items`); it is YAML
 /// when its name ends in `.yaml` or `.yml`, else JSON. Of a folder every such file that is not hidden is loaded, in
-/// the order of file names, as one server each.
+/// the order of file names, as one server each. The order of files and definitions changes nothing but which of two
+/// resources or prompts with one id keeps the bare one.
 ///
 /// # Errors
-/// [`CatalogError`] for a path that cannot be read, and in strict mode for the first file or definition that is not
-/// usable; [`CatalogError::Empty`] when no item remains.
+/// [`CatalogError::Read`] for a path that was named and cannot be read, and in strict mode [`CatalogError`] for the
+/// first file or definition that is not usable; [`CatalogError::Empty`] when no item remains.
 pub fn load<P: AsRef<Path>>(paths: &[P], options: LoadOptions) -> Result<Loaded, CatalogError> {
     let mut sieve = Sieve { strictness: options.strictness, left_out: Vec::new() };
     let mut drafts = Vec::new();
@@ -111,7 +113,10 @@ pub fn load<P: AsRef<Path>>(paths: &[P], options: LoadOptions) -> Result<Loaded,
                 }
             }
         } else {
-            read_file(path, None, &mut drafts, &mut sieve)?;
+            match read_file(path, None, &mut drafts, &mut sieve) {
+                Err(error @ CatalogError::Parse { .. }) => sieve.refuse(error)?,
+                result => result?,
+            }
         }
     }
     let items = assemble::assemble(drafts, &mut sieve)?;
@@ -161,7 +166,7 @@ fn copy_shallow(value: &Value) -> Result<(Value, Arc<RawValue>), String> {
 }
 
 fn too_deep() -> String {
-    format!("it is nested deeper than {MAX_NESTING} levels")
+    format!("it is nested deeper than {MAX_NESTING} levels; make it flatter")
 }
 
 /// Lets usable things through and decides what the others do.
@@ -172,10 +177,10 @@ struct Sieve {
 }
 
 impl Sieve {
-    /// Gives the error back in strict mode and notes it in lenient mode.
+    /// Gives the error back in strict mode, with the hint that there is another mode, and notes it in lenient mode.
     fn refuse(&mut self, error: CatalogError) -> Result<(), CatalogError> {
         match self.strictness {
-            Strictness::Strict => Err(error),
+            Strictness::Strict => Err(with_way_out(error)),
             Strictness::Lenient => {
                 self.left_out.push(error.into());
                 Ok(())
@@ -192,6 +197,20 @@ impl Sieve {
         }
     }
 }
+
+/// The error with the hint that a lenient load goes around it, when it is about one file or definition.
+fn with_way_out(error: CatalogError) -> CatalogError {
+    match error {
+        CatalogError::Parse { path, place, reason } if !reason.ends_with(LENIENT_HINT) => {
+            // Many reasons end with a way out of their own.
+            let otherwise = if reason.contains("; ") { "" } else { "; correct it" };
+            CatalogError::Parse { path, place, reason: format!("{reason}{otherwise}{LENIENT_HINT}") }
+        }
+        other => other,
+    }
+}
+
+const LENIENT_HINT: &str = ", or leave it out with --lenient";
 
 /// Where a definition stands, for messages.
 #[derive(Debug, Clone)]
@@ -351,7 +370,9 @@ fn draft(form: Form, value: Value, raw: Arc<RawValue>) -> Result<Draft, String> 
     let mut draft = draft?;
     let length = draft.item.description.len();
     if length > MAX_DESCRIPTION_BYTES {
-        return Err(format!("its description has {length} bytes, over the limit of {MAX_DESCRIPTION_BYTES}"));
+        return Err(format!(
+            "its description has {length} bytes, over the limit of {MAX_DESCRIPTION_BYTES}; shorten it"
+        ));
     }
     draft.item.raw = (form != Form::Items).then_some(raw);
     Ok(draft)
@@ -434,7 +455,8 @@ mod tests {
                 {"uri": "file:///docs/readme.md", "name": "README.md", "description": "Read me"},
                 {"uri": "file:///docs/other.md"},
                 {"uri": "file:///docs/readme.md", "name": "README.md", "description": "Another"},
-                {"uri": "file:///docs/readme.md", "name": "README.md", "description": "Read me"}
+                {"uri": "file:///docs/readme.md", "name": "README.md", "description": "Read me"},
+                {"uri": "file:///docs/readme.md", "name": "README.md", "description": "Another"}
             ],
             "prompts": [{"name": "sum_up", "arguments": [{"name": "repo", "required": true, "description": "Which"}, {"name": "lang"}]}]
         }"#;
@@ -544,6 +566,10 @@ items:
         let deep_unknown = format!("{{\"x\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
         let deep_block = "- ".repeat(1000);
         let deep_yaml = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let level = |n: usize| format!("l{}: &l{} [{}]\n", n + 1, n + 1, vec![format!("*l{n}"); 20].join(", "));
+        let laughs = "l0: &l0 x\n".to_owned() + &(0..7).map(level).collect::<String>() + "tools: []";
+        let nested_anchors = (0..120).map(|n| format!("&n{n} [")).collect::<String>() + &"x, ".repeat(20_000);
+        let many_anchors = nested_anchors + &"]".repeat(120);
         let cases: Vec<(&str, &[u8])> = vec![
             ("a.json", b""),
             ("a.json", b"[{\"name\": \"x\"},\n {\"name\": }]"),
@@ -579,6 +605,13 @@ items:
             ("a.yaml", deep_block.as_bytes()),
             ("a.json", b"{\"schema\": 2, \"items\": []}"),
             ("a.json", b"{\"items\": []}"),
+            ("a.json", b"[{\"name\": \"x\"}, {\"id\": \"a:x@1\", \"kind\": \"agent\", \"name\": \"x\"}]"),
+            ("a.yaml", b"- {id: \"a:x@1\", kind: tool, name: x}"),
+            ("a.yaml", b"- name: x\n  name: y\n"),
+            ("a.yaml", b"- name: x\n--- \n- name: y\n"),
+            ("a.yaml", laughs.as_bytes()),
+            ("a.yaml", many_anchors.as_bytes()),
+            ("a.json", b"{\"prompts\": [{\"name\": \"p\", \"arguments\": [{\"name\": \"a\"}, {\"name\": \"a\"}]}]}"),
             ("a.json", b"{\"schema\": 1, \"items\": [], \"extra\": 1}"),
             ("a.json", b"{\"schema\": 1, \"items\": [{\"name\": \"x\", \"descripton\": \"\"}]}"),
             ("a.json", b"{\"schema\": 1, \"items\": [{\"name\": \"x\", \"cost_hint\": -1}]}"),
@@ -591,48 +624,55 @@ items:
         ];
         let messages: String = cases.iter().map(|(name, text)| refusal(name, text) + "\n").collect();
         insta::assert_snapshot!(messages, @r#"
-        a.json: top level: the file is empty
-        a.json: line 2, column 11: expected value
-        a.json: line 1, column 14: EOF while parsing a list
-        a.json: top level: an array of tools or an object is expected
-        a.json: line 1, column 2: expected ident
+        a.json: top level: the file is empty; put the answer of a server to `tools/list` there, or leave it out with --lenient
+        a.json: line 2, column 11: expected value; correct it, or leave it out with --lenient
+        a.json: line 1, column 14: EOF while parsing a list; correct it, or leave it out with --lenient
+        a.json: top level: an array of tools or an object is expected; correct it, or leave it out with --lenient
+        a.json: line 1, column 2: expected ident; correct it, or leave it out with --lenient
         the catalog is empty: a.json: no tool, resource or prompt is listed there
         the catalog is empty: a.json: no tool, resource or prompt is listed there
-        a.json: top level: none of the keys `tools`, `resources`, `prompts` and `items` is there
-        a.json: line 1, column 10: invalid type: map, expected a sequence
-        a.json: top level: a JSON-RPC error response: {"code": -32601, "message": "no such method"}
-        a.json: result: invalid length 0, expected an object with `tools`, `resources` or `prompts`
-        a.json: tools[0]: an object is expected, not a number
-        a.json: tools[0]: an object is expected, not an array
-        a.json: tools[1]: `name` must be a string, not a number
-        a.json: tools[0]: `name` is missing or empty
-        a.json: tools[0] `x`: `description` must be a string, not an array
-        a.json: tools[0] `x`: `inputSchema` must be an object, not a boolean
-        a.json: tools[0] `x`: `readOnlyHint` must be true or false, not a string
-        a.json: tools[0] `x`: `tags` must be an array of strings, not a number
-        a.json: prompts[0] `p`: `arguments`: `name` is missing or empty
-        a.json: resources[0] `r`: `uri` is missing or empty
+        a.json: top level: none of the keys `tools`, `resources`, `prompts` and `items` is there; correct it, or leave it out with --lenient
+        a.json: line 1, column 10: invalid type: map, expected a sequence; correct it, or leave it out with --lenient
+        a.json: top level: a JSON-RPC error response: {"code": -32601, "message": "no such method"}; ask the server again, or leave it out with --lenient
+        a.json: result: invalid length 0, expected an object with `tools`, `resources` or `prompts`; correct it, or leave it out with --lenient
+        a.json: tools[0]: an object is expected, not a number; correct it, or leave it out with --lenient
+        a.json: tools[0]: an object is expected, not an array; correct it, or leave it out with --lenient
+        a.json: tools[1]: `name` must be a string, not a number; correct it, or leave it out with --lenient
+        a.json: tools[0]: `name` is missing or empty; correct it, or leave it out with --lenient
+        a.json: tools[0] `x`: `description` must be a string, not an array; correct it, or leave it out with --lenient
+        a.json: tools[0] `x`: `inputSchema` must be an object, not a boolean; correct it, or leave it out with --lenient
+        a.json: tools[0] `x`: `readOnlyHint` must be true or false, not a string; correct it, or leave it out with --lenient
+        a.json: tools[0] `x`: `tags` must be an array of strings, not a number; correct it, or leave it out with --lenient
+        a.json: prompts[0] `p`: `arguments`: `name` is missing or empty; correct it, or leave it out with --lenient
+        a.json: resources[0] `r`: `uri` is missing or empty; correct it, or leave it out with --lenient
         duplicate id `mcp:x#a32362d4`: a.json: tools[0] `x` and a.json: tools[1] `x`; remove one, or give its server another name
-        a.json: tools[0]: unexpected end of hex escape
-        a.json: line 2, byte 12 of the file: invalid UTF-8; save the file as UTF-8
-        a.json: tools[0] `d`: it is nested deeper than 127 levels
-        a.json: top level: none of the keys `tools`, `resources`, `prompts` and `items` is there
-        a.yaml: line 2, column 16: unclosed bracket '['
-        a.yaml: tools[1]: an object is expected, not a number
-        a.yaml: top level: invalid type: integer `7`, expected a sequence
-        a.yaml: line 3, column 8: alias references unknown anchor
-        a.yaml: line 1, column 256: recursion limit exceeded
-        a.yaml: line 1, column 257: over a limit of the reader: Depth { depth: 129 }
-        a.json: top level: `schema` is 2; this version reads 1
-        a.json: line 1, column 13: missing field `schema`
-        a.json: line 1, column 34: unknown field `extra`, expected `schema` or `items`
-        a.json: items[0] `x`: unknown field `descripton`, expected one of `id`, `kind`, `name`, `description`, `namespace`, `server`, `server_description`, `tags`, `args_schema`, `output_schema`, `examples`, `constraints`, `side_effects`, `safety`, `cost_hint`, `depends_on`, `provides`, `requires`, `metadata`
-        a.json: items[0] `x`: `cost_hint` must be a finite number of at least 0, not -1
-        a.json: items[0] `x`: `args_schema` must be an object
-        a.json: items[0] `x`: `x` is not a tool id (namespace:name[@version][#hash8]): there is no `:` after a namespace
-        a.json: items[0] `x`: `prompt::a:x@1` is not the id of a tool
-        a.json: items[0] `x`: `namespace` is `b`, but that of its id is `a`
-        a.json: items[0] `x`: `a:x@1~2` is not the id of a tool
+        a.json: tools[0]: unexpected end of hex escape; correct it, or leave it out with --lenient
+        a.json: line 2, byte 12 of the file: invalid UTF-8; save the file as UTF-8, or leave it out with --lenient
+        a.json: tools[0] `d`: it is nested deeper than 127 levels; make it flatter, or leave it out with --lenient
+        a.json: top level: none of the keys `tools`, `resources`, `prompts` and `items` is there; correct it, or leave it out with --lenient
+        a.yaml: line 2, column 16: unclosed bracket '['; correct it, or leave it out with --lenient
+        a.yaml: tools[1]: an object is expected, not a number; correct it, or leave it out with --lenient
+        a.yaml: top level: invalid type: integer `7`, expected a sequence; correct it, or leave it out with --lenient
+        a.yaml: line 3, column 8: alias references unknown anchor; correct it, or leave it out with --lenient
+        a.yaml: line 1, column 256: it is nested deeper than 127 levels; make it flatter, or leave it out with --lenient
+        a.yaml: line 1, column 257: it is nested deeper than 127 levels; make it flatter, or leave it out with --lenient
+        a.json: top level: `schema` is 2; write the file in the form of 1, or leave it out with --lenient
+        a.json: top level: `schema` is missing; write the native form as {"schema": 1, "items": [...]}, or leave it out with --lenient
+        a.json: top level: a bare list of items with `id` and `kind`; write the native form as {"schema": 1, "items": [...]}, or leave it out with --lenient
+        a.yaml: top level: a bare list of items with `id` and `kind`; write the native form as {"schema": 1, "items": [...]}, or leave it out with --lenient
+        a.yaml: line 2, column 3: the key `name` is there twice; remove one, or leave it out with --lenient
+        a.yaml: line 2, column 1: it holds more than one document; keep one per file, or leave it out with --lenient
+        a.yaml: line 6, column 30: its anchors and aliases stand for too much; write the values out, or leave it out with --lenient
+        a.yaml: line 1, column 25547: its anchors and aliases stand for too much; write the values out, or leave it out with --lenient
+        a.json: prompts[0] `p`: `arguments`: two are called `a`; rename one, or leave it out with --lenient
+        a.json: line 1, column 34: unknown field `extra`, expected `schema` or `items`; correct it, or leave it out with --lenient
+        a.json: items[0] `x`: unknown field `descripton`, expected one of `id`, `kind`, `name`, `description`, `namespace`, `server`, `server_description`, `tags`, `args_schema`, `output_schema`, `examples`, `constraints`, `side_effects`, `safety`, `cost_hint`, `depends_on`, `provides`, `requires`, `metadata`; correct it, or leave it out with --lenient
+        a.json: items[0] `x`: `cost_hint` must be a finite number of at least 0, not -1; correct it, or leave it out with --lenient
+        a.json: items[0] `x`: `args_schema` must be an object; correct it, or leave it out with --lenient
+        a.json: items[0] `x`: `x` is not a tool id (namespace:name[@version][#hash8]): there is no `:` after a namespace; correct it, or leave it out with --lenient
+        a.json: items[0] `x`: `prompt::a:x@1` is not the id of a tool; correct it, or leave it out with --lenient
+        a.json: items[0] `x`: `namespace` is `b`, but that of its id is `a`; correct it, or leave it out with --lenient
+        a.json: items[0] `x`: `a:x@1~2` is not the id of a tool; correct it, or leave it out with --lenient
         duplicate id `a:x@1`: a.json: items[0] `x` and a.json: items[1] `x`; remove one, or give its server another name
         "#);
     }
@@ -687,11 +727,26 @@ items:
         insta::assert_snapshot!(listing(&loaded.catalog) + &left_out, @r"
         a:good#24c5ebb9 | tool `good` of a |  | Undeclared effects
         d:good#24c5ebb9 | tool `good` of d |  | Undeclared effects
-        a.json: tools[1] `long`: its description has 1048577 bytes, over the limit of 1048576
+        a.json: tools[1] `long`: its description has 1048577 bytes, over the limit of 1048576; shorten it
         a.json: tools[2]: `name` must be a string, not a number
         b.json: line 1, column 2: EOF while parsing an object
         a.json: tools[3] `good`: its id `a:good#24c5ebb9` is that of a.json: tools[0] `good`
         ");
+    }
+
+    #[test]
+    fn a_lenient_load_leaves_out_a_named_file() {
+        let folder = folder(&[("bad.json", "[{"), ("good.json", r#"[{"name": "good"}]"#), ("bad.yaml", "tools: 7")]);
+        let at = |name: &str| folder.path().join(name);
+        let loaded = load(&[at("bad.json"), at("good.json"), at("bad.yaml")], LENIENT).unwrap();
+        assert_eq!(loaded.catalog.len(), 1);
+        let places: Vec<String> = loaded.left_out.iter().map(|left_out| left_out.place.clone()).collect();
+        let expected = ["bad.json: line 1, column 2", "bad.yaml: top level"];
+        assert_eq!(places, expected.map(|place| format!("{}/{place}", folder.path().display())));
+        let error = load(&[at("bad.json"), at("good.json")], STRICT).unwrap_err().to_string();
+        assert!(error.ends_with("; correct it, or leave it out with --lenient"), "{error}");
+        assert!(matches!(load(&[at("bad.json")], LENIENT), Err(CatalogError::Empty(_))));
+        assert!(matches!(load(&[at("good.json"), at("absent.json")], LENIENT), Err(CatalogError::Read { .. })));
     }
 
     #[test]
@@ -707,7 +762,7 @@ items:
         assert_eq!(error.to_string(), "tools[1]: `name` must be a string, not a boolean");
         let deep = (0..500).fold(json!(1), |inner, _| json!([inner]));
         let error = Catalog::from_values(&[json!({"name": "deep", "x": deep})], None).unwrap_err();
-        assert_eq!(error.to_string(), "tools[0] `deep`: it is nested deeper than 127 levels");
+        assert_eq!(error.to_string(), "tools[0] `deep`: it is nested deeper than 127 levels; make it flatter");
         assert!(matches!(Catalog::from_values(&[], None), Err(CatalogError::Empty(_))));
     }
 

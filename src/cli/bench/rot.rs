@@ -64,8 +64,7 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
     }
     let collection = std::sync::Arc::new(collection);
     let engine = RouterEngine::new("yours", read_config(args.config.as_deref())?);
-    let grades: Vec<Grade> =
-        if args.grade.is_empty() { Grade::DISTRACTORS.to_vec() } else { args.grade.clone() };
+    let grades: Vec<Grade> = if args.grade.is_empty() { Grade::DISTRACTORS.to_vec() } else { args.grade.clone() };
     let sizes: Vec<usize> = if args.size.is_empty() {
         crate::eval::growth::SIZES.to_vec()
     } else {

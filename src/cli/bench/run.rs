@@ -9,9 +9,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
+use serde::Serialize;
 
 use super::{Pages, Place, absent};
-use crate::cli::{Outcome, note};
+use crate::cli::{Format, Outcome, note, print_json};
 use crate::eval::files::replace_file;
 use crate::eval::latency::{self, Sample};
 use crate::eval::matrix::{Case, Matrix};
@@ -32,6 +33,15 @@ pub(in crate::cli) struct RunArgs {
     /// The machine's name in the timings file
     #[arg(long, value_name = "NAME", requires = "record_timings", value_parser = machine::parse_name)]
     machine: Option<String>,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Serialize)]
+struct Output<'a> {
+    results: &'a [Results],
+    timings: &'a [TimingRow],
 }
 
 pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
@@ -56,9 +66,13 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
         workspace.append_timings(&rows)?;
     }
     write_pages(&workspace, &pages)?;
+    name_absent(&matrix, &collections);
+    if args.format == Format::Json {
+        print_json(out, &Output { results: &results, timings: &rows })?;
+        return Ok(Outcome::Ok);
+    }
     write!(out, "{}", report::terminal::summary(&results))?;
     write!(out, "\n{}", report::terminal::timings(&rows))?;
-    name_absent(&matrix, &collections);
     writeln!(out, "\nWrote scorecard/ — read scorecard/SCORECARD.md")?;
     Ok(Outcome::Ok)
 }
