@@ -204,10 +204,10 @@ fn bad_input_names_the_place_and_the_way_out() {
     error: missing.json: No such file or directory (os error 2)
 
     route --catalog broken.json issue
-    error: broken.json: line 2, column 17: expected value
+    error: broken.json: line 2, column 17: expected value; correct it, or leave it out with --lenient
 
     route --catalog latin1.json issue
-    error: latin1.json: line 1, byte 14 of the file: invalid UTF-8; save the file as UTF-8
+    error: latin1.json: line 1, byte 14 of the file: invalid UTF-8; save the file as UTF-8, or leave it out with --lenient
 
     route --catalog empty.json issue
     error: the catalog is empty: empty.json: no tool, resource or prompt is listed there
