@@ -136,7 +136,8 @@ fn collections(page: &mut Document, scores: &Scores<'_>, cases: &[Case<'_>]) {
     page.table(
         &format!(
             "{RECALL} of the default engine minus that of the control on the same queries: `better` and `worse` mean \
-             that the interval excludes zero, `inconclusive` that it does not.",
+             that the interval excludes zero, `inconclusive` that it does not. Each interval stands for itself: of forty \
+             differences that are none, two would be called one."
         ),
         &against_control(scores, cases),
     );
@@ -636,7 +637,7 @@ mod tests {
 
         ### Difference from the control
 
-        recall@5 of the default engine minus that of the control on the same queries: `better` and `worse` mean that the interval excludes zero, `inconclusive` that it does not.
+        recall@5 of the default engine minus that of the control on the same queries: `better` and `worse` mean that the interval excludes zero, `inconclusive` that it does not. Each interval stands for itself: of forty differences that are none, two would be called one.
 
         | case      | bm25 | default |           difference | verdict      |
         | --------- | ---: | ------: | -------------------: | ------------ |
@@ -674,7 +675,7 @@ mod tests {
 
         ### Difference from the control
 
-        recall@5 of the default engine minus that of the control on the same queries: `better` and `worse` mean that the interval excludes zero, `inconclusive` that it does not.
+        recall@5 of the default engine minus that of the control on the same queries: `better` and `worse` mean that the interval excludes zero, `inconclusive` that it does not. Each interval stands for itself: of forty differences that are none, two would be called one.
 
         | case      | bm25 | default | difference | verdict |
         | --------- | ---: | ------: | ---------: | ------- |
