@@ -16,6 +16,7 @@ use crate::catalog::{
     Change, Changed, DiffReport, Entry, Finding, InspectReport, Kind, LeftOut, LintReport, LoadOptions, Problem,
     PropertyChange, Safety, SchemaLimits, SchemaPart, SchemaProblem, Severity, Strictness, diff, inspect, lint, load,
 };
+use crate::report::count as grouped;
 use crate::text::Estimator;
 
 /// Looks at tool catalogs.
@@ -521,19 +522,6 @@ fn print_wrapped(out: &mut dyn Write, label: &str, text: &str) -> anyhow::Result
 /// `1 tool`, `1,924 tools`.
 fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{} {}", grouped(count), if count == 1 { one } else { many })
-}
-
-/// A number with a comma between groups of three digits.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// How many tokens a prompt with all definitions takes more; nothing for what stands in no prompt.

@@ -15,6 +15,8 @@ mod scores;
 mod table;
 pub mod terminal;
 
+pub use number::count;
+
 use crate::eval::record::Results;
 use crate::eval::timing::TimingRow;
 

@@ -33,7 +33,8 @@ fn grouped(digits: &str) -> String {
 }
 
 /// A count with grouped thousands: `10,000`.
-pub(super) fn count(value: usize) -> String {
+#[must_use]
+pub fn count(value: usize) -> String {
     grouped(&value.to_string())
 }
 

@@ -85,7 +85,8 @@ fn kept_results(workspace: &Workspace, matrix: &Matrix, collections: &Collection
 
 /// Runs every case whose collection is here; the others keep their committed records.
 pub(super) fn compute(matrix: &Matrix, collections: &Collections, committed: &[Results]) -> Result<Vec<Results>> {
-    let cases: Vec<&Case> = matrix.cases.iter().filter(|case| collections.get(&case.collection).is_some()).collect();
+    let here = |case: &Case| collections.get(&case.collection).is_some();
+    let cases: Vec<&Case> = matrix.cases.iter().filter(|case| here(case)).collect();
     let bar = progress(cases.len());
     let ran: Vec<Vec<(String, Record)>> = cases
         .par_iter()
@@ -99,7 +100,6 @@ pub(super) fn compute(matrix: &Matrix, collections: &Collections, committed: &[R
         })
         .collect::<Result<_>>()?;
     bar.finish_and_clear();
-    let here = |case: &Case| collections.get(&case.collection).is_some();
     let kept = kept_records(matrix, committed, here);
     Ok(runner::results(matrix, ran.into_iter().flatten().chain(kept).collect()))
 }
