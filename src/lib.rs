@@ -7,7 +7,11 @@
 //! |---|---|
 //! | [`text`] | what a word is, what a token costs |
 //! | [`catalog`] | which tools exist: items, ids, loading, lint, diff |
+//! | [`event`] | what was said and done: items, artifacts, envelopes |
+//! | [`adapters`] | outside formats of conversations <-> our types |
+//! | [`store`] | event logs, artifacts, facts and episodes, and where they are kept |
 //! | [`routing`] | query + catalog -> ranking with an explanation, cards, selection |
+//! | [`context`] | events + phase + budget -> prompt, and what was left out of it; the firewall and its views |
 //! | [`eval`] | collections x engines -> records of facts and timings |
 //! | [`report`] | records -> Markdown and SVG bytes |
 //! | [`cli`] | one file per command: arguments, one call, print |
@@ -15,9 +19,13 @@
 //! Everything up to `report` is synchronous and deterministic: the same input gives the same bytes, on
 //! every machine and for every order of the catalog.
 
+pub mod adapters;
 pub mod catalog;
 pub mod cli;
+pub mod context;
 pub mod eval;
+pub mod event;
 pub mod report;
 pub mod routing;
+pub mod store;
 pub mod text;

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::tool_id::{MAX_NAMESPACE, is_namespace, sha256_hex};
+use super::tool_id::{MAX_NAMESPACE, is_namespace, short_sha256};
 
 /// The namespace of tools about whose server nothing is known.
 pub const FALLBACK_NAMESPACE: &str = "mcp";
@@ -105,7 +105,7 @@ fn suffixed(server: &str, digits: usize) -> String {
     if digits > 0 {
         cut(&mut namespace, MAX_NAMESPACE - 1 - digits);
         namespace.push('-');
-        namespace.push_str(&sha256_hex(server, digits));
+        namespace.push_str(&short_sha256(server, digits));
     }
     namespace
 }
@@ -181,7 +181,7 @@ mod tests {
         let variants: Vec<String> = (0u32..2048).map(case_variant).collect();
         let mut by_hash: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for variant in &variants {
-            by_hash.entry(sha256_hex(variant, 4)).or_default().push(variant);
+            by_hash.entry(short_sha256(variant, 4)).or_default().push(variant);
         }
         let twins = by_hash.into_values().find(|twins| twins.len() > 1).unwrap();
         let pairs = assign_namespaces(&twins.iter().map(|twin| (*twin).to_owned()).collect());

@@ -10,9 +10,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::{CatalogError, Kind};
+use crate::text::sha256_hex;
 
 /// Bytes of a tool id at most (gateway surface §1.1).
 pub const MAX_TOOL_ID: usize = 240;
@@ -203,13 +203,13 @@ pub fn parse_primitive_id(id: &str) -> Result<PrimitiveId, CatalogError> {
 /// is the names of the top-level properties and the list of required ones. `None` is the empty schema.
 #[must_use]
 pub fn tool_hash8(upstream_name: &str, args_schema: Option<&Value>) -> String {
-    sha256_hex(&format!("{upstream_name}\n{}", argument_shape(args_schema)), 8)
+    short_sha256(&format!("{upstream_name}\n{}", argument_shape(args_schema)), 8)
 }
 
 /// The hash of a resource (gateway surface §9.2): its URI in a domain of its own.
 #[must_use]
 pub fn resource_hash8(uri: &str) -> String {
-    sha256_hex(&format!("resource\n{uri}"), 8)
+    short_sha256(&format!("resource\n{uri}"), 8)
 }
 
 /// The hash of a prompt (gateway surface §9.2): its name and its argument names, in any order, in a domain of
@@ -218,17 +218,14 @@ pub fn resource_hash8(uri: &str) -> String {
 pub fn prompt_hash8(name: &str, arguments: &[&str]) -> String {
     let mut text = format!("prompt\n{name}\n");
     push_sorted_list(&mut text, arguments.to_vec());
-    sha256_hex(&text, 8)
+    short_sha256(&text, 8)
 }
 
 /// The first `digits` hexadecimal digits of the SHA-256 of `text`.
-pub(super) fn sha256_hex(text: &str, digits: usize) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().flat_map(|byte| [byte >> 4, byte & 15]).take(digits).map(hex_digit).collect()
-}
-
-fn hex_digit(value: u8) -> char {
-    char::from(b"0123456789abcdef"[usize::from(value & 15)])
+pub(super) fn short_sha256(text: &str, digits: usize) -> String {
+    let mut hash = sha256_hex(text.as_bytes());
+    hash.truncate(digits);
+    hash
 }
 
 /// The canonical shape of gateway surface §1.3: compact JSON with sorted keys and ASCII escapes, as Python's

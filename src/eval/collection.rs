@@ -20,6 +20,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::catalog::{self, Catalog, CatalogError, LoadOptions, SelectableItem};
+use crate::text::hex;
 
 use super::files::replace_file;
 use super::record::Origin;
@@ -307,7 +308,7 @@ fn sha256_hex(parts: &[&[u8]]) -> String {
     for part in parts {
         hasher.update(part);
     }
-    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hasher.finalize())
 }
 
 #[cfg(test)]

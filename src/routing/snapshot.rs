@@ -18,6 +18,7 @@ use super::graph::ChoiceGraph;
 use super::index::{Index, Posting, TermId};
 use super::router::{RouteError, Router};
 use crate::catalog::Catalog;
+use crate::text::{hex, sha256_hex};
 
 const FORMAT: &str = "contextweaver-index";
 const SCHEMA: u32 = 1;
@@ -85,10 +86,6 @@ pub fn catalog_sha256(catalog: &Catalog) -> String {
     hex(&hasher.finalize())
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// The index and the choice graph of `router` as bytes, to be loaded with the same catalog and configuration. Builds
 /// the graph if nothing has needed it yet.
 ///
@@ -116,7 +113,7 @@ pub fn save(router: &Router) -> Result<Vec<u8>, RouteError> {
         catalog_sha256: catalog_sha256(catalog),
         configuration: router.config().clone(),
         payload_bytes: payload.len(),
-        payload_sha256: hex(&Sha256::digest(&payload)),
+        payload_sha256: sha256_hex(&payload),
     };
     let mut bytes = serde_json::to_vec(&header).map_err(|error| encode(error.to_string()))?;
     bytes.push(b'\n');
@@ -193,7 +190,7 @@ fn read_header(bytes: &[u8]) -> Result<(Header, &[u8]), SnapshotError> {
         let reason = format!("{} bytes instead of {}", payload.len(), header.payload_bytes);
         return Err(SnapshotError::Damaged(reason));
     }
-    if hex(&Sha256::digest(payload)) != header.payload_sha256 {
+    if sha256_hex(payload) != header.payload_sha256 {
         return Err(SnapshotError::Damaged("checksum differs".to_owned()));
     }
     Ok((header, payload))
@@ -276,7 +273,7 @@ mod tests {
         forge(&mut payload);
         let payload = postcard::to_stdvec(&payload).unwrap();
         header.payload_bytes = payload.len();
-        header.payload_sha256 = hex(&Sha256::digest(&payload));
+        header.payload_sha256 = sha256_hex(&payload);
         let mut bytes = serde_json::to_vec(&header).unwrap();
         bytes.push(b'\n');
         bytes.extend(payload);

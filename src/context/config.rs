@@ -1,0 +1,226 @@
+//! Every parameter of the context engine, in one file format and one place.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{ItemKind, Phase, Sensitivity};
+use crate::text::Estimator;
+
+/// The configuration of the context engine. A file holds any subset of the fields; what it leaves out keeps the
+/// default, and unknown fields are refused.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ContextConfig {
+    /// What every count of tokens is made with.
+    pub estimator: Estimator,
+    /// Tokens of a rendered prompt at most, by phase.
+    pub budgets: Budgets,
+    /// Which items may be shown.
+    pub policy: Policy,
+    /// What makes an item worth its place.
+    pub scoring: ScoringConfig,
+    /// When two items say the same.
+    pub dedup: DedupConfig,
+    /// What happens to large results.
+    pub firewall: FirewallConfig,
+    /// How facts and episodes are shown.
+    pub memory: MemoryConfig,
+    /// How the prompt is written.
+    pub render: RenderConfig,
+}
+
+/// Tokens of a rendered prompt at most, headings, separators, header and footer included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Budgets {
+    /// Choosing tools.
+    pub route: usize,
+    /// Writing arguments.
+    pub call: usize,
+    /// Understanding a result.
+    pub interpret: usize,
+    /// Answering.
+    pub answer: usize,
+}
+
+impl Default for Budgets {
+    fn default() -> Self {
+        Self { route: 2000, call: 3000, interpret: 4000, answer: 6000 }
+    }
+}
+
+impl Budgets {
+    /// The budget of `phase`.
+    #[must_use]
+    pub fn of(&self, phase: Phase) -> usize {
+        match phase {
+            Phase::Route => self.route,
+            Phase::Call => self.call,
+            Phase::Interpret => self.interpret,
+            Phase::Answer => self.answer,
+        }
+    }
+}
+
+/// Which items may be shown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// The kinds of events that a phase reads; a phase that is not named keeps its default.
+    pub kinds: BTreeMap<Phase, Vec<ItemKind>>,
+    /// Items of one kind in a prompt at most.
+    pub max_items_per_kind: usize,
+    /// Items at or above this level are not shown as they are.
+    pub sensitivity_floor: Sensitivity,
+    /// What happens to them.
+    pub sensitivity_action: SensitivityAction,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            kinds: BTreeMap::new(),
+            max_items_per_kind: 50,
+            sensitivity_floor: Sensitivity::Confidential,
+            sensitivity_action: SensitivityAction::Drop,
+        }
+    }
+}
+
+/// What happens to an item that is too sensitive for the prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SensitivityAction {
+    /// It is left out, and so is everything that depends on it.
+    #[default]
+    Drop,
+    /// Its text becomes `[REDACTED: <level>]`, and the reference to its artifact is removed.
+    Redact,
+}
+
+/// What makes an item worth its place: a weighted sum of four values in [0, 1].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ScoringConfig {
+    /// Weight of (position + 1) / number of candidates.
+    pub recency: f64,
+    /// Weight of the Jaccard similarity to the query or its tags.
+    pub similarity: f64,
+    /// Weight of the kind's priority.
+    pub kind: f64,
+    /// Weight of 1 / (1 + tokens / 500).
+    pub cost: f64,
+    /// How much each kind matters.
+    pub priority: KindPriority,
+}
+
+impl Default for ScoringConfig {
+    fn default() -> Self {
+        Self { recency: 0.30, similarity: 0.25, kind: 0.35, cost: 0.10, priority: KindPriority::default() }
+    }
+}
+
+/// How much each kind of item matters, in [0, 1].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[allow(missing_docs, reason = "the fields are the kinds of events")]
+pub struct KindPriority {
+    pub policy: f64,
+    pub plan_state: f64,
+    pub user_turn: f64,
+    pub agent_msg: f64,
+    pub tool_call: f64,
+    pub tool_result: f64,
+    pub memory_fact: f64,
+    pub retrieved_doc: f64,
+    pub doc_snippet: f64,
+}
+
+impl Default for KindPriority {
+    fn default() -> Self {
+        Self {
+            policy: 1.0,
+            plan_state: 0.9,
+            user_turn: 0.85,
+            agent_msg: 0.7,
+            tool_call: 0.6,
+            tool_result: 0.55,
+            memory_fact: 0.5,
+            retrieved_doc: 0.45,
+            doc_snippet: 0.4,
+        }
+    }
+}
+
+/// When two items say the same.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DedupConfig {
+    /// Jaccard similarity of their terms from which the one with the lower score is dropped, in (0, 1]; above 1
+    /// nothing is.
+    pub threshold: f64,
+}
+
+impl Default for DedupConfig {
+    fn default() -> Self {
+        Self { threshold: 0.85 }
+    }
+}
+
+/// What happens to large results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FirewallConfig {
+    /// A result with more characters than this goes to the artifact store.
+    pub threshold_chars: usize,
+    /// Tokens of the summary that stands for it at most.
+    pub summary_tokens: usize,
+    /// Facts taken from one result at most.
+    pub max_facts: usize,
+    /// Characters of a fact at most.
+    pub max_fact_chars: usize,
+}
+
+impl Default for FirewallConfig {
+    fn default() -> Self {
+        Self { threshold_chars: 2000, summary_tokens: 300, max_facts: 32, max_fact_chars: 200 }
+    }
+}
+
+/// How facts and episodes are shown, in phases that read memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MemoryConfig {
+    /// Episodes shown at most, the latest.
+    pub max_episodes: usize,
+    /// Lines of facts at most.
+    pub max_fact_lines: usize,
+    /// Characters of all facts at most.
+    pub max_fact_chars: usize,
+}
+
+impl Default for MemoryConfig {
+    fn default() -> Self {
+        Self { max_episodes: 3, max_fact_lines: 64, max_fact_chars: 2000 }
+    }
+}
+
+/// How the prompt is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RenderConfig {
+    /// The order of the items.
+    pub order: Order,
+}
+
+/// The order of the items in a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// As they happened.
+    #[default]
+    Time,
+    /// The best first, for comparison.
+    Score,
+}

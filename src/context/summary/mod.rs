@@ -1,0 +1,14 @@
+//! What a large result says, in a few hundred tokens.
+
+use crate::context::brief::Piece;
+use crate::text::Estimator;
+
+/// Anything that can stand for a large result in the prompt.
+pub trait Summarizer: Send + Sync {
+    /// What `content` says, in at most `cap` tokens of `estimator`. `media_type` is what the source claimed and may be
+    /// wrong.
+    fn summarize(&self, content: &str, media_type: &str, cap: usize, estimator: Estimator) -> String;
+}
+
+/// The pieces from which a summary is packed.
+pub type Pieces = Vec<Piece>;
