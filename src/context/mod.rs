@@ -4,6 +4,7 @@
 
 pub mod brief;
 mod config;
+pub mod literal;
 pub mod summary;
 
 pub use config::{
