@@ -6,6 +6,7 @@ pub mod brief;
 mod config;
 pub mod literal;
 pub mod summary;
+pub mod view;
 
 pub use config::{
     Budgets, ContextConfig, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy, RenderConfig,
