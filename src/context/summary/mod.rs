@@ -1,5 +1,7 @@
 //! What a large result says, in a few hundred tokens.
 
+mod lines;
+
 use crate::context::brief::Piece;
 use crate::text::Estimator;
 
