@@ -5,6 +5,7 @@
 pub mod brief;
 mod config;
 mod firewall;
+pub mod literal;
 pub mod summary;
 
 pub use config::{
