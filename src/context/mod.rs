@@ -9,7 +9,7 @@ pub mod literal;
 pub mod summary;
 
 pub use config::{
-    Budgets, ContextConfig, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy, RenderConfig,
-    ScoringConfig, SensitivityAction,
+    Budgets, ContextConfig, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy, RawCount,
+    RenderConfig, ScoringConfig, SensitivityAction,
 };
-pub use firewall::{Firewall, FirewallError, Screened, Seen};
+pub use firewall::{Firewall, FirewallError, Screened, Seen, fact_records};

@@ -6,10 +6,7 @@
 //! more, which the line then shows. Anything else that is new, such as ids that the server gave, makes it no echo, and
 //! so does another order: a sorted list is an answer.
 
-use std::borrow::Cow;
-
 use memchr::memmem;
-use serde_json::Value as Json;
 
 use crate::context::literal::{Dialect, Document, Kind, Value};
 use crate::event::ContextItem;
@@ -33,22 +30,15 @@ pub(super) fn line(call: &ContextItem, content: &str) -> Option<String> {
     if content.len() / MOST_EXPANSION > sent.len() {
         return None;
     }
-    let sent = Document::parse(&sent, Dialect::Json).ok()?;
+    let sent = Document::parse(sent, Dialect::Json).ok()?;
     let echo = of_text(sent.root(), content).or_else(|| of_value(sent.root(), content))?;
     let beside = if echo.beside.is_empty() { String::new() } else { format!("; besides: {}", echo.beside) };
     Some(format!("(echo of {}, {} characters{beside})", echo.what, content.chars().count()))
 }
 
-/// The arguments of a call as JSON: its `arguments` as the adapters keep them, or else the object in its text.
-fn arguments(call: &ContextItem) -> Option<Cow<'_, str>> {
-    match call.metadata.get("arguments") {
-        Some(Json::String(text)) => Some(Cow::Borrowed(text)),
-        Some(value) => Some(Cow::Owned(value.to_string())),
-        None => {
-            let (start, end) = (call.text.find('{')?, call.text.rfind('}')?);
-            call.text.get(start..=end).map(Cow::Borrowed)
-        }
-    }
+/// The arguments of a call: the object in its text, which adapters write as JSON, with or without the name before it.
+fn arguments(call: &ContextItem) -> Option<&str> {
+    call.text.get(call.text.find('{')?..=call.text.rfind('}')?)
 }
 
 struct Echo {
@@ -67,7 +57,8 @@ fn candidates(sent: Value<'_>) -> impl Iterator<Item = (String, Value<'_>)> {
 /// An echo of an argument that is a text.
 fn of_text(sent: Value<'_>, content: &str) -> Option<Echo> {
     candidates(sent).find_map(|(what, value)| {
-        let text = value.string().filter(|text| text.len() + MOST_BESIDE >= content.len() && !text.trim().is_empty())?;
+        let text =
+            value.string().filter(|text| text.len() + MOST_BESIDE >= content.len() && !text.trim().is_empty())?;
         let start = memmem::find(content.as_bytes(), text.as_bytes())?;
         let (before, after) = (content.get(..start)?, content.get(start + text.len()..)?);
         let beside = [before.trim(), after.trim()].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
@@ -144,7 +135,7 @@ fn scalars(value: Value<'_>) -> Vec<Value<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value as Json, json};
 
     use super::*;
     use crate::event::ItemKind;
@@ -155,16 +146,18 @@ mod tests {
         let renamed: Vec<Json> = (0..40).map(|id| json!({"key": id, "label": format!("n{id}"), "r": 0.5})).collect();
         let mut sorted = rows.clone();
         sorted.reverse();
-        let with_ids: Vec<Json> = (0..40).map(|id| json!({"id": id, "name": format!("n{id}"), "uid": id + 900})).collect();
+        let with_ids: Vec<Json> =
+            (0..40).map(|id| json!({"id": id, "name": format!("n{id}"), "uid": id + 900})).collect();
         let prose = "All of it. ".repeat(40);
-        let mut call = ContextItem::new("tc1", ItemKind::ToolCall, "write");
-        call.metadata.insert("arguments".to_owned(), json!({"path": "a.md", "rows": rows, "text": prose}));
-        let python = format!("{rows:?}").replace("Object ", "").replace("Number(", "").replace("String(", "").replace(')', "");
+        let call = json!({"path": "a.md", "rows": rows, "text": prose}).to_string();
+        let call = ContextItem::new("tc1", ItemKind::ToolCall, call);
+        let python =
+            format!("{rows:?}").replace("Object ", "").replace("Number(", "").replace("String(", "").replace(')', "");
         let results: [(&str, String); 11] = [
             ("the same", json!(rows).to_string()),
             ("pretty", serde_json::to_string_pretty(&json!(rows)).unwrap()),
             ("python", python),
-            ("all arguments", call.metadata["arguments"].to_string()),
+            ("all arguments", call.text.clone()),
             ("wrapped", json!({"written": rows, "ok": true, "count": 40}).to_string()),
             ("renamed", json!(renamed).to_string()),
             ("after a sentence", format!("Created:\n{}", json!(rows))),

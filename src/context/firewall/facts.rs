@@ -36,7 +36,8 @@ pub(super) fn facts(content: &str, document: Option<&Document<'_>>, config: &Fir
 /// The facts of the result called `item` as the fact store keeps them: `<item id>:fact:<number>`.
 #[must_use]
 pub fn fact_records(item: &ItemId, facts: &[String]) -> Vec<Fact> {
-    let record = |(number, value): (usize, &String)| Fact { key: format!("{item}:fact:{number}"), value: value.clone() };
+    let record =
+        |(number, value): (usize, &String)| Fact { key: format!("{item}:fact:{number}"), value: value.clone() };
     facts.iter().enumerate().map(record).collect()
 }
 
@@ -76,7 +77,11 @@ fn key_and_value(line: &str) -> Option<(&str, &str)> {
     let (key, rest) = line.split_at(at);
     let (key, value) = (key.trim_end(), rest.get(1..)?);
     // `https://`, `12:30`, `a::b`, `==` and `=>` separate no key from a value.
-    let separated = if rest.starts_with(':') { value.starts_with([' ', '\t']) } else { !key.contains(' ') && !value.starts_with(['=', '>']) };
+    let separated = if rest.starts_with(':') {
+        value.starts_with([' ', '\t'])
+    } else {
+        !key.contains(' ') && !value.starts_with(['=', '>'])
+    };
     let word = |c: char| c.is_alphanumeric() || " _-./".contains(c);
     let is_key = key.starts_with(|c: char| c.is_alphabetic() || c == '_')
         && key.chars().all(word)
