@@ -318,3 +318,6 @@ fn ends(content: &Content<'_>) -> Option<(String, String)> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
