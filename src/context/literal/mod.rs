@@ -235,6 +235,12 @@ impl<'d> Value<'d> {
         self.plain() == text
     }
 
+    /// It and all that it holds, in document order.
+    #[must_use]
+    pub fn descendants(self) -> Descendants<'d> {
+        Descendants { document: self.document, at: self.at, end: self.after(), open: Vec::new() }
+    }
+
     fn word(self, offset: u32) -> Word {
         self.document.tape.get((self.at + offset) as usize).copied().unwrap_or_default()
     }
@@ -242,6 +248,54 @@ impl<'d> Value<'d> {
     /// The tape position after it and all that it holds.
     fn after(self) -> u32 {
         if self.is_container() { (self.word(1) >> 32) as u32 } else { self.at + 1 }
+    }
+}
+
+/// Values in document order.
+#[derive(Debug)]
+pub struct Descendants<'d> {
+    document: &'d Document<'d>,
+    at: u32,
+    end: u32,
+    /// Of each array or object around the next value: where it ends on the tape, and what it is.
+    open: Vec<(u32, Kind)>,
+}
+
+/// A value on its place below another.
+#[derive(Debug, Clone, Copy)]
+pub struct Visit<'d> {
+    /// 0 for the value where the walk began, 1 for what that holds, and so on.
+    pub depth: usize,
+    /// Its key, if it is a member of an object.
+    pub key: Option<Value<'d>>,
+    /// The value.
+    pub value: Value<'d>,
+}
+
+impl<'d> Iterator for Descendants<'d> {
+    type Item = Visit<'d>;
+
+    fn next(&mut self) -> Option<Visit<'d>> {
+        while self.open.last().is_some_and(|(end, _)| *end == self.at) {
+            self.open.pop();
+        }
+        if self.at >= self.end {
+            return None;
+        }
+        let mut value = Value { document: self.document, at: self.at };
+        let mut key = None;
+        if matches!(self.open.last(), Some((_, Kind::Object))) {
+            key = Some(value);
+            value.at = value.after();
+        }
+        let depth = self.open.len();
+        self.at = if value.is_container() {
+            self.open.push((value.after(), value.kind()));
+            value.at + 2
+        } else {
+            value.at + 1
+        };
+        Some(Visit { depth, key, value })
     }
 }
 
