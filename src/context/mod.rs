@@ -10,6 +10,6 @@ pub mod summary;
 
 pub use config::{
     Budgets, ContextConfig, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy, RawCount,
-    RenderConfig, ScoringConfig, SensitivityAction,
+    RenderConfig, ScoringConfig, Secrets, SensitivityAction,
 };
 pub use firewall::{Firewall, FirewallError, Screened, Seen, fact_records};

@@ -16,12 +16,13 @@ use super::facts::facts;
 use super::seen::Seen;
 use super::{Content, Firewall, FirewallError, IS_ERROR, MOST_BYTES_PER_TOKEN, SHOWN_AS, strategy_name};
 use crate::context::brief::{Piece, pack};
+use crate::context::config::Secrets;
 use crate::context::literal::{Kind, Value as Literal};
 use crate::event::{
     ArtifactRef, ContentHash, ContextItem, Handle, ItemKind, Part, PartBody, ResultEnvelope, Status, Strategy,
     ToolOutput,
 };
-use crate::store::StoreError;
+use crate::store::{StoreError, redact};
 
 /// What is shown for an output without content.
 const NOTHING: &str = "(no content)";
@@ -69,6 +70,14 @@ impl Firewall<'_> {
         output: &ToolOutput,
         seen: &mut Seen,
     ) -> Result<(ContextItem, ResultEnvelope), FirewallError> {
+        let clean;
+        let output = match self.config.secrets {
+            Secrets::Keep => output,
+            Secrets::Redact => {
+                clean = without_secrets(output);
+                &clean
+            }
+        };
         let mut item = event_of(call, output.is_error);
         let mut intake = Intake::of(self, call, seen);
         output.parts.iter().for_each(|part| intake.take(part));
@@ -371,6 +380,32 @@ fn provenance(item: &ContextItem, call: &ContextItem, output: &ToolOutput, links
         provenance.insert("result_members".to_owned(), Value::Object(output.other.clone()));
     }
     provenance
+}
+
+/// The output with a mark in place of every secret in its texts.
+fn without_secrets(output: &ToolOutput) -> ToolOutput {
+    let clean = |text: &mut String| {
+        if let Cow::Owned(without) = redact(text).text {
+            *text = without;
+        }
+    };
+    let mut output = output.clone();
+    output.structured.iter_mut().for_each(clean);
+    for part in &mut output.parts {
+        match &mut part.body {
+            PartBody::Text(text) => clean(text),
+            PartBody::ResourceText { uri, text, .. } => [uri, text].into_iter().for_each(clean),
+            PartBody::ResourceBlob { uri, .. } => clean(uri),
+            PartBody::ResourceLink { uri, name, .. } => [uri, name].into_iter().for_each(clean),
+            PartBody::Unknown(value) => {
+                let mut json = value.to_string();
+                clean(&mut json);
+                *value = serde_json::from_str(&json).unwrap_or(Value::String(json));
+            }
+            PartBody::Image { .. } | PartBody::Audio { .. } => {}
+        }
+    }
+    output
 }
 
 /// A name from outside in a line of the firewall's own: on one line, without the brackets that end it, and short.

@@ -377,6 +377,29 @@ fn condensing_returns_what_fits_and_else_a_summary_of_the_whole() {
 }
 
 #[test]
+fn secrets_are_neither_stored_nor_shown_when_the_configuration_says_so() {
+    let key = format!("ghp_{}", "Qz7Lm2Xv9Rt4Kp8Wd3Nh6Yb1Fc5Gj0SaTuVe");
+    let texts = [format!("the key is {key}"), format!("the key is {key}\n{}", log(100))];
+    for (number, text) in texts.iter().enumerate() {
+        let mut bench = Bench::with(FirewallConfig { secrets: Secrets::Redact, ..FirewallConfig::default() });
+        let structured = Some(json!({"key": key}).to_string());
+        let output = ToolOutput { structured, ..ToolOutput::text(text.as_str()) };
+        let (item, _) = bench.ingest(&call("tc1", "t", "{}"), &output);
+        let screened = bench.screen(&result(&format!("r{number}"), text.as_str())).item;
+        let stored = bench.artifacts.list().unwrap();
+        assert_eq!(stored.len(), 1 + 2 * number);
+        for artifact in stored {
+            let bytes = bench.artifacts.get(&artifact.handle).unwrap();
+            assert!(!String::from_utf8_lossy(&bytes).contains(&key), "{}", artifact.handle);
+        }
+        for shown in [item.text, screened.text, bench.firewall().condense(&result("r", text.as_str()), 500).unwrap()] {
+            assert!(shown.contains("[REDACTED: ") && !shown.contains(&key), "{shown}");
+        }
+    }
+    assert!(Bench::default().screen(&result("r", texts[0].as_str())).item.text.contains(&key));
+}
+
+#[test]
 fn raw_results_are_counted_only_when_asked() {
     let large = result("r1", log(100));
     assert_eq!(Bench::default().screen(&large).stats.original_tokens, None);
