@@ -6,6 +6,8 @@ pub mod brief;
 mod compile;
 mod config;
 mod firewall;
+mod manager;
+mod prompt;
 mod stats;
 pub mod summary;
 
@@ -15,4 +17,6 @@ pub use config::{
     ScoringConfig, SensitivityAction,
 };
 pub use firewall::{Firewall, FirewallError, Screened, Seen};
+pub use manager::{ContextManager, ManagerError, Stores};
+pub use prompt::{RoutePrompt, build_call_prompt, build_route_prompt};
 pub use stats::{BuildStats, ContextPack, DropReason, DroppedItem, FirewallCause, FirewallEvent, Form, IncludedItem};
