@@ -13,8 +13,8 @@ pub mod summary;
 
 pub use compile::{CompileError, Memory, Request, Workspace, compile, compile_in, unescape};
 pub use config::{
-    Budgets, ContextConfig, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy, RenderConfig,
-    ScoringConfig, SensitivityAction,
+    Budgets, ContextConfig, ContextConfigError, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy,
+    Preset, RenderConfig, ScoringConfig, SensitivityAction,
 };
 pub use firewall::{Firewall, FirewallError, Screened, Seen};
 pub use manager::{ContextManager, ManagerError, Stores};
