@@ -4,9 +4,12 @@
 
 pub mod brief;
 mod config;
+mod firewall;
+pub mod literal;
 pub mod summary;
 
 pub use config::{
-    Budgets, ContextConfig, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy, RenderConfig,
-    ScoringConfig, SensitivityAction,
+    Budgets, ContextConfig, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy, RawCount,
+    RenderConfig, ScoringConfig, Secrets, SensitivityAction,
 };
+pub use firewall::{Firewall, FirewallError, Screened, Seen, fact_records};
