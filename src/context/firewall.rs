@@ -110,6 +110,12 @@ impl<'a> Firewall<'a> {
         Self { config, estimator, summarizer, artifacts }
     }
 
+    /// Its parameters.
+    #[must_use]
+    pub fn config(&self) -> &FirewallConfig {
+        self.config
+    }
+
     /// A result that stands in the log as text: what the prompt gets instead. Untouched when it is small or was
     /// screened already (it has an artifact). `seen` is what was shown before it, and is extended by it.
     ///
