@@ -11,6 +11,7 @@ mod manager;
 mod prompt;
 mod stats;
 pub mod summary;
+pub mod view;
 
 pub use compile::{CompileError, Memory, Request, Workspace, compile, compile_in, unescape};
 pub use config::{
