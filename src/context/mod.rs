@@ -7,6 +7,7 @@ mod config;
 mod firewall;
 pub mod literal;
 pub mod summary;
+pub mod view;
 
 pub use config::{
     Budgets, ContextConfig, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy, RawCount,
