@@ -245,8 +245,12 @@ fn longest(
         }
         text
     };
-    // Longer lists cost more, so the most that fits is found by halving.
+    // Longer lists cost more, so the most that fits is found by halving. The whole list comes first: without the note of
+    // what is left out it may cost less than a part.
     let (mut low, mut high) = (0, most);
+    if most == all && cost(&written(all)) <= room {
+        low = all;
+    }
     while low < high {
         let middle = (low + high).div_ceil(2);
         if cost(&written(middle)) <= room { low = middle } else { high = middle - 1 }
