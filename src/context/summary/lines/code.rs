@@ -17,7 +17,7 @@ const KEPT: usize = 6000;
 
 /// A programming language, as far as declarations look different.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Language {
+pub(in super::super) enum Language {
     Rust,
     Python,
     JavaScript,
@@ -62,434 +62,94 @@ impl Language {
         }
     }
 
-    /// Beginnings of lines that speak for the language.
-    fn starts(self) -> &'static [&'static str] {
+    /// Beginnings of lines that speak for the language, separated by `|`.
+    fn starts(self) -> &'static str {
         match self {
-            Self::Rust => &[
-                "fn ",
-                "pub ",
-                "pub(",
-                "let ",
-                "impl",
-                "use ",
-                "mod ",
-                "#[",
-                "#![",
-                "match ",
-                "///",
-                "//!",
-                "struct ",
-                "enum ",
-                "trait ",
-                "async fn ",
-                "unsafe ",
-                "where",
-                "Some(",
-                "Ok(",
-                "None",
-                "Self",
-                "assert!",
-                "assert_eq!",
-                "extern crate ",
-                "macro_rules!",
-                "} else {",
-                "if let ",
-                "loop {",
-                "&self",
-                "const ",
-            ],
-            Self::Python => &[
-                "def ",
-                "class ",
-                "import ",
-                "from ",
-                "elif ",
-                "except",
-                "self.",
-                "@",
-                "with ",
-                "async def ",
-                "raise ",
-                "yield ",
-                "return ",
-                "try:",
-                "else:",
-                "finally:",
-                "\"\"\"",
-                "if __name__",
-                "pass",
-                "print(",
-                "not ",
-                "assert ",
-                "lambda ",
-                "for ",
-                "if ",
-                "while ",
-                "# ",
-            ],
-            Self::JavaScript => &[
-                "const ",
-                "let ",
-                "var ",
-                "function ",
-                "export ",
-                "import ",
-                "async function",
-                "return ",
-                "}, ",
-                "});",
-                "module.exports",
-                "require(",
-                "await ",
-                "this.",
-                "=>",
-                "interface ",
-                "type ",
-                "class ",
-                "if (",
-                "} else",
-                "console.",
-                "'use strict'",
-                "\"use strict\"",
-                "describe(",
-                "it(",
-                "expect(",
-                "//",
-                "/**",
-                "* ",
-                "throw ",
-            ],
-            Self::Go => &[
-                "func ",
-                "package ",
-                "import (",
-                "type ",
-                "if err != nil",
-                "return ",
-                "defer ",
-                "go func",
-                "var ",
-                "case ",
-                "for ",
-                "//",
-                "switch ",
-                "} else {",
-                "select {",
-                "fmt.",
-                "const (",
-                "chan ",
-            ],
-            Self::Java => &[
-                "public ",
-                "private ",
-                "protected ",
-                "package ",
-                "import ",
-                "@",
-                "class ",
-                "interface ",
-                "return ",
-                "if (",
-                "for (",
-                "throw ",
-                "try {",
-                "} catch",
-                "} else",
-                "this.",
-                "final ",
-                "static ",
-                "abstract ",
-                "/**",
-                "* ",
-                "//",
-                "using ",
-                "namespace ",
-                "override ",
-                "fun ",
-                "val ",
-                "var ",
-                "internal ",
-                "case ",
-            ],
-            Self::C => &[
-                "#include",
-                "#define",
-                "#if",
-                "#endif",
-                "#else",
-                "static ",
-                "void ",
-                "int ",
-                "char ",
-                "struct ",
-                "typedef ",
-                "return ",
-                "if (",
-                "for (",
-                "while (",
-                "const ",
-                "unsigned ",
-                "template",
-                "namespace ",
-                "std::",
-                "class ",
-                "public:",
-                "private:",
-                "using ",
-                "extern ",
-                "/*",
-                "* ",
-                "*/",
-                "//",
-                "} else",
-                "case ",
-                "break;",
-                "goto ",
-                "enum ",
-                "size_t ",
-                "bool ",
-                "auto ",
-                "else",
-                "double ",
-                "float ",
-                "uint",
-            ],
-            Self::Shell => &[
-                "#!",
-                "echo ",
-                "if [",
-                "fi",
-                "then",
-                "done",
-                "for ",
-                "do",
-                "export ",
-                "set -",
-                "esac",
-                "case ",
-                "local ",
-                "cd ",
-                "function ",
-                "exit ",
-                "while ",
-                "elif [",
-                "else",
-                "sudo ",
-                "grep ",
-                "source ",
-                "#",
-                "$",
-                "mkdir ",
-                "printf ",
-                "return ",
-                "shift",
-                ";;",
-                "curl ",
-                "cp ",
-                "rm ",
-            ],
-            Self::Sql => &[
-                "select ",
-                "insert ",
-                "create ",
-                "from ",
-                "where ",
-                "alter ",
-                "drop ",
-                "update ",
-                "delete ",
-                "join ",
-                "left join",
-                "group by",
-                "order by",
-                "--",
-                "values",
-                "begin",
-                "commit",
-                "union",
-                "with ",
-                "primary key",
-                "foreign key",
-                "cast(",
-                "as ",
-                "grant ",
-                "case",
-                "when ",
-                "end",
-                "/*",
-                "*/",
-                "* ",
-                "union",
-                "constraint ",
-                "references ",
-                "(",
-                ")",
-                "inner join",
-                "on ",
-                "and ",
-                "or ",
-                "set ",
-            ],
-            Self::Ruby => &[
-                "def ",
-                "end",
-                "class ",
-                "module ",
-                "require ",
-                "attr_",
-                "puts ",
-                "if ",
-                "unless ",
-                "include ",
-                "@",
-                "return ",
-                "do ",
-                "it ",
-                "describe ",
-                "context ",
-                "expect(",
-                "elsif ",
-                "rescue",
-                "# ",
-                "let(",
-                "before",
-            ],
-            Self::Php => &[
-                "<?php",
-                "$",
-                "function ",
-                "public ",
-                "private ",
-                "protected ",
-                "namespace ",
-                "use ",
-                "class ",
-                "return ",
-                "if (",
-                "foreach (",
-                "echo ",
-                "} else",
-                "/**",
-                "* ",
-                "//",
-                "require",
-            ],
-            Self::Css => &["@media", "@import", "@font-face", ".", "#", "--", "}", "/*", ":root", "body", "html"],
+            Self::Rust => {
+                "fn |pub |pub(|let |impl|use |mod |#[|#![|match |///|//!|struct |enum |trait |async fn |\
+                unsafe |where|Some(|Ok(|None|Self|assert!|assert_eq!|extern crate |macro_rules!|\
+                } else {|if let |loop {|&self|const "
+            }
+            Self::Python => {
+                "def |class |import |from |elif |except|self.|@|with |async def |raise |yield |return |\
+                try:|else:|finally:|\"\"\"|if __name__|pass|print(|not |assert |lambda |for |if |while |\
+                # "
+            }
+            Self::JavaScript => {
+                "const |let |var |function |export |import |async function|return |}, |});|\
+                module.exports|require(|await |this.|=>|interface |type |class |if (|} else|console.|\
+                'use strict'|\"use strict\"|describe(|it(|expect(|//|/**|* |throw "
+            }
+            Self::Go => {
+                "func |package |import (|type |if err != nil|return |defer |go func|var |case |for |//|\
+                switch |} else {|select {|fmt.|const (|chan "
+            }
+            Self::Java => {
+                "public |private |protected |package |import |@|class |interface |return |if (|for (|\
+                throw |try {|} catch|} else|this.|final |static |abstract |/**|* |//|using |namespace |\
+                override |fun |val |var |internal |case "
+            }
+            Self::C => {
+                "#include|#define|#if|#endif|#else|static |void |int |char |struct |typedef |return |\
+                if (|for (|while (|const |unsigned |template|namespace |std::|class |public:|private:|\
+                using |extern |/*|* |*/|//|} else|case |break;|goto |enum |size_t |bool |auto |else|\
+                double |float |uint"
+            }
+            Self::Shell => {
+                "#!|echo |if [|fi|then|done|for |do|export |set -|esac|case |local |cd |function |exit |\
+                while |elif [|else|sudo |grep |source |#|$|mkdir |printf |return |shift|;;|curl |cp |\
+                rm "
+            }
+            Self::Sql => {
+                "select |insert |create |from |where |alter |drop |update |delete |join |left join|\
+                group by|order by|--|values|begin|commit|union|with |primary key|foreign key|cast(|as |\
+                grant |case|when |end|/*|*/|* |union|constraint |references |(|)|inner join|on |and |\
+                or |set "
+            }
+            Self::Ruby => {
+                "def |end|class |module |require |attr_|puts |if |unless |include |@|return |do |it |\
+                describe |context |expect(|elsif |rescue|# |let(|before"
+            }
+            Self::Php => {
+                "<?php|$|function |public |private |protected |namespace |use |class |return |if (|\
+                foreach (|echo |} else|/**|* |//|require"
+            }
+            Self::Css => "@media|@import|@font-face|.|#|--|}|/*|:root|body|html",
         }
     }
 
-    /// Beginnings of lines that hardly occur outside the language.
-    fn signs(self) -> &'static [&'static str] {
+    /// Beginnings of lines that hardly occur outside the language, separated by `|`.
+    fn signs(self) -> &'static str {
         match self {
-            Self::Rust => &[
-                "fn ",
-                "pub fn ",
-                "impl",
-                "use crate",
-                "use std",
-                "#[derive",
-                "let mut ",
-                "pub struct ",
-                "//!",
-                "pub(",
-                "pub ",
-                "pub mod ",
-                "#[",
-                "match ",
-                "assert_eq!(",
-                "///",
-            ],
-            Self::Python => &[
-                "def ",
-                "elif ",
-                "except ",
-                "self.",
-                "async def ",
-                "from ",
-                "if __name__",
-                "try:",
-                "else:",
-                "import ",
-                "raise ",
-                "\"\"\"",
-                "except:",
-            ],
-            Self::JavaScript => &[
-                "const ",
-                "let ",
-                "function ",
-                "export ",
-                "});",
-                "module.exports",
-                "await ",
-                "=>",
-                "console.",
-                "var ",
-                "interface ",
-                "describe(",
-                "expect(",
-                "import {",
-            ],
-            Self::Go => &["func ", "package ", "if err != nil", "defer ", "import (", "fmt.", "go func"],
-            Self::Java => &[
-                "public ",
-                "private ",
-                "protected ",
-                "@Override",
-                "import java",
-                "package ",
-                "} catch",
-                "using System",
-                "override ",
-                "fun ",
-                "internal ",
-                "val ",
-            ],
-            Self::C => &[
-                "#include",
-                "#define",
-                "#if",
-                "#endif",
-                "typedef ",
-                "static ",
-                "void ",
-                "template",
-                "namespace ",
-                "std::",
-                "unsigned ",
-                "size_t ",
-                "public:",
-                "private:",
-                "int ",
-                "char ",
-                "struct ",
-                "uint",
-            ],
-            Self::Shell => &[
-                "#!", "fi", "done", "then", "esac", "if [", "echo ", "set -", "local ", "export ", "elif [", ";;",
-                "sudo ",
-            ],
-            Self::Sql => &[
-                "select ",
-                "insert into",
-                "create table",
-                "create index",
-                "from ",
-                "where ",
-                "group by",
-                "order by",
-                "left join",
-                "alter table",
-                "drop table",
-                "values",
-                "join ",
-                "primary key",
-            ],
-            Self::Ruby => {
-                &["end", "def ", "require '", "attr_", "module ", "puts ", "elsif ", "unless ", "rescue", "describe "]
+            Self::Rust => {
+                "fn |pub fn |impl|use crate|use std|#[derive|let mut |pub struct |//!|pub(|pub |pub mod |\
+                #[|match |assert_eq!(|///"
             }
-            Self::Php => &["<?php", "$", "foreach (", "public function", "private function", "protected function"],
-            Self::Css => &["@media", "@import", "@font-face", ":root", "--", "."],
+            Self::Python => {
+                "def |elif |except |self.|async def |from |if __name__|try:|else:|import |raise |\"\"\"|\
+                except:"
+            }
+            Self::JavaScript => {
+                "const |let |function |export |});|module.exports|await |=>|console.|var |interface |\
+                describe(|expect(|import {"
+            }
+            Self::Go => "func |package |if err != nil|defer |import (|fmt.|go func",
+            Self::Java => {
+                "public |private |protected |@Override|import java|package |} catch|using System|\
+                override |fun |internal |val "
+            }
+            Self::C => {
+                "#include|#define|#if|#endif|typedef |static |void |template|namespace |std::|unsigned |\
+                size_t |public:|private:|int |char |struct |uint"
+            }
+            Self::Shell => "#!|fi|done|then|esac|if [|echo |set -|local |export |elif [|;;|sudo ",
+            Self::Sql => {
+                "select |insert into|create table|create index|from |where |group by|order by|left join|\
+                alter table|drop table|values|join |primary key"
+            }
+            Self::Ruby => "end|def |require '|attr_|module |puts |elsif |unless |rescue|describe ",
+            Self::Php => "<?php|$|foreach (|public function|private function|protected function",
+            Self::Css => "@media|@import|@font-face|:root|--|.",
         }
     }
 }
@@ -502,13 +162,13 @@ pub(super) fn language(lines: &[&str]) -> (Language, f64) {
         let mut signs = 0usize;
         for line in lines {
             let line = line.trim_start();
-            let has = |list: &[&str]| {
-                list.iter().any(|start| match language {
+            let has = |list: &str| {
+                list.split('|').any(|start| match language {
                     Language::Sql => line.get(..start.len()).is_some_and(|front| front.eq_ignore_ascii_case(start)),
                     Language::Shell if start.bytes().all(|byte| byte.is_ascii_lowercase()) => {
                         line.split([' ', ';']).next() == Some(start)
                     }
-                    Language::Ruby if *start == "end" => line.trim_end() == "end",
+                    Language::Ruby if start == "end" => line.trim_end() == "end",
                     _ => line.starts_with(start),
                 })
             };
@@ -701,7 +361,8 @@ fn named<'a>(language: Language, word: &str, after: &'a str, role: Role) -> Opti
         let name = body.get(..end)?.trim();
         return (!name.is_empty()).then_some((name, Role::Holder));
     }
-    if !after.starts_with([' ', '\t']) && !(word == "func" && after.starts_with('(')) {
+    let receiver = word == "func" && after.starts_with('(');
+    if !receiver && !after.starts_with([' ', '\t']) {
         return None;
     }
     if word == "func" && next.starts_with('(') {
@@ -858,7 +519,7 @@ fn sql_object(line: &str) -> Option<(&str, &str, Role)> {
 }
 
 /// What an import names first: the crate, package or header.
-fn import<'a>(language: Language, line: &'a str) -> Option<&'a str> {
+fn import(language: Language, line: &str) -> Option<&str> {
     let path = match language {
         Language::Rust => line.strip_prefix("pub ").unwrap_or(line).strip_prefix("use ")?,
         Language::Python => line.strip_prefix("import ").or_else(|| line.strip_prefix("from "))?,

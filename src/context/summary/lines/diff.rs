@@ -369,7 +369,7 @@ fn one_commit(commit: &Commit, tally: &Tally) -> Vec<Piece> {
         [("commit", &commit.hash), ("author", &commit.author), ("date", &commit.date), ("subject", &commit.subject)];
     labelled
         .into_iter()
-        .filter(|(label, value)| !value.is_empty() && !(*label == "commit" && tally.first.contains(value.as_str())))
+        .filter(|(label, value)| !value.is_empty() && (*label != "commit" || !tally.first.contains(value.as_str())))
         .map(|(label, value)| Piece::line(rank::LEAF_PLACE, rank::STAT, format!("{label}: {value}")))
         .collect()
 }

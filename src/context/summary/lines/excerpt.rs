@@ -74,7 +74,8 @@ fn is_break(before: char, after: char) -> bool {
         (character.is_alphanumeric() || matches!(character, '_' | '\u{300}'..='\u{36F}' | '\u{200D}' | '\u{FE0F}'))
             && !unspaced
     };
-    !(within(before) && within(after)) && !matches!(after, '\u{300}'..='\u{36F}' | '\u{200D}' | '\u{FE0F}')
+    let joined = matches!(after, '\u{300}'..='\u{36F}' | '\u{200D}' | '\u{FE0F}');
+    !joined && !(within(before) && within(after))
 }
 
 /// A verbatim line under a label, longer as more room is left.

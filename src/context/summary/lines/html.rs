@@ -247,18 +247,17 @@ impl Page {
             b"p" => self.paragraph = false,
             b"td" | b"th" => self.cell = false,
             _ => {
-                if heading_level(name).is_some() {
-                    if let Inside::Heading(level) = self.inside {
-                        let title =
-                            self.label.trim_end_matches(['§', '¶', '#', ' ']).trim_start_matches(['§', '¶', ' ']);
-                        if !title.is_empty() {
-                            self.heading_count += 1;
-                            if self.headings.len() < KEPT {
-                                self.headings.push((level, title.to_owned()));
-                            }
+                if heading_level(name).is_some()
+                    && let Inside::Heading(level) = self.inside
+                {
+                    let title = self.label.trim_end_matches(['§', '¶', '#', ' ']).trim_start_matches(['§', '¶', ' ']);
+                    if !title.is_empty() {
+                        self.heading_count += 1;
+                        if self.headings.len() < KEPT {
+                            self.headings.push((level, title.to_owned()));
                         }
-                        self.inside = Inside::Nothing;
                     }
+                    self.inside = Inside::Nothing;
                 }
             }
         }
@@ -277,10 +276,10 @@ impl Page {
         if self.href.is_some() {
             add_words(&mut self.anchor, text, LABEL_KEPT);
         }
-        if self.cell {
-            if let Some(table) = self.tables.last_mut() {
-                add_words(table, text, LABEL_KEPT);
-            }
+        if self.cell
+            && let Some(table) = self.tables.last_mut()
+        {
+            add_words(table, text, LABEL_KEPT);
         }
         if self.paragraph {
             add_words(&mut self.text, text, TEXT_KEPT);

@@ -243,14 +243,13 @@ mod tests {
         Price: 20 numbers, min 0, max 57, sum 570
         Status: 2 different: ok ×13, bad ×7
         Name: item 0
-        Price: 6
-        Status: ok
-        Name: item 7
+        Price: 0
         Status: bad
-        Name: item 12
+        Name: item 1
+        Price: 3
         Status: ok
-        Status: ok
-        … +52
+        Name: item 2
+        … +53
         last line: Status: ok
         ");
     }

@@ -143,8 +143,7 @@ fn entry(line: &str) -> Option<Entry<'_>> {
         return Some(entry);
     }
     if is_branch(line) {
-        let name =
-            line.trim_start_matches(|c: char| matches!(c, '├' | '└' | '│' | '─' | '|' | '`' | '-' | ' ' | '\u{a0}'));
+        let name = line.trim_start_matches(['├', '└', '│', '─', '|', '`', '-', ' ', '\u{a0}']);
         return Some(Entry { name, kind: Kind::Unknown, size: None }).filter(|entry| !entry.name.is_empty());
     }
     let line = line.trim_start();
@@ -300,16 +299,15 @@ mod tests {
     fn a_listing_with_sizes() {
         let text = "[DIR] docs\n[FILE] b.rs    68.81 KB\n[FILE] c.rs    973 B\n[FILE] d.toml    1 B\n\nTotal: 3 files, 1 directories\nCombined size: 69.76 KB";
         insta::assert_snapshot!(told(text, 300), @r"
-        [Plain]
-        text: 7 lines, 23 words, 131 characters, 2 paragraphs, 6 not blank
+        [Listing]
+        listing: 7 lines, 4 entries, 3 files, 1 directory
         first line: [DIR] docs
-        some lines:
-        1: [DIR] docs
-        2: [FILE] b.rs    68.81 KB
-        3: [FILE] c.rs    973 B
-        4: [FILE] d.toml    1 B
-        6: Total: 3 files, 1 directories
-        7: Combined size: 69.76 KB
+        sizes: max 68.81 KB (b.rs), min 1 B (d.toml), total 69.76 KB
+        by extension: .rs 2, .toml 1
+        Total: 3 files, 1 directories
+        Combined size: 69.76 KB
+        entries:
+        docs, b.rs 68.81 KB, c.rs 973 B, d.toml 1 B
         last line: Combined size: 69.76 KB
         ");
     }

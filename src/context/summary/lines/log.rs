@@ -247,12 +247,10 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
         } else if tells_of_error(line) {
             worded.add(number, line);
         }
-        if access {
-            if let Some(code) = status(line) {
-                *statuses.entry(code).or_default() += 1;
-                if code >= 500 {
-                    errors.add(number, line);
-                }
+        if access && let Some(code) = status(line) {
+            *statuses.entry(code).or_default() += 1;
+            if code >= 500 {
+                errors.add(number, line);
             }
         }
     }

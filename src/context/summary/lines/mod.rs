@@ -22,7 +22,7 @@ mod trace;
 
 use crate::context::brief::Piece;
 
-use code::Language;
+pub(super) use code::Language;
 
 /// Lines at the start of a text that are looked at, and lines spread over the rest.
 const SAMPLE: usize = 160;

@@ -107,10 +107,10 @@ fn told(part: &Part, number: u32) -> Vec<Piece> {
         piece.place += number * rank::PART_PLACES;
         for wording in &mut piece.wordings {
             wording.rank = if end { rank::LONGEST } else { wording.rank + rank::PART_RANKS };
-            if let crate::context::brief::Text::Whole(text) = &mut wording.text {
-                if first {
-                    *text = format!("[{}] {text}", cut(part.path, 120));
-                }
+            if let crate::context::brief::Text::Whole(text) = &mut wording.text
+                && first
+            {
+                *text = format!("[{}] {text}", cut(part.path, 120));
             }
         }
     }

@@ -88,19 +88,20 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
             if frames.len() < KEPT {
                 frames.push(line.trim());
             }
-            if style == Style::InnermostFirst {
-                if let Some(failure) = failures.last_mut() {
-                    failure.innermost = failure.innermost.or(Some(line.trim()));
-                    failure.frames += 1;
-                }
+            if style == Style::InnermostFirst
+                && let Some(failure) = failures.last_mut()
+            {
+                failure.innermost = failure.innermost.or(Some(line.trim()));
+                failure.frames += 1;
             }
         } else if is_message(line) && !(style == Style::InnermostLast && line.starts_with(' ')) {
             let mut message = line.trim().to_owned();
             // The message of a Rust panic stands on the next line.
-            if message.ends_with(':') && message.contains("panicked at") {
-                if let Some((_, next)) = lines.peek() {
-                    message = format!("{message} {}", next.trim());
-                }
+            if message.ends_with(':')
+                && message.contains("panicked at")
+                && let Some((_, next)) = lines.peek()
+            {
+                message = format!("{message} {}", next.trim());
             }
             let (innermost, frames) =
                 if style == Style::InnermostLast { (last_frame.take(), since) } else { (None, 0) };
