@@ -316,7 +316,7 @@ fn largest(diff: &Diff) -> Option<Piece> {
     files.sort_by_key(|file| std::cmp::Reverse(file.added + file.removed));
     let named: Vec<String> = files.iter().take(5).map(|file| format!("{} {}", file.path, file.counts())).collect();
     let first = named.first()?;
-    let piece = Piece::line(rank::STAT_PLACE, rank::MORE_STAT, format!("largest change: {first}"));
+    let piece = Piece::line(rank::STAT_PLACE, rank::OUTLINE + 1, format!("largest change: {first}"));
     (files.len() > 2).then(|| piece.or(rank::SECOND_OUTLINE, format!("largest changes: {}", named.join(", "))))
 }
 

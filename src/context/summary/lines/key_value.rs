@@ -122,9 +122,10 @@ impl<'a> Content<'a> {
         content
     }
 
-    /// Whether the text is a series of records: most blocks have the first key of all, and keys recur.
+    /// Whether the text is a series of records: the first key of all recurs, and most keys recur with it.
     fn repeats(&self) -> bool {
-        self.records > 2 && self.records * 3 > self.blocks && self.values > self.keys.len() * 2
+        let recurring = self.keys.iter().filter(|(_, values)| values.count * 2 >= self.records).count();
+        self.records > 2 && recurring * 2 >= self.keys.len()
     }
 }
 

@@ -54,7 +54,14 @@ fn is_path(line: &str) -> bool {
         matches!(c, '{' | '}' | ';' | '=' | '<' | '>' | '"' | '(' | ',' | '`' | '。' | '、' | '！' | '？')
             || c.is_control()
     };
-    if line.is_empty() || line.len() > 400 || line.contains(odd) || line.ends_with([':', '.']) || line.contains(": ") {
+    if line.is_empty()
+        || line.starts_with("# ")
+        || line == "#"
+        || line.len() > 400
+        || line.contains(odd)
+        || line.ends_with([':', '.'])
+        || line.contains(": ")
+    {
         return false;
     }
     let blanks = line.split(' ').count() - 1;

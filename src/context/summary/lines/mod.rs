@@ -85,12 +85,15 @@ pub(super) fn kind_of(text: &str) -> LineKind {
         return LineKind::Matches;
     }
     let (language, coded) = code::language(&lines);
-    let marked = share(&|line| {
-        markdown::heading(line).is_some() || markdown::is_item(line) || line.starts_with("> ") || line.starts_with('|')
-    });
+    // Headings of one level on consecutive lines are comments.
+    let levels: Vec<Option<usize>> = lines.iter().map(|line| markdown::heading(line).map(|(level, _)| level)).collect();
+    let together = levels.windows(2).filter(|pair| pair[0].is_some() && pair[0] == pair[1]).count();
+    let found = levels.iter().flatten().count();
+    let headings = if together * 3 > found { 0 } else { found };
+    let listed_or_quoted = share(&|line| markdown::is_item(line) || line.starts_with("> ") || line.starts_with('|'));
+    let marked = listed_or_quoted + headings as f64 / lines.len().max(1) as f64;
     let fences = lines.iter().filter(|line| markdown::fence(line).is_some()).count();
     let linked = share(&|line| line.contains("](") && !line.trim_start().starts_with(['/', '#', '*']));
-    let headings = lines.iter().filter(|line| markdown::heading(line).is_some()).count();
     let structure = share(&|line| line.trim_end().ends_with(['{', '}', ';', '(', ')', ',', ':', '[', ']']));
     let shebang = text.starts_with("#!");
     let markdown = marked + 2.0 * linked + if fences > 0 { 0.4 } else { 0.0 };
