@@ -75,7 +75,8 @@ fn is_break(before: char, after: char) -> bool {
             && !unspaced
     };
     let joined = matches!(after, '\u{300}'..='\u{36F}' | '\u{200D}' | '\u{FE0F}');
-    !joined && !(within(before) && within(after))
+    let inside = within(before) && within(after);
+    !joined && !inside
 }
 
 /// A verbatim line under a label, longer as more room is left.

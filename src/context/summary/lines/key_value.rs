@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::context::brief::{Piece, spread};
 
 use super::excerpt::{Tally, counted, cut, samples};
-use super::log::{Errors, tells_of_error};
+use super::log::{Errors, may_tell_of_error, tells_of_error};
 use super::rank;
 
 /// Keys whose values are counted.
@@ -134,9 +134,11 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let tally = Tally::of(text);
     let content = Content::read(text);
     let mut errors = Errors::default();
-    for (number, line) in (1..).zip(text.lines()) {
-        if tells_of_error(line) {
-            errors.add(number, line);
+    if may_tell_of_error(text) {
+        for (number, line) in (1..).zip(text.lines()) {
+            if tells_of_error(line) {
+                errors.add(number, line);
+            }
         }
     }
     let mut pieces = vec![shape(&tally, &content)];

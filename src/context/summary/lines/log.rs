@@ -131,6 +131,11 @@ fn status(line: &str) -> Option<u16> {
     code.parse().ok().filter(|code| (100..600).contains(code))
 }
 
+/// Whether any line of the text can tell of an error: one pass instead of a test for each line.
+pub(super) fn may_tell_of_error(text: &str) -> bool {
+    SUSPECT.is_match(text)
+}
+
 /// Whether the line is an error by its words though it carries no level.
 pub(super) fn tells_of_error(line: &str) -> bool {
     const WORDS: [&str; 9] =
