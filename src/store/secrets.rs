@@ -218,10 +218,10 @@ const SECRET_NAMES: &str = "api[_-]?key|secret[_-]?access[_-]?key|access[_-]?key
 /// Between a name and its value.
 const ASSIGNS: &str = r#"(?:\\*["'])?[ \t]{0,8}(?:=>|:=|[:=])[ \t]{0,8}"#;
 
-/// The value of a name: in quotes (plain, or those of JSON within JSON) or up to a delimiter. Its first 200 bytes decide,
+/// The value of a name: in quotes (plain, or those of JSON within JSON) or up to a delimiter. Its first 40 bytes decide,
 /// so that names that follow each other without one are not read again and again.
 const ASSIGNED: &str =
-    r#"(?:\\+"([^"\\\s]{4,})\\+"|"((?:[^"\\\s]|\\[^\s]){4,})"|'([^'\\\s]{4,})'|([!-~&&[^"'`,;&<>(){}\[\]\\]]{6,200}))"#;
+    r#"(?:\\+"([^"\\\s]{4,})\\+"|"((?:[^"\\\s]|\\[^\s]){4,})"|'([^'\\\s]{4,})'|([!-~&&[^"'`,;&<>(){}\[\]\\]]{6,40}))"#;
 
 /// Family, anchors (patterns), their first bytes, what stands before, the whole pattern, and what the secret is like.
 /// Where two rules apply at one place, the first counts.
@@ -451,8 +451,18 @@ impl Rule {
     fn apply(&self, text: &str, place: usize) -> Option<Secret> {
         let start = self.before.start(text.as_bytes(), place)?;
         let rest = text.get(start..)?;
-        // Most places are none: the cheap question first.
+        // Most places are none: the cheap questions first, as groups cost far more than the end of a match.
         let whole = self.pattern.find(rest)?;
+        let plain = |byte: u8| byte.is_ascii_alphabetic() || b"_-:=>\\\"' \t".contains(&byte);
+        let is_quoted = whole.as_str().ends_with(['"', '\'']);
+        let must_not_be_plain = match self.family {
+            Family::Secret => true,
+            Family::Password => !is_quoted,
+            _ => false,
+        };
+        if must_not_be_plain && whole.as_str().bytes().all(plain) {
+            return None;
+        }
         let (from, to) = match self.pattern.captures_len() {
             1 => (0, whole.end()),
             _ => {
