@@ -88,7 +88,9 @@ fn key_and_value(line: &str) -> Option<(&str, &str)> {
         && key.chars().count() <= MOST_KEY_CHARS
         && key.split(' ').count() <= MOST_KEY_WORDS;
     let value = value.trim();
-    (separated && is_key && !value.is_empty()).then_some((key, value))
+    // Code that opens a block says nothing yet.
+    let ends = !value.is_empty() && !value.ends_with(['{', '[', '(']);
+    (separated && is_key && ends).then_some((key, value))
 }
 
 /// The text of a numbered or bulleted line.

@@ -18,9 +18,10 @@ use super::{Content, Firewall, FirewallError, IS_ERROR, MOST_BYTES_PER_TOKEN, SH
 use crate::context::brief::{Piece, pack};
 use crate::context::config::Secrets;
 use crate::context::literal::{Kind, Value as Literal};
+use crate::context::view::automatic;
 use crate::event::{
     ArtifactRef, ContentHash, ContextItem, Handle, ItemKind, Part, PartBody, ResultEnvelope, Status, Strategy,
-    ToolOutput,
+    ToolOutput, ViewSpec,
 };
 use crate::store::{StoreError, redact};
 
@@ -51,6 +52,7 @@ struct Intake<'f, 'o> {
     seen: &'f mut Seen,
     segments: Vec<Segment<'o>>,
     artifacts: Vec<ArtifactRef>,
+    views: Vec<ViewSpec>,
     /// Links with all that the server said of them, since the artifact holds the address only.
     links: Vec<Value>,
     /// Whether a part did not decode or could not be stored.
@@ -89,7 +91,7 @@ impl Firewall<'_> {
             extra = None;
         }
         let extra = extra.and_then(|content| intake.take_structured(content));
-        let Intake { seen, mut segments, mut artifacts, links, incomplete, .. } = intake;
+        let Intake { seen, mut segments, mut artifacts, mut views, links, incomplete, .. } = intake;
         if joined.trim().is_empty() && !main.text.trim().is_empty() {
             segments.push(Segment::Text(main.text));
         }
@@ -105,11 +107,13 @@ impl Firewall<'_> {
                 Segment::Text(_) => None,
             });
             let artifact = if main.text.is_empty() { None } else { Some(self.keep(&item.id, &main)?) };
+            let content_bytes = main.text.as_bytes();
             let main = artifact.as_ref().map(|artifact| (&main, artifact));
             let (text, strategy) = self.replace(call, main, extra.as_ref(), notes.collect(), output.is_error, seen);
             item.text = text;
             item.metadata.insert(SHOWN_AS.to_owned(), strategy_name(strategy).into());
             item.artifact.clone_from(&artifact);
+            views.splice(0..0, artifact.iter().flat_map(|artifact| automatic(artifact, content_bytes)));
             artifacts.splice(0..0, artifact);
             strategy
         };
@@ -132,7 +136,7 @@ impl Firewall<'_> {
             summary: item.text.clone(),
             facts,
             artifacts,
-            views: Vec::new(),
+            views,
             provenance: provenance(&item, call, output, links),
             firewall: Some(self.stats(strategy, original as u64, original_tokens, &item.text)),
         };
@@ -185,7 +189,16 @@ impl Firewall<'_> {
 impl<'f, 'o> Intake<'f, 'o> {
     fn of(firewall: &'f Firewall<'f>, call: &ContextItem, seen: &'f mut Seen) -> Self {
         let tool = tool_name(call);
-        Self { firewall, tool, seen, segments: Vec::new(), artifacts: Vec::new(), links: Vec::new(), incomplete: false }
+        Self {
+            firewall,
+            tool,
+            seen,
+            segments: Vec::new(),
+            artifacts: Vec::new(),
+            views: Vec::new(),
+            links: Vec::new(),
+            incomplete: false,
+        }
     }
 
     /// Takes in one part: text as it is, anything else as an artifact and a line that names it.
@@ -231,6 +244,7 @@ impl<'f, 'o> Intake<'f, 'o> {
         if let Some(artifact) = self.store(kind, bytes, media_type, &about) {
             let note = format!("[{about}, {} bytes: {}]", artifact.size_bytes, artifact.handle);
             self.segments.push(Segment::Note(note));
+            self.views.extend(automatic(&artifact, bytes));
             self.artifacts.push(artifact);
         }
     }
@@ -239,6 +253,7 @@ impl<'f, 'o> Intake<'f, 'o> {
     fn take_structured(&mut self, content: Content<'o>) -> Option<(Content<'o>, ArtifactRef)> {
         let artifact =
             self.store("structured_content", content.text.as_bytes(), content.media_type, "structured content")?;
+        self.views.extend(automatic(&artifact, content.text.as_bytes()));
         self.artifacts.push(artifact.clone());
         Some((content, artifact))
     }
