@@ -19,6 +19,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 pub use render::unescape;
+pub(super) use render::{SCHEMA, TOOLS};
 
 use self::frame::Frame;
 use self::meter::Meter;

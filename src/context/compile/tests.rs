@@ -563,7 +563,8 @@ proptest! {
         // As many headings as sections, whatever the texts say.
         let headings = pack.prompt.split(['\n', '\r', '\u{2028}']).filter(|line| {
             let inner = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-            inner.is_some_and(|label| label.starts_with(char::is_alphabetic) && !label.contains(['[', ']']))
+            let is_label = |c: char| c.is_alphanumeric() || " _-.:/".contains(c);
+            inner.is_some_and(|label| label.starts_with(char::is_alphabetic) && label.chars().all(is_label))
                 && !line.starts_with("[REDACTED")
         });
         let ours = usize::from(pack.prompt.contains("[FACTS]\n- ")) + usize::from(pack.prompt.contains("[EPISODIC MEMORY]\n- "));
