@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 mod bench;
 mod build;
 mod catalog;
+mod firewall;
 mod gold;
 mod print_tree;
 mod route;
@@ -73,6 +74,8 @@ enum Command {
     Gold(gold::Command),
     /// Build the index and choice graph of a catalog and save them
     Build(build::Args),
+    /// Show what a prompt would get in place of a result
+    Firewall(firewall::Args),
     /// Show the choice graph that a catalog is browsed by
     PrintTree(print_tree::Args),
 }
@@ -100,6 +103,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -
         Command::Catalog(command) => catalog::run(&command, out),
         Command::Gold(command) => gold::run(&command, out),
         Command::Build(args) => build::run(&args, out),
+        Command::Firewall(args) => firewall::run(&args, out),
         Command::PrintTree(args) => print_tree::run(&args, out),
     }
 }

@@ -155,7 +155,7 @@ impl ContextConfig {
 /// The largest number of anything: far above every use, far below where sums overflow.
 const MAX_COUNT: usize = 1_000_000_000;
 
-fn within<T: PartialOrd + ToString>(
+fn within<T: Copy + PartialOrd + ToString>(
     parameter: &'static str,
     value: T,
     allowed: RangeInclusive<T>,
@@ -331,11 +331,44 @@ pub struct FirewallConfig {
     pub max_facts: usize,
     /// Characters of a fact at most.
     pub max_fact_chars: usize,
+    /// Whether raw results are counted in tokens.
+    pub raw_count: RawCount,
+    /// What happens to secrets in results.
+    pub secrets: Secrets,
+}
+
+/// What happens to secrets (keys, tokens, passwords in connection strings) in results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Secrets {
+    /// They are stored and shown as they came: a result can be recovered byte for byte.
+    #[default]
+    Keep,
+    /// A mark takes their place before anything is stored or shown; pictures and other bytes stay as they are.
+    Redact,
+}
+
+/// Whether raw results are counted in tokens, for statistics only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RawCount {
+    /// No: counting megabytes takes longer than all the rest.
+    #[default]
+    Skip,
+    /// Exactly.
+    Exact,
 }
 
 impl Default for FirewallConfig {
     fn default() -> Self {
-        Self { threshold_chars: 2000, summary_tokens: 300, max_facts: 32, max_fact_chars: 200 }
+        Self {
+            threshold_chars: 2000,
+            summary_tokens: 300,
+            max_facts: 32,
+            max_fact_chars: 200,
+            raw_count: RawCount::default(),
+            secrets: Secrets::default(),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::compile::{CompileError, Memory, Request, Workspace, compile_in};
 use super::config::ContextConfig;
-use super::firewall::{Firewall, FirewallError, Seen};
+use super::firewall::{Firewall, FirewallError, Seen, fact_records};
 use super::prompt::{RoutePrompt, build_call_prompt, build_route_prompt};
 use super::stats::ContextPack;
 use super::summary::Summarizer;
@@ -118,8 +118,8 @@ impl ContextManager {
             *seen = Seen::default();
             return Err(error.into());
         }
-        for (number, value) in envelope.facts.iter().enumerate() {
-            self.stores.facts.put(Fact { key: format!("{id}:fact:{number}"), value: value.clone() })?;
+        for fact in fact_records(&id, &envelope.facts) {
+            self.stores.facts.put(fact)?;
         }
         Ok(envelope)
     }

@@ -6,17 +6,19 @@ pub mod brief;
 mod compile;
 mod config;
 mod firewall;
+pub mod literal;
 mod manager;
 mod prompt;
 mod stats;
 pub mod summary;
+pub mod view;
 
 pub use compile::{CompileError, Memory, Request, Workspace, compile, compile_in, unescape};
 pub use config::{
     Budgets, ContextConfig, ContextConfigError, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy,
-    Preset, RenderConfig, ScoringConfig, SensitivityAction,
+    Preset, RawCount, RenderConfig, ScoringConfig, Secrets, SensitivityAction,
 };
-pub use firewall::{Firewall, FirewallError, Screened, Seen};
+pub use firewall::{Firewall, FirewallError, Screened, Seen, fact_records};
 pub use manager::{ContextManager, ManagerError, Stores};
 pub use prompt::{RoutePrompt, build_call_prompt, build_route_prompt};
 pub use stats::{BuildStats, ContextPack, DropReason, DroppedItem, FirewallCause, FirewallEvent, Form, IncludedItem};

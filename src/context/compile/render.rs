@@ -176,7 +176,9 @@ mod tests {
 
     fn item(kind: ItemKind, text: &str, metadata: Value) -> ContextItem {
         let mut item = ContextItem::new("i", kind, text);
-        item.metadata = metadata.as_object().cloned().unwrap_or_default();
+        if let Value::Object(members) = metadata {
+            item.metadata = members;
+        }
         item
     }
 

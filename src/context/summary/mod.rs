@@ -1,5 +1,19 @@
 //! What a large result says, in a few hundred tokens.
 
+mod column;
+mod content;
+mod data;
+mod grid;
+mod lines;
+mod lossless;
+mod profile;
+mod rank;
+mod shown;
+mod table;
+
+pub use content::StructureSummarizer;
+pub(super) use lossless::forms as lossless_forms;
+
 use crate::context::brief::Piece;
 use crate::text::Estimator;
 
