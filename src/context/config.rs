@@ -155,7 +155,7 @@ impl ContextConfig {
 /// The largest number of anything: far above every use, far below where sums overflow.
 const MAX_COUNT: usize = 1_000_000_000;
 
-fn within<T: PartialOrd + ToString>(
+fn within<T: Copy + PartialOrd + ToString>(
     parameter: &'static str,
     value: T,
     allowed: RangeInclusive<T>,
@@ -437,11 +437,17 @@ mod tests {
     #[test]
     fn wrong_files_are_refused_by_name() {
         let refused = |text: &str| ContextConfig::from_toml(text).unwrap_err().to_string();
-        insta::assert_snapshot!(refused("[scoring]\nrecency = -1"), @"");
-        insta::assert_snapshot!(refused("[scoring]\ncost = nan"), @"");
-        insta::assert_snapshot!(refused("[dedup]\nthreshold = 0"), @"");
-        insta::assert_snapshot!(refused("[budgets]\nanswer = 0"), @"");
-        insta::assert_snapshot!(refused("[budget]\nanswer = 1"), @"");
+        insta::assert_snapshot!(refused("[scoring]\nrecency = -1"), @"`scoring.recency` is -1; it must be from 0 to 1000");
+        insta::assert_snapshot!(refused("[scoring]\ncost = nan"), @"`scoring.cost` is NaN; it must be from 0 to 1000");
+        insta::assert_snapshot!(refused("[dedup]\nthreshold = 0"), @"`dedup.threshold` is 0; it must be from 0.01 to 2 (above 1 nothing is dropped)");
+        insta::assert_snapshot!(refused("[budgets]\nanswer = 0"), @"`budgets.answer` is 0; it must be from 1 to 1000000000");
+        insta::assert_snapshot!(refused("[budget]\nanswer = 1"), @r"
+        not a context configuration: TOML parse error at line 1, column 2
+          |
+        1 | [budget]
+          |  ^^^^^^
+        unknown field `budget`, expected one of `estimator`, `budgets`, `policy`, `scoring`, `dedup`, `firewall`, `memory`, `render`
+        ");
         let missing = ContextConfig::load(Path::new("/nonexistent/context.toml")).unwrap_err().to_string();
         assert!(missing.starts_with("cannot read `/nonexistent/context.toml`: "), "{missing}");
     }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::compile::{CompileError, Memory, Request, Workspace, compile_in};
 use super::config::ContextConfig;
-use super::firewall::{Firewall, FirewallError, Seen};
+use super::firewall::{Firewall, FirewallError, Seen, fact_records};
 use super::prompt::{RoutePrompt, build_call_prompt, build_route_prompt};
 use super::stats::ContextPack;
 use super::summary::Summarizer;
@@ -118,8 +118,8 @@ impl ContextManager {
             *seen = Seen::default();
             return Err(error.into());
         }
-        for (number, value) in envelope.facts.iter().enumerate() {
-            self.stores.facts.put(Fact { key: format!("{id}:fact:{number}"), value: value.clone() })?;
+        for fact in fact_records(&id, &envelope.facts) {
+            self.stores.facts.put(fact)?;
         }
         Ok(envelope)
     }
@@ -183,5 +183,50 @@ impl ContextManager {
     fn memory(&self) -> Result<Memory, StoreError> {
         let episodes = self.stores.episodes.latest(self.config.memory.max_episodes)?;
         Ok(Memory { facts: self.stores.facts.all()?, episodes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::ItemKind;
+    use crate::text::Estimator;
+
+    struct Count;
+
+    impl Summarizer for Count {
+        fn summarize(&self, content: &str, _: &str, _: usize, _: Estimator) -> String {
+            format!("{} characters", content.chars().count())
+        }
+    }
+
+    #[test]
+    fn events_go_in_and_prompts_come_out() {
+        let manager = ContextManager::new(Stores::default(), Box::new(Count), ContextConfig::default());
+        manager.ingest(ContextItem::new("u1", ItemKind::UserTurn, "Read the page.")).unwrap();
+        manager.ingest(ContextItem::new("c1", ItemKind::ToolCall, "fetch page").under("u1")).unwrap();
+        let long: String = (0..900).map(|n| format!("word{n} ")).collect();
+        let envelope = manager.ingest_tool_result("c1", &ToolOutput::text(long.clone())).unwrap();
+        let handle = &envelope.artifacts.first().unwrap().handle;
+        assert_eq!(&*manager.stores().artifacts.get(handle).unwrap(), long.as_bytes());
+        manager.add_fact("zone", "UTC").unwrap();
+        manager.add_episode("e1", "Read another page.").unwrap();
+        let prompt = manager.build(Phase::Answer, "page").unwrap().prompt;
+        assert!(prompt.starts_with("[EPISODIC MEMORY]\n- Read another page.\n\n[FACTS]\n- zone: UTC\n"), "{prompt}");
+        assert!(prompt.contains("[TOOL CALL]\nfetch page\n\n[TOOL RESULT [artifact:result:c1]]\n"), "{prompt}");
+        assert!(manager.build_route_prompt("page", &["card".to_owned()]).unwrap().pack.prompt.ends_with("\ncard"));
+        assert!(manager.build_call_prompt("page", "fetch", "{}").unwrap().prompt.ends_with("fetch\n{}"));
+        assert_eq!(manager.build(Phase::Answer, "page").unwrap().prompt, prompt);
+    }
+
+    #[test]
+    fn what_breaks_the_log_is_refused() {
+        let manager = ContextManager::new(Stores::default(), Box::new(Count), ContextConfig::default());
+        let refused = manager.ingest_tool_result("c1", &ToolOutput::text("x")).unwrap_err();
+        assert_eq!(refused.to_string(), "no event `c1`; ingest the call before its result");
+        manager.ingest(ContextItem::new("c1", ItemKind::ToolCall, "run")).unwrap();
+        manager.ingest_tool_result("c1", &ToolOutput::text("x")).unwrap();
+        assert!(manager.ingest_tool_result("c1", &ToolOutput::text("y")).is_err());
+        assert_eq!(manager.stores().events.len().unwrap(), 2);
     }
 }

@@ -189,25 +189,25 @@ impl BuildStats {
             };
             [flat(item.item_id.as_str()), item.kind.name().to_owned(), tokens]
         });
-        table(&mut text, "shown", shown.collect());
+        table(&mut text, "shown", &shown.collect::<Vec<_>>());
         let dropped = self
             .dropped_items
             .iter()
             .map(|item| [flat(item.item_id.as_str()), item.kind.name().to_owned(), flat(&item.reason.words())]);
-        table(&mut text, "left out", dropped.collect());
+        table(&mut text, "left out", &dropped.collect::<Vec<_>>());
         text
     }
 }
 
 /// Writes aligned rows under a title; nothing without rows.
-fn table(text: &mut String, title: &str, rows: Vec<[String; 3]>) {
+fn table(text: &mut String, title: &str, rows: &[[String; 3]]) {
     if rows.is_empty() {
         return;
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
     let (first, second) = (width(0), width(1));
     let _ = write!(text, "\n{title}\n");
-    for [id, kind, note] in &rows {
+    for [id, kind, note] in rows {
         let _ = writeln!(text, "  {id:first$}  {kind:second$}  {note}");
     }
 }

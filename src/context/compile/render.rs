@@ -20,6 +20,11 @@ pub(super) const EPISODES: &str = "EPISODIC MEMORY";
 /// See [`EPISODES`].
 pub(super) const FACTS: &str = "FACTS";
 
+/// The headings of what prompts with tools end with.
+pub(in crate::context) const TOOLS: &str = "TOOLS";
+/// See [`TOOLS`].
+pub(in crate::context) const SCHEMA: &str = "TOOL SCHEMA";
+
 /// The prompt: the frame's head, the sections (each of which ends with the separator) and the frame's foot.
 pub(super) fn render<'s>(head: &str, sections: impl Iterator<Item = &'s str>, foot: &str) -> String {
     let mut prompt = head.to_owned();
@@ -80,7 +85,7 @@ fn own_label(text: &str) -> Option<String> {
 /// Whether the label is one that this module gives.
 fn is_ours(label: &str) -> bool {
     let kinds = ItemKind::ALL.iter().map(|&kind| kind_label(kind));
-    kinds.chain([EPISODES, FACTS]).any(|own| own.eq_ignore_ascii_case(label.trim()))
+    kinds.chain([EPISODES, FACTS, TOOLS, SCHEMA]).any(|own| own.eq_ignore_ascii_case(label.trim()))
 }
 
 fn is_label(character: char) -> bool {
@@ -171,7 +176,9 @@ mod tests {
 
     fn item(kind: ItemKind, text: &str, metadata: Value) -> ContextItem {
         let mut item = ContextItem::new("i", kind, text);
-        item.metadata = metadata.as_object().cloned().unwrap_or_default();
+        if let Value::Object(members) = metadata {
+            item.metadata = members;
+        }
         item
     }
 
