@@ -29,7 +29,7 @@ impl Summarizer for StructureSummarizer {
                 for piece in &mut pieces {
                     piece.wordings.retain(|wording| wording.rank < rank::LONGER);
                 }
-                pieces.push(Piece::line(rank::LOSSLESS_PLACE, rank::LOSSLESS, whole));
+                pieces.insert(0, Piece::line(rank::LOSSLESS_PLACE, rank::LOSSLESS, whole));
             }
             return pack(&pieces, cap, estimator);
         }
