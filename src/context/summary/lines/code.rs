@@ -10,12 +10,14 @@ use crate::context::brief::{Piece, spread};
 use super::excerpt::{Tally, counted, samples};
 use super::rank;
 
+/// Statements of SQL that are counted.
+const STATEMENTS: [&str; 6] = ["select", "insert", "update", "delete", "alter", "drop"];
 /// Symbols that are kept.
 const KEPT: usize = 6000;
 
 /// A programming language, as far as declarations look different.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Language {
+pub(in super::super) enum Language {
     Rust,
     Python,
     JavaScript,
@@ -60,453 +62,113 @@ impl Language {
         }
     }
 
-    /// Beginnings of lines that speak for the language.
-    fn starts(self) -> &'static [&'static str] {
+    /// Beginnings of lines that speak for the language, separated by `|`.
+    fn starts(self) -> &'static str {
         match self {
-            Self::Rust => &[
-                "fn ",
-                "pub ",
-                "pub(",
-                "let ",
-                "impl",
-                "use ",
-                "mod ",
-                "#[",
-                "#![",
-                "match ",
-                "///",
-                "//!",
-                "struct ",
-                "enum ",
-                "trait ",
-                "async fn ",
-                "unsafe ",
-                "where",
-                "Some(",
-                "Ok(",
-                "None",
-                "Self",
-                "assert!",
-                "assert_eq!",
-                "extern crate ",
-                "macro_rules!",
-                "} else {",
-                "if let ",
-                "loop {",
-                "&self",
-                "const ",
-            ],
-            Self::Python => &[
-                "def ",
-                "class ",
-                "import ",
-                "from ",
-                "elif ",
-                "except",
-                "self.",
-                "@",
-                "with ",
-                "async def ",
-                "raise ",
-                "yield ",
-                "return ",
-                "try:",
-                "else:",
-                "finally:",
-                "\"\"\"",
-                "if __name__",
-                "pass",
-                "print(",
-                "not ",
-                "assert ",
-                "lambda ",
-                "for ",
-                "if ",
-                "while ",
-                "# ",
-            ],
-            Self::JavaScript => &[
-                "const ",
-                "let ",
-                "var ",
-                "function ",
-                "export ",
-                "import ",
-                "async function",
-                "return ",
-                "}, ",
-                "});",
-                "module.exports",
-                "require(",
-                "await ",
-                "this.",
-                "=>",
-                "interface ",
-                "type ",
-                "class ",
-                "if (",
-                "} else",
-                "console.",
-                "'use strict'",
-                "\"use strict\"",
-                "describe(",
-                "it(",
-                "expect(",
-                "//",
-                "/**",
-                "* ",
-                "throw ",
-            ],
-            Self::Go => &[
-                "func ",
-                "package ",
-                "import (",
-                "type ",
-                "if err != nil",
-                "return ",
-                "defer ",
-                "go func",
-                "var ",
-                "case ",
-                "for ",
-                "//",
-                "switch ",
-                "} else {",
-                "select {",
-                "fmt.",
-                "const (",
-                "chan ",
-            ],
-            Self::Java => &[
-                "public ",
-                "private ",
-                "protected ",
-                "package ",
-                "import ",
-                "@",
-                "class ",
-                "interface ",
-                "return ",
-                "if (",
-                "for (",
-                "throw ",
-                "try {",
-                "} catch",
-                "} else",
-                "this.",
-                "final ",
-                "static ",
-                "abstract ",
-                "/**",
-                "* ",
-                "//",
-                "using ",
-                "namespace ",
-                "override ",
-                "fun ",
-                "val ",
-                "var ",
-                "internal ",
-                "case ",
-            ],
-            Self::C => &[
-                "#include",
-                "#define",
-                "#if",
-                "#endif",
-                "#else",
-                "static ",
-                "void ",
-                "int ",
-                "char ",
-                "struct ",
-                "typedef ",
-                "return ",
-                "if (",
-                "for (",
-                "while (",
-                "const ",
-                "unsigned ",
-                "template",
-                "namespace ",
-                "std::",
-                "class ",
-                "public:",
-                "private:",
-                "using ",
-                "extern ",
-                "/*",
-                "* ",
-                "*/",
-                "//",
-                "} else",
-                "case ",
-                "break;",
-                "goto ",
-                "enum ",
-                "size_t ",
-                "bool ",
-                "auto ",
-                "else",
-                "double ",
-                "float ",
-                "uint",
-            ],
-            Self::Shell => &[
-                "#!",
-                "echo ",
-                "if [",
-                "fi",
-                "then",
-                "done",
-                "for ",
-                "do",
-                "export ",
-                "set -",
-                "esac",
-                "case ",
-                "local ",
-                "cd ",
-                "function ",
-                "exit ",
-                "while ",
-                "elif [",
-                "else",
-                "sudo ",
-                "grep ",
-                "source ",
-                "#",
-                "$",
-                "mkdir ",
-                "printf ",
-                "return ",
-                "shift",
-                ";;",
-                "curl ",
-                "cp ",
-                "rm ",
-            ],
-            Self::Sql => &[
-                "select ",
-                "insert ",
-                "create ",
-                "from ",
-                "where ",
-                "alter ",
-                "drop ",
-                "update ",
-                "delete ",
-                "join ",
-                "left join",
-                "group by",
-                "order by",
-                "--",
-                "values",
-                "begin",
-                "commit",
-                "union",
-                "with ",
-                "primary key",
-                "foreign key",
-                "cast(",
-                "as ",
-                "grant ",
-                "case",
-                "when ",
-                "end",
-                "/*",
-                "*/",
-                "* ",
-                "union",
-                "constraint ",
-                "references ",
-                "(",
-                ")",
-                "inner join",
-                "on ",
-                "and ",
-                "or ",
-                "set ",
-            ],
-            Self::Ruby => &[
-                "def ",
-                "end",
-                "class ",
-                "module ",
-                "require ",
-                "attr_",
-                "puts ",
-                "if ",
-                "unless ",
-                "include ",
-                "@",
-                "return ",
-                "do ",
-                "it ",
-                "describe ",
-                "context ",
-                "expect(",
-                "elsif ",
-                "rescue",
-                "# ",
-                "let(",
-                "before",
-            ],
-            Self::Php => &[
-                "<?php",
-                "$",
-                "function ",
-                "public ",
-                "private ",
-                "protected ",
-                "namespace ",
-                "use ",
-                "class ",
-                "return ",
-                "if (",
-                "foreach (",
-                "echo ",
-                "} else",
-                "/**",
-                "* ",
-                "//",
-                "require",
-            ],
-            Self::Css => &["@media", "@import", "@font-face", ".", "#", "--", "}", "/*", ":root", "body", "html"],
+            Self::Rust => {
+                "fn |pub |pub(|let |impl|use |mod |#[|#![|match |///|//!|struct |enum |trait |async fn |\
+                unsafe |where|Some(|Ok(|None|Self|assert!|assert_eq!|extern crate |macro_rules!|\
+                } else {|if let |loop {|&self|const "
+            }
+            Self::Python => {
+                "def |class |import |from |elif |except|self.|@|with |async def |raise |yield |return |\
+                try:|else:|finally:|\"\"\"|if __name__|pass|print(|not |assert |lambda |for |if |while |\
+                # "
+            }
+            Self::JavaScript => {
+                "const |let |var |function |export |import |async function|return |}, |});|\
+                module.exports|require(|await |this.|=>|interface |type |class |if (|} else|console.|\
+                'use strict'|\"use strict\"|describe(|it(|expect(|//|/**|* |throw "
+            }
+            Self::Go => {
+                "func |package |import (|type |if err != nil|return |defer |go func|var |case |for |//|\
+                switch |} else {|select {|fmt.|const (|chan "
+            }
+            Self::Java => {
+                "public |private |protected |package |import |@|class |interface |return |if (|for (|\
+                throw |try {|} catch|} else|this.|final |static |abstract |/**|* |//|using |namespace |\
+                override |fun |val |var |internal |case "
+            }
+            Self::C => {
+                "#include|#define|#if|#endif|#else|static |void |int |char |struct |typedef |return |\
+                if (|for (|while (|const |unsigned |template|namespace |std::|class |public:|private:|\
+                using |extern |/*|* |*/|//|} else|case |break;|goto |enum |size_t |bool |auto |else|\
+                double |float |uint"
+            }
+            Self::Shell => {
+                "#!|echo |if [|fi|then|done|for |do|export |set -|esac|case |local |cd |function |exit |\
+                while |elif [|else|sudo |grep |source |#|$|mkdir |printf |return |shift|;;|curl |cp |\
+                rm "
+            }
+            Self::Sql => {
+                "select |insert |create |from |where |alter |drop |update |delete |join |left join|\
+                group by|order by|--|values|begin|commit|union|with |primary key|foreign key|cast(|as |\
+                grant |case|when |end|/*|*/|* |union|constraint |references |(|)|inner join|on |and |\
+                or |set "
+            }
+            Self::Ruby => {
+                "def |end|class |module |require |attr_|puts |if |unless |include |@|return |do |it |\
+                describe |context |expect(|elsif |rescue|# |let(|before"
+            }
+            Self::Php => {
+                "<?php|$|function |public |private |protected |namespace |use |class |return |if (|\
+                foreach (|echo |} else|/**|* |//|require"
+            }
+            Self::Css => "@media|@import|@font-face|.|#|--|}|/*|:root|body|html",
         }
     }
 
-    /// Beginnings of lines that hardly occur outside the language.
-    fn signs(self) -> &'static [&'static str] {
+    /// Beginnings of lines that hardly occur outside the language, separated by `|`.
+    fn signs(self) -> &'static str {
         match self {
-            Self::Rust => &[
-                "fn ",
-                "pub fn ",
-                "impl",
-                "use crate",
-                "use std",
-                "#[derive",
-                "let mut ",
-                "pub struct ",
-                "//!",
-                "pub(",
-                "pub ",
-                "pub mod ",
-                "#[",
-                "match ",
-                "assert_eq!(",
-                "///",
-            ],
-            Self::Python => &[
-                "def ",
-                "elif ",
-                "except ",
-                "self.",
-                "async def ",
-                "from ",
-                "if __name__",
-                "try:",
-                "else:",
-                "import ",
-                "raise ",
-                "\"\"\"",
-                "except:",
-            ],
-            Self::JavaScript => &[
-                "const ",
-                "let ",
-                "function ",
-                "export ",
-                "});",
-                "module.exports",
-                "await ",
-                "=>",
-                "console.",
-                "var ",
-                "interface ",
-                "describe(",
-                "expect(",
-                "import {",
-            ],
-            Self::Go => &["func ", "package ", "if err != nil", "defer ", "import (", "fmt.", "go func"],
-            Self::Java => &[
-                "public ",
-                "private ",
-                "protected ",
-                "@Override",
-                "import java",
-                "package ",
-                "} catch",
-                "using System",
-                "override ",
-                "fun ",
-                "internal ",
-                "val ",
-            ],
-            Self::C => &[
-                "#include",
-                "#define",
-                "#if",
-                "#endif",
-                "typedef ",
-                "static ",
-                "void ",
-                "template",
-                "namespace ",
-                "std::",
-                "unsigned ",
-                "size_t ",
-                "public:",
-                "private:",
-                "int ",
-                "char ",
-                "struct ",
-                "uint",
-            ],
-            Self::Shell => &[
-                "#!", "fi", "done", "then", "esac", "if [", "echo ", "set -", "local ", "export ", "elif [", ";;",
-                "sudo ",
-            ],
-            Self::Sql => &[
-                "select ",
-                "insert into",
-                "create table",
-                "create index",
-                "from ",
-                "where ",
-                "group by",
-                "order by",
-                "left join",
-                "alter table",
-                "drop table",
-                "values",
-                "join ",
-                "primary key",
-            ],
-            Self::Ruby => {
-                &["end", "def ", "require '", "attr_", "module ", "puts ", "elsif ", "unless ", "rescue", "describe "]
+            Self::Rust => {
+                "fn |pub fn |impl|use crate|use std|#[derive|let mut |pub struct |//!|pub(|pub |pub mod |\
+                #[|match |assert_eq!(|///"
             }
-            Self::Php => &["<?php", "$", "foreach (", "public function", "private function", "protected function"],
-            Self::Css => &["@media", "@import", "@font-face", ":root", "--", "."],
+            Self::Python => {
+                "def |elif |except |self.|async def |from |if __name__|try:|else:|import |raise |\"\"\"|\
+                except:"
+            }
+            Self::JavaScript => {
+                "const |let |function |export |});|module.exports|await |=>|console.|var |interface |\
+                describe(|expect(|import {"
+            }
+            Self::Go => "func |package |if err != nil|defer |import (|fmt.|go func",
+            Self::Java => {
+                "public |private |protected |@Override|import java|package |} catch|using System|\
+                override |fun |internal |val "
+            }
+            Self::C => {
+                "#include|#define|#if|#endif|typedef |static |void |template|namespace |std::|unsigned |\
+                size_t |public:|private:|int |char |struct |uint"
+            }
+            Self::Shell => "#!|fi|done|then|esac|if [|echo |set -|local |export |elif [|;;|sudo ",
+            Self::Sql => {
+                "select |insert into|create table|create index|from |where |group by|order by|left join|\
+                alter table|drop table|values|join |primary key"
+            }
+            Self::Ruby => "end|def |require '|attr_|module |puts |elsif |unless |rescue|describe ",
+            Self::Php => "<?php|$|foreach (|public function|private function|protected function",
+            Self::Css => "@media|@import|@font-face|:root|--|.",
         }
     }
 }
 
 /// A guess at the language of sample lines, and the share of the lines that look like it (0 to 1).
-pub fn language(lines: &[&str]) -> (Language, f64) {
+pub(super) fn language(lines: &[&str]) -> (Language, f64) {
     let mut best = (Language::C, 0.0, 0.0);
     for language in Language::ALL {
         let mut starts = 0usize;
         let mut signs = 0usize;
         for line in lines {
             let line = line.trim_start();
-            let has = |list: &[&str]| {
-                list.iter().any(|start| match language {
+            let has = |list: &str| {
+                list.split('|').any(|start| match language {
                     Language::Sql => line.get(..start.len()).is_some_and(|front| front.eq_ignore_ascii_case(start)),
                     Language::Shell if start.bytes().all(|byte| byte.is_ascii_lowercase()) => {
                         line.split([' ', ';']).next() == Some(start)
                     }
-                    Language::Ruby if *start == "end" => line.trim_end() == "end",
+                    Language::Ruby if start == "end" => line.trim_end() == "end",
                     _ => line.starts_with(start),
                 })
             };
@@ -699,7 +361,8 @@ fn named<'a>(language: Language, word: &str, after: &'a str, role: Role) -> Opti
         let name = body.get(..end)?.trim();
         return (!name.is_empty()).then_some((name, Role::Holder));
     }
-    if !after.starts_with([' ', '\t']) && !(word == "func" && after.starts_with('(')) {
+    let receiver = word == "func" && after.starts_with('(');
+    if !receiver && !after.starts_with([' ', '\t']) {
         return None;
     }
     if word == "func" && next.starts_with('(') {
@@ -856,7 +519,7 @@ fn sql_object(line: &str) -> Option<(&str, &str, Role)> {
 }
 
 /// What an import names first: the crate, package or header.
-fn import<'a>(language: Language, line: &'a str) -> Option<&'a str> {
+fn import(language: Language, line: &str) -> Option<&str> {
     let path = match language {
         Language::Rust => line.strip_prefix("pub ").unwrap_or(line).strip_prefix("use ")?,
         Language::Python => line.strip_prefix("import ").or_else(|| line.strip_prefix("from "))?,
@@ -963,11 +626,9 @@ impl<'a> Outline<'a> {
     }
 
     fn statement(&mut self, line: &str) {
-        for word in ["select", "insert", "update", "delete", "alter", "drop"] {
-            if line
-                .get(..word.len() + 1)
-                .is_some_and(|front| front[..word.len()].eq_ignore_ascii_case(word) && front.ends_with(' '))
-            {
+        for word in STATEMENTS {
+            let begins = line.get(..word.len()).is_some_and(|front| front.eq_ignore_ascii_case(word));
+            if begins && line.as_bytes().get(word.len()) == Some(&b' ') {
                 *self.statements.entry(word).or_default() += 1;
             }
         }
@@ -975,7 +636,7 @@ impl<'a> Outline<'a> {
 }
 
 /// What source code says.
-pub fn pieces(language: Language, text: &str) -> Vec<Piece> {
+pub(super) fn pieces(language: Language, text: &str) -> Vec<Piece> {
     let outline = Outline::read(language, text);
     let tally = Tally::of(text);
     let mut pieces = vec![shape(language, &outline, &tally)];
@@ -997,7 +658,7 @@ fn shape(language: Language, outline: &Outline, tally: &Tally) -> Piece {
     if outline.tests > 0 {
         said.push(counted(outline.tests, "test"));
     }
-    for word in ["select", "insert", "update", "delete", "alter", "drop"] {
+    for word in STATEMENTS {
         if let Some(count) = outline.statements.get(word) {
             said.push(format!("{count} {word}"));
         }
@@ -1088,4 +749,111 @@ fn functions(outline: &Outline) -> Option<Piece> {
         }
     }
     Some(piece.or(rank::RICH_OUTLINE, rich))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told;
+    use super::*;
+
+    #[test]
+    fn declarations_of_each_language() {
+        let cases: [(Language, &str, usize, Option<&str>); 40] = [
+            (Language::Rust, "pub(crate) async fn connect<T>(x: T) {", 0, Some("connect")),
+            (Language::Rust, "pub struct Client<'a> {", 0, Some("Client")),
+            (Language::Rust, "impl<T: Fn() -> u8> Trait for Client<T> {", 0, Some("Trait for Client<T>")),
+            (Language::Rust, "macro_rules! card {", 0, Some("card")),
+            (Language::Rust, "const LIMIT: usize = 3;", 0, None),
+            (Language::Rust, "let function = 3;", 4, None),
+            (Language::Python, "async def run(self):", 4, Some("run")),
+            (Language::Python, "class Reader(Base):", 0, Some("Reader")),
+            (Language::Python, "class of its own", 0, None),
+            (Language::JavaScript, "export default async function load(x) {", 0, Some("load")),
+            (Language::JavaScript, "export const load = async (x) => {", 0, Some("load")),
+            (Language::JavaScript, "const value = compute(x);", 0, None),
+            (Language::JavaScript, "render(props) {", 2, Some("render")),
+            (Language::JavaScript, "if (props) {", 2, None),
+            (Language::JavaScript, "export interface Options {", 0, Some("Options")),
+            (Language::JavaScript, "type Id = string;", 0, Some("Id")),
+            (Language::Go, "func (r *Reader) Read(p []byte) (int, error) {", 0, Some("Read")),
+            (Language::Go, "func New() *Reader {", 0, Some("New")),
+            (Language::Go, "type Reader struct {", 0, Some("Reader")),
+            (Language::Java, "public final class Service extends Base {", 0, Some("Service")),
+            (Language::Java, "private static List<String> names(int a) {", 4, Some("names")),
+            (Language::Java, "Service(int port) {", 4, Some("Service")),
+            (Language::Java, "return names(a);", 8, None),
+            (Language::Java, "foo.bar(a);", 8, None),
+            (Language::C, "static int parse(const char *text)", 0, Some("parse")),
+            (Language::C, "int parse(const char *text);", 0, Some("parse")),
+            (Language::C, "parse(text);", 4, None),
+            (Language::C, "void Reader::read(int n) {", 0, Some("Reader::read")),
+            (Language::C, "while (x) {", 4, None),
+            (Language::C, "struct node {", 0, Some("node")),
+            (Language::C, "struct node *next;", 4, None),
+            (Language::Shell, "build() {", 0, Some("build")),
+            (Language::Shell, "function build {", 0, Some("build")),
+            (Language::Sql, "CREATE TABLE IF NOT EXISTS orders (", 0, Some("orders")),
+            (Language::Sql, "create unique index by_day on orders (day);", 0, Some("by_day")),
+            (Language::Sql, "select * from orders", 0, None),
+            (Language::Ruby, "def self.load(path)", 2, Some("load")),
+            (Language::Ruby, "module Tools", 0, Some("Tools")),
+            (Language::Php, "public function load($path)", 4, Some("load")),
+            (Language::Php, "$this->load($path);", 8, None),
+        ];
+        for (language, line, indent, expected) in cases {
+            let found = declaration(language, line, indent).map(|(_, name, _)| name);
+            assert_eq!(found, expected, "{language:?}: {line}");
+        }
+    }
+
+    const RUST: &str = "//! Reads things.\n\nuse std::io;\nuse serde::Serialize;\n\npub struct Reader {\n    line: usize,\n}\n\nimpl Reader {\n    pub fn new() -> Self {\n        Self { line: 0 }\n    }\n\n    fn read(&mut self) {\n        self.line += 1;\n    }\n}\n\nfn main() {\n    Reader::new();\n}\n\n#[test]\nfn reads() {\n    assert!(true);\n}\n";
+
+    #[test]
+    fn functions_stand_under_their_types_with_their_lines() {
+        insta::assert_snapshot!(told(RUST, 300), @r"
+        [Code(Rust)]
+        Rust code: 27 lines, 4 functions, 1 type, 2 imports, 1 test, 21 not blank, 1 comment line
+        first line: //! Reads things.
+        imports: std, serde
+        types (line): struct Reader 6
+        functions (line):
+        impl Reader: new 11, read 15
+        main 20, reads 25
+        some lines:
+        1: //! Reads things.
+        3: use std::io;
+        4: use serde::Serialize;
+        6: pub struct Reader {
+        7: line: usize,
+        8: }
+        10: impl Reader {
+        11: pub fn new() -> Self {
+        12: Self { line: 0 }
+        13: }
+        15: fn read(&mut self) {
+        16: self.line += 1;
+        17: }
+        18: }
+        20: fn main() {
+        21: Reader::new();
+        22: }
+        24: #[test]
+        25: fn reads() {
+        26: assert!(true);
+        27: }
+        last line: }
+        ");
+    }
+
+    #[test]
+    fn many_functions_are_names_only() {
+        let text: String = (0..200).map(|n| format!("def step_{n}(x):\n    return self.step(x)\n\n")).collect();
+        insta::assert_snapshot!(told(&text, 120), @r"
+        [Code(Python)]
+        Python code: 600 lines, 200 functions, 0 types, 0 imports, 400 not blank, 0 comment lines
+        first line: def step_0(x):
+        functions: step_0, step_12, step_24, step_36, step_49, step_61, step_74, step_86, step_99, step_111, step_124, step_136, step_149, step_161, step_174, step_199, … +184
+        last line:     return self.step(x)
+        ");
+    }
 }

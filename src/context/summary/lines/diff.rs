@@ -78,7 +78,7 @@ struct Diff {
 }
 
 /// Whether `line` begins a file or a commit in a diff.
-pub fn is_mark(line: &str) -> bool {
+pub(super) fn is_mark(line: &str) -> bool {
     line.starts_with("diff --git ") || line.starts_with("diff --cc ") || is_commit(line) || hunk_sizes(line).is_some()
 }
 
@@ -90,7 +90,7 @@ fn is_commit(line: &str) -> bool {
 }
 
 /// A line of `git log --oneline`: an abbreviated hash and a subject.
-pub fn one_line_commit(line: &str) -> Option<(&str, &str)> {
+pub(super) fn one_line_commit(line: &str) -> Option<(&str, &str)> {
     let (hash, subject) = line.split_once(' ')?;
     let plain = (7..=40).contains(&hash.len())
         && hash.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
@@ -98,7 +98,7 @@ pub fn one_line_commit(line: &str) -> Option<(&str, &str)> {
 }
 
 /// A line of `git diff --stat`.
-pub fn is_stat(line: &str) -> bool {
+pub(super) fn is_stat(line: &str) -> bool {
     let counts = line.strip_prefix(' ').and_then(|rest| rest.rsplit_once(" | ")).map(|(_, counts)| counts.trim());
     counts.is_some_and(|counts| counts.starts_with(|c: char| c.is_ascii_digit()) || counts.starts_with("Bin"))
         || (line.starts_with(' ') && line.contains(" changed, "))
@@ -249,7 +249,7 @@ impl Diff {
 }
 
 /// What a diff or a commit log says.
-pub fn pieces(text: &str) -> Vec<Piece> {
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let diff = Diff::read(text);
     let tally = Tally::of(text);
     let mut pieces = vec![shape(&diff, &tally)];
@@ -316,7 +316,7 @@ fn largest(diff: &Diff) -> Option<Piece> {
     files.sort_by_key(|file| std::cmp::Reverse(file.added + file.removed));
     let named: Vec<String> = files.iter().take(5).map(|file| format!("{} {}", file.path, file.counts())).collect();
     let first = named.first()?;
-    let piece = Piece::line(rank::STAT_PLACE, rank::MORE_STAT, format!("largest change: {first}"));
+    let piece = Piece::line(rank::STAT_PLACE, rank::OUTLINE + 1, format!("largest change: {first}"));
     (files.len() > 2).then(|| piece.or(rank::SECOND_OUTLINE, format!("largest changes: {}", named.join(", "))))
 }
 
@@ -369,7 +369,7 @@ fn one_commit(commit: &Commit, tally: &Tally) -> Vec<Piece> {
         [("commit", &commit.hash), ("author", &commit.author), ("date", &commit.date), ("subject", &commit.subject)];
     labelled
         .into_iter()
-        .filter(|(label, value)| !value.is_empty() && !(*label == "commit" && tally.first.contains(value.as_str())))
+        .filter(|(label, value)| !value.is_empty() && (*label != "commit" || !tally.first.contains(value.as_str())))
         .map(|(label, value)| Piece::line(rank::LEAF_PLACE, rank::STAT, format!("{label}: {value}")))
         .collect()
 }
@@ -391,4 +391,138 @@ fn files(files: &[File]) -> Option<Piece> {
     }
     let full: Vec<String> = files.iter().map(|file| format!("{} {}", file.path, file.counts())).collect();
     Some(piece.or(rank::RICH_OUTLINE, format!("files:\n{}", full.join("\n"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told;
+    use super::*;
+
+    const SHOW: &str = "commit 60a47afb4a1c817b399e04497df29c1e338a2d0e\nAuthor: Ada <ada@example.org>\nDate:   Mon Nov 2 10:00:00 2026 +0000\n\n    Rework the client\n\ndiff --git a/src/net/client.rs b/src/net/client.rs\nindex 1..2 100644\n--- a/src/net/client.rs\n+++ b/src/net/client.rs\n@@ -1,3 +1,3 @@ fn connect()\n one\n--- two\n+++ two\n three\ndiff --git a/src/net/new.rs b/src/net/new.rs\nnew file mode 100644\n--- /dev/null\n+++ b/src/net/new.rs\n@@ -0,0 +1 @@\n+text\n\\ No newline at end of file\ndiff --git a/logo.png b/logo.png\ndeleted file mode 100644\nBinary files a/logo.png and /dev/null differ\ndiff --git a/a.txt b/docs/b.txt\nsimilarity index 100%\nrename from a.txt\nrename to docs/b.txt\n";
+
+    #[test]
+    fn a_commit_with_its_patch() {
+        insta::assert_snapshot!(told(SHOW, 300), @r"
+        [Diff]
+        diff: 1 commit, 4 files changed, 2 hunks, 2 lines added, 1 line removed, 29 lines in all
+        first line: commit 60a47afb4a1c817b399e04497df29c1e338a2d0e
+        files: 1 new, 1 deleted, 1 renamed, 1 modified, 1 binary
+        largest changes: src/net/client.rs +1 -1, src/net/new.rs +1, logo.png binary, docs/b.txt ±0
+        author: Ada <ada@example.org>
+        date: Mon Nov 2 10:00:00 2026 +0000
+        subject: Rework the client
+        files:
+        src/net/client.rs +1 -1
+        src/net/new.rs +1
+        logo.png binary
+        docs/b.txt ±0
+        some lines:
+        2: Author: Ada <ada@example.org>
+        5: Rework the client
+        7: diff --git a/src/net/client.rs b/src/net/client.rs
+        9: --- a/src/net/client.rs
+        10: +++ b/src/net/client.rs
+        12: one
+        16: diff --git a/src/net/new.rs b/src/net/new.rs
+        19: +++ b/src/net/new.rs
+        22: \ No newline at end of file
+        25: Binary files a/logo.png and /dev/null differ
+        … +17
+        last line: rename to docs/b.txt
+        ");
+    }
+
+    #[test]
+    fn many_files_share_their_directories() {
+        insta::assert_snapshot!(told(SHOW, 120), @r"
+        [Diff]
+        diff: 1 commit, 4 files changed, 2 hunks, 2 lines added, 1 line removed, 29 lines in all
+        first line: commit 60a47afb4a1c817b399e04497df29c1e338a2d0e
+        files: 1 new, 1 deleted, 1 renamed, 1 modified, 1 binary
+        author: Ada <ada@example.org>
+        subject: Rework the client
+        last line: rename to docs/b.txt
+        ");
+    }
+
+    #[test]
+    fn a_patch_without_git_headers() {
+        let text = "--- a.c\t2026-01-01\n+++ b.c\t2026-01-02\n@@ -1 +1,2 @@\n-x\n+y\n+z\n";
+        insta::assert_snapshot!(told(text, 200), @r"
+        [Diff]
+        diff: 1 file changed, 1 hunk, 2 lines added, 1 line removed, 6 lines in all
+        first line: --- a.c	2026-01-01
+        files: 1 modified
+        files:
+        b.c +2 -1
+        some lines:
+        1: --- a.c	2026-01-01
+        2: +++ b.c	2026-01-02
+        3: @@ -1 +1,2 @@
+        4: -x
+        5: +y
+        6: +z
+        last line: +z
+        ");
+    }
+
+    #[test]
+    fn commits_without_patches() {
+        let log: String = (1..=30)
+            .map(|n| {
+                format!(
+                    "commit {n:040x}\nAuthor: {}\nDate:   2026-01-{n:02}\n\n    Change {n}\n\n",
+                    if n % 3 == 0 { "Bob <b@x>" } else { "Ada <a@x>" }
+                )
+            })
+            .collect();
+        insta::assert_snapshot!(told(&log, 220), @r"
+        [Diff]
+        commit log: 30 commits, 180 lines in all
+        first line: commit 0000000000000000000000000000000000000001
+        newest commit: 2026-01-01, Change 1
+        oldest commit: 000000000000000000000000000000000000001e, 2026-01-30, Change 30
+        2 authors: Ada 20, Bob 10
+        commits:
+        0000000 Change 1
+        0000000 Change 2
+        0000000 Change 3
+        0000000 Change 4
+        0000000 Change 5
+        0000000 Change 6
+        0000000 Change 7
+        0000000 Change 8
+        0000000 Change 9
+        0000000 Change 10
+        0000000 Change 11
+        0000000 Change 12
+        0000000 Change 13
+        0000000 Change 14
+        0000000 Change 15
+        0000000 Change 16
+        … +14
+        last line:     Change 30
+        ");
+        let short: String = (1..=30).map(|n| format!("{n:07x} Change {n}\n")).collect();
+        insta::assert_snapshot!(told(&short, 90), @r"
+        [Diff]
+        commit log: 30 commits, 30 lines in all
+        first line: 0000001 Change 1
+        newest commit: Change 1
+        oldest commit: 000001e, Change 30
+        commits:
+        0000001 Change 1
+        0000002 Change 2
+        0000003 Change 3
+        … +27
+        last line: 000001e Change 30
+        ");
+    }
+
+    #[test]
+    fn sizes_of_hunks() {
+        assert_eq!(hunk_sizes("@@ -1,2 +3,4 @@ fn x"), Some((2, 4)));
+        assert_eq!(hunk_sizes("@@ -1 +3 @@"), Some((1, 1)));
+        assert_eq!(hunk_sizes("@@ -x +3 @@"), None);
+    }
 }

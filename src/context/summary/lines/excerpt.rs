@@ -11,13 +11,13 @@ const SAMPLES: usize = 48;
 const SAMPLE_LENGTH: usize = 120;
 
 /// `3 lines`, `1 line`: the plural takes an s.
-pub fn counted(count: usize, noun: &str) -> String {
+pub(super) fn counted(count: usize, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{ending}")
 }
 
 /// The first `most` characters of `line`, cut at a blank or at least between words, with `…` if anything is left out.
-pub fn cut(line: &str, most: usize) -> String {
+pub(super) fn cut(line: &str, most: usize) -> String {
     let line = line.trim_end();
     let Some((limit, _)) = line.char_indices().nth(most) else { return line.to_owned() };
     let kept = line.get(..boundary(line, limit)).unwrap_or_default().trim_end();
@@ -28,7 +28,7 @@ pub fn cut(line: &str, most: usize) -> String {
 }
 
 /// The last `most` characters of `line`, from the start of a word.
-pub fn tail(line: &str, most: usize) -> String {
+pub(super) fn tail(line: &str, most: usize) -> String {
     let line = line.trim_end();
     let Some((start, _)) = line.char_indices().rev().nth(most.saturating_sub(1)) else { return line.to_owned() };
     let rest = line.get(start..).unwrap_or_default();
@@ -74,11 +74,13 @@ fn is_break(before: char, after: char) -> bool {
         (character.is_alphanumeric() || matches!(character, '_' | '\u{300}'..='\u{36F}' | '\u{200D}' | '\u{FE0F}'))
             && !unspaced
     };
-    !(within(before) && within(after)) && !matches!(after, '\u{300}'..='\u{36F}' | '\u{200D}' | '\u{FE0F}')
+    let joined = matches!(after, '\u{300}'..='\u{36F}' | '\u{200D}' | '\u{FE0F}');
+    let inside = within(before) && within(after);
+    !joined && !inside
 }
 
 /// A verbatim line under a label, longer as more room is left.
-pub fn verbatim(place: u32, rank: u32, label: &str, line: &str) -> Piece {
+pub(super) fn verbatim(place: u32, rank: u32, label: &str, line: &str) -> Piece {
     let mut piece = Piece { place, wordings: Vec::new() };
     let later = [rank, rank::LONGER, rank::LONGEST];
     for (length, rank) in LINE_LENGTHS.into_iter().zip(later) {
@@ -94,20 +96,20 @@ pub fn verbatim(place: u32, rank: u32, label: &str, line: &str) -> Piece {
 
 /// What is counted of every text.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Tally<'a> {
+pub(super) struct Tally<'a> {
     /// Lines, a last one without a line break included.
-    pub lines: usize,
+    pub(super) lines: usize,
     /// Lines with anything but blanks.
-    pub filled: usize,
+    pub(super) filled: usize,
     /// First line with anything but blanks.
-    pub first: &'a str,
+    pub(super) first: &'a str,
     /// Last line with anything but blanks.
-    pub last: &'a str,
+    pub(super) last: &'a str,
 }
 
 impl<'a> Tally<'a> {
     /// Counts the lines of `text`.
-    pub fn of(text: &'a str) -> Self {
+    pub(super) fn of(text: &'a str) -> Self {
         let mut tally = Self::default();
         for line in text.lines() {
             tally.lines += 1;
@@ -123,7 +125,7 @@ impl<'a> Tally<'a> {
     }
 
     /// The first and the last line that say anything.
-    pub fn ends(&self) -> Vec<Piece> {
+    pub(super) fn ends(&self) -> Vec<Piece> {
         match self.filled {
             0 => Vec::new(),
             1 => {
@@ -150,7 +152,7 @@ fn is_blank(line: &str) -> bool {
 }
 
 /// Lines spread evenly over the text, with their numbers.
-pub fn samples(text: &str, tally: &Tally) -> Option<Piece> {
+pub(super) fn samples(text: &str, tally: &Tally) -> Option<Piece> {
     let step = tally.lines.div_ceil(SAMPLES).max(1);
     let mut entries: Vec<String> = Vec::new();
     let mut wanted = step / 2;

@@ -247,18 +247,17 @@ impl Page {
             b"p" => self.paragraph = false,
             b"td" | b"th" => self.cell = false,
             _ => {
-                if heading_level(name).is_some() {
-                    if let Inside::Heading(level) = self.inside {
-                        let title =
-                            self.label.trim_end_matches(['§', '¶', '#', ' ']).trim_start_matches(['§', '¶', ' ']);
-                        if !title.is_empty() {
-                            self.heading_count += 1;
-                            if self.headings.len() < KEPT {
-                                self.headings.push((level, title.to_owned()));
-                            }
+                if heading_level(name).is_some()
+                    && let Inside::Heading(level) = self.inside
+                {
+                    let title = self.label.trim_end_matches(['§', '¶', '#', ' ']).trim_start_matches(['§', '¶', ' ']);
+                    if !title.is_empty() {
+                        self.heading_count += 1;
+                        if self.headings.len() < KEPT {
+                            self.headings.push((level, title.to_owned()));
                         }
-                        self.inside = Inside::Nothing;
                     }
+                    self.inside = Inside::Nothing;
                 }
             }
         }
@@ -277,10 +276,10 @@ impl Page {
         if self.href.is_some() {
             add_words(&mut self.anchor, text, LABEL_KEPT);
         }
-        if self.cell {
-            if let Some(table) = self.tables.last_mut() {
-                add_words(table, text, LABEL_KEPT);
-            }
+        if self.cell
+            && let Some(table) = self.tables.last_mut()
+        {
+            add_words(table, text, LABEL_KEPT);
         }
         if self.paragraph {
             add_words(&mut self.text, text, TEXT_KEPT);
@@ -289,7 +288,7 @@ impl Page {
 }
 
 /// What a page says.
-pub fn pieces(text: &str) -> Vec<Piece> {
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let page = Page::read(text);
     let tally = Tally::of(text);
     let is_page =
@@ -380,4 +379,60 @@ fn elements(page: &Page) -> Piece {
     counts.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
     let entries = counts.iter().map(|(name, count)| format!("{name} ×{count}")).collect();
     Piece::list(rank::OUTLINE_PLACE, "elements: ", entries, ", ", (rank::STAT, 4), rank::WHOLE_OUTLINE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told;
+
+    #[test]
+    fn a_page() {
+        let text = "<!DOCTYPE html>\n<html><head><title>Guide &amp; more</title>\n<meta name=\"description\" content=\"How to use it\">\n<script>var x = '<h1>no</h1>';</script></head>\n<body><nav><p>Skip me please</p></nav><main>\n<h1>Guide</h1><p>It begins with a paragraph of some length, then goes on.</p>\n<h2>Use <code>it</code></h2><a href=\"https://example.org/a\">an example</a>\n<table><tr><th>Name</th><th>Size</th></tr><tr><td>a</td><td>1</td></tr></table>\n</main></body>\n</html>\n";
+        insta::assert_snapshot!(told(text, 300), @r#"
+        [Html]
+        HTML: 10 lines, 2 headings, 1 link
+        title: Guide & more
+        description: How to use it
+        first line: <!DOCTYPE html>
+        23 words, 2 paragraphs, 1 table, 2 table rows
+        text: It begins with a paragraph of some length, then goes on.
+        first rows of tables:
+        Name | Size
+        headings:
+        # Guide
+        ## Use it
+        links:
+        an example -> https://example.org/a
+        some lines:
+        1: <!DOCTYPE html>
+        2: <html><head><title>Guide &amp; more</title>
+        3: <meta name="description" content="How to use it">
+        4: <script>var x = '<h1>no</h1>';</script></head>
+        5: <body><nav><p>Skip me please</p></nav><main>
+        6: <h1>Guide</h1><p>It begins with a paragraph of some length, then goes on.</p>
+        7: <h2>Use <code>it</code></h2><a href="https://example.org/a">an example</a>
+        8: <table><tr><th>Name</th><th>Size</th></tr><tr><td>a</td><td>1</td></tr></table>
+        9: </main></body>
+        10: </html>
+        last line: </html>
+        "#);
+    }
+
+    #[test]
+    fn xml_shows_its_elements() {
+        let text = "<?xml version=\"1.0\"?>\n<list>\n<item>1</item>\n<item>2</item>\n</list>\n";
+        insta::assert_snapshot!(told(text, 300), @r#"
+        [Html]
+        markup: 5 lines, 3 elements
+        first line: <?xml version="1.0"?>
+        elements: item ×2, list ×1
+        some lines:
+        1: <?xml version="1.0"?>
+        2: <list>
+        3: <item>1</item>
+        4: <item>2</item>
+        5: </list>
+        last line: </list>
+        "#);
+    }
 }

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::context::brief::{Piece, spread};
 
 use super::excerpt::{Tally, counted, cut, samples};
-use super::log::{Errors, tells_of_error};
+use super::log::{Errors, may_tell_of_error, tells_of_error};
 use super::rank;
 
 /// Keys whose values are counted.
@@ -18,7 +18,7 @@ const LINE_LENGTH: usize = 140;
 const DISTINCT: usize = 12;
 
 /// The key and the value of `key: value`, `key = value` or `key=value`.
-pub fn parse(line: &str) -> Option<(&str, &str)> {
+pub(super) fn parse(line: &str) -> Option<(&str, &str)> {
     let line = line.trim_start().trim_start_matches("- ").trim_end();
     let at = line.find([':', '='])?;
     let key = line.get(..at)?.trim_end().trim_matches(['"', '*', '`']);
@@ -34,7 +34,7 @@ pub fn parse(line: &str) -> Option<(&str, &str)> {
 }
 
 /// `[section]` of a settings file.
-pub fn section(line: &str) -> Option<&str> {
+pub(super) fn section(line: &str) -> Option<&str> {
     let inner = line.trim().strip_prefix('[')?.strip_suffix(']')?;
     let inner = inner.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(inner);
     (!inner.is_empty() && !inner.contains([',', '[', ' ', '{'])).then_some(inner)
@@ -122,20 +122,23 @@ impl<'a> Content<'a> {
         content
     }
 
-    /// Whether the text is a series of records: most blocks have the first key of all, and keys recur.
+    /// Whether the text is a series of records: the first key of all recurs, and most keys recur with it.
     fn repeats(&self) -> bool {
-        self.records > 2 && self.records * 3 > self.blocks && self.values > self.keys.len() * 2
+        let recurring = self.keys.iter().filter(|(_, values)| values.count * 2 >= self.records).count();
+        self.records > 2 && recurring * 2 >= self.keys.len()
     }
 }
 
 /// What labelled values say.
-pub fn pieces(text: &str) -> Vec<Piece> {
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let tally = Tally::of(text);
     let content = Content::read(text);
     let mut errors = Errors::default();
-    for (number, line) in (1..).zip(text.lines()) {
-        if tells_of_error(line) {
-            errors.add(number, line);
+    if may_tell_of_error(text) {
+        for (number, line) in (1..).zip(text.lines()) {
+            if tells_of_error(line) {
+                errors.add(number, line);
+            }
         }
     }
     let mut pieces = vec![shape(&tally, &content)];
@@ -188,6 +191,12 @@ fn shape(tally: &Tally, content: &Content) -> Piece {
     Piece::line(rank::SHAPE_PLACE, rank::SHAPE, format!("key-value text: {}", said.join(", ")))
 }
 
+/// A sum without the noise of binary fractions.
+fn rounded(sum: f64) -> String {
+    let text = format!("{sum:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// What the records hold under each key.
 fn columns(content: &Content) -> Piece {
     let entries = content
@@ -195,7 +204,7 @@ fn columns(content: &Content) -> Piece {
         .iter()
         .map(|(key, values)| match values.numbers {
             Some((count, least, most, sum)) if count * 2 > values.count => {
-                format!("{key}: {count} numbers, min {least}, max {most}, sum {sum}")
+                format!("{key}: {count} numbers, min {least}, max {most}, sum {}", rounded(sum))
             }
             _ if !values.too_many && values.distinct.len() < values.count => {
                 let mut distinct = values.distinct.clone();
@@ -212,7 +221,60 @@ fn columns(content: &Content) -> Piece {
 /// The lines themselves, those at the margin first.
 fn values(content: &Content) -> Piece {
     let entries: Vec<String> = content.lines.iter().map(|(_, line)| cut(line, LINE_LENGTH)).collect();
-    let mut order = spread(entries.len());
-    order.sort_by_key(|&index| content.lines[index].0);
+    // Records are shown whole from the first on; otherwise lines at the margin come first.
+    let mut order = if content.repeats() { (0..entries.len()).collect() } else { spread(entries.len()) };
+    if !content.repeats() {
+        order.sort_by_key(|&index| content.lines[index].0);
+    }
     Piece::chosen(rank::LEAF_PLACE, "", entries, order, "\n", (rank::LEAF, 6), rank::WHOLE_OUTLINE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told;
+
+    #[test]
+    fn records_are_counted_by_key() {
+        let text: String = (0..20)
+            .map(|n| format!("Name: item {n}\nPrice: {}\nStatus: {}\n\n", n * 3, if n % 3 == 0 { "bad" } else { "ok" }))
+            .collect();
+        insta::assert_snapshot!(told(&text, 120), @r"
+        [KeyValue]
+        key-value text: 80 lines, 60 values, 3 keys, 20 records (Name)
+        first line: Name: item 0
+        Name: 20 values
+        Price: 20 numbers, min 0, max 57, sum 570
+        Status: 2 different: ok ×13, bad ×7
+        Name: item 0
+        Price: 0
+        Status: bad
+        Name: item 1
+        Price: 3
+        Status: ok
+        Name: item 2
+        … +53
+        last line: Status: ok
+        ");
+    }
+
+    #[test]
+    fn settings_with_sections() {
+        let text = "[server]\nport = 80\nhost = \"a\"\n\n[client]\ntimeout = 3\n";
+        insta::assert_snapshot!(told(text, 200), @r#"
+        [KeyValue]
+        key-value text: 6 lines, 3 values, 3 keys, 2 blocks, 2 sections
+        first line: [server]
+        port = 80
+        host = "a"
+        timeout = 3
+        sections: [server] [client]
+        some lines:
+        1: [server]
+        2: port = 80
+        3: host = "a"
+        5: [client]
+        6: timeout = 3
+        last line: timeout = 3
+        "#);
+    }
 }

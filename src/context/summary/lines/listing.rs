@@ -31,13 +31,15 @@ struct Entry<'a> {
     size: Option<(f64, &'a str)>,
 }
 
-/// Whether `line` looks like an entry of a listing.
-pub fn is_entry(line: &str) -> bool {
+/// Whether `line` can be nothing but an entry of a listing: marked, drawn, or with a mode or a size.
+pub(super) fn is_certain(line: &str) -> bool {
     let line = line.trim_end();
-    if marked(line).is_some() || long(line).is_some() || sized(line).is_some() || is_branch(line) {
-        return true;
-    }
-    is_path(line.trim_start())
+    marked(line).is_some() || long(line).is_some() || sized(line).is_some() || is_branch(line)
+}
+
+/// Whether `line` looks like an entry of a listing.
+pub(super) fn is_entry(line: &str) -> bool {
+    is_certain(line) || is_path(line.trim())
 }
 
 /// A line of a drawn tree.
@@ -52,7 +54,14 @@ fn is_path(line: &str) -> bool {
         matches!(c, '{' | '}' | ';' | '=' | '<' | '>' | '"' | '(' | ',' | '`' | '。' | '、' | '！' | '？')
             || c.is_control()
     };
-    if line.is_empty() || line.len() > 400 || line.contains(odd) || line.ends_with([':', '.']) || line.contains(": ") {
+    if line.is_empty()
+        || line.starts_with("# ")
+        || line == "#"
+        || line.len() > 400
+        || line.contains(odd)
+        || line.ends_with([':', '.'])
+        || line.contains(": ")
+    {
         return false;
     }
     let blanks = line.split(' ').count() - 1;
@@ -141,8 +150,7 @@ fn entry(line: &str) -> Option<Entry<'_>> {
         return Some(entry);
     }
     if is_branch(line) {
-        let name =
-            line.trim_start_matches(|c: char| matches!(c, '├' | '└' | '│' | '─' | '|' | '`' | '-' | ' ' | '\u{a0}'));
+        let name = line.trim_start_matches(['├', '└', '│', '─', '|', '`', '-', ' ', '\u{a0}']);
         return Some(Entry { name, kind: Kind::Unknown, size: None }).filter(|entry| !entry.name.is_empty());
     }
     let line = line.trim_start();
@@ -154,7 +162,7 @@ fn entry(line: &str) -> Option<Entry<'_>> {
 }
 
 /// What a listing says.
-pub fn pieces(text: &str) -> Vec<Piece> {
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let tally = Tally::of(text);
     let mut entries: Vec<Entry> = Vec::new();
     let mut counts: FxHashMap<&str, usize> = FxHashMap::default();
@@ -291,7 +299,50 @@ fn outline(entries: &[Entry], counts: &FxHashMap<&str, usize>) -> Option<Piece> 
 
 #[cfg(test)]
 mod tests {
+    use super::super::told;
     use super::*;
+
+    #[test]
+    fn a_listing_with_sizes() {
+        let text = "[DIR] docs\n[FILE] b.rs    68.81 KB\n[FILE] c.rs    973 B\n[FILE] d.toml    1 B\n\nTotal: 3 files, 1 directories\nCombined size: 69.76 KB";
+        insta::assert_snapshot!(told(text, 300), @r"
+        [Listing]
+        listing: 7 lines, 4 entries, 3 files, 1 directory
+        first line: [DIR] docs
+        sizes: max 68.81 KB (b.rs), min 1 B (d.toml), total 69.76 KB
+        by extension: .rs 2, .toml 1
+        Total: 3 files, 1 directories
+        Combined size: 69.76 KB
+        entries:
+        docs, b.rs 68.81 KB, c.rs 973 B, d.toml 1 B
+        last line: Combined size: 69.76 KB
+        ");
+    }
+
+    #[test]
+    fn a_path_that_recurs() {
+        insta::assert_snapshot!(told(&"/srv/data\n".repeat(71), 300), @r"
+        [Listing]
+        listing: 71 lines, 71 entries, 1 different
+        first line: /srv/data
+        repeated: /srv/data ×71
+        last line: /srv/data
+        ");
+    }
+
+    #[test]
+    fn paths_by_directory() {
+        let text: String = (0..50).map(|n| format!("src/room{}/file{n}.rs\n", n / 20)).collect();
+        insta::assert_snapshot!(told(&text, 110), @r"
+        [Listing]
+        listing: 50 lines, 50 entries
+        first line: src/room0/file0.rs
+        by extension: .rs 50
+        entries:
+        src/room0/: file0.rs, file1.rs, file2.rs, file3.rs, file4.rs, file5.rs, file6.rs, file7.rs, file8.rs, file9.rs, file10.rs, file11.rs, file12.rs, file13.rs, file14.rs… +35
+        last line: src/room2/file49.rs
+        ");
+    }
 
     #[test]
     fn entries_of_several_tools() {

@@ -17,7 +17,7 @@ const MESSAGE_LENGTHS: [usize; 3] = [100, 180, 400];
 
 /// How bad a line says things are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub(super) enum Level {
     Trace,
     Debug,
     Info,
@@ -51,7 +51,7 @@ impl Level {
 
 /// The level of a line: the first word in its front part that is one and is written in capitals, in brackets, after
 /// `level=`, or before a colon.
-pub fn level(line: &str) -> Option<(Level, &str)> {
+pub(super) fn level(line: &str) -> Option<(Level, &str)> {
     let bytes = line.as_bytes();
     let front = bytes.get(..PREFIX).unwrap_or(bytes);
     let mut start = None;
@@ -79,14 +79,7 @@ pub fn level(line: &str) -> Option<(Level, &str)> {
                     .get(..from)
                     .is_some_and(|front| front.trim().is_empty() || front.ends_with("] ") || front.ends_with(": "));
             let bracketed = byte == b'[' && from == 0;
-            (capitals && level != Level::Info
-                || capitals && word.len() > 3
-                || capitals && before.is_none_or(|b| !b.is_ascii_alphanumeric())
-                || enclosed
-                || labelled
-                || opening
-                || bracketed)
-                .then_some((level, word))
+            (capitals || enclosed || labelled || opening || bracketed).then_some((level, word))
         });
         if found.is_some() {
             return found;
@@ -122,7 +115,7 @@ static SUSPECT: LazyLock<Regex> =
     LazyLock::new(|| Regex::new("(?i)error|exception|fail|panic|fatal|traceback").expect("a fixed pattern"));
 
 /// The time stamp in the front part of a line.
-pub fn time(line: &str) -> Option<&str> {
+pub(super) fn time(line: &str) -> Option<&str> {
     let mut end = line.len().min(PREFIX);
     while !line.is_char_boundary(end) {
         end -= 1;
@@ -138,8 +131,13 @@ fn status(line: &str) -> Option<u16> {
     code.parse().ok().filter(|code| (100..600).contains(code))
 }
 
+/// Whether any line of the text can tell of an error: one pass instead of a test for each line.
+pub(super) fn may_tell_of_error(text: &str) -> bool {
+    SUSPECT.is_match(text)
+}
+
 /// Whether the line is an error by its words though it carries no level.
-pub fn tells_of_error(line: &str) -> bool {
+pub(super) fn tells_of_error(line: &str) -> bool {
     const WORDS: [&str; 9] =
         ["error", "exception", "traceback", "panicked", "fatal", "failed", "failure", "fail", "panic"];
     if !SUSPECT.is_match(line) {
@@ -172,18 +170,18 @@ fn says_none(line: &str) -> bool {
 
 /// Lines that tell of an error, as far as they are wanted.
 #[derive(Debug, Default)]
-pub struct Errors<'a> {
+pub(super) struct Errors<'a> {
     /// How many there are.
-    pub count: usize,
+    pub(super) count: usize,
     /// The first with its number, from 1.
-    pub first: Option<(usize, &'a str)>,
+    pub(super) first: Option<(usize, &'a str)>,
     last: Option<(usize, &'a str)>,
     templates: Templates<'a>,
 }
 
 impl<'a> Errors<'a> {
     /// Counts a line that tells of an error.
-    pub fn add(&mut self, number: usize, line: &'a str) {
+    pub(super) fn add(&mut self, number: usize, line: &'a str) {
         self.count += 1;
         self.first = self.first.or(Some((number, line)));
         self.last = Some((number, line));
@@ -191,7 +189,7 @@ impl<'a> Errors<'a> {
     }
 
     /// How many, the first verbatim, the last, and the different ones.
-    pub fn pieces(&self, noun: &str) -> Vec<Piece> {
+    pub(super) fn pieces(&self, noun: &str) -> Vec<Piece> {
         let Some((number, first)) = self.first else { return Vec::new() };
         let head = format!("{}, first {noun} (line {number})", counted(self.count, noun));
         let [short, longer, longest] =
@@ -226,7 +224,7 @@ impl<'a> Errors<'a> {
 }
 
 /// What a log says.
-pub fn pieces(text: &str) -> Vec<Piece> {
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let tally = Tally::of(text);
     let mut levels: Vec<(Level, usize)> = Level::ALL.into_iter().map(|level| (level, 0)).collect();
     let mut words = [""; 7];
@@ -254,12 +252,10 @@ pub fn pieces(text: &str) -> Vec<Piece> {
         } else if tells_of_error(line) {
             worded.add(number, line);
         }
-        if access {
-            if let Some(code) = status(line) {
-                *statuses.entry(code).or_default() += 1;
-                if code >= 500 {
-                    errors.add(number, line);
-                }
+        if access && let Some(code) = status(line) {
+            *statuses.entry(code).or_default() += 1;
+            if code >= 500 {
+                errors.add(number, line);
             }
         }
     }
@@ -337,4 +333,99 @@ fn messages(templates: &Templates, tally: &Tally) -> Vec<Piece> {
         pieces.push(Piece::list(rank::SECOND_OUTLINE_PLACE, head, rare, "\n", least, rank::SECOND_OUTLINE));
     }
     pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told;
+    use super::*;
+
+    #[test]
+    fn levels_and_times() {
+        let cases = [
+            ("2026-11-01 00:00:00,000 INFO  [w] started", Some(Level::Info), Some("2026-11-01 00:00:00,000")),
+            ("2026-11-01T00:00:00Z level=error msg=\"no INFO\"", Some(Level::Error), Some("2026-11-01T00:00:00Z")),
+            ("Nov  1 00:00:00 host kernel: text", None, Some("Nov  1 00:00:00")),
+            ("[warn] careful", Some(Level::Warning), None),
+            ("error: no such file", Some(Level::Error), None),
+            ("error[E0308]: mismatched types", Some(Level::Error), None),
+            ("W0102 12:30:01.123456  123 file.cc:12] text", Some(Level::Warning), Some("12:30:01.123456")),
+            ("an error in prose", None, None),
+        ];
+        for (line, expected, stamp) in cases {
+            assert_eq!(level(line).map(|(level, _)| level), expected, "{line}");
+            assert_eq!(time(line), stamp, "{line}");
+        }
+    }
+
+    #[test]
+    fn words_that_tell_of_an_error() {
+        let cases = [
+            ("Failed to open connection", true),
+            ("ValueError: bad", true),
+            ("0 errors, 3 warnings", false),
+            ("src/error.rs", false),
+            ("test_error_handling ok", false),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(tells_of_error(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_log() {
+        let text: String = (0..60)
+            .map(|n| match n {
+                17 => "2026-11-01 00:00:17 ERROR disk full on /dev/sda\n".to_owned(),
+                40 => "2026-11-01 00:00:40 WARN retrying\n".to_owned(),
+                _ => format!("2026-11-01 00:00:{n:02} INFO batch {n} took {} ms\n", n * 3),
+            })
+            .collect();
+        insta::assert_snapshot!(told(&text, 300), @r"
+        [Log]
+        log: 60 lines, 3 kinds of message
+        first line: 2026-11-01 00:00:00 INFO batch 0 took 0 ms
+        1 error, first error (line 18): 2026-11-01 00:00:17 ERROR disk full on /dev/sda
+        1 warning, first warning (line 41): 2026-11-01 00:00:40 WARN retrying
+        levels: ERROR 1, WARN 1, INFO 58
+        time range: 2026-11-01 00:00:00 to 2026-11-01 00:00:59
+        messages by frequency, numbers vary:
+        ×58: 2026-11-01 00:00:00 INFO batch 0 took 0 ms
+        lines that occur once:
+        line 18: 2026-11-01 00:00:17 ERROR disk full on /dev/sda
+        line 41: 2026-11-01 00:00:40 WARN retrying
+        some lines:
+        30: 2026-11-01 00:00:29 INFO batch 29 took 87 ms
+        … +29
+        last line: 2026-11-01 00:00:59 INFO batch 59 took 177 ms
+        ");
+        insta::assert_snapshot!(told(&text, 100), @r"
+        [Log]
+        log: 60 lines, 3 kinds of message
+        first line: 2026-11-01 00:00:00 INFO batch 0 took 0 ms
+        levels: ERROR 1, WARN 1, INFO 58
+        last line: 2026-11-01 00:00:59 INFO batch 59 took 177 ms
+        ");
+    }
+
+    #[test]
+    fn an_access_log() {
+        let text: String = (0..60)
+            .map(|n| {
+                format!(
+                    "10.0.0.{n} - - [21/Nov/2026:10:00:{n:02} +0000] \"GET /{n} HTTP/1.1\" {} 12\n",
+                    if n == 9 { 503 } else { 200 }
+                )
+            })
+            .collect();
+        insta::assert_snapshot!(told(&text, 250), @r#"
+        [Log]
+        log: 60 lines, 1 kind of message
+        first line: 10.0.0.0 - - [21/Nov/2026:10:00:00 +0000] "GET /0 HTTP/1.1" 200 12
+        1 error, first error (line 10): 10.0.0.9 - - [21/Nov/2026:10:00:09 +0000] "GET /9 HTTP/1.1" 503 12
+        status codes: 200 ×59, 503 ×1
+        time range: 21/Nov/2026:10:00:00 +0000 to 21/Nov/2026:10:00:59 +0000
+        last line: 10.0.0.59 - - [21/Nov/2026:10:00:59 +0000] "GET /59 HTTP/1.1" 200 12
+        "#);
+    }
 }

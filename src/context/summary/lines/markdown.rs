@@ -38,7 +38,7 @@ struct Outline<'a> {
 }
 
 /// The level and the text of an ATX heading.
-pub fn heading(line: &str) -> Option<(usize, &str)> {
+pub(super) fn heading(line: &str) -> Option<(usize, &str)> {
     let level = line.bytes().take_while(|&byte| byte == b'#').count();
     let rest = line.get(level..)?;
     let title = rest.trim().trim_end_matches('#').trim_end();
@@ -46,13 +46,13 @@ pub fn heading(line: &str) -> Option<(usize, &str)> {
 }
 
 /// The marker of a fence of a code block, `` ``` `` or `~~~`.
-pub fn fence(line: &str) -> Option<&str> {
+pub(super) fn fence(line: &str) -> Option<&str> {
     let line = line.trim_start();
     ["```", "~~~"].into_iter().find(|fence| line.starts_with(fence))
 }
 
 /// Whether `line` is an item of a list.
-pub fn is_item(line: &str) -> bool {
+pub(super) fn is_item(line: &str) -> bool {
     let line = line.trim_start();
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     ["- ", "* ", "+ "].iter().any(|mark| line.starts_with(mark))
@@ -154,7 +154,7 @@ impl<'a> Outline<'a> {
 }
 
 /// What a Markdown text says.
-pub fn pieces(text: &str) -> Vec<Piece> {
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let outline = Outline::read(text);
     let tally = Tally::of(text);
     let mut pieces = vec![shape(&outline, &tally)];
@@ -176,7 +176,7 @@ pub fn pieces(text: &str) -> Vec<Piece> {
 }
 
 /// The addresses of a page, each once, in the order of their first appearance.
-pub fn links(addresses: Vec<String>) -> Option<Piece> {
+pub(super) fn links(addresses: Vec<String>) -> Option<Piece> {
     let mut seen = rustc_hash::FxHashSet::default();
     let addresses: Vec<String> = addresses.into_iter().filter(|address| seen.insert(address.clone())).collect();
     (!addresses.is_empty()).then(|| {
@@ -233,7 +233,7 @@ fn headings(outline: &Outline) -> Option<Piece> {
 }
 
 /// See [`headings`]; also for pages.
-pub fn headings_piece(headings: &[(usize, &str)], head: &str) -> Option<Piece> {
+pub(super) fn headings_piece(headings: &[(usize, &str)], head: &str) -> Option<Piece> {
     let mut distinct: Vec<(usize, &str, usize)> = Vec::new();
     let mut at = rustc_hash::FxHashMap::default();
     for &(level, title) in headings {
@@ -261,4 +261,73 @@ pub fn headings_piece(headings: &[(usize, &str)], head: &str) -> Option<Piece> {
         spread_order.extend(spread(group.len()).into_iter().map(|at| group[at]));
     }
     Some(Piece::chosen(rank::OUTLINE_PLACE, head, entries, spread_order, "\n", (rank::OUTLINE, 5), rank::WHOLE_OUTLINE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told;
+
+    #[test]
+    fn headings_links_and_blocks() {
+        insta::assert_snapshot!(told("---\ntitle: Guide\n---\n# Guide\n\nThe first paragraph tells what the guide is about.\n\n## Install\n\n```sh\n# no heading\nmake\n```\n\n## Use\n\n- one [link](https://example.org/a)\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n### Notes\n\nEnd.\n", 300), @r"
+        [Markdown]
+        Markdown: 26 lines, 4 headings, 1 code block
+        first line: ---
+        34 words, 1 link, 2 list items, 1 table, 3 table rows
+        headings: 1 of level 1, 2 of level 2, 1 of level 3
+        code blocks in: sh
+        title: Guide
+        text: The first paragraph tells what the guide is about.
+        headings:
+        # Guide
+        ## Install
+        ## Use
+        ### Notes
+        links:
+        https://example.org/a
+        some lines:
+        1: ---
+        2: title: Guide
+        3: ---
+        4: # Guide
+        6: The first paragraph tells what the guide is about.
+        8: ## Install
+        10: ```sh
+        11: # no heading
+        12: make
+        13: ```
+        15: ## Use
+        17: - one [link](https://example.org/a)
+        18: - two
+        20: | a | b |
+        21: |---|---|
+        22: | 1 | 2 |
+        24: ### Notes
+        26: End.
+        last line: End.
+        ");
+    }
+
+    #[test]
+    fn headings_that_recur_stand_once() {
+        let text: String = (0..40).map(|n| format!("## 1.{n}.0\n\n### Added\n\n- thing {n}\n\n")).collect();
+        insta::assert_snapshot!(told(&text, 130), @r"
+        [Markdown]
+        Markdown: 240 lines, 80 headings, 0 code blocks
+        first line: ## 1.0.0
+        280 words, 40 list items
+        headings: 40 of level 2, 40 of level 3
+        headings:
+        ## 1.0.0
+        ### Added ×40
+        ## 1.4.0
+        ## 1.9.0
+        ## 1.14.0
+        ## 1.19.0
+        ## 1.29.0
+        ## 1.39.0
+        … +33
+        last line: - thing 39
+        ");
+    }
 }

@@ -10,7 +10,7 @@ use super::paths::by_directory;
 use super::rank;
 
 /// The path and the text of a match.
-pub fn parse(line: &str) -> Option<(&str, &str)> {
+pub(super) fn parse(line: &str) -> Option<(&str, &str)> {
     let (path, rest) = line.split_once(':')?;
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let text = rest.get(digits..)?;
@@ -19,7 +19,7 @@ pub fn parse(line: &str) -> Option<(&str, &str)> {
 }
 
 /// What a list of matches says.
-pub fn pieces(text: &str) -> Vec<Piece> {
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let tally = Tally::of(text);
     let mut files: Vec<(&str, usize)> = Vec::new();
     let mut at: FxHashMap<&str, usize> = FxHashMap::default();
@@ -55,4 +55,31 @@ pub fn pieces(text: &str) -> Vec<Piece> {
     }
     pieces.extend(samples(text, &tally));
     pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told;
+
+    #[test]
+    fn matches_by_file() {
+        let text: String =
+            (1..40).map(|n| format!("src/a/{}.rs:{n}:    fn f{n}() {{\n", if n < 30 { "x" } else { "y" })).collect();
+        insta::assert_snapshot!(told(&text, 160), @r"
+        [Matches]
+        search result: 39 matches in 2 files, 39 lines
+        first line: src/a/x.rs:1:    fn f1() {
+        most matches: src/a/x.rs 29
+        matches by file:
+        src/a/: x.rs ×29, y.rs ×10
+        some lines:
+        5: src/a/x.rs:5:    fn f5() {
+        10: src/a/x.rs:10:    fn f10() {
+        15: src/a/x.rs:15:    fn f15() {
+        20: src/a/x.rs:20:    fn f20() {
+        29: src/a/x.rs:29:    fn f29() {
+        … +34
+        last line: src/a/y.rs:39:    fn f39() {
+        ");
+    }
 }

@@ -22,7 +22,7 @@ mod trace;
 
 use crate::context::brief::Piece;
 
-use code::Language;
+pub(super) use code::Language;
 
 /// Lines at the start of a text that are looked at, and lines spread over the rest.
 const SAMPLE: usize = 160;
@@ -85,12 +85,15 @@ pub(super) fn kind_of(text: &str) -> LineKind {
         return LineKind::Matches;
     }
     let (language, coded) = code::language(&lines);
-    let marked = share(&|line| {
-        markdown::heading(line).is_some() || markdown::is_item(line) || line.starts_with("> ") || line.starts_with('|')
-    });
+    // Headings of one level on consecutive lines are comments.
+    let levels: Vec<Option<usize>> = lines.iter().map(|line| markdown::heading(line).map(|(level, _)| level)).collect();
+    let together = levels.windows(2).filter(|pair| pair[0].is_some() && pair[0] == pair[1]).count();
+    let found = levels.iter().flatten().count();
+    let headings = if together * 3 > found { 0 } else { found };
+    let listed_or_quoted = share(&|line| markdown::is_item(line) || line.starts_with("> ") || line.starts_with('|'));
+    let marked = listed_or_quoted + headings as f64 / lines.len().max(1) as f64;
     let fences = lines.iter().filter(|line| markdown::fence(line).is_some()).count();
     let linked = share(&|line| line.contains("](") && !line.trim_start().starts_with(['/', '#', '*']));
-    let headings = lines.iter().filter(|line| markdown::heading(line).is_some()).count();
     let structure = share(&|line| line.trim_end().ends_with(['{', '}', ';', '(', ')', ',', ':', '[', ']']));
     let shebang = text.starts_with("#!");
     let markdown = marked + 2.0 * linked + if fences > 0 { 0.4 } else { 0.0 };
@@ -104,7 +107,8 @@ pub(super) fn kind_of(text: &str) -> LineKind {
     }
     let listed = share(&|line| listing::is_entry(line));
     let valued = share(&|line| key_value::parse(line).is_some() || key_value::section(line).is_some());
-    if listed >= 0.7 && listed >= valued && lines.len() > 2 {
+    let certain = share(&|line| listing::is_certain(line));
+    if certain >= 0.5 || (listed >= 0.7 && listed >= valued && lines.len() > 2) {
         return LineKind::Listing;
     }
     let sections = lines.iter().filter(|line| key_value::section(line).is_some()).count();
@@ -180,4 +184,97 @@ fn is_html(text: &str, lines: &[&str]) -> bool {
         line.starts_with('<') && line[1..].starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '!')
     });
     start.starts_with('<') && tags.count() * 2 > lines.len()
+}
+
+/// The account of a text in at most `cap` tokens, under the name of its kind.
+#[cfg(test)]
+fn told(text: &str, cap: usize) -> String {
+    let kind = kind_of(text);
+    let packed = crate::context::brief::pack(&pieces(kind, text), cap, crate::text::Estimator::Cl100kBase);
+    format!("[{kind:?}]\n{packed}")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::context::brief::pack;
+    use crate::text::Estimator;
+
+    const KINDS: [LineKind; 11] = [
+        LineKind::Parts,
+        LineKind::Diff,
+        LineKind::Log,
+        LineKind::StackTrace,
+        LineKind::Html,
+        LineKind::Markdown,
+        LineKind::Code(Language::Rust),
+        LineKind::Matches,
+        LineKind::Listing,
+        LineKind::KeyValue,
+        LineKind::Plain,
+    ];
+
+    #[test]
+    fn a_line_break_of_another_system_changes_nothing_but_itself() {
+        let text: String = (0..80).map(|n| format!("key{n}: value {n}\n")).collect();
+        assert_eq!(told(&text, 200), told(&text.replace('\n', "\r\n"), 200));
+    }
+
+    /// Pieces of texts of every kind, mixed.
+    fn text() -> impl Strategy<Value = String> {
+        let part = prop_oneof![
+            "\\PC{0,20}",
+            "[ -~]{0,40}",
+            Just("diff --git a/x b/y".to_owned()),
+            Just("@@ -1,2 +1,9 @@".to_owned()),
+            Just("--- a/x".to_owned()),
+            Just("+++ /dev/null".to_owned()),
+            Just("commit 0123456789abcdef".to_owned()),
+            Just("2026-11-01 00:00:00 ERROR x".to_owned()),
+            Just("\tat a.b(c:1)".to_owned()),
+            Just("  File \"x\", line 3, in y".to_owned()),
+            Just("ValueError: é".to_owned()),
+            Just("# Title".to_owned()),
+            Just("```".to_owned()),
+            Just("---".to_owned()),
+            Just("pub fn f<T>(x: T) {".to_owned()),
+            Just("impl<T> X for Y<T> {".to_owned()),
+            Just("class A:".to_owned()),
+            Just("CREATE TABLE é".to_owned()),
+            Just("src/a.rs:".to_owned()),
+            Just("src/a.rs:12: x".to_owned()),
+            Just("[FILE] a  1.5 KB".to_owned()),
+            Just("-rw-r--r-- 1 a b 12 Nov 22 04:56 é".to_owned()),
+            Just("key: 12".to_owned()),
+            Just("[section]".to_owned()),
+            Just("<table><tr><td>é</td><a href='x'>".to_owned()),
+            Just("</table></a><h1>é</h1><script>".to_owned()),
+            Just("日本語 テキスト".repeat(30)),
+            Just("word ".repeat(60)),
+        ];
+        let ending = prop_oneof![Just("\n"), Just("\r\n"), Just("\n\n"), Just("")];
+        prop::collection::vec((part, ending), 0..40)
+            .prop_map(|parts| parts.into_iter().map(|(part, ending)| part + ending).collect())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn every_kind_takes_every_text_and_keeps_the_cap(text in text(), cap in 0usize..300, number in 0usize..11) {
+            let guessed = kind_of(&text);
+            prop_assert_eq!(guessed, kind_of(&text));
+            for kind in [guessed, KINDS[number]] {
+                let told = pieces(kind, &text);
+                let packed = pack(&told, cap, Estimator::Cl100kBase);
+                prop_assert!(Estimator::Cl100kBase.count(&packed) <= cap);
+                prop_assert_eq!(&packed, &pack(&pieces(kind, &text), cap, Estimator::Cl100kBase));
+                for piece in &told {
+                    prop_assert!(piece.wordings.is_sorted_by_key(|wording| wording.rank), "{:?}", piece);
+                }
+            }
+        }
+    }
 }

@@ -30,7 +30,7 @@ fn header(line: &str) -> Option<&str> {
 }
 
 /// Whether `text` is several texts under their paths.
-pub fn is_several(text: &str) -> bool {
+pub(super) fn is_several(text: &str) -> bool {
     split(text).len() > 1
 }
 
@@ -71,7 +71,7 @@ fn split(text: &str) -> Vec<Part<'_>> {
 }
 
 /// What several texts say, one after the other.
-pub fn pieces(text: &str) -> Vec<Piece> {
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let parts = split(text);
     let tally = Tally::of(text);
     let entries = parts.iter().map(|part| format!("{} ({})", part.path, counted(part.text.lines().count(), "line")));
@@ -107,12 +107,63 @@ fn told(part: &Part, number: u32) -> Vec<Piece> {
         piece.place += number * rank::PART_PLACES;
         for wording in &mut piece.wordings {
             wording.rank = if end { rank::LONGEST } else { wording.rank + rank::PART_RANKS };
-            if let crate::context::brief::Text::Whole(text) = &mut wording.text {
-                if first {
-                    *text = format!("[{}] {text}", cut(part.path, 120));
-                }
+            if let crate::context::brief::Text::Whole(text) = &mut wording.text
+                && first
+            {
+                *text = format!("[{}] {text}", cut(part.path, 120));
             }
         }
     }
     pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told;
+    use super::*;
+
+    #[test]
+    fn each_part_has_its_account() {
+        let text = "docs/a.md:\n# Title\n\nSome text.\n\n## Section\n\n- item\n\n---\nsrc/b.py:\ndef run(x):\n    return x\n\ndef stop():\n    pass\n";
+        insta::assert_snapshot!(told(text, 300), @r"
+        [Parts]
+        2 files in one result, 16 lines in all
+        files: docs/a.md (7 lines), src/b.py (5 lines)
+        first line: docs/a.md:
+        [docs/a.md] Markdown: 7 lines, 2 headings, 0 code blocks
+        first line: # Title
+        8 words, 1 list item
+        headings: 1 of level 1, 1 of level 2
+        headings:
+        # Title
+        ## Section
+        some lines:
+        1: # Title
+        3: Some text.
+        5: ## Section
+        7: - item
+        last line: - item
+        [src/b.py] Python code: 5 lines, 2 functions, 0 types, 0 imports, 4 not blank, 0 comment lines
+        first line: def run(x):
+        functions (line):
+        run 1, stop 4
+        some lines:
+        1: def run(x):
+        2: return x
+        4: def stop():
+        5: pass
+        last line:     pass
+        last line:     pass
+        ");
+    }
+
+    #[test]
+    fn headers_of_several_tools() {
+        for text in ["==> a.txt <==\none\n\n==> b.txt <==\ntwo\n", "a/b.txt:\none\n---\nc.txt:\ntwo\n"] {
+            assert_eq!(split(text).len(), 2, "{text}");
+        }
+        for text in ["Note:\nhere\n---\nb\n", "def f(x):\n  pass\n", "a/b.txt:\nonly one\n"] {
+            assert!(!is_several(text), "{text}");
+        }
+    }
 }

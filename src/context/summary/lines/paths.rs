@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 /// Entries for a list with an empty separator: the paths of one directory stand on a line after the directory's name,
 /// each with its note. Directories and names keep the order of their first appearance.
-pub fn by_directory<'a>(files: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
+pub(super) fn by_directory<'a>(files: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
     let mut directories: Vec<(&str, Vec<String>)> = Vec::new();
     let mut at: FxHashMap<&str, usize> = FxHashMap::default();
     for (path, note) in files {
@@ -29,7 +29,7 @@ pub fn by_directory<'a>(files: impl Iterator<Item = (&'a str, String)>) -> Vec<S
 }
 
 /// The extension of a path with its dot, or nothing.
-pub fn extension(path: &str) -> &str {
+pub(super) fn extension(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     let at = name.rfind('.').filter(|&at| at > 0 && name.len() - at <= 12 && at + 1 < name.len());
     let found = at.and_then(|at| name.get(at..)).unwrap_or_default();

@@ -77,7 +77,7 @@ fn is_title(line: &str, after_blank: bool) -> bool {
 }
 
 /// What a plain text says.
-pub fn pieces(text: &str) -> Vec<Piece> {
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let tally = Tally::of(text);
     let content = Content::read(text);
     let mut errors = Errors::default();
@@ -159,4 +159,73 @@ fn repeated(templates: &Templates, tally: &Tally) -> Option<Piece> {
         .collect();
     let head = "lines by frequency, numbers vary:\n";
     Some(Piece::list(rank::SECOND_OUTLINE_PLACE, head, entries, "\n", (rank::OUTLINE, 2), rank::WHOLE_OUTLINE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told;
+
+    #[test]
+    fn prose() {
+        let text: String = (0..12)
+            .map(|n| {
+                format!(
+                    "Paragraph {n} says that the clocks were striking thirteen. It was a bright cold day in April.\n\n"
+                )
+            })
+            .collect();
+        insta::assert_snapshot!(told(&text, 200), @r"
+        [Plain]
+        text: 24 lines, 204 words, 1118 characters, 12 paragraphs, 12 not blank, 24 sentences
+        first line: Paragraph 0 says that the clocks were striking thirteen. It was a bright cold day in April.
+        opening: Paragraph 0 says that the clocks were striking thirteen. It was a bright cold day in April.
+        some lines:
+        3: Paragraph 1 says that the clocks were striking thirteen. It was a bright cold day in April.
+        5: Paragraph 2 says that the clocks were striking thirteen. It was a bright cold day in April.
+        11: Paragraph 5 says that the clocks were striking thirteen. It was a bright cold day in April.
+        17: Paragraph 8 says that the clocks were striking thirteen. It was a bright cold day in April.
+        … +8
+        last line: Paragraph 11 says that the clocks were striking thirteen. It was a bright cold day in April.
+        ");
+    }
+
+    #[test]
+    fn the_output_of_a_command() {
+        let text: String = (0..40)
+            .map(|n| format!("tests/m{}.py::case_{n} {}\n", n % 3, if n == 33 { "FAILED" } else { "PASSED" }))
+            .chain(["= 1 failed, 39 passed in 3.21s =\n".to_owned()])
+            .collect();
+        insta::assert_snapshot!(told(&text, 200), @r"
+        [Plain]
+        text: 41 lines, 88 words, 1143 characters, 1 paragraph, 41 not blank
+        first line: tests/m0.py::case_0 PASSED
+        2 error lines, first error line (line 34): tests/m0.py::case_33 FAILED
+        last error line (line 41): = 1 failed, 39 passed in 3.21s =
+        lines by frequency, numbers vary:
+        ×39: tests/m0.py::case_0 PASSED
+        some lines:
+        6: tests/m2.py::case_5 PASSED
+        11: tests/m1.py::case_10 PASSED
+        16: tests/m0.py::case_15 PASSED
+        21: tests/m2.py::case_20 PASSED
+        31: tests/m0.py::case_30 PASSED
+        … +36
+        last line: = 1 failed, 39 passed in 3.21s =
+        ");
+    }
+
+    #[test]
+    fn one_long_line() {
+        insta::assert_snapshot!(told(&"lorem ipsum dolor ".repeat(9000), 120), @r"
+        [Plain]
+        text: 1 line, 27000 words, 162000 characters, 1 paragraph, 1 not blank
+        first line: lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor…
+        the line ends: …lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor lorem ipsum dolor
+        ");
+        insta::assert_snapshot!(told(&"QUJD".repeat(5000), 120), @r"
+        [Plain]
+        text: 1 line, 1 word, 20000 characters, 1 paragraph, 1 not blank
+        first line: … (20000 characters without a break)
+        ");
+    }
 }

@@ -9,27 +9,27 @@ const KEPT: usize = 4096;
 
 /// Lines of one pattern.
 #[derive(Debug, Clone, Copy)]
-pub struct Group<'a> {
+pub(super) struct Group<'a> {
     /// The first of them.
-    pub first: &'a str,
+    pub(super) first: &'a str,
     /// Its number, from 1.
-    pub line: usize,
+    pub(super) line: usize,
     /// How many there are.
-    pub count: usize,
+    pub(super) count: usize,
 }
 
 /// The patterns of a text.
 #[derive(Debug, Default)]
-pub struct Templates<'a> {
+pub(super) struct Templates<'a> {
     groups: Vec<Group<'a>>,
     at: FxHashMap<u64, usize>,
     /// Lines of patterns that were not kept.
-    pub others: usize,
+    pub(super) others: usize,
 }
 
 impl<'a> Templates<'a> {
     /// Counts `line`, the `number`th.
-    pub fn add(&mut self, line: &'a str, number: usize) {
+    pub(super) fn add(&mut self, line: &'a str, number: usize) {
         let pattern = pattern(line);
         if let Some(&index) = self.at.get(&pattern) {
             self.groups[index].count += 1;
@@ -42,12 +42,12 @@ impl<'a> Templates<'a> {
     }
 
     /// The patterns in the order of their first lines.
-    pub fn groups(&self) -> &[Group<'a>] {
+    pub(super) fn groups(&self) -> &[Group<'a>] {
         &self.groups
     }
 
     /// The most frequent patterns first, equals in the order of their first lines.
-    pub fn frequent(&self) -> Vec<Group<'a>> {
+    pub(super) fn frequent(&self) -> Vec<Group<'a>> {
         let mut groups = self.groups.clone();
         groups.sort_by_key(|group| (std::cmp::Reverse(group.count), group.line));
         groups

@@ -21,7 +21,7 @@ enum Style {
 }
 
 /// Whether `line` names a frame.
-pub fn is_frame(line: &str) -> bool {
+pub(super) fn is_frame(line: &str) -> bool {
     let inner = line.trim_start();
     let indented = inner.len() < line.len();
     (indented && (inner.starts_with("at ") && (inner.contains(':') || inner.contains('('))))
@@ -40,7 +40,7 @@ fn rust_frame(line: &str) -> Option<&str> {
 }
 
 /// Whether `line` says what went wrong: `ValueError: …`, `Caused by: …`, `thread 'main' panicked at …`.
-pub fn is_message(line: &str) -> bool {
+pub(super) fn is_message(line: &str) -> bool {
     let line = line.trim_start();
     if line.starts_with("Caused by: ") || line.starts_with("Exception in thread") || line.starts_with("panic: ") {
         return true;
@@ -67,7 +67,7 @@ struct Failure<'a> {
 }
 
 /// What a stack trace says.
-pub fn pieces(text: &str) -> Vec<Piece> {
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let tally = Tally::of(text);
     let style = if text.contains("Traceback (most recent call last)") || text.contains("File \"") {
         Style::InnermostLast
@@ -88,19 +88,20 @@ pub fn pieces(text: &str) -> Vec<Piece> {
             if frames.len() < KEPT {
                 frames.push(line.trim());
             }
-            if style == Style::InnermostFirst {
-                if let Some(failure) = failures.last_mut() {
-                    failure.innermost = failure.innermost.or(Some(line.trim()));
-                    failure.frames += 1;
-                }
+            if style == Style::InnermostFirst
+                && let Some(failure) = failures.last_mut()
+            {
+                failure.innermost = failure.innermost.or(Some(line.trim()));
+                failure.frames += 1;
             }
         } else if is_message(line) && !(style == Style::InnermostLast && line.starts_with(' ')) {
             let mut message = line.trim().to_owned();
             // The message of a Rust panic stands on the next line.
-            if message.ends_with(':') && message.contains("panicked at") {
-                if let Some((_, next)) = lines.peek() {
-                    message = format!("{message} {}", next.trim());
-                }
+            if message.ends_with(':')
+                && message.contains("panicked at")
+                && let Some((_, next)) = lines.peek()
+            {
+                message = format!("{message} {}", next.trim());
             }
             let (innermost, frames) =
                 if style == Style::InnermostLast { (last_frame.take(), since) } else { (None, 0) };
@@ -162,4 +163,99 @@ fn chain(failures: &[Failure], style: Style) -> Vec<Piece> {
         pieces.push(Piece::list(rank::ERROR_PLACE + 1, head, others, "\n", least, rank::SECOND_OUTLINE));
     }
     pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told;
+
+    #[test]
+    fn a_python_traceback() {
+        let text = "Traceback (most recent call last):\n  File \"/app/a.py\", line 3, in outer\n    inner()\n  File \"/app/b.py\", line 9, in inner\n    int(x)\nValueError: invalid literal\n\nThe above exception was the direct cause of the following exception:\n\nTraceback (most recent call last):\n  File \"/app/main.py\", line 1, in main\n    run()\napp.errors.JobError: job 9 failed\n";
+        insta::assert_snapshot!(told(text, 300), @r#"
+        [StackTrace]
+        stack trace: 13 lines, 2 errors, 3 frames
+        first line: Traceback (most recent call last):
+        error: app.errors.JobError: job 9 failed
+        innermost frame of 1: File "/app/main.py", line 1, in main
+        earlier errors:
+        line 6: ValueError: invalid literal (File "/app/b.py", line 9, in inner)
+        frames, innermost first:
+        File "/app/main.py", line 1, in main
+        File "/app/b.py", line 9, in inner
+        File "/app/a.py", line 3, in outer
+        some lines:
+        1: Traceback (most recent call last):
+        2: File "/app/a.py", line 3, in outer
+        3: inner()
+        4: File "/app/b.py", line 9, in inner
+        5: int(x)
+        6: ValueError: invalid literal
+        8: The above exception was the direct cause of the following exception:
+        10: Traceback (most recent call last):
+        11: File "/app/main.py", line 1, in main
+        12: run()
+        13: app.errors.JobError: job 9 failed
+        last line: app.errors.JobError: job 9 failed
+        "#);
+    }
+
+    #[test]
+    fn a_java_trace_with_its_cause() {
+        let text = "Exception in thread \"main\" java.lang.IllegalStateException: Could not start\n\tat app.Service.run(Service.java:10)\n\tat app.Main.main(Main.java:3)\nCaused by: java.sql.SQLException: refused\n\tat db.Driver.connect(Driver.java:5)\n\t... 17 more\n";
+        insta::assert_snapshot!(told(text, 300), @r#"
+        [StackTrace]
+        stack trace: 6 lines, 2 errors, 4 frames
+        first line: Exception in thread "main" java.lang.IllegalStateException: Could not start
+        error: Exception in thread "main" java.lang.IllegalStateException: Could not start
+        innermost frame of 2: at app.Service.run(Service.java:10)
+        causes and further errors:
+        line 4: Caused by: java.sql.SQLException: refused (at db.Driver.connect(Driver.java:5))
+        frames, innermost first:
+        at app.Service.run(Service.java:10)
+        at app.Main.main(Main.java:3)
+        at db.Driver.connect(Driver.java:5)
+        ... 17 more
+        some lines:
+        1: Exception in thread "main" java.lang.IllegalStateException: Could not start
+        2: at app.Service.run(Service.java:10)
+        3: at app.Main.main(Main.java:3)
+        4: Caused by: java.sql.SQLException: refused
+        5: at db.Driver.connect(Driver.java:5)
+        6: ... 17 more
+        last line: 	... 17 more
+        "#);
+    }
+
+    #[test]
+    fn a_panic_and_a_type_error() {
+        let text = "thread 'main' panicked at src/main.rs:4:5:\nindex out of bounds\nstack backtrace:\n   0: std::panicking::begin_panic\n   1: app::main\n             at ./src/main.rs:4:5\n";
+        insta::assert_snapshot!(told(text, 120), @r"
+        [StackTrace]
+        stack trace: 6 lines, 1 error, 3 frames
+        first line: thread 'main' panicked at src/main.rs:4:5:
+        error: thread 'main' panicked at src/main.rs:4:5: index out of bounds
+        innermost frame of 3: 0: std::panicking::begin_panic
+        frames, innermost first:
+        0: std::panicking::begin_panic
+        1: app::main
+        at ./src/main.rs:4:5
+        last line:              at ./src/main.rs:4:5
+        ");
+        let text = "TypeError: x is not a function\n    at load (/app/a.js:3:9)\n    at main (/app/b.js:1:1)\n";
+        insta::assert_snapshot!(told(text, 120), @r"
+        [StackTrace]
+        stack trace: 3 lines, 1 error, 2 frames
+        first line: TypeError: x is not a function
+        error: TypeError: x is not a function
+        innermost frame of 2: at load (/app/a.js:3:9)
+        frames, innermost first:
+        at load (/app/a.js:3:9)
+        at main (/app/b.js:1:1)
+        some lines:
+        2: at load (/app/a.js:3:9)
+        … +2
+        last line:     at main (/app/b.js:1:1)
+        ");
+    }
 }
