@@ -162,6 +162,11 @@ impl Column {
         self.numbers.count * 2 > self.scalars()
     }
 
+    /// Whether arrays or objects are all that it holds.
+    pub(super) fn is_nested(&self) -> bool {
+        self.scalars() == 0 && self.filled() > 0
+    }
+
     /// Whether every value is different, as of an identifier.
     pub(super) fn is_unique(&self) -> bool {
         self.distinct.len() == self.scalars() && self.scalars() > 2

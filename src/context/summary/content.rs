@@ -29,7 +29,7 @@ impl Summarizer for StructureSummarizer {
                 for piece in &mut pieces {
                     piece.wordings.retain(|wording| wording.rank < rank::LONGER);
                 }
-                pieces.push(Piece::line(rank::LOSSLESS_PLACE, rank::LOSSLESS, whole));
+                pieces.insert(0, Piece::line(rank::LOSSLESS_PLACE, rank::LOSSLESS, whole));
             }
             return pack(&pieces, cap, estimator);
         }
@@ -77,7 +77,7 @@ fn behind_lead(text: &str) -> Option<Found<'_>> {
         return None;
     }
     let document = Document::parse_any(rest.trim_end()).ok()?;
-    (document.root().len() > 0).then_some(Found { lead, document, note: None })
+    (!document.root().is_empty()).then_some(Found { lead, document, note: None })
 }
 
 /// A literal that ends too early or goes wrong behind most of it.
@@ -91,7 +91,7 @@ fn broken<'a>(text: &'a str, error: &LiteralError) -> Option<Found<'a>> {
         }
         if let Some((document, Some(stop))) = Document::partial(text, dialect)
             && stop.offset * 10 >= text.len() * 5
-            && document.root().len() > 0
+            && !document.root().is_empty()
             && document.root().is_container()
         {
             let note = format!("incomplete: {error}; what could be read:");

@@ -26,3 +26,6 @@ pub trait Summarizer: Send + Sync {
 
 /// The pieces from which a summary is packed.
 pub type Pieces = Vec<Piece>;
+
+#[cfg(test)]
+mod tests;

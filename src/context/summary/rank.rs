@@ -6,7 +6,8 @@
 pub(super) const SHAPE: u32 = 0;
 pub(super) const NAMES: u32 = 5;
 pub(super) const SHORT_ENDS: u32 = 10;
-pub(super) const LOSSLESS: u32 = 6;
+/// The whole, wherever it fits.
+pub(super) const LOSSLESS: u32 = 0;
 pub(super) const STAT: u32 = 30;
 pub(super) const MORE_STAT: u32 = 35;
 pub(super) const ENDS: u32 = 45;

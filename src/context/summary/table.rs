@@ -9,7 +9,9 @@ const MOST_COLUMNS: usize = 120;
 /// Bytes of a row that is worth its place before the statistics.
 const SHORT_ROW: usize = 100;
 /// Bytes of a row of which a part is shown first.
-const LONG_ROW: usize = 700;
+const LONG_ROW: usize = 260;
+/// Columns from which parts of the rows come before statistics, which would take all the room.
+const WIDE: usize = 20;
 /// Values in that part.
 const PART_OF_ROW: usize = 8;
 
@@ -70,7 +72,8 @@ impl Table<'_> {
         self.ends(&mut pieces, place, delay);
         for (position, (name, column)) in self.by_worth() {
             let [brief, full, rich] = column.statements(self.rows);
-            if rich.is_empty() {
+            // Of items that are objects the columns are told.
+            if rich.is_empty() || (name.ends_with("[*]") && column.is_nested()) {
                 continue;
             }
             let nested = name.contains(['.', '[']);
@@ -127,8 +130,8 @@ impl Table<'_> {
             let end = sample.number == 0 || last;
             let first_rank = delay
                 + match (end, short) {
-                    (true, true) => rank::SHORT_ENDS,
-                    (true, false) => rank::ENDS,
+                    (true, _) if short || self.names.len() > WIDE => rank::SHORT_ENDS,
+                    (true, _) => rank::ENDS,
                     (false, _) => rank::SAMPLE + u32::try_from(position).unwrap_or(0),
                 };
             let mut piece = if line.len() <= LONG_ROW {
