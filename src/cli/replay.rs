@@ -31,7 +31,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let pack = args.prompt.compile(&args.source.load()?, args.phase, &config)?;
     out.write_all(pack.prompt.as_bytes())?;
     if args.stats {
-        note(pack.stats.ledger().trim_end());
+        // The prompt ends without a line break.
+        note(&format!("\n{}", pack.stats.ledger().trim_end()));
     }
     Ok(Outcome::Ok)
 }

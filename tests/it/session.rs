@@ -53,21 +53,100 @@ fn a_conversation_is_ingested_replayed_and_viewed() {
         "--episodes",
         "episodes.json",
     ];
-    insta::assert_snapshot!(files.run(&ingest).shown(), @"");
+    insta::assert_snapshot!(files.run(&ingest).shown(), @r"
+    exit 0
+    wrote it.session: session JSONL, 6 events
+      events     2 user_turn, 1 agent_msg, 1 tool_call, 1 tool_result, 1 policy
+      artifacts  1, 10109 bytes
+      memory     1 facts, 1 episodes
+    kept out of prompts, 1 results:
+      tr1  10109 bytes -> 288 tokens (a summary)
+    ");
     assert_eq!(files.names(), ["episodes.json", "facts.json", "it.session", "log.jsonl"]);
     let replay = session(&files, &["replay", "--phase", "answer", "--query", "nightly job"]);
-    insta::assert_snapshot!(replay.shown(), @"");
+    insta::assert_snapshot!(replay.shown(), @r"
+    exit 0
+    [EPISODIC MEMORY]
+    - The disk was full in April too.
+
+    [FACTS]
+    - timezone: UTC
+
+    [POLICY]
+    Never name customers.
+
+    [USER]
+    Why did the nightly job fail?
+
+    [TOOL CALL]
+    logs.read(job='nightly')
+
+    [TOOL RESULT [artifact:result:tr1]]
+    log: 200 lines, 2 kinds of message
+    first line: 2026-05-01T03:00:00Z INFO backup: copied block 0
+    1 error, first error (line 121): 2026-05-01T03:02:00Z ERROR backup: no space left on device /var/backup
+    levels: ERROR 1, INFO 199
+    time range: 2026-05-01T03:00:00Z to 2026-05-01T03:03:19Z
+    messages by frequency, numbers vary:
+    ×199: 2026-05-01T03:00:00Z INFO backup: copied block 0
+    lines that occur once:
+    line 121: 2026-05-01T03:02:00Z ERROR backup: no space left on device /var/backup
+    some lines:
+    48: 2026-05-01T03:00:47Z INFO backup: copied block 47
+    98: 2026-05-01T03:01:37Z INFO backup: copied block 97
+    148: 2026-05-01T03:02:27Z INFO backup: copied block 147
+    … +37
+    last line: 2026-05-01T03:03:19Z INFO backup: copied block 199
+
+    [ASSISTANT]
+    The disk was full.
+    ");
     let small = session(&files, &["replay", "--budget", "60", "--stats"]);
-    insta::assert_snapshot!(small.shown(), @"");
+    insta::assert_snapshot!(small.shown(), @r"
+    exit 0
+    [EPISODIC MEMORY]
+    - The disk was full in April too.
+
+    [FACTS]
+    - timezone: UTC
+
+    [POLICY]
+    Never name customers.
+
+    [USER]
+    Why did the nightly job fail?
+
+    [ASSISTANT]
+    The disk was full.
+    53 of 60 tokens (cl100k_base); 6 items, 3 shown, 3 left out
+
+    shown
+      p1  policy     8 tokens
+      u1  user_turn  10 tokens
+      a1  agent_msg  10 tokens
+
+    left out
+      u2   user_turn    sensitivity: restricted
+      tr1  tool_result  budget: does not fit
+      tc1  tool_call    budget: does not fit
+    ");
     let view = session(&files, &["view", "artifact:result:tr1", "grep:ERROR"]);
-    insta::assert_snapshot!(view.shown(), @"");
+    insta::assert_snapshot!(view.shown(), @r"
+    exit 0
+    120: 2026-05-01T03:02:00Z ERROR backup: no space left on device /var/backup
+    ");
     let whole = session(
         &files,
         &["view", "artifact:result:tr1", "lines:0..", "--max-bytes", "100000", "--max-tokens", "100000"],
     );
     assert_eq!((whole.code, whole.stdout.trim_end()), (0, log().as_str()));
     let paged = session(&files, &["view", "artifact:result:tr1", "lines:0..", "--max-tokens", "60"]);
-    insta::assert_snapshot!(paged.shown(), @"");
+    insta::assert_snapshot!(paged.shown(), @r"
+    exit 0
+    2026-05-01T03:00:00Z INFO backup: copied block 0
+    2026-05-01T03:00:01Z INFO backup: copied block 1
+    more: --cursor 2
+    ");
     let cursor = paged.stderr.trim_end().rsplit(' ').next().unwrap().to_owned();
     let next =
         session(&files, &["view", "artifact:result:tr1", "lines:0..", "--max-tokens", "60", "--cursor", &cursor]);
@@ -80,27 +159,87 @@ fn a_conversation_is_ingested_replayed_and_viewed() {
 #[test]
 fn the_account_of_a_session_can_be_read_and_checked() {
     let files = ingested(&lines());
-    insta::assert_snapshot!(session(&files, &["stats", "--phase", "answer", "--budget", "200"]).shown(), @"");
+    insta::assert_snapshot!(session(&files, &["stats", "--phase", "answer", "--budget", "200"]).shown(), @r"
+    exit 0
+    answer prompt: 123 of 200 tokens (cl100k_base); 6 items, 5 shown, 1 left out
+
+    shown
+      p1   policy       8 tokens
+      u1   user_turn    10 tokens
+      tc1  tool_call    12 tokens
+      tr1  tool_result  83 tokens, condensed
+      a1   agent_msg    10 tokens
+
+    left out
+      u2  user_turn  sensitivity: restricted
+    ");
     let json = session(&files, &["stats", "--format", "json"]);
     let stats: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(stats["total_candidates"], 6);
     assert_eq!(stats["dropped_reasons"], serde_json::json!({"sensitivity": 1}));
-    insta::assert_snapshot!(session(&files, &["inspect"]).shown(), @"");
+    insta::assert_snapshot!(session(&files, &["inspect"]).shown(), @r"
+    exit 0
+    # Session
+
+    From session JSONL, events.json. Tokens by cl100k_base.
+
+    ## Events
+
+    | id | kind | parent | tokens | sensitivity | artifact | text |
+    | --- | --- | --- | --- | --- | --- | --- |
+    | p1 | policy |  | 4 | public |  | Never name customers. |
+    | u1 | user_turn |  | 7 | public |  | Why did the nightly job fail? |
+    | tc1 | tool_call | u1 | 7 | public |  | logs.read(job='nightly') |
+    | tr1 | tool_result | tc1 | 288 | public | artifact:result:tr1 | log: 200 lines, 2 kinds of message first line: 2026-05-01T03… |
+    | a1 | agent_msg |  | 5 | public |  | The disk was full. |
+    | u2 | user_turn |  | 5 | restricted |  | What is the password? |
+
+    ## Artifacts
+
+    | handle | media type | bytes | label | sha256 |
+    | --- | --- | --- | --- | --- |
+    | artifact:result:tr1 | text/plain | 10109 | result of a call | 46ed29073f9590997053c93d162f4a2eb0c812ac154599caa45fb8769e62081a |
+
+    ## Prompts
+
+    | phase | budget | tokens | events shown | left out |
+    | --- | --- | --- | --- | --- |
+    | route | 2000 | 18 | 2 | 1 |
+    | call | 3000 | 40 | 4 | 1 |
+    | interpret | 4000 | 340 | 5 | 1 |
+    | answer | 6000 | 340 | 5 | 1 |
+    ");
     let json = session(&files, &["inspect", "--format", "json", "--prompts"]);
     let report: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!((report["events"].as_array().unwrap().len(), report["phases"].as_array().unwrap().len()), (6, 4));
     let replayed = session(&files, &["replay"]).stdout;
     assert_eq!(report["phases"][3]["prompt"], replayed);
     let passes = session(&files, &["budget-check", "--max-tokens", "1000", "--require", "tr1", "--require", "p1"]);
-    insta::assert_snapshot!(passes.shown(), @"");
+    insta::assert_snapshot!(passes.shown(), @r"
+    exit 0
+    answer: ok, 340 of 1000 tokens (cl100k_base), 5 events shown, 1 left out
+    ");
     let phases = ["--phase", "route", "--phase", "answer"];
     let check = [
         &["budget-check", "--max-tokens", "20", "--max-dropped", "0", "--require", "u2", "--require", "tr1"],
         &phases[..],
     ]
     .concat();
-    insta::assert_snapshot!(session(&files, &check).shown(), @"");
-    insta::assert_snapshot!(session(&files, &["budget-check", "--max-tokens", "20", "--require", "x"]).shown(), @"");
+    insta::assert_snapshot!(session(&files, &check).shown(), @r"
+    exit 1
+    route: FAILED, 18 of 20 tokens (cl100k_base), 2 events shown, 1 left out
+      `u2` is left out: sensitivity
+      `tr1` is left out: this phase does not read events of its kind
+      1 events left out, over the 0 allowed
+    answer: FAILED, 340 of 20 tokens (cl100k_base), 5 events shown, 1 left out
+      340 tokens, over the 20 allowed
+      `u2` is left out: sensitivity
+      1 events left out, over the 0 allowed
+    ");
+    insta::assert_snapshot!(session(&files, &["budget-check", "--max-tokens", "20", "--require", "x"]).shown(), @r"
+    exit 2
+    error: it.session: no event `x` that could be required
+    ");
 }
 
 #[test]
@@ -138,7 +277,63 @@ fn every_format_is_ingested() {
         assert!(prompt.contains("no space left on device"), "{prompt}");
         run.shown()
     });
-    insta::assert_snapshot!(accounts.join("\n"), @"");
+    insta::assert_snapshot!(accounts.join("\n"), @r"
+    exit 0
+    wrote it.session: recorded session, 3 events
+      events     1 user_turn, 1 tool_call, 1 tool_result
+      artifacts  1, 10109 bytes
+      memory     0 facts, 0 episodes
+    kept out of prompts, 1 results:
+      result:call:1  10109 bytes -> 288 tokens (a summary)
+
+    exit 0
+    wrote it.session: session JSON, 2 events
+      events     1 tool_call, 1 tool_result
+      artifacts  1, 10109 bytes
+      memory     1 facts, 0 episodes
+    kept out of prompts, 1 results:
+      r  10109 bytes -> 288 tokens (a summary)
+
+    exit 0
+    wrote it.session: OpenAI chat messages, 3 events
+      events     1 user_turn, 1 tool_call, 1 tool_result
+      artifacts  1, 10109 bytes
+      memory     0 facts, 0 episodes
+    kept out of prompts, 1 results:
+      result:c  10109 bytes -> 288 tokens (a summary)
+
+    exit 0
+    wrote it.session: OpenAI Responses items, 2 events
+      events     1 tool_call, 1 tool_result
+      artifacts  1, 10109 bytes
+      memory     0 facts, 0 episodes
+    kept out of prompts, 1 results:
+      result:c  10109 bytes -> 288 tokens (a summary)
+
+    exit 0
+    wrote it.session: Anthropic messages, 2 events
+      events     1 tool_call, 1 tool_result
+      artifacts  1, 10109 bytes
+      memory     0 facts, 0 episodes
+    kept out of prompts, 1 results:
+      result:c  10109 bytes -> 288 tokens (a summary)
+
+    exit 0
+    wrote it.session: Gemini contents, 2 events
+      events     1 tool_call, 1 tool_result
+      artifacts  1, 10318 bytes
+      memory     1 facts, 0 episodes
+    kept out of prompts, 1 results:
+      result:call:1  10318 bytes -> 288 tokens (a summary)
+
+    exit 0
+    wrote it.session: A2A task, 2 events
+      events     1 tool_call, 1 tool_result
+      artifacts  1, 10109 bytes
+      memory     0 facts, 0 episodes
+    kept out of prompts, 1 results:
+      result:task:t1  10109 bytes -> 288 tokens (a summary)
+    ");
 }
 
 #[test]
@@ -187,7 +382,59 @@ fn bad_events_are_refused_by_place() {
         ("orphaned result", refused(r#"[{"role": "tool", "tool_call_id": "c", "content": "x"}]"#)),
     ];
     let shown: Vec<String> = cases.iter().map(|(name, shown)| format!("{name}: {shown}")).collect();
-    insta::assert_snapshot!(shown.join("\n"), @"");
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    missing parent: exit 2
+    error: events
+      caused by: event 1 (`a`): its parent `b` is not in the log
+
+    cycle: exit 2
+    error: events
+      caused by: event 1 (`a`) is its own ancestor, by way of `b`, `a`
+
+    late parent: exit 2
+    error: events
+      caused by: event 1 (`a`): its parent `b` comes later, as event 2; write events in time order
+
+    duplicate ids: exit 2
+    error: events
+      caused by: event 2: the id `a` is that of event 1 already; ids must be unique
+
+    unknown kind: exit 2
+    error: events
+      caused by: line 2: unknown kind of event `thought`; use user_turn, agent_msg, tool_call, tool_result, doc_snippet, retrieved_doc, memory_fact, plan_state, policy
+
+    not UTF-8: exit 2
+    error: events
+      caused by: line 2: byte 10 is not UTF-8; save the file as UTF-8
+
+    empty: exit 2
+    error: events
+      caused by: the file is empty; a conversation is expected
+
+    no conversation: exit 2
+    error: events
+      caused by: an array is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`)
+
+    truncated: exit 2
+    error: events
+      caused by: line 4: not JSON: EOF while parsing a string at line 1 column 71
+
+    truncated document: exit 2
+    error: events
+      caused by: not JSON, and no JSON a line: EOF while parsing a value at line 1 column 34
+
+    result that is none: exit 2
+    error: events
+      caused by: calls[0].result: not a JSON object: invalid type: string "done", expected an object at line 1 column 6
+
+    deep: exit 2
+    error: events
+      caused by: not JSON, and no JSON a line: recursion limit exceeded at line 1 column 138
+
+    orphaned result: exit 2
+    error: events
+      caused by: messages[0]: the result names the call `c`, and no call before it has this id
+    "#);
 }
 
 #[test]
@@ -200,7 +447,14 @@ fn a_claim_to_be_json_that_is_false_is_said_and_loses_nothing() {
         format!(r#"{{"goal": "g", "calls": [{{"seq": 1, "tool": "t", "arguments": {{}}, "result": {result}}}]}}"#),
     );
     let run = files.run(&["ingest", "--events", "events", "--out", "it.session"]);
-    insta::assert_snapshot!(run.shown(), @"");
+    insta::assert_snapshot!(run.shown(), @r"
+    exit 0
+    wrote it.session: recorded session, 3 events
+      events     1 user_turn, 1 tool_call, 1 tool_result
+      artifacts  1, 10 bytes
+      memory     0 facts, 0 episodes
+    note: event `result:call:1`, part 1: it claims to be application/json and is not (expected value at line 1 column 7); kept as text
+    ");
     assert!(session(&files, &["replay"]).stdout.contains(r#"{"a": oops"#));
 }
 
@@ -220,12 +474,43 @@ fn a_damaged_session_is_refused_by_place() {
         replayed(""),
         replayed("{}"),
     ];
-    insta::assert_snapshot!(shown.join("\n"), @"");
+    insta::assert_snapshot!(shown.join("\n"), @r"
+    exit 2
+    error: it.session: not a session: EOF while parsing a string at line 17 column 4303
+
+    exit 2
+    error: it.session: content 1 was altered: it has the hash 8477cbed5d7cfc95d7ae4155b63e0a0a8bfd54444da90f82d72676b5a5397fe8, stored was 46ed29073f9590997053c93d162f4a2eb0c812ac154599caa45fb8769e62081a
+
+    exit 2
+    error: it.session: event 5: the id `u1` is that of event 2 already; ids must be unique
+
+    exit 2
+    error: it.session: not a session: EOF while parsing a value at line 1 column 0
+
+    exit 2
+    error: it.session: not a session: missing field `format` at line 1 column 2
+    ");
     files.write("it.session", &good);
-    insta::assert_snapshot!(session(&files, &["view", "artifact:nothing", "head"]).shown(), @"");
-    insta::assert_snapshot!(session(&files, &["view", "artifact:result:tr1", "tail:3"]).shown(), @"");
-    insta::assert_snapshot!(session(&files, &["replay", "--phase", "dream"]).shown(), @"");
-    insta::assert_snapshot!(session(&files, &["replay", "--config", "none.toml"]).shown(), @"");
+    insta::assert_snapshot!(session(&files, &["view", "artifact:nothing", "head"]).shown(), @r"
+    exit 2
+    error: no artifact `artifact:nothing`
+    ");
+    insta::assert_snapshot!(session(&files, &["view", "artifact:result:tr1", "tail:3"]).shown(), @r"
+    exit 2
+    error: invalid value 'tail:3' for '<SELECTOR>': `tail:3` is no selector: the type `tail` is unknown; write head:500, lines:0..20, rows:-10.., json_keys:a,b, json_path:$.a, grep:ERROR, sample:10 or the JSON form
+
+    For more information, try '--help'.
+    ");
+    insta::assert_snapshot!(session(&files, &["replay", "--phase", "dream"]).shown(), @r"
+    exit 2
+    error: invalid value 'dream' for '--phase <PHASE>': unknown phase `dream`; use route, call, interpret, answer
+
+    For more information, try '--help'.
+    ");
+    insta::assert_snapshot!(session(&files, &["replay", "--config", "none.toml"]).shown(), @r"
+    exit 2
+    error: cannot read `none.toml`: No such file or directory (os error 2)
+    ");
 }
 
 #[test]
