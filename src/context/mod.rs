@@ -4,9 +4,11 @@
 
 pub mod brief;
 mod config;
+mod firewall;
 pub mod summary;
 
 pub use config::{
     Budgets, ContextConfig, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy, RenderConfig,
     ScoringConfig, SensitivityAction,
 };
+pub use firewall::{Firewall, FirewallError, Screened, Seen};
