@@ -42,6 +42,7 @@ patterns! {
     PAIR = r"^\s*[-*]?\s*([A-Za-z_][\w .\-/]{0,39}?)\s*(?:[:=]|=>)\s*(\S.*)$";
     ENTRY = r"^\s*(?:\[(?:FILE|DIR)\]\s+\S|[d-][rwxst-]{9}\s|(?:[\w@.+\- ]*/)*[\w@.+\-]+(?:\.\w{1,8}|/)?\s*(?:\d[\d.]* ?[KMG]?i?B)?\s*$)";
     SIZE = r"(\d[\d.]*) ?([KMG]?i?B)\s*$";
+    LINK = r"\[([^\]]*)\]\([^)]*\)";
     TAG = r"<[^>]+>";
     TITLE = r"(?is)<title[^>]*>(.*?)</title>";
     HTML_HEADING = r"(?is)<h[1-6][^>]*>(.*?)</h[1-6]>";
@@ -113,9 +114,16 @@ fn letters(line: &str) -> usize {
     line.chars().filter(|c| c.is_alphanumeric()).count()
 }
 
+/// Lines that stand once in the text and say something.
 fn needles(lines: &[Line], rng: &mut Rng) -> Vec<Probe> {
-    let drawn = draw(rng, lines.len(), NEEDLES).into_iter().filter_map(|at| lines.get(at));
-    drawn.filter_map(|&(number, line)| Some(line_probe(Class::Needle, line)?.at(one_line(number)))).collect()
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, line) in lines {
+        *counts.entry(excerpt(line, 36)).or_default() += 1;
+    }
+    let telling = |line: &str| letters(excerpt(line, 36)) >= 10 && counts.get(excerpt(line, 36)) == Some(&1);
+    let telling: Vec<&Line> = lines.iter().filter(|(_, line)| telling(line)).collect();
+    let drawn = draw(rng, telling.len(), NEEDLES).into_iter().filter_map(|at| telling.get(at));
+    drawn.filter_map(|(number, line)| Some(line_probe(Class::Needle, line)?.at(one_line(*number)))).collect()
 }
 
 fn one_line(number: usize) -> Selector {
@@ -133,7 +141,7 @@ fn line_probe(class: Class, line: &str) -> Option<Probe> {
         return Some(Probe::new(class, &[], whole));
     };
     let (label, value) = (whole.get(..split)?, whole.get(split..)?.trim());
-    if letters(value) == 0 { Some(Probe::new(class, &[], whole)) } else { Some(Probe::new(class, &[label], value)) }
+    if letters(value) < 4 { Some(Probe::new(class, &[], whole)) } else { Some(Probe::new(class, &[label], value)) }
 }
 
 /// The first line that reports a failure: the word, and what the line says behind it.
@@ -235,7 +243,8 @@ fn diff(text: &str, rng: &mut Rng) -> Vec<Probe> {
         Probe::new(Class::Stat, &[last_name(&file.0)], more.to_string())
     }));
     probes.extend([files.first(), files.last()].into_iter().flatten().map(|file| path_probe(Class::Ends, &file.0)));
-    probes.extend(outline(files.iter().map(|file| file.0.clone()).collect()));
+    let paths = spread(files.iter().map(|file| file.0.clone()).collect());
+    probes.extend(paths.iter().map(|path| path_probe(Class::Outline, path)));
     let changed: Vec<Line> = changed.into_iter().filter(|(_, line)| letters(line) >= 4).collect();
     probes.extend(needles(&changed, rng));
     probes
@@ -281,20 +290,22 @@ fn path_probe(class: Class, path: &str) -> Probe {
     if folder.is_empty() { Probe::new(class, &[], name) } else { Probe::new(class, &[folder], name) }
 }
 
-/// At most [`OUTLINE`] entries, spread evenly over the distinct ones.
-fn outline(names: Vec<String>) -> Vec<Probe> {
+/// At most [`OUTLINE`] of the distinct entries, spread evenly.
+fn spread(names: Vec<String>) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let names: Vec<String> = names.into_iter().filter(|name| seen.insert(name.clone())).collect();
     let count = names.len().min(OUTLINE);
-    let picked = (0..count).filter_map(|at| names.get(at * names.len() / count.max(1)));
-    picked
-        .map(|name| if name.contains('/') { path_probe(Class::Outline, name) } else { Probe::new(Class::Outline, &[], name.as_str()) })
-        .collect()
+    (0..count).filter_map(|at| names.get(at * names.len() / count.max(1)).cloned()).collect()
+}
+
+fn outline(names: Vec<String>) -> Vec<Probe> {
+    spread(names).into_iter().map(|name| Probe::new(Class::Outline, &[], name)).collect()
 }
 
 fn definitions(text: &str) -> Vec<String> {
     let names = text.lines().filter_map(|line| DEFINITION.captures(line)?.get(2).map(|name| name.as_str().to_owned()));
-    names.filter(|name| name.len() > 2).collect()
+    // Shorter names are words that stand anywhere.
+    names.filter(|name| name.len() > 5).collect()
 }
 
 fn headings(text: &str) -> Vec<String> {
@@ -303,7 +314,10 @@ fn headings(text: &str) -> Vec<String> {
     for line in text.lines() {
         fenced ^= line.trim_start().starts_with("```");
         let heading = HEADING.captures(line).filter(|_| !fenced).and_then(|found| found.get(1));
-        found.extend(heading.map(|heading| excerpt(heading.as_str(), 40).to_owned()).filter(|text| letters(text) > 2));
+        let text = heading.map(|heading| LINK.replace_all(heading.as_str(), "$1"));
+        // What follows a dash is a date or a remark.
+        let text = text.map(|text| excerpt(text.split(" - ").next().unwrap_or(&text).trim_matches(['[', ']']), 40).to_owned());
+        found.extend(text.filter(|text| letters(text) > 2));
     }
     found
 }

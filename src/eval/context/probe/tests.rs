@@ -61,13 +61,13 @@ fn every_kind_is_asked_about() {
     rows     shape 2 ends 4 stat 4 sum 1 leaf 0 error 0 outline 0 needle 5
     rows     shape 2 ends 4 stat 3 sum 1 leaf 1 error 0 outline 0 needle 4
     tree     shape 1 ends 2 stat 0 sum 0 leaf 4 error 1 outline 0 needle 4
-    tree     shape 1 ends 2 stat 0 sum 0 leaf 0 error 0 outline 0 needle 4
+    tree     shape 1 ends 2 stat 0 sum 0 leaf 0 error 0 outline 0 needle 3
     csv      shape 2 ends 3 stat 3 sum 1 leaf 0 error 0 outline 0 needle 5
     log      shape 1 ends 2 stat 3 sum 0 leaf 0 error 1 outline 0 needle 4
-    diff     shape 1 ends 2 stat 4 sum 0 leaf 2 error 0 outline 2 needle 3
+    diff     shape 1 ends 2 stat 4 sum 0 leaf 2 error 0 outline 2 needle 0
     code     shape 1 ends 2 stat 0 sum 0 leaf 0 error 0 outline 3 needle 4
     listing  shape 2 ends 2 stat 0 sum 0 leaf 1 error 0 outline 0 needle 2
-    trace    shape 1 ends 2 stat 0 sum 0 leaf 0 error 1 outline 0 needle 4
+    trace    shape 1 ends 2 stat 0 sum 0 leaf 0 error 1 outline 0 needle 3
     html     shape 0 ends 2 stat 0 sum 0 leaf 1 error 0 outline 2 needle 2
     markdown shape 1 ends 2 stat 0 sum 0 leaf 0 error 0 outline 3 needle 4
     keyvalue shape 1 ends 2 stat 0 sum 0 leaf 3 error 0 outline 0 needle 2

@@ -204,12 +204,13 @@ fn ask_table(table: &Table, rng: &mut Rng) -> Vec<Probe> {
             count => Probe::new(Class::Shape, &["columns", "fields", "keys", "cols"], count.to_string()),
         });
     }
+    let variety = variety(table);
     for row in [0, table.rows.len() - 1] {
-        probes.extend(cells(table, row, Class::Ends, 2));
+        probes.extend(cells(table, row, &variety, Class::Ends, 2));
     }
     for row in draw(rng, table.rows.len(), NEEDLES) {
         let Some(place) = table.place.of(row) else { continue };
-        probes.extend(cells(table, row, Class::Needle, 1).into_iter().map(|probe| probe.at(place.clone())));
+        probes.extend(cells(table, row, &variety, Class::Needle, 1).into_iter().map(|probe| probe.at(place.clone())));
     }
     let columns: Vec<usize> = (0..table.columns.len()).take(COLUMNS).collect();
     for column in columns {
@@ -218,18 +219,29 @@ fn ask_table(table: &Table, rng: &mut Rng) -> Vec<Probe> {
     probes
 }
 
-/// Cells of a row, each with the row's first cell as its label: the most telling ones among its neighbours.
-fn cells(table: &Table, row: usize, class: Class, most: usize) -> Vec<Probe> {
+/// The number of different values in each of the first columns.
+fn variety(table: &Table) -> Vec<usize> {
+    let distinct = |column: usize| {
+        let cells = table.rows.iter().filter_map(|row| row.get(column)).filter_map(shown);
+        cells.collect::<BTreeSet<String>>().len()
+    };
+    (0..table.rows.first().map_or(0, Vec::len).min(8)).map(distinct).collect()
+}
+
+/// Cells of a row, each with the row's first cell as its label: those of the columns that vary most, among neighbours
+/// of the label, to which they stand close in every notation.
+fn cells(table: &Table, row: usize, variety: &[usize], class: Class, most: usize) -> Vec<Probe> {
     let Some(cells) = table.rows.get(row) else { return Vec::new() };
-    let shown: Vec<String> = cells.iter().filter_map(shown).collect();
-    let Some((label, rest)) = shown.split_first() else { return Vec::new() };
-    if rest.is_empty() {
-        return vec![Probe::new(class, &[], label.as_str())].into_iter().filter(|_| is_distinctive(label)).collect();
+    let mut shown = cells.iter().enumerate().filter_map(|(column, cell)| Some((column, shown(cell)?)));
+    let Some((_, label)) = shown.next() else { return Vec::new() };
+    let mut near: Vec<(usize, String)> = shown.take(3).filter(|(_, cell)| *cell != label).collect();
+    if near.is_empty() {
+        return vec![Probe::new(class, &[], label.as_str())].into_iter().filter(|_| is_distinctive(&label)).collect();
     }
-    // Neighbours only: in every notation they stand close to the label.
-    let mut near: Vec<&String> = rest.iter().take(3).filter(|cell| *cell != label).collect();
-    near.sort_by_key(|cell| std::cmp::Reverse((is_distinctive(cell), cell.chars().count().min(12))));
-    near.into_iter().take(most).map(|cell| Probe::new(class, &[label], cell.as_str())).collect()
+    near.sort_by_key(|(column, cell)| {
+        std::cmp::Reverse((variety.get(*column).copied().unwrap_or_default(), cell.chars().count()))
+    });
+    near.into_iter().take(most).map(|(_, cell)| Probe::new(class, &[&label], cell)).collect()
 }
 
 fn column_probes(table: &Table, column: usize) -> Vec<Probe> {
@@ -249,8 +261,10 @@ fn column_probes(table: &Table, column: usize) -> Vec<Probe> {
         };
         let ends = [cells().min_by(by_value), cells().max_by(by_value)].map(|end| end.and_then(shown).unwrap_or_default());
         probes.push(Probe { answers: vec![ends.to_vec()], ..Probe::new(Class::Stat, &[name], "") });
-        // Numbers that never repeat are more often identifiers than quantities.
-        if distinct.len() < texts.len() {
+        // Numbers that never repeat are more often identifiers than quantities, and so are those that are called so.
+        let lower = name.to_lowercase();
+        let identifies = lower == "id" || lower.ends_with("_id") || name.ends_with("Id");
+        if distinct.len() < texts.len() && !identifies {
             probes.push(Probe::new(Class::Sum, &[name], sum(cells())));
         }
     } else if distinct.len() <= LISTED {
@@ -336,22 +350,28 @@ fn ask_tree(value: &Value, rng: &mut Rng) -> Vec<Probe> {
         Probe::new(Class::Ends, &labels, leaf.text.as_str())
     };
     if members.len() > 1 {
-        let last_member = all.iter().rev().find(|leaf| leaf.names.len() <= 2 && pointer_depth(leaf) <= 2);
+        let top = |leaf: &Leaf| leaf.pointer.split('/').nth(1).map(str::to_owned);
+        let last = all.last().and_then(top);
         probes.extend(all.first().map(|leaf| end(leaf, "first")));
-        probes.extend(last_member.or(all.last()).map(|leaf| end(leaf, "last")));
+        probes.extend(all.iter().find(|leaf| top(leaf) == last).map(|leaf| end(leaf, "last")));
     }
     probes.extend(frequent(&all));
     let mut shallow: Vec<&Leaf> = all.iter().filter(|leaf| pointer_depth(leaf) <= 3 && value.is_object()).collect();
     shallow.sort_by_key(|leaf| pointer_depth(leaf));
     probes.extend(shallow.into_iter().take(4).map(|leaf| named(Class::Leaf, leaf)));
     probes.extend(errors(value));
-    let needles = draw(rng, all.len(), NEEDLES).into_iter().filter_map(|at| all.get(at));
-    let needle = |leaf: &Leaf| {
+    // A text that occurs more than once, or has one or two characters, would be found anywhere.
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for leaf in &all {
+        *counts.entry(&leaf.text).or_default() += 1;
+    }
+    let telling = |leaf: &&Leaf| leaf.text.len() > 2 && counts.get(leaf.text.as_str()) == Some(&1);
+    let telling: Vec<&Leaf> = all.iter().filter(telling).collect();
+    let needles = draw(rng, telling.len(), NEEDLES).into_iter().filter_map(|at| telling.get(at));
+    probes.extend(needles.map(|leaf| {
         let place = Selector::JsonPath { path: leaf.pointer.clone() };
         named(Class::Needle, leaf).at(place)
-    };
-    // A value of one or two characters, or a truth value, would be found anywhere.
-    probes.extend(needles.filter(|leaf| leaf.text.len() > 2).map(needle));
+    }));
     probes
 }
 
@@ -408,9 +428,8 @@ fn frequent(all: &[Leaf]) -> Vec<Probe> {
         if total >= 10 && (2..=LISTED).contains(&texts.len()) {
             let worded = texts.iter().filter(|(text, _)| text.chars().any(char::is_alphabetic));
             probes.extend(worded.map(|(text, count)| {
-                let plurals = [format!("{text}s"), text.replace("directory", "directories"), format!("{text}es")];
-                let mut labels = vec![*text];
-                labels.extend(plurals.iter().map(String::as_str));
+                let plural = text.strip_suffix('y').map_or(format!("{text}s"), |stem| format!("{stem}ies"));
+                let mut labels = vec![*text, plural.as_str()];
                 labels.extend((*text == "directory").then_some("dirs"));
                 (*count, Probe::new(Class::Stat, &labels, count.to_string()))
             }));
