@@ -88,6 +88,20 @@ impl Default for Policy {
     }
 }
 
+impl Policy {
+    /// The kinds of events that `phase` reads.
+    #[must_use]
+    pub fn kinds_of(&self, phase: Phase) -> &[ItemKind] {
+        use ItemKind::{AgentMsg, PlanState, Policy, ToolCall, UserTurn};
+        match (self.kinds.get(&phase), phase) {
+            (Some(kinds), _) => kinds,
+            (None, Phase::Route) => &[UserTurn, PlanState, Policy],
+            (None, Phase::Call) => &[UserTurn, PlanState, Policy, AgentMsg, ToolCall],
+            (None, Phase::Interpret | Phase::Answer) => ItemKind::ALL,
+        }
+    }
+}
+
 /// What happens to an item that is too sensitive for the prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -198,11 +212,13 @@ pub struct MemoryConfig {
     pub max_fact_lines: usize,
     /// Characters of all facts at most.
     pub max_fact_chars: usize,
+    /// Characters of one episode at most.
+    pub max_episode_chars: usize,
 }
 
 impl Default for MemoryConfig {
     fn default() -> Self {
-        Self { max_episodes: 3, max_fact_lines: 64, max_fact_chars: 2000 }
+        Self { max_episodes: 3, max_fact_lines: 64, max_fact_chars: 2000, max_episode_chars: 1000 }
     }
 }
 

@@ -57,6 +57,12 @@ impl<'a> Firewall<'a> {
         Self { config, estimator, summarizer, artifacts }
     }
 
+    /// Its parameters.
+    #[must_use]
+    pub fn config(&self) -> &FirewallConfig {
+        self.config
+    }
+
     /// A result that stands in the log as text: what the prompt gets instead. Untouched when it is small or was
     /// screened already (an artifact is present).
     ///

@@ -3,12 +3,16 @@
 //! This room knows nothing of routing: cards and schemas come in as data.
 
 pub mod brief;
+mod compile;
 mod config;
 mod firewall;
+mod stats;
 pub mod summary;
 
+pub use compile::{CompileError, Memory, Request, Workspace, compile, compile_in, unescape};
 pub use config::{
     Budgets, ContextConfig, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy, RenderConfig,
     ScoringConfig, SensitivityAction,
 };
 pub use firewall::{Firewall, FirewallError, Screened, Seen};
+pub use stats::{BuildStats, ContextPack, DropReason, DroppedItem, FirewallCause, FirewallEvent, Form, IncludedItem};

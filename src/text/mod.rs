@@ -13,6 +13,6 @@ mod tokenize;
 
 pub use count::{Estimator, ParseEstimatorError, cl100k_if_over, warm_up};
 pub use digest::{hex, sha256_hex};
-pub use similarity::{TermSet, jaccard};
+pub use similarity::{TermSet, Terms, jaccard};
 pub use stopwords::is_stop_word;
 pub use tokenize::{Analyzer, for_each_word};

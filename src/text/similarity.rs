@@ -1,6 +1,11 @@
 //! How alike two texts are as sets of terms.
 
-use super::Analyzer;
+use rustc_hash::FxHashMap;
+
+use super::{Analyzer, for_each_word, is_stop_word};
+
+/// Words that are remembered at most; what a conversation says fits many times over.
+const MAX_KNOWN_WORDS: usize = 1 << 16;
 
 /// The distinct terms of a text, hashed and sorted: a compact form for many comparisons.
 ///
@@ -58,6 +63,40 @@ impl TermSet {
     }
 }
 
+/// Makes the term sets of many texts: it remembers the terms of the words that it has met.
+#[derive(Debug, Default)]
+pub struct Terms {
+    analyzer: Analyzer,
+    /// The hash of the term of a word; `None` for a stop word.
+    known: FxHashMap<Box<str>, Option<u64>>,
+}
+
+impl Terms {
+    /// The same as [`TermSet::of`].
+    #[must_use]
+    pub fn set(&mut self, text: &str) -> TermSet {
+        let Self { analyzer, known } = self;
+        if known.len() > MAX_KNOWN_WORDS {
+            known.clear();
+        }
+        let mut hashes = Vec::new();
+        for_each_word(text, |word| {
+            let hash = match known.get(word) {
+                Some(hash) => *hash,
+                None => {
+                    let hash = (!is_stop_word(word)).then(|| fnv1a(&analyzer.stem(word)));
+                    known.insert(word.into(), hash);
+                    hash
+                }
+            };
+            hashes.extend(hash);
+        });
+        hashes.sort_unstable();
+        hashes.dedup();
+        TermSet { hashes }
+    }
+}
+
 /// The Jaccard similarity |A ∩ B| / |A ∪ B|, in [0, 1]; 0 when both sets are empty.
 #[must_use]
 pub fn jaccard(left: &TermSet, right: &TermSet) -> f64 {
@@ -82,5 +121,14 @@ mod tests {
         assert_eq!(jaccard(&set("create an issue"), &set("issue creation")), 1.0 / 3.0_f64.max(1.0));
         assert_eq!(jaccard(&set("list files"), &set("listing the file")), 1.0);
         assert_eq!(jaccard(&set(""), &set("")), 0.0);
+    }
+
+    #[test]
+    fn remembered_words_give_the_same_sets() {
+        let (analyzer, mut terms) = (Analyzer::default(), Terms::default());
+        for text in ["create an issue", "Issues created by the creators", "", "查询 issue 天气", "create an issue"]
+        {
+            assert_eq!(terms.set(text), TermSet::of(&analyzer, text), "{text}");
+        }
     }
 }

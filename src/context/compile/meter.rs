@@ -1,0 +1,48 @@
+//! What texts cost, in units that add up.
+//!
+//! For the exact vocabularies a unit is a token: every section begins with a bracket, and before a bracket that follows
+//! a line break both pre-tokenisers split, so the tokens of sections with their separators add up to those of the
+//! whole. Estimates that round do not add up; their unit is what they round, the character.
+
+use crate::text::Estimator;
+
+/// Counts in units.
+#[derive(Debug)]
+pub(super) struct Meter {
+    estimator: Estimator,
+}
+
+impl Meter {
+    pub(super) fn new(estimator: Estimator) -> Self {
+        Self { estimator }
+    }
+
+    /// What counts.
+    pub(super) fn estimator(&self) -> Estimator {
+        self.estimator
+    }
+
+    /// What `text` costs.
+    pub(super) fn units(&mut self, text: &str) -> usize {
+        match self.estimator {
+            Estimator::Cl100kBase | Estimator::O200kBase => self.estimator.count(text),
+            Estimator::CharsDiv4 => text.chars().count(),
+        }
+    }
+
+    /// The most units that `tokens` tokens hold.
+    pub(super) fn limit(&self, tokens: usize) -> usize {
+        match self.estimator {
+            Estimator::Cl100kBase | Estimator::O200kBase => tokens,
+            Estimator::CharsDiv4 => tokens.saturating_mul(4).saturating_add(3),
+        }
+    }
+
+    /// The tokens that `units` units are.
+    pub(super) fn tokens(&self, units: usize) -> usize {
+        match self.estimator {
+            Estimator::Cl100kBase | Estimator::O200kBase => units,
+            Estimator::CharsDiv4 => units / 4,
+        }
+    }
+}

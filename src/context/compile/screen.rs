@@ -1,0 +1,41 @@
+//! Stage 4: large results, repeats and echoes become short texts.
+
+use std::borrow::Cow;
+
+use super::{Candidate, CompileError};
+use crate::context::firewall::{Firewall, Seen};
+use crate::context::stats::{FirewallCause, FirewallEvent};
+use crate::event::{ItemKind, Strategy, Transcript};
+
+/// The candidates with their results as the prompt shows them, and what the firewall did where it did something.
+pub(super) fn apply<'t>(
+    transcript: &'t Transcript,
+    candidates: Vec<Candidate<'t>>,
+    firewall: &Firewall,
+) -> Result<(Vec<Candidate<'t>>, Vec<FirewallEvent>), CompileError> {
+    let mut seen = Seen::default();
+    let mut events = Vec::new();
+    // Where each shown event stands, so that a result finds its call as the filter left it.
+    let mut places: Vec<Option<usize>> = vec![None; transcript.len()];
+    let mut shown: Vec<Candidate<'t>> = Vec::with_capacity(candidates.len());
+    for Candidate { position, item } in candidates {
+        places[position] = Some(shown.len());
+        if item.kind != ItemKind::ToolResult {
+            shown.push(Candidate { position, item });
+            continue;
+        }
+        let call = transcript.parent(position).and_then(|parent| places[parent]).map(|place| &*shown[place].item);
+        let mut screened = firewall
+            .screen(call, &item, &mut seen)
+            .map_err(|source| CompileError::Firewall { item: item.id.clone(), source })?;
+        if screened.stats.strategy == Strategy::Passthrough {
+            shown.push(Candidate { position, item });
+            continue;
+        }
+        // Whoever summarises, what is sensitive stays so.
+        screened.item.sensitivity = screened.item.sensitivity.max(item.sensitivity);
+        events.push(FirewallEvent { item_id: item.id.clone(), cause: FirewallCause::Screened, stats: screened.stats });
+        shown.push(Candidate { position, item: Cow::Owned(screened.item) });
+    }
+    Ok((shown, events))
+}
