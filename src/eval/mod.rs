@@ -8,7 +8,6 @@ pub mod audit;
 pub mod collection;
 pub mod engine;
 pub mod export;
-pub mod files;
 pub mod growth;
 pub mod latency;
 pub mod loss;
@@ -24,3 +23,5 @@ pub mod ties;
 pub mod timing;
 pub mod trec;
 pub mod workspace;
+
+pub use crate::store::files_io as files;

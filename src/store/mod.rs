@@ -1,17 +1,38 @@
 //! Where events, artifacts, facts and episodes are kept.
 //!
 //! Four traits, so that the engines above do not know the backend. Every method takes `&self`: a store is shared
-//! between threads, and guards itself.
+//! between threads, and guards itself. [`conformance`] checks the rules of the four traits on any backend.
+//!
+//! | backend | keeps | shared between |
+//! |---|---|---|
+//! | `Memory…` | all four | threads |
+//! | [`SqliteStore`] | all four, in one file | threads and processes |
+//! | [`FileArtifacts`] | artifacts, one file per content | threads and processes |
+//!
+//! Two decorators add a policy to any artifact store: [`Limited`] (time to live and quotas) and [`Redacting`] (secrets
+//! are taken out before they are stored). [`Session`] is everything that a replay needs, in one file.
 
+pub mod conformance;
 mod error;
+mod files;
+pub mod files_io;
+mod limits;
 mod memory;
+mod secrets;
+mod session;
+mod sqlite;
 
 pub use error::StoreError;
+pub use files::FileArtifacts;
+//pub use limits::{Clock, Ledger, Limited, Limits, SystemClock};
 pub use memory::{MemoryArtifacts, MemoryEpisodes, MemoryEvents, MemoryFacts};
+//pub use secrets::{Family, Redacted, Redacting, redact};
+pub use session::{Session, SessionError};
+pub use sqlite::{SqliteArtifacts, SqliteEpisodes, SqliteEvents, SqliteFacts, SqliteStore};
 
 use std::sync::Arc;
 
-use crate::event::{ArtifactRef, ContextItem, Episode, Fact, Handle, Transcript};
+use crate::event::{ArtifactRef, ContentHash, ContextItem, Episode, Fact, Handle, Transcript};
 
 /// An append-only log of events.
 pub trait EventLog: Send + Sync {
@@ -50,8 +71,7 @@ pub trait EventLog: Send + Sync {
 
 /// Content that is kept out of prompts, by handle. Equal bytes are kept once.
 pub trait ArtifactStore: Send + Sync {
-    /// Keeps `bytes` under `handle`. The same bytes under the same handle are no change; other bytes replace what the
-    /// handle meant.
+    /// Keeps `bytes` under `handle`. What the handle meant before, with its media type and label, is replaced.
     ///
     /// # Errors
     /// The backend failed, or the policy leaves no room; nothing is then changed.
@@ -134,4 +154,38 @@ pub trait EpisodicStore: Send + Sync {
     /// # Errors
     /// The backend failed.
     fn delete(&self, id: &str) -> Result<bool, StoreError>;
+}
+
+/// What a store says about `bytes`.
+fn reference(handle: &Handle, bytes: &[u8], media_type: &str, label: &str) -> ArtifactRef {
+    ArtifactRef {
+        handle: handle.clone(),
+        media_type: media_type.to_owned(),
+        size_bytes: bytes.len() as u64,
+        label: label.to_owned(),
+        content_hash: ContentHash::of(bytes),
+    }
+}
+
+/// A borrowed store is a store, so that a decorator can stand before one that others use too.
+impl<S: ArtifactStore + ?Sized> ArtifactStore for &S {
+    fn put(&self, handle: &Handle, bytes: &[u8], media_type: &str, label: &str) -> Result<ArtifactRef, StoreError> {
+        (**self).put(handle, bytes, media_type, label)
+    }
+
+    fn get(&self, handle: &Handle) -> Result<Arc<[u8]>, StoreError> {
+        (**self).get(handle)
+    }
+
+    fn reference(&self, handle: &Handle) -> Result<ArtifactRef, StoreError> {
+        (**self).reference(handle)
+    }
+
+    fn list(&self) -> Result<Vec<ArtifactRef>, StoreError> {
+        (**self).list()
+    }
+
+    fn delete(&self, handle: &Handle) -> Result<bool, StoreError> {
+        (**self).delete(handle)
+    }
 }

@@ -1,7 +1,7 @@
 //! Files that are replaced whole or not at all.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// A file was not written; what was there before is still there.
@@ -11,35 +11,70 @@ pub struct WriteError {
     /// The file.
     pub path: PathBuf,
     /// What the system said.
-    source: std::io::Error,
+    source: io::Error,
 }
 
-/// Replaces `path` by `bytes` whole or not at all: they go to a temporary file beside it, which is then renamed.
+/// Replaces `path` by `bytes` whole or not at all: they go to a temporary file beside it, which is then renamed. On
+/// return both the bytes and the name are on the disk.
 ///
 /// # Errors
 /// [`WriteError`] with what the system said.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    replace_file_with(path, |out| out.write_all(bytes))
+}
+
+/// As [`replace_file`], with the bytes that `write` writes: for files that need not be in memory as a whole.
+///
+/// # Errors
+/// As [`replace_file`], or what `write` returned.
+pub fn replace_file_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), WriteError> {
     // A device, a pipe or a link is written through, never replaced by a plain file.
     let (path, special) = match fs::metadata(path) {
         Ok(data) if !data.is_file() && !data.is_dir() => (path.to_owned(), true),
         Ok(_) => (fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()), false),
         Err(_) => (path.to_owned(), false),
     };
-    if special {
-        return fs::write(&path, bytes).map_err(|source| WriteError { path, source });
-    }
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let result = if special {
+        fs::File::options().write(true).open(&path).and_then(|file| buffered(file, write)).map(drop)
+    } else {
+        rename_into(folder, &path, write)
+    };
+    result.map_err(|source| WriteError { path: path.clone(), source })
+}
+
+/// Writes a temporary file in `folder` and renames it to `path`, which is on the same file system.
+pub(super) fn rename_into(
+    folder: &Path,
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     let mut builder = tempfile::Builder::new();
     // Temporary files are private by default; the result should be as readable as any file (the umask applies).
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let replace = || -> std::io::Result<()> {
-        let mut file = builder.tempfile_in(folder)?;
-        file.write_all(bytes)?;
-        file.persist(&path).map_err(|error| error.error)?;
-        Ok(())
-    };
-    replace().map_err(|source| WriteError { path: path.clone(), source })
+    let file = buffered(builder.tempfile_in(folder)?, write)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    path.parent().map_or(Ok(()), sync_folder)
+}
+
+fn buffered<W: Write>(file: W, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<W> {
+    let mut out = BufWriter::new(file);
+    write(&mut out)?;
+    out.into_inner().map_err(io::IntoInnerError::into_error)
+}
+
+/// Brings the names in `folder` to the disk. A system that opens no folders keeps its own promise about names.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        fs::File::open(folder)?.sync_all()?;
+    }
+    #[cfg(not(unix))]
+    let _ = folder;
+    Ok(())
 }
 
 /// Makes `folder` and those above it where they are missing.
@@ -73,6 +108,11 @@ mod tests {
             assert!(!Path::new("/dev/null").is_file());
             replace_file(&path, b"second").unwrap();
             fs::remove_file(link).unwrap();
+        }
+        #[cfg(target_os = "linux")]
+        {
+            let full = replace_file(Path::new("/dev/full"), b"too much").unwrap_err();
+            assert_eq!(full.to_string(), "/dev/full: not written: No space left on device (os error 28)");
         }
         // A folder cannot be replaced by a file.
         let error = replace_file(&folder.path().join("new"), b"third").unwrap_err();
