@@ -7,6 +7,7 @@ mod compile;
 mod config;
 mod firewall;
 mod stats;
+pub mod literal;
 pub mod summary;
 
 pub use compile::{CompileError, Memory, Request, Workspace, compile, compile_in, unescape};

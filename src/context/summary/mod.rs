@@ -1,5 +1,17 @@
 //! What a large result says, in a few hundred tokens.
 
+mod column;
+mod content;
+mod data;
+mod grid;
+mod lines;
+mod profile;
+mod rank;
+mod shown;
+mod table;
+
+pub use content::StructureSummarizer;
+
 use crate::context::brief::Piece;
 use crate::text::Estimator;
 

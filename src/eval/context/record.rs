@@ -111,8 +111,8 @@ pub struct Screening {
     pub strategies: BTreeMap<String, usize>,
     /// Bytes of the results that are not shown as they are.
     pub original_bytes: u64,
-    /// Bytes of what is shown for them.
-    pub shown_bytes: u64,
+    /// Tokens of what is shown for them.
+    pub shown_tokens: usize,
     /// Tokens of all results as screened, the small ones included.
     pub result_tokens: usize,
     /// Artifacts in the store.

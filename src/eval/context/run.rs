@@ -11,10 +11,10 @@ use sha2::{Digest, Sha256};
 
 use super::fidelity::{CAPS, Content, fidelity, measure};
 use super::probe::Haystack;
+use super::reach::{by_selector, pattern_view};
 use super::record::{
     CONTEXT_SCHEMA, ContextFacts, ContextOutcome, ContextRecord, ContextResults, Kept, Naive, Prefix, Screening,
 };
-use super::reach::{by_selector, pattern_view};
 use super::scenario::{Planted, Scenario};
 use crate::adapters::{Conversation, Event};
 use crate::catalog::Catalog;
@@ -214,14 +214,14 @@ fn screening(
 ) -> Result<Screening, String> {
     let screened = pack.stats.firewall_events.iter().filter(|event| event.cause == FirewallCause::Screened);
     let mut strategies = BTreeMap::new();
-    let (mut original_bytes, mut shown_bytes, mut result_tokens) = (0, 0, 0);
+    let (mut original_bytes, mut shown_tokens, mut result_tokens) = (0, 0, 0);
     for event in screened {
         let strategy = serde_json::to_value(event.stats.strategy).map_err(|error| error.to_string())?;
         *strategies.entry(strategy.as_str().unwrap_or_default().to_owned()).or_default() += 1;
         result_tokens += event.stats.summary_tokens;
         if event.stats.strategy != Strategy::Passthrough {
             original_bytes += event.stats.original_bytes;
-            shown_bytes += event.stats.summary_bytes();
+            shown_tokens += event.stats.summary_tokens;
         }
     }
     let stored = artifacts.list().map_err(|error| error.to_string())?;
@@ -237,7 +237,7 @@ fn screening(
     Ok(Screening {
         strategies,
         original_bytes,
-        shown_bytes,
+        shown_tokens,
         result_tokens,
         artifacts: stored.len(),
         artifact_bytes: stored.iter().map(|reference| reference.size_bytes).sum(),

@@ -1,0 +1,143 @@
+//! What a content is, told by looking at it: the media type that a source claims is wrong too often.
+
+use super::data::{self, Said};
+use super::{Pieces, Summarizer, grid, lines, rank, shown};
+use crate::context::brief::{Piece, pack};
+use crate::context::literal::{Dialect, Document, LiteralError};
+use crate::text::Estimator;
+
+/// Bytes that may stand before a literal, e.g. `Error calling tool 'x': `.
+const LONGEST_LEAD: usize = 400;
+/// Bytes of text for each token of the cap up to which the lossless form is tried. English has four to five.
+const BYTES_PER_TOKEN: usize = 8;
+/// Texts inside strings inside literals, at most.
+const DEEPEST: usize = 3;
+
+/// The summariser that knows structure: tables, trees, logs, diffs, code and so on, each told in its own terms.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StructureSummarizer;
+
+impl Summarizer for StructureSummarizer {
+    fn summarize(&self, content: &str, _media_type: &str, cap: usize, estimator: Estimator) -> String {
+        if content.len() <= cap.saturating_mul(BYTES_PER_TOKEN) && estimator.count(content) <= cap {
+            return content.to_owned();
+        }
+        let content = content.trim_start_matches('\u{feff}');
+        let pieces = match literal(content) {
+            Some(literal) => {
+                let mut pieces = about_literal(&literal, 0);
+                pieces.extend(lossless(&literal, cap, estimator));
+                pieces
+            }
+            None => about_text(content),
+        };
+        pack(&pieces, cap, estimator)
+    }
+}
+
+/// A literal and what stands around it.
+struct Found<'a> {
+    lead: &'a str,
+    document: Document<'a>,
+    note: Option<String>,
+}
+
+/// The literal that `text` is, or that it holds behind a short lead, or that it begins with and breaks off.
+fn literal(text: &str) -> Option<Found<'_>> {
+    let trimmed = text.trim_start();
+    let opens = |text: &str| text.starts_with(['[', '{', '(']);
+    if !opens(trimmed) {
+        return behind_lead(text);
+    }
+    let whole = Document::parse_any(text);
+    let error = match whole {
+        Ok(document) => return document.root().is_container().then_some(Found { lead: "", document, note: None }),
+        Err(error) => error,
+    };
+    for dialect in [Dialect::Json, Dialect::Python] {
+        if let Ok(document) = Document::sequence(text, dialect) {
+            return Some(Found { lead: "", document, note: None });
+        }
+    }
+    broken(text, &error).or_else(|| behind_lead(text))
+}
+
+fn behind_lead(text: &str) -> Option<Found<'_>> {
+    let start = text.find(['{', '['])?;
+    if start > LONGEST_LEAD || text.len() < start * 2 {
+        return None;
+    }
+    let (lead, rest) = text.split_at_checked(start)?;
+    if lead.matches('\n').count() > 3 {
+        return None;
+    }
+    let document = Document::parse_any(rest.trim_end()).ok()?;
+    (document.root().len() > 0).then_some(Found { lead, document, note: None })
+}
+
+/// A literal that ends too early or goes wrong behind most of it.
+fn broken<'a>(text: &'a str, error: &LiteralError) -> Option<Found<'a>> {
+    for dialect in [Dialect::Json, Dialect::Python] {
+        if let Ok((document, end)) = Document::prefix(text, dialect)
+            && end * 10 >= text.len() * 8
+        {
+            let rest = text.get(end..).unwrap_or_default().trim();
+            return Some(Found { lead: "", document, note: Some(format!("then: {}", shown::line(rest, 200))) });
+        }
+        if let Some((document, Some(stop))) = Document::partial(text, dialect)
+            && stop.offset * 10 >= text.len() * 5
+            && document.root().len() > 0
+            && document.root().is_container()
+        {
+            let note = format!("incomplete: {error}; what could be read:");
+            return Some(Found { lead: "", document, note: Some(note) });
+        }
+    }
+    None
+}
+
+fn about_literal(found: &Found<'_>, depth: usize) -> Pieces {
+    let Said { mut pieces, embedded } = data::said(found.document.root());
+    let lead = found.lead.trim();
+    if !lead.is_empty() {
+        pieces.push(Piece::line(0, rank::SHAPE, shown::line(lead, LONGEST_LEAD)));
+    }
+    pieces.extend(found.note.iter().map(|note| Piece::line(0, rank::SHAPE, note.clone())));
+    for (number, (path, text)) in embedded.iter().enumerate() {
+        let number = u32::try_from(number).unwrap_or(0);
+        let place = rank::EMBEDDED_PLACE + number * rank::EMBEDDED_PLACES;
+        let delay = number * rank::TABLE_DELAY;
+        let label = format!("{path}: text of {} characters", text.chars().count());
+        pieces.push(Piece::line(place, rank::SHAPE + delay, label));
+        if depth < DEEPEST {
+            let inner = about(text, depth + 1);
+            pieces.extend(inner.into_iter().map(|piece| moved(piece, place + 1, delay + 1)));
+        }
+    }
+    pieces
+}
+
+fn about(text: &str, depth: usize) -> Pieces {
+    literal(text).map_or_else(|| about_text(text), |found| about_literal(&found, depth))
+}
+
+fn about_text(text: &str) -> Pieces {
+    match grid::format_of(text) {
+        Some(format) => grid::pieces(text, format),
+        None => lines::pieces(lines::kind_of(text), text),
+    }
+}
+
+fn moved(mut piece: Piece, place: u32, delay: u32) -> Piece {
+    piece.place = piece.place.saturating_add(place);
+    for wording in &mut piece.wordings {
+        wording.rank += delay;
+    }
+    piece
+}
+
+/// The whole literal without whitespace, if that could fit.
+fn lossless(found: &Found<'_>, cap: usize, estimator: Estimator) -> Option<Piece> {
+    let text = found.document.root().minified(cap.saturating_mul(BYTES_PER_TOKEN))?;
+    (estimator.count(&text) <= cap).then(|| Piece::line(rank::LOSSLESS_PLACE, rank::LOSSLESS, text))
+}

@@ -1,0 +1,357 @@
+//! Arrays and objects as statements: tables, leaves with their paths, texts inside strings.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::profile::{Mode, NodeId, Profile, has_header, mode};
+use super::table::{Sample, Table};
+use super::{Pieces, rank, shown};
+use crate::context::brief::Piece;
+use crate::context::literal::{Kind, Value};
+
+/// Leaves that are offered as lines.
+const MOST_LEAVES: usize = 300;
+/// Arrays and objects that are looked into for leaves.
+const MOST_VISITS: usize = 4000;
+/// Items up to which an array of objects is told leaf by leaf instead of as a table.
+const FEW: usize = 2;
+/// Tables that are told apart from their size.
+const MOST_TABLES: usize = 4;
+/// Rows shown between the first and the last.
+const SAMPLES: usize = 12;
+/// Characters of a value in a row.
+const CELL: usize = 48;
+/// Characters of a value behind its path, at first and when there is room.
+const LEAF: [usize; 2] = [80, 400];
+/// Bytes of a row that is shown as it was written.
+const VERBATIM: usize = 600;
+/// Bytes from which a string is a text to be summarised for itself.
+const EMBEDDED: usize = 600;
+/// Texts inside strings that are summarised.
+const MOST_EMBEDDED: usize = 3;
+/// Nested patterns of a row that are told.
+const MOST_NESTED: usize = 60;
+
+/// What a literal says.
+pub(super) struct Said {
+    pub(super) pieces: Pieces,
+    /// Long strings: their path and text.
+    pub(super) embedded: Vec<(String, String)>,
+}
+
+struct Section<'d> {
+    value: Value<'d>,
+    path: String,
+    node: NodeId,
+}
+
+struct Walk<'d> {
+    profile: Profile<'d>,
+    pieces: Pieces,
+    tables: Vec<Section<'d>>,
+    embedded: Vec<(String, Value<'d>)>,
+    leaves: u32,
+    total: usize,
+}
+
+/// The statements about `root`. `noun` is what the outermost array or object is called.
+pub(super) fn said(root: Value<'_>) -> Said {
+    let profile = Profile::of(root);
+    let mut walk = Walk {
+        profile,
+        pieces: Vec::new(),
+        tables: Vec::new(),
+        embedded: Vec::new(),
+        leaves: 0,
+        total: root.span().len(),
+    };
+    walk.shape(root);
+    walk.sections(root);
+    walk.tables.sort_by_key(|table| (std::cmp::Reverse(table.value.span().len()), table.value.span().start));
+    for (number, section) in walk.tables.iter().enumerate().take(MOST_TABLES * 4) {
+        let number = u32::try_from(number).unwrap_or(u32::MAX / 1000);
+        let place = rank::TABLE_PLACE + number * rank::TABLE_PLACES;
+        let pieces = walk.table(section).pieces(place, number * rank::TABLE_DELAY);
+        let detailed = (number as usize) < MOST_TABLES;
+        walk.pieces.extend(pieces.into_iter().take(if detailed { usize::MAX } else { 1 }));
+    }
+    walk.embedded.sort_by_key(|(_, value)| (std::cmp::Reverse(value.span().len()), value.span().start));
+    let embedded = walk.embedded.iter().take(MOST_EMBEDDED);
+    let embedded = embedded.map(|(path, value)| (path.clone(), value.plain().into_owned())).collect();
+    Said { pieces: walk.pieces, embedded }
+}
+
+impl<'d> Walk<'d> {
+    /// What the whole is, unless a table says so.
+    fn shape(&mut self, root: Value<'d>) {
+        let size = || format!("{} values, depth {}", self.profile.leaves, self.profile.depth);
+        match (root.kind(), mode(root)) {
+            (Kind::Object, Mode::Keys) => {
+                let keys: Vec<String> =
+                    root.members().take(200).map(|(key, _)| shown::line(&key.plain(), CELL)).collect();
+                let head = format!("object, {}", shown::count(root.len(), "key"));
+                let mut piece = Piece::line(0, rank::SHAPE, head.clone());
+                let named = Piece::list(0, &format!("{head}: "), keys, ", ", (rank::NAMES, 12), rank::ALL_NAMES);
+                piece.wordings.extend(named.wordings);
+                self.pieces.push(piece);
+                self.pieces.push(Piece::line(1, rank::SIZE, size()));
+            }
+            (Kind::Array, _) if self.profile.depth > 2 => {
+                self.pieces.push(Piece::line(1, rank::SIZE, size()));
+            }
+            _ => {}
+        }
+    }
+
+    /// Looks for tables, leaves and texts, near the root first.
+    fn sections(&mut self, root: Value<'d>) {
+        let mut queue = VecDeque::from([Section { value: root, path: String::new(), node: 0 }]);
+        let mut visits = 0;
+        while let Some(section) = queue.pop_front() {
+            let Section { value, path, node } = section;
+            visits += 1;
+            if visits > MOST_VISITS {
+                return;
+            }
+            match (value.kind(), mode(value)) {
+                (Kind::Object | Kind::Array, _) if value.is_empty() => self.leaf(value, &path),
+                (Kind::Object, Mode::Map) | (Kind::Array, Mode::Rows) => {
+                    self.tables.push(Section { value, path, node });
+                }
+                (Kind::Object, _) => {
+                    if !path.is_empty() {
+                        self.keys(value, &path);
+                    }
+                    for (key, member) in value.members() {
+                        if let Some(node) = self.profile.member(node, key) {
+                            queue.push_back(Section {
+                                value: member,
+                                path: shown::member_path(&path, &key.plain()),
+                                node,
+                            });
+                        }
+                    }
+                }
+                (Kind::Array, _) => {
+                    if !value.items().take(64).any(Value::is_container) {
+                        self.list(value, &path, node);
+                    } else if value.len() > FEW && value.items().take(8).any(Value::is_container) {
+                        self.tables.push(Section { value, path, node });
+                    } else if let Some(item) = self.profile.item(node) {
+                        for (index, value) in value.items().enumerate() {
+                            queue.push_back(Section { value, path: format!("{path}[{index}]"), node: item });
+                        }
+                    }
+                }
+                _ => self.leaf(value, &path),
+            }
+        }
+    }
+
+    fn place_of_leaf(&mut self) -> Option<u32> {
+        self.leaves += 1;
+        ((self.leaves as usize) < MOST_LEAVES).then_some(rank::LEAF_PLACE + self.leaves)
+    }
+
+    fn leaf(&mut self, value: Value<'d>, path: &str) {
+        let length = value.span().len();
+        if value.kind() == Kind::String
+            && length > EMBEDDED
+            && (length * 3 > self.total || value.text().contains('\n') || value.text().contains("\\n"))
+        {
+            self.embedded.push((path.to_owned(), value));
+            return;
+        }
+        let Some(place) = self.place_of_leaf() else { return };
+        let label = if path.is_empty() { String::new() } else { format!("{path}: ") };
+        let [short, long] = LEAF.map(|limit| format!("{label}{}", shown::value(value, limit)));
+        let mut piece = Piece::line(place, rank::leaf(self.leaves, path), short.clone());
+        if long != short {
+            piece.wordings.extend(Piece::line(place, rank::LONGER, long).wordings);
+        }
+        self.pieces.push(piece);
+    }
+
+    fn keys(&mut self, value: Value<'d>, path: &str) {
+        let Some(place) = self.place_of_leaf() else { return };
+        let keys: Vec<String> = value.members().take(60).map(|(key, _)| shown::line(&key.plain(), CELL)).collect();
+        let head = format!("{path}: {}: ", shown::count(value.len(), "key"));
+        self.pieces.push(Piece::list(place, &head, keys, ", ", (rank::KEYS, 10), rank::ALL_NAMES));
+    }
+
+    /// An array of scalars.
+    fn list(&mut self, value: Value<'d>, path: &str, node: NodeId) {
+        let Some(place) = self.place_of_leaf() else { return };
+        let label = if path.is_empty() { String::new() } else { format!("{path}: ") };
+        let items: Vec<String> = value.items().take(100).map(|item| shown::cell(item, LEAF[0])).collect();
+        let head = format!("{label}{}: ", shown::count(value.len(), "item"));
+        if value.len() > 8
+            && let Some(column) =
+                self.profile.item(node).and_then(|item| self.profile.node(item)).map(|node| &node.column)
+        {
+            let last = value.items().last().map_or_else(String::new, |last| shown::cell(last, LEAF[0]));
+            let first = items.first().cloned().unwrap_or_default();
+            let [_, full] = column.statements(value.len());
+            self.pieces.push(Piece::line(
+                place,
+                rank::leaf(self.leaves, path),
+                format!("{label}{}, first {first}, last {last}", shown::count(value.len(), "item")),
+            ));
+            self.pieces.push(Piece::line(place, rank::STAT, format!("{label}{full}")));
+            self.pieces.push(Piece::list(
+                place,
+                &format!("{label}items: "),
+                items,
+                ", ",
+                (rank::NESTED, 5),
+                rank::SAMPLE,
+            ));
+        } else {
+            self.pieces.push(Piece::list(
+                place,
+                &head,
+                items,
+                ", ",
+                (rank::leaf(self.leaves, path), 8),
+                rank::ALL_NAMES,
+            ));
+        }
+    }
+
+    fn table<'w>(&'w self, section: &Section<'d>) -> Table<'w> {
+        let Section { value, path, node } = section;
+        let mode = mode(*value);
+        let header = mode == Mode::Rows && has_header(*value);
+        let rows = value.len() - usize::from(header);
+        let mut table = Table { rows, ..Table::default() };
+        if !path.is_empty() {
+            table.label = format!("{path}: ");
+        }
+        let counted = shown::count(rows, "row");
+        table.shape = match mode {
+            _ if header => format!("{counted} below a header row"),
+            Mode::Map => format!("{} with alike objects", shown::count(rows, "key")),
+            Mode::Rows => counted,
+            _ => counted,
+        };
+        let Some(item) = self.profile.item(*node) else { return table };
+        table.names = self.names(*value, item, mode, header);
+        let mut seen = BTreeSet::from([item]);
+        if mode == Mode::Rows {
+            for (name, child) in table.names.iter().zip(self.profile.children(item)) {
+                table.columns.extend(self.profile.node(*child).map(|node| (name.clone(), &node.column)));
+            }
+        } else {
+            self.columns(item, "", &mut seen, &mut table);
+        }
+        table.samples = self.samples(*value, mode, header, &table.names);
+        table
+    }
+
+    fn names(&self, value: Value<'d>, item: NodeId, mode: Mode, header: bool) -> Vec<String> {
+        let children = self.profile.children(item);
+        match mode {
+            Mode::Rows => {
+                let width = value.at(0).map_or(0, Value::len);
+                let first = if header { value.at(0) } else { None };
+                let names: Option<Vec<String>> =
+                    first.map(|first| first.items().map(|name| shown::line(&name.plain(), CELL)).collect());
+                names.unwrap_or_else(|| (1..=width).map(|number| format!("column {number}")).collect())
+            }
+            _ => children
+                .iter()
+                .filter_map(|child| self.profile.node(*child))
+                .filter_map(|node| node.name())
+                .map(|name| shown::line(&name, CELL))
+                .collect(),
+        }
+    }
+
+    /// The columns of rows, those of nested values behind them.
+    fn columns<'w>(&'w self, item: NodeId, path: &str, seen: &mut BTreeSet<NodeId>, table: &mut Table<'w>) {
+        let mut queue = VecDeque::from([(item, path.to_owned())]);
+        while let Some((id, path)) = queue.pop_front() {
+            for &child in self.profile.children(id) {
+                let Some(node) = self.profile.node(child) else { continue };
+                if !seen.insert(child) || table.columns.len() > MOST_NESTED + table.names.len() {
+                    continue;
+                }
+                let path = match node.name() {
+                    Some(name) => shown::member_path(&path, &name),
+                    None => format!("{path}[*]"),
+                };
+                if node.column.filled() > 0 || id == item {
+                    table.columns.push((path.clone(), &node.column));
+                }
+                queue.push_back((child, path));
+            }
+        }
+    }
+
+    fn samples(&self, value: Value<'d>, mode: Mode, header: bool, names: &[String]) -> Vec<Sample> {
+        let skipped = usize::from(header);
+        let rows = value.len() - skipped;
+        let wanted = sample_rows(rows);
+        let mut samples: Vec<Sample> = Vec::new();
+        let mut take = |number: usize, key: Option<Value<'d>>, row: Value<'d>| {
+            if wanted.contains(&number) {
+                samples.push(sample(number, key, row, names));
+            }
+        };
+        if mode == Mode::Map {
+            for (number, (key, row)) in value.members().enumerate() {
+                take(number, Some(key), row);
+            }
+        } else {
+            for (number, row) in value.items().skip(skipped).enumerate() {
+                take(number, None, row);
+            }
+        }
+        let order = |number: usize| wanted.iter().position(|one| *one == number);
+        samples.sort_by_key(|sample| order(sample.number));
+        samples
+    }
+}
+
+/// The first and last of `rows`, then some spread between them.
+pub(super) fn sample_rows(rows: usize) -> Vec<usize> {
+    let mut wanted: Vec<usize> = Vec::new();
+    let spread = (1..SAMPLES).map(|step| (rows.saturating_sub(1)) * bit_reversed(step) / 16);
+    for number in [0, rows.saturating_sub(1)].into_iter().chain(spread) {
+        if number < rows && !wanted.contains(&number) {
+            wanted.push(number);
+        }
+    }
+    wanted
+}
+
+/// 8, 4, 12, 2, 10, …: sixteenths in an order in which every front part is spread.
+fn bit_reversed(number: usize) -> usize {
+    (number & 1) << 3 | (number & 2) << 1 | (number & 4) >> 1 | (number & 8) >> 3
+}
+
+fn sample(number: usize, key: Option<Value<'_>>, row: Value<'_>, names: &[String]) -> Sample {
+    let mut entries: Vec<String> = Vec::new();
+    entries.extend(key.map(|key| format!("{}:", shown::line(&key.plain(), CELL))));
+    match row.kind() {
+        Kind::Object => {
+            entries.extend(
+                row.members()
+                    .take(200)
+                    .map(|(key, value)| format!("{}={}", shown::line(&key.plain(), CELL), shown::cell(value, CELL))),
+            );
+        }
+        Kind::Array if row.len() == names.len() => {
+            entries.extend(
+                names.iter().zip(row.items()).map(|(name, value)| format!("{name}={}", shown::cell(value, CELL))),
+            );
+        }
+        _ => entries.push(shown::value(row, LEAF[1])),
+    }
+    let written = row.text();
+    let verbatim = match key {
+        Some(_) => None,
+        None if written.len() <= VERBATIM && !written.contains(char::is_control) => Some(written.to_owned()),
+        None => row.minified(VERBATIM),
+    };
+    Sample { number, entries, verbatim }
+}

@@ -1,0 +1,48 @@
+//! In which order statements about data are admitted, and where they stand.
+//!
+//! Shape first, then short ends; then of every column what is asked first before any column gets more; then long ends.
+//! The scale is that of the statements about lines.
+
+pub(super) const SHAPE: u32 = 0;
+pub(super) const NAMES: u32 = 5;
+pub(super) const SHORT_ENDS: u32 = 10;
+pub(super) const LOSSLESS: u32 = 6;
+pub(super) const STAT: u32 = 30;
+pub(super) const MORE_STAT: u32 = 35;
+pub(super) const ENDS: u32 = 45;
+pub(super) const SIZE: u32 = 8;
+pub(super) const ALL_NAMES: u32 = 55;
+pub(super) const KEYS: u32 = 52;
+pub(super) const NESTED: u32 = 60;
+pub(super) const LONGER: u32 = 65;
+pub(super) const VERBATIM: u32 = 70;
+pub(super) const SAMPLE: u32 = 100;
+
+/// The rank of the leaf with a number, from 1: a few at the root before statistics, the others after the ends.
+pub(super) fn leaf(number: u32, path: &str) -> u32 {
+    let inner = path.contains(['.', '[']);
+    match number {
+        1..=12 if !inner => 12,
+        1..=40 => 40,
+        _ => 62,
+    }
+}
+
+pub(super) const SHAPE_PLACE: u32 = 0;
+pub(super) const FIRST_PLACE: u32 = 1;
+pub(super) const SAMPLE_PLACE: u32 = 2;
+pub(super) const LAST_PLACE: u32 = 50;
+pub(super) const STAT_PLACE: u32 = 51;
+/// Of leaves in the whole.
+pub(super) const LEAF_PLACE: u32 = 10;
+/// Of the first table, and the distance to the next.
+pub(super) const TABLE_PLACE: u32 = 1000;
+pub(super) const TABLE_PLACES: u32 = 1000;
+/// Of the first text in a string, and the distance to the next.
+pub(super) const EMBEDDED_PLACE: u32 = 1_000_000;
+pub(super) const EMBEDDED_PLACES: u32 = 100_000_000;
+/// What stands behind a table.
+pub(super) const AFTER_PLACE: u32 = 2000;
+pub(super) const LOSSLESS_PLACE: u32 = 900;
+/// What a table comes after one that is larger.
+pub(super) const TABLE_DELAY: u32 = 20;

@@ -1,0 +1,128 @@
+//! Rows and columns as statements: how many, what each column holds, both ends, samples.
+
+use super::column::Column;
+use super::{Pieces, rank, shown};
+use crate::context::brief::Piece;
+
+/// Columns of which statistics are offered.
+const MOST_COLUMNS: usize = 120;
+/// Characters of a row that is worth its place before the statistics.
+const SHORT_ROW: usize = 100;
+
+/// A table, wherever it came from.
+#[derive(Debug, Default)]
+pub(super) struct Table<'t> {
+    /// Where it stands, with a colon and a blank behind; empty for the whole text.
+    pub(super) label: String,
+    /// How many rows, and what else there is to say of the whole.
+    pub(super) shape: String,
+    pub(super) rows: usize,
+    /// Names of the columns in order, as they are asked for.
+    pub(super) names: Vec<String>,
+    /// Statistics, with the names that they are shown under; columns of nested values after those of the rows.
+    pub(super) columns: Vec<(String, &'t Column)>,
+    /// The rows at chosen positions: the first and the last, then samples.
+    pub(super) samples: Vec<Sample>,
+}
+
+/// A row that is shown.
+#[derive(Debug)]
+pub(super) struct Sample {
+    /// From 0.
+    pub(super) number: usize,
+    /// Every value with its column.
+    pub(super) entries: Vec<String>,
+    /// As it was written, if that is short.
+    pub(super) verbatim: Option<String>,
+}
+
+impl Table<'_> {
+    /// The statements, with `place` and `delay` added to places and ranks.
+    pub(super) fn pieces(&self, place: u32, delay: u32) -> Pieces {
+        let mut pieces = Vec::new();
+        let at = |offset: u32| place + offset;
+        let columns = match self.names.len() {
+            0 => String::new(),
+            count => format!(", {}", shown::count(count, "column")),
+        };
+        let shape = format!("{}{}{columns}", self.label, self.shape);
+        if self.names.is_empty() {
+            pieces.push(Piece::line(at(rank::SHAPE_PLACE), delay + rank::SHAPE, shape));
+        } else {
+            let bare = Piece::line(at(rank::SHAPE_PLACE), delay + rank::SHAPE, shape.clone());
+            let named = Piece::list(
+                0,
+                &format!("{shape}: "),
+                self.names.clone(),
+                ", ",
+                (delay + rank::NAMES, 12),
+                delay + rank::ALL_NAMES,
+            );
+            pieces
+                .push(Piece { place: bare.place, wordings: bare.wordings.into_iter().chain(named.wordings).collect() });
+        }
+        self.ends(&mut pieces, place, delay);
+        for (position, (name, column)) in self.by_worth() {
+            let [brief, full] = column.statements(self.rows);
+            if full.is_empty() {
+                continue;
+            }
+            let nested = name.contains(['.', '[']);
+            let (first, then) = if nested { (rank::NESTED, rank::NESTED) } else { (rank::STAT, rank::MORE_STAT) };
+            let place = at(rank::STAT_PLACE + u32::try_from(position).unwrap_or(u32::MAX));
+            let full = Piece::line(place, delay + then, format!("{name}: {full}"));
+            if brief.is_empty() || nested {
+                pieces.push(full);
+            } else {
+                let mut piece = Piece::line(place, delay + first, format!("{name}: {brief}"));
+                piece.wordings.extend(full.wordings);
+                pieces.push(piece);
+            }
+        }
+        pieces
+    }
+
+    /// Columns in the order in which statistics of them are worth most, with their position.
+    fn by_worth(&self) -> Vec<(usize, &(String, &Column))> {
+        let mut order: Vec<_> = self.columns.iter().enumerate().take(MOST_COLUMNS).collect();
+        order.sort_by_key(|(position, (_, column))| {
+            let worth = match column {
+                column if column.is_prose() => 3,
+                column if column.is_numeric() && !column.is_unique() => 0,
+                column if column.is_unique() => 2,
+                _ => 1,
+            };
+            (worth, *position)
+        });
+        order
+    }
+
+    fn ends(&self, pieces: &mut Pieces, place: u32, delay: u32) {
+        let mut numbers: Vec<usize> = self.samples.iter().map(|sample| sample.number).collect();
+        numbers.sort_unstable();
+        for (position, sample) in self.samples.iter().enumerate() {
+            let order = numbers.iter().position(|number| *number == sample.number).unwrap_or(0);
+            let last = sample.number + 1 == self.rows && sample.number > 0;
+            let (head, offset) = match sample.number {
+                0 => ("first row".to_owned(), rank::FIRST_PLACE),
+                _ if last => ("last row".to_owned(), rank::LAST_PLACE),
+                number => (format!("row {}", number + 1), rank::SAMPLE_PLACE + u32::try_from(order).unwrap_or(0)),
+            };
+            let line = format!("{}{head}: {}", self.label, sample.entries.join(" "));
+            let short = line.len() <= SHORT_ROW;
+            let end = sample.number == 0 || last;
+            let rank = delay
+                + match (end, short) {
+                    (true, true) => rank::SHORT_ENDS,
+                    (true, false) => rank::ENDS,
+                    (false, _) => rank::SAMPLE + u32::try_from(position).unwrap_or(0),
+                };
+            let mut piece = Piece::line(place + offset, rank, line);
+            if let Some(verbatim) = sample.verbatim.as_ref().filter(|_| end) {
+                let verbatim = Piece::line(0, delay + rank::VERBATIM, format!("{}{head}: {verbatim}", self.label));
+                piece.wordings.extend(verbatim.wordings);
+            }
+            pieces.push(piece);
+        }
+    }
+}
