@@ -1,0 +1,94 @@
+//! What is wrong with a document, and where; and the readers of members that say so.
+
+use serde_json::{Map, Value};
+
+/// A document is not in the format that it was read as.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{reason}", prefix(place))]
+pub struct AdapterError {
+    /// The line or the path of the member, e.g. `line 3` or `messages[2].content[0]`; empty for the whole document.
+    pub place: String,
+    /// What is wrong there, and the way out.
+    pub reason: String,
+}
+
+fn prefix(place: &str) -> String {
+    if place.is_empty() { String::new() } else { format!("{place}: ") }
+}
+
+impl AdapterError {
+    pub(super) fn new(place: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { place: place.into(), reason: reason.into() }
+    }
+
+    /// `key` at `place` is not what it should be.
+    pub(super) fn wrong(place: &str, key: &str, expected: &str, found: Option<&Value>) -> Self {
+        match found {
+            None => Self::new(place, format!("`{key}` is missing; {expected} is expected")),
+            Some(found) => Self::new(place, format!("`{key}` must be {expected}, not {}", describe(found))),
+        }
+    }
+}
+
+/// Deeper documents are refused: what is kept of them is nested a few levels deeper in a session file, which the
+/// reader of JSON would then refuse.
+const MAX_NESTING: usize = 100;
+
+/// `text` as JSON that is nested no deeper than can be kept.
+pub(super) fn parse(text: &str, place: &str) -> Result<Value, AdapterError> {
+    let value: Value =
+        serde_json::from_str(text).map_err(|error| AdapterError::new(place, format!("not JSON: {error}")))?;
+    check_nesting(&value, place)?;
+    Ok(value)
+}
+
+pub(super) fn check_nesting(value: &Value, place: &str) -> Result<(), AdapterError> {
+    if crate::catalog::nesting_depth(value) > MAX_NESTING {
+        return Err(AdapterError::new(
+            place,
+            format!("it is nested deeper than {MAX_NESTING} levels; make it flatter"),
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn object(value: Value, place: &str) -> Result<Map<String, Value>, AdapterError> {
+    match value {
+        Value::Object(members) => Ok(members),
+        other => Err(AdapterError::new(place, format!("an object is expected, not {}", describe(&other)))),
+    }
+}
+
+pub(super) fn array(value: Value, place: &str) -> Result<Vec<Value>, AdapterError> {
+    match value {
+        Value::Array(values) => Ok(values),
+        other => Err(AdapterError::new(place, format!("an array is expected, not {}", describe(&other)))),
+    }
+}
+
+pub(super) fn text<'m>(members: &'m Map<String, Value>, key: &str, place: &str) -> Result<&'m str, AdapterError> {
+    let found = members.get(key);
+    found.and_then(Value::as_str).ok_or_else(|| AdapterError::wrong(place, key, "a string", found))
+}
+
+/// What kind of value it is, for messages.
+pub(super) fn describe(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// A piece of a document in a message: on one line and of bounded length.
+pub(super) fn shown(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let mut shown: String = text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(LONGEST).is_some() {
+        shown.push('…');
+    }
+    shown
+}

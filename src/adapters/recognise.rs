@@ -1,0 +1,305 @@
+//! Which format a file is, by its content, and the conversation in it.
+//!
+//! What decides are the members that only one format has; where two agree (plain messages with roles), they mean the
+//! same and the first is taken.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::error::{AdapterError, describe, shown};
+use super::{
+    Conversation, from_a2a_task_conversation, from_anthropic, from_gemini, from_openai_chat, from_openai_responses,
+    from_recorded, from_session_json, from_session_lines, session_lines,
+};
+use crate::event::ItemKind;
+
+/// A longer line of a file that is read line by line is refused: no event is that large, and a line is held whole.
+pub const MAX_LINE_BYTES: usize = 100 << 20;
+
+/// A form in which conversations are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    /// One event a line.
+    SessionLines,
+    /// The session document of the original implementation.
+    SessionJson,
+    /// A goal with calls of MCP tools and their results.
+    Recorded,
+    /// OpenAI Chat Completions.
+    OpenaiChat,
+    /// OpenAI Responses.
+    OpenaiResponses,
+    /// Anthropic Messages.
+    Anthropic,
+    /// Gemini contents.
+    Gemini,
+    /// A task of the Agent2Agent protocol.
+    A2aTask,
+}
+
+impl Format {
+    /// All of them, in the order in which they are listed to people.
+    pub const ALL: [Self; 8] = [
+        Self::SessionLines,
+        Self::SessionJson,
+        Self::Recorded,
+        Self::OpenaiChat,
+        Self::OpenaiResponses,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::A2aTask,
+    ];
+
+    /// What it is, for people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SessionLines => "session JSONL",
+            Self::SessionJson => "session JSON",
+            Self::Recorded => "recorded session",
+            Self::OpenaiChat => "OpenAI chat messages",
+            Self::OpenaiResponses => "OpenAI Responses items",
+            Self::Anthropic => "Anthropic messages",
+            Self::Gemini => "Gemini contents",
+            Self::A2aTask => "A2A task",
+        }
+    }
+
+    /// What tells it from the others.
+    fn sign(self) -> &'static str {
+        match self {
+            Self::SessionLines => "an object with `type` and `text` a line",
+            Self::SessionJson => "an object with `events`",
+            Self::Recorded => "an object with `goal` and `calls`",
+            Self::OpenaiChat | Self::Anthropic => "a list of messages with `role`, or an object with `messages`",
+            Self::OpenaiResponses => "a list of items with `type`, or an object with `input` or `output`",
+            Self::Gemini => "a list of contents with `parts`, or an object with `contents`",
+            Self::A2aTask => "an object with `status` and `artifacts` or `history`",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+/// Reads a conversation in whichever format it is. `prefix` is for the ids of events that have none.
+///
+/// # Errors
+/// The bytes are not UTF-8 or hold nothing, are of no known format (the message lists what is), or are malformed.
+pub fn recognise(bytes: &[u8], prefix: &str) -> Result<(Format, Conversation), AdapterError> {
+    let text = check_utf8(bytes)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim().is_empty() {
+        return Err(AdapterError::new("", "the file is empty; a conversation is expected"));
+    }
+    let whole = match serde_json::from_str::<Value>(text) {
+        Ok(document) => document,
+        Err(error) => return read_lines(bytes, prefix, &error),
+    };
+    let format = format_of(&whole)?;
+    let conversation = match format {
+        Format::SessionLines => from_session_lines(bytes, prefix),
+        Format::SessionJson => {
+            drop(whole);
+            from_session_json(text)
+        }
+        Format::Recorded => {
+            drop(whole);
+            from_recorded(text)
+        }
+        Format::OpenaiChat => from_openai_chat(whole),
+        Format::OpenaiResponses => from_openai_responses(whole),
+        Format::Anthropic => from_anthropic(whole),
+        Format::Gemini => from_gemini(whole),
+        Format::A2aTask => from_a2a_task_conversation(whole),
+    };
+    conversation.map(|conversation| (format, conversation))
+}
+
+/// A file that is not one JSON document is a list of lines, if its first line is one.
+fn read_lines(bytes: &[u8], prefix: &str, error: &serde_json::Error) -> Result<(Format, Conversation), AdapterError> {
+    let first = lines(bytes).next().transpose()?.map_or("", |(_, line)| line);
+    match serde_json::from_str::<Value>(first) {
+        Ok(Value::Object(_)) => from_session_lines(bytes, prefix).map(|read| (Format::SessionLines, read)),
+        _ => Err(AdapterError::new("", format!("not JSON, and no JSON a line: {error}"))),
+    }
+}
+
+fn format_of(document: &Value) -> Result<Format, AdapterError> {
+    let has = |key: &str| document.get(key).is_some();
+    let found = match document {
+        Value::Object(_) if has("calls") && has("goal") => Some(Format::Recorded),
+        Value::Object(_) if has("events") => Some(Format::SessionJson),
+        Value::Object(_) if has("contents") => Some(Format::Gemini),
+        Value::Object(members) => match members.get("messages") {
+            Some(messages) => Some(of_messages(messages, has("system"))),
+            None if has("status") && (has("artifacts") || has("history")) => Some(Format::A2aTask),
+            None if session_lines::looks_like_a_line(document) => Some(Format::SessionLines),
+            None if has("input") || has("output") => Some(Format::OpenaiResponses),
+            None => None,
+        },
+        Value::Array(entries) => match entries.first() {
+            Some(first) if first.get("parts").is_some() => Some(Format::Gemini),
+            Some(first) if first.get("role").is_some() && entries.iter().all(|entry| entry.get("role").is_some()) => {
+                Some(of_messages(document, false))
+            }
+            Some(first) if first.get("type").is_some() || first.get("role").is_some() => Some(Format::OpenaiResponses),
+            _ => None,
+        },
+        _ => None,
+    };
+    found.ok_or_else(|| unknown(document))
+}
+
+/// Messages with roles: Anthropic's when a block is of a type that only they have.
+fn of_messages(messages: &Value, has_system: bool) -> Format {
+    let blocks = |message: &Value| message.get("content").and_then(Value::as_array).cloned().unwrap_or_default();
+    let types = |kinds: &[&str]| {
+        messages.as_array().into_iter().flatten().any(|message| {
+            let is_one =
+                |block: &Value| block.get("type").and_then(Value::as_str).is_some_and(|kind| kinds.contains(&kind));
+            blocks(message).iter().any(is_one)
+        })
+    };
+    if types(&["input_text", "output_text", "input_image"]) {
+        return Format::OpenaiResponses;
+    }
+    let only_theirs =
+        ["tool_use", "tool_result", "server_tool_use", "thinking", "redacted_thinking", "image", "document"];
+    if has_system || types(&only_theirs) { Format::Anthropic } else { Format::OpenaiChat }
+}
+
+fn unknown(document: &Value) -> AdapterError {
+    let known: Vec<String> = Format::ALL.iter().map(|format| format!("{format} ({})", format.sign())).collect();
+    let hint = match document {
+        Value::Object(members) if members.contains_key("content") || members.contains_key("structuredContent") => {
+            "; it looks like one result of an MCP tool, which is no conversation"
+        }
+        Value::Object(members) if members.contains_key("type") => {
+            return AdapterError::new(
+                "",
+                format!(
+                    "its one line is no event: `type` is `{}` and there is no `text`; types are {}",
+                    session_lines::kind_of(document),
+                    ItemKind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
+                ),
+            );
+        }
+        _ => "",
+    };
+    let keys = match document {
+        Value::Object(members) => {
+            let keys: Vec<String> = members.keys().take(5).map(|key| format!("`{}`", shown(key))).collect();
+            if keys.is_empty() { "an empty object".to_owned() } else { format!("an object with {}", keys.join(", ")) }
+        }
+        other => describe(other).to_owned(),
+    };
+    AdapterError::new("", format!("{keys} is no conversation{hint}; understood are {}", known.join(", ")))
+}
+
+/// The bytes as text.
+pub(super) fn check_utf8(bytes: &[u8]) -> Result<&str, AdapterError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let line = memchr::memchr_iter(b'\n', before).count() + 1;
+        let column = before.len() - memchr::memrchr(b'\n', before).map_or(0, |at| at + 1) + 1;
+        AdapterError::new(format!("line {line}"), format!("byte {column} is not UTF-8; save the file as UTF-8"))
+    })
+}
+
+/// The lines that are not blank, with their numbers from 1. A byte order mark in front says nothing.
+pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = Result<(usize, &str), AdapterError>> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    bytes.split(|&byte| byte == b'\n').enumerate().filter_map(|(number, line)| {
+        let number = number + 1;
+        let place = || format!("line {number}");
+        if line.len() > MAX_LINE_BYTES {
+            let reason = format!("it has {} bytes; a line may have {MAX_LINE_BYTES}", line.len());
+            return Some(Err(AdapterError::new(place(), reason)));
+        }
+        match check_utf8(line) {
+            Err(error) => Some(Err(AdapterError::new(place(), error.reason))),
+            Ok(line) if line.trim().is_empty() => None,
+            Ok(line) => Some(Ok((number, line))),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::adapters::testing::any_json;
+
+    fn format(text: &str) -> String {
+        match recognise(text.as_bytes(), "x") {
+            Ok((format, conversation)) => format!("{format}: {}", conversation.events.len()),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn each_format_is_told_from_the_others() {
+        let line = r#"{"type": "user_turn", "text": "Hi"}"#;
+        assert_eq!(format(line), "session JSONL: 1");
+        assert_eq!(format(&format!("\u{feff}{line}\r\n\r\n{line}\r\n")), "session JSONL: 2");
+        let said = json!({"role": "user", "content": "Hi"});
+        let block = |block: Value| json!([{"role": "user", "content": [block]}]).to_string();
+        for (document, expected) in [
+            (json!({"event_count": 0, "events": []}).to_string(), "session JSON: 0"),
+            (json!({"goal": "g", "calls": []}).to_string(), "recorded session: 1"),
+            (json!([said]).to_string(), "OpenAI chat messages: 1"),
+            (json!({"model": "m", "messages": [said]}).to_string(), "OpenAI chat messages: 1"),
+            (json!({"system": "s", "messages": [said]}).to_string(), "Anthropic messages: 2"),
+            (block(json!({"type": "image", "source": {}})), "Anthropic messages: 1"),
+            (block(json!({"type": "text", "text": "a"})), "OpenAI chat messages: 1"),
+            (block(json!({"type": "input_text", "text": "a"})), "OpenAI Responses items: 1"),
+            (json!([said, {"type": "reasoning", "summary": []}]).to_string(), "OpenAI Responses items: 2"),
+            (json!({"input": "Hi"}).to_string(), "OpenAI Responses items: 1"),
+            (json!([{"role": "user", "parts": []}]).to_string(), "Gemini contents: 1"),
+            (json!({"contents": []}).to_string(), "Gemini contents: 0"),
+            (json!({"status": {"state": "completed"}, "artifacts": []}).to_string(), "A2A task: 2"),
+        ] {
+            assert_eq!(format(&document), expected, "{document}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_conversation_says_what_is() {
+        insta::assert_snapshot!(format(" \n"), @"");
+        insta::assert_snapshot!(format(r#"{"a": 1}"#), @"");
+        insta::assert_snapshot!(format(r#"{"content": []}"#), @"");
+        insta::assert_snapshot!(format(r#"{"type": "user_turn"}"#), @"");
+        insta::assert_snapshot!(format("7"), @"");
+        insta::assert_snapshot!(format("{\"goal\": \"g\", \"calls\": ["), @"");
+        insta::assert_snapshot!(format("{\n  \"goal\": \"g\",\n"), @"");
+        insta::assert_snapshot!(format(&"[".repeat(1_000_000)), @"");
+        insta::assert_snapshot!(recognise(b"{}\n\xc3\x28", "x").unwrap_err(), @"");
+    }
+
+    #[test]
+    fn a_line_beyond_the_bound_is_refused_by_number() {
+        let mut bytes = b"{\"type\":\"policy\",\"text\":\"a\"}\n".to_vec();
+        bytes.resize(bytes.len() + MAX_LINE_BYTES + 1, b' ');
+        insta::assert_snapshot!(from_session_lines(&bytes, "x").unwrap_err(), @"");
+    }
+
+    proptest! {
+        #[test]
+        fn no_file_stops_the_reader(document in any_json(), second in any_json(), cut in 0usize..200, bytes in prop::collection::vec(any::<u8>(), 0..30)) {
+            let text = document.to_string();
+            let _ = recognise(text.as_bytes(), "x");
+            let _ = recognise(format!("{text}\n{second}").as_bytes(), "x");
+            let _ = recognise(&text.as_bytes()[..cut.min(text.len())], "x");
+            let _ = recognise(&bytes, "x");
+            let _ = from_recorded(&text);
+            let _ = from_session_json(&text);
+        }
+    }
+}
