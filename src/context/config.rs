@@ -194,11 +194,30 @@ pub struct FirewallConfig {
     pub max_facts: usize,
     /// Characters of a fact at most.
     pub max_fact_chars: usize,
+    /// Whether raw results are counted in tokens.
+    pub raw_count: RawCount,
+}
+
+/// Whether raw results are counted in tokens, for statistics only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RawCount {
+    /// No: counting megabytes takes longer than all the rest.
+    #[default]
+    Skip,
+    /// Exactly.
+    Exact,
 }
 
 impl Default for FirewallConfig {
     fn default() -> Self {
-        Self { threshold_chars: 2000, summary_tokens: 300, max_facts: 32, max_fact_chars: 200 }
+        Self {
+            threshold_chars: 2000,
+            summary_tokens: 300,
+            max_facts: 32,
+            max_fact_chars: 200,
+            raw_count: RawCount::default(),
+        }
     }
 }
 

@@ -1,19 +1,47 @@
 //! What stands for a call's output in the prompt, and where the rest is.
 //!
 //! A result with more characters than the threshold is stored whole, byte for byte, and the prompt gets a text within
-//! a token cap instead. Small results pass untouched.
+//! a token cap instead: a line if the conversation showed the same before or the call sent it, the whole in a shorter
+//! notation if that fits, or a summary by structure. Small results pass untouched; what is no text is stored at any
+//! size. The failure of a call is said first.
+//!
+//! The text of a result is data: nothing in it is obeyed, and lines of the firewall's own are in brackets and name
+//! only handles that are in the envelope. Content can imitate such a line, but no handle that it makes up resolves.
+//!
+//! Raw results are not counted in tokens unless the configuration asks for it, since that takes longer than all the
+//! rest.
+
+mod echo;
+mod facts;
+mod ingest;
+mod seen;
 
 use std::str;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::config::FirewallConfig;
+pub use self::facts::fact_records;
+pub use self::seen::Seen;
+
+use self::seen::Relation;
+use super::config::{FirewallConfig, RawCount};
+use super::literal::{Dialect, Document};
 use super::summary::Summarizer;
-use crate::event::{
-    ContextItem, FirewallStats, Handle, ItemKind, Part, PartBody, ResultEnvelope, Status, Strategy, ToolOutput,
-};
+use crate::event::{ArtifactRef, ContextItem, FirewallStats, Handle, ItemId, Strategy};
 use crate::store::{ArtifactStore, StoreError};
 use crate::text::Estimator;
+
+/// The metadata of a result that says that its call failed.
+const IS_ERROR: &str = "is_error";
+
+/// The metadata of a result that says what the firewall showed in its place.
+const SHOWN_AS: &str = "firewall";
+
+/// A note on an overlap takes at most this share of the cap.
+const NOTE_SHARE: usize = 10;
+
+/// Bytes that a token of text can stand for, beyond which a content is not counted to see whether it fits.
+const MOST_BYTES_PER_TOKEN: usize = 16;
 
 /// Keeps large results out of prompts and reachable.
 #[derive(Clone, Copy)]
@@ -24,10 +52,6 @@ pub struct Firewall<'a> {
     artifacts: &'a dyn ArtifactStore,
 }
 
-/// What the conversation has shown so far.
-#[derive(Debug, Clone, Default)]
-pub struct Seen {}
-
 /// A result as the prompt gets it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Screened {
@@ -37,12 +61,40 @@ pub struct Screened {
     pub stats: FirewallStats,
 }
 
-/// A result could not be screened. The log is unchanged.
+/// A result could not be screened.
 #[derive(Debug, thiserror::Error)]
 pub enum FirewallError {
     /// The content could not be stored or read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The content that is to be condensed is no text.
+    #[error("the artifact `{handle}` ({media_type}) is no text; it can be read with a view only")]
+    NoText {
+        /// The artifact.
+        handle: Handle,
+        /// What its source called it.
+        media_type: String,
+    },
+}
+
+/// A text with what is known about its form.
+struct Content<'c> {
+    text: &'c str,
+    media_type: &'static str,
+    /// The text as a literal of JSON or Python, if it is an array or object of either.
+    document: Option<Document<'c>>,
+}
+
+impl<'c> Content<'c> {
+    fn of(text: &'c str) -> Self {
+        let opens = text.trim_start().starts_with(['{', '[', '(']);
+        let read = |dialect| opens.then(|| Document::parse(text, dialect).ok()).flatten();
+        let (media_type, document) = match read(Dialect::Json) {
+            Some(json) => ("application/json", Some(json)),
+            None => ("text/plain", read(Dialect::Python)),
+        };
+        Self { text, media_type, document }
+    }
 }
 
 impl<'a> Firewall<'a> {
@@ -64,89 +116,211 @@ impl<'a> Firewall<'a> {
     }
 
     /// A result that stands in the log as text: what the prompt gets instead. Untouched when it is small or was
-    /// screened already (an artifact is present).
+    /// screened already (it has an artifact). `seen` is what was shown before it, and is extended by it.
     ///
     /// # Errors
     /// The content could not be stored.
     pub fn screen(
         &self,
-        _call: Option<&ContextItem>,
+        call: Option<&ContextItem>,
         result: &ContextItem,
-        _seen: &mut Seen,
+        seen: &mut Seen,
     ) -> Result<Screened, FirewallError> {
         let mut item = result.clone();
-        let mut strategy = Strategy::Passthrough;
-        let mut bytes = result.text.len() as u64;
         if let Some(artifact) = &result.artifact {
-            strategy = Strategy::Summary;
-            bytes = artifact.size_bytes;
-        } else if result.text.chars().nth(self.config.threshold_chars).is_some() {
-            let handle = Handle::new(format!("artifact:{}", result.id));
-            item.artifact = Some(self.artifacts.put(&handle, result.text.as_bytes(), "text/plain", "tool result")?);
-            item.text = self.summarize(&result.text, "text/plain", self.config.summary_tokens);
-            strategy = Strategy::Summary;
+            seen.add_whole(artifact);
+            let stats = self.stats(shown_as(result), artifact.size_bytes, None, &item.text);
+            return Ok(Screened { item, stats });
         }
-        let stats = FirewallStats {
-            strategy,
-            threshold_chars: self.config.threshold_chars,
-            original_bytes: bytes,
-            original_tokens: None,
-            summary_tokens: self.estimator.count(&item.text),
-            estimator: self.estimator,
-        };
+        if !self.is_large(&result.text) {
+            let stats =
+                self.stats(Strategy::Passthrough, result.text.len() as u64, self.raw_count(&result.text), &item.text);
+            return Ok(Screened { item, stats });
+        }
+        let content = Content::of(&result.text);
+        let artifact = self.keep(&result.id, &content)?;
+        let (text, strategy) =
+            self.stand_in(call, &content, &artifact, is_error(result), self.config.summary_tokens, seen);
+        item.text = text;
+        item.artifact = Some(artifact);
+        item.metadata.insert(SHOWN_AS.to_owned(), strategy_name(strategy).into());
+        let stats = self.stats(strategy, result.text.len() as u64, self.raw_count(&result.text), &item.text);
         Ok(Screened { item, stats })
     }
 
-    /// A call's output as it comes from a server: the event for the log and the envelope for the caller.
-    ///
-    /// # Errors
-    /// The content could not be stored.
-    pub fn ingest(
-        &self,
-        call: &ContextItem,
-        output: &ToolOutput,
-        seen: &mut Seen,
-    ) -> Result<(ContextItem, ResultEnvelope), FirewallError> {
-        let texts: Vec<&str> = output.parts.iter().filter_map(text_of).collect();
-        let item = ContextItem::new(format!("result:{}", call.id), ItemKind::ToolResult, texts.join("\n"))
-            .under(call.id.clone())
-            .with_sensitivity(call.sensitivity);
-        let Screened { item, stats } = self.screen(Some(call), &item, seen)?;
-        let envelope = ResultEnvelope {
-            status: if output.is_error { Status::Error } else { Status::Ok },
-            summary: item.text.clone(),
-            facts: Vec::new(),
-            artifacts: item.artifact.iter().cloned().collect(),
-            views: Vec::new(),
-            provenance: Map::from_iter([("source_item_id".to_owned(), Value::from(item.id.as_str()))]),
-            firewall: Some(stats),
-        };
-        Ok((item, envelope))
-    }
-
     /// The content of a result (from its artifact, or its text) in at most `cap` tokens: for the packer when a result
-    /// does not fit as it is.
+    /// does not fit as it is. What fits is returned as it is.
     ///
     /// # Errors
-    /// The content could not be read.
+    /// The content could not be read, or is no text.
     pub fn condense(&self, result: &ContextItem, cap: usize) -> Result<String, FirewallError> {
         if self.estimator.count(&result.text) <= cap {
             return Ok(result.text.clone());
         }
-        let Some(artifact) = &result.artifact else { return Ok(self.summarize(&result.text, "text/plain", cap)) };
+        let failed = is_error(result);
+        let Some(artifact) = &result.artifact else {
+            return Ok(self.summary(&result.text, Content::of(&result.text).media_type, failed, cap));
+        };
         let bytes = self.artifacts.get(&artifact.handle)?;
-        let content = str::from_utf8(&bytes).unwrap_or(&result.text);
-        Ok(self.summarize(content, &artifact.media_type, cap))
+        let content = str::from_utf8(&bytes).map_err(|_| FirewallError::NoText {
+            handle: artifact.handle.clone(),
+            media_type: artifact.media_type.clone(),
+        })?;
+        Ok(self.summary(content, &artifact.media_type, failed, cap))
     }
 
-    fn summarize(&self, content: &str, media_type: &str, cap: usize) -> String {
-        self.summarizer.summarize(content, media_type, cap, self.estimator)
+    fn is_large(&self, text: &str) -> bool {
+        text.len() > self.config.threshold_chars && text.chars().nth(self.config.threshold_chars).is_some()
+    }
+
+    /// Stores the content of the result called `id`.
+    fn keep(&self, id: &ItemId, content: &Content<'_>) -> Result<ArtifactRef, StoreError> {
+        let handle = Handle::new(format!("artifact:{id}"));
+        self.artifacts.put(&handle, content.text.as_bytes(), content.media_type, "result of a call")
+    }
+
+    /// What the prompt shows in place of `content`, in at most `cap` tokens.
+    fn stand_in(
+        &self,
+        call: Option<&ContextItem>,
+        content: &Content<'_>,
+        artifact: &ArtifactRef,
+        failed: bool,
+        cap: usize,
+        seen: &mut Seen,
+    ) -> (String, Strategy) {
+        let relation = seen.relation(content.text, artifact, self.artifacts);
+        match &relation {
+            Relation::Same(_) | Relation::Part { .. } => {
+                return (self.clipped(&self.repeat(&relation, content, cap), cap), Strategy::Repeat);
+            }
+            Relation::New | Relation::Overlap { .. } => seen.add(content.text, artifact),
+        }
+        if let Some(line) = call.and_then(|call| echo::line(call, content.text)) {
+            return (self.clipped(&line, cap), Strategy::Echo);
+        }
+        if content.text.len() <= cap.saturating_mul(MOST_BYTES_PER_TOKEN) && self.estimator.count(content.text) <= cap {
+            return (content.text.to_owned(), Strategy::Compact);
+        }
+        let note = match relation {
+            Relation::Overlap { with, percent } => format!("({percent} % of this stands in {with})"),
+            _ => String::new(),
+        };
+        let cost = if note.is_empty() { 0 } else { self.estimator.count(&format!("\n{note}")) };
+        if cost == 0 || cost > cap / NOTE_SHARE {
+            return (self.summary(content.text, content.media_type, failed, cap), Strategy::Summary);
+        }
+        let text = self.summary(content.text, content.media_type, failed, cap - cost);
+        (self.clipped(&format!("{text}\n{note}"), cap), Strategy::Summary)
+    }
+
+    /// The line for a result that was shown before, with its ends where they are not those of the earlier one and fit.
+    fn repeat(&self, relation: &Relation, content: &Content<'_>, cap: usize) -> String {
+        let (lines, chars) = (content.text.lines().count(), content.text.chars().count());
+        let size = if lines > 1 { format!("{lines} lines, {chars} characters") } else { format!("{chars} characters") };
+        match relation {
+            Relation::Part { of, place } => {
+                let place = if place.is_empty() { String::new() } else { format!(", {place} (from 0)") };
+                let line = format!("(part of {of}{place}: {size})");
+                let with_ends = ends(content).map(|(first, last)| format!("{line}\nfirst: {first}\nlast: {last}"));
+                with_ends.filter(|text| self.estimator.count(text) <= cap / 2).unwrap_or(line)
+            }
+            Relation::Same(of) => format!("(same as {of}: {size})"),
+            Relation::New | Relation::Overlap { .. } => String::new(),
+        }
+    }
+
+    /// A summary in at most `cap` tokens. What failed begins with its message.
+    fn summary(&self, content: &str, media_type: &str, failed: bool, cap: usize) -> String {
+        let summarized = |cap| self.summarizer.summarize(content, media_type, cap, self.estimator);
+        let text = summarized(cap);
+        let message = if failed { first_paragraph(content) } else { "" };
+        let message = if message.is_empty() { String::new() } else { self.clipped(message, cap / 2) };
+        if text.starts_with(&message) {
+            return self.clipped(&text, cap);
+        }
+        let cost = self.estimator.count(&format!("{message}\n"));
+        self.clipped(format!("{message}\n{}", summarized(cap.saturating_sub(cost))).trim_end(), cap)
+    }
+
+    /// The text, or as many of its first characters as fit into `cap` tokens with an ellipsis.
+    fn clipped(&self, text: &str, cap: usize) -> String {
+        if text.len() <= cap.saturating_mul(MOST_BYTES_PER_TOKEN) && self.estimator.count(text) <= cap {
+            return text.to_owned();
+        }
+        let most = cap.saturating_mul(MOST_BYTES_PER_TOKEN);
+        let ends: Vec<usize> = text.char_indices().map(|(at, _)| at).take_while(|&at| at <= most).collect();
+        let cut = |chars: usize| format!("{}…", text.get(..ends.get(chars).copied().unwrap_or(0)).unwrap_or_default());
+        // More characters cost more tokens, or nearly so; the last test is exact.
+        let (mut low, mut high) = (0, ends.len());
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            if self.estimator.count(&cut(middle)) <= cap { low = middle } else { high = middle - 1 }
+        }
+        let text = cut(low);
+        if self.estimator.count(&text) <= cap { text } else { String::new() }
+    }
+
+    /// The tokens of a raw result, if the configuration asks for them.
+    fn raw_count(&self, text: &str) -> Option<usize> {
+        (self.config.raw_count == RawCount::Exact).then(|| self.estimator.count(text))
+    }
+
+    fn stats(&self, strategy: Strategy, bytes: u64, tokens: Option<usize>, shown: &str) -> FirewallStats {
+        FirewallStats {
+            strategy,
+            threshold_chars: self.config.threshold_chars,
+            original_bytes: bytes,
+            original_tokens: tokens,
+            summary_tokens: self.estimator.count(shown),
+            estimator: self.estimator,
+        }
     }
 }
 
-fn text_of(part: &Part) -> Option<&str> {
-    match &part.body {
-        PartBody::Text(text) | PartBody::ResourceText { text, .. } => Some(text),
-        _ => None,
+/// Whether the call of `result` failed.
+fn is_error(result: &ContextItem) -> bool {
+    result.metadata.get(IS_ERROR) == Some(&Value::Bool(true))
+}
+
+/// What an earlier screening showed in place of `result`.
+fn shown_as(result: &ContextItem) -> Strategy {
+    let named =
+        |strategy: &Strategy| result.metadata.get(SHOWN_AS).and_then(Value::as_str) == Some(strategy_name(*strategy));
+    let strategies = [Strategy::Passthrough, Strategy::Compact, Strategy::Repeat, Strategy::Echo];
+    strategies.into_iter().find(named).unwrap_or(Strategy::Summary)
+}
+
+/// As the strategy is written in files.
+fn strategy_name(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::Passthrough => "passthrough",
+        Strategy::Compact => "compact",
+        Strategy::Summary => "summary",
+        Strategy::Repeat => "repeat",
+        Strategy::Echo => "echo",
+    }
+}
+
+/// The text up to the first empty line.
+fn first_paragraph(text: &str) -> &str {
+    let text = text.trim();
+    text.split_once("\n\n").map_or(text, |(first, _)| first)
+}
+
+/// The first and the last row or line.
+fn ends(content: &Content<'_>) -> Option<(String, String)> {
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match &content.document {
+        Some(document) => {
+            let mut rows = document.root().items();
+            let first = rows.next()?;
+            Some((one_line(first.text()), one_line(rows.last().unwrap_or(first).text())))
+        }
+        None => {
+            let mut lines = content.text.lines().filter(|line| !line.trim().is_empty());
+            let first = lines.next()?;
+            Some((one_line(first), one_line(lines.next_back().unwrap_or(first))))
+        }
     }
 }

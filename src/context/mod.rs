@@ -12,8 +12,9 @@ pub mod summary;
 
 pub use compile::{CompileError, Memory, Request, Workspace, compile, compile_in, unescape};
 pub use config::{
-    Budgets, ContextConfig, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy, RenderConfig,
-    ScoringConfig, SensitivityAction,
+    Budgets, ContextConfig, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy, RawCount,
+    RenderConfig, ScoringConfig, SensitivityAction,
 };
 pub use firewall::{Firewall, FirewallError, Screened, Seen};
 pub use stats::{BuildStats, ContextPack, DropReason, DroppedItem, FirewallCause, FirewallEvent, Form, IncludedItem};
+pub use firewall::{Firewall, FirewallError, Screened, Seen, fact_records};

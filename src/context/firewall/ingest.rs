@@ -1,0 +1,384 @@
+//! The output of a call as a server sends it: the event for the log and the envelope for the caller.
+//!
+//! The texts of all parts, one below the other, are the main content. What is no text is stored as an artifact of its
+//! own, `mcp:<tool>:<kind>:<number>`, and a line in brackets names it where it stood. A handle belongs to one content
+//! for good: a number that is taken by other bytes is passed over.
+//!
+//! Structured content that carries the same data as the text (half of what servers send) is stored and shown once; the
+//! same is: equal to the text, read as a value if it is one, or wrapped in an object with one key, or an array with a
+//! text part for each item. Otherwise both are stored and shown.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, json};
+
+use super::facts::facts;
+use super::seen::Seen;
+use super::{Content, Firewall, FirewallError, IS_ERROR, MOST_BYTES_PER_TOKEN, SHOWN_AS, strategy_name};
+use crate::context::brief::{Piece, pack};
+use crate::context::literal::{Dialect, Document, Kind, Value as Literal};
+use crate::event::{
+    ArtifactRef, ContentHash, ContextItem, Handle, ItemKind, Part, PartBody, ResultEnvelope, Status, Strategy,
+    ToolOutput,
+};
+use crate::store::StoreError;
+
+/// What is shown for an output without content.
+const NOTHING: &str = "(no content)";
+
+/// Characters of a name or address in a line of the firewall's own at most.
+const MOST_NAME: usize = 120;
+
+/// The metadata of a call that names what it calls.
+const FUNCTION_NAME: &str = "function_name";
+
+/// Lines for further parts take at most this share of the cap.
+const NOTES_SHARE: usize = 3;
+
+/// What is shown of an output, in the order of its parts.
+enum Segment<'o> {
+    /// Text of the result.
+    Text(&'o str),
+    /// A line of the firewall's own.
+    Note(String),
+}
+
+/// What became of the parts of an output.
+struct Intake<'f, 'o> {
+    firewall: &'f Firewall<'f>,
+    tool: String,
+    seen: &'f mut Seen,
+    segments: Vec<Segment<'o>>,
+    artifacts: Vec<ArtifactRef>,
+    /// Links with all that the server said of them, since the artifact holds the address only.
+    links: Vec<Value>,
+    /// Whether a part did not decode or could not be stored.
+    incomplete: bool,
+}
+
+impl Firewall<'_> {
+    /// A call's output as it comes from a server: the event for the log (`result:<call id>`, a child of the call and as
+    /// sensitive as it) and the envelope for the caller.
+    ///
+    /// # Errors
+    /// The text of the result could not be stored. A further part that could not be is named as such in the text, and
+    /// the status is then [`Status::Partial`].
+    pub fn ingest(
+        &self,
+        call: &ContextItem,
+        output: &ToolOutput,
+        seen: &mut Seen,
+    ) -> Result<(ContextItem, ResultEnvelope), FirewallError> {
+        let mut item = event_of(call, output.is_error);
+        let mut intake = Intake::of(self, call, seen);
+        output.parts.iter().for_each(|part| intake.take(part));
+        let structured = output.structured.as_deref().filter(|json| !intake.carries(json));
+        let joined = intake.joined();
+        let (main, extra) = match structured {
+            Some(structured) if joined.trim().is_empty() => (Content::of(structured), None),
+            _ => (Content::of(&joined), structured.map(Content::of)),
+        };
+        let extra = extra.and_then(|content| intake.take_structured(content));
+        let Intake { seen, mut segments, mut artifacts, links, incomplete, .. } = intake;
+        if joined.trim().is_empty() && !main.text.trim().is_empty() {
+            segments.push(Segment::Text(main.text));
+        }
+        let whole = shown(&segments, extra.as_ref());
+        let strategy = if self.is_large(&whole) {
+            let notes = segments.iter().filter_map(|segment| match segment {
+                Segment::Note(note) => Some(note.clone()),
+                Segment::Text(_) => None,
+            });
+            let artifact = if main.text.is_empty() { None } else { Some(self.keep(&item.id, &main)?) };
+            let main = artifact.as_ref().map(|artifact| (&main, artifact));
+            let (text, strategy) = self.replace(call, main, extra.as_ref(), notes.collect(), output.is_error, seen);
+            item.text = text;
+            item.metadata.insert(SHOWN_AS.to_owned(), strategy_name(strategy).into());
+            item.artifact.clone_from(&artifact);
+            artifacts.splice(0..0, artifact);
+            strategy
+        } else {
+            item.text = if whole.is_empty() { NOTHING.to_owned() } else { whole };
+            Strategy::Passthrough
+        };
+        let contents: Vec<&Content<'_>> =
+            [Some(&main), extra.as_ref().map(|(content, _)| content)].into_iter().flatten().collect();
+        let mut facts: Vec<String> = contents
+            .iter()
+            .rev()
+            .flat_map(|content| facts(content.text, content.document.as_ref(), self.config))
+            .collect();
+        facts.truncate(self.config.max_facts);
+        let original: usize = contents.iter().map(|content| content.text.len()).sum();
+        let original_tokens = contents.iter().map(|content| self.raw_count(content.text)).sum();
+        let envelope = ResultEnvelope {
+            status: match (output.is_error, incomplete) {
+                (true, _) => Status::Error,
+                (false, true) => Status::Partial,
+                (false, false) => Status::Ok,
+            },
+            summary: item.text.clone(),
+            facts,
+            artifacts,
+            views: Vec::new(),
+            provenance: provenance(&item, call, output, links),
+            firewall: Some(self.stats(strategy, original as u64, original_tokens, &item.text)),
+        };
+        Ok((item, envelope))
+    }
+
+    /// What the prompt gets of an output that is too large: what stands for its text, what stands for its structured
+    /// content where that says something else, and the lines that name further parts.
+    fn replace(
+        &self,
+        call: &ContextItem,
+        main: Option<(&Content<'_>, &ArtifactRef)>,
+        extra: Option<&(Content<'_>, ArtifactRef)>,
+        notes: Vec<String>,
+        failed: bool,
+        seen: &mut Seen,
+    ) -> (String, Strategy) {
+        let cap = self.config.summary_tokens;
+        let cost = |text: &str| self.estimator.count(&format!("{text}\n"));
+        let share = if main.is_none() && extra.is_none() { cap } else { cap / NOTES_SHARE };
+        let mut lines: Vec<String> = Vec::new();
+        let mut left = cap;
+        let notes = pack(&[Piece::list(0, "", notes, "\n", (0, 1), 1)], share, self.estimator);
+        if !notes.is_empty() {
+            left = left.saturating_sub(cost(&notes));
+        }
+        let mut strategy = Strategy::Summary;
+        if let Some((content, artifact)) = main {
+            // The structured content gets what it needs, up to a half.
+            let reserved = extra.map_or(0, |(extra, artifact)| {
+                let most = left / 2;
+                let small = extra.text.len() <= most.saturating_mul(MOST_BYTES_PER_TOKEN);
+                if small { cost(&labelled(artifact, extra.text)).min(most) } else { most }
+            });
+            let (text, shown_as) = self.stand_in(Some(call), content, artifact, failed, left - reserved, seen);
+            left = left.saturating_sub(cost(&text));
+            strategy = shown_as;
+            lines.push(text);
+        }
+        if let Some((content, artifact)) = extra {
+            let label = cost(&labelled(artifact, ""));
+            let (text, _) = self.stand_in(None, content, artifact, false, left.saturating_sub(label), seen);
+            lines.push(labelled(artifact, &text));
+        }
+        lines.extend(Some(notes).filter(|notes| !notes.is_empty()));
+        (self.clipped(&lines.join("\n"), cap), strategy)
+    }
+}
+
+impl<'f, 'o> Intake<'f, 'o> {
+    fn of(firewall: &'f Firewall<'f>, call: &ContextItem, seen: &'f mut Seen) -> Self {
+        let tool = tool_name(call);
+        Self { firewall, tool, seen, segments: Vec::new(), artifacts: Vec::new(), links: Vec::new(), incomplete: false }
+    }
+
+    /// Takes in one part: text as it is, anything else as an artifact and a line that names it.
+    fn take(&mut self, part: &'o Part) {
+        match &part.body {
+            PartBody::Text(text) => self.segments.push(Segment::Text(text)),
+            PartBody::Image { bytes, media_type } => self.file("image", one_line(media_type), bytes, media_type),
+            PartBody::Audio { bytes, media_type } => self.file("audio", one_line(media_type), bytes, media_type),
+            PartBody::ResourceBlob { uri, media_type, bytes } => {
+                let media_type = media_type.as_deref().unwrap_or("application/octet-stream");
+                self.file(
+                    "resource",
+                    format!("resource {}, {}", one_line(uri), one_line(media_type)),
+                    bytes,
+                    media_type,
+                );
+            }
+            PartBody::ResourceText { uri, media_type, text } => {
+                let media_type = media_type.as_deref().unwrap_or("text/plain");
+                let about = format!("resource {}, {}", one_line(uri), one_line(media_type));
+                self.file("resource", about, text.as_bytes(), media_type);
+                self.segments.push(Segment::Text(text));
+            }
+            PartBody::ResourceLink { uri, name, about } => {
+                let label = format!("link {}, {}", one_line(name), one_line(uri));
+                if let Some(artifact) = self.store("resource_link", uri.as_bytes(), "text/uri-list", &label) {
+                    self.segments.push(Segment::Note(format!("[{label}: {}]", artifact.handle)));
+                    self.links.push(json!({"handle": artifact.handle, "uri": uri, "name": name, "about": about}));
+                    self.artifacts.push(artifact);
+                }
+            }
+            PartBody::Unknown(value) => {
+                self.incomplete = true;
+                let kind = value.get("type").and_then(Value::as_str).unwrap_or("of no type");
+                let json = value.to_string();
+                self.file("unknown", format!("unknown part {}", one_line(kind)), json.as_bytes(), "application/json");
+            }
+        }
+    }
+
+    /// Stores a part that is no text, or beside its text, and names it in a line.
+    fn file(&mut self, kind: &str, about: String, bytes: &[u8], media_type: &str) {
+        if let Some(artifact) = self.store(kind, bytes, media_type, &about) {
+            let note = format!("[{about}, {} bytes: {}]", artifact.size_bytes, artifact.handle);
+            self.segments.push(Segment::Note(note));
+            self.artifacts.push(artifact);
+        }
+    }
+
+    /// Stores structured content that says something else than the text.
+    fn take_structured(&mut self, content: Content<'o>) -> Option<(Content<'o>, ArtifactRef)> {
+        let artifact =
+            self.store("structured_content", content.text.as_bytes(), content.media_type, "structured content")?;
+        self.artifacts.push(artifact.clone());
+        Some((content, artifact))
+    }
+
+    /// Stores under the first free handle of the kind; says so where that fails.
+    fn store(&mut self, kind: &str, bytes: &[u8], media_type: &str, label: &str) -> Option<ArtifactRef> {
+        match self.put(kind, bytes, media_type, label) {
+            Ok(artifact) => Some(artifact),
+            Err(error) => {
+                self.incomplete = true;
+                self.segments.push(Segment::Note(format!("[{label}, {} bytes: not stored: {error}]", bytes.len())));
+                None
+            }
+        }
+    }
+
+    fn put(&mut self, kind: &str, bytes: &[u8], media_type: &str, label: &str) -> Result<ArtifactRef, StoreError> {
+        let (artifacts, hash) = (self.firewall.artifacts, ContentHash::of(bytes));
+        let family = format!("mcp:{}:{kind}", self.tool);
+        let mut number = self.seen.parts.get(&family).copied().unwrap_or(0);
+        loop {
+            let handle = Handle::new(match (kind, number) {
+                ("structured_content", 0) => family.clone(),
+                _ => format!("{family}:{number}"),
+            });
+            number += 1;
+            match artifacts.reference(&handle) {
+                Ok(other) if other.content_hash != hash => {}
+                Err(StoreError::Evicted { .. }) => {}
+                Ok(_) | Err(StoreError::NoArtifact(_)) => {
+                    self.seen.parts.insert(family, number);
+                    return artifacts.put(&handle, bytes, media_type, label);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn texts(&self) -> Vec<&'o str> {
+        let text = |segment: &Segment<'o>| match segment {
+            Segment::Text(text) => Some(*text),
+            Segment::Note(_) => None,
+        };
+        self.segments.iter().filter_map(text).collect()
+    }
+
+    /// All text, one part below the other.
+    fn joined(&self) -> Cow<'o, str> {
+        match self.texts().as_slice() {
+            [text] => Cow::Borrowed(text),
+            texts => Cow::Owned(texts.join("\n")),
+        }
+    }
+
+    /// Whether the text says all that the structured content `json` does.
+    fn carries(&self, json: &str) -> bool {
+        let texts = self.texts();
+        let joined = self.joined();
+        if texts.is_empty() || joined.trim().is_empty() {
+            return false;
+        }
+        let Ok(structured) = Document::parse(json, Dialect::Json) else { return joined.trim() == json.trim() };
+        let inner = structured.root();
+        let wrapped = inner.items().next().filter(|_| inner.kind() == Kind::Object && inner.len() == 1);
+        [Some(inner), wrapped].into_iter().flatten().any(|value| {
+            let items = value.kind() == Kind::Array && value.len() == texts.len() && texts.len() > 1;
+            says(&joined, value) || (items && texts.iter().zip(value.items()).all(|(text, item)| says(text, item)))
+        })
+    }
+}
+
+/// Whether `text` is `value`, as a text or in some notation.
+fn says(text: &str, value: Literal<'_>) -> bool {
+    match value.kind() {
+        Kind::String => value.string().is_some_and(|string| string == text || string.trim() == text.trim()),
+        _ => Document::parse_any(text).is_ok_and(|document| document.root().same(value)),
+    }
+}
+
+/// All of it, in the order of the parts.
+fn shown(segments: &[Segment<'_>], extra: Option<&(Content<'_>, ArtifactRef)>) -> String {
+    let mut lines: Vec<Cow<'_, str>> = Vec::new();
+    lines.extend(segments.iter().map(|segment| match segment {
+        Segment::Text(text) => Cow::Borrowed(*text),
+        Segment::Note(note) => Cow::Borrowed(note.as_str()),
+    }));
+    lines.extend(extra.map(|(content, artifact)| Cow::Owned(labelled(artifact, content.text))));
+    lines.join("\n")
+}
+
+/// Structured content under the line that names it.
+fn labelled(artifact: &ArtifactRef, text: &str) -> String {
+    format!("[structured content: {}]\n{text}", artifact.handle)
+}
+
+/// The event of the result of `call`, without its text.
+fn event_of(call: &ContextItem, failed: bool) -> ContextItem {
+    let mut item = ContextItem::new(format!("result:{}", call.id), ItemKind::ToolResult, "")
+        .under(call.id.clone())
+        .with_sensitivity(call.sensitivity);
+    if let Some(name) = call.metadata.get(FUNCTION_NAME) {
+        item.metadata.insert(FUNCTION_NAME.to_owned(), name.clone());
+    }
+    if failed {
+        item.metadata.insert(IS_ERROR.to_owned(), Value::Bool(true));
+    }
+    item
+}
+
+/// What was called: the name in the metadata, or what stands before the arguments in the text.
+fn tool_name(call: &ContextItem) -> String {
+    let named = call.metadata.get(FUNCTION_NAME).and_then(Value::as_str);
+    let name = one_line(named.or_else(|| call.text.split(['(', '{', ' ', '\n']).next()).unwrap_or_default());
+    if name.is_empty() { "tool".to_owned() } else { name }
+}
+
+/// Where the result came from, and what the server said beside the content.
+fn provenance(item: &ContextItem, call: &ContextItem, output: &ToolOutput, links: Vec<Value>) -> Map<String, Value> {
+    let mut provenance = Map::new();
+    provenance.insert("source_item_id".to_owned(), item.id.as_str().into());
+    provenance.insert("tool".to_owned(), tool_name(call).into());
+    let of_parts = |members: fn(&Part) -> &Map<String, Value>| -> Vec<Value> {
+        let parts = output.parts.iter().enumerate().filter(|(_, part)| !members(part).is_empty());
+        let entry = |(number, part)| {
+            let mut entry = Map::from_iter([("part_index".to_owned(), Value::from(number))]);
+            entry.extend(members(part).clone());
+            Value::Object(entry)
+        };
+        parts.map(entry).collect()
+    };
+    let lists = [
+        ("content_annotations", of_parts(|part| &part.annotations)),
+        ("content_members", of_parts(|part| &part.other)),
+        ("resource_links", links),
+    ];
+    for (name, list) in lists {
+        if !list.is_empty() {
+            provenance.insert(name.to_owned(), Value::Array(list));
+        }
+    }
+    if !output.other.is_empty() {
+        provenance.insert("result_members".to_owned(), Value::Object(output.other.clone()));
+    }
+    provenance
+}
+
+/// A name from outside in a line of the firewall's own: on one line, without the brackets that end it, and short.
+fn one_line(text: &str) -> String {
+    let plain = |c: char| if c.is_control() || c.is_whitespace() { ' ' } else { c };
+    let text: String = text.trim().chars().filter(|c| !['[', ']'].contains(c)).map(plain).collect();
+    match text.char_indices().nth(MOST_NAME) {
+        None => text,
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+    }
+}
