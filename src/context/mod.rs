@@ -6,8 +6,8 @@ pub mod brief;
 mod compile;
 mod config;
 mod firewall;
-mod stats;
 pub mod literal;
+mod stats;
 pub mod summary;
 
 pub use compile::{CompileError, Memory, Request, Workspace, compile, compile_in, unescape};
@@ -15,6 +15,5 @@ pub use config::{
     Budgets, ContextConfig, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy, RawCount,
     RenderConfig, ScoringConfig, SensitivityAction,
 };
-pub use firewall::{Firewall, FirewallError, Screened, Seen};
-pub use stats::{BuildStats, ContextPack, DropReason, DroppedItem, FirewallCause, FirewallEvent, Form, IncludedItem};
 pub use firewall::{Firewall, FirewallError, Screened, Seen, fact_records};
+pub use stats::{BuildStats, ContextPack, DropReason, DroppedItem, FirewallCause, FirewallEvent, Form, IncludedItem};
