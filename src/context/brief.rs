@@ -42,6 +42,20 @@ pub enum Text {
         /// Entries shown at most.
         most: usize,
     },
+    /// `head`, then as many entries as fit, chosen by `order` but written in the order of the list, then how many are
+    /// left out.
+    Chosen {
+        /// Stands before the entries.
+        head: Rc<str>,
+        /// The entries in the order in which they are written.
+        entries: Rc<[String]>,
+        /// Positions of entries, the one to show first at the front. Positions that do not exist are passed over.
+        order: Rc<[usize]>,
+        /// Stands between entries.
+        separator: &'static str,
+        /// Entries shown at most.
+        most: usize,
+    },
 }
 
 impl Piece {
@@ -68,6 +82,56 @@ impl Piece {
         };
         Self { place, wordings: vec![wording(least.0, least.1), wording(later, usize::MAX)] }
     }
+
+    /// A statement that lists `entries`, chosen by `order` (positions, the most important first) and written in their
+    /// own order: `least` of them at a rank, and as many as fit at `later`.
+    #[must_use]
+    pub fn chosen(
+        place: u32,
+        head: &str,
+        entries: Vec<String>,
+        order: Vec<usize>,
+        separator: &'static str,
+        least: (u32, usize),
+        later: u32,
+    ) -> Self {
+        let (head, entries, order): (Rc<str>, Rc<[String]>, Rc<[usize]>) = (head.into(), entries.into(), order.into());
+        let wording = |rank, most| Wording {
+            rank,
+            text: Text::Chosen {
+                head: Rc::clone(&head),
+                entries: Rc::clone(&entries),
+                order: Rc::clone(&order),
+                separator,
+                most,
+            },
+        };
+        Self { place, wordings: vec![wording(least.0, least.1), wording(later, usize::MAX)] }
+    }
+
+    /// The same statement with a further wording, which replaces the earlier ones if it fits.
+    #[must_use]
+    pub fn or(mut self, rank: u32, text: impl Into<String>) -> Self {
+        self.wordings.push(Wording { rank, text: Text::Whole(text.into()) });
+        self
+    }
+}
+
+/// The positions `0..count` such that every front part of the list is spread over the whole: both ends first, then
+/// the middles of the gaps, the widest gaps first.
+#[must_use]
+pub fn spread(count: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count.min(1)).chain((count > 1).then(|| count - 1)).collect();
+    let mut gaps = std::collections::VecDeque::from([(0, count.saturating_sub(1))]);
+    while let Some((low, high)) = gaps.pop_front() {
+        if high - low < 2 {
+            continue;
+        }
+        let middle = low + (high - low) / 2;
+        order.push(middle);
+        gaps.extend([(low, middle), (middle, high)]);
+    }
+    order
 }
 
 /// The pieces that fit into `cap` tokens of `estimator`, one below the other, without a line break at the end.
@@ -115,24 +179,48 @@ fn fitted(text: &Text, room: usize, cost: &impl Fn(&str) -> usize) -> Option<(St
             (tokens <= room).then(|| (text.clone(), tokens))
         }
         Text::Entries { head, entries, separator, most } => {
-            let written = |shown: usize| {
-                let mut text = format!("{head}{}", entries[..shown].join(separator));
-                if shown < entries.len() {
-                    text.push_str(&format!("{separator}… +{}", entries.len() - shown));
-                }
-                text
+            let body = |shown: usize| entries[..shown].join(separator);
+            longest(head, entries.len(), entries.len().min(*most).min(room), separator, body, room, cost)
+        }
+        Text::Chosen { head, entries, order, separator, most } => {
+            let body = |shown: usize| {
+                let mut picked = order[..shown].to_vec();
+                picked.sort_unstable();
+                let texts: Vec<&str> = picked.iter().filter_map(|&at| entries.get(at)).map(String::as_str).collect();
+                texts.join(separator)
             };
-            // Longer lists cost more, so the most that fits is found by halving.
-            let (mut low, mut high) = (0, entries.len().min(*most).min(room));
-            while low < high {
-                let middle = (low + high).div_ceil(2);
-                if cost(&written(middle)) <= room { low = middle } else { high = middle - 1 }
-            }
-            let text = written(low);
-            let tokens = cost(&text);
-            (low > 0 && tokens <= room).then_some((text, tokens))
+            longest(head, entries.len(), order.len().min(*most).min(room), separator, body, room, cost)
         }
     }
+}
+
+/// The longest list with at most `most` of `all` entries that fits into `room`, and its cost. `body` writes a number
+/// of entries.
+fn longest(
+    head: &str,
+    all: usize,
+    most: usize,
+    separator: &str,
+    body: impl Fn(usize) -> String,
+    room: usize,
+    cost: &impl Fn(&str) -> usize,
+) -> Option<(String, usize)> {
+    let written = |shown: usize| {
+        let mut text = format!("{head}{}", body(shown));
+        if shown < all {
+            text.push_str(&format!("{separator}… +{}", all - shown));
+        }
+        text
+    };
+    // Longer lists cost more, so the most that fits is found by halving.
+    let (mut low, mut high) = (0, most);
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        if cost(&written(middle)) <= room { low = middle } else { high = middle - 1 }
+    }
+    let text = written(low);
+    let tokens = cost(&text);
+    (low > 0 && tokens <= room).then_some((text, tokens))
 }
 
 #[cfg(test)]
@@ -168,6 +256,23 @@ mod tests {
         ");
     }
 
+    #[test]
+    fn chosen_entries_are_written_in_their_own_order() {
+        let entries: Vec<String> = (0..9).map(|number| format!("n{number}")).collect();
+        let piece = Piece::chosen(0, "", entries, spread(9), " ", (0, 1), 1);
+        let shown: Vec<String> =
+            [9, 14, 40].map(|cap| pack(std::slice::from_ref(&piece), cap, Estimator::Cl100kBase)).to_vec();
+        assert_eq!(shown, ["n0 n8 … +7", "n0 n4 n6 n8 … +5", "n0 n1 n2 n3 n4 n5 n6 n7 n8"]);
+    }
+
+    #[test]
+    fn spread_positions_cover_the_whole() {
+        assert_eq!(spread(0), Vec::<usize>::new());
+        assert_eq!(spread(1), [0]);
+        assert_eq!(spread(2), [0, 1]);
+        assert_eq!(spread(9), [0, 8, 4, 2, 6, 1, 3, 5, 7]);
+    }
+
     proptest! {
         #[test]
         fn the_cap_is_never_exceeded(
@@ -177,7 +282,9 @@ mod tests {
         ) {
             let mut pieces: Vec<Piece> =
                 texts.into_iter().map(|(text, place, rank)| Piece::line(place, rank, text)).collect();
-            pieces.push(Piece::list(2, "list: ", entries, ", ", (1, 3), 3));
+            let order = spread(entries.len() + 1);
+            pieces.push(Piece::chosen(1, "spread: ", entries.clone(), order, " ", (1, 2), 2));
+            pieces.push(Piece::list(2, "list: ", entries, ", ", (1, 3), 3).or(3, "all of it"));
             for estimator in Estimator::ALL {
                 prop_assert!(estimator.count(&pack(&pieces, cap, estimator)) <= cap);
             }

@@ -1,23 +1,182 @@
-//! Texts that are read line by line.
+//! What a large text of lines says: counts, both ends, what went wrong, labelled values, and an outline.
+//!
+//! The kind of the text is guessed from a bounded sample of its lines; every kind has a file with its subject. All
+//! statements are [`Piece`]s in several wordings, so the cap alone decides how much is said. What JSON, Python literals
+//! and tables say is told elsewhere.
+
+mod code;
+mod diff;
+mod excerpt;
+mod html;
+mod key_value;
+mod listing;
+mod log;
+mod markdown;
+mod matches;
+mod parts;
+mod paths;
+mod plain;
+mod rank;
+mod template;
+mod trace;
 
 use crate::context::brief::Piece;
 
-/// What kind of text it is.
+use code::Language;
+
+/// Lines at the start of a text that are looked at, and lines spread over the rest.
+const SAMPLE: usize = 160;
+/// Bytes of a line that are looked at.
+const LINE_BYTES: usize = 400;
+/// Bytes that are searched for the start of a line.
+const WINDOW: usize = 4096;
+
+/// Kinds of text that are told differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineKind {
+    /// Several texts, each under its path.
+    Parts,
+    /// A diff or a commit log.
+    Diff,
+    /// Messages of a program, one a line, with times or levels.
+    Log,
+    /// An error with the calls that led to it.
+    StackTrace,
+    /// A page, or XML.
+    Html,
+    /// Text with headings, lists, links.
+    Markdown,
+    /// Source code.
+    Code(Language),
+    /// `path:line:text` from a search.
+    Matches,
+    /// Files, paths or names, one a line.
+    Listing,
+    /// `key: value` lines.
+    KeyValue,
+    /// Anything else.
     Plain,
 }
 
-pub(super) fn kind_of(_text: &str) -> LineKind {
+/// What kind of text `text` is, by a sample of its lines.
+pub(super) fn kind_of(text: &str) -> LineKind {
+    let lines = sample(text);
+    let share =
+        |test: &dyn Fn(&str) -> bool| lines.iter().filter(|line| test(line)).count() as f64 / lines.len().max(1) as f64;
+    if parts::is_several(text) {
+        return LineKind::Parts;
+    }
+    if lines.iter().take(12).any(|line| diff::is_mark(line)) {
+        return LineKind::Diff;
+    }
+    if is_html(text, &lines) {
+        return LineKind::Html;
+    }
+    let frames = share(&|line| trace::is_frame(line));
+    let logged = share(&|line| log::level(line).is_some() || starts_with_time(line));
+    if frames >= 0.25 && logged < 0.4 {
+        return LineKind::StackTrace;
+    }
+    if logged >= 0.4 {
+        return LineKind::Log;
+    }
+    if share(&|line| matches::parse(line).is_some()) >= 0.6 {
+        return LineKind::Matches;
+    }
+    let (language, coded) = code::language(&lines);
+    let marked = share(&|line| {
+        markdown::heading(line).is_some() || markdown::is_item(line) || line.starts_with("> ") || line.starts_with('|')
+    });
+    let fences = lines.iter().filter(|line| markdown::fence(line).is_some()).count();
+    let linked = share(&|line| line.contains("](") && !line.trim_start().starts_with(['/', '#', '*']));
+    let headings = lines.iter().filter(|line| markdown::heading(line).is_some()).count();
+    let structure = share(&|line| line.trim_end().ends_with(['{', '}', ';', '(', ')', ',', ':', '[', ']']));
+    let shebang = text.starts_with("#!");
+    let markdown = marked + 2.0 * linked + if fences > 0 { 0.4 } else { 0.0 };
+    let comments =
+        matches!(language, Language::Python | Language::Shell | Language::Ruby) && coded > 0.4 && fences == 0;
+    if !shebang && !comments && (headings > 0 || fences > 1) && markdown >= 0.15 && markdown > coded * structure {
+        return LineKind::Markdown;
+    }
+    if shebang || (coded >= 0.25 && structure >= 0.3) || (coded >= 0.5 && structure >= 0.15) {
+        return LineKind::Code(language);
+    }
+    let listed = share(&|line| listing::is_entry(line));
+    let valued = share(&|line| key_value::parse(line).is_some() || line.starts_with('['));
+    if listed >= 0.7 && listed >= valued {
+        return LineKind::Listing;
+    }
+    if valued >= 0.5 {
+        return LineKind::KeyValue;
+    }
+    if markdown >= 0.3 && headings > 0 {
+        return LineKind::Markdown;
+    }
     LineKind::Plain
 }
 
-pub(super) fn pieces(_kind: LineKind, text: &str) -> Vec<Piece> {
-    let first: String = text.lines().next().unwrap_or_default().chars().take(200).collect();
-    let last: String = text.lines().last().unwrap_or_default().chars().take(200).collect();
-    vec![
-        Piece::line(0, 0, format!("{} lines", text.lines().count())),
-        Piece::line(1, 10, format!("first line: {first}")),
-        Piece::line(2, 10, format!("last line: {last}")),
-    ]
+/// What a text of a kind says.
+pub(super) fn pieces(kind: LineKind, text: &str) -> Vec<Piece> {
+    match kind {
+        LineKind::Parts => parts::pieces(text),
+        LineKind::Diff => diff::pieces(text),
+        LineKind::Log => log::pieces(text),
+        LineKind::StackTrace => trace::pieces(text),
+        LineKind::Html => html::pieces(text),
+        LineKind::Markdown => markdown::pieces(text),
+        LineKind::Code(language) => code::pieces(language, text),
+        LineKind::Matches => matches::pieces(text),
+        LineKind::Listing => listing::pieces(text),
+        LineKind::KeyValue => key_value::pieces(text),
+        LineKind::Plain => plain::pieces(text),
+    }
+}
+
+/// The first lines of the text and as many spread over the rest, blank ones left out, each with its first bytes.
+fn sample(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(SAMPLE).map(front).collect();
+    if lines.len() < SAMPLE {
+        return lines;
+    }
+    for number in 1..SAMPLE {
+        let at = text.len() / SAMPLE * number;
+        let window = text.as_bytes().get(at..(at + WINDOW).min(text.len())).unwrap_or_default();
+        let Some(start) = memchr::memchr(b'\n', window) else { continue };
+        let line = text.get(at + start + 1..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        if !line.trim().is_empty() {
+            lines.push(front(line));
+        }
+    }
+    lines
+}
+
+/// The first bytes of a line.
+fn front(line: &str) -> &str {
+    let mut end = line.len().min(LINE_BYTES);
+    while !line.is_char_boundary(end) {
+        end -= 1;
+    }
+    line.get(..end).unwrap_or_default()
+}
+
+fn starts_with_time(line: &str) -> bool {
+    let mut end = line.len().min(80);
+    while !line.is_char_boundary(end) {
+        end -= 1;
+    }
+    line.starts_with(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase() || c == '[')
+        && log::time(&line[..end]).is_some()
+}
+
+fn is_html(text: &str, lines: &[&str]) -> bool {
+    let start = text.trim_start_matches('\u{feff}').trim_start();
+    let begins = |with: &str| start.get(..with.len()).is_some_and(|front| front.eq_ignore_ascii_case(with));
+    if begins("<!doctype html") || begins("<html") || begins("<?xml") {
+        return true;
+    }
+    let tags = lines.iter().filter(|line| {
+        let line = line.trim_start();
+        line.starts_with('<') && line[1..].starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '!')
+    });
+    start.starts_with('<') && tags.count() * 2 > lines.len()
 }

@@ -1,0 +1,359 @@
+//! Diffs and commit logs: what `git diff`, `git show`, `git log` and `diff -u` print.
+//!
+//! Hunks are read by the line counts in their headers, so a removed line that begins with `--` is no file header.
+//! Where the counts are wrong or missing, the next header ends the hunk.
+
+use crate::context::brief::Piece;
+
+use super::excerpt::{Tally, counted, cut, samples};
+use super::paths::by_directory;
+use super::rank;
+
+/// Files from which on the list has paths only: with counts, less than half would be shown.
+const COUNTED_FILES: usize = 140;
+/// Commits whose subject is kept.
+const COMMITS_KEPT: usize = 2000;
+
+/// What happened to a file.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    #[default]
+    Modified,
+    New,
+    Deleted,
+    Renamed,
+}
+
+#[derive(Debug, Default)]
+struct File {
+    path: String,
+    change: Change,
+    binary: bool,
+    added: usize,
+    removed: usize,
+    hunks: usize,
+}
+
+impl File {
+    /// `+3 -1`, without a side that is zero.
+    fn counts(&self) -> String {
+        match (self.added, self.removed) {
+            (0, 0) if self.binary => "binary".to_owned(),
+            (0, 0) => "±0".to_owned(),
+            (added, 0) => format!("+{added}"),
+            (0, removed) => format!("-{removed}"),
+            (added, removed) => format!("+{added} -{removed}"),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Commit {
+    hash: String,
+    author: String,
+    date: String,
+    subject: String,
+}
+
+/// What is left of the hunk being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Between files, or in the header of a commit or a file.
+    Header,
+    /// In a hunk with so many lines of the old and of the new file to come.
+    Hunk { old: usize, new: usize },
+}
+
+#[derive(Debug, Default)]
+struct Diff {
+    files: Vec<File>,
+    commits: Vec<Commit>,
+    commit_count: usize,
+    /// Lines of `git diff --stat`: path and counts.
+    stat: Vec<String>,
+    stat_total: Option<String>,
+}
+
+/// Whether `line` begins a file or a commit in a diff.
+pub fn is_mark(line: &str) -> bool {
+    line.starts_with("diff --git ") || line.starts_with("diff --cc ") || is_commit(line) || hunk_sizes(line).is_some()
+}
+
+fn is_commit(line: &str) -> bool {
+    line.strip_prefix("commit ").is_some_and(|rest| {
+        let hash = rest.split(' ').next().unwrap_or_default();
+        hash.len() >= 7 && hash.len() <= 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+/// The line counts of the old and of the new side in `@@ -1,2 +3,4 @@`.
+fn hunk_sizes(line: &str) -> Option<(usize, usize)> {
+    let rest = line.strip_prefix("@@ -")?;
+    let (ranges, _) = rest.split_once(" @@")?;
+    let (old, new) = ranges.split_once(" +")?;
+    let size = |range: &str| match range.split_once(',') {
+        Some((_, size)) => size.parse().ok(),
+        None => range.parse::<usize>().ok().map(|_| 1),
+    };
+    Some((size(old)?, size(new)?))
+}
+
+/// The path in a `---` or `+++` line or a half of a `diff --git` line, without its prefix and time stamp.
+fn path_of(text: &str) -> &str {
+    let text = text.split('\t').next().unwrap_or_default().trim().trim_matches('"');
+    text.strip_prefix("a/").or_else(|| text.strip_prefix("b/")).unwrap_or(text)
+}
+
+impl Diff {
+    fn read(text: &str) -> Self {
+        let mut diff = Self::default();
+        let mut place = Place::Header;
+        // The old path of a `---` line, until its `+++` line.
+        let mut old_path: Option<&str> = None;
+        let mut git_header = false;
+        for line in text.lines() {
+            if let Place::Hunk { old, new } = place {
+                place = match line.as_bytes().first() {
+                    Some(b'+') if new > 0 => {
+                        diff.file().added += 1;
+                        Place::Hunk { old, new: new - 1 }
+                    }
+                    Some(b'-') if old > 0 => {
+                        diff.file().removed += 1;
+                        Place::Hunk { old: old - 1, new }
+                    }
+                    Some(b'\\') => place,
+                    Some(b' ') | None if old > 0 && new > 0 => Place::Hunk { old: old - 1, new: new - 1 },
+                    _ => Place::Header,
+                };
+                if place != Place::Header {
+                    continue;
+                }
+            }
+            if let Some((old, new)) = hunk_sizes(line) {
+                diff.file().hunks += 1;
+                place = Place::Hunk { old, new };
+            } else if let Some(rest) = line.strip_prefix("diff --git ") {
+                let path = rest.rsplit_once(" b/").map_or(rest, |(_, path)| path);
+                diff.begin(path_of(path));
+                git_header = true;
+            } else if let Some(path) = line.strip_prefix("diff --cc ") {
+                diff.begin(path_of(path));
+                git_header = true;
+            } else if let Some(path) = line.strip_prefix("--- ") {
+                old_path = Some(path_of(path));
+            } else if let Some(path) = line.strip_prefix("+++ ").map(path_of) {
+                diff.two_paths(old_path.take().unwrap_or(path), path, git_header);
+                git_header = false;
+            } else {
+                diff.header_line(line);
+            }
+        }
+        diff
+    }
+
+    /// The file being read; one without a name if the text begins with a hunk.
+    fn file(&mut self) -> &mut File {
+        if self.files.is_empty() {
+            self.begin("(unnamed)");
+        }
+        let last = self.files.len() - 1;
+        &mut self.files[last]
+    }
+
+    fn begin(&mut self, path: &str) {
+        self.files.push(File { path: path.to_owned(), ..File::default() });
+    }
+
+    /// A `---` and a `+++` line: they begin a file unless a `diff --git` line has done so.
+    fn two_paths(&mut self, old: &str, new: &str, git_header: bool) {
+        let path = if new == "/dev/null" { old } else { new };
+        if !git_header {
+            self.begin(path);
+        }
+        let file = self.file();
+        if old == "/dev/null" {
+            file.change = Change::New;
+        } else if new == "/dev/null" {
+            file.change = Change::Deleted;
+        }
+        path.clone_into(&mut file.path);
+    }
+
+    fn header_line(&mut self, line: &str) {
+        if is_commit(line) {
+            self.commit_count += 1;
+            if self.commits.len() < COMMITS_KEPT {
+                let hash = line.trim_start_matches("commit ").split(' ').next().unwrap_or_default().to_owned();
+                self.commits.push(Commit { hash, ..Commit::default() });
+            }
+            return;
+        }
+        if let Some(commit) = self.commits.last_mut().filter(|_| self.commit_count <= COMMITS_KEPT) {
+            if let Some(author) = line.strip_prefix("Author:") {
+                author.trim().clone_into(&mut commit.author);
+                return;
+            }
+            if let Some(date) = line.strip_prefix("Date:").or_else(|| line.strip_prefix("AuthorDate:")) {
+                date.trim().clone_into(&mut commit.date);
+                return;
+            }
+            if commit.subject.is_empty() && line.starts_with("    ") {
+                commit.subject = cut(line.trim(), 100);
+                return;
+            }
+        }
+        if let Some((path, counts)) = line.strip_prefix(' ').and_then(|rest| rest.rsplit_once(" | ")) {
+            self.stat.push(format!("{} {}", path.trim(), counts.trim()));
+        } else if line.starts_with(' ') && line.contains(" changed, ") {
+            self.stat_total = Some(line.trim().to_owned());
+        } else if let Some(file) = self.files.last_mut() {
+            if line.starts_with("new file mode") {
+                file.change = Change::New;
+            } else if line.starts_with("deleted file mode") {
+                file.change = Change::Deleted;
+            } else if line.starts_with("rename to ") {
+                file.change = Change::Renamed;
+            } else if line.starts_with("Binary files ") || line == "GIT binary patch" {
+                file.binary = true;
+            }
+        }
+    }
+}
+
+/// What a diff or a commit log says.
+pub fn pieces(text: &str) -> Vec<Piece> {
+    let diff = Diff::read(text);
+    let tally = Tally::of(text);
+    let mut pieces = vec![shape(&diff, &tally)];
+    pieces.extend(tally.ends());
+    pieces.extend(kinds_of_change(&diff));
+    pieces.extend(largest(&diff));
+    pieces.extend(commits(&diff));
+    pieces.extend(files(&diff.files));
+    if diff.files.is_empty() && !diff.stat.is_empty() {
+        pieces.push(Piece::list(
+            rank::OUTLINE_PLACE,
+            "files:\n",
+            diff.stat,
+            "\n",
+            (rank::OUTLINE, 4),
+            rank::WHOLE_OUTLINE,
+        ));
+    }
+    pieces.extend(samples(text, &tally));
+    pieces
+}
+
+fn shape(diff: &Diff, tally: &Tally) -> Piece {
+    let mut said = Vec::new();
+    if diff.commit_count > 0 {
+        said.push(counted(diff.commit_count, "commit"));
+    }
+    if !diff.files.is_empty() {
+        let sum = |of: fn(&File) -> usize| diff.files.iter().map(of).sum::<usize>();
+        said.push(format!("{} changed", counted(diff.files.len(), "file")));
+        said.push(counted(sum(|file| file.hunks), "hunk"));
+        said.push(format!("+{0} lines added, -{1} lines removed", sum(|file| file.added), sum(|file| file.removed)));
+    }
+    said.extend(diff.stat_total.iter().filter(|_| diff.files.is_empty()).cloned());
+    said.push(format!("{} in all", counted(tally.lines, "line")));
+    let what = if diff.files.is_empty() { "commit log" } else { "diff" };
+    Piece::line(rank::SHAPE_PLACE, rank::SHAPE, format!("{what}: {}", said.join(", ")))
+}
+
+fn kinds_of_change(diff: &Diff) -> Option<Piece> {
+    let kinds = [
+        (Change::New, "new"),
+        (Change::Deleted, "deleted"),
+        (Change::Renamed, "renamed"),
+        (Change::Modified, "modified"),
+    ];
+    let mut said: Vec<String> = kinds
+        .into_iter()
+        .map(|(change, name)| (diff.files.iter().filter(|file| file.change == change).count(), name))
+        .filter(|&(count, _)| count > 0)
+        .map(|(count, name)| format!("{count} {name}"))
+        .collect();
+    let binary = diff.files.iter().filter(|file| file.binary).count();
+    if binary > 0 {
+        said.push(format!("{binary} binary"));
+    }
+    (!said.is_empty()).then(|| Piece::line(rank::STAT_PLACE, rank::STAT, format!("files: {}", said.join(", "))))
+}
+
+fn largest(diff: &Diff) -> Option<Piece> {
+    // The first of equals.
+    let file = diff.files.iter().rev().max_by_key(|file| file.added + file.removed)?;
+    (diff.files.len() > 1).then(|| {
+        let text = format!("largest change: {} {}", file.path, file.counts());
+        Piece::line(rank::STAT_PLACE, rank::MORE_STAT, text)
+    })
+}
+
+fn commits(diff: &Diff) -> Vec<Piece> {
+    let [first, .., last] = diff.commits.as_slice() else {
+        return diff.commits.first().map(|commit| one_commit(commit)).unwrap_or_default();
+    };
+    let mut pieces = Vec::new();
+    let named = |label: &str, commit: &Commit| {
+        format!("{label}: {} by {}, {}, {}", commit.hash, commit.author, commit.date, commit.subject)
+    };
+    pieces.push(Piece::line(rank::LEAF_PLACE, rank::STAT, named("newest commit", first)));
+    pieces.push(Piece::line(rank::LEAF_PLACE, rank::LEAF, named("oldest commit", last)));
+    let mut authors: Vec<(&str, usize)> = Vec::new();
+    let mut sorted: Vec<&str> = diff.commits.iter().map(|commit| commit.author.as_str()).collect();
+    sorted.sort_unstable();
+    for author in sorted {
+        match authors.last_mut() {
+            Some((name, count)) if *name == author => *count += 1,
+            _ => authors.push((author, 1)),
+        }
+    }
+    authors.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+    let head = format!("{}: ", counted(authors.len(), "author"));
+    let entries = authors.iter().map(|(name, count)| format!("{} {count}", name.split(" <").next().unwrap_or(name)));
+    pieces.push(Piece::list(rank::LEAF_PLACE, &head, entries.collect(), ", ", (rank::LEAF, 3), rank::SECOND_OUTLINE));
+    let entries = diff
+        .commits
+        .iter()
+        .map(|commit| format!("{} {}", commit.hash.get(..7).unwrap_or(&commit.hash), commit.subject));
+    pieces.push(Piece::list(
+        rank::OUTLINE_PLACE,
+        "commits:\n",
+        entries.collect(),
+        "\n",
+        (rank::OUTLINE, 3),
+        rank::WHOLE_OUTLINE,
+    ));
+    pieces
+}
+
+fn one_commit(commit: &Commit) -> Vec<Piece> {
+    let labelled =
+        [("commit", &commit.hash), ("author", &commit.author), ("date", &commit.date), ("subject", &commit.subject)];
+    labelled
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(label, value)| Piece::line(rank::LEAF_PLACE, rank::STAT, format!("{label}: {value}")))
+        .collect()
+}
+
+/// The files with their counts, by directory as far as the full paths do not fit.
+fn files(files: &[File]) -> Option<Piece> {
+    if files.is_empty() {
+        return None;
+    }
+    let with_counts = files.len() <= COUNTED_FILES;
+    let noted = files.iter().map(|file| {
+        let note = if with_counts { file.counts() } else { String::new() };
+        (file.path.as_str(), note)
+    });
+    let piece =
+        Piece::list(rank::OUTLINE_PLACE, "files:", by_directory(noted), "", (rank::OUTLINE, 4), rank::WHOLE_OUTLINE);
+    if !with_counts {
+        return Some(piece);
+    }
+    let full: Vec<String> = files.iter().map(|file| format!("{} {}", file.path, file.counts())).collect();
+    Some(piece.or(rank::RICH_OUTLINE, format!("files:\n{}", full.join("\n"))))
+}

@@ -1,0 +1,306 @@
+//! Listings: one file, path or name a line, with or without sizes.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use crate::context::brief::Piece;
+
+use super::excerpt::{Tally, counted, cut};
+use super::paths::{by_directory, extension};
+use super::rank;
+
+/// Entries that are kept for the outline.
+const KEPT: usize = 4000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    File,
+    Directory,
+    Unknown,
+}
+
+/// One line of a listing.
+#[derive(Debug, Clone, Copy)]
+struct Entry<'a> {
+    name: &'a str,
+    kind: Kind,
+    /// Bytes, and the size as written.
+    size: Option<(f64, &'a str)>,
+}
+
+/// Whether `line` looks like an entry of a listing.
+pub fn is_entry(line: &str) -> bool {
+    let line = line.trim_end();
+    if marked(line).is_some() || long(line).is_some() || sized(line).is_some() || is_branch(line) {
+        return true;
+    }
+    is_path(line.trim_start())
+}
+
+/// A line of a drawn tree.
+fn is_branch(line: &str) -> bool {
+    ["├", "└", "│", "|--", "`--", "|   "].iter().any(|mark| line.starts_with(mark))
+}
+
+/// A path or a bare name: one word, or with blanks but an extension or a slash in it.
+fn is_path(line: &str) -> bool {
+    let line = line.strip_prefix("- ").unwrap_or(line);
+    let odd = |c: char| matches!(c, '{' | '}' | ';' | '=' | '<' | '>' | '"' | '(' | ',' | '`') || c.is_control();
+    if line.is_empty() || line.len() > 400 || line.contains(odd) || line.ends_with([':', '.']) {
+        return false;
+    }
+    let blanks = line.split(' ').count() - 1;
+    blanks == 0
+        || (blanks < 6
+            && (line.starts_with('/') || line.starts_with("./") || !extension(line).is_empty() && !line.contains(". ")))
+}
+
+/// `[FILE] name  1.2 KB`, `[DIR] name`.
+fn marked(line: &str) -> Option<Entry<'_>> {
+    let (kind, rest) = if let Some(rest) = line.strip_prefix("[FILE] ") {
+        (Kind::File, rest)
+    } else {
+        (Kind::Directory, line.strip_prefix("[DIR] ").or_else(|| line.strip_prefix("[DIRECTORY] "))?)
+    };
+    let rest = rest.trim();
+    let (name, size) = match rest.rsplit_once("  ") {
+        Some((name, size)) => (name.trim_end(), bytes(size.trim()).map(|bytes| (bytes, size.trim()))),
+        None => (rest, None),
+    };
+    Some(Entry { name, kind, size })
+}
+
+/// A line of `ls -l`.
+fn long(line: &str) -> Option<Entry<'_>> {
+    let mode = line.as_bytes().first_chunk::<10>()?;
+    if !matches!(mode[0], b'-' | b'd' | b'l' | b'c' | b'b' | b'p' | b's')
+        || !mode[1..].iter().all(|byte| matches!(byte, b'r' | b'w' | b'x' | b's' | b'S' | b't' | b'T' | b'-'))
+    {
+        return None;
+    }
+    let mut rest = line;
+    let mut fields = [""; 8];
+    for field in &mut fields {
+        rest = rest.trim_start();
+        let end = rest.find(' ')?;
+        *field = rest.get(..end)?;
+        rest = rest.get(end..)?;
+    }
+    let name = rest.trim_start().split(" -> ").next().unwrap_or_default();
+    let kind = match mode[0] {
+        b'd' => Kind::Directory,
+        _ => Kind::File,
+    };
+    let size = (kind == Kind::File).then(|| bytes(fields[4]).map(|bytes| (bytes, fields[4]))).flatten();
+    Some(Entry { name, kind, size })
+}
+
+/// A line of `du`: a size, a tab, a path.
+fn sized(line: &str) -> Option<Entry<'_>> {
+    let (size, name) = line.split_once('\t')?;
+    let bytes = bytes(size.trim())?;
+    (!name.contains('\t')).then_some(Entry { name, kind: Kind::Unknown, size: Some((bytes, size.trim())) })
+}
+
+/// `973`, `973 B`, `1.5K`, `68.81 KB`, `2 MiB` in bytes (units of 1 024).
+fn bytes(text: &str) -> Option<f64> {
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let number: f64 = text.get(..digits)?.parse().ok()?;
+    let unit = text.get(digits..)?.trim();
+    let factor = match unit.trim_end_matches("iB").trim_end_matches('B') {
+        "" => 1.0,
+        "K" | "k" => 1024.0,
+        "M" => 1024.0 * 1024.0,
+        "G" => 1024.0 * 1024.0 * 1024.0,
+        "T" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        _ if unit == "bytes" => 1.0,
+        _ => return None,
+    };
+    Some(number * factor)
+}
+
+fn in_words(bytes: f64) -> String {
+    let units = ["B", "KB", "MB", "GB", "TB"];
+    let mut value = bytes;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{value:.0} B") } else { format!("{value:.2} {}", units[unit]) }
+}
+
+fn entry(line: &str) -> Option<Entry<'_>> {
+    let line = line.trim_end();
+    if let Some(entry) = marked(line).or_else(|| long(line)).or_else(|| sized(line)) {
+        return Some(entry);
+    }
+    if is_branch(line) {
+        let name =
+            line.trim_start_matches(|c: char| matches!(c, '├' | '└' | '│' | '─' | '|' | '`' | '-' | ' ' | '\u{a0}'));
+        return Some(Entry { name, kind: Kind::Unknown, size: None }).filter(|entry| !entry.name.is_empty());
+    }
+    let line = line.trim_start();
+    let name = line.strip_prefix("- ").unwrap_or(line);
+    is_path(name).then(|| {
+        let kind = if name.ends_with('/') { Kind::Directory } else { Kind::Unknown };
+        Entry { name, kind, size: None }
+    })
+}
+
+/// What a listing says.
+pub fn pieces(text: &str) -> Vec<Piece> {
+    let tally = Tally::of(text);
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut counts: FxHashMap<&str, usize> = FxHashMap::default();
+    let mut kinds = [0usize; 3];
+    let mut total = 0;
+    let mut others: Vec<&str> = Vec::new();
+    let mut sizes = Sizes::default();
+    let mut extensions: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let Some(entry) = entry(line) else {
+            others.push(line);
+            continue;
+        };
+        total += 1;
+        kinds[entry.kind as usize] += 1;
+        sizes.add(&entry);
+        if entry.kind != Kind::Directory {
+            *extensions.entry(extension(entry.name)).or_default() += 1;
+        }
+        if entries.len() < KEPT {
+            let count = counts.entry(entry.name).or_default();
+            *count += 1;
+            if *count == 1 {
+                entries.push(entry);
+            }
+        } else if let Some(count) = counts.get_mut(entry.name) {
+            *count += 1;
+        }
+    }
+    let mut pieces = vec![shape(&tally, total, kinds, entries.len())];
+    pieces.extend(tally.ends());
+    pieces.extend(sizes.piece());
+    for line in others.iter().filter(|line| line.contains(':') || line.starts_with("total ")).take(20) {
+        pieces.push(Piece::line(rank::LEAF_PLACE, rank::LEAF, cut(line, 120)));
+    }
+    pieces.extend(by_extension(&extensions));
+    pieces.extend(repeated(&entries, &counts));
+    pieces.extend(outline(&entries, &counts));
+    pieces
+}
+
+fn shape(tally: &Tally, total: usize, kinds: [usize; 3], distinct: usize) -> Piece {
+    let mut said = vec![counted(tally.lines, "line")];
+    if total == 1 {
+        said.push("1 entry".to_owned());
+    } else {
+        said.push(format!("{total} entries"));
+    }
+    if kinds[Kind::File as usize] + kinds[Kind::Directory as usize] > 0 {
+        said.push(counted(kinds[Kind::File as usize], "file"));
+        let directories = kinds[Kind::Directory as usize];
+        said.push(if directories == 1 { "1 directory".to_owned() } else { format!("{directories} directories") });
+    }
+    if distinct < total && distinct < KEPT {
+        said.push(format!("{distinct} different"));
+    }
+    Piece::line(rank::SHAPE_PLACE, rank::SHAPE, format!("listing: {}", said.join(", ")))
+}
+
+#[derive(Debug, Default)]
+struct Sizes<'a> {
+    count: usize,
+    total: f64,
+    least: Option<(f64, &'a str, &'a str)>,
+    most: Option<(f64, &'a str, &'a str)>,
+}
+
+impl<'a> Sizes<'a> {
+    fn add(&mut self, entry: &Entry<'a>) {
+        let Some((bytes, written)) = entry.size else { return };
+        self.count += 1;
+        self.total += bytes;
+        if self.least.is_none_or(|(least, ..)| bytes < least) {
+            self.least = Some((bytes, written, entry.name));
+        }
+        if self.most.is_none_or(|(most, ..)| bytes > most) {
+            self.most = Some((bytes, written, entry.name));
+        }
+    }
+
+    fn piece(&self) -> Option<Piece> {
+        let ((_, least, smallest), (_, most, largest)) = self.least.zip(self.most)?;
+        let total = in_words(self.total);
+        let text = format!("sizes: max {most} ({largest}), min {least} ({smallest}), total {total}");
+        Some(Piece::line(rank::STAT_PLACE, rank::STAT, text))
+    }
+}
+
+fn by_extension(extensions: &BTreeMap<&str, usize>) -> Option<Piece> {
+    let mut counts: Vec<(&str, usize)> = extensions.iter().map(|(&extension, &count)| (extension, count)).collect();
+    counts.sort_by_key(|&(extension, count)| (std::cmp::Reverse(count), extension));
+    if counts.iter().all(|(extension, _)| extension.is_empty()) {
+        return None;
+    }
+    let entries = counts
+        .into_iter()
+        .map(|(extension, count)| format!("{} {count}", if extension.is_empty() { "none" } else { extension }))
+        .collect();
+    Some(Piece::list(rank::STAT_PLACE, "by extension: ", entries, ", ", (rank::STAT, 3), rank::MORE_STAT))
+}
+
+/// Entries that stand there more than once, the most frequent first.
+fn repeated(entries: &[Entry], counts: &FxHashMap<&str, usize>) -> Option<Piece> {
+    let mut repeated: Vec<(&str, usize)> = entries
+        .iter()
+        .filter_map(|entry| counts.get(entry.name).map(|&count| (entry.name, count)))
+        .filter(|&(_, count)| count > 1)
+        .collect();
+    repeated.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+    let entries: Vec<String> = repeated.iter().map(|(name, count)| format!("{name} ×{count}")).collect();
+    (!entries.is_empty())
+        .then(|| Piece::list(rank::STAT_PLACE, "repeated: ", entries, ", ", (rank::STAT, 2), rank::MORE_STAT))
+}
+
+fn outline(entries: &[Entry], counts: &FxHashMap<&str, usize>) -> Option<Piece> {
+    let once: Vec<&Entry> =
+        entries.iter().filter(|entry| counts.get(entry.name).is_none_or(|&count| count == 1)).collect();
+    if once.is_empty() {
+        return None;
+    }
+    let names = by_directory(once.iter().map(|entry| (entry.name, String::new())));
+    let piece = Piece::list(rank::OUTLINE_PLACE, "entries:", names, "", (rank::OUTLINE, 5), rank::WHOLE_OUTLINE);
+    if once.iter().all(|entry| entry.size.is_none()) {
+        return Some(piece);
+    }
+    let sized = by_directory(
+        once.iter().map(|entry| (entry.name, entry.size.map(|(_, written)| written.to_owned()).unwrap_or_default())),
+    );
+    Some(piece.or(rank::RICH_OUTLINE, format!("entries:{}", sized.concat())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_several_tools() {
+        let cases = [
+            ("[FILE] a b.rs              68.81 KB", Some(("a b.rs", Some("68.81 KB")))),
+            ("[DIR] src                 ", Some(("src", None))),
+            ("-rw-r--r-- 1 root root 1234 Nov 22 04:56 my file.txt", Some(("my file.txt", Some("1234")))),
+            ("12K\t./target", Some(("./target", Some("12K")))),
+            ("│   ├── main.rs", Some(("main.rs", None))),
+            ("/srv/data", Some(("/srv/data", None))),
+            ("let x = 1;", None),
+            ("A sentence of prose, with a comma.", None),
+        ];
+        for (line, expected) in cases {
+            let found = entry(line).map(|entry| (entry.name, entry.size.map(|(_, written)| written)));
+            assert_eq!(found, expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! Logs: levels, the time they cover, the first error, and which messages recur or stand alone.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::context::brief::Piece;
+
+use super::excerpt::{Tally, counted, cut, samples};
+use super::rank;
+use super::template::Templates;
+
+/// Bytes of a line in which its time and its level are looked for.
+const PREFIX: usize = 160;
+/// Characters of an error or a message in its first and its longer wording.
+const MESSAGE_LENGTHS: [usize; 2] = [160, 320];
+
+/// How bad a line says things are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    Trace,
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Fatal,
+}
+
+impl Level {
+    const ALL: [Self; 7] =
+        [Self::Fatal, Self::Error, Self::Warning, Self::Notice, Self::Info, Self::Debug, Self::Trace];
+
+    fn of(word: &str) -> Option<Self> {
+        let mut upper = [0u8; 9];
+        let upper = upper.get_mut(..word.len())?;
+        upper.copy_from_slice(word.as_bytes());
+        upper.make_ascii_uppercase();
+        Some(match &*upper {
+            b"TRACE" | b"VERBOSE" | b"FINE" | b"FINER" | b"FINEST" => Self::Trace,
+            b"DEBUG" | b"DBG" => Self::Debug,
+            b"INFO" | b"INF" | b"LOG" => Self::Info,
+            b"NOTICE" => Self::Notice,
+            b"WARN" | b"WARNING" | b"WRN" => Self::Warning,
+            b"ERROR" | b"ERR" | b"SEVERE" => Self::Error,
+            b"FATAL" | b"CRITICAL" | b"CRIT" | b"PANIC" | b"ALERT" | b"EMERG" => Self::Fatal,
+            _ => return None,
+        })
+    }
+}
+
+/// The level of a line: the first word in its front part that is one and is written in capitals, in brackets, after
+/// `level=`, or before a colon.
+pub fn level(line: &str) -> Option<(Level, &str)> {
+    let bytes = line.as_bytes();
+    let front = bytes.get(..PREFIX).unwrap_or(bytes);
+    let mut start = None;
+    let mut quotes = 0;
+    for (at, &byte) in front.iter().chain(std::iter::once(&b' ')).enumerate() {
+        if byte.is_ascii_alphabetic() {
+            start = start.or(Some(at));
+            continue;
+        }
+        let found = start.take().filter(|&from| (3..=9).contains(&(at - from))).and_then(|from| {
+            let word = line.get(from..at)?;
+            let level = Level::of(word)?;
+            let capitals = word.bytes().all(|byte| byte.is_ascii_uppercase()) && quotes == 0;
+            let before = from.checked_sub(1).and_then(|at| front.get(at));
+            let enclosed = matches!(
+                (before, byte),
+                (Some(b'['), b']') | (Some(b'<'), b'>') | (Some(b'('), b')') | (Some(b'|'), b'|')
+            );
+            let labelled = line.get(..from).is_some_and(|front| {
+                let front = front.trim_end_matches(['"', '\'', ' ', ':', '=']);
+                ["level", "lvl", "severity", "levelname"].iter().any(|label| front.ends_with(label))
+            });
+            let opening = byte == b':'
+                && line
+                    .get(..from)
+                    .is_some_and(|front| front.trim().is_empty() || front.ends_with("] ") || front.ends_with(": "));
+            let bracketed = byte == b'[' && from == 0;
+            (capitals && level != Level::Info
+                || capitals && word.len() > 3
+                || capitals && before.is_none_or(|b| !b.is_ascii_alphanumeric())
+                || enclosed
+                || labelled
+                || opening
+                || bracketed)
+                .then_some((level, word))
+        });
+        if found.is_some() {
+            return found;
+        }
+        quotes ^= usize::from(byte == b'"');
+    }
+    // `W0102 12:30:01.123456  123 file.cc:12] text`
+    let mark = bytes.first().zip(bytes.get(1..5)).filter(|(_, digits)| digits.iter().all(u8::is_ascii_digit));
+    let level = match mark.filter(|_| bytes.get(5) == Some(&b' '))?.0 {
+        b'I' => Level::Info,
+        b'W' => Level::Warning,
+        b'E' => Level::Error,
+        b'F' => Level::Fatal,
+        _ => return None,
+    };
+    Some((level, line.get(..1)?))
+}
+
+static TIME: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(:\d\d)?([.,]\d+)?(Z|\s?[+-]\d\d:?\d\d)?",
+        r"|\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d( [+-]\d{4})?",
+        r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d( \d{4})?",
+        r"|\b\d\d:\d\d:\d\d([.,]\d+)?",
+        r"|^\[? *\d+\.\d{3,}\]?",
+        r"|^\d{10,13}\b",
+    ))
+    .expect("a fixed pattern")
+});
+
+/// The time stamp in the front part of a line.
+pub fn time(line: &str) -> Option<&str> {
+    let mut end = line.len().min(PREFIX);
+    while !line.is_char_boundary(end) {
+        end -= 1;
+    }
+    TIME.find(line.get(..end)?).map(|found| found.as_str())
+}
+
+/// The status code in a line of an HTTP server's access log.
+fn status(line: &str) -> Option<u16> {
+    let (_, after) = line.split_once("HTTP/")?;
+    let (_, after) = after.split_once("\" ")?;
+    let code = after.get(..3)?;
+    code.parse().ok().filter(|code| (100..600).contains(code))
+}
+
+/// Whether the line is an error by its words though it carries no level.
+pub fn tells_of_error(line: &str) -> bool {
+    const WORDS: [&str; 9] =
+        ["error", "exception", "traceback", "panicked", "fatal", "failed", "failure", "fail", "panic"];
+    let line = line.trim_start();
+    let mut words = line.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
+    words.by_ref().take(24).any(|word| {
+        let exact = WORDS.iter().any(|known| word.eq_ignore_ascii_case(known));
+        exact || (word.len() > 6 && (word.ends_with("Error") || word.ends_with("Exception")))
+    }) && !says_none(line)
+}
+
+/// `0 errors`, `no error`, `0 failed`: a line that reports the absence of errors.
+fn says_none(line: &str) -> bool {
+    let mut before = "";
+    for word in line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
+        if matches!(before, "0" | "no" | "No" | "without") {
+            let lower = word.to_ascii_lowercase();
+            if lower.starts_with("error") || lower.starts_with("fail") || lower.starts_with("exception") {
+                return true;
+            }
+        }
+        before = word;
+    }
+    false
+}
+
+/// Lines that tell of an error, as far as they are wanted.
+#[derive(Debug, Default)]
+pub struct Errors<'a> {
+    /// How many there are.
+    pub count: usize,
+    /// The first with its number, from 1.
+    pub first: Option<(usize, &'a str)>,
+    last: Option<(usize, &'a str)>,
+    templates: Templates<'a>,
+}
+
+impl<'a> Errors<'a> {
+    /// Counts a line that tells of an error.
+    pub fn add(&mut self, number: usize, line: &'a str) {
+        self.count += 1;
+        self.first = self.first.or(Some((number, line)));
+        self.last = Some((number, line));
+        self.templates.add(line, number);
+    }
+
+    /// How many, the first verbatim, the last, and the different ones.
+    pub fn pieces(&self, noun: &str) -> Vec<Piece> {
+        let Some((number, first)) = self.first else { return Vec::new() };
+        let head = format!("{}, first {noun} (line {number})", counted(self.count, noun));
+        let short = format!("{head}: {}", cut(first.trim_start(), MESSAGE_LENGTHS[0]));
+        let long = format!("{head}: {}", cut(first.trim_start(), MESSAGE_LENGTHS[1]));
+        let mut pieces = vec![Piece::line(rank::ERROR_PLACE, rank::ERROR, short).or(rank::LONGER, long)];
+        if let Some((number, last)) = self.last.filter(|last| last.0 != number) {
+            let text = format!("last {noun} (line {number}): {}", cut(last.trim_start(), MESSAGE_LENGTHS[0]));
+            pieces.push(Piece::line(rank::ERROR_PLACE + 1, rank::MORE_STAT, text));
+        }
+        let distinct = self.templates.groups();
+        if distinct.len() > 2 {
+            let entries = distinct
+                .iter()
+                .skip(1)
+                .map(|group| {
+                    let line = cut(group.first.trim_start(), MESSAGE_LENGTHS[0]);
+                    format!("×{} (line {}): {line}", group.count, group.line)
+                })
+                .collect();
+            pieces.push(Piece::list(
+                rank::ERROR_PLACE + 2,
+                &format!("further different {noun}s:\n"),
+                entries,
+                "\n",
+                (rank::OUTLINE, 1),
+                rank::SECOND_OUTLINE,
+            ));
+        }
+        pieces
+    }
+}
+
+/// What a log says.
+pub fn pieces(text: &str) -> Vec<Piece> {
+    let tally = Tally::of(text);
+    let mut levels: Vec<(Level, usize)> = Level::ALL.into_iter().map(|level| (level, 0)).collect();
+    let mut words = [""; 7];
+    let mut statuses: std::collections::BTreeMap<u16, usize> = std::collections::BTreeMap::new();
+    let mut templates = Templates::default();
+    let mut errors = Errors::default();
+    let mut warnings = Errors::default();
+    let mut worded = Errors::default();
+    let access = text.lines().take(50).filter(|line| status(line).is_some()).count() > 5;
+    for (number, line) in (1..).zip(text.lines()) {
+        if line.trim_start().is_empty() {
+            continue;
+        }
+        templates.add(line, number);
+        if let Some((level, word)) = level(line) {
+            if let Some(index) = levels.iter().position(|(known, _)| *known == level) {
+                levels[index].1 += 1;
+                words[index] = if words[index].is_empty() { word } else { words[index] };
+            }
+            match level {
+                Level::Error | Level::Fatal => errors.add(number, line),
+                Level::Warning => warnings.add(number, line),
+                _ => {}
+            }
+        } else if tells_of_error(line) {
+            worded.add(number, line);
+        }
+        if access {
+            if let Some(code) = status(line) {
+                *statuses.entry(code).or_default() += 1;
+                if code >= 500 {
+                    errors.add(number, line);
+                }
+            }
+        }
+    }
+    if errors.count == 0 {
+        errors = worded;
+    }
+    let mut pieces = vec![shape(&tally, &templates)];
+    pieces.extend(tally.ends());
+    pieces.extend(errors.pieces("error"));
+    pieces.extend(warnings.pieces("warning").into_iter().take(1).map(|mut piece| {
+        piece.place = rank::ERROR_PLACE + 3;
+        piece.wordings.truncate(1);
+        for wording in &mut piece.wordings {
+            wording.rank = rank::OUTLINE - 2;
+        }
+        piece
+    }));
+    let counts: Vec<String> = levels
+        .iter()
+        .zip(words)
+        .filter(|((_, count), _)| *count > 0)
+        .map(|((_, count), word)| format!("{word} {count}"))
+        .collect();
+    if !counts.is_empty() {
+        pieces.push(Piece::line(rank::STAT_PLACE, rank::ERROR, format!("levels: {}", counts.join(", "))));
+    }
+    if !statuses.is_empty() {
+        let counts: Vec<String> = statuses.iter().map(|(code, count)| format!("{code} ×{count}")).collect();
+        pieces.push(Piece::line(rank::STAT_PLACE, rank::ERROR, format!("status codes: {}", counts.join(", "))));
+    }
+    pieces.extend(times(text));
+    pieces.extend(messages(&templates, &tally));
+    pieces.extend(samples(text, &tally));
+    pieces
+}
+
+fn shape(tally: &Tally, templates: &Templates) -> Piece {
+    let more = if templates.others > 0 { "more than " } else { "" };
+    let kinds = counted(templates.groups().len(), "kind");
+    let text = format!("log: {}, {more}{kinds} of message", counted(tally.lines, "line"));
+    Piece::line(rank::SHAPE_PLACE, rank::SHAPE, text)
+}
+
+/// The first and the last time stamp.
+fn times(text: &str) -> Option<Piece> {
+    let first = text.lines().take(200).find_map(time)?;
+    let last = text.lines().rev().take(200).find_map(time)?;
+    Some(Piece::line(rank::STAT_PLACE, rank::STAT, format!("time range: {first} to {last}")))
+}
+
+/// Messages by pattern: the most frequent and, in equal number, those that occur once.
+fn messages(templates: &Templates, tally: &Tally) -> Vec<Piece> {
+    let frequent = templates.frequent();
+    let recurring: Vec<String> = frequent
+        .iter()
+        .take_while(|group| group.count > 1)
+        .take(200)
+        .map(|group| format!("×{}: {}", group.count, cut(group.first.trim_start(), 140)))
+        .collect();
+    let rare: Vec<String> = frequent
+        .iter()
+        .filter(|group| group.count == 1 && group.first != tally.first && group.first != tally.last)
+        .take(200)
+        .map(|group| format!("line {}: {}", group.line, cut(group.first.trim_start(), 140)))
+        .collect();
+    let mut pieces = Vec::new();
+    if !recurring.is_empty() {
+        let head = "messages by frequency, numbers vary:\n";
+        let later = rank::WHOLE_OUTLINE;
+        pieces.push(Piece::list(rank::OUTLINE_PLACE, head, recurring, "\n", (rank::OUTLINE, 2), later));
+    }
+    if !rare.is_empty() && frequent.len() * 2 < tally.lines {
+        let head = "lines that occur once:\n";
+        let least = (rank::OUTLINE + 1, 2);
+        pieces.push(Piece::list(rank::SECOND_OUTLINE_PLACE, head, rare, "\n", least, rank::SECOND_OUTLINE));
+    }
+    pieces
+}

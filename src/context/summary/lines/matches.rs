@@ -1,0 +1,58 @@
+//! What a search prints: `path:line:text`, one match a line; also the messages of compilers in that form.
+
+use rustc_hash::FxHashMap;
+
+use crate::context::brief::Piece;
+
+use super::excerpt::{Tally, counted, samples};
+use super::log::Errors;
+use super::paths::by_directory;
+use super::rank;
+
+/// The path and the text of a match.
+pub fn parse(line: &str) -> Option<(&str, &str)> {
+    let (path, rest) = line.split_once(':')?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let text = rest.get(digits..)?;
+    let plausible = digits > 0 && digits < 8 && !path.is_empty() && !path.contains(' ') && path.contains(['.', '/']);
+    (plausible && text.starts_with([':', '-'])).then(|| (path, text.get(1..).unwrap_or_default()))
+}
+
+/// What a list of matches says.
+pub fn pieces(text: &str) -> Vec<Piece> {
+    let tally = Tally::of(text);
+    let mut files: Vec<(&str, usize)> = Vec::new();
+    let mut at: FxHashMap<&str, usize> = FxHashMap::default();
+    let mut total = 0;
+    let mut errors = Errors::default();
+    for (number, line) in (1..).zip(text.lines()) {
+        let Some((path, message)) = parse(line) else { continue };
+        total += 1;
+        let index = *at.entry(path).or_insert_with(|| {
+            files.push((path, 0));
+            files.len() - 1
+        });
+        files[index].1 += 1;
+        let message = message.trim_start_matches(|c: char| c.is_ascii_digit() || c == ':');
+        if message.starts_with(" error") || message.starts_with(" fatal") {
+            errors.add(number, line);
+        }
+    }
+    let in_files = counted(files.len(), "file");
+    let matches = if total == 1 { "1 match".to_owned() } else { format!("{total} matches") };
+    let shape = format!("search result: {matches} in {in_files}, {}", counted(tally.lines, "line"));
+    let mut pieces = vec![Piece::line(rank::SHAPE_PLACE, rank::SHAPE, shape)];
+    pieces.extend(tally.ends());
+    pieces.extend(errors.pieces("error"));
+    if let Some((path, count)) = files.iter().rev().max_by_key(|file| file.1) {
+        let text = format!("most matches: {path} {count}");
+        pieces.push(Piece::line(rank::STAT_PLACE, rank::STAT, text));
+    }
+    let listed = by_directory(files.iter().map(|&(path, count)| (path, format!("×{count}"))));
+    if !listed.is_empty() {
+        let head = "matches by file:";
+        pieces.push(Piece::list(rank::OUTLINE_PLACE, head, listed, "", (rank::OUTLINE, 4), rank::WHOLE_OUTLINE));
+    }
+    pieces.extend(samples(text, &tally));
+    pieces
+}
