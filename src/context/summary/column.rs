@@ -10,6 +10,8 @@ use crate::context::literal::{Decimal, Kind, Sum, Value};
 const COUNTED: usize = 24;
 /// Characters of a text that is shown as a minimum, maximum or frequent value.
 const SHORT: usize = 40;
+/// Bytes of a text that is cheap to show.
+const CHEAP: usize = 26;
 
 /// Statistics of the values seen so far.
 #[derive(Debug, Default)]
@@ -158,11 +160,6 @@ impl Column {
         self.numbers.count * 2 > self.scalars()
     }
 
-    /// Whether arrays or objects are all that it holds.
-    pub(super) fn is_nested(&self) -> bool {
-        self.scalars() == 0 && self.filled() > 0
-    }
-
     /// Whether every value is different, as of an identifier.
     pub(super) fn is_unique(&self) -> bool {
         self.distinct.len() == self.scalars() && self.scalars() > 2
@@ -173,11 +170,12 @@ impl Column {
         self.texts.count > 0 && self.texts.longest > 2 * SHORT
     }
 
-    /// What is asked first about it, e.g. `min 1 max 9`, and everything. `rows` is the number of values that there
-    /// could be.
-    pub(super) fn statements(&self, rows: usize) -> [String; 2] {
+    /// What is asked first about it, e.g. `min 1 max 9`; all that is asked often; everything. `rows` is the number of
+    /// values that there could be.
+    pub(super) fn statements(&self, rows: usize) -> [String; 3] {
         let distinct = format!("distinct {}", self.distinct.len());
         let [mut brief, mut full]: [Vec<String>; 2] = Default::default();
+        let mut rich: Vec<String> = Vec::new();
         if self.scalars() > 0 && self.numbers.count > 0 && self.texts.count + self.booleans > 0 {
             let kinds = [("number", self.numbers.count), ("text", self.texts.count), ("boolean", self.booleans)];
             let kinds: Vec<String> = kinds
@@ -203,14 +201,14 @@ impl Column {
         if self.scalars() > 0 {
             full.push(distinct);
         }
-        if let Some(values) = self.frequent() {
-            full.push(values);
-        }
+        rich.extend(self.frequent());
         if let Some([least, most]) = &self.texts.ends
             && self.texts.longest <= SHORT
             && self.distinct.len() > 1
         {
-            full.push(format!("min {} max {}", super::shown::line(least, SHORT), super::shown::line(most, SHORT)));
+            let ends = format!("min {} max {}", super::shown::line(least, SHORT), super::shown::line(most, SHORT));
+            // Digests and other random texts have ends that nobody asks for and that cost much.
+            if least.len().max(most.len()) <= CHEAP { full.push(ends) } else { rich.push(ends) }
         } else if self.texts.longest > SHORT {
             full.push(format!("{}–{} bytes long", self.texts.shortest, self.texts.longest));
         }
@@ -221,6 +219,7 @@ impl Column {
                 } else {
                     format!("{}–{}", sizes.least, sizes.most)
                 };
+                let inside = if range == "1" { inside.trim_end_matches('s') } else { inside };
                 let text = format!("{} of {range} {inside}", super::shown::count(sizes.count, name));
                 let total = if name == "array" { format!(", {} in all", sizes.total) } else { String::new() };
                 brief.push(text.clone());
@@ -235,7 +234,8 @@ impl Column {
         if missing > 0 {
             full.push(format!("missing {missing}"));
         }
-        [brief.join(" "), full.join(" ")]
+        let rich = full.iter().chain(&rich).map(String::as_str).collect::<Vec<_>>().join(" ");
+        [brief.join(" "), full.join(" "), rich]
     }
 
     /// The values with their numbers, if there are few and they repeat.

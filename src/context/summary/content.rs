@@ -1,7 +1,7 @@
 //! What a content is, told by looking at it: the media type that a source claims is wrong too often.
 
 use super::data::{self, Said};
-use super::{Pieces, Summarizer, grid, lines, rank, shown};
+use super::{Pieces, Summarizer, grid, lines, lossless, rank, shown};
 use crate::context::brief::{Piece, pack};
 use crate::context::literal::{Dialect, Document, LiteralError};
 use crate::text::Estimator;
@@ -19,19 +19,20 @@ pub struct StructureSummarizer;
 
 impl Summarizer for StructureSummarizer {
     fn summarize(&self, content: &str, _media_type: &str, cap: usize, estimator: Estimator) -> String {
-        if content.len() <= cap.saturating_mul(BYTES_PER_TOKEN) && estimator.count(content) <= cap {
+        let content = content.trim_start_matches('\u{feff}');
+        let room = cap.saturating_mul(BYTES_PER_TOKEN);
+        if let Some(found) = literal(content) {
+            let mut pieces = about_literal(&found, 0);
+            let mut forms = lossless::forms(found.document.root(), room).into_iter();
+            if let Some(whole) = forms.find(|form| estimator.count(form) <= cap) {
+                pieces.push(Piece::line(rank::LOSSLESS_PLACE, rank::LOSSLESS, whole));
+            }
+            return pack(&pieces, cap, estimator);
+        }
+        if content.len() <= room && estimator.count(content) <= cap {
             return content.to_owned();
         }
-        let content = content.trim_start_matches('\u{feff}');
-        let pieces = match literal(content) {
-            Some(literal) => {
-                let mut pieces = about_literal(&literal, 0);
-                pieces.extend(lossless(&literal, cap, estimator));
-                pieces
-            }
-            None => about_text(content),
-        };
-        pack(&pieces, cap, estimator)
+        pack(&about_text(content), cap, estimator)
     }
 }
 
@@ -97,12 +98,14 @@ fn broken<'a>(text: &'a str, error: &LiteralError) -> Option<Found<'a>> {
 }
 
 fn about_literal(found: &Found<'_>, depth: usize) -> Pieces {
-    let Said { mut pieces, embedded } = data::said(found.document.root());
+    let Said { pieces: said, embedded } = data::said(found.document.root());
+    let mut pieces = Pieces::new();
     let lead = found.lead.trim();
     if !lead.is_empty() {
         pieces.push(Piece::line(0, rank::SHAPE, shown::line(lead, LONGEST_LEAD)));
     }
     pieces.extend(found.note.iter().map(|note| Piece::line(0, rank::SHAPE, note.clone())));
+    pieces.extend(said);
     for (number, (path, text)) in embedded.iter().enumerate() {
         let number = u32::try_from(number).unwrap_or(0);
         let place = rank::EMBEDDED_PLACE + number * rank::EMBEDDED_PLACES;
@@ -134,10 +137,4 @@ fn moved(mut piece: Piece, place: u32, delay: u32) -> Piece {
         wording.rank += delay;
     }
     piece
-}
-
-/// The whole literal without whitespace, if that could fit.
-fn lossless(found: &Found<'_>, cap: usize, estimator: Estimator) -> Option<Piece> {
-    let text = found.document.root().minified(cap.saturating_mul(BYTES_PER_TOKEN))?;
-    (estimator.count(&text) <= cap).then(|| Piece::line(rank::LOSSLESS_PLACE, rank::LOSSLESS, text))
 }

@@ -28,6 +28,10 @@ const VERBATIM: usize = 600;
 const EMBEDDED: usize = 600;
 /// Texts inside strings that are summarised.
 const MOST_EMBEDDED: usize = 3;
+/// Lines about values below the rows of a table.
+const MOST_INNER: usize = 150;
+/// Items of one array that are looked at for them.
+const MOST_ITEMS: usize = 100;
 /// Nested patterns of a row that are told.
 const MOST_NESTED: usize = 60;
 
@@ -42,6 +46,8 @@ struct Section<'d> {
     value: Value<'d>,
     path: String,
     node: NodeId,
+    /// Names of columns that stand beside the rows, e.g. `{"columns": […], "rows": […]}`.
+    beside: Option<Value<'d>>,
 }
 
 struct Walk<'d> {
@@ -70,9 +76,14 @@ pub(super) fn said(root: Value<'_>) -> Said {
     for (number, section) in walk.tables.iter().enumerate().take(MOST_TABLES * 4) {
         let number = u32::try_from(number).unwrap_or(u32::MAX / 1000);
         let place = rank::TABLE_PLACE + number * rank::TABLE_PLACES;
-        let pieces = walk.table(section).pieces(place, number * rank::TABLE_DELAY);
         let detailed = (number as usize) < MOST_TABLES;
+        let mut table = walk.table(section);
+        table.qualified = number > 0 || section.path.contains(['.', '[']);
+        let pieces = table.pieces(place, number * rank::TABLE_DELAY);
         walk.pieces.extend(pieces.into_iter().take(if detailed { usize::MAX } else { 1 }));
+        if detailed {
+            walk.pieces.extend(inner(section, place + rank::INNER_PLACE, number * rank::TABLE_DELAY));
+        }
     }
     walk.embedded.sort_by_key(|(_, value)| (std::cmp::Reverse(value.span().len()), value.span().start));
     let embedded = walk.embedded.iter().take(MOST_EMBEDDED);
@@ -104,10 +115,10 @@ impl<'d> Walk<'d> {
 
     /// Looks for tables, leaves and texts, near the root first.
     fn sections(&mut self, root: Value<'d>) {
-        let mut queue = VecDeque::from([Section { value: root, path: String::new(), node: 0 }]);
+        let mut queue = VecDeque::from([Section { value: root, path: String::new(), node: 0, beside: None }]);
         let mut visits = 0;
         while let Some(section) = queue.pop_front() {
-            let Section { value, path, node } = section;
+            let Section { value, path, node, beside } = section;
             visits += 1;
             if visits > MOST_VISITS {
                 return;
@@ -115,19 +126,25 @@ impl<'d> Walk<'d> {
             match (value.kind(), mode(value)) {
                 (Kind::Object | Kind::Array, _) if value.is_empty() => self.leaf(value, &path),
                 (Kind::Object, Mode::Map) | (Kind::Array, Mode::Rows) => {
-                    self.tables.push(Section { value, path, node });
+                    self.tables.push(Section { value, path, node, beside });
                 }
                 (Kind::Object, _) => {
                     if !path.is_empty() {
                         self.keys(value, &path);
                     }
+                    // The names of columns are told with their table.
+                    let names: Vec<usize> = value
+                        .items()
+                        .filter_map(|member| names_for(value, member))
+                        .map(|names| names.span().start)
+                        .collect();
                     for (key, member) in value.members() {
+                        if names.contains(&member.span().start) {
+                            continue;
+                        }
                         if let Some(node) = self.profile.member(node, key) {
-                            queue.push_back(Section {
-                                value: member,
-                                path: shown::member_path(&path, &key.plain()),
-                                node,
-                            });
+                            let path = shown::member_path(&path, &key.plain());
+                            queue.push_back(Section { value: member, path, node, beside: names_for(value, member) });
                         }
                     }
                 }
@@ -135,10 +152,15 @@ impl<'d> Walk<'d> {
                     if !value.items().take(64).any(Value::is_container) {
                         self.list(value, &path, node);
                     } else if value.len() > FEW && value.items().take(8).any(Value::is_container) {
-                        self.tables.push(Section { value, path, node });
+                        self.tables.push(Section { value, path, node, beside });
                     } else if let Some(item) = self.profile.item(node) {
                         for (index, value) in value.items().enumerate() {
-                            queue.push_back(Section { value, path: format!("{path}[{index}]"), node: item });
+                            queue.push_back(Section {
+                                value,
+                                path: format!("{path}[{index}]"),
+                                node: item,
+                                beside: None,
+                            });
                         }
                     }
                 }
@@ -190,7 +212,7 @@ impl<'d> Walk<'d> {
         {
             let last = value.items().last().map_or_else(String::new, |last| shown::cell(last, LEAF[0]));
             let first = items.first().cloned().unwrap_or_default();
-            let [_, full] = column.statements(value.len());
+            let [_, full, _] = column.statements(value.len());
             self.pieces.push(Piece::line(
                 place,
                 rank::leaf(self.leaves, path),
@@ -218,7 +240,7 @@ impl<'d> Walk<'d> {
     }
 
     fn table<'w>(&'w self, section: &Section<'d>) -> Table<'w> {
-        let Section { value, path, node } = section;
+        let Section { value, path, node, beside } = section;
         let mode = mode(*value);
         let header = mode == Mode::Rows && has_header(*value);
         let rows = value.len() - usize::from(header);
@@ -234,7 +256,7 @@ impl<'d> Walk<'d> {
             _ => counted,
         };
         let Some(item) = self.profile.item(*node) else { return table };
-        table.names = self.names(*value, item, mode, header);
+        table.names = self.names(*value, item, mode, header.then(|| value.at(0)).flatten().or(*beside));
         let mut seen = BTreeSet::from([item]);
         if mode == Mode::Rows {
             for (name, child) in table.names.iter().zip(self.profile.children(item)) {
@@ -247,14 +269,13 @@ impl<'d> Walk<'d> {
         table
     }
 
-    fn names(&self, value: Value<'d>, item: NodeId, mode: Mode, header: bool) -> Vec<String> {
+    fn names(&self, value: Value<'d>, item: NodeId, mode: Mode, names: Option<Value<'d>>) -> Vec<String> {
         let children = self.profile.children(item);
         match mode {
             Mode::Rows => {
                 let width = value.at(0).map_or(0, Value::len);
-                let first = if header { value.at(0) } else { None };
                 let names: Option<Vec<String>> =
-                    first.map(|first| first.items().map(|name| shown::line(&name.plain(), CELL)).collect());
+                    names.map(|names| names.items().map(|name| shown::line(&name_of(name), CELL)).collect());
                 names.unwrap_or_else(|| (1..=width).map(|number| format!("column {number}")).collect())
             }
             _ => children
@@ -312,6 +333,91 @@ impl<'d> Walk<'d> {
     }
 }
 
+/// The names of the columns of `rows`, from a sibling: as many texts as there are columns, all different, or objects
+/// with a name.
+fn names_for<'d>(around: Value<'d>, rows: Value<'d>) -> Option<Value<'d>> {
+    if mode(rows) != Mode::Rows || has_header(rows) {
+        return None;
+    }
+    let width = rows.at(0)?.len();
+    around.members().map(|(_, names)| names).find(|names| {
+        let distinct: BTreeSet<String> =
+            names.items().take(width).map(name_of).filter(|name| !name.is_empty()).collect();
+        names.kind() == Kind::Array && names.len() == width && distinct.len() == width && mode(*names) != Mode::Rows
+    })
+}
+
+/// What a column is called by an entry of a list of names.
+fn name_of(entry: Value<'_>) -> String {
+    match entry.kind() {
+        Kind::String => entry.plain().into_owned(),
+        Kind::Object => entry
+            .get("name")
+            .filter(|name| name.kind() == Kind::String)
+            .map_or_else(String::new, |name| name.plain().into_owned()),
+        _ => String::new(),
+    }
+}
+
+/// The values below the rows of a table, array by array in document order: `[2].tags: a, b`,
+/// `[2].lines[*].sku: x, y`.
+fn inner(section: &Section<'_>, place: u32, delay: u32) -> Pieces {
+    let mut pieces = Vec::new();
+    // With each value, whether its scalars are told: those of rows and of items have columns.
+    let mut queue: VecDeque<(Value<'_>, String, bool)> = VecDeque::new();
+    if mode(section.value) == Mode::Map {
+        let rows = section.value.members().take(MOST_ITEMS);
+        queue.extend(rows.map(|(key, row)| (row, shown::member_path(&section.path, &key.plain()), false)));
+    } else {
+        queue.extend(indexed(section.value, &section.path));
+    }
+    let mut visits = 0;
+    while let Some((value, path, told)) = queue.pop_front() {
+        visits += 1;
+        if visits > MOST_VISITS || pieces.len() > MOST_INNER {
+            break;
+        }
+        let mut line = |path: &str, values: Vec<String>| {
+            let place = place + u32::try_from(pieces.len()).unwrap_or(0);
+            let ranks = ((delay + rank::INNER, 12), delay + rank::ALL_INNER);
+            pieces.push(Piece::list(place, &format!("{path}: "), values, ", ", ranks.0, ranks.1));
+        };
+        match value.kind() {
+            Kind::Object => {
+                for (key, member) in value.members() {
+                    let path = shown::member_path(&path, &key.plain());
+                    if member.is_container() {
+                        queue.push_back((member, path, true));
+                    } else if told {
+                        line(&path, vec![shown::value(member, LEAF[0])]);
+                    }
+                }
+            }
+            Kind::Array => {
+                if let Some(first) = value.items().find(|item| item.kind() == Kind::Object) {
+                    for (key, _) in first.members().filter(|(_, member)| !member.is_container()).take(2) {
+                        let values = value.items().filter_map(|item| item.get(&key.plain()));
+                        line(&shown::member_path(&format!("{path}[*]"), &key.plain()), cells(values));
+                    }
+                    queue.extend(indexed(value, &path));
+                } else if told && !value.is_empty() {
+                    line(&path, cells(value.items()));
+                }
+            }
+            _ => {}
+        }
+    }
+    pieces
+}
+
+fn indexed<'v>(value: Value<'v>, path: &str) -> impl Iterator<Item = (Value<'v>, String, bool)> {
+    value.items().take(MOST_ITEMS).enumerate().map(move |(at, item)| (item, format!("{path}[{at}]"), false))
+}
+
+fn cells<'v>(values: impl Iterator<Item = Value<'v>>) -> Vec<String> {
+    values.take(MOST_ITEMS).map(|value| shown::cell(value, CELL)).collect()
+}
+
 /// The first and last of `rows`, then some spread between them.
 pub(super) fn sample_rows(rows: usize) -> Vec<usize> {
     let mut wanted: Vec<usize> = Vec::new();
@@ -350,7 +456,10 @@ fn sample(number: usize, key: Option<Value<'_>>, row: Value<'_>, names: &[String
     let written = row.text();
     let verbatim = match key {
         Some(_) => None,
-        None if written.len() <= VERBATIM && !written.contains(char::is_control) => Some(written.to_owned()),
+        None if row.kind() == Kind::Array => None,
+        None if written.len() <= VERBATIM && written.ends_with('}') && !written.contains(char::is_control) => {
+            Some(written.to_owned())
+        }
         None => row.minified(VERBATIM),
     };
     Sample { number, entries, verbatim }

@@ -183,6 +183,7 @@ pub(super) fn pieces(text: &str, format: Format) -> Pieces {
         label: String::new(),
         shape: shown::count(rows, "row"),
         rows,
+        qualified: false,
         columns: names.iter().cloned().zip(&columns).collect(),
         names: names.clone(),
         samples,

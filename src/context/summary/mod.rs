@@ -5,6 +5,7 @@ mod content;
 mod data;
 mod grid;
 mod lines;
+mod lossless;
 mod profile;
 mod rank;
 mod shown;

@@ -4,7 +4,7 @@
 //! tree of bounded size. A list inside a list of the same name (children of children) is one pattern, so that trees of
 //! any depth are told together.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::column::Column;
 use crate::context::literal::{Kind, Value};
@@ -80,16 +80,16 @@ pub(super) fn mode(value: Value<'_>) -> Mode {
 }
 
 fn is_map(value: Value<'_>) -> bool {
-    if value.len() < MAP_SIZE {
+    if value.len() < MAP_SIZE || !value.items().take(COMPARED).all(|row| row.kind() == Kind::Object) {
         return false;
     }
     let mut rows = value.items().take(COMPARED);
-    let Some(first) = rows.next() else { return false };
-    let alike = |row: Value<'_>| {
-        let shared = row.members().filter(|(key, _)| first.get(&key.plain()).is_some()).count();
-        row.kind() == Kind::Object && shared * 2 >= row.len().max(first.len()) && shared > 0
-    };
-    first.kind() == Kind::Object && first.len() <= MOST_KEYS && rows.all(alike)
+    let keys: FxHashSet<&str> = rows.next().into_iter().flat_map(Value::members).map(|(key, _)| key.text()).collect();
+    !keys.is_empty()
+        && rows.all(|row| {
+            let shared = row.members().filter(|(key, _)| keys.contains(key.text())).count();
+            shared * 2 >= row.len().max(keys.len())
+        })
 }
 
 fn is_rows(value: Value<'_>) -> bool {

@@ -11,6 +11,11 @@ pub(super) const STAT: u32 = 30;
 pub(super) const MORE_STAT: u32 = 35;
 pub(super) const ENDS: u32 = 45;
 pub(super) const SIZE: u32 = 8;
+pub(super) const RICH_STAT: u32 = 50;
+pub(super) const MORE_NESTED: u32 = 80;
+/// Values below the rows of a table.
+pub(super) const INNER: u32 = 90;
+pub(super) const ALL_INNER: u32 = 95;
 pub(super) const ALL_NAMES: u32 = 55;
 pub(super) const KEYS: u32 = 52;
 pub(super) const NESTED: u32 = 60;
@@ -38,6 +43,8 @@ pub(super) const LEAF_PLACE: u32 = 10;
 /// Of the first table, and the distance to the next.
 pub(super) const TABLE_PLACE: u32 = 1000;
 pub(super) const TABLE_PLACES: u32 = 1000;
+/// Of values below the rows, behind the statistics.
+pub(super) const INNER_PLACE: u32 = 400;
 /// Of the first text in a string, and the distance to the next.
 pub(super) const EMBEDDED_PLACE: u32 = 1_000_000;
 pub(super) const EMBEDDED_PLACES: u32 = 100_000_000;

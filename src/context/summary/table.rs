@@ -14,6 +14,8 @@ const SHORT_ROW: usize = 100;
 pub(super) struct Table<'t> {
     /// Where it stands, with a colon and a blank behind; empty for the whole text.
     pub(super) label: String,
+    /// Whether the label stands before the names of columns too.
+    pub(super) qualified: bool,
     /// How many rows, and what else there is to say of the whole.
     pub(super) shape: String,
     pub(super) rows: usize,
@@ -63,21 +65,29 @@ impl Table<'_> {
         }
         self.ends(&mut pieces, place, delay);
         for (position, (name, column)) in self.by_worth() {
-            let [brief, full] = column.statements(self.rows);
-            if full.is_empty() {
+            let [brief, full, rich] = column.statements(self.rows);
+            if rich.is_empty() {
                 continue;
             }
             let nested = name.contains(['.', '[']);
-            let (first, then) = if nested { (rank::NESTED, rank::NESTED) } else { (rank::STAT, rank::MORE_STAT) };
             let place = at(rank::STAT_PLACE + u32::try_from(position).unwrap_or(u32::MAX));
-            let full = Piece::line(place, delay + then, format!("{name}: {full}"));
-            if brief.is_empty() || nested {
-                pieces.push(full);
+            let line = |text: &str| {
+                if self.qualified { format!("{}{name}: {text}", self.label) } else { format!("{name}: {text}") }
+            };
+            let mut piece = Piece { place, wordings: Vec::new() };
+            let ranks = if nested {
+                [rank::NESTED, rank::NESTED, rank::MORE_NESTED]
             } else {
-                let mut piece = Piece::line(place, delay + first, format!("{name}: {brief}"));
-                piece.wordings.extend(full.wordings);
-                pieces.push(piece);
+                [rank::STAT, rank::MORE_STAT, rank::RICH_STAT]
+            };
+            let mut before = "";
+            for (text, rank) in [&brief, &full, &rich].into_iter().zip(ranks) {
+                if text != before {
+                    piece.wordings.extend(Piece::line(place, delay + rank, line(text)).wordings);
+                }
+                before = text;
             }
+            pieces.push(piece);
         }
         pieces
     }
