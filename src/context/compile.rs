@@ -242,3 +242,6 @@ fn stats(prompt: &str, packed: &[Packed], ledger: Ledger, frame: &Frame, counts:
         firewall_events: ledger.events,
     }
 }
+
+#[cfg(test)]
+mod tests;

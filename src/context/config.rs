@@ -1,6 +1,8 @@
 //! Every parameter of the context engine, in one file format and one place.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +30,141 @@ pub struct ContextConfig {
     pub memory: MemoryConfig,
     /// How the prompt is written.
     pub render: RenderConfig,
+}
+
+/// A configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ContextConfigError {
+    /// A value is outside its range.
+    #[error("`{parameter}` is {value}; it must be {range}")]
+    Range {
+        /// The parameter, with its section, e.g. `scoring.recency`.
+        parameter: &'static str,
+        /// Its value.
+        value: String,
+        /// The values allowed.
+        range: &'static str,
+    },
+    /// The text is no configuration. The message names the line.
+    #[error("not a context configuration: {0}")]
+    Syntax(#[from] toml::de::Error),
+    /// The file cannot be read.
+    #[error("cannot read `{path}`: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// A named configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preset {
+    /// Small prompts: 3000 tokens for an answer.
+    Fast,
+    /// The defaults: 6000 tokens for an answer.
+    Balanced,
+    /// Large prompts: 8000 tokens for an answer.
+    Accurate,
+}
+
+impl ContextConfig {
+    /// The configuration called `preset`.
+    #[must_use]
+    pub fn preset(preset: Preset) -> Self {
+        let answer = match preset {
+            Preset::Fast => 3000,
+            Preset::Balanced => 6000,
+            Preset::Accurate => 8000,
+        };
+        let mut config = Self::default();
+        config.budgets.answer = answer;
+        config
+    }
+
+    /// The configuration that `text`, in TOML, describes.
+    ///
+    /// # Errors
+    /// The text is no configuration, or a value is outside its range.
+    pub fn from_toml(text: &str) -> Result<Self, ContextConfigError> {
+        let config: Self = toml::from_str(text)?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// The configuration in the TOML file at `path`.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no configuration, or a value is outside its range.
+    pub fn load(path: &Path) -> Result<Self, ContextConfigError> {
+        let read = |source| ContextConfigError::Read { path: path.to_owned(), source };
+        Self::from_toml(&std::fs::read_to_string(path).map_err(read)?)
+    }
+
+    /// Checks that every value is in its range.
+    ///
+    /// # Errors
+    /// [`ContextConfigError::Range`] with the first that is not.
+    pub fn validate(&self) -> Result<(), ContextConfigError> {
+        let Self { estimator: _, budgets, policy, scoring, dedup, firewall, memory, render: _ } = self;
+        let ScoringConfig { recency, similarity, kind, cost, priority } = scoring;
+        for (parameter, value) in [
+            ("scoring.recency", recency),
+            ("scoring.similarity", similarity),
+            ("scoring.kind", kind),
+            ("scoring.cost", cost),
+        ] {
+            within(parameter, *value, 0.0..=1000.0, "from 0 to 1000")?;
+        }
+        for (parameter, value) in [
+            ("scoring.priority.policy", priority.policy),
+            ("scoring.priority.plan_state", priority.plan_state),
+            ("scoring.priority.user_turn", priority.user_turn),
+            ("scoring.priority.agent_msg", priority.agent_msg),
+            ("scoring.priority.tool_call", priority.tool_call),
+            ("scoring.priority.tool_result", priority.tool_result),
+            ("scoring.priority.memory_fact", priority.memory_fact),
+            ("scoring.priority.retrieved_doc", priority.retrieved_doc),
+            ("scoring.priority.doc_snippet", priority.doc_snippet),
+        ] {
+            within(parameter, value, 0.0..=1.0, "from 0 to 1")?;
+        }
+        within("dedup.threshold", dedup.threshold, 0.01..=2.0, "from 0.01 to 2 (above 1 nothing is dropped)")?;
+        for (parameter, value, least, range) in [
+            ("budgets.route", budgets.route, 1, "from 1 to 1000000000"),
+            ("budgets.call", budgets.call, 1, "from 1 to 1000000000"),
+            ("budgets.interpret", budgets.interpret, 1, "from 1 to 1000000000"),
+            ("budgets.answer", budgets.answer, 1, "from 1 to 1000000000"),
+            ("policy.max_items_per_kind", policy.max_items_per_kind, 1, "from 1 to 1000000000"),
+            ("firewall.threshold_chars", firewall.threshold_chars, 0, "at most 1000000000"),
+            ("firewall.summary_tokens", firewall.summary_tokens, 16, "from 16 to 1000000000"),
+            ("firewall.max_facts", firewall.max_facts, 0, "at most 1000000000"),
+            ("firewall.max_fact_chars", firewall.max_fact_chars, 1, "from 1 to 1000000000"),
+            ("memory.max_episodes", memory.max_episodes, 0, "at most 1000000000"),
+            ("memory.max_fact_lines", memory.max_fact_lines, 0, "at most 1000000000"),
+            ("memory.max_fact_chars", memory.max_fact_chars, 0, "at most 1000000000"),
+            ("memory.max_episode_chars", memory.max_episode_chars, 1, "from 1 to 1000000000"),
+        ] {
+            within(parameter, value, least..=MAX_COUNT, range)?;
+        }
+        Ok(())
+    }
+}
+
+/// The largest number of anything: far above every use, far below where sums overflow.
+const MAX_COUNT: usize = 1_000_000_000;
+
+fn within<T: PartialOrd + ToString>(
+    parameter: &'static str,
+    value: T,
+    allowed: RangeInclusive<T>,
+    range: &'static str,
+) -> Result<(), ContextConfigError> {
+    if allowed.contains(&value) {
+        return Ok(());
+    }
+    Err(ContextConfigError::Range { parameter, value: value.to_string(), range })
 }
 
 /// Tokens of a rendered prompt at most, headings, separators, header and footer included.
@@ -258,4 +395,40 @@ pub enum Order {
     Time,
     /// The best first, for comparison.
     Score,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_names_what_differs_and_comes_back_whole() {
+        let text = "estimator = \"o200k_base\"\n[budgets]\nanswer = 500\n[policy.kinds]\nroute = [\"user_turn\"]\n";
+        let config = ContextConfig::from_toml(text).unwrap();
+        assert_eq!((config.estimator, config.budgets.answer, config.budgets.route), (Estimator::O200kBase, 500, 2000));
+        assert_eq!(config.policy.kinds_of(Phase::Route), [ItemKind::UserTurn]);
+        assert_eq!(ContextConfig::from_toml("").unwrap(), ContextConfig::default());
+        let written = toml::to_string(&config).unwrap();
+        assert_eq!(ContextConfig::from_toml(&written).unwrap(), config);
+    }
+
+    #[test]
+    fn presets_answer_in_their_budgets() {
+        let budgets = [Preset::Fast, Preset::Balanced, Preset::Accurate]
+            .map(|preset| ContextConfig::preset(preset).budgets.answer);
+        assert_eq!(budgets, [3000, 6000, 8000]);
+        assert_eq!(ContextConfig::preset(Preset::Balanced), ContextConfig::default());
+    }
+
+    #[test]
+    fn wrong_files_are_refused_by_name() {
+        let refused = |text: &str| ContextConfig::from_toml(text).unwrap_err().to_string();
+        insta::assert_snapshot!(refused("[scoring]\nrecency = -1"), @"");
+        insta::assert_snapshot!(refused("[scoring]\ncost = nan"), @"");
+        insta::assert_snapshot!(refused("[dedup]\nthreshold = 0"), @"");
+        insta::assert_snapshot!(refused("[budgets]\nanswer = 0"), @"");
+        insta::assert_snapshot!(refused("[budget]\nanswer = 1"), @"");
+        let missing = ContextConfig::load(Path::new("/nonexistent/context.toml")).unwrap_err().to_string();
+        assert!(missing.starts_with("cannot read `/nonexistent/context.toml`: "), "{missing}");
+    }
 }

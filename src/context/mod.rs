@@ -7,13 +7,17 @@ mod compile;
 mod config;
 mod firewall;
 pub mod literal;
+mod manager;
+mod prompt;
 mod stats;
 pub mod summary;
 
 pub use compile::{CompileError, Memory, Request, Workspace, compile, compile_in, unescape};
 pub use config::{
-    Budgets, ContextConfig, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy, RawCount,
-    RenderConfig, ScoringConfig, SensitivityAction,
+    Budgets, ContextConfig, ContextConfigError, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy,
+    Preset, RawCount, RenderConfig, ScoringConfig, SensitivityAction,
 };
 pub use firewall::{Firewall, FirewallError, Screened, Seen, fact_records};
+pub use manager::{ContextManager, ManagerError, Stores};
+pub use prompt::{RoutePrompt, build_call_prompt, build_route_prompt};
 pub use stats::{BuildStats, ContextPack, DropReason, DroppedItem, FirewallCause, FirewallEvent, Form, IncludedItem};

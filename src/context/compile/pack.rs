@@ -103,18 +103,19 @@ impl Packer<'_, '_> {
         let mut next = place;
         loop {
             let scored = &self.ranked[next];
-            let count = &mut counts[scored.item.kind as usize];
-            *count += 1;
-            if *count > self.most {
-                let own = next == place || scored.item.kind == self.ranked[place].item.kind;
-                let ancestor = scored.item.id.clone();
-                return Err(if own { DropReason::KindLimit } else { DropReason::Closure { ancestor } });
+            let kind = scored.item.kind;
+            group.push(next);
+            counts[kind as usize] += 1;
+            if counts[kind as usize] > self.most {
+                // The nearest of its kind needs all others of the group, so it is the one that never comes in.
+                let nearest = group.iter().copied().find(|&one| self.ranked[one].item.kind == kind).unwrap_or(next);
+                let ancestor = self.ranked[nearest].item.id.clone();
+                return Err(if nearest == place { DropReason::KindLimit } else { DropReason::Closure { ancestor } });
             }
             least = least.saturating_add(self.least(scored));
             if least > self.room {
                 return Err(DropReason::Budget);
             }
-            group.push(next);
             let Some(parent) = self.transcript.parent(scored.position) else { return Ok(group) };
             let ancestor = || self.transcript.items()[parent].id.clone();
             let Some(place) = self.places[parent] else { return Err(DropReason::Closure { ancestor: ancestor() }) };

@@ -46,7 +46,13 @@ pub(super) fn section(item: &ContextItem, text: &str) -> String {
         (Some(name), ItemKind::ToolResult) => Cow::Owned(format!("{}: {text}", one_line(name))),
         _ => Cow::Borrowed(text),
     };
-    format!("[{label}{}]\n{}{SEPARATOR}", handle.as_deref().unwrap_or_default(), escape(&body))
+    let body = if *body == masked(item) { body } else { Cow::Owned(escape(&body).into_owned()) };
+    format!("[{label}{}]\n{body}{SEPARATOR}", handle.as_deref().unwrap_or_default())
+}
+
+/// What a masked item says.
+pub(super) fn masked(item: &ContextItem) -> String {
+    format!("[REDACTED: {}]", item.sensitivity)
 }
 
 fn kind_label(kind: ItemKind) -> &'static str {
@@ -120,7 +126,7 @@ fn escape(text: &str) -> Cow<'_, str> {
 /// What [`escape`] was given: for a reader of prompts.
 #[must_use]
 pub fn unescape(text: &str) -> String {
-    rewrite(text, |slashes, bracket| (slashes > 0).then_some((bracket - 1, ""))).into_owned()
+    rewrite(text, |slashes, bracket| (slashes > 0).then(|| (bracket - 1, ""))).into_owned()
 }
 
 /// Goes through the lines that look like headings behind blanks and backslashes. `change` gets the number of
@@ -130,7 +136,8 @@ fn rewrite(text: &str, change: impl Fn(usize, usize) -> Option<(usize, &'static 
     if !text.contains('[') {
         return Cow::Borrowed(text);
     }
-    let (mut written, mut done) = (String::new(), 0);
+    let mut written: Option<String> = None;
+    let mut done = 0;
     for line in text.split_inclusive(is_break) {
         let unblank = line.trim_start_matches(is_blank);
         let bare = unblank.trim_start_matches('\\');
@@ -139,16 +146,19 @@ fn rewrite(text: &str, change: impl Fn(usize, usize) -> Option<(usize, &'static 
         }
         let bracket = bare.as_ptr() as usize - text.as_ptr() as usize;
         if let Some((end, insertion)) = change(unblank.len() - bare.len(), bracket) {
+            let written = written.get_or_insert_default();
             written.push_str(&text[done..end]);
             written.push_str(insertion);
             done = bracket;
         }
     }
-    if done == 0 {
-        return Cow::Borrowed(text);
+    match written {
+        Some(mut written) => {
+            written.push_str(&text[done..]);
+            Cow::Owned(written)
+        }
+        None => Cow::Borrowed(text),
     }
-    written.push_str(&text[done..]);
-    Cow::Owned(written)
 }
 
 #[cfg(test)]
@@ -258,7 +268,7 @@ mod tests {
         ) {
             let text = parts.concat();
             let escaped = escape(&text);
-            prop_assert_eq!(unescape(&escaped), text);
+            prop_assert_eq!(&unescape(&escaped), &text);
             for line in escaped.split(is_break) {
                 prop_assert!(!is_heading(line.trim_start_matches(is_blank)), "{:?}", line);
             }

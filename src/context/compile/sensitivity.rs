@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{Candidate, Ledger};
+use super::{Candidate, Ledger, render};
 use crate::context::config::{Policy, SensitivityAction};
 use crate::context::stats::DropReason;
 use crate::event::{ContextItem, Transcript};
@@ -42,7 +42,7 @@ pub(super) fn filter<'t>(
 /// The item without what it says. Only the members of its metadata that name it remain: any other may hold the secret.
 fn masked(item: &ContextItem) -> ContextItem {
     let mut masked = item.clone();
-    masked.text = format!("[REDACTED: {}]", item.sensitivity);
+    masked.text = render::masked(item);
     masked.artifact = None;
     masked.metadata.retain(|name, _| name == "function_name" || name == "section");
     masked.metadata.insert("redacted".to_owned(), Value::Bool(true));
