@@ -24,9 +24,9 @@ mod sqlite;
 
 pub use error::StoreError;
 pub use files::FileArtifacts;
-//pub use limits::{Clock, Ledger, Limited, Limits, SystemClock};
+pub use limits::{Clock, Ledger, Limited, Limits, SystemClock};
 pub use memory::{MemoryArtifacts, MemoryEpisodes, MemoryEvents, MemoryFacts};
-//pub use secrets::{Family, Redacted, Redacting, redact};
+pub use secrets::{Family, Redacted, Redacting, redact};
 pub use session::{Session, SessionError};
 pub use sqlite::{SqliteArtifacts, SqliteEpisodes, SqliteEvents, SqliteFacts, SqliteStore};
 

@@ -175,7 +175,7 @@ impl Problem {
             Self::Other(reason) => reason,
             Self::Sql(error) => {
                 let hint = match error.sqlite_error_code() {
-                    Some(ErrorCode::NotADatabase) => "; this file is no SQLite database",
+                    Some(ErrorCode::NotADatabase) => "; name a new file, or one that this program made",
                     Some(ErrorCode::DatabaseCorrupt) => {
                         "; restore the file from a copy, or try `sqlite3 FILE .recover`"
                     }
@@ -518,7 +518,7 @@ mod tests {
             error.replace(&*folder.path().to_string_lossy(), "stores")
         });
         insta::assert_snapshot!(messages.join("\n"), @r"
-        stores/text.db: file is not a database; this file is no SQLite database
+        stores/text.db: file is not a database; name a new file, or one that this program made
         stores/other.db: this is the database of another program; nothing was changed
         stores/newer.db: this database has schema 7; this version reads schema 1
         stores/no/folder.db: unable to open database file: stores/no/folder.db; its folder must be there and writable
