@@ -13,8 +13,11 @@ use serde_json::{Map, Value};
 use super::error::{AdapterError, array, check_nesting, object, shown, text};
 use super::mcp::add_missing;
 use super::{Conversation, Event};
-use crate::catalog::{Kind, SelectableItem, server_namespace};
+use crate::catalog::{Kind, SelectableItem, escape_name, tool_hash8};
 use crate::event::{ContextItem, ItemKind, Part, PartBody, Status, ToolOutput};
+
+/// The namespace of agents.
+const NAMESPACE: &str = "a2a";
 
 /// An agent's card as an item: id `a2a:<name>`, the names and tags of its skills as tags, their descriptions and
 /// examples as examples; the card as received is in its metadata under `agent_card`.
@@ -29,7 +32,7 @@ pub fn from_a2a_card(card: &Value) -> Result<SelectableItem, AdapterError> {
         return Err(AdapterError::new("", "`name` is empty; an agent is addressed by it"));
     }
     let description = members.get("description").and_then(Value::as_str).unwrap_or_default();
-    let mut item = SelectableItem::tool(&format!("a2a:{name}"), "a2a", name, description);
+    let mut item = SelectableItem::tool(&agent_id(name), NAMESPACE, name, description);
     item.kind = Kind::Agent;
     item.server =
         members.get("provider").and_then(|provider| provider.get("organization")?.as_str()).map(str::to_owned);
@@ -49,10 +52,19 @@ pub fn from_a2a_card(card: &Value) -> Result<SelectableItem, AdapterError> {
     }
     item.tags.sort_unstable();
     item.tags.dedup();
-    item.namespace = server_namespace("a2a");
     item.metadata.insert("agent_card".to_owned(), card.clone());
     item.raw = serde_json::value::to_raw_value(card).ok().map(Arc::from);
     Ok(item)
+}
+
+/// The id of an agent. A name that had to be escaped carries its hash, since another may escape to the same.
+fn agent_id(name: &str) -> String {
+    let escaped = escape_name(name);
+    if escaped == name {
+        format!("{NAMESPACE}:{name}")
+    } else {
+        format!("{NAMESPACE}:{escaped}#{}", tool_hash8(name, None))
+    }
 }
 
 /// Where a task stands.
@@ -312,10 +324,14 @@ mod tests {
         assert_eq!(item.examples, ["Run SQL", "count"]);
         assert_eq!(item.metadata["agent_card"], card);
         assert!(crate::catalog::Catalog::new(vec![item]).is_ok());
+        assert_eq!(
+            from_a2a_card(&json!({"name": "Data Agent"})).unwrap().id,
+            format!("a2a:Data_Agent#{}", tool_hash8("Data Agent", None))
+        );
         let error = |card: Value| from_a2a_card(&card).unwrap_err().to_string();
-        insta::assert_snapshot!(error(json!([])), @"");
-        insta::assert_snapshot!(error(json!({"name": ""})), @"");
-        insta::assert_snapshot!(error(json!({"name": "a", "skills": [{"id": "x"}]})), @"");
+        insta::assert_snapshot!(error(json!([])), @"an object is expected, not an array");
+        insta::assert_snapshot!(error(json!({"name": ""})), @"`name` is empty; an agent is addressed by it");
+        insta::assert_snapshot!(error(json!({"name": "a", "skills": [{"id": "x"}]})), @"skills[0]: `name` is missing; a string is expected");
     }
 
     #[test]
@@ -352,13 +368,26 @@ mod tests {
         let outcome = from_a2a_task(task.clone()).unwrap();
         assert_eq!((outcome.state, outcome.output.is_error), (TaskState::InputRequired, false));
         let bodies: Vec<String> = outcome.output.parts.iter().map(|part| format!("{:?}", part.body)).collect();
-        insta::assert_snapshot!(bodies.join("\n"), @"");
+        insta::assert_snapshot!(bodies.join("\n"), @r#"
+        Text("Revenue")
+        Text("{\"q4\":2.5}")
+        ResourceBlob { uri: "a.bin", media_type: Some("x/y"), bytes: [0, 1, 2] }
+        Text("new")
+        ResourceLink { uri: "https://example.org/b", name: "b", about: {} }
+        ResourceBlob { uri: "", media_type: None, bytes: [0, 1, 2] }
+        Unknown(Object {"kind": String("other")})
+        "#);
         assert_eq!(to_a2a_task(&outcome), task);
-        insta::assert_snapshot!(events(&from_a2a_task_conversation(task).unwrap()), @"");
+        insta::assert_snapshot!(events(&from_a2a_task_conversation(task).unwrap()), @r#"
+        user_turn m1 "Report!"
+        agent_msg m2 "On it"
+        tool_call task:t1 "task t1"
+        tool_result result:task:t1 < task:t1 "Revenue\n{\"q4\":2.5}\nnew" +7 parts
+        "#);
         let error = |task: Value| from_a2a_task_conversation(task).unwrap_err().to_string();
-        insta::assert_snapshot!(error(json!({"id": "t"})), @"");
-        insta::assert_snapshot!(error(json!({"status": {"state": "working"}, "artifacts": [{}]})), @"");
-        insta::assert_snapshot!(error(json!({"status": {"state": "working"}, "history": [{"role": "x", "parts": []}]})), @"");
+        insta::assert_snapshot!(error(json!({"id": "t"})), @"status: `state` is missing; the name of a state is expected");
+        insta::assert_snapshot!(error(json!({"status": {"state": "working"}, "artifacts": [{}]})), @"artifacts[0]: `parts` is missing; an array is expected");
+        insta::assert_snapshot!(error(json!({"status": {"state": "working"}, "history": [{"role": "x", "parts": []}]})), @"history[0]: unknown role `x`; use user or agent");
     }
 
     proptest! {

@@ -167,7 +167,21 @@ mod tests {
                 {"type": "text", "text": "And now?"}]},
             {"role": "assistant", "content": "A cat."}]});
         let conversation = from_anthropic(request.clone()).unwrap();
-        insta::assert_snapshot!(events(&conversation), @"");
+        insta::assert_snapshot!(events(&conversation), @r#"
+        policy m1 "Be brief."
+        user_turn m2 "What is this?"
+        user_turn m2.2 "[image image/png]"
+        user_turn m2.3 "[document]"
+        agent_msg m3 "Hm."
+        agent_msg m3.2 "[redacted_thinking]"
+        agent_msg m3.3 "I look."
+        tool_call t1 look "{\"at\":1.5}"
+        tool_call t2 look "{}"
+        tool_result result:t1 < t1 "A cat" +3 parts
+        tool_result result:t2 < t2 "gone"
+        user_turn m4.3 "And now?"
+        agent_msg m5 "A cat."
+        "#);
         assert_eq!(to_anthropic(&conversation).unwrap(), request);
         let plain = json!({"system": "Be brief.", "messages": []});
         assert_eq!(to_anthropic(&from_anthropic(plain.clone()).unwrap()).unwrap(), plain);
@@ -176,10 +190,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_place() {
         let error = |messages: Value| from_anthropic(messages).unwrap_err().to_string();
-        insta::assert_snapshot!(error(json!([{"role": "tool", "content": "a"}])), @"");
-        insta::assert_snapshot!(error(json!([{"role": "user", "content": [{"text": "a"}]}])), @"");
-        insta::assert_snapshot!(error(json!([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t9"}]}])), @"");
-        insta::assert_snapshot!(error(json!({"system": 7, "messages": []})), @"");
+        insta::assert_snapshot!(error(json!([{"role": "tool", "content": "a"}])), @"messages[0]: unknown role `tool`; use user or assistant, and `system` beside them");
+        insta::assert_snapshot!(error(json!([{"role": "user", "content": [{"text": "a"}]}])), @"messages[0].content[0]: `type` is missing; a string is expected");
+        insta::assert_snapshot!(error(json!([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t9"}]}])), @"messages[0].content[0]: the result names the call `t9`, and no call before it has this id");
+        insta::assert_snapshot!(error(json!({"system": 7, "messages": []})), @"`system` must be a string or an array of blocks, not a number");
     }
 
     fn messages() -> impl Strategy<Value = Value> {

@@ -139,7 +139,19 @@ mod tests {
                 {"role": "model"}],
             "generationConfig": {"temperature": 0}});
         let conversation = from_gemini(request.clone()).unwrap();
-        insta::assert_snapshot!(events(&conversation), @"");
+        insta::assert_snapshot!(events(&conversation), @r#"
+        policy m1 "Be brief."
+        user_turn m2 "Weather?"
+        user_turn m2.2 "[inlineData]"
+        agent_msg m3 "Hm."
+        tool_call call:5 weather "{\"city\":\"Oslo\"}"
+        tool_call call:6 weather "{\"city\":\"Rome\"}"
+        tool_call f3 time "{}"
+        tool_result result:call:5 < call:5 "{\"c\":-3}"
+        tool_result result:f3 < f3 "{\"t\":12}"
+        tool_result result:call:6 < call:6 "{\"c\":21}"
+        agent_msg m5 ""
+        "#);
         assert_eq!(to_gemini(&conversation).unwrap(), request);
     }
 
@@ -147,10 +159,10 @@ mod tests {
     fn what_is_wrong_is_named_with_its_place() {
         let error = |contents: Value| from_gemini(contents).unwrap_err().to_string();
         let response = json!({"functionResponse": {"name": "f", "response": {}}});
-        insta::assert_snapshot!(error(json!([{"role": "assistant", "parts": []}])), @"");
-        insta::assert_snapshot!(error(json!([{"parts": [response]}])), @"");
-        insta::assert_snapshot!(error(json!([{"parts": [{"functionCall": {"name": "f"}}, response, response]}])), @"");
-        insta::assert_snapshot!(error(json!([{"parts": [{"functionCall": 7}]}])), @"");
+        insta::assert_snapshot!(error(json!([{"role": "assistant", "parts": []}])), @"contents[0]: unknown role `assistant`; use user or model");
+        insta::assert_snapshot!(error(json!([{"parts": [response]}])), @"contents[0].parts[0]: no call of `f` before it is without a result");
+        insta::assert_snapshot!(error(json!([{"parts": [{"functionCall": {"name": "f"}}, response, response]}])), @"contents[0].parts[2]: no call of `f` before it is without a result");
+        insta::assert_snapshot!(error(json!([{"parts": [{"functionCall": 7}]}])), @"contents[0].parts[0].functionCall: an object is expected, not a number");
     }
 
     fn contents() -> impl Strategy<Value = Value> {

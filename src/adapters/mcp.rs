@@ -310,7 +310,20 @@ mod tests {
             let Part { body, annotations, other } = part;
             format!("{body:?} {} {}", json!(annotations), json!(other))
         });
-        insta::assert_snapshot!(shown.collect::<Vec<_>>().join("\n"), @"");
+        insta::assert_snapshot!(shown.collect::<Vec<_>>().join("\n"), @r#"
+        Text("a\nb") {"audience":["user"],"priority":0.5} {"_meta":{"k":1}}
+        Image { bytes: [0, 1, 2], media_type: "image/png" } {} {}
+        Audio { bytes: [255, 255], media_type: "audio/wav" } {} {"annotations":{}}
+        Audio { bytes: [255, 255], media_type: "audio/wav" } {} {"data":"//\n8"}
+        Unknown(Object {"type": String("image"), "data": String("not base64!"), "mimeType": String("image/png")}) {} {}
+        ResourceText { uri: "file:///a", media_type: Some("text/plain"), text: "x" } {} {"resource":{"_meta":{}}}
+        ResourceBlob { uri: "file:///b", media_type: None, bytes: [0, 1, 2] } {"priority":1} {}
+        Unknown(Object {"type": String("resource"), "resource": Object {"uri": String("file:///c")}}) {} {}
+        ResourceLink { uri: "file:///d", name: "d", about: {"title": String("D"), "mimeType": String("text/plain")} } {} {"_meta":{}}
+        Unknown(Object {"type": String("video"), "data": String("AAEC")}) {} {}
+        Unknown(Object {"type": String("text"), "text": Number(7)}) {} {}
+        Unknown(Number(7)) {} {}
+        "#);
         assert_eq!((output.is_error, output.other.len()), (true, 2));
         assert_eq!(to_mcp_result(&output).unwrap(), every_kind());
         let exact = from_mcp_result(r#"{"structuredContent": {"z":  1, "a": 1.50 }}"#).unwrap();
@@ -320,14 +333,14 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_place() {
         let error = |text: &str| from_mcp_result(text).unwrap_err().to_string();
-        insta::assert_snapshot!(error(""), @"");
-        insta::assert_snapshot!(error(r#"{"result": {"content": []}}"#), @"");
-        insta::assert_snapshot!(error(r#"{"content": "a"}"#), @"");
-        insta::assert_snapshot!(error(r#"{"content": [], "isError": "no"}"#), @"");
+        insta::assert_snapshot!(error(""), @"not a JSON object: EOF while parsing a value at line 1 column 0");
+        insta::assert_snapshot!(error(r#"{"result": {"content": []}}"#), @"neither `content` nor `structuredContent` is there, so this is no result of an MCP tool");
+        insta::assert_snapshot!(error(r#"{"content": "a"}"#), @"`content` must be an array of parts, as in the result of an MCP tool");
+        insta::assert_snapshot!(error(r#"{"content": [], "isError": "no"}"#), @"`isError` must be true or false");
         let deep = "[".repeat(110) + &"]".repeat(110);
-        insta::assert_snapshot!(error(&format!(r#"{{"content": [{{}}, {deep}]}}"#)), @"");
+        insta::assert_snapshot!(error(&format!(r#"{{"content": [{{}}, {deep}]}}"#)), @"content[1]: it is nested deeper than 100 levels; make it flatter");
         let bomb = "[".repeat(100_000) + &"]".repeat(100_000);
-        insta::assert_snapshot!(error(&format!(r#"{{"content": [{bomb}]}}"#)), @"");
+        insta::assert_snapshot!(error(&format!(r#"{{"content": [{bomb}]}}"#)), @"content[0]: not JSON: recursion limit exceeded at line 1 column 128");
         assert!(from_mcp_result(&format!(r#"{{"structuredContent": {bomb}}}"#)).is_ok(), "text is not descended into");
     }
 

@@ -166,7 +166,17 @@ mod tests {
             {"role": "assistant", "content": null, "refusal": "No."},
             {"role": "assistant", "content": ""}], "tools": []});
         let conversation = from_openai_chat(messages.clone()).unwrap();
-        insta::assert_snapshot!(events(&conversation), @"");
+        insta::assert_snapshot!(events(&conversation), @r#"
+        policy m1 "Be brief."
+        user_turn m2 "What is this?"
+        user_turn m2.2 "[image_url]"
+        tool_call c1 look "{\"at\": 1}"
+        tool_call c2 run "ls"
+        tool_result result:c2 < c2 "a.txt"
+        tool_result result:c1 < c1 "A cat" +2 parts
+        agent_msg m6 "No."
+        agent_msg m7 ""
+        "#);
         assert_eq!(to_openai_chat(&conversation).unwrap(), messages);
     }
 
@@ -174,14 +184,14 @@ mod tests {
     fn what_is_wrong_is_named_with_its_place() {
         let error = |messages: Value| from_openai_chat(messages).unwrap_err().to_string();
         let user = json!({"role": "user", "content": "Hi"});
-        insta::assert_snapshot!(error(json!("x")), @"");
-        insta::assert_snapshot!(error(json!({"model": "m"})), @"");
-        insta::assert_snapshot!(error(json!([user, 7])), @"");
-        insta::assert_snapshot!(error(json!([{"content": "a"}])), @"");
-        insta::assert_snapshot!(error(json!([{"role": "function", "content": "a"}])), @"");
-        insta::assert_snapshot!(error(json!([{"role": "user", "content": 7}])), @"");
-        insta::assert_snapshot!(error(json!([{"role": "tool", "tool_call_id": "c9", "content": "a"}])), @"");
-        insta::assert_snapshot!(error(json!([user, {"role": "assistant", "tool_calls": [{"id": "a"}]}])), @"");
+        insta::assert_snapshot!(error(json!("x")), @"a list of messages is expected, not a string");
+        insta::assert_snapshot!(error(json!({"model": "m"})), @"`messages` is missing");
+        insta::assert_snapshot!(error(json!([user, 7])), @"messages[1]: an object is expected, not a number");
+        insta::assert_snapshot!(error(json!([{"content": "a"}])), @"messages[0]: `role` is missing; a string is expected");
+        insta::assert_snapshot!(error(json!([{"role": "function", "content": "a"}])), @"messages[0]: unknown role `function`; use system, developer, user, assistant or tool");
+        insta::assert_snapshot!(error(json!([{"role": "user", "content": 7}])), @"messages[0]: `content` must be a string or an array of parts, not a number");
+        insta::assert_snapshot!(error(json!([{"role": "tool", "tool_call_id": "c9", "content": "a"}])), @"messages[0]: the result names the call `c9`, and no call before it has this id");
+        insta::assert_snapshot!(error(json!([user, {"role": "assistant", "tool_calls": [{"id": "a"}]}])), @"messages[1].tool_calls[0]: `function` is missing; an object is expected");
     }
 
     #[test]
@@ -217,7 +227,12 @@ mod tests {
         };
         let messages: Value = [turn("1"), turn("2")].concat().into();
         let conversation = from_openai_chat(messages.clone()).unwrap();
-        insta::assert_snapshot!(events(&conversation), @"");
+        insta::assert_snapshot!(events(&conversation), @r#"
+        tool_call call_0 f "1"
+        tool_result result:call_0 < call_0 "1"
+        tool_call call_0~2 f "2"
+        tool_result result:call_0~2 < call_0~2 "2"
+        "#);
         assert_eq!(to_openai_chat(&conversation).unwrap(), messages);
     }
 

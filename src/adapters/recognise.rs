@@ -272,22 +272,22 @@ mod tests {
 
     #[test]
     fn what_is_no_conversation_says_what_is() {
-        insta::assert_snapshot!(format(" \n"), @"");
-        insta::assert_snapshot!(format(r#"{"a": 1}"#), @"");
-        insta::assert_snapshot!(format(r#"{"content": []}"#), @"");
-        insta::assert_snapshot!(format(r#"{"type": "user_turn"}"#), @"");
-        insta::assert_snapshot!(format("7"), @"");
-        insta::assert_snapshot!(format("{\"goal\": \"g\", \"calls\": ["), @"");
-        insta::assert_snapshot!(format("{\n  \"goal\": \"g\",\n"), @"");
-        insta::assert_snapshot!(format(&"[".repeat(1_000_000)), @"");
-        insta::assert_snapshot!(recognise(b"{}\n\xc3\x28", "x").unwrap_err(), @"");
+        insta::assert_snapshot!(format(" \n"), @"the file is empty; a conversation is expected");
+        insta::assert_snapshot!(format(r#"{"a": 1}"#), @"an object with `a` is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`)");
+        insta::assert_snapshot!(format(r#"{"content": []}"#), @"an object with `content` is no conversation; it looks like one result of an MCP tool, which is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`)");
+        insta::assert_snapshot!(format(r#"{"type": "user_turn"}"#), @"its one line is no event: `type` is `user_turn` and there is no `text`; types are user_turn, agent_msg, tool_call, tool_result, doc_snippet, retrieved_doc, memory_fact, plan_state, policy");
+        insta::assert_snapshot!(format("7"), @"a number is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`)");
+        insta::assert_snapshot!(format("{\"goal\": \"g\", \"calls\": ["), @"not JSON, and no JSON a line: EOF while parsing a list at line 1 column 24");
+        insta::assert_snapshot!(format("{\n  \"goal\": \"g\",\n"), @"not JSON, and no JSON a line: EOF while parsing a value at line 3 column 0");
+        insta::assert_snapshot!(format(&"[".repeat(1_000_000)), @"not JSON, and no JSON a line: recursion limit exceeded at line 1 column 128");
+        insta::assert_snapshot!(recognise(b"{}\n\xc3\x28", "x").unwrap_err(), @"line 2: byte 1 is not UTF-8; save the file as UTF-8");
     }
 
     #[test]
     fn a_line_beyond_the_bound_is_refused_by_number() {
         let mut bytes = b"{\"type\":\"policy\",\"text\":\"a\"}\n".to_vec();
         bytes.resize(bytes.len() + MAX_LINE_BYTES + 1, b' ');
-        insta::assert_snapshot!(from_session_lines(&bytes, "x").unwrap_err(), @"");
+        insta::assert_snapshot!(from_session_lines(&bytes, "x").unwrap_err(), @"line 2: it has 104857601 bytes; a line may have 104857600");
     }
 
     proptest! {

@@ -187,7 +187,21 @@ mod tests {
             {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [
                 {"type": "output_text", "text": "Done", "annotations": []}]}]});
         let conversation = from_openai_responses(request.clone()).unwrap();
-        insta::assert_snapshot!(events(&conversation), @"");
+        insta::assert_snapshot!(events(&conversation), @r#"
+        policy m1 "Be brief."
+        user_turn m2 "Look it up"
+        user_turn m3 "this"
+        user_turn m3.2 "[input_image]"
+        agent_msg m4 "Search first."
+        tool_call c1 find "{\"q\":1}"
+        tool_call c2 local_shell_call "{\"type\":\"exec\",\"command\":[\"ls\"]}"
+        tool_result result:c1 < c1 "found" +2 parts
+        tool_result result:c2 < c2 "a.txt"
+        tool_call mcp1 ask "{}"
+        tool_result result:mcp1 < mcp1 "yes"
+        agent_msg m10 "[web_search_call]"
+        agent_msg m11 "Done"
+        "#);
         assert_eq!(to_openai_responses(&conversation).unwrap(), request);
         for document in
             [json!({"input": "Hi"}), json!({"object": "response", "output": [request["input"][9]]}), json!([])]
@@ -199,10 +213,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_place() {
         let error = |items: Value| from_openai_responses(items).unwrap_err().to_string();
-        insta::assert_snapshot!(error(json!({"model": "m"})), @"");
-        insta::assert_snapshot!(error(json!([{"type": "function_call_output", "call_id": "c9", "output": "a"}])), @"");
-        insta::assert_snapshot!(error(json!([{"type": "function_call", "name": "f"}])), @"");
-        insta::assert_snapshot!(error(json!([{"type": "message", "role": "user"}])), @"");
+        insta::assert_snapshot!(error(json!({"model": "m"})), @"`input` or `output` is missing");
+        insta::assert_snapshot!(error(json!([{"type": "function_call_output", "call_id": "c9", "output": "a"}])), @"items[0]: the result names the call `c9`, and no call before it has this id");
+        insta::assert_snapshot!(error(json!([{"type": "function_call", "name": "f"}])), @"items[0]: `call_id` is missing; a string is expected");
+        insta::assert_snapshot!(error(json!([{"type": "message", "role": "user"}])), @"items[0]: `content` is missing; a string or an array of parts is expected");
     }
 
     fn items() -> impl Strategy<Value = Value> {

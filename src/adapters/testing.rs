@@ -5,54 +5,57 @@ use serde_json::{Map, Value, json};
 
 use super::{Conversation, Event};
 
+const WORDS: &[&str] =
+    &["text", "user", "assistant", "model", "tool", "function", "tool_use", "tool_result", "c1", "message"];
+
+const KEYS: &[&str] = &[
+    "role",
+    "content",
+    "type",
+    "text",
+    "id",
+    "name",
+    "input",
+    "parts",
+    "messages",
+    "contents",
+    "tool_calls",
+    "tool_call_id",
+    "call_id",
+    "function",
+    "functionCall",
+    "functionResponse",
+    "tool_use_id",
+    "system",
+    "events",
+    "kind",
+    "calls",
+    "goal",
+    "result",
+    "status",
+    "state",
+    "artifacts",
+    "history",
+    "seq",
+    "tool",
+    "output",
+    "arguments",
+    "other",
+];
+
 /// JSON of any shape, biased to the member names that the readers look for.
 pub(super) fn any_json() -> impl Strategy<Value = Value> {
-    let words = ["text", "user", "assistant", "model", "tool", "function", "tool_use", "tool_result", "c1", "message"];
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i16>().prop_map(Value::from),
-        prop::sample::select(&words[..]).prop_map(Value::from),
+        prop::sample::select(WORDS).prop_map(Value::from),
         "(?s).{0,4}".prop_map(Value::from),
-    ];
-    let keys = [
-        "role",
-        "content",
-        "type",
-        "text",
-        "id",
-        "name",
-        "input",
-        "parts",
-        "messages",
-        "contents",
-        "tool_calls",
-        "tool_call_id",
-        "call_id",
-        "function",
-        "functionCall",
-        "functionResponse",
-        "tool_use_id",
-        "system",
-        "events",
-        "kind",
-        "calls",
-        "goal",
-        "result",
-        "status",
-        "state",
-        "artifacts",
-        "history",
-        "seq",
-        "tool",
-        "output",
-        "arguments",
-        "other",
     ];
     leaf.prop_recursive(5, 40, 5, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec((prop::sample::select(&keys[..]), inner), 0..5)
+            prop::collection::vec((prop::sample::select(KEYS), inner), 0..5)
                 .prop_map(|members| members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),
         ]
     })

@@ -25,8 +25,8 @@ pub use namespace::{FALLBACK_NAMESPACE, Inferred, assign_namespaces, infer_names
 pub use near::{NearPair, near_duplicates};
 pub use schema::{SchemaLimits, SchemaProblem, check_schema, nesting_depth};
 pub use tool_id::{
-    MAX_TOOL_ID, PrimitiveId, PrimitiveKind, ToolIdParts, argument_shape, format_primitive_id, format_tool_id,
-    parse_primitive_id, parse_tool_id, prompt_hash8, resource_hash8, tool_hash8,
+    MAX_TOOL_ID, PrimitiveId, PrimitiveKind, ToolIdParts, argument_shape, escape_name, format_primitive_id,
+    format_tool_id, parse_primitive_id, parse_tool_id, prompt_hash8, resource_hash8, tool_hash8,
 };
 
 use std::collections::BTreeSet;

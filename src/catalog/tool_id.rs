@@ -284,7 +284,8 @@ fn push_ascii_json_string(text: &mut String, value: &str) {
 /// `name` as the name part of an id: itself when the grammar allows it. Otherwise every run of other characters
 /// becomes one `_`, a name that begins with a digit, `.` or `-` gets a `_` before it, and the rest is cut at 128
 /// bytes. Two names may escape to one, so an id with an escaped name always carries its hash.
-pub(super) fn escape_name(name: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn escape_name(name: &str) -> Cow<'_, str> {
     if is_name(name) {
         return Cow::Borrowed(name);
     }

@@ -333,6 +333,19 @@ pub struct FirewallConfig {
     pub max_fact_chars: usize,
     /// Whether raw results are counted in tokens.
     pub raw_count: RawCount,
+    /// What happens to secrets in results.
+    pub secrets: Secrets,
+}
+
+/// What happens to secrets (keys, tokens, passwords in connection strings) in results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Secrets {
+    /// They are stored and shown as they came: a result can be recovered byte for byte.
+    #[default]
+    Keep,
+    /// A mark takes their place before anything is stored or shown; pictures and other bytes stay as they are.
+    Redact,
 }
 
 /// Whether raw results are counted in tokens, for statistics only.
@@ -354,6 +367,7 @@ impl Default for FirewallConfig {
             max_facts: 32,
             max_fact_chars: 200,
             raw_count: RawCount::default(),
+            secrets: Secrets::default(),
         }
     }
 }

@@ -16,6 +16,7 @@ mod facts;
 mod ingest;
 mod seen;
 
+use std::borrow::Cow;
 use std::str;
 
 use serde_json::Value;
@@ -24,11 +25,11 @@ pub use self::facts::fact_records;
 pub use self::seen::Seen;
 
 use self::seen::Relation;
-use super::config::{FirewallConfig, RawCount};
+use super::config::{FirewallConfig, RawCount, Secrets};
 use super::literal::{Dialect, Document};
-use super::summary::Summarizer;
+use super::summary::{Summarizer, lossless_forms};
 use crate::event::{ArtifactRef, ContextItem, FirewallStats, Handle, ItemId, Strategy};
-use crate::store::{ArtifactStore, StoreError};
+use crate::store::{ArtifactStore, StoreError, redact};
 use crate::text::Estimator;
 
 /// The metadata of a result that says that its call failed.
@@ -132,19 +133,23 @@ impl<'a> Firewall<'a> {
             let stats = self.stats(shown_as(result), artifact.size_bytes, None, &item.text);
             return Ok(Screened { item, stats });
         }
-        if !self.is_large(&result.text) {
-            let stats =
-                self.stats(Strategy::Passthrough, result.text.len() as u64, self.raw_count(&result.text), &item.text);
+        if let Cow::Owned(clean) = self.without_secrets(&result.text) {
+            item.text = clean;
+        }
+        if !self.is_large(&item.text) {
+            let (bytes, tokens) = (item.text.len() as u64, self.raw_count(&item.text));
+            let stats = self.stats(Strategy::Passthrough, bytes, tokens, &item.text);
             return Ok(Screened { item, stats });
         }
-        let content = Content::of(&result.text);
+        let raw = std::mem::take(&mut item.text);
+        let content = Content::of(&raw);
         let artifact = self.keep(&result.id, &content)?;
         let (text, strategy) =
             self.stand_in(call, &content, &artifact, is_error(result), self.config.summary_tokens, seen);
         item.text = text;
         item.artifact = Some(artifact);
         item.metadata.insert(SHOWN_AS.to_owned(), strategy_name(strategy).into());
-        let stats = self.stats(strategy, result.text.len() as u64, self.raw_count(&result.text), &item.text);
+        let stats = self.stats(strategy, raw.len() as u64, self.raw_count(&raw), &item.text);
         Ok(Screened { item, stats })
     }
 
@@ -154,12 +159,14 @@ impl<'a> Firewall<'a> {
     /// # Errors
     /// The content could not be read, or is no text.
     pub fn condense(&self, result: &ContextItem, cap: usize) -> Result<String, FirewallError> {
-        if self.estimator.count(&result.text) <= cap {
-            return Ok(result.text.clone());
+        let screened = result.artifact.is_some();
+        let text = if screened { Cow::Borrowed(&*result.text) } else { self.without_secrets(&result.text) };
+        if self.fits(&text, cap) {
+            return Ok(text.into_owned());
         }
         let failed = is_error(result);
         let Some(artifact) = &result.artifact else {
-            return Ok(self.summary(&result.text, Content::of(&result.text).media_type, failed, cap));
+            return Ok(self.summary(&text, Content::of(&text).media_type, failed, cap));
         };
         let bytes = self.artifacts.get(&artifact.handle)?;
         let content = str::from_utf8(&bytes).map_err(|_| FirewallError::NoText {
@@ -171,6 +178,18 @@ impl<'a> Firewall<'a> {
 
     fn is_large(&self, text: &str) -> bool {
         text.len() > self.config.threshold_chars && text.chars().nth(self.config.threshold_chars).is_some()
+    }
+
+    /// Whether `text` takes at most `cap` tokens; what is far too long is not counted.
+    fn fits(&self, text: &str, cap: usize) -> bool {
+        text.len() <= cap.saturating_mul(MOST_BYTES_PER_TOKEN) && self.estimator.count(text) <= cap
+    }
+
+    fn without_secrets<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.config.secrets {
+            Secrets::Keep => Cow::Borrowed(text),
+            Secrets::Redact => redact(text).text,
+        }
     }
 
     /// Stores the content of the result called `id`.
@@ -199,7 +218,7 @@ impl<'a> Firewall<'a> {
         if let Some(line) = call.and_then(|call| echo::line(call, content.text)) {
             return (self.clipped(&line, cap), Strategy::Echo);
         }
-        if content.text.len() <= cap.saturating_mul(MOST_BYTES_PER_TOKEN) && self.estimator.count(content.text) <= cap {
+        if self.fits(content.text, cap) {
             return (content.text.to_owned(), Strategy::Compact);
         }
         let note = match relation {
@@ -207,11 +226,10 @@ impl<'a> Firewall<'a> {
             _ => String::new(),
         };
         let cost = if note.is_empty() { 0 } else { self.estimator.count(&format!("\n{note}")) };
-        if cost == 0 || cost > cap / NOTE_SHARE {
-            return (self.summary(content.text, content.media_type, failed, cap), Strategy::Summary);
-        }
-        let text = self.summary(content.text, content.media_type, failed, cap - cost);
-        (self.clipped(&format!("{text}\n{note}"), cap), Strategy::Summary)
+        let noted = cost > 0 && cost <= cap / NOTE_SHARE;
+        let text = self.summary(content.text, content.media_type, failed, if noted { cap - cost } else { cap });
+        let strategy = if is_lossless(&text, content) { Strategy::Compact } else { Strategy::Summary };
+        (if noted { self.clipped(&format!("{text}\n{note}"), cap) } else { text }, strategy)
     }
 
     /// The line for a result that was shown before, with its ends where they are not those of the earlier one and fit.
@@ -245,7 +263,7 @@ impl<'a> Firewall<'a> {
 
     /// The text, or as many of its first characters as fit into `cap` tokens with an ellipsis.
     fn clipped(&self, text: &str, cap: usize) -> String {
-        if text.len() <= cap.saturating_mul(MOST_BYTES_PER_TOKEN) && self.estimator.count(text) <= cap {
+        if self.fits(text, cap) {
             return text.to_owned();
         }
         let most = cap.saturating_mul(MOST_BYTES_PER_TOKEN);
@@ -302,6 +320,12 @@ fn strategy_name(strategy: Strategy) -> &'static str {
     }
 }
 
+/// Whether a summary shows all of the content in a shorter notation.
+fn is_lossless(summary: &str, content: &Content<'_>) -> bool {
+    let forms = content.document.as_ref().map(|document| lossless_forms(document.root(), summary.len()));
+    forms.into_iter().flatten().any(|form| summary.contains(&form))
+}
+
 /// The text up to the first empty line.
 fn first_paragraph(text: &str) -> &str {
     let text = text.trim();
@@ -324,3 +348,6 @@ fn ends(content: &Content<'_>) -> Option<(String, String)> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,11 +11,12 @@ mod manager;
 mod prompt;
 mod stats;
 pub mod summary;
+pub mod view;
 
 pub use compile::{CompileError, Memory, Request, Workspace, compile, compile_in, unescape};
 pub use config::{
     Budgets, ContextConfig, ContextConfigError, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy,
-    Preset, RawCount, RenderConfig, ScoringConfig, SensitivityAction,
+    Preset, RawCount, RenderConfig, ScoringConfig, Secrets, SensitivityAction,
 };
 pub use firewall::{Firewall, FirewallError, Screened, Seen, fact_records};
 pub use manager::{ContextManager, ManagerError, Stores};

@@ -16,5 +16,5 @@ pub use envelope::{FirewallStats, ResultEnvelope, Status, Strategy, ViewSpec};
 pub use item::{ContextItem, ItemId, ItemKind, ParseNameError, Phase, Sensitivity};
 pub use memory::{Episode, Fact};
 pub use output::{Part, PartBody, ToolOutput};
-pub use selector::Selector;
+pub use selector::{ParseSelectorError, Selector};
 pub use transcript::{Transcript, TranscriptError};

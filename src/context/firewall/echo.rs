@@ -170,7 +170,19 @@ mod tests {
             .iter()
             .map(|(name, content)| format!("{name}: {}", line(&call, content).unwrap_or_else(|| "-".to_owned())))
             .collect();
-        insta::assert_snapshot!(lines.join("\n"));
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        the same: (echo of the argument `rows`: 40 items, 1381 characters)
+        pretty: (echo of the argument `rows`: 40 items, 2342 characters)
+        python: (echo of the argument `rows`: 40 items, 1620 characters)
+        all arguments: (echo of the call's arguments, 1854 characters)
+        wrapped: (echo of the argument `rows`: 40 items, as `written`, 1414 characters; besides: "ok": true, "count": 40)
+        renamed: (echo of the argument `rows`: 40 items, 1301 characters)
+        after a sentence: (echo of the argument `rows`: 40 items, 1390 characters; besides: Created:)
+        text: (echo of the argument `text`, 446 characters; besides: Echo:)
+        sorted: -
+        with ids: -
+        fewer: -
+        "#);
     }
 
     #[test]

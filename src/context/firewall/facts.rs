@@ -139,7 +139,15 @@ mod tests {
             "Steps\n1. open\n2) close\n- done\n-not an entry",
         ];
         let shown: Vec<String> = texts.iter().map(|text| taken(text).join(" | ")).collect();
-        insta::assert_snapshot!(shown.join("\n"));
+        insta::assert_snapshot!(shown.join("\n"), @r"
+        temperature: 36 | conditions: Light rain | ok: true
+        status: done | count: 42
+
+        size: 225570 | modified: Mon Jul 24 | permissions: 644
+        Branch: main
+        LANG: C
+        open | close | done
+        ");
     }
 
     #[test]

@@ -16,12 +16,13 @@ use super::facts::facts;
 use super::seen::Seen;
 use super::{Content, Firewall, FirewallError, IS_ERROR, MOST_BYTES_PER_TOKEN, SHOWN_AS, strategy_name};
 use crate::context::brief::{Piece, pack};
-use crate::context::literal::{Dialect, Document, Kind, Value as Literal};
+use crate::context::config::Secrets;
+use crate::context::literal::{Kind, Value as Literal};
 use crate::event::{
     ArtifactRef, ContentHash, ContextItem, Handle, ItemKind, Part, PartBody, ResultEnvelope, Status, Strategy,
     ToolOutput,
 };
-use crate::store::StoreError;
+use crate::store::{StoreError, redact};
 
 /// What is shown for an output without content.
 const NOTHING: &str = "(no content)";
@@ -69,22 +70,36 @@ impl Firewall<'_> {
         output: &ToolOutput,
         seen: &mut Seen,
     ) -> Result<(ContextItem, ResultEnvelope), FirewallError> {
+        let clean;
+        let output = match self.config.secrets {
+            Secrets::Keep => output,
+            Secrets::Redact => {
+                clean = without_secrets(output);
+                &clean
+            }
+        };
         let mut item = event_of(call, output.is_error);
         let mut intake = Intake::of(self, call, seen);
         output.parts.iter().for_each(|part| intake.take(part));
-        let structured = output.structured.as_deref().filter(|json| !intake.carries(json));
         let joined = intake.joined();
-        let (main, extra) = match structured {
-            Some(structured) if joined.trim().is_empty() => (Content::of(structured), None),
-            _ => (Content::of(&joined), structured.map(Content::of)),
-        };
+        let (mut main, mut extra) = (Content::of(&joined), output.structured.as_deref().map(Content::of));
+        if joined.trim().is_empty() {
+            main = extra.take().unwrap_or(main);
+        } else if extra.as_ref().is_some_and(|structured| carries(&intake.texts(), &main, structured)) {
+            extra = None;
+        }
         let extra = extra.and_then(|content| intake.take_structured(content));
         let Intake { seen, mut segments, mut artifacts, links, incomplete, .. } = intake;
         if joined.trim().is_empty() && !main.text.trim().is_empty() {
             segments.push(Segment::Text(main.text));
         }
-        let whole = shown(&segments, extra.as_ref());
-        let strategy = if self.is_large(&whole) {
+        // What is large in one piece need not be copied to find out.
+        let whole = if self.is_large(main.text) { None } else { Some(shown(&segments, extra.as_ref())) };
+        let small = whole.filter(|whole| !self.is_large(whole));
+        let strategy = if let Some(whole) = small {
+            item.text = if whole.is_empty() { NOTHING.to_owned() } else { whole };
+            Strategy::Passthrough
+        } else {
             let notes = segments.iter().filter_map(|segment| match segment {
                 Segment::Note(note) => Some(note.clone()),
                 Segment::Text(_) => None,
@@ -97,9 +112,6 @@ impl Firewall<'_> {
             item.artifact.clone_from(&artifact);
             artifacts.splice(0..0, artifact);
             strategy
-        } else {
-            item.text = if whole.is_empty() { NOTHING.to_owned() } else { whole };
-            Strategy::Passthrough
         };
         let contents: Vec<&Content<'_>> =
             [Some(&main), extra.as_ref().map(|(content, _)| content)].into_iter().flatten().collect();
@@ -280,29 +292,26 @@ impl<'f, 'o> Intake<'f, 'o> {
             texts => Cow::Owned(texts.join("\n")),
         }
     }
-
-    /// Whether the text says all that the structured content `json` does.
-    fn carries(&self, json: &str) -> bool {
-        let texts = self.texts();
-        let joined = self.joined();
-        if texts.is_empty() || joined.trim().is_empty() {
-            return false;
-        }
-        let Ok(structured) = Document::parse(json, Dialect::Json) else { return joined.trim() == json.trim() };
-        let inner = structured.root();
-        let wrapped = inner.items().next().filter(|_| inner.kind() == Kind::Object && inner.len() == 1);
-        [Some(inner), wrapped].into_iter().flatten().any(|value| {
-            let items = value.kind() == Kind::Array && value.len() == texts.len() && texts.len() > 1;
-            says(&joined, value) || (items && texts.iter().zip(value.items()).all(|(text, item)| says(text, item)))
-        })
-    }
 }
 
-/// Whether `text` is `value`, as a text or in some notation.
-fn says(text: &str, value: Literal<'_>) -> bool {
+/// Whether the text, `joined` from `texts`, says all that the structured content does.
+fn carries(texts: &[&str], joined: &Content<'_>, structured: &Content<'_>) -> bool {
+    let Some(document) = &structured.document else { return joined.text.trim() == structured.text.trim() };
+    let outer = document.root();
+    let wrapped = outer.items().next().filter(|_| outer.kind() == Kind::Object && outer.len() == 1);
+    [Some(outer), wrapped].into_iter().flatten().any(|value| {
+        let by_item = || value.items().zip(texts).all(|(item, text)| says(&Content::of(text), item));
+        let items = value.kind() == Kind::Array && value.len() == texts.len() && texts.len() > 1;
+        says(joined, value) || (items && by_item())
+    })
+}
+
+/// Whether the text is `value`, as a text or in some notation.
+fn says(text: &Content<'_>, value: Literal<'_>) -> bool {
     match value.kind() {
-        Kind::String => value.string().is_some_and(|string| string == text || string.trim() == text.trim()),
-        _ => Document::parse_any(text).is_ok_and(|document| document.root().same(value)),
+        Kind::String => value.string().is_some_and(|string| string.trim() == text.text.trim()),
+        Kind::Object | Kind::Array => text.document.as_ref().is_some_and(|document| document.root().same(value)),
+        _ => text.text.trim() == value.text(),
     }
 }
 
@@ -371,6 +380,32 @@ fn provenance(item: &ContextItem, call: &ContextItem, output: &ToolOutput, links
         provenance.insert("result_members".to_owned(), Value::Object(output.other.clone()));
     }
     provenance
+}
+
+/// The output with a mark in place of every secret in its texts.
+fn without_secrets(output: &ToolOutput) -> ToolOutput {
+    let clean = |text: &mut String| {
+        if let Cow::Owned(without) = redact(text).text {
+            *text = without;
+        }
+    };
+    let mut output = output.clone();
+    output.structured.iter_mut().for_each(clean);
+    for part in &mut output.parts {
+        match &mut part.body {
+            PartBody::Text(text) => clean(text),
+            PartBody::ResourceText { uri, text, .. } => [uri, text].into_iter().for_each(clean),
+            PartBody::ResourceBlob { uri, .. } => clean(uri),
+            PartBody::ResourceLink { uri, name, .. } => [uri, name].into_iter().for_each(clean),
+            PartBody::Unknown(value) => {
+                let mut json = value.to_string();
+                clean(&mut json);
+                *value = serde_json::from_str(&json).unwrap_or(Value::String(json));
+            }
+            PartBody::Image { .. } | PartBody::Audio { .. } => {}
+        }
+    }
+    output
 }
 
 /// A name from outside in a line of the firewall's own: on one line, without the brackets that end it, and short.

@@ -6,7 +6,7 @@ use super::profile::{Mode, mode};
 use crate::context::literal::{Kind, Value};
 
 /// The forms of `root` of at most `limit` bytes, the one that costs least first.
-pub(super) fn forms(root: Value<'_>, limit: usize) -> Vec<String> {
+pub(in crate::context) fn forms(root: Value<'_>, limit: usize) -> Vec<String> {
     [tabular(root, limit), root.minified(limit)].into_iter().flatten().collect()
 }
 

@@ -5,8 +5,8 @@
 
 pub mod fidelity;
 pub mod probe;
-//pub mod reach;
+pub mod reach;
 pub mod record;
-//pub mod run;
+pub mod run;
 pub mod scenario;
 pub mod source;

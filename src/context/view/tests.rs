@@ -1,0 +1,148 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn shown(content: &str, selector: &str, cursor: &str, bounds: Bounds) -> String {
+    let selector: Selector = selector.parse().unwrap();
+    let handle = Handle::new("artifact:result:c1");
+    let media_type = if content == CSV { "text/csv" } else { "text/plain" };
+    match view(&handle, content.as_bytes(), media_type, &selector, cursor.parse().unwrap(), bounds) {
+        Ok(View { text, next: None }) => text,
+        Ok(View { text, next: Some(next) }) => format!("{text}\n=> {next}"),
+        Err(error) => format!("error: {error}"),
+    }
+}
+
+fn first(content: &str, selector: &str) -> String {
+    shown(content, selector, "0", Bounds::default())
+}
+
+const TABLE: &str = "{\"note\": \"x\\ny\", \"rows\": [\n {\"id\": 1, \"name\": \"ann\"},\n {\"id\": 2, \"name\": \"bo\"},\n {\"id\": 3, \"name\": \"cy\"}]}";
+const PYTHON: &str = "[{'id': 1, 'name': 'ann', 'ok': True}, {'id': 2, 'name': \"b'o\", 'ok': None}]";
+const ONE_LINE: &str = "0: [{'id': 1, 'name': 'ann', 'ok': True}, {'id': 2, 'name': \"b'o\", 'ok': None}]";
+const CSV: &str = "id,name\n1,\"an\nn\"\n2,bo\n3,cy\n";
+const LOG: &str = "start\nWARN slow\nok\nERROR disk full\nok\nok\ndone\n";
+
+#[test]
+fn every_selector_shows_its_part() {
+    for (content, selector, expected) in [
+        (LOG, "head:8", "start\nWA"),
+        (LOG, "lines:1..3", "WARN slow\nok"),
+        (LOG, "lines:-1..", "done"),
+        (LOG, "rows:0..1", "start"),
+        (LOG, "grep:ERROR", "3: ERROR disk full"),
+        (LOG, "sample:3", "0: start\n3: ERROR disk full\n6: done"),
+        (TABLE, "rows:0..1", "{\"id\": 1, \"name\": \"ann\"}"),
+        (TABLE, "rows:-1..", "{\"id\": 3, \"name\": \"cy\"}"),
+        (TABLE, "json_keys:note", "note: \"x\\ny\""),
+        (TABLE, "json_path:$.note", "x\ny"),
+        (TABLE, "json_path:/rows/1/name", "bo"),
+        (TABLE, "json_path:$.rows[*].id", "1\n2\n3"),
+        (TABLE, "json_path:$.rows[?(@.name=='cy')]", "{\"id\": 3, \"name\": \"cy\"}"),
+        (PYTHON, "rows:1..2", "{'id': 2, 'name': \"b'o\", 'ok': None}"),
+        (PYTHON, "json_path:$[1].name", "b'o"),
+        (PYTHON, "grep:None", ONE_LINE),
+        (CSV, "rows:1..2", "id,name\n2,bo"),
+        (CSV, "rows:0..1", "id,name\n1,\"an\nn\""),
+        ("{\"a\": 1}\n{\"a\": 2}\n", "rows:1..", "{\"a\": 2}"),
+        ("failed: {\"code\": 7}", "json_path:code", "7"),
+    ] {
+        assert_eq!(first(content, selector), expected, "{selector}");
+    }
+}
+
+#[test]
+fn matches_come_with_their_surroundings() {
+    let with_context = "{\"type\": \"grep\", \"pattern\": \"WARN|done\", \"context\": 1}";
+    assert_eq!(first(LOG, with_context), "0- start\n1: WARN slow\n2- ok\n--\n5- ok\n6: done");
+    let line =
+        format!("[{}]", (0..2000).map(|id| format!("{{\"id\":{id},\"v\":\"x{id}\"}}")).collect::<Vec<_>>().join(","));
+    assert_eq!(first(&line, "grep:x1234\\b"), "1234: {\"id\":1234,\"v\":\"x1234\"}");
+    let word = format!("{} needle {}", "hay ".repeat(2000), "hay ".repeat(2000));
+    let found = first(&word, "grep:needle");
+    assert!(found.starts_with("0: …") && found.contains("needle") && found.len() < 200, "{found}");
+}
+
+#[test]
+fn what_is_not_there_is_said() {
+    insta::assert_snapshot!([
+        first(LOG, "lines:9..12"),
+        first(LOG, "json_path:$.a"),
+        first(TABLE, "json_path:$.rows[0].age"),
+        first(TABLE, "json_keys:rovs"),
+        first("[1]", "json_keys:a"),
+        first(LOG, "grep:nothing"),
+        first(LOG, "grep:("),
+        first("", "head:10"),
+        shown(LOG, "lines:0..", "99", Bounds::default()),
+        view(&Handle::new("h"), &[0xFF, 0xFE], "image/png", &Selector::Sample { count: 1 }, Cursor::default(), Bounds::default()).unwrap_err().to_string(),
+    ].join("\n"), @r"
+        error: `lines:9..12` selects nothing: the text has 7 lines
+        error: `json_path:$.a` needs JSON: no literal: expected a value at byte 0 (line 1)
+        error: `json_path:$.rows[0].age` selects nothing: after 2 of 3 steps there is an object with the keys id, name
+        error: `json_keys:rovs` selects nothing: the keys are note, rows
+        error: `json_keys:a` needs JSON: the value is an array and has no keys
+        error: `grep:nothing` selects nothing: no line matches
+        error: the pattern `(` is not usable: error: unclosed group
+        error: `head:10` selects nothing: the text has 0 bytes
+        error: the cursor `99` does not fit; pass on the one that the last answer named, with the same selector
+        `h` is image/png of 2 bytes and no text; views show text
+        ");
+}
+
+/// All answers to one selector, put together.
+fn whole(content: &str, selector: &Selector, bounds: Bounds) -> (String, usize) {
+    let handle = Handle::new("h");
+    let mut text = String::new();
+    let mut cursor = Cursor::default();
+    let mut answers = 0;
+    loop {
+        let part = view(&handle, content.as_bytes(), "", selector, cursor, bounds).unwrap();
+        assert!(part.text.len() <= bounds.max_bytes && bounds.estimator.count(&part.text) <= bounds.max_tokens);
+        answers += 1;
+        text.push_str(&part.text);
+        let Some(next) = part.next else { return (text, answers) };
+        assert!(next > cursor);
+        if next.byte == 0 {
+            text.push('\n');
+        }
+        cursor = next;
+    }
+}
+
+#[test]
+fn one_huge_unit_is_given_in_parts() {
+    let content = format!("[\"{}\"]", "äöü word ".repeat(3000));
+    let (text, answers) = whole(&content, &Selector::Rows { start: 0, end: None }, Bounds::default());
+    assert_eq!(format!("[{text}]"), content);
+    assert!(answers > 3);
+}
+
+proptest! {
+    #[test]
+    fn answers_put_together_are_the_selection(
+        units in prop::collection::vec("[a-zäß/\\[\\]:. ]{0,30}", 1..40),
+        max_bytes in 16usize..200,
+        max_tokens in 16usize..60,
+        o200k: bool,
+    ) {
+        let content = units.join("\n");
+        prop_assume!(!content.is_empty());
+        let estimator = if o200k { Estimator::O200kBase } else { Estimator::Cl100kBase };
+        let bounds = Bounds::new(max_bytes, max_tokens, estimator);
+        let expected = content.lines().collect::<Vec<_>>().join("\n");
+        let (text, _) = whole(&content, &Selector::Lines { start: 0, end: None }, bounds);
+        prop_assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn no_content_and_no_selector_stops_a_view(
+        content in "[\\[\\]{}\"':,a-c0-9 \\n]{0,60}",
+        selector in prop::sample::select(vec!["head:3", "lines:-2..", "rows:0..2", "rows:-1..", "json_keys:a", "json_path:$..a", "grep:[a-b]+", "sample:3"]),
+    ) {
+        let selector: Selector = selector.parse().unwrap();
+        if let Ok(part) = view(&Handle::new("h"), content.as_bytes(), "text/csv", &selector, Cursor::default(), Bounds::new(40, 20, Estimator::Cl100kBase)) {
+            prop_assert!(part.text.len() <= 40);
+        }
+    }
+}
