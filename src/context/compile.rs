@@ -27,7 +27,7 @@ use super::config::{ContextConfig, Order};
 use super::firewall::{Firewall, FirewallError};
 use super::stats::{BuildStats, ContextPack, DropReason, DroppedItem, FirewallCause, FirewallEvent, IncludedItem};
 use crate::event::{ContextItem, Episode, Fact, ItemId, Phase, Transcript};
-use crate::text::Terms;
+use crate::text::{Counter, Terms};
 
 /// What a prompt is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -92,6 +92,7 @@ pub enum CompileError {
 #[derive(Debug, Default)]
 pub struct Workspace {
     terms: Terms,
+    counter: Option<Counter>,
 }
 
 /// An event on its way through the stages.
@@ -141,7 +142,12 @@ pub fn compile_in(
     request: &Request,
     config: &ContextConfig,
 ) -> Result<ContextPack, CompileError> {
-    let mut meter = Meter::new(config.estimator);
+    let Workspace { terms, counter } = workspace;
+    let counter = match counter {
+        Some(counter) if counter.estimator() == config.estimator => counter,
+        other => other.insert(Counter::new(config.estimator)),
+    };
+    let mut meter = Meter::new(counter);
     let mut ledger = Ledger::default();
     let budget = request.budget.unwrap_or_else(|| config.budgets.of(request.phase));
     let frame = frame::frame(transcript, memory, request, config, &mut meter)?;
@@ -152,14 +158,14 @@ pub fn compile_in(
     let shown = sensitivity::filter(transcript, &wanted, &config.policy, &mut ledger);
     let (screened, events) = screen::apply(transcript, shown, firewall)?;
     ledger.events = events;
-    let ranked = score::rank(screened, request, &config.scoring, &mut meter, &mut workspace.terms);
+    let ranked = score::rank(screened, request, &config.scoring, &mut meter, terms);
     let distinct = dedup::remove(transcript, ranked, config.dedup.threshold, &mut ledger);
     let packed = pack::select(transcript, distinct, room, (config, firewall), (&mut meter, &mut ledger))?;
-    let (packed, prompt) = rendered(transcript, packed, &frame, budget, config, &mut ledger);
+    let (packed, prompt, tokens) = rendered(transcript, packed, &frame, (budget, config), (&mut meter, &mut ledger));
 
     let closures = wanted.len() - allowed.len();
-    let counts = Counts { budget, total: wanted.len(), closures };
-    Ok(ContextPack { phase: request.phase, stats: stats(&prompt, &packed, ledger, &frame, &counts, &meter), prompt })
+    let counts = Counts { budget, tokens, total: wanted.len(), closures };
+    Ok(ContextPack { phase: request.phase, stats: stats(&packed, ledger, &frame, &counts, &meter), prompt })
 }
 
 /// The items in the order of the prompt, and the prompt. Sections are counted one by one, so the whole is counted once
@@ -169,10 +175,9 @@ fn rendered<'t>(
     transcript: &Transcript,
     mut packed: Vec<Packed<'t>>,
     frame: &Frame,
-    budget: usize,
-    config: &ContextConfig,
-    ledger: &mut Ledger,
-) -> (Vec<Packed<'t>>, String) {
+    (budget, config): (usize, &ContextConfig),
+    (meter, ledger): (&mut Meter, &mut Ledger),
+) -> (Vec<Packed<'t>>, String, usize) {
     loop {
         let mut order: Vec<usize> = (0..packed.len()).collect();
         if config.render.order == Order::Time {
@@ -180,15 +185,17 @@ fn rendered<'t>(
         }
         let sections = order.iter().map(|&place| packed[place].scored.section.as_str());
         let prompt = render::render(&frame.head, sections, &frame.foot);
-        if config.estimator.count(&prompt) <= budget {
+        let tokens = meter.units(&prompt);
+        let tokens = meter.tokens(tokens);
+        if tokens <= budget {
             if config.render.order == Order::Time {
                 packed.sort_by_key(|one| one.scored.position);
             }
-            return (packed, prompt);
+            return (packed, prompt, tokens);
         }
         let parents: Vec<usize> = packed.iter().filter_map(|one| transcript.parent(one.scored.position)).collect();
         let Some(worst) = packed.iter().rposition(|one| !parents.contains(&one.scored.position)) else {
-            return (packed, String::new());
+            return (packed, String::new(), 0);
         };
         let worst = packed.remove(worst);
         ledger.drop(&worst.scored.item, DropReason::Budget);
@@ -198,11 +205,12 @@ fn rendered<'t>(
 /// Numbers that only the way through the stages knows.
 struct Counts {
     budget: usize,
+    tokens: usize,
     total: usize,
     closures: usize,
 }
 
-fn stats(prompt: &str, packed: &[Packed], ledger: Ledger, frame: &Frame, counts: &Counts, meter: &Meter) -> BuildStats {
+fn stats(packed: &[Packed], ledger: Ledger, frame: &Frame, counts: &Counts, meter: &Meter) -> BuildStats {
     let included: Vec<IncludedItem> = packed
         .iter()
         .map(|Packed { scored, form }| IncludedItem {
@@ -226,7 +234,7 @@ fn stats(prompt: &str, packed: &[Packed], ledger: Ledger, frame: &Frame, counts:
     BuildStats {
         token_estimator: meter.estimator(),
         budget: counts.budget,
-        prompt_tokens: meter.estimator().count(prompt),
+        prompt_tokens: counts.tokens,
         header_footer_tokens: meter.tokens(frame.cost),
         tokens_per_section: sections,
         total_candidates: counts.total,

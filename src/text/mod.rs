@@ -6,12 +6,14 @@
 //! decoded on first use.
 
 mod count;
+mod counter;
 mod digest;
 mod similarity;
 mod stopwords;
 mod tokenize;
 
 pub use count::{Estimator, ParseEstimatorError, cl100k_if_over, warm_up};
+pub use counter::Counter;
 pub use digest::{hex, sha256_hex};
 pub use similarity::{TermSet, Terms, jaccard};
 pub use stopwords::is_stop_word;

@@ -4,35 +4,35 @@
 //! a line break both pre-tokenisers split, so the tokens of sections with their separators add up to those of the
 //! whole. Estimates that round do not add up; their unit is what they round, the character.
 
-use crate::text::Estimator;
+use crate::text::{Counter, Estimator};
 
 /// Counts in units.
 #[derive(Debug)]
-pub(super) struct Meter {
-    estimator: Estimator,
+pub(super) struct Meter<'c> {
+    counter: &'c mut Counter,
 }
 
-impl Meter {
-    pub(super) fn new(estimator: Estimator) -> Self {
-        Self { estimator }
+impl<'c> Meter<'c> {
+    pub(super) fn new(counter: &'c mut Counter) -> Self {
+        Self { counter }
     }
 
     /// What counts.
     pub(super) fn estimator(&self) -> Estimator {
-        self.estimator
+        self.counter.estimator()
     }
 
     /// What `text` costs.
     pub(super) fn units(&mut self, text: &str) -> usize {
-        match self.estimator {
-            Estimator::Cl100kBase | Estimator::O200kBase => self.estimator.count(text),
+        match self.estimator() {
+            Estimator::Cl100kBase | Estimator::O200kBase => self.counter.count(text),
             Estimator::CharsDiv4 => text.chars().count(),
         }
     }
 
     /// The most units that `tokens` tokens hold.
     pub(super) fn limit(&self, tokens: usize) -> usize {
-        match self.estimator {
+        match self.estimator() {
             Estimator::Cl100kBase | Estimator::O200kBase => tokens,
             Estimator::CharsDiv4 => tokens.saturating_mul(4).saturating_add(3),
         }
@@ -40,7 +40,7 @@ impl Meter {
 
     /// The tokens that `units` units are.
     pub(super) fn tokens(&self, units: usize) -> usize {
-        match self.estimator {
+        match self.estimator() {
             Estimator::Cl100kBase | Estimator::O200kBase => units,
             Estimator::CharsDiv4 => units / 4,
         }

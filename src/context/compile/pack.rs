@@ -78,7 +78,7 @@ enum Fitted {
     Condensed { place: usize, section: String, cost: usize, stats: FirewallStats },
 }
 
-struct Packer<'p, 't> {
+struct Packer<'p, 'c, 't> {
     transcript: &'p Transcript,
     ranked: Vec<Scored<'t>>,
     /// The place in `ranked` of the event at a position.
@@ -91,10 +91,10 @@ struct Packer<'p, 't> {
     /// Items of each kind so far.
     counts: [usize; KINDS],
     firewall: &'p Firewall<'p>,
-    meter: &'p mut Meter,
+    meter: &'p mut Meter<'c>,
 }
 
-impl Packer<'_, '_> {
+impl Packer<'_, '_, '_> {
     /// The item and its ancestors that are not in yet, or why they cannot come in.
     fn group(&self, place: usize) -> Result<Vec<usize>, DropReason> {
         let mut counts = self.counts;
@@ -167,7 +167,7 @@ impl Packer<'_, '_> {
         let failed = |source| CompileError::Firewall { item: item.id.clone(), source };
         let text = self.firewall.condense(item, cap).map_err(failed)?;
         let section = render::section(item, &text);
-        let cost = self.meter.units(&section);
+        let (cost, summary) = (self.meter.units(&section), self.meter.units(&text));
         if cost >= scored.cost {
             return Ok(Fitted::Whole(place));
         }
@@ -176,7 +176,7 @@ impl Packer<'_, '_> {
             threshold_chars: self.firewall.config().threshold_chars,
             original_bytes: item.artifact.as_ref().map_or(item.text.len() as u64, |artifact| artifact.size_bytes),
             original_tokens: None,
-            summary_tokens: self.meter.estimator().count(&text),
+            summary_tokens: self.meter.tokens(summary),
             estimator: self.meter.estimator(),
         };
         Ok(Fitted::Condensed { place, section, cost, stats })

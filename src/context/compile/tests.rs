@@ -263,7 +263,8 @@ fn near_duplicates_go_and_calls_turns_and_short_results_stay() {
     let mut config = ContextConfig::default();
     // The firewall's own search for repeats is not what is shown here.
     config.firewall.threshold_chars = 100_000;
-    let (mut meter, mut terms) = (Meter::new(config.estimator), Terms::default());
+    let (mut counter, mut terms) = (Counter::new(config.estimator), Terms::default());
+    let mut meter = Meter::new(&mut counter);
     let candidates = items.iter().enumerate().map(|(position, item)| Candidate { position, item: Cow::Borrowed(item) });
     let request = Request::new(Phase::Answer, "");
     let ranked = score::rank(candidates.collect(), &request, &config.scoring, &mut meter, &mut terms);
@@ -282,7 +283,8 @@ fn scores_are_the_weighted_sum_and_ties_break_by_id() {
     let ranked = |items: Vec<ContextItem>, request: &Request| {
         let config = ContextConfig::default();
         let candidates = items.into_iter().map(|item| Candidate { position: 0, item: Cow::Owned(item) }).collect();
-        let (mut meter, mut terms) = (Meter::new(config.estimator), Terms::default());
+        let (mut counter, mut terms) = (Counter::new(config.estimator), Terms::default());
+        let mut meter = Meter::new(&mut counter);
         let ranked = score::rank(candidates, request, &config.scoring, &mut meter, &mut terms);
         ranked.iter().map(|one| format!("{} {} {}", one.item.id, one.score, one.cost)).collect::<Vec<_>>()
     };
@@ -580,7 +582,8 @@ proptest! {
     #[test]
     fn sections_add_up(texts in prop::collection::vec(prop::collection::vec(0..AWKWARD.len(), 0..6), 0..8)) {
         for estimator in Estimator::ALL {
-            let mut meter = Meter::new(estimator);
+            let mut counter = Counter::new(estimator);
+            let mut meter = Meter::new(&mut counter);
             let sections: Vec<String> = texts
                 .iter()
                 .map(|pieces| {
