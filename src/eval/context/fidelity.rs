@@ -257,7 +257,9 @@ mod tests {
             content("# Guide to widgets\n\nWords about them.\n\n## Support contacts\n\nWrite to the help desk.\n"),
         ];
         let view = |content: &Content, place: &Selector| match place {
-            Selector::Lines { start, .. } => Ok(content.text.lines().nth(*start as usize).unwrap_or_default().to_owned()),
+            Selector::Lines { start, .. } => {
+                Ok(content.text.lines().nth(*start as usize).unwrap_or_default().to_owned())
+            }
             _ => Err("no such view".to_owned()),
         };
         let measured = measure(&contents, &[20, 1000], Estimator::Cl100kBase, &Head, Some(&view));
@@ -266,10 +268,18 @@ mod tests {
             .caps
             .iter()
             .map(|at| {
-                let kinds: Vec<String> = at.kinds.iter().map(|(kind, one)| format!("{kind} {}/{}", one.kept, one.asked)).collect();
+                let kinds: Vec<String> =
+                    at.kinds.iter().map(|(kind, one)| format!("{kind} {}/{}", one.kept, one.asked)).collect();
                 let classes: Vec<String> =
                     at.classes.iter().map(|(class, one)| format!("{class} {}/{}", one.kept, one.asked)).collect();
-                format!("{}: core {}/{}, {}, {}", at.cap, at.core.kept, at.core.asked, classes.join(" "), kinds.join(" "))
+                format!(
+                    "{}: core {}/{}, {}, {}",
+                    at.cap,
+                    at.core.kept,
+                    at.core.asked,
+                    classes.join(" "),
+                    kinds.join(" ")
+                )
             })
             .collect();
         insta::assert_snapshot!(shares.join("\n"), @r"

@@ -215,7 +215,7 @@ fn ask(text: &str, rng: &mut Rng) -> (Kind, Vec<Probe>) {
         return tree::ask_lines(values, rng);
     }
     let kind = lines::detect(text);
-    if kind == Kind::Plain
+    if !matches!(kind, Kind::Diff | Kind::Trace | Kind::Html)
         && let Some(rows) = parse::delimited(text)
     {
         return (Kind::Csv, tree::ask_delimited(rows, rng));

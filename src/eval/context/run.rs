@@ -19,7 +19,7 @@ use super::scenario::{Planted, Scenario};
 use crate::adapters::{Conversation, Event};
 use crate::catalog::Catalog;
 use crate::context::summary::Summarizer;
-use crate::context::{ContextConfig, ContextPack, FirewallCause, Firewall, Memory, Request, Seen, compile};
+use crate::context::{ContextConfig, ContextPack, Firewall, FirewallCause, Memory, Request, Seen, compile};
 use crate::eval::statistics::{mean, round6};
 use crate::event::{ContentHash, ContextItem, Handle, ItemKind, PartBody, Strategy, Transcript};
 use crate::store::{ArtifactStore, MemoryArtifacts};
@@ -180,15 +180,12 @@ fn large_results(conversation: &Conversation, config: &ContextConfig) -> Vec<Con
     let threshold = config.firewall.threshold_chars;
     let results = conversation.events.iter().map(|event| &event.item).filter(|item| item.kind == ItemKind::ToolResult);
     let large = results.filter(|item| item.text.chars().nth(threshold).is_some());
-    large.map(|item| Content { name: item.id.to_string(), media_type: "text/plain".to_owned(), text: item.text.clone() }).collect()
+    large
+        .map(|item| Content { name: item.id.to_string(), media_type: "text/plain".to_owned(), text: item.text.clone() })
+        .collect()
 }
 
-fn naive(
-    conversation: &Conversation,
-    catalog: Option<&CountedCatalog>,
-    prompt: usize,
-    estimator: Estimator,
-) -> Naive {
+fn naive(conversation: &Conversation, catalog: Option<&CountedCatalog>, prompt: usize, estimator: Estimator) -> Naive {
     let history = conversation.events.par_iter().map(|event| estimator.count(&format!("{}\n", event.item.text))).sum();
     let definitions = catalog.map(|catalog| catalog.definitions);
     let listing = catalog.map(|catalog| catalog.listing);
@@ -261,7 +258,9 @@ fn contents(conversation: &Conversation, transcript: &Transcript, config: &Conte
         }
         for part in event.output.iter().flat_map(|output| &output.parts) {
             match &part.body {
-                PartBody::Image { bytes, .. } | PartBody::Audio { bytes, .. } | PartBody::ResourceBlob { bytes, .. } => {
+                PartBody::Image { bytes, .. }
+                | PartBody::Audio { bytes, .. }
+                | PartBody::ResourceBlob { bytes, .. } => {
                     contents.push(bytes.clone());
                 }
                 _ => {}
@@ -319,7 +318,10 @@ fn kept(
 /// The lines of the fact's artifact that hold its value, when they state the fact.
 fn through_view(fact: &Planted, transcript: &Transcript, artifacts: &MemoryArtifacts) -> Option<String> {
     let item = transcript.get(&fact.item)?;
-    let handle = item.artifact.as_ref().map_or_else(|| Handle::new(format!("artifact:{}", item.id)), |artifact| artifact.handle.clone());
+    let handle = item
+        .artifact
+        .as_ref()
+        .map_or_else(|| Handle::new(format!("artifact:{}", item.id)), |artifact| artifact.handle.clone());
     let bytes = artifacts.get(&handle).ok()?;
     let media_type = artifacts.reference(&handle).ok()?.media_type;
     let text = pattern_view(&handle, &bytes, &media_type, &fact.value)?;

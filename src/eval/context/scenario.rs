@@ -112,7 +112,8 @@ impl Scenario {
     pub fn load(path: &Path, public: &Path) -> Result<Self, ScenarioError> {
         let refuse = |reason: String| ScenarioError { path: path.to_owned(), reason };
         let source = fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
-        let file: ScenarioFile = toml::from_str(&source).map_err(|error| refuse(error.to_string().trim_end().to_owned()))?;
+        let file: ScenarioFile =
+            toml::from_str(&source).map_err(|error| refuse(error.to_string().trim_end().to_owned()))?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let empty = |field: &str, text: &str| match text.trim().is_empty() {
             true => Err(refuse(format!("`{field}` is empty"))),
@@ -200,13 +201,15 @@ fn overlay(base: &mut toml::Table, top: &toml::Table) {
 mod tests {
     use super::*;
 
-    const GOOD: &str = "analysis = \"shows\"\norigin = \"embedded\"\nphase = \"answer\"\nquery = \"q\"\nrequired = [\"u1\"]\n";
+    const GOOD: &str =
+        "analysis = \"shows\"\norigin = \"embedded\"\nphase = \"answer\"\nquery = \"q\"\nrequired = [\"u1\"]\n";
 
     fn loaded(text: &str) -> Result<Scenario, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("one.toml");
         fs::write(&path, text).unwrap();
-        fs::write(folder.path().join("one.jsonl"), "{\"type\": \"user_turn\", \"id\": \"u1\", \"text\": \"hello\"}\n").unwrap();
+        fs::write(folder.path().join("one.jsonl"), "{\"type\": \"user_turn\", \"id\": \"u1\", \"text\": \"hello\"}\n")
+            .unwrap();
         let place = folder.path().display().to_string();
         let scenario = Scenario::load(&path, Path::new("/nowhere"));
         let scenario = scenario.and_then(|scenario| scenario.log().map(|_| scenario));
@@ -220,7 +223,10 @@ mod tests {
             ("extra = 1", "unknown field `extra`"),
             ("forbidden = [\" \"]", "`forbidden` is empty"),
             ("[[fact]]\nlabel = \"a\"\nvalue = \"\"\nitem = \"u1\"", "`fact.value` is empty"),
-            ("[[fact]]\nlabel = \"a\"\nvalue = \"b\"\nitem = \"x9\"", "no event `x9`, which `fact.item` of one.toml names"),
+            (
+                "[[fact]]\nlabel = \"a\"\nvalue = \"b\"\nitem = \"x9\"",
+                "no event `x9`, which `fact.item` of one.toml names",
+            ),
             ("[config.firewall]\ncap = 3", "`config`: unknown field `cap`"),
         ] {
             let error = loaded(&format!("{GOOD}{added}\n")).unwrap_err();

@@ -9,7 +9,8 @@ use super::fidelity::Content;
 #[must_use]
 pub fn contents(name: &str, bytes: &[u8]) -> Vec<Content> {
     let text = String::from_utf8_lossy(bytes);
-    let document: Option<Value> = text.trim_start().starts_with('{').then(|| serde_json::from_str(&text).ok()).flatten();
+    let document: Option<Value> =
+        text.trim_start().starts_with('{').then(|| serde_json::from_str(&text).ok()).flatten();
     if let Some(calls) = document.as_ref().and_then(|document| document.get("calls")).and_then(Value::as_array) {
         return calls.iter().filter_map(recorded).collect();
     }

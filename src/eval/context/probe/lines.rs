@@ -39,7 +39,7 @@ patterns! {
     CODE_LINE = r"[;{}]\s*$|^\s*(?:use|import|from|#include|package|return|let|const|var|def|class|fn|pub|func|public|private|if|for|while|elif|else|@\w+)\b|^\s*(?://|/\*|\*/)|\)\s*:\s*$|^\s*self\.";
     HEADING = r"^#{1,6} +(.+?) *#*$";
     MARKDOWN_LINE = r"^(?:#{1,6} |[-*+] |\d+[.)] |> |```|\|.*\|$)|\[[^\]]+\]\([^)]+\)|\*\*[^*]+\*\*";
-    PAIR = r"^\s*[-*]?\s*([A-Za-z_][\w .\-/]{0,39}?)\s*(?:[:=]|=>)\s*(\S.*)$";
+    PAIR = r"^\s*[-*]?\s*([A-Za-z_][\w .\-/]{0,39}?)\s*(?::\s|=>?)\s*(\S.*)$";
     ENTRY = r"^\s*(?:\[(?:FILE|DIR)\]\s+\S|[d-][rwxst-]{9}\s|(?:[\w@.+\- ]*/)*[\w@.+\-]+(?:\.\w{1,8}|/)?\s*(?:\d[\d.]* ?[KMG]?i?B)?\s*$)";
     SIZE = r"(\d[\d.]*) ?([KMG]?i?B)\s*$";
     LINK = r"\[([^\]]*)\]\([^)]*\)";
@@ -59,7 +59,10 @@ pub(super) fn detect(text: &str) -> Kind {
         Kind::Diff
     } else if begins.contains("traceback (most recent call last)") || frames >= 3 && frames * 4 >= lines.len() {
         Kind::Trace
-    } else if begins.starts_with("<!doctype html") || begins.starts_with("<html") || text.matches("</").count() > 9 && share(&TAG) >= 40 {
+    } else if begins.starts_with("<!doctype html")
+        || begins.starts_with("<html")
+        || text.matches("</").count() > 9 && share(&TAG) >= 40
+    {
         Kind::Html
     } else if lines.len() >= 4 && share(&STAMPED) >= 50 {
         Kind::Log
@@ -69,7 +72,8 @@ pub(super) fn detect(text: &str) -> Kind {
         Kind::Code
     } else if lines.len() >= 4 && share(&ENTRY) >= 70 {
         Kind::Listing
-    } else if share(&MARKDOWN_LINE) >= 15 || lines.iter().any(|line| line.starts_with("# ") || line.starts_with("## ")) {
+    } else if share(&MARKDOWN_LINE) >= 15 || lines.iter().any(|line| line.starts_with("# ") || line.starts_with("## "))
+    {
         Kind::Markdown
     } else if lines.len() >= 3 && share(&PAIR) >= 60 {
         Kind::Keyvalue
@@ -101,7 +105,9 @@ pub(super) fn ask(kind: Kind, text: &str, rng: &mut Rng) -> Vec<Probe> {
     }
     if kind != Kind::Trace {
         probes.extend(lines.first().and_then(|line| line_probe(Class::Ends, line.1)));
-        probes.extend(lines.last().filter(|_| lines.len() > 1).and_then(|line| line_probe(Class::Ends, line.1)));
+        // Text that ends with a closing bracket has no telling end.
+        let last = text.lines().rfind(|line| !line.trim().is_empty()).filter(|_| lines.len() > 1);
+        probes.extend(last.and_then(|line| line_probe(Class::Ends, line)));
     }
     if matches!(kind, Kind::Plain | Kind::Markdown) && lines.len() < 40 {
         probes.extend(first_failure(&lines));
@@ -123,11 +129,19 @@ fn needles(lines: &[Line], rng: &mut Rng) -> Vec<Probe> {
     let telling = |line: &str| letters(excerpt(line, 36)) >= 10 && counts.get(excerpt(line, 36)) == Some(&1);
     let telling: Vec<&Line> = lines.iter().filter(|(_, line)| telling(line)).collect();
     let drawn = draw(rng, telling.len(), NEEDLES).into_iter().filter_map(|at| telling.get(at));
-    drawn.filter_map(|(number, line)| Some(line_probe(Class::Needle, line)?.at(one_line(*number)))).collect()
+    drawn.filter_map(|(number, line)| Some(needle(*number, line.len(), line_probe(Class::Needle, line)?))).collect()
 }
 
-fn one_line(number: usize) -> Selector {
-    Selector::Lines { start: number as i64, end: Some(number as i64 + 1) }
+/// The probe as a needle in the line of this number and length: asked for by the number, or by what it says where the
+/// line is too long to be read whole.
+fn needle(number: usize, length: usize, probe: Probe) -> Probe {
+    const LONG: usize = 400;
+    let value = probe.answers.first().and_then(|answer| answer.first());
+    let place = match value {
+        Some(value) if length > LONG => Selector::Grep { pattern: regex::escape(value), context: 0 },
+        _ => Selector::Lines { start: number as i64, end: Some(number as i64 + 1) },
+    };
+    probe.at(place)
 }
 
 /// A line as a question: its beginning names it, what follows is the answer. A short line speaks for itself.
@@ -159,7 +173,13 @@ fn log(lines: &[Line]) -> Vec<Probe> {
     let level = |line: &str| {
         let found = LEVEL.captures(line)?;
         let word = found.get(1).or(found.get(2))?.as_str().to_uppercase();
-        Some(if word == "WARNING" { "WARN".to_owned() } else if word == "ERR" { "ERROR".to_owned() } else { word })
+        Some(if word == "WARNING" {
+            "WARN".to_owned()
+        } else if word == "ERR" {
+            "ERROR".to_owned()
+        } else {
+            word
+        })
     };
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for (_, line) in lines {
@@ -168,18 +188,24 @@ fn log(lines: &[Line]) -> Vec<Probe> {
         }
     }
     let stat = |(level, count): (String, usize)| {
-        let plural = format!("{level}s");
-        let other = if level == "WARN" { "WARNING" } else { plural.as_str() };
-        Probe::new(Class::Stat, &[&level, other, &plural, "warnings"][..if level == "WARN" { 4 } else { 3 }], count.to_string())
+        let labels = match level.as_str() {
+            "WARN" => vec!["WARN", "WARNING", "warnings"],
+            "ERROR" => vec!["ERROR", "errors"],
+            other => vec![other],
+        };
+        Probe::new(Class::Stat, &labels, count.to_string())
     };
     let mut probes: Vec<Probe> = counts.into_iter().map(stat).collect();
-    let is_error = |line: &str| level(line).is_some_and(|level| matches!(level.as_str(), "ERROR" | "CRITICAL" | "FATAL" | "SEVERE"));
+    let is_error = |line: &str| {
+        level(line).is_some_and(|level| matches!(level.as_str(), "ERROR" | "CRITICAL" | "FATAL" | "SEVERE"))
+    };
     let first = lines.iter().find(|(_, line)| is_error(line)).map(|(_, line)| *line);
     probes.extend(first.and_then(|line| {
         let end = LEVEL.find(line)?.end();
         let message = line.get(end..)?.trim_start_matches([']', ':', ' ', '-', '|']);
         let message = excerpt(message, 36);
-        (letters(message) >= 4).then(|| Probe::new(Class::Error, &["error", "errors", "critical", "fatal", "severe"], message))
+        (letters(message) >= 4)
+            .then(|| Probe::new(Class::Error, &["error", "errors", "critical", "fatal", "severe"], message))
     }));
     // The time of the first and the last line says how long it all took.
     for (_, line) in [lines.first(), lines.last()].into_iter().flatten() {
@@ -196,8 +222,14 @@ fn diff(text: &str, rng: &mut Rng) -> Vec<Probe> {
     let (mut minus_left, mut plus_left) = (0usize, 0usize);
     let mut probes = Vec::new();
     for (number, line) in text.lines().enumerate() {
+        // Lines of a hunk are marked; others end it, whatever length its header claims.
+        if line.starts_with("diff --git ") || line.starts_with("@@ -") {
+            (minus_left, plus_left) = (0, 0);
+        }
         if minus_left == 0 && plus_left == 0 {
-            if let Some(path) = line.strip_prefix("+++ ") && before.starts_with("--- ") {
+            if let Some(path) = line.strip_prefix("+++ ")
+                && before.starts_with("--- ")
+            {
                 let path = if path.trim() == "/dev/null" { old } else { path };
                 files.push((plain_path(path), 0, 0));
             } else if let Some(path) = line.strip_prefix("--- ") {
@@ -234,7 +266,11 @@ fn diff(text: &str, rng: &mut Rng) -> Vec<Probe> {
     probes.push(Probe::new(Class::Shape, &["files", "file"], files.len().to_string()));
     probes.push(Probe::new(Class::Stat, &["+", "added", "additions", "insertions", "lines"], added.to_string()));
     if removed > 0 {
-        probes.push(Probe::new(Class::Stat, &["-", "\u{2212}", "removed", "deleted", "deletions", "lines"], removed.to_string()));
+        probes.push(Probe::new(
+            Class::Stat,
+            &["-", "\u{2212}", "removed", "deleted", "deletions", "lines"],
+            removed.to_string(),
+        ));
     }
     let mut largest: Vec<&(String, usize, usize)> = files.iter().collect();
     largest.sort_by_key(|file| (std::cmp::Reverse(file.1 + file.2), file.0.as_str()));
@@ -286,7 +322,8 @@ fn last_name(path: &str) -> &str {
 /// A path: its last name, beside the folder that holds it where there is one.
 fn path_probe(class: Class, path: &str) -> Probe {
     let name = last_name(path);
-    let folder = path.trim_end_matches('/').strip_suffix(name).map_or("", |folder| last_name(folder.trim_end_matches('/')));
+    let folder =
+        path.trim_end_matches('/').strip_suffix(name).map_or("", |folder| last_name(folder.trim_end_matches('/')));
     if folder.is_empty() { Probe::new(class, &[], name) } else { Probe::new(class, &[folder], name) }
 }
 
@@ -316,7 +353,8 @@ fn headings(text: &str) -> Vec<String> {
         let heading = HEADING.captures(line).filter(|_| !fenced).and_then(|found| found.get(1));
         let text = heading.map(|heading| LINK.replace_all(heading.as_str(), "$1"));
         // What follows a dash is a date or a remark.
-        let text = text.map(|text| excerpt(text.split(" - ").next().unwrap_or(&text).trim_matches(['[', ']']), 40).to_owned());
+        let text =
+            text.map(|text| excerpt(text.split(" - ").next().unwrap_or(&text).trim_matches(['[', ']']), 40).to_owned());
         found.extend(text.filter(|text| letters(text) > 2));
     }
     found
@@ -330,7 +368,8 @@ fn listing(text: &str, rng: &mut Rng) -> Vec<Probe> {
     let mut probes = Vec::new();
     if files + folders > 0 {
         probes.push(Probe::new(Class::Shape, &["files", "file"], files.to_string()));
-        probes.push(Probe::new(Class::Shape, &["directories", "dirs", "folders", "directory", "dir"], folders.to_string()));
+        let labels = ["directories", "dirs", "folders", "directory", "dir"];
+        probes.extend((folders > 0).then(|| Probe::new(Class::Shape, &labels, folders.to_string())));
     } else {
         let labels = ["files", "entries", "paths", "items", "lines", "names", "results", "matches"];
         probes.push(Probe::new(Class::Shape, &labels, entries.len().to_string()));
@@ -343,7 +382,7 @@ fn listing(text: &str, rng: &mut Rng) -> Vec<Probe> {
     let ends = [entries.first(), entries.last().filter(|_| entries.len() > 1)].into_iter().flatten();
     probes.extend(ends.map(|(_, line)| entry(Class::Ends, line)));
     let drawn = draw(rng, entries.len(), NEEDLES).into_iter().filter_map(|at| entries.get(at));
-    probes.extend(drawn.map(|&(number, line)| entry(Class::Needle, line).at(one_line(number))));
+    probes.extend(drawn.map(|&(number, line)| needle(number, line.len(), entry(Class::Needle, line))));
     probes
 }
 
@@ -368,10 +407,15 @@ fn pairs(lines: &[Line], all: usize, rng: &mut Rng) -> Vec<Probe> {
     let mut probes = vec![Probe { answers: counts, ..Probe::new(Class::Shape, &labels, "") }];
     let ends = [found.first(), found.last().filter(|_| found.len() > 1)].into_iter().flatten();
     probes.extend(ends.filter_map(|(_, line)| pair(Class::Ends, line)));
-    let leaves = draw(&mut rng.fork("leaf"), found.len().min(12), 4).into_iter().filter_map(|at| found.get(at));
+    // A key that comes again is one of many records, and its value a needle.
+    let key = |line: &str| PAIR.captures(line).and_then(|found| found.get(1).map(|key| key.as_str().to_lowercase()));
+    let mut counts: BTreeMap<Option<String>, usize> = BTreeMap::new();
+    found.iter().for_each(|(_, line)| *counts.entry(key(line)).or_default() += 1);
+    let single: Vec<&&Line> = found.iter().filter(|(_, line)| counts.get(&key(line)) == Some(&1)).collect();
+    let leaves = draw(&mut rng.fork("leaf"), single.len().min(12), 4).into_iter().filter_map(|at| single.get(at));
     probes.extend(leaves.filter_map(|(_, line)| pair(Class::Leaf, line)));
     let drawn = draw(rng, found.len(), NEEDLES).into_iter().filter_map(|at| found.get(at));
-    probes.extend(drawn.filter_map(|(number, line)| Some(pair(Class::Needle, line)?.at(one_line(*number)))));
+    probes.extend(drawn.filter_map(|(number, line)| Some(needle(*number, line.len(), pair(Class::Needle, line)?))));
     probes.extend(first_failure(lines).filter(|_| all < 40));
     probes
 }
@@ -388,7 +432,11 @@ fn trace(text: &str) -> Vec<Probe> {
         };
         let (file, line) = last_name(place).split_once(':').unwrap_or((last_name(place), ""));
         let own = name.rsplit(['.', ':', ' ']).next().unwrap_or(name);
-        Some(if line.is_empty() { (own.to_owned(), file.to_owned()) } else { (file.to_owned(), line.split(':').next().unwrap_or(line).to_owned()) })
+        Some(if line.is_empty() {
+            (own.to_owned(), file.to_owned())
+        } else {
+            (file.to_owned(), line.split(':').next().unwrap_or(line).to_owned())
+        })
     };
     let frames: Vec<(String, String)> = text.lines().filter(|line| FRAME.is_match(line)).filter_map(frame).collect();
     let mut probes = vec![Probe::new(Class::Shape, &["frames", "frame", "stack", "calls"], frames.len().to_string())];
@@ -398,7 +446,11 @@ fn trace(text: &str) -> Vec<Probe> {
     let probe = |found: regex::Captures| {
         let name = last_part(found.get(1)?.as_str()).to_owned();
         let message = found.get(2).map_or("", |message| excerpt(message.as_str(), 36)).to_owned();
-        Some(if letters(&message) < 3 { Probe::new(Class::Error, &[], name) } else { Probe::new(Class::Error, &[&name], message) })
+        Some(if letters(&message) < 3 {
+            Probe::new(Class::Error, &[], name)
+        } else {
+            Probe::new(Class::Error, &[&name], message)
+        })
     };
     let (first, last) = (exceptions.next().and_then(probe), exceptions.last().and_then(probe));
     probes.extend(first);
@@ -418,16 +470,34 @@ fn html(text: &str, rng: &mut Rng) -> Vec<Probe> {
     };
     let mut probes = Vec::new();
     let title = TITLE.captures(text).and_then(|found| Some(plain(found.get(1)?.as_str())));
-    probes.extend(title.filter(|title| letters(title) > 2).map(|title| Probe::new(Class::Leaf, &[], excerpt(&title, 36))));
+    probes.extend(
+        title.filter(|title| letters(title) > 2).map(|title| Probe::new(Class::Leaf, &[], excerpt(&title, 36))),
+    );
     let headings = HTML_HEADING.captures_iter(text).filter_map(|found| Some(plain(found.get(1)?.as_str())));
-    let headings: Vec<String> = headings.filter(|text| letters(text) > 2 && !text.contains('&')).map(|text| excerpt(&text, 40).to_owned()).collect();
+    let headings: Vec<String> = headings
+        .filter(|text| letters(text) > 2 && !text.contains('&'))
+        .map(|text| excerpt(&text, 40).to_owned())
+        .collect();
     let at_ends = [headings.first(), headings.last().filter(|_| headings.len() > 1)].into_iter().flatten();
     probes.extend(at_ends.map(|heading| Probe::new(Class::Ends, &[], heading.as_str())));
     probes.extend(outline(headings.clone()));
-    let visible: Vec<(usize, String)> =
-        text.lines().enumerate().map(|(number, line)| (number, plain(line))).filter(|(_, line)| is_distinctive(line) && !line.contains(['&', '{', '}', ';'])).collect();
+    let visible: Vec<(usize, String)> = text
+        .lines()
+        .enumerate()
+        .map(|(number, line)| (number, plain(line)))
+        .filter(|(_, line)| is_distinctive(line) && !line.contains(['&', '{', '}', ';']))
+        .collect();
     let lines: Vec<Line> = visible.iter().map(|(number, line)| (*number, line.as_str())).collect();
-    probes.extend(needles(&lines, rng));
+    let markup: Vec<&str> = text.lines().collect();
+    // What is read as one short line may stand in a long line of markup.
+    let in_markup = |probe: Probe| match probe.place {
+        Some(Selector::Lines { start, .. }) => {
+            let number = start as usize;
+            needle(number, markup.get(number).map_or(0, |line| line.len()), probe)
+        }
+        _ => probe,
+    };
+    probes.extend(needles(&lines, rng).into_iter().map(in_markup));
     probes
 }
 
@@ -442,7 +512,10 @@ mod tests {
             ("Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError: no\n", Kind::Trace),
             ("Error: boom\n    at f (a.js:1:2)\n    at g (b.js:3:4)\n    at h (c.js:5:6)\n", Kind::Trace),
             ("<!DOCTYPE html><html><h1>Hello</h1></html>", Kind::Html),
-            ("2026-01-01T00:00:00Z INFO a\n2026-01-01T00:00:01Z WARN b\n2026-01-01 00:00:02 x\n2026-01-01 y\n", Kind::Log),
+            (
+                "2026-01-01T00:00:00Z INFO a\n2026-01-01T00:00:01Z WARN b\n2026-01-01 00:00:02 x\n2026-01-01 y\n",
+                Kind::Log,
+            ),
             ("use std::fmt;\n\nfn main() {\n    run();\n}\n", Kind::Code),
             ("[FILE] a.rs   1 KB\n[FILE] b.rs   2 KB\n[DIR] src\n[FILE] c.rs 10 B\n", Kind::Listing),
             ("src/a.rs\nsrc/b.rs\nsrc/c/d.rs\nREADME.md\n", Kind::Listing),

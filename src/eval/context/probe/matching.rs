@@ -65,9 +65,9 @@ impl Haystack {
             labels.is_empty()
                 || labels.iter().any(|label| {
                     let short_label = is_short(label);
-                    self.find(label).into_iter().any(|at| {
-                        found.iter().all(|(short, spans)| self.any_near(at, spans, *short || short_label))
-                    })
+                    self.find(label)
+                        .into_iter()
+                        .any(|at| found.iter().all(|(short, spans)| self.any_near(at, spans, *short || short_label)))
                 })
         })
     }
@@ -169,7 +169,11 @@ impl Haystack {
     fn any_near(&self, label: Span, values: &[Span], short: bool) -> bool {
         // Spans are in order, so only those within reach are looked at.
         let from = values.partition_point(|&(_, end)| end + NEAR < label.0);
-        values.iter().skip(from).take_while(|(start, _)| *start <= label.1 + NEAR).any(|&value| self.near(label, value, short))
+        values
+            .iter()
+            .skip(from)
+            .take_while(|(start, _)| *start <= label.1 + NEAR)
+            .any(|&value| self.near(label, value, short))
     }
 
     fn near(&self, label: Span, value: Span, short: bool) -> bool {
@@ -179,7 +183,14 @@ impl Haystack {
         }
         let (from, to) = if label.1 <= value.0 { (label.1, value.0) } else { (value.1, label.0) };
         let across = self.text.get(from..to).is_some_and(|between| between.contains('\n'));
-        to - from <= if short { NEAR_SHORT } else if across { NEAR_ACROSS } else { NEAR }
+        to - from
+            <= if short {
+                NEAR_SHORT
+            } else if across {
+                NEAR_ACROSS
+            } else {
+                NEAR
+            }
     }
 }
 

@@ -168,10 +168,16 @@ pub(super) fn delimited(text: &str) -> Option<Vec<Vec<String>>> {
     let first = text.lines().next()?;
     [b',', b'\t', b';', b'|'].into_iter().filter(|&by| first.contains(char::from(by))).find_map(|by| {
         let mut reader = csv::ReaderBuilder::new().has_headers(false).delimiter(by).from_reader(text.as_bytes());
-        let rows: Vec<Vec<String>> =
-            reader.records().map(|row| Some(row.ok()?.iter().map(|cell| cell.trim().to_owned()).collect())).collect::<Option<_>>()?;
+        let rows: Vec<Vec<String>> = reader
+            .records()
+            .map(|row| Some(row.ok()?.iter().map(|cell| cell.trim().to_owned()).collect()))
+            .collect::<Option<_>>()?;
         let header = rows.first()?;
-        let named = header.iter().all(|cell| !cell.is_empty() && cell.len() <= 40 && cell.parse::<f64>().is_err());
+        let is_name = |cell: &String| {
+            let opens = cell.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
+            opens && cell.len() <= 40 && !cell.contains([':', ';', '{', '('])
+        };
+        let named = header.iter().all(is_name);
         (rows.len() > 2 && header.len() > 1 && named).then_some(rows)
     })
 }

@@ -5,15 +5,27 @@ use super::*;
 /// One text of every kind.
 fn samples() -> Vec<(Kind, String)> {
     let rows: Vec<String> = (0..40)
-        .map(|n| format!(r#"{{"id": {n}, "city": "Town {n}", "units": {}, "state": "{}"}}"#, n % 7, ["open", "shut"][n % 2]))
+        .map(|n| {
+            format!(r#"{{"id": {n}, "city": "Town {n}", "units": {}, "state": "{}"}}"#, n % 7, ["open", "shut"][n % 2])
+        })
         .collect();
-    let wrapped = format!(r#"{{"ok": true, "rows": [{}], "total": 40, "warning": "Results limited to 40 rows"}}"#, rows.join(", "));
+    let wrapped = format!(
+        r#"{{"ok": true, "rows": [{}], "total": 40, "warning": "Results limited to 40 rows"}}"#,
+        rows.join(", ")
+    );
     let python = format!("[{}]", rows.join(", ").replace('"', "'"));
     let header: String = (0..30).map(|n| format!(r#"[{n}, "P-{n:02}", {}.5]"#, n % 4)).collect::<Vec<_>>().join(",");
     let tree = r#"{"service": "billing", "limits": {"memory": "512Mi", "replicas": 3}, "hosts": [{"name": "alpha-1", "ports": [8080, 9090]}, {"name": "beta-2", "ports": []}], "error": {"message": "quota exceeded for project"}}"#;
     let folders = r#"[{"name": "src", "type": "directory", "children": [{"name": "main.rs", "type": "file"}, {"name": "util", "type": "directory", "children": [{"name": "text.rs", "type": "file"}]}]}, {"name": "README.md", "type": "file"}]"#;
     let csv: String = (0..30).map(|n| format!("{n},Person {n},{}\n", n * 3 % 11)).collect();
-    let log: String = (0..40).map(|n| format!("2026-03-01T10:{n:02}:00Z {} worker {n} handled request\n", ["INFO", "ERROR", "INFO", "WARN"][n % 4])).collect();
+    let log: String = (0..40)
+        .map(|n| {
+            format!(
+                "2026-03-01T10:{n:02}:00Z {} worker {n} handled request\n",
+                ["INFO", "ERROR", "INFO", "WARN"][n % 4]
+            )
+        })
+        .collect();
     let diff = "commit 60a47afb4a1c817b399e04497df29c1e338a2d0e\nAuthor: Ada <ada@example.com>\n\ndiff --git a/src/one.rs b/src/one.rs\n--- a/src/one.rs\n+++ b/src/one.rs\n@@ -1,2 +1,3 @@\n fn one() {\n-    old_call();\n+    new_call();\n+    other_call();\n--- /dev/null\n+++ b/docs/two.md\n@@ -0,0 +1,2 @@\n+--- dashes\n++++ plusses\n";
     let code = "use std::fmt;\n\npub struct Widget {\n    size: u32,\n}\n\nimpl Widget {\n    pub fn resize(&mut self, size: u32) {\n        self.size = size;\n    }\n}\n\nfn helper_function() -> u32 {\n    42\n}\n";
     let listing = "[FILE] alpha.rs    12.5 KB\n[FILE] beta.rs    3.1 KB\n[DIR] gamma\n[FILE] delta.rs    900 B\n\nTotal: 3 files, 1 directories\n";
@@ -65,7 +77,7 @@ fn every_kind_is_asked_about() {
     csv      shape 2 ends 3 stat 3 sum 1 leaf 0 error 0 outline 0 needle 5
     log      shape 1 ends 2 stat 3 sum 0 leaf 0 error 1 outline 0 needle 4
     diff     shape 1 ends 2 stat 4 sum 0 leaf 2 error 0 outline 2 needle 0
-    code     shape 1 ends 2 stat 0 sum 0 leaf 0 error 0 outline 3 needle 4
+    code     shape 1 ends 1 stat 0 sum 0 leaf 0 error 0 outline 3 needle 4
     listing  shape 2 ends 2 stat 0 sum 0 leaf 1 error 0 outline 0 needle 2
     trace    shape 1 ends 2 stat 0 sum 0 leaf 0 error 1 outline 0 needle 3
     html     shape 0 ends 2 stat 0 sum 0 leaf 1 error 0 outline 2 needle 2
@@ -111,7 +123,10 @@ fn answers_are_those_of_the_content() {
     assert_eq!(shown(&of(Kind::Log), Class::Stat), ["ERROR: 10", "INFO: 20", "WARN: 10"]);
     assert_eq!(shown(&of(Kind::Trace), Class::Error), ["ValueError: bad amount for order 77"]);
     assert_eq!(shown(&of(Kind::Listing), Class::Shape), ["files: 3", "directories: 1"]);
-    assert_eq!(shown(&of(Kind::Markdown), Class::Outline), [": Guide to widgets", ": Installing widgets", ": Support contacts"]);
+    assert_eq!(
+        shown(&of(Kind::Markdown), Class::Outline),
+        [": Guide to widgets", ": Installing widgets", ": Support contacts"]
+    );
 }
 
 proptest! {

@@ -90,11 +90,15 @@ fn main_table<'v>(value: &'v Value) -> Option<(String, Table)> {
         let mut next = Vec::new();
         for (pointer, value, parent) in level {
             match value {
-                Value::Array(items) if best.as_ref().is_none_or(|(size, ..)| items.len() > *size) && items.len() > 1 => {
+                Value::Array(items)
+                    if best.as_ref().is_none_or(|(size, ..)| items.len() > *size) && items.len() > 1 =>
+                {
                     best = Some((items.len(), pointer, items, parent));
                 }
                 Value::Object(members) => {
-                    let member = |(key, member): (&'v String, &'v Value)| (format!("{pointer}/{}", escaped(key)), member, Some(value));
+                    let member = |(key, member): (&'v String, &'v Value)| {
+                        (format!("{pointer}/{}", escaped(key)), member, Some(value))
+                    };
                     next.extend(members.iter().map(member));
                 }
                 _ => {}
@@ -167,7 +171,9 @@ fn of_arrays(items: &[Value], beside: Option<&Value>) -> Option<Table> {
         cells.iter().map(|cell| cell.as_str().filter(|name| !name.is_empty()).map(str::to_owned)).collect()
     };
     let stated = beside.and_then(|beside| ["columns", "headers", "fields"].iter().find_map(|key| beside.get(key)));
-    if let Some(columns) = stated.and_then(Value::as_array).and_then(|cells| names(cells)).filter(|names| names.len() == width) {
+    if let Some(columns) =
+        stated.and_then(Value::as_array).and_then(|cells| names(cells)).filter(|names| names.len() == width)
+    {
         return Some(Table { counts: vec![rows.len()], columns, rows, place: Place::Rows });
     }
     let numeric_below = rows.iter().skip(1).any(|row| row.iter().any(Value::is_number));
@@ -238,6 +244,10 @@ fn cells(table: &Table, row: usize, variety: &[usize], class: Class, most: usize
     if near.is_empty() {
         return vec![Probe::new(class, &[], label.as_str())].into_iter().filter(|_| is_distinctive(&label)).collect();
     }
+    // A flag beside a label says nothing about this row, unless there is nothing else.
+    if near.iter().any(|(_, cell)| cell.chars().count() > 1) {
+        near.retain(|(_, cell)| cell.chars().count() > 1 || cell.parse::<f64>().is_ok());
+    }
     near.sort_by_key(|(column, cell)| {
         std::cmp::Reverse((variety.get(*column).copied().unwrap_or_default(), cell.chars().count()))
     });
@@ -259,7 +269,8 @@ fn column_probes(table: &Table, column: usize) -> Vec<Probe> {
         let by_value = |left: &&Value, right: &&Value| {
             left.as_f64().unwrap_or_default().total_cmp(&right.as_f64().unwrap_or_default())
         };
-        let ends = [cells().min_by(by_value), cells().max_by(by_value)].map(|end| end.and_then(shown).unwrap_or_default());
+        let ends =
+            [cells().min_by(by_value), cells().max_by(by_value)].map(|end| end.and_then(shown).unwrap_or_default());
         probes.push(Probe { answers: vec![ends.to_vec()], ..Probe::new(Class::Stat, &[name], "") });
         // Numbers that never repeat are more often identifiers than quantities, and so are those that are called so.
         let lower = name.to_lowercase();
