@@ -10,12 +10,20 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 
 mod bench;
+mod budget_check;
 mod build;
 mod catalog;
+mod firewall;
 mod gold;
+mod ingest;
+mod inspect;
 mod print_tree;
+mod replay;
 mod route;
+mod session;
 mod source;
+mod stats;
+mod view;
 
 /// How a command ended when nothing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +70,18 @@ struct Cli {
 enum Command {
     /// Rank the tools of a catalog for a query
     Route(route::Args),
+    /// Read a conversation of any known format into a session file
+    Ingest(ingest::Args),
+    /// Print the prompt that a session gives for a phase
+    Replay(replay::Args),
+    /// Say what a prompt holds, what it leaves out, and why
+    Stats(stats::Args),
+    /// Look into a session: events, artifacts, facts, prompts
+    Inspect(inspect::Args),
+    /// Show a part of an artifact of a session
+    View(view::Args),
+    /// Check the prompts of a session against bounds, for CI
+    BudgetCheck(budget_check::Args),
     /// Run, show and check the benchmark
     #[command(subcommand)]
     Bench(bench::Command),
@@ -73,6 +93,8 @@ enum Command {
     Gold(gold::Command),
     /// Build the index and choice graph of a catalog and save them
     Build(build::Args),
+    /// Show what a prompt would get in place of a result
+    Firewall(firewall::Args),
     /// Show the choice graph that a catalog is browsed by
     PrintTree(print_tree::Args),
 }
@@ -96,10 +118,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -
     };
     match cli.command {
         Command::Route(args) => route::run(&args, out),
+        Command::Ingest(args) => ingest::run(&args, out),
+        Command::Replay(args) => replay::run(&args, out),
+        Command::Stats(args) => stats::run(&args, out),
+        Command::Inspect(args) => inspect::run(&args, out),
+        Command::View(args) => view::run(&args, out),
+        Command::BudgetCheck(args) => budget_check::run(&args, out),
         Command::Bench(command) => bench::run(&command, out),
         Command::Catalog(command) => catalog::run(&command, out),
         Command::Gold(command) => gold::run(&command, out),
         Command::Build(args) => build::run(&args, out),
+        Command::Firewall(args) => firewall::run(&args, out),
         Command::PrintTree(args) => print_tree::run(&args, out),
     }
 }

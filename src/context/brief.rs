@@ -8,6 +8,9 @@ use std::rc::Rc;
 
 use crate::text::Estimator;
 
+/// How often a list of [`Piece::grown`] doubles.
+const DOUBLINGS: u32 = 6;
+
 /// One statement, a line or a few, at its place in the text.
 #[derive(Debug, Clone)]
 pub struct Piece {
@@ -107,6 +110,36 @@ impl Piece {
             },
         };
         Self { place, wordings: vec![wording(least.0, least.1), wording(later, usize::MAX)] }
+    }
+
+    /// Like [`Piece::chosen`], but between `least` and all that fits the list doubles from rank to rank, from `later`
+    /// on, so that lists of the same ranks grow side by side.
+    #[must_use]
+    pub fn grown(
+        place: u32,
+        head: &str,
+        entries: Vec<String>,
+        order: Vec<usize>,
+        separator: &'static str,
+        least: (u32, usize),
+        later: u32,
+    ) -> Self {
+        let mut piece = Self::chosen(place, head, entries, order, separator, least, later + DOUBLINGS);
+        let last = piece.wordings.pop();
+        let doubled: Vec<Wording> = (0..DOUBLINGS)
+            .zip(std::iter::successors(Some(least.1 * 2), |most| Some(most * 2)))
+            .filter_map(|(step, wider)| {
+                let mut wording = last.clone()?;
+                wording.rank = later + step;
+                if let Text::Chosen { most, .. } = &mut wording.text {
+                    *most = wider;
+                }
+                Some(wording)
+            })
+            .collect();
+        piece.wordings.extend(doubled);
+        piece.wordings.extend(last);
+        piece
     }
 
     /// The same statement with a further wording, which replaces the earlier ones if it fits.
@@ -212,8 +245,12 @@ fn longest(
         }
         text
     };
-    // Longer lists cost more, so the most that fits is found by halving.
+    // Longer lists cost more, so the most that fits is found by halving. The whole list comes first: without the note of
+    // what is left out it may cost less than a part.
     let (mut low, mut high) = (0, most);
+    if most == all && cost(&written(all)) <= room {
+        low = all;
+    }
     while low < high {
         let middle = (low + high).div_ceil(2);
         if cost(&written(middle)) <= room { low = middle } else { high = middle - 1 }

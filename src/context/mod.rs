@@ -6,6 +6,7 @@ pub mod brief;
 mod compile;
 mod config;
 mod firewall;
+mod intake;
 pub mod literal;
 mod manager;
 mod prompt;
@@ -19,6 +20,7 @@ pub use config::{
     Preset, RawCount, RenderConfig, ScoringConfig, Secrets, SensitivityAction,
 };
 pub use firewall::{Firewall, FirewallError, Screened, Seen, fact_records};
+pub use intake::{Intake, IntakeError, count_kinds, take_in};
 pub use manager::{ContextManager, ManagerError, Stores};
 pub use prompt::{RoutePrompt, build_call_prompt, build_route_prompt};
 pub use stats::{BuildStats, ContextPack, DropReason, DroppedItem, FirewallCause, FirewallEvent, Form, IncludedItem};

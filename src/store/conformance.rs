@@ -28,7 +28,7 @@ pub struct Failure {
 
 /// Threads that use one store at the same time, and what each of them adds.
 const THREADS: usize = 4;
-const EACH: usize = 25;
+const EACH: usize = 10;
 
 /// Names that a backend may mistake for something else: paths, patterns, other spellings of each other.
 const NAMES: [&str; 22] = [
@@ -428,4 +428,197 @@ pub fn episodes<S: EpisodicStore>(make: impl Fn() -> S) -> Result<(), Failure> {
         (0..EACH).try_for_each(|number| done(THREADED, store.put(episode(&format!("{thread}:{number}"), ""))))
     })?;
     same(THREADED, &done(THREADED, store.all())?.len(), &(THREADS * EACH))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{MemoryArtifacts, MemoryEpisodes, MemoryEvents, MemoryFacts};
+    use std::sync::Arc;
+
+    #[derive(Clone, Copy)]
+    enum Bug {
+        Invents,
+        DropsLabel,
+        TrimsText,
+        IgnoresCase,
+        Unsorted,
+        KeepsTheFirst,
+        DeletesNothing,
+    }
+
+    /// A store of artifacts with a bug.
+    struct Broken(MemoryArtifacts, Bug);
+
+    impl Broken {
+        fn handle(&self, handle: &Handle) -> Handle {
+            match self.1 {
+                Bug::IgnoresCase => Handle::new(handle.as_str().to_lowercase()),
+                _ => handle.clone(),
+            }
+        }
+    }
+
+    impl ArtifactStore for Broken {
+        fn put(&self, handle: &Handle, bytes: &[u8], media_type: &str, label: &str) -> Result<ArtifactRef, StoreError> {
+            match self.1 {
+                Bug::KeepsTheFirst if self.0.reference(handle).is_ok() => self.0.reference(handle),
+                Bug::DropsLabel => self.0.put(handle, bytes, media_type, ""),
+                Bug::TrimsText => {
+                    self.0.put(handle, bytes.trim_ascii_end(), media_type, label)?;
+                    Ok(crate::store::reference(handle, bytes, media_type, label))
+                }
+                _ => self
+                    .0
+                    .put(&self.handle(handle), bytes, media_type, label)
+                    .map(|reference| ArtifactRef { handle: handle.clone(), ..reference }),
+            }
+        }
+
+        fn get(&self, handle: &Handle) -> Result<Arc<[u8]>, StoreError> {
+            match self.1 {
+                Bug::Invents => Ok(self.0.get(handle).unwrap_or_else(|_| Arc::from(Vec::new()))),
+                _ => self.0.get(&self.handle(handle)),
+            }
+        }
+
+        fn reference(&self, handle: &Handle) -> Result<ArtifactRef, StoreError> {
+            self.0.reference(&self.handle(handle)).map_err(|_| StoreError::NoArtifact(handle.clone()))
+        }
+
+        fn list(&self) -> Result<Vec<ArtifactRef>, StoreError> {
+            let mut list = self.0.list()?;
+            if matches!(self.1, Bug::Unsorted) {
+                list.reverse();
+            }
+            Ok(list)
+        }
+
+        fn delete(&self, handle: &Handle) -> Result<bool, StoreError> {
+            match self.1 {
+                Bug::DeletesNothing => Ok(self.0.get(handle).is_ok()),
+                _ => self.0.delete(&self.handle(handle)),
+            }
+        }
+    }
+
+    /// A log that loses a field.
+    struct Forgetful(MemoryEvents);
+
+    impl EventLog for Forgetful {
+        fn append(&self, mut item: ContextItem) -> Result<(), StoreError> {
+            item.metadata.clear();
+            self.0.append(item)
+        }
+
+        fn get(&self, id: &str) -> Result<Option<ContextItem>, StoreError> {
+            self.0.get(id)
+        }
+
+        fn transcript(&self) -> Result<Transcript, StoreError> {
+            self.0.transcript()
+        }
+
+        fn len(&self) -> Result<usize, StoreError> {
+            self.0.len()
+        }
+    }
+
+    /// A log that takes anything.
+    struct Unchecked(MemoryEvents);
+
+    impl EventLog for Unchecked {
+        fn append(&self, item: ContextItem) -> Result<(), StoreError> {
+            self.0.append(item).or(Ok(()))
+        }
+
+        fn get(&self, id: &str) -> Result<Option<ContextItem>, StoreError> {
+            self.0.get(id)
+        }
+
+        fn transcript(&self) -> Result<Transcript, StoreError> {
+            self.0.transcript()
+        }
+
+        fn len(&self) -> Result<usize, StoreError> {
+            self.0.len()
+        }
+    }
+
+    /// Facts and episodes in the wrong order.
+    struct Reversed<S>(S);
+
+    impl FactStore for Reversed<MemoryFacts> {
+        fn put(&self, fact: Fact) -> Result<(), StoreError> {
+            self.0.put(fact)
+        }
+
+        fn get(&self, key: &str) -> Result<Option<Fact>, StoreError> {
+            self.0.get(key)
+        }
+
+        fn all(&self) -> Result<Vec<Fact>, StoreError> {
+            Ok(self.0.all()?.into_iter().rev().collect())
+        }
+
+        fn delete(&self, key: &str) -> Result<bool, StoreError> {
+            self.0.delete(key)
+        }
+    }
+
+    impl EpisodicStore for Reversed<MemoryEpisodes> {
+        fn put(&self, episode: Episode) -> Result<(), StoreError> {
+            self.0.put(episode)
+        }
+
+        fn latest(&self, count: usize) -> Result<Vec<Episode>, StoreError> {
+            Ok(self.0.latest(count)?.into_iter().rev().collect())
+        }
+
+        fn all(&self) -> Result<Vec<Episode>, StoreError> {
+            self.0.all()
+        }
+
+        fn delete(&self, id: &str) -> Result<bool, StoreError> {
+            self.0.delete(id)
+        }
+    }
+
+    #[test]
+    fn a_broken_store_breaks_a_rule_by_name() {
+        let artifacts = |bug| artifacts(move || Broken(MemoryArtifacts::default(), bug));
+        let failures = [
+            artifacts(Bug::Invents),
+            artifacts(Bug::DropsLabel),
+            artifacts(Bug::TrimsText),
+            artifacts(Bug::IgnoresCase),
+            artifacts(Bug::Unsorted),
+            artifacts(Bug::KeepsTheFirst),
+            artifacts(Bug::DeletesNothing),
+            events(|| Forgetful(MemoryEvents::default())),
+            events(|| Unchecked(MemoryEvents::default())),
+            facts(|| Reversed(MemoryFacts::default())),
+            episodes(|| Reversed(MemoryEpisodes::default())),
+        ];
+        let rules = failures.map(|result| result.map_or_else(|failure| failure.rule, |()| "no rule"));
+        insta::assert_snapshot!(rules.join("\n"), @r"
+        a new store knows no artifact
+        the reference names handle, media type, size, label and the SHA-256 of the bytes
+        the reference names handle, media type, size, label and the SHA-256 of the bytes
+        a new store knows no artifact
+        the list holds every artifact, by handle
+        a handle means what was put last, and no other handle changes
+        a forgotten handle is unknown, and content that another handle shares stays
+        events come back as they were, in the order in which they were added
+        an event with a taken id, a missing parent or itself as parent is refused as by Transcript::push
+        facts come back as they were, by key; the last under a key stands
+        the latest are the last, oldest first
+        ");
+    }
+
+    #[test]
+    fn a_failure_says_what_was_expected() {
+        let failure = facts(|| Reversed(MemoryFacts::default())).unwrap_err().to_string();
+        assert!(failure.starts_with("the rule \"facts come back as they were, by key; the last under a key stands\" is broken: expected [Fact"), "{failure}");
+    }
 }

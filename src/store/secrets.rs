@@ -787,6 +787,7 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(100))]
         #[test]
         fn redacting_twice_is_redacting_once(parts in proptest::collection::vec((0usize..80, "[ -~é]{0,12}"), 0..12)) {
             let secrets = secrets();

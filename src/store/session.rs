@@ -186,20 +186,25 @@ impl Session {
     /// # Errors
     /// [`SessionError::Write`]; what was there before is still there.
     pub fn save(&self, path: &Path) -> Result<(), SessionError> {
-        let references = self.artifacts.list()?;
-        let facts = self.facts.all()?;
-        let episodes = self.episodes.all()?;
-        replace_file_with(path, |out| {
-            write!(out, "{{\n\"format\": \"{}\",\n\"schema\": {SCHEMA},\n\"source\": ", Self::FORMAT)?;
-            serde_json::to_writer(&mut *out, &self.source)?;
-            lines(out, "events", self.transcript.items().iter())?;
-            lines(out, "artifacts", references.iter())?;
-            self.write_contents(out, &references)?;
-            lines(out, "facts", facts.iter())?;
-            lines(out, "episodes", episodes.iter())?;
-            out.write_all(b"\n}\n")
-        })?;
-        Ok(())
+        Ok(replace_file_with(path, |out| self.write(out))?)
+    }
+
+    /// Writes the content of the file.
+    ///
+    /// # Errors
+    /// What `out` returned.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let references = self.artifacts.list().map_err(io::Error::other)?;
+        let facts = self.facts.all().map_err(io::Error::other)?;
+        let episodes = self.episodes.all().map_err(io::Error::other)?;
+        write!(out, "{{\n\"format\": \"{}\",\n\"schema\": {SCHEMA},\n\"source\": ", Self::FORMAT)?;
+        serde_json::to_writer(&mut *out, &self.source)?;
+        lines(out, "events", self.transcript.items().iter())?;
+        lines(out, "artifacts", references.iter())?;
+        self.write_contents(out, &references)?;
+        lines(out, "facts", facts.iter())?;
+        lines(out, "episodes", episodes.iter())?;
+        out.write_all(b"\n}\n")
     }
 
     /// Each content once, at the first artifact that names it. One at a time is held as JSON.
@@ -372,10 +377,19 @@ mod tests {
     }
 
     fn saved(session: &Session) -> String {
+        let mut bytes = Vec::new();
+        session.write(&mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn a_file_holds_what_was_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("session.json");
-        session.save(&path).unwrap();
-        std::fs::read_to_string(path).unwrap()
+        session().save(&path).unwrap();
+        assert_eq!(saved(&Session::load(&path).unwrap()), saved(&session()));
+        let error = session().save(&folder.path().join("no/session.json")).unwrap_err().to_string();
+        assert!(error.contains("session.json: not written: No such file or directory"), "{error}");
     }
 
     #[test]

@@ -5,4 +5,5 @@ mod cli;
 mod crash;
 mod layers;
 mod real_catalogs;
+mod session;
 mod support;

@@ -8,6 +8,8 @@ use crate::context::literal::{Decimal, Kind, Sum, Value};
 
 /// Different values of which each is counted.
 const COUNTED: usize = 24;
+/// Frequent values that are shown.
+const SHOWN: usize = 8;
 /// Characters of a text that is shown as a minimum, maximum or frequent value.
 const SHORT: usize = 40;
 /// Bytes of a text that is cheap to show.
@@ -243,17 +245,35 @@ impl Column {
         if self.counted.is_empty() || self.distinct.len() * 2 > self.scalars() || self.texts.longest > SHORT {
             return None;
         }
-        if self.is_numeric() && self.distinct.len() > 8 {
+        if self.is_numeric() && self.distinct.len() > SHOWN {
             return None;
         }
-        let mut values: Vec<&Counted> = self.counted.values().collect();
-        values.sort_by_key(|one| (std::cmp::Reverse(one.count), one.first));
-        let mut shown: Vec<String> = values.iter().take(8).map(|one| format!("{} ×{}", one.shown, one.count)).collect();
-        if values.len() > shown.len() {
-            shown.push("…".to_owned());
-        }
-        Some(format!("({})", shown.join(", ")))
+        Some(listed(self.counted.values().map(|one| (one.shown.as_str(), one.count, one.first)).collect()))
     }
+
+    /// As the frequent values of both columns together.
+    pub(super) fn frequent_with(&self, other: &Self) -> Option<String> {
+        other.frequent()?;
+        let mut values: Vec<(&str, usize, usize)> = Vec::new();
+        for (hash, one) in &other.counted {
+            let here = self.counted.get(hash).map_or(0, |one| one.count);
+            values.push((&one.shown, one.count + here, one.first));
+        }
+        let only_here = self.counted.iter().filter(|(hash, _)| !other.counted.contains_key(hash));
+        values.extend(only_here.map(|(_, one)| (one.shown.as_str(), one.count, one.first + COUNTED)));
+        (self.distinct.len() <= COUNTED).then(|| listed(values))
+    }
+}
+
+/// Values with how often each occurs and where first: the most frequent ones.
+fn listed(mut values: Vec<(&str, usize, usize)>) -> String {
+    values.sort_by_key(|(_, count, first)| (std::cmp::Reverse(*count), *first));
+    let mut shown: Vec<String> =
+        values.iter().take(SHOWN).map(|(value, count, _)| format!("{value} ×{count}")).collect();
+    if values.len() > shown.len() {
+        shown.push("…".to_owned());
+    }
+    format!("({})", shown.join(", "))
 }
 
 impl Sizes {

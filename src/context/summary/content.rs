@@ -25,6 +25,10 @@ impl Summarizer for StructureSummarizer {
             let mut pieces = about_literal(&found, 0);
             let mut forms = lossless::forms(found.document.root(), room).into_iter();
             if let Some(whole) = forms.find(|form| estimator.count(form) <= cap) {
+                // Samples and long wordings would repeat it.
+                for piece in &mut pieces {
+                    piece.wordings.retain(|wording| wording.rank < rank::LONGER);
+                }
                 pieces.push(Piece::line(rank::LOSSLESS_PLACE, rank::LOSSLESS, whole));
             }
             return pack(&pieces, cap, estimator);

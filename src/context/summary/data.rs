@@ -50,6 +50,12 @@ struct Section<'d> {
     beside: Option<Value<'d>>,
 }
 
+impl Section<'_> {
+    fn label(&self) -> String {
+        if self.path.is_empty() { String::new() } else { format!("{}: ", self.path) }
+    }
+}
+
 struct Walk<'d> {
     profile: Profile<'d>,
     pieces: Pieces,
@@ -74,15 +80,18 @@ pub(super) fn said(root: Value<'_>) -> Said {
     walk.sections(root);
     walk.tables.sort_by_key(|table| (std::cmp::Reverse(table.value.span().len()), table.value.span().start));
     for (number, section) in walk.tables.iter().enumerate().take(MOST_TABLES * 4) {
-        let number = u32::try_from(number).unwrap_or(u32::MAX / 1000);
+        let detailed = number < MOST_TABLES;
+        let small = section.value.span().len() * 3 < walk.total;
+        let number = u32::try_from(number).unwrap_or(u32::MAX / 10_000);
         let place = rank::TABLE_PLACE + number * rank::TABLE_PLACES;
-        let detailed = (number as usize) < MOST_TABLES;
+        let delay = number * rank::TABLE_DELAY + if small { rank::SMALL_DELAY } else { 0 };
         let mut table = walk.table(section);
         table.qualified = number > 0 || section.path.contains(['.', '[']);
-        let pieces = table.pieces(place, number * rank::TABLE_DELAY);
+        let pieces = table.pieces(place, delay);
         walk.pieces.extend(pieces.into_iter().take(if detailed { usize::MAX } else { 1 }));
         if detailed {
-            walk.pieces.extend(inner(section, place + rank::INNER_PLACE, number * rank::TABLE_DELAY));
+            walk.pieces.extend(walk.totals(section, place + rank::STAT_PLACE, delay));
+            walk.pieces.extend(inner(section, place + rank::INNER_PLACE, delay));
         }
     }
     walk.embedded.sort_by_key(|(_, value)| (std::cmp::Reverse(value.span().len()), value.span().start));
@@ -203,7 +212,7 @@ impl<'d> Walk<'d> {
     /// An array of scalars.
     fn list(&mut self, value: Value<'d>, path: &str, node: NodeId) {
         let Some(place) = self.place_of_leaf() else { return };
-        let label = if path.is_empty() { String::new() } else { format!("{path}: ") };
+        let label = if path.is_empty() { "items: ".to_owned() } else { format!("{path}: ") };
         let items: Vec<String> = value.items().take(100).map(|item| shown::cell(item, LEAF[0])).collect();
         let head = format!("{label}{}: ", shown::count(value.len(), "item"));
         if value.len() > 8
@@ -240,18 +249,16 @@ impl<'d> Walk<'d> {
     }
 
     fn table<'w>(&'w self, section: &Section<'d>) -> Table<'w> {
-        let Section { value, path, node, beside } = section;
+        let Section { value, node, beside, .. } = section;
         let mode = mode(*value);
         let header = mode == Mode::Rows && has_header(*value);
         let rows = value.len() - usize::from(header);
         let mut table = Table { rows, ..Table::default() };
-        if !path.is_empty() {
-            table.label = format!("{path}: ");
-        }
+        table.label = section.label();
         let counted = shown::count(rows, "row");
         table.shape = match mode {
             _ if header => format!("{counted} below a header row"),
-            Mode::Map => format!("{} with alike objects", shown::count(rows, "key")),
+            Mode::Map => format!("{} with a row each", shown::count(rows, "key")),
             Mode::Rows => counted,
             _ => counted,
         };
@@ -267,6 +274,23 @@ impl<'d> Walk<'d> {
         }
         table.samples = self.samples(*value, mode, header, &table.names);
         table
+    }
+
+    /// Of rows that hold rows like themselves: how many there are on all levels, and their frequent values.
+    fn totals(&self, section: &Section<'d>, place: u32, delay: u32) -> Option<Piece> {
+        let item = self.profile.item(section.node)?;
+        let nested = self.profile.children(item).iter().copied().find(|child| self.profile.is_recursive(*child))?;
+        let inner = self.profile.item(nested)?;
+        let count = self.profile.node(item)?.count + self.profile.node(inner)?.count;
+        let mut said = vec![format!("on all levels: {}", shown::count(count, "object"))];
+        for &child in self.profile.children(item) {
+            let Some(node) = self.profile.node(child) else { continue };
+            let same = |other: &&NodeId| self.profile.node(**other).is_some_and(|other| other.name() == node.name());
+            let other = self.profile.children(inner).iter().find(same).and_then(|other| self.profile.node(*other));
+            let values = other.and_then(|other| node.column.frequent_with(&other.column));
+            said.extend(values.map(|values| format!("{} {values}", node.name().unwrap_or_default())));
+        }
+        Some(Piece::line(place, delay + rank::STAT, format!("{}{}", section.label(), said.join(", "))))
     }
 
     fn names(&self, value: Value<'d>, item: NodeId, mode: Mode, names: Option<Value<'d>>) -> Vec<String> {
@@ -377,10 +401,10 @@ fn inner(section: &Section<'_>, place: u32, delay: u32) -> Pieces {
         if visits > MOST_VISITS || pieces.len() > MOST_INNER {
             break;
         }
-        let mut line = |path: &str, values: Vec<String>| {
+        let mut line = |path: &str, values: Vec<String>, later: bool| {
             let place = place + u32::try_from(pieces.len()).unwrap_or(0);
-            let ranks = ((delay + rank::INNER, 12), delay + rank::ALL_INNER);
-            pieces.push(Piece::list(place, &format!("{path}: "), values, ", ", ranks.0, ranks.1));
+            let [least, all] = if later { [rank::MORE_INNER; 2] } else { [rank::INNER, rank::ALL_INNER] };
+            pieces.push(Piece::list(place, &format!("{path}: "), values, ", ", (delay + least, 12), delay + all));
         };
         match value.kind() {
             Kind::Object => {
@@ -389,19 +413,21 @@ fn inner(section: &Section<'_>, place: u32, delay: u32) -> Pieces {
                     if member.is_container() {
                         queue.push_back((member, path, true));
                     } else if told {
-                        line(&path, vec![shown::value(member, LEAF[0])]);
+                        line(&path, vec![shown::value(member, LEAF[0])], false);
                     }
                 }
             }
             Kind::Array => {
                 if let Some(first) = value.items().find(|item| item.kind() == Kind::Object) {
-                    for (key, _) in first.members().filter(|(_, member)| !member.is_container()).take(2) {
+                    // The first scalar is what items are called by; the second tells less.
+                    let keys = first.members().filter(|(_, member)| !member.is_container());
+                    for ((key, _), later) in keys.zip([false, true]) {
                         let values = value.items().filter_map(|item| item.get(&key.plain()));
-                        line(&shown::member_path(&format!("{path}[*]"), &key.plain()), cells(values));
+                        line(&shown::member_path(&format!("{path}[*]"), &key.plain()), cells(values), later);
                     }
                     queue.extend(indexed(value, &path));
                 } else if told && !value.is_empty() {
-                    line(&path, cells(value.items()));
+                    line(&path, cells(value.items()), false);
                 }
             }
             _ => {}

@@ -25,6 +25,8 @@ pub(super) type NodeId = usize;
 pub(super) struct Profile<'d> {
     nodes: Vec<Node<'d>>,
     by_step: FxHashMap<(NodeId, &'d str), NodeId>,
+    /// Patterns that occur below themselves.
+    recursive: FxHashSet<NodeId>,
     /// The greatest number of arrays and objects inside each other.
     pub(super) depth: usize,
     /// Strings, numbers, booleans and nulls.
@@ -120,7 +122,13 @@ pub(super) fn has_header(rows: Value<'_>) -> bool {
 impl<'d> Profile<'d> {
     pub(super) fn of(root: Value<'d>) -> Self {
         let node = Node { parent: 0, key: None, step: "", column: Column::default(), children: Vec::new(), count: 0 };
-        let mut profile = Self { nodes: vec![node], by_step: FxHashMap::default(), depth: 0, leaves: 0 };
+        let mut profile = Self {
+            nodes: vec![node],
+            by_step: FxHashMap::default(),
+            recursive: FxHashSet::default(),
+            depth: 0,
+            leaves: 0,
+        };
         let mut open: Vec<Open> = Vec::new();
         for visit in root.descendants() {
             open.truncate(visit.depth);
@@ -183,7 +191,10 @@ impl<'d> Profile<'d> {
             return child;
         }
         let child = match self.recursion(parent, step) {
-            Some(ancestor) => ancestor,
+            Some(ancestor) => {
+                self.recursive.insert(ancestor);
+                ancestor
+            }
             None => self.add(parent, step, key),
         };
         self.by_step.insert((parent, step), child);
@@ -232,6 +243,10 @@ impl<'d> Profile<'d> {
     /// The pattern of the member with `key`.
     pub(super) fn member(&self, id: NodeId, key: Value<'_>) -> Option<NodeId> {
         self.by_step.get(&(id, key.text())).copied()
+    }
+
+    pub(super) fn is_recursive(&self, id: NodeId) -> bool {
+        self.recursive.contains(&id)
     }
 
     pub(super) fn children(&self, id: NodeId) -> &[NodeId] {

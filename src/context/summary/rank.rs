@@ -16,6 +16,7 @@ pub(super) const MORE_NESTED: u32 = 80;
 /// Values below the rows of a table.
 pub(super) const INNER: u32 = 90;
 pub(super) const ALL_INNER: u32 = 95;
+pub(super) const MORE_INNER: u32 = 97;
 pub(super) const ALL_NAMES: u32 = 55;
 pub(super) const KEYS: u32 = 52;
 pub(super) const NESTED: u32 = 60;
@@ -50,6 +51,9 @@ pub(super) const EMBEDDED_PLACE: u32 = 1_000_000;
 pub(super) const EMBEDDED_PLACES: u32 = 100_000_000;
 /// What stands behind a table.
 pub(super) const AFTER_PLACE: u32 = 2000;
-pub(super) const LOSSLESS_PLACE: u32 = 900;
+/// Behind everything.
+pub(super) const LOSSLESS_PLACE: u32 = u32::MAX;
 /// What a table comes after one that is larger.
 pub(super) const TABLE_DELAY: u32 = 20;
+/// What a table comes later that is a small part of the whole: after the leaves.
+pub(super) const SMALL_DELAY: u32 = 12;

@@ -6,8 +6,12 @@ use crate::context::brief::Piece;
 
 /// Columns of which statistics are offered.
 const MOST_COLUMNS: usize = 120;
-/// Characters of a row that is worth its place before the statistics.
+/// Bytes of a row that is worth its place before the statistics.
 const SHORT_ROW: usize = 100;
+/// Bytes of a row of which a part is shown first.
+const LONG_ROW: usize = 700;
+/// Values in that part.
+const PART_OF_ROW: usize = 8;
 
 /// A table, wherever it came from.
 #[derive(Debug, Default)]
@@ -121,13 +125,21 @@ impl Table<'_> {
             let line = format!("{}{head}: {}", self.label, sample.entries.join(" "));
             let short = line.len() <= SHORT_ROW;
             let end = sample.number == 0 || last;
-            let rank = delay
+            let first_rank = delay
                 + match (end, short) {
                     (true, true) => rank::SHORT_ENDS,
                     (true, false) => rank::ENDS,
                     (false, _) => rank::SAMPLE + u32::try_from(position).unwrap_or(0),
                 };
-            let mut piece = Piece::line(place + offset, rank, line);
+            let mut piece = if line.len() <= LONG_ROW {
+                Piece::line(place + offset, first_rank, line)
+            } else if end {
+                let head = format!("{}{head}: ", self.label);
+                let entries = sample.entries.clone();
+                Piece::list(place + offset, &head, entries, " ", (first_rank, PART_OF_ROW), delay + rank::VERBATIM)
+            } else {
+                continue;
+            };
             if let Some(verbatim) = sample.verbatim.as_ref().filter(|_| end) {
                 let verbatim = Piece::line(0, delay + rank::VERBATIM, format!("{}{head}: {verbatim}", self.label));
                 piece.wordings.extend(verbatim.wordings);

@@ -308,6 +308,16 @@ impl Language {
                 "with ",
                 "primary key",
                 "foreign key",
+                "cast(",
+                "as ",
+                "grant ",
+                "case",
+                "when ",
+                "end",
+                "/*",
+                "*/",
+                "* ",
+                "union",
                 "constraint ",
                 "references ",
                 "(",
@@ -787,12 +797,13 @@ fn c_function(language: Language, rest: &str, indent: usize) -> Option<(&str, &s
     let open = rest.find('(')?;
     let front = rest.get(..open)?;
     let trimmed = rest.trim_end();
+    // In C a prototype ends with a semicolon; deeper in the text that is a call.
     let deep = match language {
-        Language::C => indent > 0,
+        Language::C => indent > 0 && !(indent <= 4 && trimmed.ends_with('{')),
         _ => indent > 8,
     };
-    if deep || trimmed.ends_with(';') || front.contains(['=', '"', '#', '.', ',']) || rest.starts_with(['*', '/', '@'])
-    {
+    let call = trimmed.ends_with(';') && (language != Language::C || indent > 0);
+    if deep || call || front.contains(['=', '"', '#', '.', ',']) || rest.starts_with(['*', '/', '@']) {
         return None;
     }
     let start = front.rfind(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '~' | ':'))).map_or(0, |at| at + 1);
@@ -927,6 +938,10 @@ impl<'a> Outline<'a> {
                 Language::Go => name.starts_with("Test") || name.starts_with("Benchmark"),
                 _ => false,
             };
+            // Parameters of macros and associated types are no names of their own.
+            if (name.starts_with('$') && language == Language::Rust) || (word == "type" && indent > 0) {
+                continue;
+            }
             if role == Role::Function && (test_next || named_test) {
                 role = Role::Test;
             }
@@ -1008,13 +1023,13 @@ fn types(symbols: &[Symbol]) -> Option<Piece> {
     let short = types.iter().map(|symbol| symbol.name.to_owned()).collect();
     let rich: Vec<String> =
         types.iter().map(|symbol| format!("{} {} {}", symbol.word, symbol.name, symbol.line)).collect();
-    let piece = Piece::chosen(
+    let piece = Piece::grown(
         rank::OUTLINE_PLACE,
         "types: ",
         short,
         spread(types.len()),
         ", ",
-        (rank::OUTLINE, 4),
+        (rank::OUTLINE, 3),
         rank::WHOLE_OUTLINE,
     );
     Some(piece.or(rank::RICH_OUTLINE, format!("types (line): {}", rich.join(", "))))
@@ -1043,15 +1058,8 @@ fn functions(outline: &Outline) -> Option<Piece> {
         .collect();
     let mut order = spread(names.len());
     order.sort_by_key(|&index| std::cmp::Reverse(names[index].1));
-    let piece = Piece::chosen(
-        rank::OUTLINE_PLACE,
-        "functions: ",
-        entries,
-        order,
-        ", ",
-        (rank::OUTLINE, 6),
-        rank::WHOLE_OUTLINE,
-    );
+    let piece =
+        Piece::grown(rank::OUTLINE_PLACE, "functions: ", entries, order, ", ", (rank::OUTLINE, 6), rank::WHOLE_OUTLINE);
     let mut rich = String::from("functions (line):");
     let mut holder: Option<&Symbol> = None;
     let mut first = true;

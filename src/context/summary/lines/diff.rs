@@ -10,9 +10,12 @@ use super::paths::by_directory;
 use super::rank;
 
 /// Files from which on the list has paths only: with counts, less than half would be shown.
-const COUNTED_FILES: usize = 140;
+const COUNTED_FILES: usize = 60;
 /// Commits whose subject is kept.
 const COMMITS_KEPT: usize = 2000;
+
+/// Characters of a subject.
+const SUBJECT_LENGTH: usize = 100;
 
 /// What happened to a file.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -69,8 +72,8 @@ struct Diff {
     files: Vec<File>,
     commits: Vec<Commit>,
     commit_count: usize,
-    /// Lines of `git diff --stat`: path and counts.
-    stat: Vec<String>,
+    /// Lines of `git diff --stat`: path and the number of changed lines or bytes.
+    stat: Vec<(String, String)>,
     stat_total: Option<String>,
 }
 
@@ -84,6 +87,21 @@ fn is_commit(line: &str) -> bool {
         let hash = rest.split(' ').next().unwrap_or_default();
         hash.len() >= 7 && hash.len() <= 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
     })
+}
+
+/// A line of `git log --oneline`: an abbreviated hash and a subject.
+pub fn one_line_commit(line: &str) -> Option<(&str, &str)> {
+    let (hash, subject) = line.split_once(' ')?;
+    let plain = (7..=40).contains(&hash.len())
+        && hash.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+    (plain && !subject.trim().is_empty()).then_some((hash, subject))
+}
+
+/// A line of `git diff --stat`.
+pub fn is_stat(line: &str) -> bool {
+    let counts = line.strip_prefix(' ').and_then(|rest| rest.rsplit_once(" | ")).map(|(_, counts)| counts.trim());
+    counts.is_some_and(|counts| counts.starts_with(|c: char| c.is_ascii_digit()) || counts.starts_with("Bin"))
+        || (line.starts_with(' ') && line.contains(" changed, "))
 }
 
 /// The line counts of the old and of the new side in `@@ -1,2 +3,4 @@`.
@@ -189,6 +207,14 @@ impl Diff {
             }
             return;
         }
+        if let Some((hash, subject)) = one_line_commit(line).filter(|_| self.files.is_empty()) {
+            self.commit_count += 1;
+            if self.commits.len() < COMMITS_KEPT {
+                let (hash, subject) = (hash.to_owned(), cut(subject, SUBJECT_LENGTH));
+                self.commits.push(Commit { hash, subject, ..Commit::default() });
+            }
+            return;
+        }
         if let Some(commit) = self.commits.last_mut().filter(|_| self.commit_count <= COMMITS_KEPT) {
             if let Some(author) = line.strip_prefix("Author:") {
                 author.trim().clone_into(&mut commit.author);
@@ -199,12 +225,13 @@ impl Diff {
                 return;
             }
             if commit.subject.is_empty() && line.starts_with("    ") {
-                commit.subject = cut(line.trim(), 100);
+                commit.subject = cut(line.trim(), SUBJECT_LENGTH);
                 return;
             }
         }
         if let Some((path, counts)) = line.strip_prefix(' ').and_then(|rest| rest.rsplit_once(" | ")) {
-            self.stat.push(format!("{} {}", path.trim(), counts.trim()));
+            let changed = counts.trim().trim_end_matches(['+', '-']).trim_end();
+            self.stat.push((path.trim().to_owned(), changed.to_owned()));
         } else if line.starts_with(' ') && line.contains(" changed, ") {
             self.stat_total = Some(line.trim().to_owned());
         } else if let Some(file) = self.files.last_mut() {
@@ -229,17 +256,13 @@ pub fn pieces(text: &str) -> Vec<Piece> {
     pieces.extend(tally.ends());
     pieces.extend(kinds_of_change(&diff));
     pieces.extend(largest(&diff));
-    pieces.extend(commits(&diff));
+    pieces.extend(commits(&diff, &tally));
     pieces.extend(files(&diff.files));
     if diff.files.is_empty() && !diff.stat.is_empty() {
-        pieces.push(Piece::list(
-            rank::OUTLINE_PLACE,
-            "files:\n",
-            diff.stat,
-            "\n",
-            (rank::OUTLINE, 4),
-            rank::WHOLE_OUTLINE,
-        ));
+        let noted = diff.stat.iter().map(|(path, changed)| (path.as_str(), changed.clone()));
+        let (least, later) = ((rank::OUTLINE, 4), rank::WHOLE_OUTLINE);
+        let head = "files with changed lines:";
+        pieces.push(Piece::list(rank::OUTLINE_PLACE, head, by_directory(noted), "", least, later));
     }
     pieces.extend(samples(text, &tally));
     pieces
@@ -254,11 +277,16 @@ fn shape(diff: &Diff, tally: &Tally) -> Piece {
         let sum = |of: fn(&File) -> usize| diff.files.iter().map(of).sum::<usize>();
         said.push(format!("{} changed", counted(diff.files.len(), "file")));
         said.push(counted(sum(|file| file.hunks), "hunk"));
-        said.push(format!("+{0} lines added, -{1} lines removed", sum(|file| file.added), sum(|file| file.removed)));
+        said.push(format!("{} added", counted(sum(|file| file.added), "line")));
+        said.push(format!("{} removed", counted(sum(|file| file.removed), "line")));
     }
     said.extend(diff.stat_total.iter().filter(|_| diff.files.is_empty()).cloned());
     said.push(format!("{} in all", counted(tally.lines, "line")));
-    let what = if diff.files.is_empty() { "commit log" } else { "diff" };
+    let what = match (diff.files.len(), diff.commit_count) {
+        (0, 0) => "diff statistics",
+        (0, _) => "commit log",
+        _ => "diff",
+    };
     Piece::line(rank::SHAPE_PLACE, rank::SHAPE, format!("{what}: {}", said.join(", ")))
 }
 
@@ -282,59 +310,66 @@ fn kinds_of_change(diff: &Diff) -> Option<Piece> {
     (!said.is_empty()).then(|| Piece::line(rank::STAT_PLACE, rank::STAT, format!("files: {}", said.join(", "))))
 }
 
+/// The file with the most lines changed, or the five with the most.
 fn largest(diff: &Diff) -> Option<Piece> {
-    // The first of equals.
-    let file = diff.files.iter().rev().max_by_key(|file| file.added + file.removed)?;
-    (diff.files.len() > 1).then(|| {
-        let text = format!("largest change: {} {}", file.path, file.counts());
-        Piece::line(rank::STAT_PLACE, rank::MORE_STAT, text)
-    })
+    let mut files: Vec<&File> = diff.files.iter().collect();
+    files.sort_by_key(|file| std::cmp::Reverse(file.added + file.removed));
+    let named: Vec<String> = files.iter().take(5).map(|file| format!("{} {}", file.path, file.counts())).collect();
+    let first = named.first()?;
+    let piece = Piece::line(rank::STAT_PLACE, rank::MORE_STAT, format!("largest change: {first}"));
+    (files.len() > 2).then(|| piece.or(rank::SECOND_OUTLINE, format!("largest changes: {}", named.join(", "))))
 }
 
-fn commits(diff: &Diff) -> Vec<Piece> {
+fn commits(diff: &Diff, tally: &Tally) -> Vec<Piece> {
     let [first, .., last] = diff.commits.as_slice() else {
-        return diff.commits.first().map(|commit| one_commit(commit)).unwrap_or_default();
+        return diff.commits.first().map(|commit| one_commit(commit, tally)).unwrap_or_default();
     };
     let mut pieces = Vec::new();
-    let named = |label: &str, commit: &Commit| {
-        format!("{label}: {} by {}, {}, {}", commit.hash, commit.author, commit.date, commit.subject)
-    };
-    pieces.push(Piece::line(rank::LEAF_PLACE, rank::STAT, named("newest commit", first)));
-    pieces.push(Piece::line(rank::LEAF_PLACE, rank::LEAF, named("oldest commit", last)));
-    let mut authors: Vec<(&str, usize)> = Vec::new();
-    let mut sorted: Vec<&str> = diff.commits.iter().map(|commit| commit.author.as_str()).collect();
-    sorted.sort_unstable();
-    for author in sorted {
-        match authors.last_mut() {
-            Some((name, count)) if *name == author => *count += 1,
-            _ => authors.push((author, 1)),
-        }
+    // The name of the newest commit stands in the first line.
+    for (label, commit, rank) in [("newest commit", first, rank::STAT), ("oldest commit", last, rank::LEAF)] {
+        let hash = if tally.first.contains(&commit.hash) { "" } else { &commit.hash };
+        let subject = cut(&commit.subject, SUBJECT_LENGTH / 2);
+        let known: Vec<&str> = [hash, &commit.date, &subject].into_iter().filter(|value| !value.is_empty()).collect();
+        pieces.push(Piece::line(rank::LEAF_PLACE, rank, format!("{label}: {}", known.join(", "))));
     }
-    authors.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
-    let head = format!("{}: ", counted(authors.len(), "author"));
-    let entries = authors.iter().map(|(name, count)| format!("{} {count}", name.split(" <").next().unwrap_or(name)));
-    pieces.push(Piece::list(rank::LEAF_PLACE, &head, entries.collect(), ", ", (rank::LEAF, 3), rank::SECOND_OUTLINE));
+    pieces.extend(authors(&diff.commits));
     let entries = diff
         .commits
         .iter()
         .map(|commit| format!("{} {}", commit.hash.get(..7).unwrap_or(&commit.hash), commit.subject));
-    pieces.push(Piece::list(
-        rank::OUTLINE_PLACE,
-        "commits:\n",
-        entries.collect(),
-        "\n",
-        (rank::OUTLINE, 3),
-        rank::WHOLE_OUTLINE,
-    ));
+    let (least, later) = ((rank::OUTLINE, 3), rank::WHOLE_OUTLINE);
+    pieces.push(Piece::list(rank::OUTLINE_PLACE, "commits:\n", entries.collect(), "\n", least, later));
     pieces
 }
 
-fn one_commit(commit: &Commit) -> Vec<Piece> {
+/// Who wrote the commits, with how many of them.
+fn authors(commits: &[Commit]) -> Option<Piece> {
+    let mut counts: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
+    for commit in commits.iter().filter(|commit| !commit.author.is_empty()) {
+        *counts.entry(&commit.author).or_default() += 1;
+    }
+    let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+    match counts.as_slice() {
+        [] => None,
+        [(name, _)] => Some(Piece::line(rank::LEAF_PLACE, rank::LEAF, format!("author: {name}"))),
+        _ => {
+            let head = format!("{}: ", counted(counts.len(), "author"));
+            let name = |author: &str| author.split(" <").next().unwrap_or_default().to_owned();
+            let entries = counts.iter().map(|(author, count)| format!("{} {count}", name(author))).collect();
+            let (least, later) = ((rank::LEAF, 3), rank::SECOND_OUTLINE);
+            Some(Piece::list(rank::LEAF_PLACE, &head, entries, ", ", least, later))
+        }
+    }
+}
+
+/// What is known of the only commit; its name only if it is not the first line.
+fn one_commit(commit: &Commit, tally: &Tally) -> Vec<Piece> {
     let labelled =
         [("commit", &commit.hash), ("author", &commit.author), ("date", &commit.date), ("subject", &commit.subject)];
     labelled
         .into_iter()
-        .filter(|(_, value)| !value.is_empty())
+        .filter(|(label, value)| !value.is_empty() && !(*label == "commit" && tally.first.contains(value.as_str())))
         .map(|(label, value)| Piece::line(rank::LEAF_PLACE, rank::STAT, format!("{label}: {value}")))
         .collect()
 }

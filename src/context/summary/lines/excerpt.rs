@@ -5,7 +5,7 @@ use crate::context::brief::{Piece, spread};
 use super::rank;
 
 /// Characters of a verbatim line in its three wordings.
-const LINE_LENGTHS: [usize; 3] = [90, 180, 360];
+const LINE_LENGTHS: [usize; 3] = [72, 160, 360];
 /// Sample lines that are considered, and how many characters of each.
 const SAMPLES: usize = 48;
 const SAMPLE_LENGTH: usize = 120;

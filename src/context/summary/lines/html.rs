@@ -53,6 +53,7 @@ struct Page {
     first_row: bool,
     cell: bool,
     paragraph: bool,
+    in_content: bool,
     paragraphs: usize,
     images: usize,
     items: usize,
@@ -87,6 +88,7 @@ impl Default for Page {
             first_row: false,
             cell: false,
             paragraph: false,
+            in_content: false,
             paragraphs: 0,
             images: 0,
             items: 0,
@@ -186,6 +188,11 @@ impl Page {
             }
             "title" if self.title.is_empty() && self.hidden.is_none() => self.inside = Inside::Title,
             "a" => self.anchor.clear(),
+            // What stands before the content proper is navigation.
+            "main" | "article" if !self.in_content => {
+                self.in_content = true;
+                self.text.clear();
+            }
             "p" => {
                 self.paragraphs += 1;
                 self.paragraph = true;

@@ -34,9 +34,10 @@ pub fn parse(line: &str) -> Option<(&str, &str)> {
 }
 
 /// `[section]` of a settings file.
-fn section(line: &str) -> Option<&str> {
+pub fn section(line: &str) -> Option<&str> {
     let inner = line.trim().strip_prefix('[')?.strip_suffix(']')?;
-    (!inner.is_empty() && !inner.contains(',')).then_some(inner)
+    let inner = inner.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(inner);
+    (!inner.is_empty() && !inner.contains([',', '[', ' ', '{'])).then_some(inner)
 }
 
 #[derive(Debug, Default)]
@@ -120,6 +121,11 @@ impl<'a> Content<'a> {
         }
         content
     }
+
+    /// Whether the text is a series of records: most blocks have the first key of all, and keys recur.
+    fn repeats(&self) -> bool {
+        self.records > 2 && self.records * 3 > self.blocks && self.values > self.keys.len() * 2
+    }
 }
 
 /// What labelled values say.
@@ -137,11 +143,23 @@ pub fn pieces(text: &str) -> Vec<Piece> {
     if errors.count * 10 < tally.filled {
         pieces.extend(errors.pieces("error line").into_iter().take(1));
     }
-    if content.records > 2 {
+    if content.repeats() {
         pieces.push(columns(&content));
     }
     if !content.sections.is_empty() {
-        let entries: Vec<String> = content.sections.iter().map(|name| format!("[{name}]")).collect();
+        let mut sections: Vec<(&str, usize)> = Vec::new();
+        let mut at: FxHashMap<&str, usize> = FxHashMap::default();
+        for &name in &content.sections {
+            let index = *at.entry(name).or_insert_with(|| {
+                sections.push((name, 0));
+                sections.len() - 1
+            });
+            sections[index].1 += 1;
+        }
+        let entries: Vec<String> = sections
+            .iter()
+            .map(|&(name, times)| if times > 1 { format!("[{name}] ×{times}") } else { format!("[{name}]") })
+            .collect();
         let order = spread(entries.len());
         let least = (rank::OUTLINE, 4);
         let later = rank::OUTLINE + 5;
@@ -155,7 +173,7 @@ pub fn pieces(text: &str) -> Vec<Piece> {
 fn shape(tally: &Tally, content: &Content) -> Piece {
     let mut said =
         vec![counted(tally.lines, "line"), counted(content.values, "value"), counted(content.keys.len(), "key")];
-    if content.records > 2 {
+    if content.repeats() {
         let first = content.keys.first().map_or("", |(key, _)| *key);
         said.push(format!("{} ({first})", counted(content.records, "record")));
         if first.eq_ignore_ascii_case("commit") {

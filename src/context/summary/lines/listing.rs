@@ -10,6 +10,8 @@ use super::excerpt::{Tally, counted, cut};
 use super::paths::{by_directory, extension};
 use super::rank;
 
+/// Extensions that are counted in the summary, the most frequent first.
+const EXTENSIONS: usize = 12;
 /// Entries that are kept for the outline.
 const KEPT: usize = 4000;
 
@@ -46,14 +48,16 @@ fn is_branch(line: &str) -> bool {
 /// A path or a bare name: one word, or with blanks but an extension or a slash in it.
 fn is_path(line: &str) -> bool {
     let line = line.strip_prefix("- ").unwrap_or(line);
-    let odd = |c: char| matches!(c, '{' | '}' | ';' | '=' | '<' | '>' | '"' | '(' | ',' | '`') || c.is_control();
-    if line.is_empty() || line.len() > 400 || line.contains(odd) || line.ends_with([':', '.']) {
+    let odd = |c: char| {
+        matches!(c, '{' | '}' | ';' | '=' | '<' | '>' | '"' | '(' | ',' | '`' | '。' | '、' | '！' | '？')
+            || c.is_control()
+    };
+    if line.is_empty() || line.len() > 400 || line.contains(odd) || line.ends_with([':', '.']) || line.contains(": ") {
         return false;
     }
     let blanks = line.split(' ').count() - 1;
-    blanks == 0
-        || (blanks < 6
-            && (line.starts_with('/') || line.starts_with("./") || !extension(line).is_empty() && !line.contains(". ")))
+    let begins = line.starts_with('/') || line.starts_with("./");
+    blanks == 0 || (blanks < 6 && (begins || (!extension(line).is_empty() && !line.contains(". "))))
 }
 
 /// `[FILE] name  1.2 KB`, `[DIR] name`.
@@ -242,9 +246,12 @@ impl<'a> Sizes<'a> {
 fn by_extension(extensions: &BTreeMap<&str, usize>) -> Option<Piece> {
     let mut counts: Vec<(&str, usize)> = extensions.iter().map(|(&extension, &count)| (extension, count)).collect();
     counts.sort_by_key(|&(extension, count)| (std::cmp::Reverse(count), extension));
-    if counts.iter().all(|(extension, _)| extension.is_empty()) {
+    let all: usize = counts.iter().map(|&(_, count)| count).sum();
+    let without = extensions.get("").copied().unwrap_or_default();
+    if without * 10 > all * 7 {
         return None;
     }
+    counts.truncate(EXTENSIONS);
     let entries = counts
         .into_iter()
         .map(|(extension, count)| format!("{} {count}", if extension.is_empty() { "none" } else { extension }))

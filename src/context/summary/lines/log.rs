@@ -13,7 +13,7 @@ use super::template::Templates;
 /// Bytes of a line in which its time and its level are looked for.
 const PREFIX: usize = 160;
 /// Characters of an error or a message in its first and its longer wording.
-const MESSAGE_LENGTHS: [usize; 2] = [160, 320];
+const MESSAGE_LENGTHS: [usize; 3] = [100, 180, 400];
 
 /// How bad a line says things are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,6 +117,10 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a fixed pattern")
 });
 
+/// Parts of the words that tell of an error: a quick test that lets few lines pass.
+static SUSPECT: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new("(?i)error|exception|fail|panic|fatal|traceback").expect("a fixed pattern"));
+
 /// The time stamp in the front part of a line.
 pub fn time(line: &str) -> Option<&str> {
     let mut end = line.len().min(PREFIX);
@@ -138,12 +142,17 @@ fn status(line: &str) -> Option<u16> {
 pub fn tells_of_error(line: &str) -> bool {
     const WORDS: [&str; 9] =
         ["error", "exception", "traceback", "panicked", "fatal", "failed", "failure", "fail", "panic"];
-    let line = line.trim_start();
-    let mut words = line.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
-    words.by_ref().take(24).any(|word| {
+    if !SUSPECT.is_match(line) {
+        return false;
+    }
+    // A word inside a path or an identifier is a name.
+    let mut words = line.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '/' | '.' | '-')));
+    let told = words.by_ref().filter(|word| !word.is_empty()).take(24).any(|word| {
+        let word = word.trim_end_matches(['.', '-']);
         let exact = WORDS.iter().any(|known| word.eq_ignore_ascii_case(known));
         exact || (word.len() > 6 && (word.ends_with("Error") || word.ends_with("Exception")))
-    }) && !says_none(line)
+    });
+    told && !says_none(line)
 }
 
 /// `0 errors`, `no error`, `0 failed`: a line that reports the absence of errors.
@@ -185,12 +194,13 @@ impl<'a> Errors<'a> {
     pub fn pieces(&self, noun: &str) -> Vec<Piece> {
         let Some((number, first)) = self.first else { return Vec::new() };
         let head = format!("{}, first {noun} (line {number})", counted(self.count, noun));
-        let short = format!("{head}: {}", cut(first.trim_start(), MESSAGE_LENGTHS[0]));
-        let long = format!("{head}: {}", cut(first.trim_start(), MESSAGE_LENGTHS[1]));
-        let mut pieces = vec![Piece::line(rank::ERROR_PLACE, rank::ERROR, short).or(rank::LONGER, long)];
+        let [short, longer, longest] =
+            MESSAGE_LENGTHS.map(|length| format!("{head}: {}", cut(first.trim_start(), length)));
+        let piece = Piece::line(rank::ERROR_PLACE, rank::ERROR, short).or(rank::MORE_STAT, longer);
+        let mut pieces = vec![piece.or(rank::LONGER, longest)];
         if let Some((number, last)) = self.last.filter(|last| last.0 != number) {
             let text = format!("last {noun} (line {number}): {}", cut(last.trim_start(), MESSAGE_LENGTHS[0]));
-            pieces.push(Piece::line(rank::ERROR_PLACE + 1, rank::MORE_STAT, text));
+            pieces.push(Piece::line(rank::ERROR_PLACE + 1, rank::SECOND_OUTLINE, text));
         }
         let distinct = self.templates.groups();
         if distinct.len() > 2 {
@@ -263,7 +273,7 @@ pub fn pieces(text: &str) -> Vec<Piece> {
         piece.place = rank::ERROR_PLACE + 3;
         piece.wordings.truncate(1);
         for wording in &mut piece.wordings {
-            wording.rank = rank::OUTLINE - 2;
+            wording.rank = rank::WHOLE_OUTLINE - 1;
         }
         piece
     }));
@@ -274,11 +284,11 @@ pub fn pieces(text: &str) -> Vec<Piece> {
         .map(|((_, count), word)| format!("{word} {count}"))
         .collect();
     if !counts.is_empty() {
-        pieces.push(Piece::line(rank::STAT_PLACE, rank::ERROR, format!("levels: {}", counts.join(", "))));
+        pieces.push(Piece::line(rank::STAT_PLACE, rank::SHAPE + 1, format!("levels: {}", counts.join(", "))));
     }
     if !statuses.is_empty() {
         let counts: Vec<String> = statuses.iter().map(|(code, count)| format!("{code} ×{count}")).collect();
-        pieces.push(Piece::line(rank::STAT_PLACE, rank::ERROR, format!("status codes: {}", counts.join(", "))));
+        pieces.push(Piece::line(rank::STAT_PLACE, rank::SHAPE + 2, format!("status codes: {}", counts.join(", "))));
     }
     pieces.extend(times(text));
     pieces.extend(messages(&templates, &tally));

@@ -66,7 +66,8 @@ pub(super) fn kind_of(text: &str) -> LineKind {
     if parts::is_several(text) {
         return LineKind::Parts;
     }
-    if lines.iter().take(12).any(|line| diff::is_mark(line)) {
+    let summed = share(&|line| diff::one_line_commit(line).is_some() || diff::is_stat(line));
+    if summed >= 0.9 || lines.iter().take(12).any(|line| diff::is_mark(line)) {
         return LineKind::Diff;
     }
     if is_html(text, &lines) {
@@ -102,11 +103,12 @@ pub(super) fn kind_of(text: &str) -> LineKind {
         return LineKind::Code(language);
     }
     let listed = share(&|line| listing::is_entry(line));
-    let valued = share(&|line| key_value::parse(line).is_some() || line.starts_with('['));
-    if listed >= 0.7 && listed >= valued {
+    let valued = share(&|line| key_value::parse(line).is_some() || key_value::section(line).is_some());
+    if listed >= 0.7 && listed >= valued && lines.len() > 2 {
         return LineKind::Listing;
     }
-    if valued >= 0.5 {
+    let sections = lines.iter().filter(|line| key_value::section(line).is_some()).count();
+    if valued >= 0.5 || (valued >= 0.3 && sections > 1) {
         return LineKind::KeyValue;
     }
     if markdown >= 0.3 && headings > 0 {
@@ -164,8 +166,7 @@ fn starts_with_time(line: &str) -> bool {
     while !line.is_char_boundary(end) {
         end -= 1;
     }
-    line.starts_with(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase() || c == '[')
-        && log::time(&line[..end]).is_some()
+    log::time(line.get(..end).unwrap_or_default()).is_some()
 }
 
 fn is_html(text: &str, lines: &[&str]) -> bool {

@@ -95,13 +95,18 @@ fn told(part: &Part, number: u32) -> Vec<Piece> {
     };
     let mut pieces = super::pieces(kind, part.text);
     for piece in &mut pieces {
+        // The ends of a part are worth less than those of the whole.
+        let end = matches!(piece.place, rank::FIRST_LINE_PLACE | rank::LAST_LINE_PLACE);
         if piece.place == rank::LAST_LINE_PLACE {
-            piece.place = rank::LAST_LINE_PLACE - 1;
+            piece.place = rank::PART_PLACES - 1;
+        }
+        if end {
+            piece.wordings.truncate(1);
         }
         let first = piece.place == rank::SHAPE_PLACE;
         piece.place += number * rank::PART_PLACES;
         for wording in &mut piece.wordings {
-            wording.rank += rank::PART_RANKS;
+            wording.rank = if end { rank::LONGEST } else { wording.rank + rank::PART_RANKS };
             if let crate::context::brief::Text::Whole(text) = &mut wording.text {
                 if first {
                     *text = format!("[{}] {text}", cut(part.path, 120));

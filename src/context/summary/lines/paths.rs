@@ -32,7 +32,9 @@ pub fn by_directory<'a>(files: impl Iterator<Item = (&'a str, String)>) -> Vec<S
 pub fn extension(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     let at = name.rfind('.').filter(|&at| at > 0 && name.len() - at <= 12 && at + 1 < name.len());
-    at.and_then(|at| name.get(at..)).unwrap_or_default()
+    let found = at.and_then(|at| name.get(at..)).unwrap_or_default();
+    let plain = found.bytes().skip(1).all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if plain { found } else { "" }
 }
 
 #[cfg(test)]

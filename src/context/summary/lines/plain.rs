@@ -92,7 +92,7 @@ pub fn pieces(text: &str) -> Vec<Piece> {
         }
     }
     let prose = content.words > tally.filled * 7 && content.sentences * 5 > tally.filled;
-    let mut pieces = vec![shape(&tally, &content, prose)];
+    let mut pieces = vec![shape(text, &tally, &content, prose)];
     pieces.extend(tally.ends());
     if !prose {
         pieces.extend(errors.pieces("error line"));
@@ -105,17 +105,22 @@ pub fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
-fn shape(tally: &Tally, content: &Content, prose: bool) -> Piece {
+fn shape(text: &str, tally: &Tally, content: &Content, prose: bool) -> Piece {
     let lines = counted(tally.lines, "line");
-    let text = format!("text: {lines}, {}", counted(content.words, "word"));
-    let mut more = format!("{text}, {} not blank, {}", tally.filled, counted(content.paragraphs, "paragraph"));
+    let short = format!("text: {lines}, {}", counted(content.words, "word"));
+    let mut more = format!(
+        "{short}, {}, {}, {} not blank",
+        counted(text.chars().count(), "character"),
+        counted(content.paragraphs, "paragraph"),
+        tally.filled
+    );
     if prose {
         more.push_str(&format!(", {}", counted(content.sentences, "sentence")));
     }
     if !content.titles.is_empty() {
         more.push_str(&format!(", {}", counted(content.titles.len(), "heading")));
     }
-    Piece::line(rank::SHAPE_PLACE, rank::SHAPE, text).or(rank::STAT, more)
+    Piece::line(rank::SHAPE_PLACE, rank::SHAPE, short).or(rank::STAT, more)
 }
 
 /// The first paragraph that is more than a title.

@@ -17,14 +17,14 @@ pub const LEAF: u32 = 40;
 pub const OUTLINE: u32 = 50;
 /// Numbers of lesser worth.
 pub const MORE_STAT: u32 = 45;
-/// All of the outline that fits.
+/// All of the outline that fits. Lists that stand side by side grow by turns on this and the next ranks.
 pub const WHOLE_OUTLINE: u32 = 70;
 /// The whole outline in a richer wording.
-pub const RICH_OUTLINE: u32 = 75;
+pub const RICH_OUTLINE: u32 = 80;
 /// Verbatim lines at twice their length.
-pub const LONGER: u32 = 77;
+pub const LONGER: u32 = 82;
 /// What stands behind the outline: a second list.
-pub const SECOND_OUTLINE: u32 = 80;
+pub const SECOND_OUTLINE: u32 = 85;
 /// Verbatim lines at their greatest length.
 pub const LONGEST: u32 = 90;
 /// Lines spread evenly over the text.

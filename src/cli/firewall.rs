@@ -1,0 +1,246 @@
+//! `firewall`: what a prompt would get in place of one result.
+
+use std::fs;
+use std::io::{self, IsTerminal, Read, Write};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::{Format, Outcome, note, print_json};
+use crate::adapters::from_mcp_result;
+use crate::context::summary::StructureSummarizer;
+use crate::context::{Firewall, FirewallConfig, RawCount, Secrets, Seen};
+use crate::event::{ContextItem, ItemKind, Part, PartBody, ToolOutput};
+use crate::store::MemoryArtifacts;
+use crate::text::Estimator;
+
+/// Show what a prompt would get in place of a result
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+FILE is the result of an MCP tool (a CallToolResult as JSON), which is recognised by its content, or any other file.
+A result of up to 2000 characters is shown as it is, whatever it costs.
+
+Examples:
+  contextweaver firewall result.json
+  contextweaver firewall --tokens 150 access.log
+  git diff | contextweaver firewall - --format json")]
+pub(super) struct Args {
+    /// The result; `-` is standard input
+    file: PathBuf,
+    /// Tokens of what stands for a large result, at most [default: 300]
+    #[arg(long, value_name = "N")]
+    tokens: Option<NonZeroUsize>,
+    /// What tokens are counted with: cl100k_base, o200k_base or chars/4
+    #[arg(long, default_value_t, value_name = "NAME")]
+    estimator: Estimator,
+    /// Count the tokens of the whole result, too (shown as JSON)
+    #[arg(long)]
+    original_tokens: bool,
+    /// Take secrets out of the result first
+    #[arg(long)]
+    redact: bool,
+    /// Form of the output: the text alone, or the envelope
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let defaults = FirewallConfig::default();
+    let config = FirewallConfig {
+        summary_tokens: args.tokens.map_or(defaults.summary_tokens, NonZeroUsize::get),
+        raw_count: if args.original_tokens { RawCount::Exact } else { RawCount::Skip },
+        secrets: if args.redact { Secrets::Redact } else { Secrets::Keep },
+        ..defaults
+    };
+    // Reading the file and decoding the token vocabulary take about as long: do both at once.
+    let (output, _) = rayon::join(|| output(&args.file), || args.estimator.count(""));
+    let output = output?;
+    let artifacts = MemoryArtifacts::default();
+    let firewall = Firewall::new(&config, args.estimator, &StructureSummarizer, &artifacts);
+    let call = ContextItem::new("file", ItemKind::ToolCall, name(&args.file));
+    let (_, envelope) = firewall.ingest(&call, &output, &mut Seen::default())?;
+    match args.format {
+        Format::Json => print_json(out, &envelope)?,
+        Format::Text => {
+            write!(out, "{}", envelope.summary)?;
+            // Exactly the summary goes to a file or pipe; a person gets a line break after it.
+            if io::stdout().is_terminal() {
+                note("");
+            }
+        }
+    }
+    Ok(Outcome::Ok)
+}
+
+fn name(file: &Path) -> String {
+    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    if stem == "-" { "stdin".to_owned() } else { stem }
+}
+
+/// The file as the output of a call.
+fn output(file: &Path) -> Result<ToolOutput> {
+    let text = match String::from_utf8(read(file)?) {
+        Ok(text) => text,
+        Err(error) => return Ok(of_bytes(file, error.into_bytes())),
+    };
+    if !text.trim_start().starts_with('{') {
+        return Ok(ToolOutput::text(text));
+    }
+    let claims = |text: &str| text.contains("\"content\"") || text.contains("\"structuredContent\"");
+    match from_mcp_result(&text) {
+        Ok(result) if is_result(&result) => Ok(result),
+        Err(error) if claims(text.get(..CLAIM_BYTES).unwrap_or(&text)) => {
+            note(&format!("taken as plain text, since it is no result of an MCP tool: {error}"));
+            Ok(ToolOutput::text(text))
+        }
+        _ => Ok(ToolOutput::text(text)),
+    }
+}
+
+/// Where a file is looked at to see whether it means to be the result of a tool.
+const CLAIM_BYTES: usize = 4096;
+
+/// Whether a document with the members of a result is one: other formats have a `content`, too.
+fn is_result(output: &ToolOutput) -> bool {
+    let known = |part: &Part| !matches!(part.body, PartBody::Unknown(_));
+    output.structured.is_some() || output.parts.is_empty() || output.parts.iter().any(known)
+}
+
+fn read(file: &Path) -> Result<Vec<u8>> {
+    let shown = file.display();
+    let bytes = if file == Path::new("-") {
+        let mut bytes = Vec::new();
+        io::stdin().lock().read_to_end(&mut bytes).context("standard input")?;
+        bytes
+    } else if file.is_dir() {
+        bail!("{shown} is a directory; name a file in it");
+    } else {
+        fs::read(file).with_context(|| shown.to_string())?
+    };
+    if bytes.is_empty() {
+        bail!("{shown} is empty; there is no result to show");
+    }
+    Ok(bytes)
+}
+
+/// What is no text: a part of its kind, told by its first bytes.
+fn of_bytes(file: &Path, bytes: Vec<u8>) -> ToolOutput {
+    let media_type = media_type(&bytes).to_owned();
+    let body = match media_type.split('/').next() {
+        Some("image") => PartBody::Image { bytes, media_type },
+        Some("audio") => PartBody::Audio { bytes, media_type },
+        _ => PartBody::ResourceBlob { uri: file.display().to_string(), media_type: Some(media_type), bytes },
+    };
+    ToolOutput { parts: vec![Part::new(body)], ..ToolOutput::default() }
+}
+
+fn media_type(bytes: &[u8]) -> &'static str {
+    let at = |offset: usize, sign: &[u8]| bytes.get(offset..).is_some_and(|rest| rest.starts_with(sign));
+    let table: [(usize, &[u8], &str); 16] = [
+        (0, b"\x89PNG\r\n\x1a\n", "image/png"),
+        (0, b"\xff\xd8\xff", "image/jpeg"),
+        (0, b"GIF8", "image/gif"),
+        (8, b"WEBP", "image/webp"),
+        (0, b"BM", "image/bmp"),
+        (8, b"WAVE", "audio/wav"),
+        (0, b"ID3", "audio/mpeg"),
+        (0, b"OggS", "audio/ogg"),
+        (0, b"fLaC", "audio/flac"),
+        (4, b"ftyp", "video/mp4"),
+        (0, b"%PDF-", "application/pdf"),
+        (0, b"PK\x03\x04", "application/zip"),
+        (0, b"\x1f\x8b", "application/gzip"),
+        (0, b"SQLite format 3\0", "application/vnd.sqlite3"),
+        (0, b"\x7fELF", "application/x-elf"),
+        (257, b"ustar", "application/x-tar"),
+    ];
+    let found = table.iter().find(|(offset, sign, _)| at(*offset, sign));
+    found.map_or("application/octet-stream", |(.., media_type)| media_type)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// What the command prints for a file that holds `bytes`, or its error without the folder.
+    fn printed(name: &str, bytes: &[u8], options: &[&str]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(name);
+        fs::write(&file, bytes).unwrap();
+        let mut arguments = vec!["contextweaver".into(), "firewall".into(), file.into_os_string()];
+        arguments.extend(options.iter().map(std::ffi::OsString::from));
+        let mut out = Vec::new();
+        let folder = format!("{}/", folder.path().display());
+        match crate::cli::run(arguments, &mut out) {
+            Ok(_) => String::from_utf8(out).unwrap().replace(&folder, ""),
+            Err(error) => format!("error: {}", crate::cli::chain(&error).replace(&folder, "")),
+        }
+    }
+
+    #[test]
+    fn small_files_and_results_are_shown_as_they_are() {
+        let result =
+            json!({"content": [{"type": "text", "text": "two\nlines"}], "structuredContent": {"result": "two\nlines"}});
+        assert_eq!(printed("r.json", result.to_string().as_bytes(), &[]), "two\nlines");
+        assert_eq!(printed("a.txt", b"two\nlines\n", &["--tokens", "1"]), "two\nlines\n");
+        let other = r#"{"content": ["a", "b"]}"#;
+        assert_eq!(printed("a.json", other.as_bytes(), &[]), other);
+        let failed = json!({"content": [{"type": "text", "text": "no such table"}], "isError": true}).to_string();
+        let envelope: Value =
+            serde_json::from_str(&printed("r.json", failed.as_bytes(), &["--format", "json"])).unwrap();
+        assert_eq!((&envelope["status"], &envelope["summary"]), (&json!("error"), &json!("no such table")));
+        assert_eq!(envelope["firewall"]["strategy"], json!("passthrough"));
+    }
+
+    #[test]
+    fn large_files_are_shown_within_the_tokens_asked_for() {
+        let log: String =
+            (0..3000).map(|number| format!("2024-05-01 INFO request {number} took {number} ms\n")).collect();
+        for estimator in Estimator::ALL {
+            for tokens in [1, 20, 150, 600] {
+                let options = ["--tokens", &tokens.to_string(), "--estimator", estimator.name()];
+                let text = printed("access.log", log.as_bytes(), &options);
+                assert!(estimator.count(&text) <= tokens, "{estimator} {tokens}: {text}");
+            }
+        }
+        let envelope = printed("access.log", log.as_bytes(), &["--format", "json", "--original-tokens"]);
+        let envelope: Value = serde_json::from_str(&envelope).unwrap();
+        assert_eq!(envelope["firewall"]["original_tokens"], json!(Estimator::Cl100kBase.count(&log)));
+        assert_eq!(envelope["artifacts"][0]["size_bytes"], json!(log.len()));
+        assert_eq!(envelope["artifacts"][0]["handle"], json!("artifact:result:file"));
+    }
+
+    #[test]
+    fn what_is_no_text_is_named() {
+        insta::assert_snapshot!(printed("p.png", b"\x89PNG\r\n\x1a\n\xff\x00", &[]), @"[image/png, 10 bytes: mcp:p:image:0]");
+        insta::assert_snapshot!(printed("x.bin", b"\xff\xfe\x00\x01", &[]), @"[resource x.bin, application/octet-stream, 4 bytes: mcp:x:resource:0]");
+    }
+
+    #[test]
+    fn what_cannot_be_shown_is_refused_by_name() {
+        insta::assert_snapshot!(printed("empty", b"", &[]), @"error: empty is empty; there is no result to show");
+        let mut out = Vec::new();
+        let missing =
+            crate::cli::run(["contextweaver", "firewall", "/nowhere/x"].map(Into::into), &mut out).unwrap_err();
+        insta::assert_snapshot!(crate::cli::chain(&missing), @r"
+        /nowhere/x
+          caused by: No such file or directory (os error 2)
+        ");
+        let folder = crate::cli::run(["contextweaver", "firewall", "/"].map(Into::into), &mut out).unwrap_err();
+        insta::assert_snapshot!(crate::cli::chain(&folder), @"/ is a directory; name a file in it");
+    }
+
+    #[test]
+    fn broken_and_deep_json_is_text() {
+        let broken = r#"{"content": [{"type": "text", "text": "a"}"#;
+        assert_eq!(printed("r.json", broken.as_bytes(), &[]), broken);
+        let deep = format!("{{\"content\": {}{}}}", "[".repeat(200_000), "]".repeat(200_000));
+        for bomb in [deep, "[".repeat(500_000), "{\"a\":".repeat(100_000)] {
+            let text = printed("bomb.json", bomb.as_bytes(), &["--tokens", "40"]);
+            assert!(!text.is_empty() && Estimator::Cl100kBase.count(&text) <= 40, "{text}");
+        }
+    }
+}

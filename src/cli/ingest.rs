@@ -1,0 +1,126 @@
+//! `ingest`: a conversation of any known format becomes a session file.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::session::context_config;
+use super::{Outcome, note};
+use crate::adapters::{Format, read_episodes, read_facts, recognise};
+use crate::context::summary::StructureSummarizer;
+use crate::context::{ContextConfig, Firewall, Intake, Secrets, count_kinds, take_in};
+use crate::event::Strategy;
+use crate::store::{ArtifactStore, EpisodicStore, FactStore, MemoryArtifacts, Session};
+
+/// Read a conversation of any known format into a session file
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "The format is recognised by content: session JSONL, session JSON, a recorded session, OpenAI chat or Responses, Anthropic, Gemini, an A2A task.\n\nExample:\n  contextweaver ingest --events chat.json --out chat.session\n  contextweaver replay --session chat.session --query \"what went wrong\""
+)]
+pub(super) struct Args {
+    /// The conversation; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    events: PathBuf,
+    /// The session file to write
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Facts to remember (JSON or JSONL)
+    #[arg(long, value_name = "FILE")]
+    facts: Option<PathBuf>,
+    /// Episodes to remember (JSON or JSONL)
+    #[arg(long, value_name = "FILE")]
+    episodes: Option<PathBuf>,
+    /// Context configuration (TOML) [default: built in]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Tokens that stand for a large result at most [default: the configuration's]
+    #[arg(long, value_name = "N")]
+    tokens: Option<usize>,
+    /// Characters above which a result is large [default: the configuration's]
+    #[arg(long, value_name = "N")]
+    threshold: Option<usize>,
+    /// Mask passwords, keys and tokens before anything is stored
+    #[arg(long)]
+    redact_secrets: bool,
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let config = config(args)?;
+    let place = args.events.display().to_string();
+    let bytes = read(&args.events)?;
+    let (format, mut conversation) = recognise(&bytes, &prefix(&args.events)).context(place.clone())?;
+    drop(bytes);
+    let episodes = std::mem::take(&mut conversation.episodes);
+    let artifacts = MemoryArtifacts::default();
+    let firewall = Firewall::new(&config.firewall, config.estimator, &StructureSummarizer, &artifacts);
+    let mut intake = take_in(conversation, &firewall).context(place)?;
+    let transcript = std::mem::take(&mut intake.transcript);
+    let source = format!("{format}, {}", args.events.display());
+    let session = Session { source, transcript, artifacts, ..Session::default() };
+    let facts = args.facts.as_deref().map(|path| read_facts(&read(path)?).context(path.display().to_string()));
+    for fact in intake.facts.drain(..).chain(facts.transpose()?.into_iter().flatten()) {
+        session.facts.put(fact)?;
+    }
+    let more = args.episodes.as_deref().map(|path| read_episodes(&read(path)?).context(path.display().to_string()));
+    for episode in episodes.into_iter().chain(more.transpose()?.into_iter().flatten()) {
+        session.episodes.put(episode)?;
+    }
+    session.save(&args.out)?;
+    intake.remarks.iter().for_each(|remark| note(&format!("note: {remark}")));
+    print(args, format, &session, &intake, out)?;
+    Ok(Outcome::Ok)
+}
+
+fn config(args: &Args) -> Result<ContextConfig> {
+    let mut config = context_config(args.config.as_deref())?;
+    config.firewall.summary_tokens = args.tokens.unwrap_or(config.firewall.summary_tokens);
+    config.firewall.threshold_chars = args.threshold.unwrap_or(config.firewall.threshold_chars);
+    if args.redact_secrets {
+        config.firewall.secrets = Secrets::Redact;
+    }
+    config.validate()?;
+    Ok(config)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    if path.as_os_str() == "-" {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).context("standard input")?;
+        return Ok(bytes);
+    }
+    std::fs::read(path).with_context(|| path.display().to_string())
+}
+
+/// What events without an id are called after.
+fn prefix(path: &Path) -> String {
+    let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    name.filter(|name| name != "-").unwrap_or_else(|| "session".to_owned())
+}
+
+fn print(args: &Args, format: Format, session: &Session, intake: &Intake, out: &mut dyn Write) -> Result<()> {
+    let kinds: Vec<String> =
+        count_kinds(&session.transcript).iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    let artifacts = session.artifacts.list()?;
+    let bytes: u64 = artifacts.iter().map(|artifact| artifact.size_bytes).sum();
+    writeln!(out, "wrote {}: {format}, {} events", args.out.display(), session.transcript.len())?;
+    writeln!(out, "  events     {}", if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") })?;
+    writeln!(out, "  artifacts  {}, {bytes} bytes", artifacts.len())?;
+    writeln!(out, "  memory     {} facts, {} episodes", session.facts.all()?.len(), session.episodes.all()?.len())?;
+    let replaced: Vec<_> =
+        intake.screened.iter().filter(|(_, stats)| stats.strategy != Strategy::Passthrough).collect();
+    if !replaced.is_empty() {
+        writeln!(out, "kept out of prompts, {} results:", replaced.len())?;
+    }
+    for (id, stats) in replaced {
+        let shown = match stats.strategy {
+            Strategy::Passthrough => "as it is",
+            Strategy::Compact => "whole, in a shorter form",
+            Strategy::Summary => "a summary",
+            Strategy::Repeat => "a line: shown before",
+            Strategy::Echo => "a line: an echo of the call",
+        };
+        writeln!(out, "  {id}  {} bytes -> {} tokens ({shown})", stats.original_bytes, stats.summary_tokens)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! `view`: a part of an artifact, as a model would get it.
+
+use std::io::Write;
+
+use anyhow::Result;
+
+use super::session::SessionSource;
+use super::{Outcome, note};
+use crate::context::view::{Bounds, Cursor, view};
+use crate::event::{Handle, Selector};
+use crate::store::ArtifactStore;
+use crate::text::Estimator;
+
+/// Show a part of an artifact of a session
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Selectors: head:500, lines:0..20, rows:-10.., json_keys:a,b, json_path:$.a, grep:ERROR, sample:10, or the JSON form.\n\nExample:\n  contextweaver view --session chat.session artifact:result:call:3 lines:0..20"
+)]
+pub(super) struct Args {
+    #[command(flatten)]
+    source: SessionSource,
+    /// The artifact; `contextweaver inspect` lists them
+    handle: String,
+    /// Which part of it
+    #[arg(allow_hyphen_values = true)]
+    selector: Selector,
+    /// Go on where the last answer ended
+    #[arg(long, value_name = "CURSOR", default_value_t)]
+    cursor: Cursor,
+    /// Bytes shown at most
+    #[arg(long, value_name = "N", default_value_t = 8000)]
+    max_bytes: usize,
+    /// Tokens shown at most
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    max_tokens: usize,
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let session = args.source.load()?;
+    let handle = Handle::new(args.handle.as_str());
+    let reference = session.artifacts.reference(&handle)?;
+    let content = session.artifacts.get(&handle)?;
+    let bounds = Bounds::new(args.max_bytes, args.max_tokens, Estimator::default());
+    let shown = view(&handle, &content, &reference.media_type, &args.selector, args.cursor, bounds)?;
+    writeln!(out, "{}", shown.text)?;
+    if let Some(next) = shown.next {
+        note(&format!("more: --cursor {next}"));
+    }
+    Ok(Outcome::Ok)
+}
