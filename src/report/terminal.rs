@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::eval::context::fidelity::Fidelity;
+use crate::eval::context::record::{ContextOutcome, ContextResults};
 use crate::eval::record::{Estimate, Facts, Results, Slice, Verdict};
 use crate::eval::timing::TimingRow;
 
@@ -43,6 +45,50 @@ pub fn summary(results: &[Results]) -> String {
     for (case, engine, message) in scores.failures() {
         let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
         let _ = writeln!(text, "failed: {engine} on {case}: {message}");
+    }
+    text
+}
+
+/// What `bench run` prints of the context scenarios: tokens, what is missing, and failures.
+#[must_use]
+pub fn context(results: &ContextResults) -> String {
+    let titles = ["scenario", "prompt", "budget", "saved", "required", "facts", "lost"];
+    let mut table = Table::new(titles);
+    let mut text = String::new();
+    for record in &results.records {
+        match &record.outcome {
+            ContextOutcome::Measured(facts) => table.row([
+                record.scenario.clone(),
+                count(facts.prompt_tokens),
+                count(facts.budget),
+                percent(facts.naive.reduction),
+                format!("{}/{}", facts.kept.required - facts.kept.missing.len(), facts.kept.required),
+                format!("{}/{}", facts.kept.facts_in_prompt + facts.kept.facts_by_view, facts.kept.facts),
+                count(facts.kept.lost.len()),
+            ]),
+            ContextOutcome::Failed(message) => {
+                let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+                let _ = writeln!(text, "failed: {}: {message}", record.scenario);
+            }
+        }
+    }
+    table.plain() + &text
+}
+
+/// What `bench fidelity` prints: survival by class and kind, and what views of needles cost.
+#[must_use]
+pub fn fidelity(fidelity: &Fidelity) -> String {
+    let mut text = format!("{} results, {} bytes\n\n", count(fidelity.results), count(fidelity.bytes));
+    text.push_str(&super::context::class_rows(&fidelity.caps).plain());
+    text.push_str("\nall but needles, by kind of content\n");
+    text.push_str(&super::context::kind_rows(&fidelity.caps).plain());
+    if let Some(views) = fidelity.views {
+        let (kept, asked) = (count(views.reached.kept), count(views.reached.asked));
+        let (median, p90, most) = (fixed(views.median, 0), fixed(views.p90, 0), count(views.most));
+        let _ = writeln!(
+            text,
+            "\nneedles through one view: {kept} of {asked}; tokens median {median}, p90 {p90}, most {most}"
+        );
     }
     text
 }

@@ -118,6 +118,20 @@ pub struct AtCap {
     pub kinds: BTreeMap<Kind, Survival>,
 }
 
+impl AtCap {
+    /// Adds what was measured on other results at the same cap.
+    pub fn join(&mut self, other: &Self) {
+        self.tokens += other.tokens;
+        self.core.join(other.core);
+        for (class, survival) in &other.classes {
+            self.classes.entry(*class).or_default().join(*survival);
+        }
+        for (kind, survival) in &other.kinds {
+            self.kinds.entry(*kind).or_default().join(*survival);
+        }
+    }
+}
+
 /// What views of needles cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -7,6 +7,7 @@ pub mod fidelity;
 pub mod probe;
 pub mod reach;
 pub mod record;
+pub mod results;
 pub mod run;
 pub mod scenario;
 pub mod source;
