@@ -1,11 +1,13 @@
 //! `bench`: run the matrix, show it, check it, and measure anybody's own files.
 
 mod check;
+mod compare;
 mod context;
 mod eval;
 mod fidelity;
 mod rot;
 mod run;
+mod sweep;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -41,6 +43,12 @@ pub(super) enum Command {
     /// Measure how much of large results survives in their summaries
     #[command(after_help = fidelity::EXAMPLE)]
     Fidelity(fidelity::FidelityArgs),
+    /// Try a grid of configurations and show the ones that nothing beats
+    #[command(after_help = sweep::EXAMPLE)]
+    Sweep(sweep::SweepArgs),
+    /// Compare two configurations case by case
+    #[command(after_help = compare::EXAMPLE)]
+    Compare(compare::CompareArgs),
     /// Grow your own catalog with distractors and see what recall is left
     #[command(after_help = rot::EXAMPLE)]
     Rot(rot::RotArgs),
@@ -89,6 +97,8 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::List(args) => list(args, out),
         Command::Eval(args) => eval::run(args, out),
         Command::Fidelity(args) => fidelity::run(args, out),
+        Command::Sweep(args) => sweep::run(args, out),
+        Command::Compare(args) => compare::run(args, out),
         Command::Rot(args) => rot::run(args, out),
     }
 }

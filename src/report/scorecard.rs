@@ -460,14 +460,15 @@ fn latency(page: &mut Document, scores: &Scores<'_>, recording: Option<&Recordin
     page.figure(figures::latency(scores, &recording.rows));
     page.table(
         "One thread after warm-up; every run is one search, build or process, the percentiles are over them, and MAD is \
-         the median absolute deviation. Times depend on the machine and are not checked.",
+         the median absolute deviation. The size is the number of tools in the catalog, of events in the log, or of megabytes \
+         of the result. Times depend on the machine and are not checked.",
         &latency_table(&recording.rows),
     );
 }
 
 /// The rows of one recording as a table; also shown in the terminal.
 pub(super) fn latency_table(rows: &[&TimingRow]) -> Table {
-    let titles = ["subject", "engine", "tools", "unit", "runs", "median", "p95", "p99", "MAD"];
+    let titles = ["subject", "engine", "size", "unit", "runs", "median", "p95", "p99", "MAD"];
     let mut table = Table::new(titles).words(&["engine", "unit"]);
     for row in rows {
         let cells = [

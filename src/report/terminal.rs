@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use crate::eval::context::fidelity::Fidelity;
 use crate::eval::context::record::{ContextOutcome, ContextResults};
-use crate::eval::record::{Estimate, Facts, Results, Slice, Verdict};
+use crate::eval::context::sweep::Outcome;
+use crate::eval::record::{Estimate, Facts, Paired, Results, Slice, Verdict};
 use crate::eval::timing::TimingRow;
 
 use super::number::{MISSING, count, difference, fixed, interval, percent, share};
@@ -90,6 +91,61 @@ pub fn fidelity(fidelity: &Fidelity) -> String {
             "\nneedles through one view: {kept} of {asked}; tokens median {median}, p90 {p90}, most {most}"
         );
     }
+    text
+}
+
+/// A paired difference with what it says.
+#[must_use]
+pub fn paired(paired: &Paired) -> String {
+    format!("{} {}", difference(&paired.difference), verdict_name(paired.verdict))
+}
+
+/// What `bench sweep` prints: one row per configuration.
+#[must_use]
+pub fn sweep(outcomes: &[&Outcome]) -> String {
+    let titles =
+        ["configuration", "tokens", "kept", "fidelity", "front of kept", "front of fidelity", "kept", "fidelity"];
+    let mut table = Table::new(titles).words(&["front of kept", "front of fidelity"]);
+    let mark = |on: bool| if on { "yes" } else { "" }.to_owned();
+    for one in outcomes {
+        table.row([
+            one.name.clone(),
+            count(one.tokens),
+            share(one.kept),
+            share(one.fidelity),
+            mark(one.on_front_of_kept),
+            mark(one.on_front_of_fidelity),
+            verdict_name(one.kept_against_first.verdict).to_owned(),
+            verdict_name(one.fidelity_against_first.verdict).to_owned(),
+        ]);
+    }
+    table.plain()
+}
+
+/// What `bench compare` prints of two configurations of the context engine: scenario by scenario, then the verdicts.
+#[must_use]
+pub fn side_by_side_trials(outcomes: &[Outcome]) -> String {
+    let [first, second] = outcomes else { return String::new() };
+    let mut table = Table::new(["scenario", "tokens A", "tokens B", "kept A", "kept B", "verdict"]).words(&["verdict"]);
+    for (left, right) in first.trials.iter().zip(&second.trials) {
+        let verdict = match right.kept.total_cmp(&left.kept).then(left.tokens.cmp(&right.tokens)) {
+            std::cmp::Ordering::Greater => "B",
+            std::cmp::Ordering::Less => "A",
+            std::cmp::Ordering::Equal => "same",
+        };
+        table.row([
+            left.scenario.clone(),
+            count(left.tokens),
+            count(right.tokens),
+            share(left.kept),
+            share(right.kept),
+            verdict.to_owned(),
+        ]);
+    }
+    let mut text = table.plain();
+    let _ = writeln!(text, "\ntokens: A {}, B {}", count(first.tokens), count(second.tokens));
+    let _ = writeln!(text, "kept, B - A over scenarios: {}", paired(&second.kept_against_first));
+    let _ = writeln!(text, "fidelity, B - A over results: {}", paired(&second.fidelity_against_first));
     text
 }
 

@@ -14,7 +14,9 @@ use serde::Serialize;
 use super::context::Scenarios;
 use super::{Pages, Place, absent};
 use crate::cli::{Format, Outcome, note, print_json};
+use crate::context::summary::StructureSummarizer;
 use crate::eval::context::record::ContextResults;
+use crate::eval::context::timing as context_timing;
 use crate::eval::files::replace_file;
 use crate::eval::latency::{self, Sample};
 use crate::eval::matrix::{Case, Matrix};
@@ -115,7 +117,7 @@ pub(super) fn compute(matrix: &Matrix, collections: &Collections, committed: &[R
     Ok(runner::results(matrix, ran.into_iter().flatten().chain(kept).collect()))
 }
 
-fn progress(steps: usize) -> ProgressBar {
+pub(super) fn progress(steps: usize) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
     }
@@ -151,6 +153,7 @@ fn timings(matrix: &Matrix, collections: &Collections, record: bool) -> Result<V
     }
     bar.finish_and_clear();
     samples.push(latency::cards(&last).map_err(|error| anyhow!(error))?);
+    samples.extend(context_timing::samples(&StructureSummarizer, rounds).map_err(|error| anyhow!(error))?);
     Ok(samples)
 }
 

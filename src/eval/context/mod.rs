@@ -11,3 +11,5 @@ pub mod results;
 pub mod run;
 pub mod scenario;
 pub mod source;
+pub mod sweep;
+pub mod timing;

@@ -144,6 +144,27 @@ pub fn facts(
     })
 }
 
+/// The prompt of a scenario and what it keeps, without anything else.
+///
+/// # Errors
+/// As [`facts`].
+pub(super) fn compiled(
+    scenario: &Scenario,
+    conversation: &Conversation,
+    base: &ContextConfig,
+    summarizer: &dyn Summarizer,
+) -> Result<(ContextPack, Kept), String> {
+    let config = scenario.configured(base)?;
+    let artifacts = MemoryArtifacts::default();
+    let firewall = Firewall::new(&config.firewall, config.estimator, summarizer, &artifacts);
+    let transcript = ingested(conversation, &firewall)?;
+    let memory = Memory { facts: conversation.facts.clone(), episodes: conversation.episodes.clone() };
+    let request = Request { budget: scenario.budget, ..Request::new(scenario.phase, &scenario.query) };
+    let pack = compile(&transcript, &memory, &firewall, &request, &config).map_err(|error| error.to_string())?;
+    let kept = kept(scenario, &pack, &transcript, &artifacts, config.estimator);
+    Ok((pack, kept))
+}
+
 fn tally<'n>(names: impl Iterator<Item = &'n str>) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for name in names {
@@ -176,7 +197,7 @@ fn ingested(conversation: &Conversation, firewall: &Firewall) -> Result<Transcri
 }
 
 /// The results over the threshold, as text.
-fn large_results(conversation: &Conversation, config: &ContextConfig) -> Vec<Content> {
+pub(super) fn large_results(conversation: &Conversation, config: &ContextConfig) -> Vec<Content> {
     let threshold = config.firewall.threshold_chars;
     let results = conversation.events.iter().map(|event| &event.item).filter(|item| item.kind == ItemKind::ToolResult);
     let large = results.filter(|item| item.text.chars().nth(threshold).is_some());
