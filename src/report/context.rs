@@ -48,7 +48,7 @@ pub(super) fn chapter(page: &mut Document, context: &ContextResults) {
     );
     page.subheading("Firewall");
     page.table(
-        "Tokens of all results as the prompt may show them; contents that must come back from the artifact store (large \
+        "Tokens of the results that the firewall looked at, as the prompt may show them; contents that must come back from the artifact store (large \
          texts, pictures, files), and those that do, byte for byte.",
         &firewall(context),
     );

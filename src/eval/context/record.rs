@@ -113,7 +113,7 @@ pub struct Screening {
     pub original_bytes: u64,
     /// Tokens of what is shown for them.
     pub shown_tokens: usize,
-    /// Tokens of all results as screened, the small ones included.
+    /// Tokens of all results that the firewall was asked about, those that it passed untouched included.
     pub result_tokens: usize,
     /// Artifacts in the store.
     pub artifacts: usize,
