@@ -1,9 +1,13 @@
 //! `bench`: run the matrix, show it, check it, and measure anybody's own files.
 
 mod check;
+mod compare;
+mod context;
 mod eval;
+mod fidelity;
 mod rot;
 mod run;
+mod sweep;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -36,6 +40,15 @@ pub(super) enum Command {
     /// Measure the engine on your own catalog and queries
     #[command(after_help = eval::EXAMPLE)]
     Eval(eval::EvalArgs),
+    /// Measure how much of large results survives in their summaries
+    #[command(after_help = fidelity::EXAMPLE)]
+    Fidelity(fidelity::FidelityArgs),
+    /// Try a grid of configurations and show the ones that nothing beats
+    #[command(after_help = sweep::EXAMPLE)]
+    Sweep(sweep::SweepArgs),
+    /// Compare two configurations case by case
+    #[command(after_help = compare::EXAMPLE)]
+    Compare(compare::CompareArgs),
     /// Grow your own catalog with distractors and see what recall is left
     #[command(after_help = rot::EXAMPLE)]
     Rot(rot::RotArgs),
@@ -83,6 +96,9 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Check(args) => check::run(args, out),
         Command::List(args) => list(args, out),
         Command::Eval(args) => eval::run(args, out),
+        Command::Fidelity(args) => fidelity::run(args, out),
+        Command::Sweep(args) => sweep::run(args, out),
+        Command::Compare(args) => compare::run(args, out),
         Command::Rot(args) => rot::run(args, out),
     }
 }
@@ -90,7 +106,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
 fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = args.place.workspace()?;
     let matrix = workspace.matrix()?;
-    let pages = run::pages(&workspace, &workspace.read_results(&matrix)?)?;
+    let pages = run::pages(&workspace, &workspace.read_results(&matrix)?, workspace.read_context()?.as_ref())?;
     run::write_pages(&workspace, &pages)?;
     let paths: Vec<&str> = pages.iter().map(|page| page.path.as_str()).collect();
     match args.format {
@@ -112,9 +128,10 @@ struct CaseLine<'a> {
 fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = args.place.workspace()?;
     let matrix = workspace.matrix()?;
+    let scenarios = workspace.scenarios()?;
     let line = |case: &'_ Case| workspace.is_present(case);
     if args.format == Format::Json {
-        let lines: Vec<CaseLine> = matrix
+        let mut lines: Vec<CaseLine> = matrix
             .cases
             .iter()
             .map(|case| CaseLine {
@@ -125,6 +142,13 @@ fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
                 present: line(case),
             })
             .collect();
+        lines.extend(scenarios.iter().map(|scenario| CaseLine {
+            case: &scenario.name,
+            scenario: "context",
+            origin: scenario.origin,
+            engines: &[],
+            present: workspace.has_scenario(scenario),
+        }));
         print_json(out, &lines)?;
         return Ok(Outcome::Ok);
     }
@@ -138,6 +162,13 @@ fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
             let absent = if line(case) { "" } else { "  (not here)" };
             writeln!(out, "    {:<34} {}{absent}", case.id, case.engines.join(" "))?;
         }
+    }
+    if !scenarios.is_empty() {
+        writeln!(out, "\nContext scenarios")?;
+    }
+    for scenario in &scenarios {
+        let absent = if workspace.has_scenario(scenario) { "" } else { "  (not here)" };
+        writeln!(out, "  {}{absent}\n    {}", scenario.name, scenario.analysis.replace('\n', "\n    "))?;
     }
     Ok(Outcome::Ok)
 }

@@ -25,7 +25,7 @@ pub struct Sample {
     pub subject: Subject,
     /// The engine, where one takes part.
     pub engine: Option<String>,
-    /// Tools in the catalog, where one takes part.
+    /// Tools in the catalog, events in the log or megabytes of the result, as the subject says.
     pub tools: Option<usize>,
     /// The unit of the figures.
     pub unit: Unit,
@@ -42,7 +42,13 @@ pub struct Sample {
 }
 
 impl Sample {
-    fn of(subject: Subject, engine: Option<&str>, tools: Option<usize>, unit: Unit, mut times: Vec<f64>) -> Self {
+    pub(super) fn of(
+        subject: Subject,
+        engine: Option<&str>,
+        tools: Option<usize>,
+        unit: Unit,
+        mut times: Vec<f64>,
+    ) -> Self {
         times.sort_by(f64::total_cmp);
         Self {
             subject,

@@ -6,6 +6,7 @@
 pub mod abstention;
 pub mod audit;
 pub mod collection;
+pub mod context;
 pub mod engine;
 pub mod export;
 pub mod growth;

@@ -33,10 +33,17 @@ pub fn to_json(results: &Results) -> Result<String, serde_json::Error> {
         engine: &'a str,
         configuration: &'a str,
     }
-    let head = Head { schema: results.schema, engine: &results.engine, configuration: &results.configuration };
-    let head = serde_json::to_string(&head)?;
+    lines(
+        &Head { schema: results.schema, engine: &results.engine, configuration: &results.configuration },
+        &results.records,
+    )
+}
+
+/// `head` (an object with members) with `records`, one a line.
+pub(super) fn lines(head: &impl Serialize, records: &[impl Serialize]) -> Result<String, serde_json::Error> {
+    let head = serde_json::to_string(head)?;
     let mut text = format!("{},\"records\":[", head.trim_end_matches('}'));
-    for (number, record) in results.records.iter().enumerate() {
+    for (number, record) in records.iter().enumerate() {
         let separator = if number == 0 { "\n" } else { ",\n" };
         let _ = write!(text, "{separator}{}", serde_json::to_string(record)?);
     }
@@ -80,27 +87,42 @@ pub struct Difference {
 /// # Errors
 /// A number that JSON cannot hold.
 pub fn differences(committed: &Results, computed: &Results) -> Result<Vec<Difference>, serde_json::Error> {
-    let mut found = Vec::new();
     let engine = &computed.engine;
+    let rows = |results: &Results| {
+        let row = |record: &super::record::Record| Ok((record.case.clone(), serde_json::to_value(record)?));
+        results.records.iter().map(row).collect::<Result<_, serde_json::Error>>()
+    };
+    let (committed, computed) = (
+        Side { configuration: &committed.configuration, rows: rows(committed)? },
+        Side { configuration: &computed.configuration, rows: rows(computed)? },
+    );
+    Ok(compared(engine, committed, computed))
+}
+
+/// One of two files that are compared: its configuration, and its records by case.
+pub(super) struct Side<'a> {
+    pub(super) configuration: &'a str,
+    pub(super) rows: BTreeMap<String, Value>,
+}
+
+/// Every line of the configurations and every fact of the records in which the sides differ.
+pub(super) fn compared(engine: &str, mut committed: Side, mut computed: Side) -> Vec<Difference> {
+    let mut found = Vec::new();
     let mut push = |case: &str, fact: &str, committed: Option<Value>, computed: Option<Value>| {
         let (case, fact) = (case.to_owned(), fact.to_owned());
-        found.push(Difference { engine: engine.clone(), case, fact, committed, computed });
+        found.push(Difference { engine: engine.to_owned(), case, fact, committed, computed });
     };
-    for (fact, left, right) in configuration_lines(&committed.configuration, &computed.configuration) {
+    for (fact, left, right) in configuration_lines(committed.configuration, computed.configuration) {
         push("", &fact, left, right);
     }
-    let mut cases: Vec<&str> =
-        committed.records.iter().chain(&computed.records).map(|record| record.case.as_str()).collect();
+    let mut cases: Vec<String> = committed.rows.keys().chain(computed.rows.keys()).cloned().collect();
     cases.sort_unstable();
     cases.dedup();
     for case in cases {
-        let of = |results: &Results| {
-            let at = results.records.binary_search_by(|record| record.case.as_str().cmp(case)).ok();
-            at.map(|at| serde_json::to_value(&results.records[at])).transpose()
-        };
-        walk("", of(committed)?, of(computed)?, &mut |fact, left, right| push(case, fact, left, right));
+        let (left, right) = (committed.rows.remove(&case), computed.rows.remove(&case));
+        walk("", left, right, &mut |fact, left, right| push(&case, fact, left, right));
     }
-    Ok(found)
+    found
 }
 
 /// The lines in which two configurations differ, each with the table that it stands in.

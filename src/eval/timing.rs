@@ -26,7 +26,8 @@ pub struct TimingRow {
     pub subject: Subject,
     /// The engine that was timed; empty where none takes part.
     pub engine: Option<String>,
-    /// Tools in the catalog; empty where no catalog takes part.
+    /// Tools in the catalog; for a compiled prompt events in the log, for the firewall megabytes of the result; empty
+    /// where there is no size.
     pub tools: Option<usize>,
     /// The unit of the four figures that follow the number of runs.
     pub unit: Unit,
@@ -60,6 +61,12 @@ pub enum Subject {
     /// One choice card from its item, token count included.
     #[serde(rename = "card")]
     Card,
+    /// A prompt from a log, in memory, on one thread; the size is the number of events.
+    #[serde(rename = "context compile")]
+    ContextCompile,
+    /// A JSON result through the firewall into memory; the size is in megabytes.
+    #[serde(rename = "firewall, MB of JSON")]
+    Firewall,
 }
 
 impl Subject {
@@ -72,6 +79,8 @@ impl Subject {
             Self::RouteColdProcess => "route cold process",
             Self::HelpColdProcess => "help cold process",
             Self::Card => "card",
+            Self::ContextCompile => "context compile",
+            Self::Firewall => "firewall, MB of JSON",
         }
     }
 }
@@ -130,8 +139,8 @@ date,machine,cpu,os,rustc,revision,subject,engine,tools,unit,runs,median,p95,p99
 
     #[test]
     fn the_shown_name_of_a_subject_is_the_one_in_files() {
-        use Subject::{Card, HelpColdProcess, IndexBuild, RouteColdProcess, Search};
-        for subject in [Search, IndexBuild, RouteColdProcess, HelpColdProcess, Card] {
+        use Subject::{Card, ContextCompile, Firewall, HelpColdProcess, IndexBuild, RouteColdProcess, Search};
+        for subject in [Search, IndexBuild, RouteColdProcess, HelpColdProcess, Card, ContextCompile, Firewall] {
             assert_eq!(serde_json::to_value(subject).unwrap(), subject.name());
         }
     }

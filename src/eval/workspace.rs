@@ -11,6 +11,10 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 
 use super::collection::Collection;
+use super::context::record::ContextResults;
+use super::context::results as context_results;
+use super::context::run::CountedCatalog;
+use super::context::scenario::{self, Scenario};
 use super::files::{make_folder, replace_file};
 use super::matrix::{Case, Matrix};
 use super::record::{Origin, Record, Results};
@@ -101,6 +105,70 @@ impl Workspace {
         }
     }
 
+    /// The scenarios of the context engine; logs of public ones are looked for beside the public collections.
+    ///
+    /// # Errors
+    /// A scenario file that says something wrong.
+    pub fn scenarios(&self) -> Result<Vec<Scenario>> {
+        Ok(scenario::load_all(&self.path("scenarios/context"), &self.public.join(".."))?)
+    }
+
+    /// Whether the log and the catalog of `scenario` are on this machine. What belongs to the checkout always counts as
+    /// present, so that its absence is an error and not a silent omission.
+    #[must_use]
+    pub fn has_scenario(&self, scenario: &Scenario) -> bool {
+        let catalog = scenario.catalog.as_ref().is_none_or(|name| self.catalog_folder(name).is_some());
+        scenario.origin == Origin::Embedded || scenario.is_present() && catalog
+    }
+
+    /// The catalogs of `scenarios`, counted, by name.
+    ///
+    /// # Errors
+    /// A catalog that does not load.
+    pub fn counted_catalogs(&self, scenarios: &[&Scenario]) -> Result<BTreeMap<String, CountedCatalog>> {
+        let mut counted = BTreeMap::new();
+        for name in scenarios.iter().filter_map(|scenario| scenario.catalog.as_ref()) {
+            if counted.contains_key(name) {
+                continue;
+            }
+            let Some((folder, origin)) = self.catalog_folder(name) else {
+                bail!("{name}: no such collection in gold/ or among the public ones; correct `catalog`");
+            };
+            let collection = Collection::load(&folder, origin)?;
+            counted.insert(name.clone(), CountedCatalog::new(&collection.catalog, &collection.inputs_sha256));
+        }
+        Ok(counted)
+    }
+
+    fn catalog_folder(&self, name: &str) -> Option<(PathBuf, Origin)> {
+        let embedded = (self.path("gold").join(name), Origin::Embedded);
+        let public = (self.public.join(name), Origin::Public);
+        [embedded, public].into_iter().find(|(folder, _)| folder.is_dir())
+    }
+
+    /// The committed results of the context scenarios; `None` without a file.
+    ///
+    /// # Errors
+    /// As [`Workspace::read_results`].
+    pub fn read_context(&self) -> Result<Option<ContextResults>> {
+        let path = self.results_path(context_results::NAME);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        context_results::from_json(&text).map(Some).with_context(|| path.display().to_string())
+    }
+
+    /// Writes the results of the context scenarios.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn write_context(&self, results: &ContextResults) -> Result<()> {
+        make_folder(&self.path("scorecard/results"))?;
+        replace_file(&self.results_path(context_results::NAME), context_results::to_json(results)?.as_bytes())?;
+        Ok(())
+    }
+
     /// The committed results of every engine of `matrix`; engines without a file are left out.
     ///
     /// # Errors
@@ -128,7 +196,7 @@ impl Workspace {
         let mut strays = Vec::new();
         for path in list(&folder, "json")? {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            if matrix.engine(&name).is_none() {
+            if matrix.engine(&name).is_none() && name != context_results::NAME {
                 strays.push(path);
             }
         }

@@ -90,7 +90,8 @@ pub(super) fn latency(scores: &Scores<'_>, rows: &[&TimingRow]) -> Option<Figure
 }
 
 fn line_figure(path: String, title: String, y_title: &str, y_scale: Scale, lines: Vec<Line>) -> Option<Figure> {
-    let chart = LineChart { title: title.clone(), y_title: y_title.to_owned(), y_scale, lines };
+    let x_title = "tools in the catalog (logarithmic)".to_owned();
+    let chart = LineChart { title: title.clone(), x_title, y_title: y_title.to_owned(), y_scale, lines };
     chart.svg().map(|svg| Figure { path, alt: title, svg })
 }
 
@@ -148,6 +149,7 @@ pub(super) fn public_collections(scores: &Scores<'_>) -> Option<Figure> {
     let plot = IntervalPlot {
         title: title.clone(),
         x_title: recall_axis(),
+        scale: Scale::Share,
         series: vec!["default engine".to_owned(), "control, flat BM25".to_owned()],
         rows: rows.collect(),
     };

@@ -4,6 +4,7 @@
 //! and knows no file system, so the same records give the same bytes on every run and machine. Every number on a
 //! page comes from a record; sentences never repeat one.
 
+mod context;
 mod figures;
 mod number;
 mod plot;
@@ -17,6 +18,7 @@ pub mod terminal;
 
 pub use number::count;
 
+use crate::eval::context::record::ContextResults;
 use crate::eval::record::Results;
 use crate::eval::timing::TimingRow;
 
@@ -34,8 +36,8 @@ pub struct Page {
 /// A picture for which nothing was recorded is neither made nor shown. The order of `results` and `timings`
 /// changes nothing.
 #[must_use]
-pub fn pages(results: &[Results], timings: &[TimingRow]) -> Vec<Page> {
-    let (text, figures) = scorecard::render(results, timings);
+pub fn pages(results: &[Results], context: Option<&ContextResults>, timings: &[TimingRow]) -> Vec<Page> {
+    let (text, figures) = scorecard::render(results, context, timings);
     let mut pages = vec![Page { path: "SCORECARD.md".to_owned(), bytes: text.into_bytes() }];
     pages.extend(figures.into_iter().map(|figure| Page { path: figure.path, bytes: figure.svg.into_bytes() }));
     pages
@@ -54,16 +56,16 @@ mod tests {
     #[test]
     fn pages_are_the_same_bytes_for_every_order_of_the_input() {
         let (mut results, mut timings) = (sample::results(), sample::timings());
-        let first = pages(&results, &timings);
+        let first = pages(&results, None, &timings);
         results.rotate_left(2);
         timings.reverse();
-        assert!(pages(&results, &timings) == first);
-        assert!(pages(&results, &timings) == first);
+        assert!(pages(&results, None, &timings) == first);
+        assert!(pages(&results, None, &timings) == first);
     }
 
     #[test]
     fn the_scorecard_shows_every_picture_once() {
-        let pages = pages(&sample::results(), &sample::timings());
+        let pages = pages(&sample::results(), None, &sample::timings());
         let (scorecard, pictures) = pages.split_first().unwrap();
         assert_eq!(pictures.len(), 7);
         for picture in pictures {
@@ -89,17 +91,17 @@ mod tests {
         }
         let mut timings = sample::timings();
         timings.iter_mut().for_each(|row| (row.median, row.p99) = (f64::NAN, f64::INFINITY));
-        let pages = pages(&results, &timings);
+        let pages = pages(&results, None, &timings);
         let shown = pages.iter().map(text).collect::<String>()
             + &terminal::summary(&results)
             + &terminal::timings(&timings)
-            + &readme::block(&results);
+            + &readme::block(&results, None);
         assert!(shown.split(|character: char| !character.is_alphanumeric()).all(|word| word != "NaN" && word != "inf"));
     }
 
     #[test]
     fn without_records_there_is_one_page_that_says_so() {
-        let pages = pages(&[], &[]);
+        let pages = pages(&[], None, &[]);
         assert_eq!(pages.len(), 1);
         assert!(text(&pages[0]).contains("Nothing is recorded"));
         assert!(text(&pages[0]).contains("No timings are recorded"));

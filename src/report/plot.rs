@@ -47,6 +47,8 @@ fn color(position: usize) -> RGBColor {
 pub(super) struct LineChart {
     /// Says what is shown, not what follows from it.
     pub(super) title: String,
+    /// Title and unit of the horizontal axis, which is logarithmic.
+    pub(super) x_title: String,
     /// Title and unit of the vertical axis.
     pub(super) y_title: String,
     /// The scale of the vertical axis.
@@ -120,7 +122,7 @@ impl LineChart {
             .axis_style(AXIS)
             .label_style(text_style(TEXT_PX, Anchor::Start))
             .axis_desc_style(text_style(TEXT_PX, Anchor::Start))
-            .x_desc("tools in the catalog (logarithmic)")
+            .x_desc(&self.x_title)
             .y_desc(&self.y_title)
             .draw()?;
         for line in &self.lines {
@@ -378,6 +380,8 @@ fn ink_on(RGBColor(red, green, blue): RGBColor) -> RGBColor {
 pub(super) struct IntervalPlot {
     pub(super) title: String,
     pub(super) x_title: String,
+    /// The scale of the horizontal axis; shares always span it from zero to one.
+    pub(super) scale: Scale,
     pub(super) series: Vec<String>,
     /// A label and, per series, the mean and the ends of its interval.
     pub(super) rows: Vec<(String, Vec<Option<Interval>>)>,
@@ -415,24 +419,53 @@ impl IntervalPlot {
         label_width(self.rows.iter().map(|(label, _)| label))
     }
 
+    /// The place of a value on the axis.
     fn x(&self, value: f64) -> i32 {
+        let (from, to) = self.range();
+        self.at(((self.scale.place(value) - from) / (to - from)).clamp(0.0, 1.0))
+    }
+
+    /// The place of a share of the axis.
+    fn at(&self, share: f64) -> i32 {
         let width = f64::from(WIDTH as i32 - self.start() - Self::RIGHT);
-        self.start() + (value.clamp(0.0, 1.0) * width).round() as i32
+        self.start() + (share * width).round() as i32
+    }
+
+    /// The ends of the axis in its own coordinates.
+    fn range(&self) -> (f64, f64) {
+        if self.scale == Scale::Share {
+            return (0.0, 1.0);
+        }
+        let values = self.rows.iter().flat_map(|(_, values)| values.iter().flatten()).map(|value| value.mean);
+        let shown: Vec<f64> = values.filter(|value| value.is_finite() && *value > 0.0).collect();
+        let least = shown.iter().copied().fold(1e9, f64::min);
+        let most = shown.iter().copied().fold(10.0, f64::max);
+        (log(least.min(most) / 1.5), log(most * 1.5))
+    }
+
+    /// Values on the axis that are labelled.
+    fn ticks(&self) -> Vec<(f64, String)> {
+        if self.scale == Scale::Share {
+            return share_ticks(0.0, 1.0).into_iter().step_by(2).map(|tick| (tick.at, tick.label)).collect();
+        }
+        let (from, to) = self.range();
+        let powers = (0..9).map(|power| 10usize.pow(power)).filter(|value| (from..=to).contains(&log(*value as f64)));
+        powers.map(|value| (value as f64, short_quantity(value as f64))).collect()
     }
 
     fn draw(&self, area: &Drawing<'_>) -> Drawn {
         let bottom = Self::TOP + self.row_height() * self.rows.len() as i32;
-        for tick in share_ticks(0.0, 1.0).iter().step_by(2) {
-            let x = self.x(tick.at);
+        for (value, label) in self.ticks() {
+            let x = self.x(value);
             area.draw(&PathElement::new(vec![(x, Self::TOP), (x, bottom)], GRID))?;
-            write(area, &tick.label, (x, bottom + 18), TEXT_PX, Anchor::Middle)?;
+            write(area, &label, (x, bottom + 18), TEXT_PX, Anchor::Middle)?;
         }
-        write(area, &self.x_title, (self.x(0.5), bottom + 48), TEXT_PX, Anchor::Middle)?;
+        write(area, &self.x_title, (self.at(0.5), bottom + 48), TEXT_PX, Anchor::Middle)?;
         self.draw_key(area)?;
         for (at, (label, values)) in self.rows.iter().enumerate() {
             let top = Self::TOP + self.row_height() * at as i32;
             write(area, label, (self.start() - 16, top + self.row_height() / 2), TEXT_PX, Anchor::End)?;
-            area.draw(&PathElement::new(vec![(self.start(), top), (self.x(1.0), top)], GRID))?;
+            area.draw(&PathElement::new(vec![(self.start(), top), (self.at(1.0), top)], GRID))?;
             for (series, value) in values.iter().enumerate() {
                 let Some(value) = value.filter(|value| value.mean.is_finite()) else { continue };
                 let y = top + 6 + Self::LANE * series as i32 + Self::LANE / 2;
@@ -443,7 +476,7 @@ impl IntervalPlot {
                 mark(area, series, (self.x(value.mean), y))?;
             }
         }
-        area.draw(&PathElement::new(vec![(self.start(), bottom), (self.x(1.0), bottom)], AXIS))
+        area.draw(&PathElement::new(vec![(self.start(), bottom), (self.at(1.0), bottom)], AXIS))
     }
 
     /// The names of the series in one line above the plot.
@@ -551,7 +584,14 @@ mod tests {
 
     fn chart(y_scale: Scale, points: Vec<Point>) -> Option<String> {
         let line = Line { name: "a<b".to_owned(), color: 9, points };
-        LineChart { title: "title".to_owned(), y_title: "y".to_owned(), y_scale, lines: vec![line] }.svg()
+        LineChart {
+            title: "title".to_owned(),
+            x_title: "x".to_owned(),
+            y_title: "y".to_owned(),
+            y_scale,
+            lines: vec![line],
+        }
+        .svg()
     }
 
     #[test]

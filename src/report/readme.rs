@@ -3,6 +3,7 @@
 //! The rest of the file belongs to its authors: [`splice`] replaces what stands between two markers and leaves every
 //! other byte as it is.
 
+use crate::eval::context::record::ContextResults;
 use crate::eval::record::Results;
 
 use super::figures;
@@ -26,7 +27,7 @@ pub struct SpliceError(&'static str);
 /// The block: the headline picture, and recall@5 of the default engine and of the control with the tokens saved,
 /// one row per collection.
 #[must_use]
-pub fn block(results: &[Results]) -> String {
+pub fn block(results: &[Results], context: Option<&ContextResults>) -> String {
     let scores = Scores::new(results);
     let headline = scores.grown_collections().into_iter().find_map(|name| figures::recall_by_size(&scores, name));
     let mut blocks: Vec<String> = headline.iter().map(|figure| figure.link(FOLDER)).collect();
@@ -41,6 +42,7 @@ pub fn block(results: &[Results]) -> String {
              [scorecard]({FOLDER}SCORECARD.md) has every other figure and the definitions.",
         ));
     }
+    blocks.extend(context.and_then(super::context::sentence));
     blocks.join("\n\n")
 }
 
@@ -96,9 +98,9 @@ mod tests {
 
     #[test]
     fn the_block_shows_the_headline_picture() {
-        let block = block(&sample::results());
+        let block = block(&sample::results(), None);
         assert!(block.starts_with("![recall@5 by catalog size and engine: workbench, mixed distractors](scorecard/workbench-recall-by-size.svg)\n\n|"));
-        assert_eq!(super::block(&[]), "No results are recorded yet.");
+        assert_eq!(super::block(&[], None), "No results are recorded yet.");
     }
 
     #[test]

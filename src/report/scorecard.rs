@@ -3,6 +3,7 @@
 //! Sections choose and arrange; every number comes from a record, and sentences repeat none, so that a new run can
 //! never contradict the text around its tables.
 
+use crate::eval::context::record::ContextResults;
 use crate::eval::record::{Facts, Grade, Origin, Paired, Results, Slice, Verdict};
 use crate::eval::timing::TimingRow;
 
@@ -16,7 +17,11 @@ const MEASURES: [&str; 9] =
     ["recall@1", "recall@3", "recall@5", "recall@10", "hit@1", "P@5", "RR", "nDCG@10", "full@5"];
 
 /// The text of the page and the pictures it shows, in their order.
-pub(super) fn render(results: &[Results], timings: &[TimingRow]) -> (String, Vec<Figure>) {
+pub(super) fn render(
+    results: &[Results],
+    context: Option<&ContextResults>,
+    timings: &[TimingRow],
+) -> (String, Vec<Figure>) {
     let scores = Scores::new(results);
     let recording = Recording::newest(timings);
     let mut page = Document::default();
@@ -36,6 +41,9 @@ pub(super) fn render(results: &[Results], timings: &[TimingRow]) -> (String, Vec
     tokens(&mut page, &scores);
     work(&mut page, &scores);
     latency(&mut page, &scores, recording.as_ref());
+    if let Some(context) = context {
+        super::context::chapter(&mut page, context);
+    }
     failures(&mut page, &scores);
     engines(&mut page, &scores);
     definitions(&mut page);
@@ -44,22 +52,22 @@ pub(super) fn render(results: &[Results], timings: &[TimingRow]) -> (String, Vec
 
 /// The page while it is being written.
 #[derive(Debug, Default)]
-struct Document {
+pub(super) struct Document {
     text: String,
     figures: Vec<Figure>,
 }
 
 impl Document {
-    fn heading(&mut self, text: &str) {
+    pub(super) fn heading(&mut self, text: &str) {
         self.block(&format!("## {text}"));
     }
 
-    fn subheading(&mut self, text: &str) {
+    pub(super) fn subheading(&mut self, text: &str) {
         self.block(&format!("### {text}"));
     }
 
     /// A block of Markdown, set apart by an empty line.
-    fn block(&mut self, text: &str) {
+    pub(super) fn block(&mut self, text: &str) {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
@@ -68,7 +76,7 @@ impl Document {
     }
 
     /// How to read the table, and the table; a sentence instead when there is nothing in it.
-    fn table(&mut self, reading: &str, table: &Table) {
+    pub(super) fn table(&mut self, reading: &str, table: &Table) {
         if table.is_empty() {
             self.block("Nothing is recorded for this section.");
         } else {
@@ -77,7 +85,7 @@ impl Document {
         }
     }
 
-    fn figure(&mut self, figure: Option<Figure>) {
+    pub(super) fn figure(&mut self, figure: Option<Figure>) {
         if let Some(figure) = figure {
             self.block(&figure.link(""));
             self.figures.push(figure);
@@ -452,14 +460,15 @@ fn latency(page: &mut Document, scores: &Scores<'_>, recording: Option<&Recordin
     page.figure(figures::latency(scores, &recording.rows));
     page.table(
         "One thread after warm-up; every run is one search, build or process, the percentiles are over them, and MAD is \
-         the median absolute deviation. Times depend on the machine and are not checked.",
+         the median absolute deviation. The size is the number of tools in the catalog, of events in the log, or of megabytes \
+         of the result. Times depend on the machine and are not checked.",
         &latency_table(&recording.rows),
     );
 }
 
 /// The rows of one recording as a table; also shown in the terminal.
 pub(super) fn latency_table(rows: &[&TimingRow]) -> Table {
-    let titles = ["subject", "engine", "tools", "unit", "runs", "median", "p95", "p99", "MAD"];
+    let titles = ["subject", "engine", "size", "unit", "runs", "median", "p95", "p99", "MAD"];
     let mut table = Table::new(titles).words(&["engine", "unit"]);
     for row in rows {
         let cells = [
@@ -812,7 +821,7 @@ mod tests {
     #[test]
     fn the_newest_recording_is_shown_with_its_machine() {
         let timings = sample::timings();
-        let (text, figures) = render(&sample::results(), &timings);
+        let (text, figures) = render(&sample::results(), None, &timings);
         assert!(text.contains("Recorded 2026-01-31 on `desk`: Some CPU @ 3.0 GHz, Linux 6.1"));
         assert!(text.contains("the newest recording") && !text.contains("99.0"));
         assert!(figures.iter().any(|figure| figure.path == "latency.svg"));
@@ -822,7 +831,7 @@ mod tests {
 
     #[test]
     fn every_measure_of_the_overview_is_defined() {
-        let (text, _) = render(&[], &[]);
+        let (text, _) = render(&[], None, &[]);
         for measure in MEASURES {
             let kind = measure.split('@').next().unwrap();
             assert!(text.contains(&format!("- **{kind}")), "{measure}");

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::eval::record::{Estimate, Facts, Results, Slice, Verdict};
+use crate::eval::context::fidelity::Fidelity;
+use crate::eval::context::record::{ContextOutcome, ContextResults};
+use crate::eval::context::sweep::Outcome;
+use crate::eval::record::{Estimate, Facts, Paired, Results, Slice, Verdict};
 use crate::eval::timing::TimingRow;
 
 use super::number::{MISSING, count, difference, fixed, interval, percent, share};
@@ -44,6 +47,105 @@ pub fn summary(results: &[Results]) -> String {
         let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
         let _ = writeln!(text, "failed: {engine} on {case}: {message}");
     }
+    text
+}
+
+/// What `bench run` prints of the context scenarios: tokens, what is missing, and failures.
+#[must_use]
+pub fn context(results: &ContextResults) -> String {
+    let titles = ["scenario", "prompt", "budget", "saved", "required", "facts", "lost"];
+    let mut table = Table::new(titles);
+    let mut text = String::new();
+    for record in &results.records {
+        match &record.outcome {
+            ContextOutcome::Measured(facts) => table.row([
+                record.scenario.clone(),
+                count(facts.prompt_tokens),
+                count(facts.budget),
+                percent(facts.naive.reduction),
+                format!("{}/{}", facts.kept.required - facts.kept.missing.len(), facts.kept.required),
+                format!("{}/{}", facts.kept.facts_in_prompt + facts.kept.facts_by_view, facts.kept.facts),
+                count(facts.kept.lost.len()),
+            ]),
+            ContextOutcome::Failed(message) => {
+                let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+                let _ = writeln!(text, "failed: {}: {message}", record.scenario);
+            }
+        }
+    }
+    table.plain() + &text
+}
+
+/// What `bench fidelity` prints: survival by class and kind, and what views of needles cost.
+#[must_use]
+pub fn fidelity(fidelity: &Fidelity) -> String {
+    let mut text = format!("{} results, {} bytes\n\n", count(fidelity.results), count(fidelity.bytes));
+    text.push_str(&super::context::class_rows(&fidelity.caps).plain());
+    text.push_str("\nall but needles, by kind of content\n");
+    text.push_str(&super::context::kind_rows(&fidelity.caps).plain());
+    if let Some(views) = fidelity.views {
+        let (kept, asked) = (count(views.reached.kept), count(views.reached.asked));
+        let (median, p90, most) = (fixed(views.median, 0), fixed(views.p90, 0), count(views.most));
+        let _ = writeln!(
+            text,
+            "\nneedles through one view: {kept} of {asked}; tokens median {median}, p90 {p90}, most {most}"
+        );
+    }
+    text
+}
+
+/// A paired difference with what it says.
+#[must_use]
+pub fn paired(paired: &Paired) -> String {
+    format!("{} {}", difference(&paired.difference), verdict_name(paired.verdict))
+}
+
+/// What `bench sweep` prints: one row per configuration.
+#[must_use]
+pub fn sweep(outcomes: &[&Outcome]) -> String {
+    let titles =
+        ["configuration", "tokens", "kept", "fidelity", "front of kept", "front of fidelity", "kept", "fidelity"];
+    let mut table = Table::new(titles).words(&["front of kept", "front of fidelity"]);
+    let mark = |on: bool| if on { "yes" } else { "" }.to_owned();
+    for one in outcomes {
+        table.row([
+            one.name.clone(),
+            count(one.tokens),
+            share(one.kept),
+            share(one.fidelity),
+            mark(one.on_front_of_kept),
+            mark(one.on_front_of_fidelity),
+            verdict_name(one.kept_against_first.verdict).to_owned(),
+            verdict_name(one.fidelity_against_first.verdict).to_owned(),
+        ]);
+    }
+    table.plain()
+}
+
+/// What `bench compare` prints of two configurations of the context engine: scenario by scenario, then the verdicts.
+#[must_use]
+pub fn side_by_side_trials(outcomes: &[Outcome]) -> String {
+    let [first, second] = outcomes else { return String::new() };
+    let mut table = Table::new(["scenario", "tokens A", "tokens B", "kept A", "kept B", "verdict"]).words(&["verdict"]);
+    for (left, right) in first.trials.iter().zip(&second.trials) {
+        let verdict = match right.kept.total_cmp(&left.kept).then(left.tokens.cmp(&right.tokens)) {
+            std::cmp::Ordering::Greater => "B",
+            std::cmp::Ordering::Less => "A",
+            std::cmp::Ordering::Equal => "same",
+        };
+        table.row([
+            left.scenario.clone(),
+            count(left.tokens),
+            count(right.tokens),
+            share(left.kept),
+            share(right.kept),
+            verdict.to_owned(),
+        ]);
+    }
+    let mut text = table.plain();
+    let _ = writeln!(text, "\ntokens: A {}, B {}", count(first.tokens), count(second.tokens));
+    let _ = writeln!(text, "kept, B - A over scenarios: {}", paired(&second.kept_against_first));
+    let _ = writeln!(text, "fidelity, B - A over results: {}", paired(&second.fidelity_against_first));
     text
 }
 

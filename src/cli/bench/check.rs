@@ -9,8 +9,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Place;
+use super::context::Scenarios;
 use super::run::{compute, pages};
 use crate::cli::{Format, Outcome, print_json};
+use crate::context::ContextConfig;
+use crate::eval::context::results as context_results;
+use crate::eval::context::run::version;
 use crate::eval::engine::Engine;
 use crate::eval::matrix::Matrix;
 use crate::eval::record::Results;
@@ -63,9 +67,25 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
             }),
         }
     }
-    let kept = kept_rows(&matrix, &collections, &committed);
+    let scenarios = Scenarios::of(&workspace)?;
+    let context = scenarios.compute(&workspace)?;
+    match &scenarios.committed {
+        Some(other) => facts.extend(context_results::differences(other, &context)?),
+        None if context.records.is_empty() => {}
+        None => facts.push(Difference {
+            engine: context_results::NAME.to_owned(),
+            case: String::new(),
+            fact: format!("scorecard/results/{}.json", context_results::NAME),
+            committed: None,
+            computed: Some(Value::from(context.records.len())),
+        }),
+    }
+    let mut kept = kept_rows(&matrix, &collections, &committed);
+    let is_here = |scenario: &_| workspace.has_scenario(scenario);
+    let engine = version(&ContextConfig::default());
+    kept.extend(context_results::wrong_rows(&scenarios.all, scenarios.committed.as_ref(), &engine, is_here));
     let mut stale = Vec::new();
-    let rendered = pages(&workspace, &committed)?;
+    let rendered = pages(&workspace, &committed, scenarios.committed.as_ref())?;
     let paths: Vec<&str> = rendered.iter().map(|page| page.path.as_str()).collect();
     let stray_pages = workspace.stray_pages(&paths)?;
     for page in rendered {
@@ -83,7 +103,7 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
             .map(|path| format!("{}: no engine of that name; delete the file", path.display()))
             .chain(stray_pages.iter().map(|path| format!("{}: no page of that name; delete the file", path.display())))
             .collect(),
-        not_run: super::absent(&matrix.cases, &collections),
+        not_run: super::absent(&matrix.cases, &collections).into_iter().chain(scenarios.absent(&workspace)).collect(),
     };
     match args.format {
         Format::Json => print_json(out, &verdict)?,

@@ -11,8 +11,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::context::Scenarios;
 use super::{Pages, Place, absent};
 use crate::cli::{Format, Outcome, note, print_json};
+use crate::context::summary::StructureSummarizer;
+use crate::eval::context::record::ContextResults;
+use crate::eval::context::timing as context_timing;
 use crate::eval::files::replace_file;
 use crate::eval::latency::{self, Sample};
 use crate::eval::matrix::{Case, Matrix};
@@ -41,6 +45,7 @@ pub(in crate::cli) struct RunArgs {
 #[derive(Serialize)]
 struct Output<'a> {
     results: &'a [Results],
+    context: &'a ContextResults,
     timings: &'a [TimingRow],
 }
 
@@ -50,6 +55,8 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     let collections = workspace.collections(&matrix.cases)?;
     let committed = kept_results(&workspace, &matrix, &collections)?;
     let results = compute(&matrix, &collections, &committed)?;
+    let scenarios = Scenarios::of(&workspace)?;
+    let context = scenarios.compute(&workspace)?;
     let samples = timings(&matrix, &collections, args.record_timings)?;
     // Everything is computed before anything is written.
     let mut recorded = workspace.read_timings()?;
@@ -60,18 +67,24 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     if args.record_timings {
         recorded.extend(rows.iter().cloned());
     }
-    let pages = render(&workspace, &results, &recorded)?;
+    let pages = render(&workspace, &results, Some(&context), &recorded)?;
     workspace.write_results(&results)?;
+    workspace.write_context(&context)?;
     if args.record_timings {
         workspace.append_timings(&rows)?;
     }
     write_pages(&workspace, &pages)?;
     name_absent(&matrix, &collections);
+    let missing = scenarios.absent(&workspace);
+    if !missing.is_empty() {
+        note(&format!("not re-run, their logs are not here: {}", missing.join(", ")));
+    }
     if args.format == Format::Json {
-        print_json(out, &Output { results: &results, timings: &rows })?;
+        print_json(out, &Output { results: &results, context: &context, timings: &rows })?;
         return Ok(Outcome::Ok);
     }
     write!(out, "{}", report::terminal::summary(&results))?;
+    write!(out, "\n{}", report::terminal::context(&context))?;
     write!(out, "\n{}", report::terminal::timings(&rows))?;
     writeln!(out, "\nWrote scorecard/ — read scorecard/SCORECARD.md")?;
     Ok(Outcome::Ok)
@@ -104,7 +117,7 @@ pub(super) fn compute(matrix: &Matrix, collections: &Collections, committed: &[R
     Ok(runner::results(matrix, ran.into_iter().flatten().chain(kept).collect()))
 }
 
-fn progress(steps: usize) -> ProgressBar {
+pub(super) fn progress(steps: usize) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
     }
@@ -140,6 +153,7 @@ fn timings(matrix: &Matrix, collections: &Collections, record: bool) -> Result<V
     }
     bar.finish_and_clear();
     samples.push(latency::cards(&last).map_err(|error| anyhow!(error))?);
+    samples.extend(context_timing::samples(&StructureSummarizer, rounds).map_err(|error| anyhow!(error))?);
     Ok(samples)
 }
 
@@ -158,16 +172,21 @@ fn cold_processes(collection: &crate::eval::collection::Collection) -> Result<[S
 }
 
 /// The pages of these results with the timings that are recorded.
-pub(super) fn pages(workspace: &Workspace, results: &[Results]) -> Result<Pages> {
-    render(workspace, results, &workspace.read_timings()?)
+pub(super) fn pages(workspace: &Workspace, results: &[Results], context: Option<&ContextResults>) -> Result<Pages> {
+    render(workspace, results, context, &workspace.read_timings()?)
 }
 
-fn render(workspace: &Workspace, results: &[Results], timings: &[TimingRow]) -> Result<Pages> {
-    let mut pages = report::pages(results, timings);
+fn render(
+    workspace: &Workspace,
+    results: &[Results],
+    context: Option<&ContextResults>,
+    timings: &[TimingRow],
+) -> Result<Pages> {
+    let mut pages = report::pages(results, context, timings);
     pages.iter_mut().for_each(|page| page.path.insert_str(0, "scorecard/"));
     let readme = workspace.path("README.md");
     let text = fs::read_to_string(&readme).with_context(|| readme.display().to_string())?;
-    let block = report::readme::block(results);
+    let block = report::readme::block(results, context);
     let spliced = report::readme::splice(&text, &block).with_context(|| readme.display().to_string())?;
     pages.push(report::Page { path: "README.md".to_owned(), bytes: spliced.into_bytes() });
     Ok(pages)
