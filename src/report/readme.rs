@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_block_has_one_row_per_collection() {
-        insta::assert_snapshot!(block(&sample::few_results()), @r"
+        insta::assert_snapshot!(block(&sample::few_results(), None), @r"
         | collection | tools | queries | recall@5, flat BM25 | recall@5, default | tokens saved |
         | ---------- | ----: | ------: | ------------------: | ----------------: | -----------: |
         | household  |    96 |     164 |     .850 [.78, .92] |   .880 [.81, .95] |       97.0 % |

@@ -620,7 +620,7 @@ mod tests {
 
     #[test]
     fn a_small_scorecard_as_a_whole() {
-        let (text, _) = render(&sample::few_results(), &[]);
+        let (text, _) = render(&sample::few_results(), None, &[]);
         let (_, sections) = text.split_once("## Embedded collections").unwrap();
         let (sections, _) = sections.split_once("## Definitions").unwrap();
         insta::assert_snapshot!(sections, @r#"
@@ -825,7 +825,7 @@ mod tests {
         assert!(text.contains("Recorded 2026-01-31 on `desk`: Some CPU @ 3.0 GHz, Linux 6.1"));
         assert!(text.contains("the newest recording") && !text.contains("99.0"));
         assert!(figures.iter().any(|figure| figure.path == "latency.svg"));
-        let (text, _) = render(&[], &timings[1..]);
+        let (text, _) = render(&[], None, &timings[1..]);
         assert!(!text.contains("the newest recording"));
     }
 
