@@ -58,8 +58,8 @@ pub enum Format {
 #[command(
     name = "contextweaver",
     version,
-    about = "Routes queries to the right tools of large catalogs, and measures how well that works",
-    after_help = "Start here:\n  contextweaver route --catalog tools.json \"open a ticket about the login bug\"\n  contextweaver bench run\n\nExit codes: 0 same or fine, 1 drift or a failed gate, 2 error."
+    about = "Routes queries to the right tools, compiles prompts within exact budgets, and measures how well that works",
+    after_help = "Start here:\n  contextweaver route --catalog tools.json \"open a ticket about the login bug\"\n  contextweaver firewall result.json\n  contextweaver bench run\n\nExit codes: 0 same or fine, 1 drift or a failed gate, 2 error."
 )]
 struct Cli {
     #[command(subcommand)]
