@@ -4,6 +4,9 @@
 //! not at all, so a result never stands without its call; what is in is never put out for something better that comes
 //! later. What does not fit as it is may fit in a shorter form, and a smaller item may fit where a larger one did not.
 //!
+//! Where not everything fits, long results are shortened before anything is left out: many short accounts keep more of
+//! a conversation than a few long ones.
+//!
 //! Room only shrinks, so an item that was refused stays refused. A chain of ancestors is followed no further than the
 //! room reaches, which bounds the work of an item by the budget and not by the length of the chain.
 
@@ -17,6 +20,9 @@ use crate::event::{FirewallStats, ItemKind, Strategy, Transcript};
 
 /// The caps, in tokens, at which a long item is offered in a shorter form.
 const CAPS: [usize; 3] = [300, 150, 75];
+
+/// The cap, in tokens, of results where not everything fits.
+const TIGHT: usize = 150;
 
 /// Tokens that heading and separator of a section cost at most, as far as one can tell before writing it.
 const HEADING: usize = 24;
@@ -41,7 +47,10 @@ pub(super) fn select<'t>(
     }
     let most = config.policy.max_items_per_kind;
     let state = vec![State::Open; ranked.len()];
-    let mut packer = Packer { transcript, ranked, places, state, room, most, counts: [0; KINDS], firewall, meter };
+    let results =
+        if ranked.iter().map(|scored| scored.cost).sum::<usize>() > room { Results::Short } else { Results::Usual };
+    let mut packer =
+        Packer { transcript, ranked, places, state, results, room, most, counts: [0; KINDS], firewall, meter };
     for place in 0..packer.ranked.len() {
         if !matches!(packer.state[place], State::Open) {
             continue;
@@ -72,6 +81,15 @@ enum State {
     Out { for_budget: bool },
 }
 
+/// How results are offered at first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Results {
+    /// As they are: there is room for everything.
+    Usual,
+    /// In at most [`TIGHT`] tokens.
+    Short,
+}
+
 /// An item in the form in which it fits.
 enum Fitted {
     Whole(usize),
@@ -84,6 +102,7 @@ struct Packer<'p, 'c, 't> {
     /// The place in `ranked` of the event at a position.
     places: Vec<Option<usize>>,
     state: Vec<State>,
+    results: Results,
     /// Units left.
     room: usize,
     /// Items of a kind at most.
@@ -141,8 +160,12 @@ impl Packer<'_, '_, '_> {
 
     /// The group in the longest forms that fit.
     fn fit(&mut self, group: &[usize]) -> Result<Option<Vec<Fitted>>, CompileError> {
-        if group.iter().map(|&place| self.ranked[place].cost).sum::<usize>() <= self.room {
-            return Ok(Some(group.iter().map(|&place| Fitted::Whole(place)).collect()));
+        if group.iter().map(|&place| self.usual_cost(place)).sum::<usize>() <= self.room {
+            let fitted: Result<Vec<Fitted>, _> = group.iter().map(|&place| self.usual(place)).collect();
+            let fitted = fitted?;
+            if fitted.iter().map(|one| self.cost(one)).sum::<usize>() <= self.room {
+                return Ok(Some(fitted));
+            }
         }
         for cap in CAPS {
             if group.iter().map(|&place| self.cost_at(&self.ranked[place], cap)).sum::<usize>() > self.room {
@@ -155,6 +178,21 @@ impl Packer<'_, '_, '_> {
             }
         }
         Ok(None)
+    }
+
+    /// The item in the form in which it is offered at first.
+    fn usual(&mut self, place: usize) -> Result<Fitted, CompileError> {
+        if self.is_shortened(place) { self.condensed(place, TIGHT) } else { Ok(Fitted::Whole(place)) }
+    }
+
+    /// What that form costs at most.
+    fn usual_cost(&self, place: usize) -> usize {
+        let scored = &self.ranked[place];
+        if self.is_shortened(place) { self.cost_at(scored, TIGHT) } else { scored.cost }
+    }
+
+    fn is_shortened(&self, place: usize) -> bool {
+        self.results == Results::Short && self.ranked[place].item.kind == ItemKind::ToolResult
     }
 
     /// The item, shortened to `cap` tokens if it is longer.
