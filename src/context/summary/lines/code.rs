@@ -286,11 +286,18 @@ const NO_FUNCTIONS: [&str; 22] = [
     "synchronized",
 ];
 
-/// Whether a line is the head of a Python class or function, as no prose is.
-pub(super) fn is_python_definition(line: &str) -> bool {
-    let line = line.trim();
-    let heads = ["def ", "class ", "async def "].iter().any(|head| line.starts_with(head));
-    heads && line.ends_with(':') && declaration(Language::Python, line, 0).is_some()
+/// Whether a line at the margin is the head of a Python class or function or an import, as no prose is.
+pub(super) fn is_python_statement(line: &str) -> bool {
+    let line = line.trim_end();
+    let words: Vec<&str> = line.split(' ').collect();
+    match words.as_slice() {
+        ["import", module] | ["import", module, "as", _] => !module.ends_with([';', '"', '\'']),
+        ["from", _, "import", ..] => !line.ends_with([';', '"', '\'']),
+        ["def" | "class", ..] | ["async", "def", ..] => {
+            line.ends_with(':') && declaration(Language::Python, line, 0).is_some()
+        }
+        _ => false,
+    }
 }
 
 /// The name of what a line of a language that is not known declares by a keyword.
@@ -301,12 +308,15 @@ pub(super) fn declared(line: &str) -> Option<&str> {
 }
 
 /// A name and the number or short text that a line sets it to, e.g. `const LIMIT: usize = 3;`. Without a keyword the
-/// name stands at the margin or is in capitals.
-fn constant(line: &str) -> Option<(&str, &str)> {
+/// name is in capitals or, in a script, stands at the margin.
+///
+/// `block` says that the line stands in a block that declares constants.
+fn constant(language: Language, line: &str, block: bool) -> Option<(&str, &str)> {
     const WORDS: [&str; 11] =
         ["const", "static", "final", "pub", "export", "public", "private", "let", "var", "#define", "readonly"];
     let mut rest = line.trim_start();
-    let mut said = line.len() == rest.len();
+    let script = matches!(language, Language::Python | Language::Ruby | Language::Shell);
+    let mut said = block || (script && line.len() == rest.len());
     while let Some((word, after)) = rest.split_once(' ').filter(|(word, _)| WORDS.contains(word)) {
         said |= !matches!(word, "let" | "var");
         rest = after.trim_start();
@@ -637,6 +647,7 @@ impl<'a> Outline<'a> {
         let mut test_next = false;
         let mut constants = rustc_hash::FxHashSet::default();
         let mut before = "";
+        let mut block = false;
         for (number, whole) in text.lines().enumerate() {
             let line = whole.trim_start();
             if line.is_empty() {
@@ -669,7 +680,12 @@ impl<'a> Outline<'a> {
             before = whole;
             let declared = declaration(language, line, indent).or_else(|| head.map(|name| ("", name, Role::Function)));
             let Some((word, name, mut role)) = declared else {
-                if let Some(found) = constant(whole).filter(|_| outline.constants.len() < CONSTANTS)
+                block = match line {
+                    "const (" | "var (" => true,
+                    ")" => false,
+                    _ => block,
+                };
+                if let Some(found) = constant(language, whole, block).filter(|_| outline.constants.len() < CONSTANTS)
                     && constants.insert(found)
                 {
                     outline.constants.push(found);
@@ -761,8 +777,8 @@ fn constants(outline: &Outline) -> Option<Piece> {
     let entries: Vec<String> = outline.constants.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     let order = spread(entries.len());
     (!entries.is_empty()).then(|| {
-        let least = (rank::LEAF, 3);
-        Piece::grown(rank::LEAF_PLACE, "constants: ", entries, order, ", ", least, rank::WHOLE_OUTLINE)
+        let least = (rank::LEAF, 4);
+        Piece::grown(rank::LEAF_PLACE, "constants: ", entries, order, ", ", least, rank::RICH_OUTLINE)
     })
 }
 

@@ -274,7 +274,16 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let diff = Diff::read(text);
     let tally = Tally::of(text);
     let mut pieces = vec![shape(&diff, &tally)];
-    pieces.extend(tally.ends());
+    pieces.extend(tally.ends().into_iter().map(|mut piece| {
+        // The files say more about a diff than its last line.
+        if piece.place == rank::LAST_LINE_PLACE
+            && !diff.files.is_empty()
+            && let Some(first) = piece.wordings.first_mut()
+        {
+            first.rank = rank::OUTLINE + 1;
+        }
+        piece
+    }));
     pieces.extend(kinds_of_change(&diff));
     pieces.extend(largest(&diff));
     pieces.extend(commits(&diff, &tally));
@@ -341,7 +350,7 @@ fn kinds_of_change(diff: &Diff) -> Option<Piece> {
 /// The last of many files, which the front of a list does not show.
 fn last_file(files: &[File]) -> Option<Piece> {
     let last = files.last().filter(|_| files.len() > 3)?;
-    Some(Piece::line(rank::OUTLINE_PLACE + 1, rank::STAT + 1, format!("last file: {} {}", last.path, last.counts())))
+    Some(Piece::line(rank::OUTLINE_PLACE + 1, rank::ENDS + 2, format!("last file: {} {}", last.path, last.counts())))
 }
 
 /// The file with the most lines changed, or the five with the most.

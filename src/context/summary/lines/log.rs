@@ -334,7 +334,7 @@ fn exceptions(raised: &Templates) -> Option<Piece> {
     let entries: Vec<String> =
         raised.frequent().iter().map(|group| format!("{} ×{}", cut(group.first, 100), group.count)).collect();
     (!entries.is_empty()).then(|| {
-        let least = (rank::ENDS - 1, 1);
+        let least = (rank::ENDS + 1, 1);
         Piece::list(rank::ERROR_PLACE + 1, "exceptions: ", entries, ", ", least, rank::OUTLINE)
     })
 }

@@ -102,9 +102,9 @@ pub(super) fn kind_of(text: &str) -> LineKind {
     if !shebang && !comments && (headings > 0 || fences > 1) && markdown >= 0.15 && markdown > coded * structure {
         return LineKind::Markdown;
     }
-    let defined = lines.iter().filter(|line| code::is_python_definition(line)).count();
-    if defined > 2 && fences == 0 && language == Language::Python {
-        return LineKind::Code(language);
+    let stated = lines.iter().filter(|line| code::is_python_statement(line)).count();
+    if stated > 2 && fences == 0 {
+        return LineKind::Code(Language::Python);
     }
     if shebang || (coded >= 0.25 && structure >= 0.3) || (coded >= 0.5 && structure >= 0.15) {
         return LineKind::Code(language);
