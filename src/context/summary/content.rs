@@ -130,8 +130,8 @@ fn about(text: &str, depth: usize) -> Pieces {
 
 fn about_text(text: &str) -> Pieces {
     match grid::format_of(text) {
-        Some(format) => grid::pieces(text, format),
-        None => lines::pieces(lines::kind_of(text), text),
+        Some(format) if !lines::begins_as_log(text) => grid::pieces(text, format),
+        _ => lines::pieces(lines::kind_of(text), text),
     }
 }
 

@@ -14,6 +14,8 @@ use super::rank;
 const STATEMENTS: [&str; 6] = ["select", "insert", "update", "delete", "alter", "drop"];
 /// Symbols that are kept.
 const KEPT: usize = 6000;
+/// Constants that are kept.
+const CONSTANTS: usize = 500;
 
 /// A programming language, as far as declarations look different.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -225,6 +227,8 @@ struct Outline<'a> {
     /// First parts of imported paths with how often, in order of appearance.
     roots: Vec<(&'a str, usize)>,
     statements: FxHashMap<&'static str, usize>,
+    /// Names with their values, as [`constant`] finds them, each once.
+    constants: Vec<(&'a str, &'a str)>,
 }
 
 const MODIFIERS: [&str; 26] = [
@@ -281,6 +285,66 @@ const NO_FUNCTIONS: [&str; 22] = [
     "alignof",
     "synchronized",
 ];
+
+/// Whether a line at the margin is the head of a Python class or function or an import, as no prose is.
+pub(super) fn is_python_statement(line: &str) -> bool {
+    let line = line.trim_end();
+    let words: Vec<&str> = line.split(' ').collect();
+    match words.as_slice() {
+        ["import", module] | ["import", module, "as", _] => !module.ends_with([';', '"', '\'']),
+        ["from", _, "import", ..] => !line.ends_with([';', '"', '\'']),
+        ["def" | "class", ..] | ["async", "def", ..] => {
+            line.ends_with(':') && declaration(Language::Python, line, 0).is_some()
+        }
+        _ => false,
+    }
+}
+
+/// The name of what a line of a language that is not known declares by a keyword.
+pub(super) fn declared(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let (word, name, role) = declaration(Language::Rust, line, 0)?;
+    (role != Role::Holder && !matches!(word, "type" | "object" | "record" | "union")).then_some(name)
+}
+
+/// A name and the number or short text that a line sets it to, e.g. `const LIMIT: usize = 3;`. Without a keyword the
+/// name is in capitals or, in a script, stands at the margin.
+///
+/// `block` says that the line stands in a block that declares constants.
+fn constant(language: Language, line: &str, block: bool) -> Option<(&str, &str)> {
+    const WORDS: [&str; 11] =
+        ["const", "static", "final", "pub", "export", "public", "private", "let", "var", "#define", "readonly"];
+    let mut rest = line.trim_start();
+    let script = matches!(language, Language::Python | Language::Ruby | Language::Shell);
+    let mut said = block || (script && line.len() == rest.len());
+    while let Some((word, after)) = rest.split_once(' ').filter(|(word, _)| WORDS.contains(word)) {
+        said |= !matches!(word, "let" | "var");
+        rest = after.trim_start();
+    }
+    let name = identifier(rest);
+    let after = rest.get(name.len()..)?;
+    let value = match after.split_once('=') {
+        Some((kind, value)) if kind.trim().is_empty() || kind.starts_with([':', ' ']) => value,
+        None if line.trim_start().starts_with("#define ") => after,
+        _ => return None,
+    };
+    let value = value.trim().trim_end_matches([';', ',']);
+    let number = value.starts_with(|c: char| c.is_ascii_digit() || c == '-')
+        && value.len() <= 40
+        && value
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'+' | b'*' | b' '));
+    let quoted = ['"', '\''].into_iter().any(|mark| {
+        value.len() > 2
+            && value.len() <= 60
+            && value.starts_with(mark)
+            && value.find(mark) != value.rfind(mark)
+            && value.ends_with(mark)
+            && value.matches(mark).count() == 2
+    });
+    let capitals = name.len() > 2 && !name.chars().any(char::is_lowercase);
+    (name.len() > 1 && (said || capitals) && (number || quoted)).then_some((name, value))
+}
 
 /// The identifier at the start of `text`.
 fn identifier(text: &str) -> &str {
@@ -518,12 +582,26 @@ fn sql_object(line: &str) -> Option<(&str, &str, Role)> {
     None
 }
 
+/// The name of a C function whose result type stands alone on the line before.
+fn split_head<'a>(before: &str, line: &'a str) -> Option<&'a str> {
+    let typed = before.starts_with(|c: char| c.is_ascii_alphabetic())
+        && before.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b' ' | b'*'))
+        && !["else", "do", "return"].contains(&before.trim());
+    let name = identifier(line);
+    let called = line.get(name.len()..).is_some_and(|rest| rest.starts_with('('));
+    (typed && called && !name.is_empty() && !line.trim_end().ends_with(';') && !NO_FUNCTIONS.contains(&name))
+        .then_some(name)
+}
+
 /// What an import names first: the crate, package or header.
 fn import(language: Language, line: &str) -> Option<&str> {
     let path = match language {
         Language::Rust => line.strip_prefix("pub ").unwrap_or(line).strip_prefix("use ")?,
         Language::Python => line.strip_prefix("import ").or_else(|| line.strip_prefix("from "))?,
-        Language::C => line.strip_prefix("#include")?.trim().trim_matches(['<', '>', '"']),
+        Language::C => {
+            let path = line.strip_prefix("#include")?.trim().trim_start_matches(['<', '"']);
+            path.split(['>', '"']).next().unwrap_or_default()
+        }
         Language::JavaScript => {
             let rest = line.strip_prefix("import ").or_else(|| line.contains("require(").then_some(line))?;
             return rest.split(['\'', '"']).nth(1).or(Some(""));
@@ -567,6 +645,9 @@ impl<'a> Outline<'a> {
         let mut outline = Self::default();
         let mut roots: FxHashMap<&str, usize> = FxHashMap::default();
         let mut test_next = false;
+        let mut constants = rustc_hash::FxHashSet::default();
+        let mut before = "";
+        let mut block = false;
         for (number, whole) in text.lines().enumerate() {
             let line = whole.trim_start();
             if line.is_empty() {
@@ -595,7 +676,22 @@ impl<'a> Outline<'a> {
             if language == Language::Sql {
                 outline.statement(line);
             }
-            let Some((word, name, mut role)) = declaration(language, line, indent) else { continue };
+            let head = (language == Language::C && indent == 0).then(|| split_head(before, line)).flatten();
+            before = whole;
+            let declared = declaration(language, line, indent).or_else(|| head.map(|name| ("", name, Role::Function)));
+            let Some((word, name, mut role)) = declared else {
+                block = match line {
+                    "const (" | "var (" => true,
+                    ")" => false,
+                    _ => block,
+                };
+                if let Some(found) = constant(language, whole, block).filter(|_| outline.constants.len() < CONSTANTS)
+                    && constants.insert(found)
+                {
+                    outline.constants.push(found);
+                }
+                continue;
+            };
             let named_test = match language {
                 Language::Python => name.starts_with("test_"),
                 Language::Go => name.starts_with("Test") || name.starts_with("Benchmark"),
@@ -642,6 +738,7 @@ pub(super) fn pieces(language: Language, text: &str) -> Vec<Piece> {
     let mut pieces = vec![shape(language, &outline, &tally)];
     pieces.extend(tally.ends());
     pieces.extend(imports(&outline));
+    pieces.extend(constants(&outline));
     pieces.extend(types(&outline.symbols));
     pieces.extend(functions(&outline));
     pieces.extend(samples(text, &tally));
@@ -673,6 +770,16 @@ fn imports(outline: &Outline) -> Option<Piece> {
     let least = (rank::SECOND_OUTLINE, 3);
     (!entries.is_empty())
         .then(|| Piece::list(rank::LEAF_PLACE, "imports: ", entries, ", ", least, rank::SECOND_OUTLINE + 1))
+}
+
+/// Constants with their values.
+fn constants(outline: &Outline) -> Option<Piece> {
+    let entries: Vec<String> = outline.constants.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    let order = spread(entries.len());
+    (!entries.is_empty()).then(|| {
+        let least = (rank::LEAF, 4);
+        Piece::grown(rank::LEAF_PLACE, "constants: ", entries, order, ", ", least, rank::RICH_OUTLINE)
+    })
 }
 
 /// Types with their lines.

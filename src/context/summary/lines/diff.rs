@@ -3,8 +3,9 @@
 //! Hunks are read by the line counts in their headers, so a removed line that begins with `--` is no file header.
 //! Where the counts are wrong or missing, the next header ends the hunk.
 
-use crate::context::brief::Piece;
+use crate::context::brief::{Piece, spread};
 
+use super::code::declared;
 use super::excerpt::{Tally, counted, cut, samples};
 use super::paths::by_directory;
 use super::rank;
@@ -14,6 +15,8 @@ const COUNTED_FILES: usize = 60;
 /// Commits whose subject is kept.
 const COMMITS_KEPT: usize = 2000;
 
+/// Names of what is declared in changed lines that are kept.
+const TOUCHED_KEPT: usize = 2000;
 /// Characters of a subject.
 const SUBJECT_LENGTH: usize = 100;
 
@@ -75,6 +78,9 @@ struct Diff {
     /// Lines of `git diff --stat`: path and the number of changed lines or bytes.
     stat: Vec<(String, String)>,
     stat_total: Option<String>,
+    /// What hunks and changed lines declare or stand in, each once.
+    touched: Vec<String>,
+    known: rustc_hash::FxHashSet<String>,
 }
 
 /// Whether `line` begins a file or a commit in a diff.
@@ -83,7 +89,7 @@ pub(super) fn is_mark(line: &str) -> bool {
 }
 
 fn is_commit(line: &str) -> bool {
-    line.strip_prefix("commit ").is_some_and(|rest| {
+    line.strip_prefix("commit ").or_else(|| line.strip_prefix("Commit: ")).is_some_and(|rest| {
         let hash = rest.split(' ').next().unwrap_or_default();
         hash.len() >= 7 && hash.len() <= 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
     })
@@ -131,6 +137,9 @@ impl Diff {
         let mut git_header = false;
         for line in text.lines() {
             if let Place::Hunk { old, new } = place {
+                if let Some(changed) = line.strip_prefix(['+', '-']) {
+                    diff.touch(changed);
+                }
                 place = match line.as_bytes().first() {
                     Some(b'+') if new > 0 => {
                         diff.file().added += 1;
@@ -150,6 +159,7 @@ impl Diff {
             }
             if let Some((old, new)) = hunk_sizes(line) {
                 diff.file().hunks += 1;
+                diff.touch(line.splitn(3, "@@").nth(2).unwrap_or_default());
                 place = Place::Hunk { old, new };
             } else if let Some(rest) = line.strip_prefix("diff --git ") {
                 let path = rest.rsplit_once(" b/").map_or(rest, |(_, path)| path);
@@ -179,6 +189,15 @@ impl Diff {
         &mut self.files[last]
     }
 
+    fn touch(&mut self, line: &str) {
+        if let Some(name) = declared(line).filter(|_| self.touched.len() < TOUCHED_KEPT)
+            && !self.known.contains(name)
+        {
+            self.known.insert(name.to_owned());
+            self.touched.push(name.to_owned());
+        }
+    }
+
     fn begin(&mut self, path: &str) {
         self.files.push(File { path: path.to_owned(), ..File::default() });
     }
@@ -202,7 +221,8 @@ impl Diff {
         if is_commit(line) {
             self.commit_count += 1;
             if self.commits.len() < COMMITS_KEPT {
-                let hash = line.trim_start_matches("commit ").split(' ').next().unwrap_or_default().to_owned();
+                let name = line.trim_start_matches("commit ").trim_start_matches("Commit: ");
+                let hash = name.split(' ').next().unwrap_or_default().to_owned();
                 self.commits.push(Commit { hash, ..Commit::default() });
             }
             return;
@@ -224,8 +244,9 @@ impl Diff {
                 date.trim().clone_into(&mut commit.date);
                 return;
             }
-            if commit.subject.is_empty() && line.starts_with("    ") {
-                commit.subject = cut(line.trim(), SUBJECT_LENGTH);
+            let subject = line.strip_prefix("Message: ").or_else(|| line.strip_prefix("    "));
+            if let Some(subject) = subject.filter(|_| commit.subject.is_empty()) {
+                commit.subject = cut(subject.trim(), SUBJECT_LENGTH);
                 return;
             }
         }
@@ -253,11 +274,27 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let diff = Diff::read(text);
     let tally = Tally::of(text);
     let mut pieces = vec![shape(&diff, &tally)];
-    pieces.extend(tally.ends());
+    pieces.extend(tally.ends().into_iter().map(|mut piece| {
+        // The files say more about a diff than its last line.
+        if piece.place == rank::LAST_LINE_PLACE
+            && !diff.files.is_empty()
+            && let Some(first) = piece.wordings.first_mut()
+        {
+            first.rank = rank::OUTLINE + 1;
+        }
+        piece
+    }));
     pieces.extend(kinds_of_change(&diff));
     pieces.extend(largest(&diff));
     pieces.extend(commits(&diff, &tally));
     pieces.extend(files(&diff.files));
+    pieces.extend(last_file(&diff.files));
+    if !diff.touched.is_empty() {
+        let order = spread(diff.touched.len());
+        let (head, least) = ("definitions touched: ", (rank::OUTLINE + 2, 4));
+        let names = diff.touched.clone();
+        pieces.push(Piece::grown(rank::SECOND_OUTLINE_PLACE, head, names, order, ", ", least, rank::WHOLE_OUTLINE));
+    }
     if diff.files.is_empty() && !diff.stat.is_empty() {
         let noted = diff.stat.iter().map(|(path, changed)| (path.as_str(), changed.clone()));
         let (least, later) = ((rank::OUTLINE, 4), rank::WHOLE_OUTLINE);
@@ -310,13 +347,21 @@ fn kinds_of_change(diff: &Diff) -> Option<Piece> {
     (!said.is_empty()).then(|| Piece::line(rank::STAT_PLACE, rank::STAT, format!("files: {}", said.join(", "))))
 }
 
+/// The last of many files, which the front of a list does not show.
+fn last_file(files: &[File]) -> Option<Piece> {
+    let last = files.last().filter(|_| files.len() > 3)?;
+    Some(Piece::line(rank::OUTLINE_PLACE + 1, rank::ENDS + 2, format!("last file: {} {}", last.path, last.counts())))
+}
+
 /// The file with the most lines changed, or the five with the most.
 fn largest(diff: &Diff) -> Option<Piece> {
     let mut files: Vec<&File> = diff.files.iter().collect();
     files.sort_by_key(|file| std::cmp::Reverse(file.added + file.removed));
     let named: Vec<String> = files.iter().take(5).map(|file| format!("{} {}", file.path, file.counts())).collect();
     let first = named.first()?;
-    let piece = Piece::line(rank::STAT_PLACE, rank::OUTLINE + 1, format!("largest change: {first}"));
+    let two = named.get(..2).unwrap_or(&named).join(", ");
+    let piece = Piece::line(rank::STAT_PLACE, rank::STAT, format!("largest change: {first}"))
+        .or(rank::STAT + 2, format!("largest changes: {two}"));
     (files.len() > 2).then(|| piece.or(rank::SECOND_OUTLINE, format!("largest changes: {}", named.join(", "))))
 }
 

@@ -9,6 +9,8 @@ const LINE_LENGTHS: [usize; 3] = [72, 160, 360];
 /// Sample lines that are considered, and how many characters of each.
 const SAMPLES: usize = 48;
 const SAMPLE_LENGTH: usize = 120;
+/// Lines without letters at the end of a text that are shown with the one before them, at most.
+const CLOSING: usize = 8;
 
 /// `3 lines`, `1 line`: the plural takes an s.
 pub(super) fn counted(count: usize, noun: &str) -> String {
@@ -105,6 +107,8 @@ pub(super) struct Tally<'a> {
     pub(super) first: &'a str,
     /// Last line with anything but blanks.
     pub(super) last: &'a str,
+    /// The text from its last line with a letter or a digit on.
+    pub(super) end: &'a str,
 }
 
 impl<'a> Tally<'a> {
@@ -121,6 +125,9 @@ impl<'a> Tally<'a> {
                 tally.last = line;
             }
         }
+        let letter = text.rfind(char::is_alphanumeric).unwrap_or(0);
+        let start = text.get(..letter).and_then(|front| front.rfind('\n')).map_or(0, |at| at + 1);
+        tally.end = text.get(start..).unwrap_or_default();
         tally
     }
 
@@ -139,11 +146,17 @@ impl<'a> Tally<'a> {
                 }
                 pieces
             }
-            _ => vec![
-                verbatim(rank::FIRST_LINE_PLACE, rank::ENDS, "first line", self.first),
-                verbatim(rank::LAST_LINE_PLACE, rank::ENDS, "last line", self.last),
-            ],
+            _ => vec![verbatim(rank::FIRST_LINE_PLACE, rank::ENDS, "first line", self.first), self.last_said()],
         }
+    }
+
+    /// The last line, with those before it if it is but a bracket.
+    fn last_said(&self) -> Piece {
+        let lines: Vec<&str> = self.end.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        if lines.len() < 2 || lines.len() > CLOSING {
+            return verbatim(rank::LAST_LINE_PLACE, rank::ENDS, "last line", self.last);
+        }
+        verbatim(rank::LAST_LINE_PLACE, rank::ENDS, "last lines", &lines.join(" "))
     }
 }
 

@@ -194,7 +194,9 @@ impl<'a> Errors<'a> {
         let head = format!("{}, first {noun} (line {number})", counted(self.count, noun));
         let [short, longer, longest] =
             MESSAGE_LENGTHS.map(|length| format!("{head}: {}", cut(first.trim_start(), length)));
-        let piece = Piece::line(rank::ERROR_PLACE, rank::ERROR, short).or(rank::MORE_STAT, longer);
+        let shortest = format!("{head}: {}", cut(message(first), MESSAGE_LENGTHS[0] / 2));
+        let piece =
+            Piece::line(rank::ERROR_PLACE, rank::ERROR, shortest).or(rank::STAT, short).or(rank::MORE_STAT, longer);
         let mut pieces = vec![piece.or(rank::LONGER, longest)];
         if let Some((number, last)) = self.last.filter(|last| last.0 != number) {
             let text = format!("last {noun} (line {number}): {}", cut(last.trim_start(), MESSAGE_LENGTHS[0]));
@@ -233,6 +235,8 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let mut errors = Errors::default();
     let mut warnings = Errors::default();
     let mut worded = Errors::default();
+    let mut fatal = Errors::default();
+    let mut raised = Templates::default();
     let access = text.lines().take(50).filter(|line| status(line).is_some()).count() > 5;
     for (number, line) in (1..).zip(text.lines()) {
         if line.trim_start().is_empty() {
@@ -245,12 +249,19 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
                 words[index] = if words[index].is_empty() { word } else { words[index] };
             }
             match level {
-                Level::Error | Level::Fatal => errors.add(number, line),
+                Level::Error => errors.add(number, line),
+                Level::Fatal => {
+                    errors.add(number, line);
+                    fatal.add(number, line);
+                }
                 Level::Warning => warnings.add(number, line),
                 _ => {}
             }
         } else if tells_of_error(line) {
             worded.add(number, line);
+            if is_exception(line) {
+                raised.add(line, number);
+            }
         }
         if access && let Some(code) = status(line) {
             *statuses.entry(code).or_default() += 1;
@@ -260,11 +271,19 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
         }
     }
     if errors.count == 0 {
-        errors = worded;
+        errors = std::mem::take(&mut worded);
     }
     let mut pieces = vec![shape(&tally, &templates)];
     pieces.extend(tally.ends());
-    pieces.extend(errors.pieces("error"));
+    pieces.extend(errors.pieces("error").into_iter().map(|mut piece| {
+        // The first error is worth more than the text of the last line.
+        if let Some(first) = piece.wordings.first_mut().filter(|wording| wording.rank == rank::ERROR) {
+            first.rank = rank::ENDS - 1;
+        }
+        piece
+    }));
+    pieces.extend(worst(&fatal));
+    pieces.extend(exceptions(&raised));
     pieces.extend(warnings.pieces("warning").into_iter().take(1).map(|mut piece| {
         piece.place = rank::ERROR_PLACE + 3;
         piece.wordings.truncate(1);
@@ -290,6 +309,41 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     pieces.extend(messages(&templates, &tally));
     pieces.extend(samples(text, &tally));
     pieces
+}
+
+/// A line with the name of an exception and what it says: `KeyError: 'name'`.
+fn is_exception(line: &str) -> bool {
+    let name = line.split_once(": ").map_or("", |(name, _)| name);
+    (name.ends_with("Error") || name.ends_with("Exception"))
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'))
+}
+
+/// The first line of the worst level, unless it is the first error anyway.
+fn worst(fatal: &Errors) -> Option<Piece> {
+    let (number, line) = fatal.first?;
+    let wording =
+        |length| format!("{}, first (line {number}): {}", counted(fatal.count, "fatal"), cut(message(line), length));
+    Some(
+        Piece::line(rank::ERROR_PLACE, rank::ENDS - 2, wording(MESSAGE_LENGTHS[0] / 2))
+            .or(rank::MORE_STAT, wording(MESSAGE_LENGTHS[1])),
+    )
+}
+
+/// The exceptions in traces between the messages, the most frequent first.
+fn exceptions(raised: &Templates) -> Option<Piece> {
+    let entries: Vec<String> =
+        raised.frequent().iter().map(|group| format!("{} ×{}", cut(group.first, 100), group.count)).collect();
+    (!entries.is_empty()).then(|| {
+        let least = (rank::ENDS + 1, 1);
+        Piece::list(rank::ERROR_PLACE + 1, "exceptions: ", entries, ", ", least, rank::OUTLINE)
+    })
+}
+
+/// The line without its time, if that stands at the front.
+fn message(line: &str) -> &str {
+    let line = line.trim_start();
+    let stamp = time(line).filter(|stamp| line.starts_with(stamp)).map_or(0, str::len);
+    line.get(stamp..).unwrap_or(line).trim_start()
 }
 
 fn shape(tally: &Tally, templates: &Templates) -> Piece {

@@ -102,6 +102,10 @@ pub(super) fn kind_of(text: &str) -> LineKind {
     if !shebang && !comments && (headings > 0 || fences > 1) && markdown >= 0.15 && markdown > coded * structure {
         return LineKind::Markdown;
     }
+    let stated = lines.iter().filter(|line| code::is_python_statement(line)).count();
+    if stated > 2 && fences == 0 {
+        return LineKind::Code(Language::Python);
+    }
     if shebang || (coded >= 0.25 && structure >= 0.3) || (coded >= 0.5 && structure >= 0.15) {
         return LineKind::Code(language);
     }
@@ -119,6 +123,12 @@ pub(super) fn kind_of(text: &str) -> LineKind {
         return LineKind::Markdown;
     }
     LineKind::Plain
+}
+
+/// Whether the first line of `text` is a message of a program: it has a time and a level, as no head of a table has.
+pub(super) fn begins_as_log(text: &str) -> bool {
+    let first = text.lines().map(front).find(|line| !line.trim().is_empty()).unwrap_or_default();
+    starts_with_time(first) && log::level(first).is_some()
 }
 
 /// What a text of a kind says.
@@ -177,6 +187,15 @@ fn is_html(text: &str, lines: &[&str]) -> bool {
     let start = text.trim_start_matches('\u{feff}').trim_start();
     let begins = |with: &str| start.get(..with.len()).is_some_and(|front| front.eq_ignore_ascii_case(with));
     if begins("<!doctype html") || begins("<html") || begins("<?xml") {
+        return true;
+    }
+    // A tool may say in a line or two what page follows.
+    let opens = |line: &&str| {
+        ["<!doctype html", "<html"]
+            .iter()
+            .any(|with| line.get(..with.len()).is_some_and(|front| front.eq_ignore_ascii_case(with)))
+    };
+    if lines.iter().take(4).any(opens) {
         return true;
     }
     let tags = lines.iter().filter(|line| {

@@ -74,21 +74,37 @@ fn split(text: &str) -> Vec<Part<'_>> {
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let parts = split(text);
     let tally = Tally::of(text);
-    let entries = parts.iter().map(|part| format!("{} ({})", part.path, counted(part.text.lines().count(), "line")));
+    let shared = shared_directory(&parts);
+    let entries = parts.iter().map(|part| {
+        let path = part.path.get(shared.len()..).unwrap_or(part.path);
+        format!("{path} ({})", counted(part.text.lines().count(), "line"))
+    });
+    let list = if shared.is_empty() { "files: ".to_owned() } else { format!("files in {shared}: ") };
     let head = format!("{} in one result, {} in all: ", counted(parts.len(), "file"), counted(tally.lines, "line"));
     let mut pieces = vec![
         Piece::line(rank::SHAPE_PLACE, rank::SHAPE, head.trim_end_matches(": ")),
-        Piece::list(rank::SHAPE_PLACE + 1, "files: ", entries.collect(), ", ", (rank::ENDS, 3), rank::STAT),
+        Piece::list(rank::SHAPE_PLACE + 1, &list, entries.collect(), ", ", (rank::ENDS, 3), rank::STAT),
     ];
     pieces.extend(tally.ends());
     for (number, part) in (1..).zip(parts.iter().take(TOLD)) {
-        pieces.extend(told(part, number));
+        pieces.extend(told(part, number, part.path.get(shared.len()..).unwrap_or(part.path)));
     }
     pieces
 }
 
+/// The directory that all parts are in, with its slash.
+fn shared_directory<'a>(parts: &[Part<'a>]) -> &'a str {
+    let mut shared = parts.first().map_or("", |part| part.path);
+    for part in parts {
+        let same = shared.bytes().zip(part.path.bytes()).take_while(|(a, b)| a == b).count();
+        let slash = part.path.as_bytes().get(..same).and_then(|front| front.iter().rposition(|&byte| byte == b'/'));
+        shared = shared.get(..slash.map_or(0, |at| at + 1)).unwrap_or_default();
+    }
+    shared
+}
+
 /// The account of one part, at its own places and behind what is said of the whole.
-fn told(part: &Part, number: u32) -> Vec<Piece> {
+fn told(part: &Part, number: u32, name: &str) -> Vec<Piece> {
     let kind = match super::kind_of(part.text) {
         LineKind::Parts => LineKind::Plain,
         kind => kind,
@@ -110,7 +126,7 @@ fn told(part: &Part, number: u32) -> Vec<Piece> {
             if let crate::context::brief::Text::Whole(text) = &mut wording.text
                 && first
             {
-                *text = format!("[{}] {text}", cut(part.path, 120));
+                *text = format!("[{}] {text}", cut(name, 120));
             }
         }
     }

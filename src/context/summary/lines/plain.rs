@@ -1,6 +1,6 @@
 //! Text of no other kind: prose, and the output of commands.
 
-use crate::context::brief::Piece;
+use crate::context::brief::{Piece, spread};
 
 use super::excerpt::{Tally, counted, cut, samples};
 use super::log::{Errors, tells_of_error};
@@ -19,6 +19,8 @@ struct Content<'a> {
     sentences: usize,
     paragraphs: usize,
     titles: Vec<(usize, &'a str)>,
+    /// Words and numbers that paragraphs begin with: `Day 3`.
+    numbered: Vec<&'a str>,
 }
 
 impl<'a> Content<'a> {
@@ -30,6 +32,9 @@ impl<'a> Content<'a> {
             let trimmed = line.trim();
             let blank = trimmed.is_empty();
             if !blank {
+                if before_blank && content.numbered.len() < 2000 {
+                    content.numbered.extend(numbered(trimmed));
+                }
                 content.paragraphs += usize::from(before_blank);
                 for word in trimmed.split_ascii_whitespace() {
                     content.words += 1;
@@ -48,6 +53,15 @@ impl<'a> Content<'a> {
         content.titles.truncate(2000);
         content
     }
+}
+
+/// The word and the number at the start of a paragraph: `Day 3.`
+fn numbered(line: &str) -> Option<&str> {
+    let (word, rest) = line.split_once(' ')?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let named = word.starts_with(char::is_uppercase) && word.chars().all(char::is_alphabetic);
+    let ends = rest.get(digits..)?.starts_with(['.', ':', ' ', ')', ',']) || rest.len() == digits;
+    (named && digits > 0 && ends).then(|| line.get(..word.len() + 1 + digits)).flatten()
 }
 
 /// A line under a title: `=====`.
@@ -101,6 +115,22 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
         pieces.extend(opening(text));
     }
     pieces.extend(markdown::headings_piece(&content.titles, "headings:\n"));
+    let word = |start: &str| start.split(' ').next().unwrap_or_default().to_owned();
+    let first = content.numbered.first().map(|start| word(start));
+    if content.numbered.len() > 3 && content.numbered.iter().all(|&start| Some(word(start)) == first) {
+        let entries: Vec<String> = content.numbered.iter().map(|&start| start.to_owned()).collect();
+        let head = format!("{} numbered paragraphs: ", entries.len());
+        let order = spread(entries.len());
+        pieces.push(Piece::grown(
+            rank::OUTLINE_PLACE,
+            &head,
+            entries,
+            order,
+            ", ",
+            (rank::OUTLINE, 4),
+            rank::WHOLE_OUTLINE,
+        ));
+    }
     pieces.extend(samples(text, &tally));
     pieces
 }
