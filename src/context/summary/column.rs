@@ -12,8 +12,8 @@ const COUNTED: usize = 24;
 const SHOWN: usize = 8;
 /// Characters of a text that is shown as a minimum, maximum or frequent value.
 const SHORT: usize = 40;
-/// Bytes of a text that is cheap to show.
-const CHEAP: usize = 26;
+/// Bytes of a date.
+const DAY: usize = 10;
 
 /// Statistics of the values seen so far.
 #[derive(Debug, Default)]
@@ -45,6 +45,8 @@ struct Texts {
     ends: Option<[String; 2]>,
     longest: usize,
     shortest: usize,
+    /// Those that begin like `2024-05-31`.
+    dates: usize,
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +55,13 @@ struct Sizes {
     least: usize,
     most: usize,
     total: usize,
+}
+
+/// The wordings of a range.
+struct Range {
+    brief: String,
+    full: String,
+    rich: String,
 }
 
 #[derive(Debug)]
@@ -117,6 +126,7 @@ impl Column {
         texts.shortest = if texts.count == 0 { text.len() } else { texts.shortest.min(text.len()) };
         texts.longest = texts.longest.max(text.len());
         texts.count += 1;
+        texts.dates += usize::from(is_date(text));
         match &mut texts.ends {
             None => texts.ends = Some([text.to_owned(), text.to_owned()]),
             Some([least, most]) => {
@@ -158,7 +168,7 @@ impl Column {
     }
 
     /// Whether numbers are most of what it holds.
-    pub(super) fn is_numeric(&self) -> bool {
+    fn is_numeric(&self) -> bool {
         self.numbers.count * 2 > self.scalars()
     }
 
@@ -168,56 +178,67 @@ impl Column {
     }
 
     /// Whether every value is different, as of an identifier.
-    pub(super) fn is_unique(&self) -> bool {
+    fn is_unique(&self) -> bool {
         self.distinct.len() == self.scalars() && self.scalars() > 2
     }
 
+    /// Whether it holds different whole numbers and nothing else, of which the sum says nothing.
+    fn is_serial(&self) -> bool {
+        let whole = |ends: &[(Decimal, String); 2]| ends.iter().all(|(_, written)| !written.contains('.'));
+        self.is_unique() && self.numbers.count == self.scalars() && self.numbers.ends.as_ref().is_some_and(whole)
+    }
+
+    /// How early its statistics are worth their room: labels first, of which little says much, identifiers and prose
+    /// last.
+    pub(super) fn worth(&self) -> u8 {
+        match () {
+            () if self.is_prose() => 4,
+            () if self.is_serial() => 3,
+            () if self.is_numeric() => 1,
+            () if self.is_dated() => 2,
+            () if !self.counted.is_empty() && self.texts.count > 0 => 0,
+            () => 3,
+        }
+    }
+
     /// Whether its texts are too long to be names or labels.
-    pub(super) fn is_prose(&self) -> bool {
+    fn is_prose(&self) -> bool {
         self.texts.count > 0 && self.texts.longest > 2 * SHORT
     }
 
-    /// What is asked first about it, e.g. `min 1 max 9`; all that is asked often; everything. `rows` is the number of
-    /// values that there could be.
+    /// What is asked first about it, e.g. `1..9`; all that is asked often; everything. `rows` is the number of values
+    /// that there could be.
     pub(super) fn statements(&self, rows: usize) -> [String; 3] {
         let distinct = format!("distinct {}", self.distinct.len());
-        let [mut brief, mut full]: [Vec<String>; 2] = Default::default();
-        let mut rich: Vec<String> = Vec::new();
-        if self.scalars() > 0 && self.numbers.count > 0 && self.texts.count + self.booleans > 0 {
-            let kinds = [("number", self.numbers.count), ("text", self.texts.count), ("boolean", self.booleans)];
-            let kinds: Vec<String> = kinds
-                .iter()
-                .filter(|(_, count)| *count > 0)
-                .map(|(name, count)| super::shown::count(*count, name))
-                .collect();
-            full.push(format!("mixed: {};", kinds.join(", ")));
-        }
-        if let Some([(_, least), (_, most)]) = &self.numbers.ends {
-            brief.push(format!("min {least} max {most}"));
-            full.push(format!("min {least} max {most}"));
-            if let Some(sum) = self.numbers.sum.total() {
-                full.push(format!("sum {sum}"));
-            }
+        let mixed = self.mixture();
+        let range = self.range();
+        let [mut brief, mut tail, mut rich]: [Vec<String>; 3] = Default::default();
+        brief.extend(range.as_ref().map(|range| range.brief.clone()));
+        if self.numbers.ends.is_some()
+            && let Some(sum) = self.numbers.sum.total()
+        {
+            let sum = format!("sum {sum}");
+            brief.extend((!self.is_serial()).then(|| sum.clone()));
+            tail.push(sum);
         }
         if self.numbers.beyond > 0 {
-            full.push(format!("not finite or too long {}", self.numbers.beyond));
+            tail.push(format!("not finite or too long {}", self.numbers.beyond));
         }
-        if self.numbers.count == 0 && self.scalars() > 0 {
+        if self.scalars() > 0 && range.is_none() {
             brief.push(distinct.clone());
-        }
-        if self.scalars() > 0 {
-            full.push(distinct);
+            tail.push(distinct);
+        } else if self.scalars() > 0 {
+            rich.push(distinct);
         }
         rich.extend(self.frequent());
         if let Some([least, most]) = &self.texts.ends
             && self.texts.longest <= SHORT
             && self.distinct.len() > 1
+            && !self.is_dated()
         {
-            let ends = format!("min {} max {}", super::shown::line(least, SHORT), super::shown::line(most, SHORT));
-            // Digests and other random texts have ends that nobody asks for and that cost much.
-            if least.len().max(most.len()) <= CHEAP { full.push(ends) } else { rich.push(ends) }
+            rich.push(format!("min {} max {}", super::shown::line(least, SHORT), super::shown::line(most, SHORT)));
         } else if self.texts.longest > SHORT {
-            full.push(format!("{}–{} bytes long", self.texts.shortest, self.texts.longest));
+            tail.push(format!("{}–{} bytes long", self.texts.shortest, self.texts.longest));
         }
         for (sizes, name, inside) in [(&self.arrays, "array", "items"), (&self.objects, "object", "keys")] {
             if sizes.count > 0 {
@@ -230,19 +251,60 @@ impl Column {
                 let text = format!("{} of {range} {inside}", super::shown::count(sizes.count, name));
                 let total = if name == "array" { format!(", {} in all", sizes.total) } else { String::new() };
                 brief.push(text.clone());
-                full.push(format!("{text}{total}"));
+                tail.push(format!("{text}{total}"));
             }
         }
         if self.nulls > 0 {
-            brief.push(format!("nulls {}", self.nulls));
-            full.push(format!("nulls {}", self.nulls));
+            if brief.is_empty() {
+                brief.push(format!("nulls {}", self.nulls));
+            }
+            tail.push(format!("nulls {}", self.nulls));
         }
         let missing = rows.saturating_sub(self.filled() + self.nulls);
         if missing > 0 {
-            full.push(format!("missing {missing}"));
+            tail.push(format!("missing {missing}"));
         }
-        let rich = full.iter().chain(&rich).map(String::as_str).collect::<Vec<_>>().join(" ");
-        [brief.join(" "), full.join(" "), rich]
+        let [short, long] = range.map_or([None, None], |range| [Some(range.full), Some(range.rich)]);
+        let joined = |parts: [&[String]; 4]| parts.concat().join(" ");
+        let full = joined([mixed.as_slice(), short.as_slice(), &tail, &[]]);
+        [brief.join(" "), full, joined([mixed.as_slice(), long.as_slice(), &tail, &rich])]
+    }
+
+    /// How many values there are of each kind, if there are several kinds.
+    fn mixture(&self) -> Option<String> {
+        let kinds = [("number", self.numbers.count), ("text", self.texts.count), ("boolean", self.booleans)];
+        if self.numbers.count == 0 || self.numbers.count == self.scalars() {
+            return None;
+        }
+        let kinds: Vec<String> = kinds
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(name, count)| super::shown::count(*count, name))
+            .collect();
+        Some(format!("mixed: {};", kinds.join(", ")))
+    }
+
+    /// The least and the greatest number or date, in the wordings of [`Column::statements`].
+    fn range(&self) -> Option<Range> {
+        if let Some([(_, least), (_, most)]) = &self.numbers.ends {
+            // Two dots would hide a minus sign.
+            let dots = if most.starts_with('-') { " .. " } else { ".." };
+            let brief = format!("{least}{dots}{most}");
+            return Some(Range { full: brief.clone(), brief, rich: format!("min {least} max {most}") });
+        }
+        let [least, most] = self.texts.ends.as_ref().filter(|_| self.is_dated())?;
+        let day = |text: &str| text.get(..DAY).unwrap_or_default().to_owned();
+        let timed = if self.texts.longest > DAY { "days " } else { "" };
+        Some(Range {
+            brief: format!("{timed}{}..{}", day(least), day(most)),
+            full: format!("{least}..{most}"),
+            rich: format!("min {least} max {most}"),
+        })
+    }
+
+    /// Whether all that it holds are dates, with or without a time.
+    fn is_dated(&self) -> bool {
+        self.texts.count > 0 && self.texts.dates == self.scalars() && self.texts.longest <= SHORT
     }
 
     /// The values with their numbers, if there are few and they repeat.
@@ -306,6 +368,15 @@ fn hash(value: &impl Hash, kind: Kind) -> u64 {
     (kind as u8).hash(&mut hasher);
     value.hash(&mut hasher);
     hasher.finish()
+}
+
+/// Whether a text begins with a day as in ISO 8601.
+fn is_date(text: &str) -> bool {
+    text.len() >= DAY
+        && text.bytes().take(DAY).enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
 }
 
 /// Whether a field is a number rather than an identifier: no leading zeros, no leading plus.

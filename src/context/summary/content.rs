@@ -8,6 +8,8 @@ use crate::text::Estimator;
 
 /// Bytes that may stand before a literal, e.g. `Error calling tool 'x': `.
 const LONGEST_LEAD: usize = 400;
+/// Lines that may stand before a table.
+const MOST_LEAD_LINES: usize = 4;
 /// Bytes of text for each token of the cap up to which the lossless form is tried. English has four to five.
 const BYTES_PER_TOKEN: usize = 8;
 /// Texts inside strings inside literals, at most.
@@ -104,16 +106,16 @@ fn broken<'a>(text: &'a str, error: &LiteralError) -> Option<Found<'a>> {
 fn about_literal(found: &Found<'_>, depth: usize) -> Pieces {
     let Said { pieces: said, embedded } = data::said(found.document.root());
     let mut pieces = Pieces::new();
-    let lead = found.lead.trim();
+    let lead = found.lead.split_whitespace().collect::<Vec<_>>().join(" ");
     if !lead.is_empty() {
-        pieces.push(Piece::line(0, rank::SHAPE, shown::line(lead, LONGEST_LEAD)));
+        pieces.push(Piece::line(0, rank::LEAD, shown::line(&lead, LONGEST_LEAD)));
     }
     pieces.extend(found.note.iter().map(|note| Piece::line(0, rank::SHAPE, note.clone())));
     pieces.extend(said);
     for (number, (path, text)) in embedded.iter().enumerate() {
         let number = u32::try_from(number).unwrap_or(0);
         let place = rank::EMBEDDED_PLACE + number * rank::EMBEDDED_PLACES;
-        let delay = number * rank::TABLE_DELAY;
+        let delay = number * rank::EMBEDDED_DELAY;
         let label = format!("{path}: text of {} characters", text.chars().count());
         pieces.push(Piece::line(place, rank::SHAPE + delay, label));
         if depth < DEEPEST {
@@ -129,10 +131,27 @@ fn about(text: &str, depth: usize) -> Pieces {
 }
 
 fn about_text(text: &str) -> Pieces {
-    match grid::format_of(text) {
-        Some(format) if !lines::begins_as_log(text) => grid::pieces(text, format),
-        _ => lines::pieces(lines::kind_of(text), text),
+    if let Some(format) = grid::format_of(text).filter(|_| !lines::begins_as_log(text)) {
+        return grid::pieces(text, format);
     }
+    if let Some((lead, rest, format)) = grid_behind_lead(text) {
+        let mut pieces = grid::pieces(rest, format);
+        let lead = lead.split_whitespace().collect::<Vec<_>>().join(" ");
+        pieces.push(Piece::line(0, rank::LEAD, shown::line(&lead, LONGEST_LEAD)));
+        return pieces;
+    }
+    lines::pieces(lines::kind_of(text), text)
+}
+
+/// A delimited table below a few lines that announce it, the last of which ends with a colon.
+fn grid_behind_lead(text: &str) -> Option<(&str, &str, grid::Format)> {
+    let breaks = text.match_indices('\n').map(|(at, _)| at).take(MOST_LEAD_LINES);
+    breaks.take_while(|at| *at <= LONGEST_LEAD).find_map(|at| {
+        let (lead, rest) = text.split_at_checked(at)?;
+        let rest = rest.trim_start_matches(['\r', '\n']);
+        let format = lead.trim_end().ends_with(':').then(|| grid::format_of(rest)).flatten()?;
+        matches!(format, grid::Format::Delimited(_)).then_some((lead, rest, format))
+    })
 }
 
 fn moved(mut piece: Piece, place: u32, delay: u32) -> Piece {

@@ -1,6 +1,6 @@
 //! Arrays and objects as statements: tables, leaves with their paths, texts inside strings.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::profile::{Mode, NodeId, Profile, has_header, mode};
 use super::table::{Sample, Table};
@@ -20,6 +20,20 @@ const MOST_TABLES: usize = 4;
 const SAMPLES: usize = 12;
 /// Characters of a value in a row.
 const CELL: usize = 48;
+/// Characters of a key that its shape names.
+const NAME: usize = 60;
+/// Characters of a value in a row without names.
+const SHORT_CELL: usize = 32;
+/// Keys of an object that are told.
+const MOST_KEYS: usize = 200;
+/// Keys of a map that its shape names.
+const FIRST_ROWS: usize = 4;
+/// Rows of which the number of rows inside is told.
+const MOST_HOLDERS: usize = 100;
+/// Endings of names that are told.
+const MOST_ENDINGS: usize = 6;
+/// Bytes of an ending of a name.
+const ENDING: usize = 8;
 /// Characters of a value behind its path, at first and when there is room.
 const LEAF: [usize; 2] = [80, 400];
 /// Bytes of a row that is shown as it was written.
@@ -78,10 +92,11 @@ pub(super) fn said(root: Value<'_>) -> Said {
     };
     walk.shape(root);
     walk.sections(root);
+    walk.last(root);
     walk.tables.sort_by_key(|table| (std::cmp::Reverse(table.value.span().len()), table.value.span().start));
     for (number, section) in walk.tables.iter().enumerate().take(MOST_TABLES * 4) {
         let detailed = number < MOST_TABLES;
-        let small = section.value.span().len() * 3 < walk.total;
+        let small = section.value.span().len() * 3 < walk.total * 2;
         let number = u32::try_from(number).unwrap_or(u32::MAX / 10_000);
         let place = rank::TABLE_PLACE + number * rank::TABLE_PLACES;
         let delay = number * rank::TABLE_DELAY + if small { rank::SMALL_DELAY } else { 0 };
@@ -90,7 +105,15 @@ pub(super) fn said(root: Value<'_>) -> Said {
         let pieces = table.pieces(place, delay);
         walk.pieces.extend(pieces.into_iter().take(if detailed { usize::MAX } else { 1 }));
         if detailed {
+            if mode(section.value) == Mode::Map {
+                let keys = section.value.members().take(MOST_KEYS).map(|(key, _)| shown::line(&key.plain(), CELL));
+                let head = format!("{}keys: ", section.label());
+                let least = (delay + rank::NESTED, 12);
+                let place = place + rank::FIRST_PLACE;
+                walk.pieces.push(Piece::list(place, &head, keys.collect(), ", ", least, delay + rank::MORE_NESTED));
+            }
             walk.pieces.extend(walk.totals(section, place + rank::STAT_PLACE, delay));
+            walk.pieces.extend(walk.holders(section, place + rank::STAT_PLACE, delay));
             walk.pieces.extend(inner(section, place + rank::INNER_PLACE, delay));
         }
     }
@@ -178,6 +201,32 @@ impl<'d> Walk<'d> {
         }
     }
 
+    /// The value at the end of a tree, unless a table or the lines at the root tell it.
+    fn last(&mut self, root: Value<'d>) {
+        let (mut value, mut path) = (root, String::new());
+        for depth in 0.. {
+            let next = match value.kind() {
+                Kind::Object if mode(value) == Mode::Keys => {
+                    value.members().last().map(|(key, member)| (member, shown::member_path(&path, &key.plain())))
+                }
+                Kind::Array if !value.items().any(Value::is_container) => {
+                    value.items().last().map(|item| (item, format!("{path}[{}]", value.len() - 1)))
+                }
+                Kind::Object | Kind::Array => None,
+                _ if depth < 2 => None,
+                _ => {
+                    let text = format!("last value: {path}: {}", shown::value(value, CELL));
+                    self.pieces.push(Piece::line(rank::LAST_LEAF_PLACE, rank::LAST_LEAF, text));
+                    None
+                }
+            };
+            match next {
+                Some(next) => (value, path) = next,
+                None => return,
+            }
+        }
+    }
+
     fn place_of_leaf(&mut self) -> Option<u32> {
         self.leaves += 1;
         ((self.leaves as usize) < MOST_LEAVES).then_some(rank::LEAF_PLACE + self.leaves)
@@ -206,7 +255,13 @@ impl<'d> Walk<'d> {
         let Some(place) = self.place_of_leaf() else { return };
         let keys: Vec<String> = value.members().take(60).map(|(key, _)| shown::line(&key.plain(), CELL)).collect();
         let head = format!("{path}: {}: ", shown::count(value.len(), "key"));
-        self.pieces.push(Piece::list(place, &head, keys, ", ", (rank::KEYS, 10), rank::ALL_NAMES));
+        let mut piece = Piece { place, wordings: Vec::new() };
+        if !path.contains(['.', '[']) {
+            let first = Piece::list(place, &head, keys.clone(), ", ", (rank::FIRST_KEYS, FIRST_ROWS), rank::KEYS);
+            piece.wordings.extend(first.wordings.into_iter().take(1));
+        }
+        piece.wordings.extend(Piece::list(place, &head, keys, ", ", (rank::KEYS, 10), rank::ALL_NAMES).wordings);
+        self.pieces.push(piece);
     }
 
     /// An array of scalars.
@@ -258,7 +313,11 @@ impl<'d> Walk<'d> {
         let counted = shown::count(rows, "row");
         table.shape = match mode {
             _ if header => format!("{counted} below a header row"),
-            Mode::Map => format!("{} with a row each", shown::count(rows, "key")),
+            Mode::Map => {
+                let keys = value.members().take(FIRST_ROWS).map(|(key, _)| shown::line(&key.plain(), NAME));
+                let keys: Vec<String> = keys.collect();
+                format!("{} ({}, …) with a row each", shown::count(rows, "key"), keys.join(", "))
+            }
             Mode::Rows => counted,
             _ => counted,
         };
@@ -290,7 +349,48 @@ impl<'d> Walk<'d> {
             let values = other.and_then(|other| node.column.frequent_with(&other.column));
             said.extend(values.map(|values| format!("{} {values}", node.name().unwrap_or_default())));
         }
-        Some(Piece::line(place, delay + rank::STAT, format!("{}{}", section.label(), said.join(", "))))
+        Some(Piece::line(place, delay + rank::TOTALS, format!("{}{}", section.label(), said.join(", "))))
+    }
+
+    /// Of rows that hold rows like themselves: how many each of them holds, and how often their names end alike.
+    fn holders(&self, section: &Section<'d>, place: u32, delay: u32) -> Pieces {
+        let nested = self.profile.item(section.node).and_then(|item| {
+            let nested = self.profile.children(item).iter().copied().find(|child| self.profile.is_recursive(*child))?;
+            self.profile.node(nested)?.name()
+        });
+        let Some(nested) = nested else { return Vec::new() };
+        let name = |row: Value<'_>| row.members().find_map(|(_, value)| value.string().map(|name| name.into_owned()));
+        let mut held: Vec<String> = Vec::new();
+        for row in section.value.items().take(MOST_HOLDERS) {
+            let (Some(name), Some(rows)) = (name(row), row.get(&nested)) else { continue };
+            let all = rows.descendants().filter(|visit| visit.value.kind() == Kind::Object).count();
+            let deeper = if all > rows.len() { format!(" ({all} on all levels)") } else { String::new() };
+            held.push(format!("{} {}{deeper}", shown::line(&name, CELL), rows.len()));
+        }
+        let mut endings: BTreeMap<String, usize> = BTreeMap::new();
+        for visit in section.value.descendants().filter(|visit| visit.value.kind() == Kind::Object) {
+            if visit.value.get(&nested).is_none()
+                && let Some(ending) = name(visit.value).as_deref().and_then(ending)
+            {
+                *endings.entry(ending.to_owned()).or_default() += 1;
+            }
+        }
+        let mut endings: Vec<(String, usize)> = endings.into_iter().collect();
+        endings.sort_by_key(|(ending, count)| (std::cmp::Reverse(*count), ending.clone()));
+        let endings: Vec<String> =
+            endings.iter().take(MOST_ENDINGS).map(|(ending, count)| format!(".{ending} {count}")).collect();
+        let list = |place, head: &str, entries: Vec<String>| {
+            let head = format!("{}{head}: ", section.label());
+            Piece::list(place, &head, entries, ", ", (delay + rank::TOTALS, 12), delay + rank::STAT)
+        };
+        let mut pieces = Vec::new();
+        if !held.is_empty() {
+            pieces.push(list(place, &format!("number of {nested}"), held));
+        }
+        if !endings.is_empty() {
+            pieces.push(list(place, "names by ending", endings));
+        }
+        pieces
     }
 
     fn names(&self, value: Value<'d>, item: NodeId, mode: Mode, names: Option<Value<'d>>) -> Vec<String> {
@@ -355,6 +455,13 @@ impl<'d> Walk<'d> {
         samples.sort_by_key(|sample| order(sample.number));
         samples
     }
+}
+
+/// What follows the last dot of a name, as of a file.
+fn ending(name: &str) -> Option<&str> {
+    let (stem, ending) = name.rsplit_once('.')?;
+    let short = (1..=ENDING).contains(&ending.len()) && ending.chars().all(char::is_alphanumeric);
+    (short && !stem.is_empty()).then_some(ending)
 }
 
 /// The names of the columns of `rows`, from a sibling: as many texts as there are columns, all different, or objects
@@ -479,6 +586,7 @@ fn sample(number: usize, key: Option<Value<'_>>, row: Value<'_>, names: &[String
         }
         _ => entries.push(shown::value(row, LEAF[1])),
     }
+    let values = bare_values(key, row, names);
     let written = row.text();
     let verbatim = match key {
         Some(_) => None,
@@ -488,5 +596,25 @@ fn sample(number: usize, key: Option<Value<'_>>, row: Value<'_>, names: &[String
         }
         None => row.minified(VERBATIM),
     };
-    Sample { number, entries, verbatim }
+    Sample { number, entries, values, verbatim }
+}
+
+/// The values of a row in the order of the columns, a dash where there is none.
+fn bare_values(key: Option<Value<'_>>, row: Value<'_>, names: &[String]) -> Vec<String> {
+    let shown = |value: Value<'_>| shown::value(value, SHORT_CELL);
+    let cells: Vec<String> = match row.kind() {
+        Kind::Object => {
+            let mut members: BTreeMap<String, String> =
+                row.members().map(|(key, value)| (shown::line(&key.plain(), CELL), shown(value))).collect();
+            names.iter().map(|name| members.remove(name).unwrap_or_else(|| "–".to_owned())).collect()
+        }
+        Kind::Array if row.len() == names.len() => row.items().map(shown).collect(),
+        _ => return Vec::new(),
+    };
+    let missing = cells.iter().filter(|cell| *cell == "–").count();
+    if missing * 2 > cells.len() {
+        return Vec::new();
+    }
+    let key = key.map(|key| shown::line(&key.plain(), CELL));
+    key.into_iter().map(|key| format!("{key}:")).chain(cells).collect()
 }

@@ -14,6 +14,8 @@ const LEAST_ROWS: usize = 2;
 const MOST_COLUMNS: usize = 512;
 /// Characters of a field in a row that is shown.
 const CELL: usize = 48;
+/// Characters of a field in a row without names.
+const SHORT_CELL: usize = 32;
 
 /// How a table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,7 +176,8 @@ pub(super) fn pieces(text: &str, format: Format) -> Pieces {
             let entry =
                 |(name, field): (&String, &&str)| format!("{name}={}", shown::text_cell(&shown::line(field, CELL)));
             let entries = names.iter().zip(fields).map(entry).collect();
-            samples.push(Sample { number, entries, verbatim: None });
+            let values = fields.iter().map(|field| shown::line(field, SHORT_CELL)).collect();
+            samples.push(Sample { number, entries, values, verbatim: None });
         }
         number += 1;
     });

@@ -15,6 +15,8 @@ const MOST_PATTERNS: usize = 4096;
 const MOST_KEYS: usize = 512;
 /// Members from which an object of objects with the same keys is read as rows with names.
 const MAP_SIZE: usize = 5;
+/// Members from which rows may lack some of each other's keys.
+const LARGE_MAP: usize = 20;
 /// Rows that are compared to see whether they are alike.
 const COMPARED: usize = 8;
 
@@ -87,11 +89,19 @@ fn is_map(value: Value<'_>) -> bool {
     }
     let mut rows = value.items().take(COMPARED);
     let keys: FxHashSet<&str> = rows.next().into_iter().flat_map(Value::members).map(|(key, _)| key.text()).collect();
-    !keys.is_empty()
+    let alike = !keys.is_empty()
         && rows.all(|row| {
             let shared = row.members().filter(|(key, _)| keys.contains(key.text())).count();
             shared * 2 >= row.len().max(keys.len())
-        })
+        });
+    alike || (value.len() >= LARGE_MAP && is_filled(value))
+}
+
+/// Whether the first rows have half of each other's keys on average.
+fn is_filled(value: Value<'_>) -> bool {
+    let rows = || value.items().take(COMPARED);
+    let keys: FxHashSet<&str> = rows().flat_map(Value::members).map(|(key, _)| key.text()).collect();
+    !keys.is_empty() && rows().map(Value::len).sum::<usize>() * 2 >= keys.len() * rows().count()
 }
 
 fn is_rows(value: Value<'_>) -> bool {

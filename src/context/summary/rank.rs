@@ -5,13 +5,18 @@
 
 pub(super) const SHAPE: u32 = 0;
 pub(super) const NAMES: u32 = 5;
+/// What announces a literal or a table.
+pub(super) const LEAD: u32 = 11;
 pub(super) const SHORT_ENDS: u32 = 10;
 /// The whole, wherever it fits.
 pub(super) const LOSSLESS: u32 = 0;
 pub(super) const STAT: u32 = 30;
-pub(super) const MORE_STAT: u32 = 35;
+pub(super) const MORE_STAT: u32 = 32;
+/// All values of both ends, where they are many.
+pub(super) const WHOLE_ENDS: u32 = 36;
+/// Both ends with the names of the columns.
 pub(super) const ENDS: u32 = 45;
-pub(super) const SIZE: u32 = 8;
+pub(super) const SIZE: u32 = 48;
 pub(super) const RICH_STAT: u32 = 50;
 pub(super) const MORE_NESTED: u32 = 80;
 /// Values below the rows of a table.
@@ -20,6 +25,12 @@ pub(super) const ALL_INNER: u32 = 95;
 pub(super) const MORE_INNER: u32 = 97;
 pub(super) const ALL_NAMES: u32 = 55;
 pub(super) const KEYS: u32 = 52;
+/// The first keys of what stands at the root.
+pub(super) const FIRST_KEYS: u32 = 13;
+/// The value at the end of a tree.
+pub(super) const LAST_LEAF: u32 = 14;
+/// What rows that hold rows hold on all levels.
+pub(super) const TOTALS: u32 = 9;
 pub(super) const NESTED: u32 = 60;
 pub(super) const LONGER: u32 = 65;
 pub(super) const VERBATIM: u32 = 70;
@@ -29,7 +40,8 @@ pub(super) const SAMPLE: u32 = 100;
 pub(super) fn leaf(number: u32, path: &str) -> u32 {
     let inner = path.contains(['.', '[']);
     match number {
-        1..=12 if !inner => 12,
+        1..=6 if !inner => 12,
+        7..=12 if !inner => 15,
         1..=40 => 40,
         _ => 62,
     }
@@ -42,6 +54,8 @@ pub(super) const LAST_PLACE: u32 = 50;
 pub(super) const STAT_PLACE: u32 = 51;
 /// Of leaves in the whole.
 pub(super) const LEAF_PLACE: u32 = 10;
+/// Behind the leaves.
+pub(super) const LAST_LEAF_PLACE: u32 = 900;
 /// Of the first table, and the distance to the next.
 pub(super) const TABLE_PLACE: u32 = 1000;
 pub(super) const TABLE_PLACES: u32 = 1000;
@@ -55,6 +69,8 @@ pub(super) const AFTER_PLACE: u32 = 2000;
 /// Behind everything.
 pub(super) const LOSSLESS_PLACE: u32 = u32::MAX;
 /// What a table comes after one that is larger.
-pub(super) const TABLE_DELAY: u32 = 20;
-/// What a table comes later that is a small part of the whole: after the leaves.
+pub(super) const TABLE_DELAY: u32 = 3;
+/// What a text in a string comes after one that is longer.
+pub(super) const EMBEDDED_DELAY: u32 = 20;
+/// What a table comes later that is not most of the whole: after the leaves at the root.
 pub(super) const SMALL_DELAY: u32 = 12;

@@ -6,14 +6,14 @@ use crate::context::brief::Piece;
 
 /// Columns of which statistics are offered.
 const MOST_COLUMNS: usize = 120;
-/// Bytes of a row that is worth its place before the statistics.
-const SHORT_ROW: usize = 100;
 /// Bytes of a row of which a part is shown first.
 const LONG_ROW: usize = 260;
-/// Columns from which parts of the rows come before statistics, which would take all the room.
-const WIDE: usize = 20;
 /// Values in that part.
 const PART_OF_ROW: usize = 8;
+/// Values of a row without names that come before the statistics.
+const FIRST_VALUES: usize = 6;
+/// Names of columns that are shown at once.
+const NAMES: usize = 16;
 
 /// A table, wherever it came from.
 #[derive(Debug, Default)]
@@ -40,6 +40,8 @@ pub(super) struct Sample {
     pub(super) number: usize,
     /// Every value with its column.
     pub(super) entries: Vec<String>,
+    /// Every value, shorter and without its column; empty if the columns do not tell which is which.
+    pub(super) values: Vec<String>,
     /// As it was written, if that is short.
     pub(super) verbatim: Option<String>,
 }
@@ -63,7 +65,7 @@ impl Table<'_> {
                 &format!("{shape}: "),
                 self.names.clone(),
                 ", ",
-                (delay + rank::NAMES, 12),
+                (delay + rank::NAMES, NAMES),
                 delay + rank::ALL_NAMES,
             );
             pieces
@@ -102,15 +104,7 @@ impl Table<'_> {
     /// Columns in the order in which statistics of them are worth most, with their position.
     fn by_worth(&self) -> Vec<(usize, &(String, &Column))> {
         let mut order: Vec<_> = self.columns.iter().enumerate().take(MOST_COLUMNS).collect();
-        order.sort_by_key(|(position, (_, column))| {
-            let worth = match column {
-                column if column.is_prose() => 3,
-                column if column.is_numeric() && !column.is_unique() => 0,
-                column if column.is_unique() => 2,
-                _ => 1,
-            };
-            (worth, *position)
-        });
+        order.sort_by_key(|(position, (_, column))| (column.worth(), *position));
         order
     }
 
@@ -126,24 +120,35 @@ impl Table<'_> {
                 number => (format!("row {}", number + 1), rank::SAMPLE_PLACE + u32::try_from(order).unwrap_or(0)),
             };
             let line = format!("{}{head}: {}", self.label, sample.entries.join(" "));
-            let short = line.len() <= SHORT_ROW;
             let end = sample.number == 0 || last;
-            let first_rank = delay
-                + match (end, short) {
-                    (true, _) if short || self.names.len() > WIDE => rank::SHORT_ENDS,
-                    (true, _) => rank::ENDS,
-                    (false, _) => rank::SAMPLE + u32::try_from(position).unwrap_or(0),
-                };
-            let mut piece = if line.len() <= LONG_ROW {
-                Piece::line(place + offset, first_rank, line)
-            } else if end {
+            if !end {
+                if line.len() <= LONG_ROW {
+                    let rank = delay + rank::SAMPLE + u32::try_from(position).unwrap_or(0);
+                    pieces.push(Piece::line(place + offset, rank, line));
+                }
+                continue;
+            }
+            let bare = !sample.values.is_empty();
+            let mut piece = Piece { place: place + offset, wordings: Vec::new() };
+            if bare {
+                let head = format!("{}{head}: ", self.label);
+                let least = (delay + rank::SHORT_ENDS, FIRST_VALUES);
+                let values = Piece::list(0, &head, sample.values.clone(), " | ", least, delay + rank::WHOLE_ENDS);
+                piece.wordings.extend(values.wordings);
+            }
+            let first_rank = delay + if bare { rank::ENDS } else { rank::SHORT_ENDS };
+            let named = if line.len() <= LONG_ROW {
+                Piece::line(0, first_rank, line)
+            } else if bare && self.names.len() > FIRST_VALUES {
+                // A part with names would tell less than all values without.
+                Piece { place: 0, wordings: Vec::new() }
+            } else {
                 let head = format!("{}{head}: ", self.label);
                 let entries = sample.entries.clone();
-                Piece::list(place + offset, &head, entries, " ", (first_rank, PART_OF_ROW), delay + rank::VERBATIM)
-            } else {
-                continue;
+                Piece::list(0, &head, entries, " ", (first_rank, PART_OF_ROW), delay + rank::VERBATIM)
             };
-            if let Some(verbatim) = sample.verbatim.as_ref().filter(|_| end) {
+            piece.wordings.extend(named.wordings);
+            if let Some(verbatim) = &sample.verbatim {
                 let verbatim = Piece::line(0, delay + rank::VERBATIM, format!("{}{head}: {verbatim}", self.label));
                 piece.wordings.extend(verbatim.wordings);
             }

@@ -29,11 +29,11 @@ fn rows_are_told_by_their_columns() {
     90 rows, 5 columns: id, state, price, on, note
     first row: id=0 state=paid price=0.05 on=2025-01-01 note=null
     last row: id=89 state=new price=3.95 on=2025-01-06 note="note 1"
-    id: min 0 max 89 sum 4005 distinct 90
-    state: distinct 2 min new max paid
-    price: min 0.05 max 30.45
-    on: distinct 28 min 2025-01-01 max 2025-01-28
-    note: distinct 4 min note 0 max note 3 nulls 10
+    id: 0..89 sum 4005
+    state: distinct 2 (new ×60, paid ×30) min new max paid
+    price: min 0.05 max 30.45 sum 1389 distinct 90
+    on: 2025-01-01..2025-01-28
+    note: distinct 4 nulls 10
     "#);
 }
 
@@ -53,8 +53,8 @@ fn rows_inside_an_object_take_their_names_from_beside() {
     rows: first row: id=0 name=n0 group=0
     rows: last row: id=79 name=n79 group=1
     id: min 0 max 79 sum 3160 distinct 80
-    name: distinct 80 min n0 max n9
-    group: min 0 max 2 sum 79 distinct 3
+    name: distinct 80
+    group: min 0 max 2 sum 79 distinct 3 (0 ×27, 1 ×27, 2 ×26)
     ");
 }
 
@@ -78,11 +78,13 @@ fn trees_are_told_on_all_levels() {
     last row: {"name": "z.rs", "type": "file"}
     name: distinct 3 min lib.rs max z.rs
     on all levels: 29 objects, type (file ×27, directory ×2)
+    number of children: src 21 (26 on all levels)
+    names by ending: .rs 27
     type: distinct 2 min directory max file
     children: 2 arrays of 5–21 items, 26 in all missing 1
     children[*].name: distinct 21 min deep max file9.rs
-    children[*].type: distinct 2 min directory max file (file ×25, directory ×1)
-    [1].children[*].name: file0.rs, file1.rs, file2.rs, file3.rs, file4.rs, file5.rs, file6.rs, file7.rs, file8.rs, file9.rs, file10.rs, file11.rs, file12.rs, file13.rs, file14.rs, … +6
+    children[*].type: distinct 2 (file ×25, directory ×1) min directory max file
+    [1].children[*].name: file0.rs, file1.rs, file2.rs, file3.rs, file4.rs, file5.rs, file6.rs, file7.rs, file8.rs, … +12
     "#);
 }
 
@@ -105,11 +107,12 @@ fn objects_are_told_leaf_by_leaf() {
     error.message: rate limit exceeded
     data.limits: 2 keys: cpu, memory
     data.labels: 60 items, first "label 0", last "label 59"
-    data.labels: distinct 60 min label 0 max label 9
-    data.labels: items: "label 0", "label 1", "label 2", "label 3", "label 4", "label 5", "label 6", "label 7", … +52
+    data.labels: distinct 60
+    data.labels: items: "label 0", "label 1", "label 2", "label 3", "label 4", … +55
     data.text: word word word word word word word word word word word word word word word word … (300 characters)
     data.limits.cpu: 500m
     data.limits.memory: 2
+    last value: data.text: word word word word word word word word word … (300 characters)
     "#);
 }
 
@@ -120,7 +123,7 @@ fn texts_inside_strings_are_told_by_what_they_are() {
         serde_json::json!({ "path": "squares.csv", "content": format!("n,square\n{}\n", rows.join("\n")) }).to_string();
     insta::assert_snapshot!(shown(&text, 60), @r"
     object, 2 keys: path, content
-    2 values, depth 1
+    path: squares.csv
     content: text of 1753 characters
     200 rows, 2 columns: n, square
     first row: n=0 square=0
@@ -195,14 +198,14 @@ fn what_fits_is_shown_in_full() {
 #[test]
 fn broken_data_is_told_as_far_as_it_goes() {
     let text = orders();
-    insta::assert_snapshot!(shown(&text[..text.len() - 40], 100), @r"
+    insta::assert_snapshot!(shown(&text[..text.len() - 40], 100), @r#"
     incomplete: no literal: expected `,` or `}` at byte 7290 (line 1); what could be read:
     90 rows, 5 columns: id, state, price, on, note
     first row: id=0 state=paid price=0.05 on=2025-01-01 note=null
-    last row: id=89 state=new price=3.95
-    state: distinct 2 min new max paid
-    on: distinct 28
-    ");
+    last row: {"id":89,"state":"new","price":3.95}
+    state: distinct 2
+    note: distinct 4
+    "#);
     let json_lines: String = (0..70).map(|at| format!("{{\"at\": {at}, \"level\": \"info\"}}\n")).collect();
     insta::assert_snapshot!(shown(&json_lines, 100), @r#"
     70 rows, 2 columns: at, level
