@@ -28,7 +28,8 @@ use self::seen::Relation;
 use super::config::{FirewallConfig, RawCount, Secrets};
 use super::literal::{Dialect, Document};
 use super::summary::{Summarizer, lossless_forms};
-use crate::event::{ArtifactRef, ContextItem, FirewallStats, Handle, ItemId, Strategy};
+use super::view::{automatic, automatic_for};
+use crate::event::{ArtifactRef, ContextItem, FirewallStats, Handle, ItemId, Strategy, ViewSpec};
 use crate::store::{ArtifactStore, StoreError, redact};
 use crate::text::Estimator;
 
@@ -81,7 +82,7 @@ pub enum FirewallError {
 /// A text with what is known about its form.
 struct Content<'c> {
     text: &'c str,
-    media_type: &'static str,
+    media_type: &'c str,
     /// The text as a literal of JSON or Python, if it is an array or object of either.
     document: Option<Document<'c>>,
 }
@@ -95,6 +96,14 @@ impl<'c> Content<'c> {
             None => ("text/plain", read(Dialect::Python)),
         };
         Self { text, media_type, document }
+    }
+
+    /// The views that are worth offering for it.
+    fn views(&self, artifact: &ArtifactRef) -> Vec<ViewSpec> {
+        match &self.document {
+            Some(document) => automatic_for(artifact, self.text, Some(document)),
+            None => automatic(artifact, self.text.as_bytes()),
+        }
     }
 }
 
@@ -166,14 +175,15 @@ impl<'a> Firewall<'a> {
         }
         let failed = is_error(result);
         let Some(artifact) = &result.artifact else {
-            return Ok(self.summary(&text, Content::of(&text).media_type, failed, cap));
+            return Ok(self.summary(&Content::of(&text), failed, cap));
         };
         let bytes = self.artifacts.get(&artifact.handle)?;
         let content = str::from_utf8(&bytes).map_err(|_| FirewallError::NoText {
             handle: artifact.handle.clone(),
             media_type: artifact.media_type.clone(),
         })?;
-        Ok(self.summary(content, &artifact.media_type, failed, cap))
+        let content = Content { text: content, media_type: &artifact.media_type, document: None };
+        Ok(self.summary(&content, failed, cap))
     }
 
     fn is_large(&self, text: &str) -> bool {
@@ -227,7 +237,7 @@ impl<'a> Firewall<'a> {
         };
         let cost = if note.is_empty() { 0 } else { self.estimator.count(&format!("\n{note}")) };
         let noted = cost > 0 && cost <= cap / NOTE_SHARE;
-        let text = self.summary(content.text, content.media_type, failed, if noted { cap - cost } else { cap });
+        let text = self.summary(content, failed, if noted { cap - cost } else { cap });
         let strategy = if is_lossless(&text, content) { Strategy::Compact } else { Strategy::Summary };
         (if noted { self.clipped(&format!("{text}\n{note}"), cap) } else { text }, strategy)
     }
@@ -249,10 +259,14 @@ impl<'a> Firewall<'a> {
     }
 
     /// A summary in at most `cap` tokens. What failed begins with its message.
-    fn summary(&self, content: &str, media_type: &str, failed: bool, cap: usize) -> String {
-        let summarized = |cap| self.summarizer.summarize(content, media_type, cap, self.estimator);
+    fn summary(&self, content: &Content<'_>, failed: bool, cap: usize) -> String {
+        let Content { text: whole, media_type, document } = content;
+        let summarized = |cap| match document {
+            Some(document) => self.summarizer.summarize_literal(document, media_type, cap, self.estimator),
+            None => self.summarizer.summarize(whole, media_type, cap, self.estimator),
+        };
         let text = summarized(cap);
-        let message = if failed { first_paragraph(content) } else { "" };
+        let message = if failed { first_paragraph(whole) } else { "" };
         let message = if message.is_empty() { String::new() } else { self.clipped(message, cap / 2) };
         if text.starts_with(&message) {
             return self.clipped(&text, cap);

@@ -107,13 +107,13 @@ impl Firewall<'_> {
                 Segment::Text(_) => None,
             });
             let artifact = if main.text.is_empty() { None } else { Some(self.keep(&item.id, &main)?) };
-            let content_bytes = main.text.as_bytes();
+            let content = &main;
             let main = artifact.as_ref().map(|artifact| (&main, artifact));
             let (text, strategy) = self.replace(call, main, extra.as_ref(), notes.collect(), output.is_error, seen);
             item.text = text;
             item.metadata.insert(SHOWN_AS.to_owned(), strategy_name(strategy).into());
             item.artifact.clone_from(&artifact);
-            views.splice(0..0, artifact.iter().flat_map(|artifact| automatic(artifact, content_bytes)));
+            views.splice(0..0, artifact.iter().flat_map(|artifact| content.views(artifact)));
             artifacts.splice(0..0, artifact);
             strategy
         };
@@ -253,7 +253,7 @@ impl<'f, 'o> Intake<'f, 'o> {
     fn take_structured(&mut self, content: Content<'o>) -> Option<(Content<'o>, ArtifactRef)> {
         let artifact =
             self.store("structured_content", content.text.as_bytes(), content.media_type, "structured content")?;
-        self.views.extend(automatic(&artifact, content.text.as_bytes()));
+        self.views.extend(content.views(&artifact));
         self.artifacts.push(artifact.clone());
         Some((content, artifact))
     }

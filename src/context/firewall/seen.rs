@@ -14,7 +14,7 @@ use std::hash::Hasher;
 use std::ops::Range;
 use std::sync::Arc;
 
-use memchr::{memchr_iter, memmem};
+use memchr::{memchr_iter, memchr3_iter, memmem};
 use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::context::literal::Document;
@@ -69,6 +69,9 @@ impl Seen {
             if there && *earlier != artifact.handle {
                 return Relation::Same(earlier.clone());
             }
+        }
+        if self.units.is_empty() {
+            return Relation::New;
         }
         let mut total = 0;
         let mut in_result: FxHashMap<u32, usize> = FxHashMap::default();
@@ -139,8 +142,9 @@ fn pieces(bytes: &[u8], ends: impl Iterator<Item = usize>) -> impl Iterator<Item
 
 /// Behind every comma that follows a closing bracket, if the line is long.
 fn record_ends(line: &[u8]) -> impl Iterator<Item = usize> {
-    let commas = memchr_iter(b',', if line.len() > LONG_LINE { line } else { &[] });
-    commas.filter(|&at| at > 0 && matches!(line.get(at - 1), Some(b'}' | b']' | b')'))).map(|at| at + 1)
+    // There are far fewer closing brackets than commas.
+    let brackets = memchr3_iter(b'}', b']', b')', if line.len() > LONG_LINE { line } else { &[] });
+    brackets.filter(|&at| line.get(at + 1) == Some(&b',')).map(|at| at + 2)
 }
 
 /// A unit without what depends on its place.

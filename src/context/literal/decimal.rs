@@ -29,6 +29,9 @@ impl Decimal {
             [b'+', rest @ ..] => (false, rest),
             rest => (false, rest),
         };
+        if let Some(whole) = short_integer(unsigned) {
+            return Some(Self { coefficient: i128::from(if negative { -whole } else { whole }), exponent: 0 });
+        }
         let (mut small, mut large, mut digits, mut fraction) = (0_u64, None, 0, None);
         let mut at = 0;
         while let Some(&byte) = unsigned.get(at) {
@@ -97,9 +100,37 @@ impl Decimal {
     /// The coefficient for a power of ten that is not above its own, if it has at most 38 digits.
     fn scaled_to(self, exponent: i32) -> Option<i128> {
         let places = u32::try_from(self.exponent.checked_sub(exponent)?).ok()?;
+        if places == 0 {
+            return Some(self.coefficient);
+        }
+        if let (Ok(small), Some(&power)) = (i64::try_from(self.coefficient), SMALL_POWERS.get(places as usize)) {
+            return Some(i128::from(small) * i128::from(power));
+        }
         let scaled = self.coefficient.checked_mul(10_i128.checked_pow(places)?)?;
         (scaled.abs() < LIMIT).then_some(scaled)
     }
+}
+
+/// The powers of ten whose product with any `i64` is below [`LIMIT`].
+const SMALL_POWERS: [i64; 19] = {
+    let mut powers = [1; 19];
+    let mut at = 1;
+    while at < powers.len() {
+        powers[at] = powers[at - 1] * 10;
+        at += 1;
+    }
+    powers
+};
+
+/// The value of at most 18 digits and nothing else, as most numbers are written.
+fn short_integer(digits: &[u8]) -> Option<i64> {
+    if digits.is_empty() || digits.len() > 18 {
+        return None;
+    }
+    digits.iter().try_fold(0, |value: i64, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        (digit < 10).then(|| value * 10 + i64::from(digit))
+    })
 }
 
 impl Ord for Decimal {

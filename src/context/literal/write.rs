@@ -7,8 +7,8 @@ use super::{Kind, Value};
 
 /// A string literal without prefix, quotes and escapes. Unknown escapes stay as they are.
 pub(super) fn decoded(literal: &str) -> Cow<'_, str> {
-    let open = literal.find(['"', '\'']).unwrap_or_default();
-    let raw = literal[..open].contains('r');
+    let open = literal.bytes().position(|byte| matches!(byte, b'"' | b'\'')).unwrap_or_default();
+    let raw = literal.bytes().take(open).any(|byte| byte == b'r');
     let inside = literal.get(open + 1..literal.len().saturating_sub(1)).unwrap_or_default();
     if raw || memchr::memchr(b'\\', inside.as_bytes()).is_none() {
         return Cow::Borrowed(inside);

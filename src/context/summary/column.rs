@@ -76,7 +76,10 @@ impl Column {
     pub(super) fn add(&mut self, value: Value<'_>) {
         match value.kind() {
             Kind::Null => self.nulls += 1,
-            Kind::Number => self.number(value.number().unwrap_or_default()),
+            Kind::Number => {
+                let written = value.number().unwrap_or_default();
+                self.number(written, Decimal::parse(written));
+            }
             Kind::Bool => {
                 self.booleans += 1;
                 self.note(value.text(), Kind::Bool);
@@ -93,16 +96,18 @@ impl Column {
 
     /// Adds a field of a table that is text: a number if it is written like one, nothing if it is empty.
     pub(super) fn add_field(&mut self, field: &str) {
-        match field.trim() {
+        let trimmed = field.trim();
+        let number = if looks_numeric(trimmed) { Decimal::parse(trimmed) } else { None };
+        match trimmed {
             "" => self.nulls += 1,
-            trimmed if looks_numeric(trimmed) && Decimal::parse(trimmed).is_some() => self.number(trimmed),
-            trimmed => self.text(trimmed),
+            _ if number.is_some() => self.number(trimmed, number),
+            _ => self.text(trimmed),
         }
     }
 
-    fn number(&mut self, written: &str) {
+    fn number(&mut self, written: &str, number: Option<Decimal>) {
         self.numbers.count += 1;
-        let Some(number) = Decimal::parse(written) else {
+        let Some(number) = number else {
             self.numbers.beyond += 1;
             return self.note(written, Kind::Number);
         };
@@ -129,6 +134,7 @@ impl Column {
         texts.dates += usize::from(is_date(text));
         match &mut texts.ends {
             None => texts.ends = Some([text.to_owned(), text.to_owned()]),
+            Some([least, most]) if head(least) < head(text) && head(text) < head(most) => {}
             Some([least, most]) => {
                 if text < least.as_str() {
                     rewrite(least, text);
@@ -349,6 +355,15 @@ impl Sizes {
         self.most = self.most.max(size);
         self.total += size;
         self.count += 1;
+    }
+}
+
+/// The first eight bytes as a number: where those of two texts differ, they are in the order of the texts.
+fn head(text: &str) -> u64 {
+    let bytes = text.as_bytes();
+    match bytes.first_chunk() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => bytes.iter().fold(0, |head, byte| head << 8 | u64::from(*byte)) << (8 * (8 - bytes.len()) % 64),
     }
 }
 

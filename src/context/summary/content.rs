@@ -1,5 +1,7 @@
 //! What a content is, told by looking at it: the media type that a source claims is wrong too often.
 
+use std::borrow::Cow;
+
 use super::data::{self, Said};
 use super::{Pieces, Summarizer, grid, lines, lossless, rank, shown};
 use crate::context::brief::{Piece, pack};
@@ -22,31 +24,53 @@ pub struct StructureSummarizer;
 impl Summarizer for StructureSummarizer {
     fn summarize(&self, content: &str, _media_type: &str, cap: usize, estimator: Estimator) -> String {
         let content = content.trim_start_matches('\u{feff}');
-        let room = cap.saturating_mul(BYTES_PER_TOKEN);
         if let Some(found) = literal(content) {
-            let mut pieces = about_literal(&found, 0);
-            let mut forms = lossless::forms(found.document.root(), room).into_iter();
-            if let Some(whole) = forms.find(|form| estimator.count(form) <= cap) {
-                // Samples and long wordings would repeat it.
-                for piece in &mut pieces {
-                    piece.wordings.retain(|wording| wording.rank < rank::LONGER);
-                }
-                pieces.insert(0, Piece::line(rank::LOSSLESS_PLACE, rank::LOSSLESS, whole));
-            }
-            return pack(&pieces, cap, estimator);
+            return packed(&found, cap, estimator);
         }
-        if content.len() <= room && estimator.count(content) <= cap {
+        if content.len() <= room(cap) && estimator.count(content) <= cap {
             return content.to_owned();
         }
         pack(&about_text(content), cap, estimator)
     }
+
+    fn summarize_literal(&self, document: &Document<'_>, media_type: &str, cap: usize, estimator: Estimator) -> String {
+        if !document.root().is_container() {
+            return self.summarize(document.source(), media_type, cap, estimator);
+        }
+        packed(&Found { lead: "", document: Cow::Borrowed(document), note: None }, cap, estimator)
+    }
+}
+
+/// Bytes of a text that may fit into `cap` tokens.
+fn room(cap: usize) -> usize {
+    cap.saturating_mul(BYTES_PER_TOKEN)
+}
+
+/// The summary of a literal.
+fn packed(found: &Found<'_>, cap: usize, estimator: Estimator) -> String {
+    let mut pieces = about_literal(found, 0);
+    let mut forms = lossless::forms(found.document.root(), room(cap)).into_iter();
+    if let Some(whole) = forms.find(|form| estimator.count(form) <= cap) {
+        // Samples and long wordings would repeat it.
+        for piece in &mut pieces {
+            piece.wordings.retain(|wording| wording.rank < rank::LONGER);
+        }
+        pieces.insert(0, Piece::line(rank::LOSSLESS_PLACE, rank::LOSSLESS, whole));
+    }
+    pack(&pieces, cap, estimator)
 }
 
 /// A literal and what stands around it.
 struct Found<'a> {
     lead: &'a str,
-    document: Document<'a>,
+    document: Cow<'a, Document<'a>>,
     note: Option<String>,
+}
+
+impl<'a> Found<'a> {
+    fn of(lead: &'a str, document: Document<'a>, note: Option<String>) -> Self {
+        Self { lead, document: Cow::Owned(document), note }
+    }
 }
 
 /// The literal that `text` is, or that it holds behind a short lead, or that it begins with and breaks off.
@@ -58,12 +82,12 @@ fn literal(text: &str) -> Option<Found<'_>> {
     }
     let whole = Document::parse_any(text);
     let error = match whole {
-        Ok(document) => return document.root().is_container().then_some(Found { lead: "", document, note: None }),
+        Ok(document) => return document.root().is_container().then(|| Found::of("", document, None)),
         Err(error) => error,
     };
     for dialect in [Dialect::Json, Dialect::Python] {
         if let Ok(document) = Document::sequence(text, dialect) {
-            return Some(Found { lead: "", document, note: None });
+            return Some(Found::of("", document, None));
         }
     }
     broken(text, &error).or_else(|| behind_lead(text))
@@ -79,7 +103,7 @@ fn behind_lead(text: &str) -> Option<Found<'_>> {
         return None;
     }
     let document = Document::parse_any(rest.trim_end()).ok()?;
-    (!document.root().is_empty()).then_some(Found { lead, document, note: None })
+    (!document.root().is_empty()).then(|| Found::of(lead, document, None))
 }
 
 /// A literal that ends too early or goes wrong behind most of it.
@@ -89,7 +113,7 @@ fn broken<'a>(text: &'a str, error: &LiteralError) -> Option<Found<'a>> {
             && end * 10 >= text.len() * 8
         {
             let rest = text.get(end..).unwrap_or_default().trim();
-            return Some(Found { lead: "", document, note: Some(format!("then: {}", shown::line(rest, 200))) });
+            return Some(Found::of("", document, Some(format!("then: {}", shown::line(rest, 200)))));
         }
         if let Some((document, Some(stop))) = Document::partial(text, dialect)
             && stop.offset * 10 >= text.len() * 5
@@ -97,7 +121,7 @@ fn broken<'a>(text: &'a str, error: &LiteralError) -> Option<Found<'a>> {
             && document.root().is_container()
         {
             let note = format!("incomplete: {error}; what could be read:");
-            return Some(Found { lead: "", document, note: Some(note) });
+            return Some(Found::of("", document, Some(note)));
         }
     }
     None

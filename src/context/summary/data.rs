@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use rustc_hash::FxHashMap;
+
 use super::profile::{Mode, NodeId, Profile, has_header, mode};
 use super::table::{Sample, Table};
 use super::{Pieces, rank, shown};
@@ -165,18 +167,23 @@ impl<'d> Walk<'d> {
                         self.keys(value, &path);
                     }
                     // The names of columns are told with their table.
-                    let names: Vec<usize> = value
+                    let mut beside = Beside::of(value);
+                    let names: BTreeSet<usize> = value
                         .items()
-                        .filter_map(|member| names_for(value, member))
+                        .filter_map(|member| beside.names(member))
                         .map(|names| names.span().start)
                         .collect();
                     for (key, member) in value.members() {
                         if names.contains(&member.span().start) {
                             continue;
                         }
+                        // What is further back in the queue is never looked into.
+                        if visits + queue.len() >= MOST_VISITS {
+                            break;
+                        }
                         if let Some(node) = self.profile.member(node, key) {
                             let path = shown::member_path(&path, &key.plain());
-                            queue.push_back(Section { value: member, path, node, beside: names_for(value, member) });
+                            queue.push_back(Section { value: member, path, node, beside: beside.names(member) });
                         }
                     }
                 }
@@ -186,7 +193,8 @@ impl<'d> Walk<'d> {
                     } else if value.len() > FEW && value.items().take(8).any(Value::is_container) {
                         self.tables.push(Section { value, path, node, beside });
                     } else if let Some(item) = self.profile.item(node) {
-                        for (index, value) in value.items().enumerate() {
+                        let room = MOST_VISITS.saturating_sub(visits + queue.len());
+                        for (index, value) in value.items().enumerate().take(room) {
                             queue.push_back(Section {
                                 value,
                                 path: format!("{path}[{index}]"),
@@ -464,18 +472,34 @@ fn ending(name: &str) -> Option<&str> {
     (short && !stem.is_empty()).then_some(ending)
 }
 
-/// The names of the columns of `rows`, from a sibling: as many texts as there are columns, all different, or objects
-/// with a name.
-fn names_for<'d>(around: Value<'d>, rows: Value<'d>) -> Option<Value<'d>> {
-    if mode(rows) != Mode::Rows || has_header(rows) {
-        return None;
+/// The names of columns among the members of an object.
+struct Beside<'d> {
+    around: Value<'d>,
+    by_width: FxHashMap<usize, Option<Value<'d>>>,
+}
+
+impl<'d> Beside<'d> {
+    fn of(around: Value<'d>) -> Self {
+        Self { around, by_width: FxHashMap::default() }
     }
-    let width = rows.at(0)?.len();
-    around.members().map(|(_, names)| names).find(|names| {
-        let distinct: BTreeSet<String> =
-            names.items().take(width).map(name_of).filter(|name| !name.is_empty()).collect();
-        names.kind() == Kind::Array && names.len() == width && distinct.len() == width && mode(*names) != Mode::Rows
-    })
+
+    /// The names of the columns of `rows`, from a sibling: as many texts as there are columns, all different, or
+    /// objects with a name.
+    fn names(&mut self, rows: Value<'d>) -> Option<Value<'d>> {
+        if mode(rows) != Mode::Rows || has_header(rows) {
+            return None;
+        }
+        let (around, width) = (self.around, rows.at(0)?.len());
+        *self.by_width.entry(width).or_insert_with(|| {
+            around.members().map(|(_, names)| names).find(|names| {
+                if names.kind() != Kind::Array || names.len() != width {
+                    return false;
+                }
+                let distinct: BTreeSet<String> = names.items().map(name_of).filter(|name| !name.is_empty()).collect();
+                distinct.len() == width && mode(*names) != Mode::Rows
+            })
+        })
+    }
 }
 
 /// What a column is called by an entry of a list of names.

@@ -1,5 +1,7 @@
 //! Tables that are written as text: CSV, TSV, tables of Markdown and of database shells, aligned columns.
 
+use csv::{ByteRecord, StringRecord};
+
 use super::column::Column;
 use super::data::sample_rows;
 use super::table::{Sample, Table};
@@ -115,7 +117,10 @@ fn aligned_starts(lines: &[&str]) -> Option<Vec<usize>> {
 fn for_each_row(text: &str, format: Format, mut row: impl FnMut(&[&str])) {
     match format {
         Format::Delimited(delimiter) => {
-            for record in reader(text, delimiter).records().filter_map(Result::ok) {
+            let mut reader = reader(text, delimiter);
+            let mut record = StringRecord::new();
+            // The text is UTF-8 and its rows may differ in width, so no row is an error.
+            while let Ok(true) = reader.read_record(&mut record) {
                 row(&record.iter().collect::<Vec<_>>());
             }
         }
@@ -148,25 +153,33 @@ fn for_each_row(text: &str, format: Format, mut row: impl FnMut(&[&str])) {
     }
 }
 
+/// The rows below the header.
+fn row_count(text: &str, format: Format) -> usize {
+    let mut rows = 0_usize;
+    match format {
+        Format::Delimited(delimiter) => {
+            let (mut reader, mut record) = (reader(text, delimiter), ByteRecord::new());
+            while let Ok(true) = reader.read_byte_record(&mut record) {
+                rows += 1;
+            }
+        }
+        Format::Bars | Format::Aligned => for_each_row(text, format, |_| rows += 1),
+    }
+    rows.saturating_sub(1)
+}
+
 /// The statements about a table that is written as text.
 pub(super) fn pieces(text: &str, format: Format) -> Pieces {
-    let mut names: Vec<String> = Vec::new();
-    let mut rows = 0_usize;
-    for_each_row(text, format, |fields| {
-        if names.is_empty() {
-            names = fields.iter().enumerate().map(|(number, field)| name(number, field)).collect();
-        } else {
-            rows += 1;
-        }
-    });
+    let rows = row_count(text, format);
     let wanted = sample_rows(rows);
-    let mut columns: Vec<Column> = names.iter().map(|_| Column::default()).collect();
+    let mut names: Vec<String> = Vec::new();
+    let mut columns: Vec<Column> = Vec::new();
     let mut samples: Vec<Sample> = Vec::new();
     let mut number = 0_usize;
-    let mut header = true;
     for_each_row(text, format, |fields| {
-        if header {
-            header = false;
+        if columns.is_empty() {
+            names = fields.iter().enumerate().map(|(number, field)| name(number, field)).collect();
+            columns = names.iter().map(|_| Column::default()).collect();
             return;
         }
         for (column, field) in columns.iter_mut().zip(fields) {

@@ -17,6 +17,10 @@ fn tabular(root: Value<'_>, limit: usize) -> Option<String> {
         Kind::Array => lines = table(root, limit)?,
         Kind::Object if mode(root) == Mode::Keys => {
             let mut tables = 0;
+            // A member takes four bytes at least: its key, a colon, a blank and a value, and a line feed between.
+            if root.len().saturating_mul(4) > limit.saturating_add(1) {
+                return None;
+            }
             for (key, member) in root.members() {
                 let key = plain_key(key)?;
                 match table(member, limit) {

@@ -15,6 +15,7 @@ pub use content::StructureSummarizer;
 pub(super) use lossless::forms as lossless_forms;
 
 use crate::context::brief::Piece;
+use crate::context::literal::Document;
 use crate::text::Estimator;
 
 /// Anything that can stand for a large result in the prompt.
@@ -22,6 +23,11 @@ pub trait Summarizer: Send + Sync {
     /// What `content` says, in at most `cap` tokens of `estimator`. `media_type` is what the source claimed and may be
     /// wrong.
     fn summarize(&self, content: &str, media_type: &str, cap: usize, estimator: Estimator) -> String;
+
+    /// The same for the source of `document`, which a caller has read already.
+    fn summarize_literal(&self, document: &Document<'_>, media_type: &str, cap: usize, estimator: Estimator) -> String {
+        self.summarize(document.source(), media_type, cap, estimator)
+    }
 }
 
 /// The pieces from which a summary is packed.

@@ -71,6 +71,8 @@ struct Open {
     next: usize,
     /// Whether the first item is a row of names.
     header: bool,
+    /// The pattern of entries without names, once there was one.
+    item: Option<NodeId>,
 }
 
 /// How the entries of `value` are taken, if it stands by itself.
@@ -153,7 +155,7 @@ impl<'d> Profile<'d> {
             if visit.value.is_container() {
                 let header = mode == Mode::Rows && has_header(visit.value);
                 profile.depth = profile.depth.max(visit.depth + 1);
-                open.push(Open { node, mode, next: 0, header });
+                open.push(Open { node, mode, next: 0, header, item: None });
             } else if mode != Mode::Header {
                 profile.leaves += 1;
             }
@@ -168,7 +170,7 @@ impl<'d> Profile<'d> {
     }
 
     /// The pattern of an entry, and how its own entries are taken.
-    fn child_of(&mut self, outer: &Open, key: Option<Value<'d>>, value: Value<'d>) -> (NodeId, Mode) {
+    fn child_of(&mut self, outer: &mut Open, key: Option<Value<'d>>, value: Value<'d>) -> (NodeId, Mode) {
         match outer.mode {
             Mode::Keys => {
                 let step = key.map_or("", Value::text);
@@ -176,13 +178,19 @@ impl<'d> Profile<'d> {
             }
             Mode::Items | Mode::Map => {
                 let mode = if outer.mode == Mode::Map { Mode::Keys } else { mode(value) };
-                (self.step(outer.node, "", None, 0), mode)
+                (self.item_of(outer), mode)
             }
             Mode::Rows if outer.next == 0 && outer.header => (outer.node, Mode::Header),
-            Mode::Rows => (self.step(outer.node, "", None, 0), Mode::Positions),
+            Mode::Rows => (self.item_of(outer), Mode::Positions),
             Mode::Header => (outer.node, Mode::Header),
             Mode::Positions => (self.position(outer.node, outer.next), mode(value)),
         }
+    }
+
+    fn item_of(&mut self, outer: &mut Open) -> NodeId {
+        let item = outer.item.unwrap_or_else(|| self.step(outer.node, "", None, 0));
+        outer.item = Some(item);
+        item
     }
 
     fn step(&mut self, parent: NodeId, step: &'d str, key: Option<Value<'d>>, expected: usize) -> NodeId {

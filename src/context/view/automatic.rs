@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::units::{document, rows_of};
-use crate::context::literal::Kind;
+use crate::context::literal::{Document, Kind};
 use crate::event::{ArtifactRef, Selector, ViewSpec};
 
 /// Keys for which a view of their own is offered at most.
@@ -20,9 +20,19 @@ const LINES: i64 = 20;
 #[must_use]
 pub fn automatic(reference: &ArtifactRef, content: &[u8]) -> Vec<ViewSpec> {
     let Ok(text) = std::str::from_utf8(content) else { return Vec::new() };
+    let document = text.trim_start().starts_with(['{', '[', '(']).then(|| document(text)).and_then(Result::ok);
+    automatic_for(reference, text, document.as_ref())
+}
+
+/// As [`automatic`] for a text that was read already: `document` is what it is or holds as a literal.
+pub(in crate::context) fn automatic_for(
+    reference: &ArtifactRef,
+    text: &str,
+    document: Option<&Document<'_>>,
+) -> Vec<ViewSpec> {
     let mut offers: Vec<(String, Selector)> = Vec::new();
     let mut offer = |label: String, selector: Selector| offers.push((label, selector));
-    match text.trim_start().starts_with(['{', '[', '(']).then(|| document(text)).and_then(Result::ok) {
+    match document {
         Some(document) => {
             let root = document.root();
             if let Some(rows) = rows_of(root).filter(|rows| rows.len() > 1) {

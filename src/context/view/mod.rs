@@ -24,6 +24,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+pub(super) use automatic::automatic_for;
 pub use automatic::{automatic, drilldown_tool_spec};
 pub use path::{Path, PathError};
 
