@@ -948,7 +948,7 @@ mod tests {
         25: fn reads() {
         26: assert!(true);
         27: }
-        last line: }
+        last lines: assert!(true); }
         ");
     }
 

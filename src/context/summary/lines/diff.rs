@@ -12,6 +12,8 @@ use super::rank;
 
 /// Files from which on the list has paths only: with counts, less than half would be shown.
 const COUNTED_FILES: usize = 60;
+/// Files up to which the list comes before all else that is said of them.
+const FEW_FILES: usize = 4;
 /// Commits whose subject is kept.
 const COMMITS_KEPT: usize = 2000;
 
@@ -349,7 +351,7 @@ fn kinds_of_change(diff: &Diff) -> Option<Piece> {
 
 /// The last of many files, which the front of a list does not show.
 fn last_file(files: &[File]) -> Option<Piece> {
-    let last = files.last().filter(|_| files.len() > 3)?;
+    let last = files.last().filter(|_| files.len() > FEW_FILES)?;
     Some(Piece::line(rank::OUTLINE_PLACE + 1, rank::ENDS + 2, format!("last file: {} {}", last.path, last.counts())))
 }
 
@@ -362,7 +364,7 @@ fn largest(diff: &Diff) -> Option<Piece> {
     let two = named.get(..2).unwrap_or(&named).join(", ");
     let piece = Piece::line(rank::STAT_PLACE, rank::STAT, format!("largest change: {first}"))
         .or(rank::STAT + 2, format!("largest changes: {two}"));
-    (files.len() > 2).then(|| piece.or(rank::SECOND_OUTLINE, format!("largest changes: {}", named.join(", "))))
+    (files.len() > FEW_FILES).then(|| piece.or(rank::SECOND_OUTLINE, format!("largest changes: {}", named.join(", "))))
 }
 
 fn commits(diff: &Diff, tally: &Tally) -> Vec<Piece> {
@@ -425,12 +427,13 @@ fn files(files: &[File]) -> Option<Piece> {
         return None;
     }
     let with_counts = files.len() <= COUNTED_FILES;
+    let least = if files.len() > FEW_FILES { rank::OUTLINE } else { rank::STAT };
     let noted = files.iter().map(|file| {
         let note = if with_counts { file.counts() } else { String::new() };
         (file.path.as_str(), note)
     });
     let piece =
-        Piece::list(rank::OUTLINE_PLACE, "files:", by_directory(noted), "", (rank::OUTLINE, 4), rank::WHOLE_OUTLINE);
+        Piece::list(rank::OUTLINE_PLACE, "files:", by_directory(noted), "", (least, FEW_FILES), rank::WHOLE_OUTLINE);
     if !with_counts {
         return Some(piece);
     }
@@ -452,7 +455,6 @@ mod tests {
         diff: 1 commit, 4 files changed, 2 hunks, 2 lines added, 1 line removed, 29 lines in all
         first line: commit 60a47afb4a1c817b399e04497df29c1e338a2d0e
         files: 1 new, 1 deleted, 1 renamed, 1 modified, 1 binary
-        largest changes: src/net/client.rs +1 -1, src/net/new.rs +1, logo.png binary, docs/b.txt ±0
         author: Ada <ada@example.org>
         date: Mon Nov 2 10:00:00 2026 +0000
         subject: Rework the client
@@ -461,6 +463,7 @@ mod tests {
         src/net/new.rs +1
         logo.png binary
         docs/b.txt ±0
+        definitions touched: connect
         some lines:
         2: Author: Ada <ada@example.org>
         5: Rework the client
@@ -468,11 +471,14 @@ mod tests {
         9: --- a/src/net/client.rs
         10: +++ b/src/net/client.rs
         12: one
+        14: +++ two
         16: diff --git a/src/net/new.rs b/src/net/new.rs
+        17: new file mode 100644
         19: +++ b/src/net/new.rs
+        20: @@ -0,0 +1 @@
         22: \ No newline at end of file
         25: Binary files a/logo.png and /dev/null differ
-        … +17
+        … +14
         last line: rename to docs/b.txt
         ");
     }
@@ -485,8 +491,8 @@ mod tests {
         first line: commit 60a47afb4a1c817b399e04497df29c1e338a2d0e
         files: 1 new, 1 deleted, 1 renamed, 1 modified, 1 binary
         author: Ada <ada@example.org>
+        date: Mon Nov 2 10:00:00 2026 +0000
         subject: Rework the client
-        last line: rename to docs/b.txt
         ");
     }
 

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::context::brief::Piece;
+use crate::context::brief::{Piece, Text, Wording};
 
 use super::excerpt::{Tally, counted, cut, samples};
 use super::rank;
@@ -14,6 +14,9 @@ use super::template::Templates;
 const PREFIX: usize = 160;
 /// Characters of an error or a message in its first and its longer wording.
 const MESSAGE_LENGTHS: [usize; 3] = [100, 180, 400];
+
+/// Characters of a message behind its time in the shortest wording.
+const BRIEF_MESSAGE: usize = 40;
 
 /// How bad a line says things are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -191,7 +194,7 @@ impl<'a> Errors<'a> {
     /// How many, the first verbatim, the last, and the different ones.
     pub(super) fn pieces(&self, noun: &str) -> Vec<Piece> {
         let Some((number, first)) = self.first else { return Vec::new() };
-        let head = format!("{}, first {noun} (line {number})", counted(self.count, noun));
+        let head = format!("{}, first (line {number})", counted(self.count, noun));
         let [short, longer, longest] =
             MESSAGE_LENGTHS.map(|length| format!("{head}: {}", cut(first.trim_start(), length)));
         let shortest = format!("{head}: {}", cut(message(first), MESSAGE_LENGTHS[0] / 2));
@@ -274,7 +277,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
         errors = std::mem::take(&mut worded);
     }
     let mut pieces = vec![shape(&tally, &templates)];
-    pieces.extend(tally.ends());
+    pieces.extend(tally.ends().into_iter().map(|piece| brief_end(piece, &tally)));
     pieces.extend(errors.pieces("error").into_iter().map(|mut piece| {
         // The first error is worth more than the text of the last line.
         if let Some(first) = piece.wordings.first_mut().filter(|wording| wording.rank == rank::ERROR) {
@@ -309,6 +312,19 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     pieces.extend(messages(&templates, &tally));
     pieces.extend(samples(text, &tally));
     pieces
+}
+
+/// The first or the last line with a shorter wording before the others: its time and the start of its message.
+fn brief_end(mut piece: Piece, tally: &Tally) -> Piece {
+    let (label, line) =
+        if piece.place == rank::FIRST_LINE_PLACE { ("first line", tally.first) } else { ("last line", tally.last) };
+    let stamp = time(line).and_then(|stamp| line.find(stamp).map(|at| at + stamp.len())).unwrap_or_default();
+    let brief = cut(line, line.get(..stamp).map_or(0, |front| front.chars().count()) + BRIEF_MESSAGE);
+    if let Some(first) = piece.wordings.first_mut() {
+        first.rank = rank::ENDS + 2;
+        piece.wordings.insert(0, Wording { rank: rank::ENDS, text: Text::Whole(format!("{label}: {brief}")) });
+    }
+    piece
 }
 
 /// A line with the name of an exception and what it says: `KeyError: 'name'`.
@@ -439,8 +455,8 @@ mod tests {
         [Log]
         log: 60 lines, 3 kinds of message
         first line: 2026-11-01 00:00:00 INFO batch 0 took 0 ms
-        1 error, first error (line 18): 2026-11-01 00:00:17 ERROR disk full on /dev/sda
-        1 warning, first warning (line 41): 2026-11-01 00:00:40 WARN retrying
+        1 error, first (line 18): 2026-11-01 00:00:17 ERROR disk full on /dev/sda
+        1 warning, first (line 41): WARN retrying
         levels: ERROR 1, WARN 1, INFO 58
         time range: 2026-11-01 00:00:00 to 2026-11-01 00:00:59
         messages by frequency, numbers vary:
@@ -449,14 +465,16 @@ mod tests {
         line 18: 2026-11-01 00:00:17 ERROR disk full on /dev/sda
         line 41: 2026-11-01 00:00:40 WARN retrying
         some lines:
+        16: 2026-11-01 00:00:15 INFO batch 15 took 45 ms
         30: 2026-11-01 00:00:29 INFO batch 29 took 87 ms
-        … +29
+        … +28
         last line: 2026-11-01 00:00:59 INFO batch 59 took 177 ms
         ");
         insta::assert_snapshot!(told(&text, 100), @r"
         [Log]
         log: 60 lines, 3 kinds of message
         first line: 2026-11-01 00:00:00 INFO batch 0 took 0 ms
+        1 error, first (line 18): ERROR disk full on /dev/sda
         levels: ERROR 1, WARN 1, INFO 58
         last line: 2026-11-01 00:00:59 INFO batch 59 took 177 ms
         ");
@@ -476,7 +494,7 @@ mod tests {
         [Log]
         log: 60 lines, 1 kind of message
         first line: 10.0.0.0 - - [21/Nov/2026:10:00:00 +0000] "GET /0 HTTP/1.1" 200 12
-        1 error, first error (line 10): 10.0.0.9 - - [21/Nov/2026:10:00:09 +0000] "GET /9 HTTP/1.1" 503 12
+        1 error, first (line 10): 10.0.0.9 - - [21/Nov/2026:10:00:09 +0000] "GET /9 HTTP/1.1" 503 12
         status codes: 200 ×59, 503 ×1
         time range: 21/Nov/2026:10:00:00 +0000 to 21/Nov/2026:10:00:59 +0000
         last line: 10.0.0.59 - - [21/Nov/2026:10:00:59 +0000] "GET /59 HTTP/1.1" 200 12

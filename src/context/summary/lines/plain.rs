@@ -209,12 +209,11 @@ mod tests {
         text: 24 lines, 204 words, 1118 characters, 12 paragraphs, 12 not blank, 24 sentences
         first line: Paragraph 0 says that the clocks were striking thirteen. It was a bright cold day in April.
         opening: Paragraph 0 says that the clocks were striking thirteen. It was a bright cold day in April.
+        12 numbered paragraphs: Paragraph 0, Paragraph 1, Paragraph 2, Paragraph 3, Paragraph 4, Paragraph 5, Paragraph 6, Paragraph 7, Paragraph 8, Paragraph 9, Paragraph 10, Paragraph 11
         some lines:
-        3: Paragraph 1 says that the clocks were striking thirteen. It was a bright cold day in April.
         5: Paragraph 2 says that the clocks were striking thirteen. It was a bright cold day in April.
         11: Paragraph 5 says that the clocks were striking thirteen. It was a bright cold day in April.
-        17: Paragraph 8 says that the clocks were striking thirteen. It was a bright cold day in April.
-        … +8
+        … +10
         last line: Paragraph 11 says that the clocks were striking thirteen. It was a bright cold day in April.
         ");
     }
@@ -229,7 +228,7 @@ mod tests {
         [Plain]
         text: 41 lines, 88 words, 1143 characters, 1 paragraph, 41 not blank
         first line: tests/m0.py::case_0 PASSED
-        2 error lines, first error line (line 34): tests/m0.py::case_33 FAILED
+        2 error lines, first (line 34): tests/m0.py::case_33 FAILED
         last error line (line 41): = 1 failed, 39 passed in 3.21s =
         lines by frequency, numbers vary:
         ×39: tests/m0.py::case_0 PASSED
