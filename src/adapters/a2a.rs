@@ -165,11 +165,11 @@ pub fn from_a2a_task(task: Value) -> Result<TaskOutcome, AdapterError> {
             counts.push(parts.len() - before);
         }
         source = Source::Artifacts(counts);
-    } else if let Some(message) = task.get_mut("status").and_then(|status| status.get_mut("message")) {
-        if message.is_object() {
-            take_parts(message, "status.message", &mut parts)?;
-            source = Source::Message;
-        }
+    } else if let Some(message) = task.get_mut("status").and_then(|status| status.get_mut("message"))
+        && message.is_object()
+    {
+        take_parts(message, "status.message", &mut parts)?;
+        source = Source::Message;
     }
     let output = ToolOutput { parts, is_error: state.status() == Status::Error, ..ToolOutput::default() };
     Ok(TaskOutcome { state, output, task, source })
@@ -231,7 +231,7 @@ pub fn to_a2a_task(outcome: &TaskOutcome) -> Value {
     match &outcome.source {
         Source::Nowhere => {}
         Source::Message => {
-            put_parts(task.get_mut("status").and_then(|status| status.get_mut("message")), parts.collect())
+            put_parts(task.get_mut("status").and_then(|status| status.get_mut("message")), parts.collect());
         }
         Source::Artifacts(counts) => {
             for (number, count) in counts.iter().enumerate() {
@@ -412,7 +412,7 @@ mod tests {
         fn no_json_stops_the_readers(value in any_json()) {
             let _ = from_a2a_card(&value);
             if let Ok(outcome) = from_a2a_task(value.clone()) {
-                prop_assert_eq!(to_a2a_task(&outcome), value.clone());
+                prop_assert_eq!(&to_a2a_task(&outcome), &value);
             }
             let _ = from_a2a_task_conversation(value);
         }

@@ -120,7 +120,7 @@ const NAMES: BlockNames = BlockNames {
     image: |media_type, data| json!({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}),
 };
 
-fn fresh(item: &ContextItem, content: Value) -> Value {
+fn fresh(item: &ContextItem, content: &Value) -> Value {
     match item.kind {
         ItemKind::AgentMsg => json!({"role": "assistant", "content": content}),
         ItemKind::ToolCall => json!({"role": "assistant", "content": [

@@ -98,7 +98,7 @@ pub fn to_gemini(conversation: &Conversation) -> Result<Value, AdapterError> {
     Writer { dialect: Dialect::Gemini, list: &["contents"], fresh: Some(fresh), output }.write(conversation)
 }
 
-fn fresh(item: &ContextItem, content: Value) -> Value {
+fn fresh(item: &ContextItem, content: &Value) -> Value {
     match item.kind {
         ItemKind::AgentMsg => json!({"role": "model", "parts": [{"text": content}]}),
         ItemKind::ToolCall => json!({"role": "model", "parts": [

@@ -26,8 +26,11 @@ pub fn from_openai_chat(document: Value) -> Result<Conversation, AdapterError> {
     Ok(reader.finish(document))
 }
 
+/// The object around a list of messages, if there is one, and the messages.
+type Unwrapped = (Option<Map<String, Value>>, Vec<Value>);
+
 /// The list of messages and, if it stands in an object, the object with an empty list in its place.
-pub(super) fn unwrap(document: Value, keys: &[&str]) -> Result<(Option<Map<String, Value>>, Vec<Value>), AdapterError> {
+pub(super) fn unwrap(document: Value, keys: &[&str]) -> Result<Unwrapped, AdapterError> {
     match document {
         Value::Array(messages) => Ok((None, messages)),
         Value::Object(mut around) => {
@@ -126,7 +129,7 @@ const NAMES: BlockNames = BlockNames {
     image: |media_type, data| json!({"type": "image_url", "image_url": {"url": format!("data:{media_type};base64,{data}")}}),
 };
 
-fn fresh(item: &ContextItem, content: Value) -> Value {
+fn fresh(item: &ContextItem, content: &Value) -> Value {
     match item.kind {
         ItemKind::UserTurn => json!({"role": "user", "content": content}),
         ItemKind::AgentMsg => json!({"role": "assistant", "content": content}),

@@ -145,7 +145,7 @@ const NAMES: BlockNames = BlockNames {
     image: |media_type, data| json!({"type": "input_image", "image_url": format!("data:{media_type};base64,{data}")}),
 };
 
-fn fresh(item: &ContextItem, content: Value) -> Value {
+fn fresh(item: &ContextItem, content: &Value) -> Value {
     match item.kind {
         ItemKind::UserTurn => json!({"type": "message", "role": "user", "content": content}),
         ItemKind::AgentMsg => json!({"type": "message", "role": "assistant", "content": content}),

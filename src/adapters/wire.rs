@@ -350,7 +350,7 @@ pub(super) struct Writer {
     /// The member of a document that lists the messages, in the order in which they are looked for.
     pub(super) list: &'static [&'static str],
     /// Makes a message of an event from elsewhere and its content; `None` where such events have no place.
-    pub(super) fresh: Option<fn(&ContextItem, Value) -> Value>,
+    pub(super) fresh: Option<fn(&ContextItem, &Value) -> Value>,
     /// The content of a result.
     pub(super) output: fn(&ToolOutput) -> Result<Value, AdapterError>,
 }
@@ -376,7 +376,7 @@ impl Writer {
                         AdapterError::new(place, "it is from another format, and this one has no place for it")
                     })?;
                     let content = self.content(event, Holds::Output)?;
-                    messages.push(Opening { value: fresh(&event.item, content), member: None });
+                    messages.push(Opening { value: fresh(&event.item, &content), member: None });
                     open = None;
                 }
             }

@@ -150,22 +150,22 @@ fn markdown(report: &Report) -> String {
         ]
     });
     let head = ["id", "kind", "parent", "tokens", "sensitivity", "artifact", "text"];
-    table(&mut text, "Events", &head, rows.collect());
+    table(&mut text, "Events", &head, &rows.collect::<Vec<_>>());
     let rows = report.artifacts.iter().map(|one| {
         let handle = cell(one.handle.as_str());
         vec![handle, cell(&one.media_type), one.size_bytes.to_string(), cell(&one.label), one.content_hash.to_string()]
     });
-    table(&mut text, "Artifacts", &["handle", "media type", "bytes", "label", "sha256"], rows.collect());
+    table(&mut text, "Artifacts", &["handle", "media type", "bytes", "label", "sha256"], &rows.collect::<Vec<_>>());
     let rows = report.facts.iter().map(|fact| vec![cell(&fact.key), cell(&fact.value)]);
-    table(&mut text, "Facts", &["key", "value"], rows.collect());
+    table(&mut text, "Facts", &["key", "value"], &rows.collect::<Vec<_>>());
     let rows = report.episodes.iter().map(|episode| vec![cell(&episode.id), cell(&episode.summary)]);
-    table(&mut text, "Episodes", &["id", "summary"], rows.collect());
+    table(&mut text, "Episodes", &["id", "summary"], &rows.collect::<Vec<_>>());
     let rows = report.phases.iter().map(|row| {
         let PhaseRow { phase, budget, prompt_tokens, included, dropped, .. } = row;
         let numbers = [budget, prompt_tokens, included, dropped].map(ToString::to_string);
         [vec![phase.name().to_owned()], numbers.to_vec()].concat()
     });
-    table(&mut text, "Prompts", &["phase", "budget", "tokens", "events shown", "left out"], rows.collect());
+    table(&mut text, "Prompts", &["phase", "budget", "tokens", "events shown", "left out"], &rows.collect::<Vec<_>>());
     for PhaseRow { phase, prompt, .. } in &report.phases {
         if let Some(prompt) = prompt {
             let fence = "`".repeat(longest_run_of_ticks(prompt).max(2) + 1);
@@ -180,7 +180,7 @@ fn longest_run_of_ticks(text: &str) -> usize {
 }
 
 /// Writes a table under its title; nothing without rows.
-fn table(text: &mut String, title: &str, head: &[&str], rows: Vec<Vec<String>>) {
+fn table(text: &mut String, title: &str, head: &[&str], rows: &[Vec<String>]) {
     if rows.is_empty() {
         return;
     }
@@ -188,7 +188,7 @@ fn table(text: &mut String, title: &str, head: &[&str], rows: Vec<Vec<String>>) 
     text.push_str(&format!("\n## {title}\n\n"));
     text.push_str(&line(head.to_vec()));
     text.push_str(&line(vec!["---"; head.len()]));
-    for row in &rows {
+    for row in rows {
         text.push_str(&line(row.iter().map(String::as_str).collect()));
     }
 }

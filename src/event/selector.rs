@@ -176,7 +176,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_written_is_read(selector in selectors()) {
-            prop_assert_eq!(selector.to_string().parse::<Selector>().unwrap(), selector.clone());
+            prop_assert_eq!(&selector.to_string().parse::<Selector>().unwrap(), &selector);
             let json = serde_json::to_string(&selector).unwrap();
             prop_assert_eq!(json.parse::<Selector>().unwrap(), selector);
         }

@@ -205,13 +205,13 @@ impl<'f, 'o> Intake<'f, 'o> {
     fn take(&mut self, part: &'o Part) {
         match &part.body {
             PartBody::Text(text) => self.segments.push(Segment::Text(text)),
-            PartBody::Image { bytes, media_type } => self.file("image", one_line(media_type), bytes, media_type),
-            PartBody::Audio { bytes, media_type } => self.file("audio", one_line(media_type), bytes, media_type),
+            PartBody::Image { bytes, media_type } => self.file("image", &one_line(media_type), bytes, media_type),
+            PartBody::Audio { bytes, media_type } => self.file("audio", &one_line(media_type), bytes, media_type),
             PartBody::ResourceBlob { uri, media_type, bytes } => {
                 let media_type = media_type.as_deref().unwrap_or("application/octet-stream");
                 self.file(
                     "resource",
-                    format!("resource {}, {}", one_line(uri), one_line(media_type)),
+                    &format!("resource {}, {}", one_line(uri), one_line(media_type)),
                     bytes,
                     media_type,
                 );
@@ -219,7 +219,7 @@ impl<'f, 'o> Intake<'f, 'o> {
             PartBody::ResourceText { uri, media_type, text } => {
                 let media_type = media_type.as_deref().unwrap_or("text/plain");
                 let about = format!("resource {}, {}", one_line(uri), one_line(media_type));
-                self.file("resource", about, text.as_bytes(), media_type);
+                self.file("resource", &about, text.as_bytes(), media_type);
                 self.segments.push(Segment::Text(text));
             }
             PartBody::ResourceLink { uri, name, about } => {
@@ -234,14 +234,14 @@ impl<'f, 'o> Intake<'f, 'o> {
                 self.incomplete = true;
                 let kind = value.get("type").and_then(Value::as_str).unwrap_or("of no type");
                 let json = value.to_string();
-                self.file("unknown", format!("unknown part {}", one_line(kind)), json.as_bytes(), "application/json");
+                self.file("unknown", &format!("unknown part {}", one_line(kind)), json.as_bytes(), "application/json");
             }
         }
     }
 
     /// Stores a part that is no text, or beside its text, and names it in a line.
-    fn file(&mut self, kind: &str, about: String, bytes: &[u8], media_type: &str) {
-        if let Some(artifact) = self.store(kind, bytes, media_type, &about) {
+    fn file(&mut self, kind: &str, about: &str, bytes: &[u8], media_type: &str) {
+        if let Some(artifact) = self.store(kind, bytes, media_type, about) {
             let note = format!("[{about}, {} bytes: {}]", artifact.size_bytes, artifact.handle);
             self.segments.push(Segment::Note(note));
             self.views.extend(automatic(&artifact, bytes));

@@ -64,9 +64,7 @@ pub(super) fn detect(text: &str) -> Kind {
         || text.matches("</").count() > 9 && share(&TAG) >= 40
     {
         Kind::Html
-    } else if lines.len() >= 4 && share(&STAMPED) >= 50 {
-        Kind::Log
-    } else if share(&LEVEL) >= 50 {
+    } else if lines.len() >= 4 && share(&STAMPED) >= 50 || share(&LEVEL) >= 50 {
         Kind::Log
     } else if share(&CODE_LINE) >= 35 {
         Kind::Code
@@ -452,7 +450,7 @@ fn trace(text: &str) -> Vec<Probe> {
             Probe::new(Class::Error, &[&name], message)
         })
     };
-    let (first, last) = (exceptions.next().and_then(probe), exceptions.last().and_then(probe));
+    let (first, last) = (exceptions.next().and_then(probe), exceptions.next_back().and_then(probe));
     probes.extend(first);
     probes.extend(last);
     probes

@@ -92,7 +92,7 @@ impl Haystack {
         let bounded = |&(start, end): &Span| {
             let before = self.text.get(..start).and_then(|text| text.chars().next_back());
             let after = self.text.get(end..).and_then(|text| text.chars().next());
-            !(opens && continues(before)) && !(closes && continues(after))
+            !(opens && continues(before) || closes && continues(after))
         };
         places.filter(bounded).collect()
     }
