@@ -157,7 +157,7 @@ pub fn compile_in(
     let allowed = candidates::generate(transcript, config.policy.kinds_of(request.phase));
     let wanted = closure::complete(transcript, &allowed);
     let shown = sensitivity::filter(transcript, &wanted, &config.policy, &mut ledger);
-    let (screened, events) = screen::apply(transcript, shown, firewall)?;
+    let (screened, events) = screen::apply(transcript, shown, firewall, &mut meter)?;
     ledger.events = events;
     let ranked = score::rank(screened, request, &config.scoring, &mut meter, terms);
     let distinct = dedup::remove(transcript, ranked, config.dedup.threshold, &mut ledger);

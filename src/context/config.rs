@@ -115,7 +115,7 @@ impl ContextConfig {
             ("scoring.kind", kind),
             ("scoring.cost", cost),
         ] {
-            within(parameter, *value, 0.0..=1000.0, "from 0 to 1000")?;
+            within(parameter, *value, &(0.0..=1000.0), "from 0 to 1000")?;
         }
         for (parameter, value) in [
             ("scoring.priority.policy", priority.policy),
@@ -128,9 +128,9 @@ impl ContextConfig {
             ("scoring.priority.retrieved_doc", priority.retrieved_doc),
             ("scoring.priority.doc_snippet", priority.doc_snippet),
         ] {
-            within(parameter, value, 0.0..=1.0, "from 0 to 1")?;
+            within(parameter, value, &(0.0..=1.0), "from 0 to 1")?;
         }
-        within("dedup.threshold", dedup.threshold, 0.01..=2.0, "from 0.01 to 2 (above 1 nothing is dropped)")?;
+        within("dedup.threshold", dedup.threshold, &(0.01..=2.0), "from 0.01 to 2 (above 1 nothing is dropped)")?;
         for (parameter, value, least, range) in [
             ("budgets.route", budgets.route, 1, "from 1 to 1000000000"),
             ("budgets.call", budgets.call, 1, "from 1 to 1000000000"),
@@ -146,7 +146,7 @@ impl ContextConfig {
             ("memory.max_fact_chars", memory.max_fact_chars, 0, "at most 1000000000"),
             ("memory.max_episode_chars", memory.max_episode_chars, 1, "from 1 to 1000000000"),
         ] {
-            within(parameter, value, least..=MAX_COUNT, range)?;
+            within(parameter, value, &(least..=MAX_COUNT), range)?;
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ const MAX_COUNT: usize = 1_000_000_000;
 fn within<T: Copy + PartialOrd + ToString>(
     parameter: &'static str,
     value: T,
-    allowed: RangeInclusive<T>,
+    allowed: &RangeInclusive<T>,
     range: &'static str,
 ) -> Result<(), ContextConfigError> {
     if allowed.contains(&value) {

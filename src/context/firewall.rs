@@ -136,21 +136,36 @@ impl<'a> Firewall<'a> {
         result: &ContextItem,
         seen: &mut Seen,
     ) -> Result<Screened, FirewallError> {
-        let mut item = result.clone();
-        if let Some(artifact) = &result.artifact {
-            seen.add_whole(artifact);
-            let stats = self.stats(shown_as(result), artifact.size_bytes, None, &item.text);
-            return Ok(Screened { item, stats });
+        if let Some(screened) = self.screen_counting(call, result, seen, &mut |text| self.estimator.count(text))? {
+            return Ok(screened);
         }
+        let mut item = result.clone();
         if let Cow::Owned(clean) = self.without_secrets(&result.text) {
             item.text = clean;
         }
-        if !self.is_large(&item.text) {
-            let (bytes, tokens) = (item.text.len() as u64, self.raw_count(&item.text));
-            let stats = self.stats(Strategy::Passthrough, bytes, tokens, &item.text);
-            return Ok(Screened { item, stats });
+        let (bytes, tokens) = (item.text.len() as u64, self.raw_count(&item.text));
+        let stats = self.stats(Strategy::Passthrough, bytes, tokens, self.estimator.count(&item.text));
+        Ok(Screened { item, stats })
+    }
+
+    /// As [`Self::screen`] with another way to the same counts; `None` for a result that stays as it is, secrets aside.
+    pub(super) fn screen_counting(
+        &self,
+        call: Option<&ContextItem>,
+        result: &ContextItem,
+        seen: &mut Seen,
+        count: &mut dyn FnMut(&str) -> usize,
+    ) -> Result<Option<Screened>, FirewallError> {
+        if let Some(artifact) = &result.artifact {
+            seen.add_whole(artifact);
+            let stats = self.stats(shown_as(result), artifact.size_bytes, None, count(&result.text));
+            return Ok(Some(Screened { item: result.clone(), stats }));
         }
-        let raw = std::mem::take(&mut item.text);
+        let raw = self.without_secrets(&result.text);
+        if !self.is_large(&raw) {
+            return Ok(None);
+        }
+        let mut item = ContextItem { text: String::new(), ..result.clone() };
         let content = Content::of(&raw);
         let artifact = self.keep(&result.id, &content)?;
         let (text, strategy) =
@@ -158,8 +173,8 @@ impl<'a> Firewall<'a> {
         item.text = text;
         item.artifact = Some(artifact);
         item.metadata.insert(SHOWN_AS.to_owned(), strategy_name(strategy).into());
-        let stats = self.stats(strategy, raw.len() as u64, self.raw_count(&raw), &item.text);
-        Ok(Screened { item, stats })
+        let stats = self.stats(strategy, raw.len() as u64, self.raw_count(&raw), count(&item.text));
+        Ok(Some(Screened { item, stats }))
     }
 
     /// The content of a result (from its artifact, or its text) in at most `cap` tokens: for the packer when a result
@@ -298,13 +313,13 @@ impl<'a> Firewall<'a> {
         (self.config.raw_count == RawCount::Exact).then(|| self.estimator.count(text))
     }
 
-    fn stats(&self, strategy: Strategy, bytes: u64, tokens: Option<usize>, shown: &str) -> FirewallStats {
+    fn stats(&self, strategy: Strategy, bytes: u64, tokens: Option<usize>, shown: usize) -> FirewallStats {
         FirewallStats {
             strategy,
             threshold_chars: self.config.threshold_chars,
             original_bytes: bytes,
             original_tokens: tokens,
-            summary_tokens: self.estimator.count(shown),
+            summary_tokens: shown,
             estimator: self.estimator,
         }
     }

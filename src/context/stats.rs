@@ -206,7 +206,7 @@ fn table(text: &mut String, title: &str, rows: &[[String; 3]]) {
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
     let (first, second) = (width(0), width(1));
-    let _ = write!(text, "\n{title}\n");
+    let _ = writeln!(text, "\n{title}");
     for [id, kind, note] in rows {
         let _ = writeln!(text, "  {id:first$}  {kind:second$}  {note}");
     }

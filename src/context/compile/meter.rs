@@ -22,6 +22,11 @@ impl<'c> Meter<'c> {
         self.counter.estimator()
     }
 
+    /// The tokens of `text`.
+    pub(super) fn count(&mut self, text: &str) -> usize {
+        self.counter.count(text)
+    }
+
     /// What `text` costs.
     pub(super) fn units(&mut self, text: &str) -> usize {
         match self.estimator() {

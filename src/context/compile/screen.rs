@@ -2,16 +2,18 @@
 
 use std::borrow::Cow;
 
+use super::meter::Meter;
 use super::{Candidate, CompileError};
 use crate::context::firewall::{Firewall, Seen};
 use crate::context::stats::{FirewallCause, FirewallEvent};
-use crate::event::{ItemKind, Strategy, Transcript};
+use crate::event::{ItemKind, Transcript};
 
 /// The candidates with their results as the prompt shows them, and what the firewall did where it did something.
 pub(super) fn apply<'t>(
     transcript: &'t Transcript,
     candidates: Vec<Candidate<'t>>,
     firewall: &Firewall,
+    meter: &mut Meter,
 ) -> Result<(Vec<Candidate<'t>>, Vec<FirewallEvent>), CompileError> {
     let mut seen = Seen::default();
     let mut events = Vec::new();
@@ -25,13 +27,13 @@ pub(super) fn apply<'t>(
             continue;
         }
         let call = transcript.parent(position).and_then(|parent| places[parent]).map(|place| &*shown[place].item);
-        let mut screened = firewall
-            .screen(call, &item, &mut seen)
+        let screened = firewall
+            .screen_counting(call, &item, &mut seen, &mut |text| meter.count(text))
             .map_err(|source| CompileError::Firewall { item: item.id.clone(), source })?;
-        if screened.stats.strategy == Strategy::Passthrough {
+        let Some(mut screened) = screened else {
             shown.push(Candidate { position, item });
             continue;
-        }
+        };
         // Whoever summarises, what is sensitive stays so.
         screened.item.sensitivity = screened.item.sensitivity.max(item.sensitivity);
         events.push(FirewallEvent { item_id: item.id.clone(), cause: FirewallCause::Screened, stats: screened.stats });

@@ -234,7 +234,8 @@ fn large_results_are_summarised_and_stay_sensitive() {
     let firewall = Firewall::new(&config.firewall, config.estimator, &Beginning, &artifacts);
     let transcript = Transcript::new(items).unwrap();
     let shown = sensitivity::filter(&transcript, &[0, 1], &config.policy, &mut Ledger::default());
-    let (screened, events) = screen::apply(&transcript, shown, &firewall).unwrap();
+    let mut counter = Counter::new(Estimator::Cl100kBase);
+    let (screened, events) = screen::apply(&transcript, shown, &firewall, &mut Meter::new(&mut counter)).unwrap();
     assert_eq!(screened[1].item.sensitivity, Sensitivity::Internal);
     assert!(config.estimator.count(&screened[1].item.text) <= config.firewall.summary_tokens);
     assert_eq!((events.len(), events[0].item_id.as_str()), (1, "r"));

@@ -138,7 +138,7 @@ impl Firewall<'_> {
             artifacts,
             views,
             provenance: provenance(&item, call, output, links),
-            firewall: Some(self.stats(strategy, original as u64, original_tokens, &item.text)),
+            firewall: Some(self.stats(strategy, original as u64, original_tokens, self.estimator.count(&item.text))),
         };
         Ok((item, envelope))
     }
