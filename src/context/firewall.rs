@@ -139,16 +139,12 @@ impl<'a> Firewall<'a> {
         if let Some(screened) = self.screen_counting(call, result, seen, &mut |text| self.estimator.count(text))? {
             return Ok(screened);
         }
-        let mut item = result.clone();
-        if let Cow::Owned(clean) = self.without_secrets(&result.text) {
-            item.text = clean;
-        }
-        let (bytes, tokens) = (item.text.len() as u64, self.raw_count(&item.text));
-        let stats = self.stats(Strategy::Passthrough, bytes, tokens, self.estimator.count(&item.text));
-        Ok(Screened { item, stats })
+        let (bytes, tokens) = (result.text.len() as u64, self.raw_count(&result.text));
+        let stats = self.stats(Strategy::Passthrough, bytes, tokens, self.estimator.count(&result.text));
+        Ok(Screened { item: result.clone(), stats })
     }
 
-    /// As [`Self::screen`] with another way to the same counts; `None` for a result that stays as it is, secrets aside.
+    /// As [`Self::screen`] with another way to the same counts; `None` for a result that stays as it is.
     pub(super) fn screen_counting(
         &self,
         call: Option<&ContextItem>,
@@ -163,7 +159,10 @@ impl<'a> Firewall<'a> {
         }
         let raw = self.without_secrets(&result.text);
         if !self.is_large(&raw) {
-            return Ok(None);
+            // What had secrets in it does not stay as it is, however small.
+            let Cow::Owned(clean) = raw else { return Ok(None) };
+            let stats = self.stats(Strategy::Passthrough, clean.len() as u64, self.raw_count(&clean), count(&clean));
+            return Ok(Some(Screened { item: ContextItem { text: clean, ..result.clone() }, stats }));
         }
         let mut item = ContextItem { text: String::new(), ..result.clone() };
         let content = Content::of(&raw);

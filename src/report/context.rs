@@ -36,7 +36,8 @@ pub(super) fn chapter(page: &mut Document, context: &ContextResults) {
     page.subheading("Tokens");
     page.table(
         "The naive prompt holds the whole history and the definitions of all tools of the scenario's catalog; the listing \
-         names each tool in one line instead, as the Python project counts.",
+         names each tool in one line instead, as the Python project counts. The history counts texts alone: pictures and links \
+         cost a prompt their name and handle, but stand in no history.",
         &tokens(context),
     );
     page.subheading("What is in the prompt");

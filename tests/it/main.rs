@@ -2,6 +2,7 @@
 
 mod bench;
 mod cli;
+mod context;
 mod crash;
 mod layers;
 mod real_catalogs;

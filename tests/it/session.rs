@@ -60,7 +60,7 @@ fn a_conversation_is_ingested_replayed_and_viewed() {
       artifacts  1, 10109 bytes
       memory     1 facts, 1 episodes
     kept out of prompts, 1 results:
-      tr1  10109 bytes -> 288 tokens (a summary)
+      tr1  10109 bytes -> 287 tokens (a summary)
     ");
     assert_eq!(files.names(), ["episodes.json", "facts.json", "it.session", "log.jsonl"]);
     let replay = session(&files, &["replay", "--phase", "answer", "--query", "nightly job"]);
@@ -161,13 +161,13 @@ fn the_account_of_a_session_can_be_read_and_checked() {
     let files = ingested(&lines());
     insta::assert_snapshot!(session(&files, &["stats", "--phase", "answer", "--budget", "200"]).shown(), @r"
     exit 0
-    answer prompt: 123 of 200 tokens (cl100k_base); 6 items, 5 shown, 1 left out
+    answer prompt: 120 of 200 tokens (cl100k_base); 6 items, 5 shown, 1 left out
 
     shown
       p1   policy       8 tokens
       u1   user_turn    10 tokens
       tc1  tool_call    12 tokens
-      tr1  tool_result  83 tokens, condensed
+      tr1  tool_result  80 tokens, condensed
       a1   agent_msg    10 tokens
 
     left out
@@ -284,7 +284,7 @@ fn every_format_is_ingested() {
       artifacts  1, 10109 bytes
       memory     0 facts, 0 episodes
     kept out of prompts, 1 results:
-      result:call:1  10109 bytes -> 288 tokens (a summary)
+      result:call:1  10109 bytes -> 287 tokens (a summary)
 
     exit 0
     wrote it.session: session JSON, 2 events
@@ -292,7 +292,7 @@ fn every_format_is_ingested() {
       artifacts  1, 10109 bytes
       memory     1 facts, 0 episodes
     kept out of prompts, 1 results:
-      r  10109 bytes -> 288 tokens (a summary)
+      r  10109 bytes -> 287 tokens (a summary)
 
     exit 0
     wrote it.session: OpenAI chat messages, 3 events
@@ -300,7 +300,7 @@ fn every_format_is_ingested() {
       artifacts  1, 10109 bytes
       memory     0 facts, 0 episodes
     kept out of prompts, 1 results:
-      result:c  10109 bytes -> 288 tokens (a summary)
+      result:c  10109 bytes -> 287 tokens (a summary)
 
     exit 0
     wrote it.session: OpenAI Responses items, 2 events
@@ -308,7 +308,7 @@ fn every_format_is_ingested() {
       artifacts  1, 10109 bytes
       memory     0 facts, 0 episodes
     kept out of prompts, 1 results:
-      result:c  10109 bytes -> 288 tokens (a summary)
+      result:c  10109 bytes -> 287 tokens (a summary)
 
     exit 0
     wrote it.session: Anthropic messages, 2 events
@@ -316,7 +316,7 @@ fn every_format_is_ingested() {
       artifacts  1, 10109 bytes
       memory     0 facts, 0 episodes
     kept out of prompts, 1 results:
-      result:c  10109 bytes -> 288 tokens (a summary)
+      result:c  10109 bytes -> 287 tokens (a summary)
 
     exit 0
     wrote it.session: Gemini contents, 2 events
@@ -324,7 +324,7 @@ fn every_format_is_ingested() {
       artifacts  1, 10318 bytes
       memory     1 facts, 0 episodes
     kept out of prompts, 1 results:
-      result:call:1  10318 bytes -> 288 tokens (a summary)
+      result:call:1  10318 bytes -> 287 tokens (a summary)
 
     exit 0
     wrote it.session: A2A task, 2 events
@@ -332,7 +332,7 @@ fn every_format_is_ingested() {
       artifacts  1, 10109 bytes
       memory     0 facts, 0 episodes
     kept out of prompts, 1 results:
-      result:task:t1  10109 bytes -> 288 tokens (a summary)
+      result:task:t1  10109 bytes -> 287 tokens (a summary)
     ");
 }
 
@@ -476,7 +476,7 @@ fn a_damaged_session_is_refused_by_place() {
     ];
     insta::assert_snapshot!(shown.join("\n"), @r"
     exit 2
-    error: it.session: not a session: EOF while parsing a string at line 17 column 4303
+    error: it.session: not a session: EOF while parsing a string at line 17 column 4306
 
     exit 2
     error: it.session: content 1 was altered: it has the hash 8477cbed5d7cfc95d7ae4155b63e0a0a8bfd54444da90f82d72676b5a5397fe8, stored was 46ed29073f9590997053c93d162f4a2eb0c812ac154599caa45fb8769e62081a

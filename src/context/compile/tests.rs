@@ -62,6 +62,32 @@ fn words(seed: usize, count: usize) -> String {
     (0..count).map(|word| format!("w{seed}q{word}")).collect::<Vec<_>>().join(" ")
 }
 
+#[test]
+fn small_results_are_shown_without_their_secrets() {
+    let key = format!("ghp_{}", "Qz7Lm2Xv9Rt4Kp8Wd3Nh6Yb1Fc5Gj0SaTuVe");
+    let items = vec![
+        item("c1", ItemKind::ToolCall, "env()"),
+        item("r1", ItemKind::ToolResult, &format!("TOKEN={key}")).under("c1"),
+    ];
+    let mut config = ContextConfig::default();
+    config.firewall.secrets = crate::context::config::Secrets::Redact;
+    let pack = built_with(items, &Memory::default(), &Request::new(Phase::Answer, ""), &config).unwrap();
+    assert!(pack.prompt.contains("[TOOL RESULT]") && !pack.prompt.contains(&key), "{}", pack.prompt);
+}
+
+#[test]
+fn results_are_shortened_before_anything_is_left_out() {
+    let mut items = vec![item("u1", ItemKind::UserTurn, "Go on.")];
+    for turn in 0..6 {
+        items.push(item(&format!("c{turn}"), ItemKind::ToolCall, &words(turn, 3)).under("u1"));
+        items.push(item(&format!("r{turn}"), ItemKind::ToolResult, &words(100 + turn, 90)).under(format!("c{turn}")));
+    }
+    let whole = built(items.clone(), 6000);
+    assert!(whole.stats.condensed == 0 && whole.stats.dropped_count == 0);
+    let tight = built(items, 1600);
+    assert_eq!((tight.stats.condensed, tight.stats.dropped_count), (6, 0), "{}", tight.stats.ledger());
+}
+
 fn conversation() -> Vec<ContextItem> {
     vec![
         item("p1", ItemKind::Policy, "Never delete data."),

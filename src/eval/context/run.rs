@@ -19,7 +19,7 @@ use super::scenario::{Planted, Scenario};
 use crate::adapters::{Conversation, Event};
 use crate::catalog::Catalog;
 use crate::context::summary::Summarizer;
-use crate::context::{ContextConfig, ContextPack, Firewall, FirewallCause, Memory, Request, Seen, compile};
+use crate::context::{ContextConfig, ContextPack, DropReason, Firewall, FirewallCause, Memory, Request, Seen, compile};
 use crate::eval::statistics::{mean, round6};
 use crate::event::{ContentHash, ContextItem, Handle, ItemKind, PartBody, Strategy, Transcript};
 use crate::store::{ArtifactStore, MemoryArtifacts};
@@ -233,7 +233,12 @@ fn screening(
     let screened = pack.stats.firewall_events.iter().filter(|event| event.cause == FirewallCause::Screened);
     let mut strategies = BTreeMap::new();
     let (mut original_bytes, mut shown_tokens, mut result_tokens) = (0, 0, 0);
+    let mut told: BTreeSet<&str> = BTreeSet::new();
+    // What the filter removed never came to the firewall.
+    let removed = |reason: &DropReason| matches!(reason, DropReason::Sensitivity { .. } | DropReason::Closure { .. });
+    told.extend(pack.stats.dropped_items.iter().filter(|item| removed(&item.reason)).map(|item| item.item_id.as_str()));
     for event in screened {
+        told.insert(event.item_id.as_str());
         let strategy = serde_json::to_value(event.stats.strategy).map_err(|error| error.to_string())?;
         *strategies.entry(strategy.as_str().unwrap_or_default().to_owned()).or_default() += 1;
         result_tokens += event.stats.summary_tokens;
@@ -242,6 +247,9 @@ fn screening(
             shown_tokens += event.stats.summary_tokens;
         }
     }
+    let untouched = transcript.items().iter().filter(|item| item.kind == ItemKind::ToolResult);
+    let untouched = untouched.filter(|item| !told.contains(item.id.as_str()));
+    result_tokens += untouched.map(|item| config.estimator.count(&item.text)).sum::<usize>();
     let stored = artifacts.list().map_err(|error| error.to_string())?;
     let mut by_hash: BTreeMap<ContentHash, Handle> = BTreeMap::new();
     for reference in &stored {
