@@ -47,8 +47,9 @@ pub(super) fn select<'t>(
     }
     let most = config.policy.max_items_per_kind;
     let state = vec![State::Open; ranked.len()];
-    let results =
-        if ranked.iter().map(|scored| scored.cost).sum::<usize>() > room { Results::Short } else { Results::Usual };
+    // What never fits leaves no room by being shortened around.
+    let wanted: usize = ranked.iter().map(|scored| scored.cost).filter(|&cost| cost <= room).sum();
+    let results = if wanted > room { Results::Short } else { Results::Usual };
     let mut packer =
         Packer { transcript, ranked, places, state, results, room, most, counts: [0; KINDS], firewall, meter };
     for place in 0..packer.ranked.len() {
