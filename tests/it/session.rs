@@ -84,7 +84,7 @@ fn a_conversation_is_ingested_replayed_and_viewed() {
     [TOOL RESULT [artifact:result:tr1]]
     log: 200 lines, 2 kinds of message
     first line: 2026-05-01T03:00:00Z INFO backup: copied block 0
-    1 error, first error (line 121): 2026-05-01T03:02:00Z ERROR backup: no space left on device /var/backup
+    1 error, first (line 121): 2026-05-01T03:02:00Z ERROR backup: no space left on device /var/backup
     levels: ERROR 1, INFO 199
     time range: 2026-05-01T03:00:00Z to 2026-05-01T03:03:19Z
     messages by frequency, numbers vary:
@@ -190,7 +190,7 @@ fn the_account_of_a_session_can_be_read_and_checked() {
     | p1 | policy |  | 4 | public |  | Never name customers. |
     | u1 | user_turn |  | 7 | public |  | Why did the nightly job fail? |
     | tc1 | tool_call | u1 | 7 | public |  | logs.read(job='nightly') |
-    | tr1 | tool_result | tc1 | 288 | public | artifact:result:tr1 | log: 200 lines, 2 kinds of message first line: 2026-05-01T03… |
+    | tr1 | tool_result | tc1 | 287 | public | artifact:result:tr1 | log: 200 lines, 2 kinds of message first line: 2026-05-01T03… |
     | a1 | agent_msg |  | 5 | public |  | The disk was full. |
     | u2 | user_turn |  | 5 | restricted |  | What is the password? |
 
@@ -206,8 +206,8 @@ fn the_account_of_a_session_can_be_read_and_checked() {
     | --- | --- | --- | --- | --- |
     | route | 2000 | 18 | 2 | 1 |
     | call | 3000 | 40 | 4 | 1 |
-    | interpret | 4000 | 340 | 5 | 1 |
-    | answer | 6000 | 340 | 5 | 1 |
+    | interpret | 4000 | 339 | 5 | 1 |
+    | answer | 6000 | 339 | 5 | 1 |
     ");
     let json = session(&files, &["inspect", "--format", "json", "--prompts"]);
     let report: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
@@ -217,7 +217,7 @@ fn the_account_of_a_session_can_be_read_and_checked() {
     let passes = session(&files, &["budget-check", "--max-tokens", "1000", "--require", "tr1", "--require", "p1"]);
     insta::assert_snapshot!(passes.shown(), @r"
     exit 0
-    answer: ok, 340 of 1000 tokens (cl100k_base), 5 events shown, 1 left out
+    answer: ok, 339 of 1000 tokens (cl100k_base), 5 events shown, 1 left out
     ");
     let phases = ["--phase", "route", "--phase", "answer"];
     let check = [

@@ -83,7 +83,7 @@ fn results_are_shortened_before_anything_is_left_out() {
         items.push(item(&format!("r{turn}"), ItemKind::ToolResult, &words(100 + turn, 90)).under(format!("c{turn}")));
     }
     let whole = built(items.clone(), 6000);
-    assert!(whole.stats.condensed == 0 && whole.stats.dropped_count == 0);
+    assert_eq!((whole.stats.condensed, whole.stats.dropped_count), (0, 0), "{}", whole.stats.ledger());
     let tight = built(items, 1600);
     assert_eq!((tight.stats.condensed, tight.stats.dropped_count), (6, 0), "{}", tight.stats.ledger());
 }
