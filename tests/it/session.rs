@@ -231,8 +231,8 @@ fn the_account_of_a_session_can_be_read_and_checked() {
       `u2` is left out: sensitivity
       `tr1` is left out: this phase does not read events of its kind
       1 events left out, over the 0 allowed
-    answer: FAILED, 340 of 20 tokens (cl100k_base), 5 events shown, 1 left out
-      340 tokens, over the 20 allowed
+    answer: FAILED, 339 of 20 tokens (cl100k_base), 5 events shown, 1 left out
+      339 tokens, over the 20 allowed
       `u2` is left out: sensitivity
       1 events left out, over the 0 allowed
     ");
