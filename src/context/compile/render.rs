@@ -128,7 +128,7 @@ fn escape(text: &str) -> Cow<'_, str> {
     rewrite(text, |_, bracket| Some((bracket, "\\")))
 }
 
-/// What [`escape`] was given: for a reader of prompts.
+/// What `escape` was given: for a reader of prompts.
 #[must_use]
 pub fn unescape(text: &str) -> String {
     rewrite(text, |slashes, bracket| (slashes > 0).then(|| (bracket - 1, ""))).into_owned()

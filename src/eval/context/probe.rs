@@ -1,6 +1,6 @@
 //! Questions with known answers about one result, derived from the whole of it with a fixed seed.
 //!
-//! A probe is a label and a value. It survives in a text that states both together (the rules are those of [`matching`]);
+//! A probe is a label and a value. It survives in a text that states both together (the rules are those of `matching`);
 //! where the label would say nothing that the value does not (a path, a heading, a set of column names), the value alone
 //! must stand there between word boundaries. What is asked, by class:
 //!
