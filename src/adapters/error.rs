@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+pub(super) use crate::catalog::describe;
+
 /// A document is not in the format that it was read as.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{reason}", prefix(place))]
@@ -69,18 +71,6 @@ pub(super) fn array(value: Value, place: &str) -> Result<Vec<Value>, AdapterErro
 pub(super) fn text<'m>(members: &'m Map<String, Value>, key: &str, place: &str) -> Result<&'m str, AdapterError> {
     let found = members.get(key);
     found.and_then(Value::as_str).ok_or_else(|| AdapterError::wrong(place, key, "a string", found))
-}
-
-/// What kind of value it is, for messages.
-pub(super) fn describe(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
 }
 
 /// A piece of a document in a message: on one line and of bounded length.

@@ -44,6 +44,15 @@ pub(super) fn unwrap(document: Value, keys: &[&str]) -> Result<Unwrapped, Adapte
     }
 }
 
+/// The parts of a message, each an event of `kind`; `message` holds an empty list in their place.
+pub(super) fn read_parts(message: Map<String, Value>, parts: Vec<Value>, kind: ItemKind, reader: &mut Reader) {
+    reader.open(Value::Object(message), None);
+    for part in parts {
+        let at = if part.get("type").and_then(Value::as_str) == Some("refusal") { "/refusal" } else { "/text" };
+        reader.part(kind, "/content", Taken::text(part, at, placeholder));
+    }
+}
+
 fn read_message(mut message: Map<String, Value>, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
     let kind = match text(&message, "role", place)? {
         "system" | "developer" => ItemKind::Policy,
@@ -69,11 +78,7 @@ fn read_message(mut message: Map<String, Value>, place: &str, reader: &mut Reade
         }
         Some(list @ Value::Array(_)) => {
             let parts = array(std::mem::replace(list, Value::Array(Vec::new())), place)?;
-            reader.open(Value::Object(message), None);
-            for part in parts {
-                let at = if part.get("type").and_then(Value::as_str) == Some("refusal") { "/refusal" } else { "/text" };
-                reader.part(kind, "/content", Taken::text(part, at, placeholder));
-            }
+            read_parts(message, parts, kind, reader);
         }
         Some(other) => return Err(AdapterError::wrong(place, "content", "a string or an array of parts", Some(other))),
     }

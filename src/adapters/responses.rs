@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::Conversation;
 use super::blocks::{BlockNames, output_of, to_blocks};
 use super::error::{AdapterError, array, check_nesting, object, shown, text};
-use super::openai::unwrap;
+use super::openai::{read_parts, unwrap};
 use super::wire::{Dialect, Reader, Taken, Writer, arguments, call_of, function_name, placeholder};
 use crate::event::{ContextItem, ItemKind};
 
@@ -117,11 +117,7 @@ fn read_message(mut message: Map<String, Value>, place: &str, reader: &mut Reade
         }
         Some(list @ Value::Array(_)) => {
             let parts = array(std::mem::replace(list, Value::Array(Vec::new())), place)?;
-            reader.open(Value::Object(message), None);
-            for part in parts {
-                let at = if part.get("type").and_then(Value::as_str) == Some("refusal") { "/refusal" } else { "/text" };
-                reader.part(kind, "/content", Taken::text(part, at, placeholder));
-            }
+            read_parts(message, parts, kind, reader);
             reader.close(kind, "");
         }
         other => return Err(AdapterError::wrong(place, "content", "a string or an array of parts", other.as_deref())),

@@ -85,7 +85,8 @@ fn wrong(key: &str, expected: &str, found: &Value) -> Reason {
     format!("`{key}` must be {expected}, not {}", describe(found))
 }
 
-fn describe(value: &Value) -> &'static str {
+/// What kind of value it is, for messages.
+pub(crate) fn describe(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

@@ -26,6 +26,7 @@ use serde_json::value::RawValue;
 
 use self::assemble::Draft;
 use self::document::{Document, Entry, Form};
+pub(crate) use self::fields::describe;
 use super::schema::nesting_depth;
 use super::{Catalog, CatalogError};
 

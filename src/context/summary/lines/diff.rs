@@ -485,6 +485,16 @@ mod tests {
 
     #[test]
     fn many_files_share_their_directories() {
+        let file = |number: usize| {
+            let path = format!("src/net/part{number}.rs");
+            format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1,2 @@\n one\n+two\n")
+        };
+        let shown = told(&(0..14).map(file).collect::<String>(), 200);
+        assert!(shown.contains("src/net/: part0.rs +1, part1.rs +1, part2.rs +1"), "{shown}");
+    }
+
+    #[test]
+    fn a_tight_cap_keeps_the_shape() {
         insta::assert_snapshot!(told(SHOW, 120), @r"
         [Diff]
         diff: 1 commit, 4 files changed, 2 hunks, 2 lines added, 1 line removed, 29 lines in all
