@@ -12,11 +12,12 @@
 //! | [`store`] | event logs, artifacts, facts and episodes, and where they are kept |
 //! | [`routing`] | query + catalog -> ranking with an explanation, cards, selection |
 //! | [`context`] | events + phase + budget -> prompt, and what was left out of it; the firewall and its views |
+//! | [`gateway`] | MCP: upstream servers, guards, and the surface that clients see |
 //! | [`eval`] | collections x engines -> records of facts and timings |
 //! | [`report`] | records -> Markdown and SVG bytes |
 //! | [`cli`] | one file per command: arguments, one call, print |
 //!
-//! Everything up to `report` is synchronous and deterministic: the same input gives the same bytes, on
+//! Everything but `gateway` is synchronous and deterministic: the same input gives the same bytes, on
 //! every machine and for every order of the catalog.
 
 pub mod adapters;
@@ -25,6 +26,7 @@ pub mod cli;
 pub mod context;
 pub mod eval;
 pub mod event;
+pub mod gateway;
 pub mod report;
 pub mod routing;
 pub mod store;

@@ -21,7 +21,9 @@ pub use inspect::{InspectReport, ItemTokens, SafetyCounts, SchemaCounts, ServerS
 pub use item::{Kind, Safety, SelectableItem};
 pub use lint::{Finding, LONG_DESCRIPTION_TOKENS, LintReport, NEAR_DUPLICATE, Problem, SchemaPart, Severity, lint};
 pub(crate) use load::describe;
-pub use load::{LeftOut, LoadOptions, Loaded, MAX_DESCRIPTION_BYTES, MAX_FILE_BYTES, Strictness, load};
+pub use load::{
+    LeftOut, Listing, LoadOptions, Loaded, MAX_DESCRIPTION_BYTES, MAX_FILE_BYTES, Strictness, load, load_listings,
+};
 pub use namespace::{FALLBACK_NAMESPACE, Inferred, assign_namespaces, infer_namespace, server_namespace};
 pub use near::{NearPair, near_duplicates};
 pub use schema::{SchemaLimits, SchemaProblem, check_schema, nesting_depth};

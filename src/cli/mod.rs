@@ -17,6 +17,7 @@ mod firewall;
 mod gold;
 mod ingest;
 mod inspect;
+mod mcp;
 mod print_tree;
 mod replay;
 mod route;
@@ -91,6 +92,9 @@ enum Command {
     /// Look after the test collections
     #[command(subcommand)]
     Gold(gold::Command),
+    /// Serve MCP servers through one bounded surface
+    #[command(subcommand)]
+    Mcp(mcp::Command),
     /// Build the index and choice graph of a catalog and save them
     Build(build::Args),
     /// Show what a prompt would get in place of a result
@@ -127,6 +131,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -
         Command::Bench(command) => bench::run(&command, out),
         Command::Catalog(command) => catalog::run(&command, out),
         Command::Gold(command) => gold::run(&command, out),
+        Command::Mcp(command) => mcp::run(&command, out),
         Command::Build(args) => build::run(&args, out),
         Command::Firewall(args) => firewall::run(&args, out),
         Command::PrintTree(args) => print_tree::run(&args, out),

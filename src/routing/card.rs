@@ -160,6 +160,23 @@ impl ChoiceCard {
         self.line_with(position, of, &self.description)
     }
 
+    /// The shortest form that can be chosen from: id and description, and what the tool declares about its danger, on a
+    /// line of at most `limit` exact `cl100k_base` tokens; a longer id stands alone and whole.
+    #[must_use]
+    pub fn compact_line(&self, limit: usize) -> String {
+        let safety = self.safety.tag().map(|tag| format!(" [{tag}]")).unwrap_or_default();
+        let line = |description: &str| match description {
+            "" => format!("{}{safety}", self.id),
+            description => format!("{} — {description}{safety}", self.id),
+        };
+        let fits = |description: &str| cl100k_if_over(&line(description), limit).is_none();
+        if fits(&self.description) {
+            return line(&self.description);
+        }
+        // Nothing is left of a description that is all id.
+        if fits("…") { line(&truncate(&self.description, fits)) } else { line("") }
+    }
+
     /// Exact `cl100k_base` tokens of the line as the only card, at most [`CARD_CAP`]. Counts anew at every call;
     /// [`CardDeck::tokens`] keeps the count.
     #[must_use]

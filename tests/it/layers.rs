@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const ROOMS: [&str; 10] =
-    ["text", "catalog", "event", "adapters", "store", "routing", "context", "eval", "report", "cli"];
+    ["text", "catalog", "event", "adapters", "store", "routing", "context", "gateway", "eval", "report", "cli"];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {

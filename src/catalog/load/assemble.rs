@@ -39,6 +39,11 @@ impl Draft {
         }
     }
 
+    pub(super) fn set_server(&mut self, server: &str) {
+        self.server = Some(server.to_owned());
+        self.item.server = Some(server.to_owned());
+    }
+
     /// The name of the server, inferred from the name of the item when nothing else says it.
     fn server_name(&self) -> &str {
         match (&self.id, &self.server, self.item.kind) {

@@ -34,7 +34,7 @@ impl fmt::Display for Form {
 }
 
 /// A definition and its position in its list.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Entry<'t> {
     pub(super) form: Form,
     pub(super) index: usize,

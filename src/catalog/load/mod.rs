@@ -131,6 +131,45 @@ pub fn load<P: AsRef<Path>>(paths: &[P], options: LoadOptions) -> Result<Loaded,
     Ok(Loaded { catalog: Catalog::new(items)?, left_out: sieve.left_out })
 }
 
+/// What one live server lists, as it sent it.
+#[derive(Debug, Clone, Copy)]
+pub struct Listing<'l> {
+    /// What the server is called.
+    pub server: &'l str,
+    /// Its tools.
+    pub tools: &'l [Box<RawValue>],
+    /// Its resources.
+    pub resources: &'l [Box<RawValue>],
+    /// Its prompts.
+    pub prompts: &'l [Box<RawValue>],
+}
+
+/// The items of several live servers, in ascending id order; a definition that is not usable is left out, and so is the
+/// second of two tools with one id. The items may be none.
+#[must_use]
+pub fn load_listings(listings: &[Listing<'_>]) -> (Vec<super::SelectableItem>, Vec<LeftOut>) {
+    let mut sieve = Sieve { strictness: Strictness::Lenient, left_out: Vec::new() };
+    let mut drafts = Vec::new();
+    for listing in listings {
+        let file: Arc<Path> = Arc::from(Path::new(listing.server));
+        let lists =
+            [(Form::Tools, listing.tools), (Form::Resources, listing.resources), (Form::Prompts, listing.prompts)];
+        let entries = lists.iter().flat_map(|(form, list)| {
+            list.iter().enumerate().map(|(index, raw)| Entry { form: *form, index, raw: &**raw })
+        });
+        let first = drafts.len();
+        // A lenient sieve lets everything pass that it does not note.
+        let _ = read_definitions(&file, entries, None, &mut drafts, &mut sieve);
+        // A live server must not name itself: its tools would answer for those of another.
+        for (draft, _) in &mut drafts[first..] {
+            draft.set_server(listing.server);
+        }
+    }
+    let mut items = assemble::assemble(drafts, &mut sieve).unwrap_or_default();
+    items.sort_by(|left, right| left.id.cmp(&right.id));
+    (items, sieve.left_out)
+}
+
 impl Catalog {
     /// A catalog of MCP tool definitions, all of `server` when it is given and they name none themselves.
     ///
@@ -344,15 +383,25 @@ fn read_entries(
     drafts: &mut Vec<(Draft, Place)>,
     sieve: &mut Sieve,
 ) -> Result<(), CatalogError> {
-    let file: Arc<Path> = Arc::from(path);
     drafts.reserve(document.entries.len());
-    for Entry { form, index, raw } in &document.entries {
-        let mut place = Place { file: Some(Arc::clone(&file)), form: *form, index: *index, name: String::new() };
+    let server = document.server.as_deref().or(server);
+    read_definitions(&Arc::from(path), document.entries.iter().copied(), server, drafts, sieve)
+}
+
+fn read_definitions<'t>(
+    file: &Arc<Path>,
+    entries: impl Iterator<Item = Entry<'t>>,
+    server: Option<&str>,
+    drafts: &mut Vec<(Draft, Place)>,
+    sieve: &mut Sieve,
+) -> Result<(), CatalogError> {
+    for Entry { form, index, raw } in entries {
+        let mut place = Place { file: Some(Arc::clone(file)), form, index, name: String::new() };
         match document::parse_entry(raw, &mut place.name)
-            .and_then(|value| draft(*form, value, Arc::from((*raw).to_owned())))
+            .and_then(|value| draft(form, value, Arc::from(raw.to_owned())))
         {
             Ok(mut draft) => {
-                draft.set_server_if_none(document.server.as_deref().or(server));
+                draft.set_server_if_none(server);
                 drafts.push((draft, place));
             }
             Err(reason) => sieve.refuse(place.error(reason))?,

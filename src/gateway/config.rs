@@ -1,0 +1,489 @@
+//! Everything that a gateway is told, in one file.
+//!
+//! A file is YAML or JSON, holds any subset of the fields and no others; paths in it are relative to its folder.
+//! `${env:NAME}` in the texts that start or reach an upstream is replaced by the environment's value, and an unset
+//! variable is an error: a token that is silently empty fails much later and elsewhere.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::context::FirewallConfig;
+use crate::routing::RoutingConfig;
+
+/// What clients are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Three meta-tools: browse, execute, view.
+    #[default]
+    Gateway,
+    /// Every tool in `tools/list`, without its schema, beside `tool_hydrate` and `tool_execute`.
+    Proxy,
+    /// Every tool as its server defines it; calls and results pass unchanged.
+    Passthrough,
+}
+
+/// The text of an answer to `tool_browse`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CardForm {
+    /// One short line a card.
+    #[default]
+    Lines,
+    /// A JSON array of cards with all their fields.
+    Json,
+}
+
+/// Whether answers also carry `structuredContent`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Structured {
+    /// Text alone: some clients put both into the prompt.
+    #[default]
+    Off,
+    /// Beside the text.
+    On,
+}
+
+/// What happens when an upstream cannot be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StartMode {
+    /// The others are served.
+    #[default]
+    Degraded,
+    /// Nothing is served.
+    Strict,
+}
+
+/// How a gateway starts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StartConfig {
+    /// What happens when an upstream cannot be started. One that is `required` counts as strict.
+    pub mode: StartMode,
+    /// Seconds that an upstream has for its handshake and lists.
+    pub upstream_timeout_seconds: f64,
+    /// Upstreams that must have started, at least.
+    pub min_healthy_upstreams: usize,
+    /// Whether a gateway without a tool is an error.
+    pub fail_on_empty_catalog: bool,
+}
+
+impl Default for StartConfig {
+    fn default() -> Self {
+        Self {
+            mode: StartMode::Degraded,
+            upstream_timeout_seconds: 10.0,
+            min_healthy_upstreams: 1,
+            fail_on_empty_catalog: true,
+        }
+    }
+}
+
+/// The protocol of an upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Era {
+    /// Asks for the stateless protocol and falls back to the handshake.
+    #[default]
+    Auto,
+    /// `initialize`, up to 2025-11-25.
+    Legacy,
+    /// `server/discover`, from 2026-07-28.
+    Modern,
+}
+
+/// How an upstream is reached, as a file says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Transport {
+    Stdio,
+    #[serde(alias = "streamable-http", alias = "streamableHttp")]
+    Http,
+    Sse,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenUpstream {
+    #[serde(rename = "type", alias = "transport")]
+    transport: Option<Transport>,
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    cwd: Option<PathBuf>,
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    namespace: Option<String>,
+    #[serde(default)]
+    required: bool,
+    #[serde(default)]
+    include_tools: Vec<String>,
+    #[serde(default)]
+    exclude_tools: Vec<String>,
+    timeout: Option<f64>,
+    #[serde(default)]
+    era: Era,
+}
+
+/// How an upstream is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A child process that speaks on its standard streams.
+    Stdio {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Variables beyond the gateway's own environment.
+        env: BTreeMap<String, String>,
+        /// Its working folder; the gateway's when `None`.
+        cwd: Option<PathBuf>,
+    },
+    /// A server of streamable HTTP.
+    Http {
+        /// The endpoint.
+        url: String,
+        /// Sent with every request.
+        headers: BTreeMap<String, String>,
+    },
+    /// A server of the older HTTP with server-sent events.
+    Sse {
+        /// The endpoint of the event stream.
+        url: String,
+        /// Sent with every request.
+        headers: BTreeMap<String, String>,
+    },
+}
+
+/// One upstream, checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UpstreamConfig {
+    /// How it is reached.
+    pub target: Target,
+    /// The namespace of its tools; its name when `None`.
+    pub namespace: Option<String>,
+    /// Whether the gateway must not start without it.
+    pub required: bool,
+    /// Globs of the tools that are taken; all when empty.
+    pub include_tools: Vec<String>,
+    /// Globs of the tools that are not.
+    pub exclude_tools: Vec<String>,
+    /// How long it has for an answer.
+    pub timeout: Duration,
+    /// Its protocol.
+    pub era: Era,
+}
+
+/// Seconds that an upstream has for an answer when the file says nothing.
+const DEFAULT_TIMEOUT_SECONDS: f64 = 30.0;
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WrittenConfig {
+    mode: Mode,
+    name: String,
+    top_k: usize,
+    cache_stable: bool,
+    cards: CardForm,
+    structured: Structured,
+    tolerant_args: bool,
+    catalog: Option<PathBuf>,
+    upstreams: BTreeMap<String, WrittenUpstream>,
+    startup: StartConfig,
+    routing: RoutingConfig,
+    firewall: FirewallConfig,
+    diagnostics: Option<PathBuf>,
+}
+
+impl Default for WrittenConfig {
+    fn default() -> Self {
+        let GatewayConfig { mode, name, top_k, cache_stable, cards, structured, tolerant_args, startup, .. } =
+            GatewayConfig::default();
+        Self {
+            mode,
+            name,
+            top_k,
+            cache_stable,
+            cards,
+            structured,
+            tolerant_args,
+            catalog: None,
+            upstreams: BTreeMap::new(),
+            startup,
+            routing: RoutingConfig::default(),
+            firewall: FirewallConfig::default(),
+            diagnostics: None,
+        }
+    }
+}
+
+/// The configuration of a gateway.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GatewayConfig {
+    /// What clients are shown.
+    pub mode: Mode,
+    /// What the gateway calls itself.
+    pub name: String,
+    /// Cards of an answer to `tool_browse`, at most.
+    pub top_k: usize,
+    /// Whether cards that were shown before come first and unchanged (gateway surface, section 5).
+    pub cache_stable: bool,
+    /// The text of an answer to `tool_browse`.
+    pub cards: CardForm,
+    /// Whether answers also carry `structuredContent`.
+    pub structured: Structured,
+    /// Whether arguments are repaired where the schema leaves no doubt (gateway surface, section 4.4).
+    pub tolerant_args: bool,
+    /// Tools from a file, for a gateway without upstreams: they can be browsed and not called.
+    pub catalog: Option<PathBuf>,
+    /// The servers behind it, by name.
+    pub upstreams: BTreeMap<String, UpstreamConfig>,
+    /// How it starts.
+    pub startup: StartConfig,
+    /// How tools are ranked.
+    pub routing: RoutingConfig,
+    /// What becomes of results.
+    pub firewall: FirewallConfig,
+    /// The file that events are appended to; none when `None`.
+    pub diagnostics: Option<PathBuf>,
+}
+
+impl Default for GatewayConfig {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Gateway,
+            name: "contextweaver".to_owned(),
+            top_k: 10,
+            cache_stable: false,
+            cards: CardForm::Lines,
+            structured: Structured::Off,
+            tolerant_args: false,
+            catalog: None,
+            upstreams: BTreeMap::new(),
+            startup: StartConfig::default(),
+            routing: RoutingConfig::default(),
+            firewall: FirewallConfig::default(),
+            diagnostics: None,
+        }
+    }
+}
+
+/// A configuration is not usable.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{}: {reason}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// It is no YAML or JSON, or a field is not one of these.
+    #[error("{}: {reason}", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Where and what.
+        reason: String,
+    },
+    /// The fields do not go together.
+    #[error("{place}: {reason}")]
+    Invalid {
+        /// The field.
+        place: String,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+}
+
+fn invalid(place: impl fmt::Display, reason: impl Into<String>) -> ConfigError {
+    ConfigError::Invalid { place: place.to_string(), reason: reason.into() }
+}
+
+impl GatewayConfig {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for the first thing that is wrong.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let read = |error: std::io::Error| ConfigError::Read { path: path.to_owned(), reason: error.to_string() };
+        let text = std::fs::read_to_string(path).map_err(read)?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        Self::parse(&text, folder, &|name| std::env::var(name).ok()).map_err(|error| match error {
+            ConfigError::Parse { reason, .. } => ConfigError::Parse { path: path.to_owned(), reason },
+            ConfigError::Invalid { place, reason } => invalid(format!("{}: {place}", path.display()), reason),
+            other @ ConfigError::Read { .. } => other,
+        })
+    }
+
+    /// Checks a text whose paths are relative to `folder`, with `environment` for its variables.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for the first thing that is wrong.
+    pub fn parse(text: &str, folder: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let written: WrittenConfig = serde_saphyr::from_str(text)
+            .map_err(|error| ConfigError::Parse { path: PathBuf::new(), reason: error.to_string() })?;
+        if written.top_k == 0 {
+            return Err(invalid("top_k", "must be at least 1"));
+        }
+        if written.catalog.is_some() && !written.upstreams.is_empty() {
+            return Err(invalid("catalog", "a gateway has either a `catalog` or `upstreams`; leave one out"));
+        }
+        let seconds = written.startup.upstream_timeout_seconds;
+        duration(seconds).map_err(|reason| invalid("startup.upstream_timeout_seconds", reason))?;
+        written.routing.validate().map_err(|error| invalid("routing", error.to_string()))?;
+        let checked = |(name, upstream): (String, WrittenUpstream)| {
+            let upstream = check(&name, upstream, folder, environment)?;
+            Ok((name, upstream))
+        };
+        Ok(Self {
+            mode: written.mode,
+            name: written.name,
+            top_k: written.top_k,
+            cache_stable: written.cache_stable,
+            cards: written.cards,
+            structured: written.structured,
+            tolerant_args: written.tolerant_args,
+            catalog: written.catalog.map(|path| folder.join(path)),
+            upstreams: written.upstreams.into_iter().map(checked).collect::<Result<_, _>>()?,
+            startup: written.startup,
+            routing: written.routing,
+            firewall: written.firewall,
+            diagnostics: written.diagnostics.map(|path| folder.join(path)),
+        })
+    }
+}
+
+fn duration(seconds: f64) -> Result<Duration, String> {
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(format!("is {seconds}; it must be seconds above 0")),
+    }
+}
+
+fn check(
+    name: &str,
+    written: WrittenUpstream,
+    folder: &Path,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<UpstreamConfig, ConfigError> {
+    let place = |field: &str| format!("upstreams.{name}.{field}");
+    let expand = |field: &str, text: &str| expand(text, environment).map_err(|reason| invalid(place(field), reason));
+    let expand_all = |field: &str, texts: &BTreeMap<String, String>| {
+        let expanded = |(key, text): (&String, &String)| Ok((key.clone(), expand(&format!("{field}.{key}"), text)?));
+        texts.iter().map(expanded).collect::<Result<BTreeMap<_, _>, ConfigError>>()
+    };
+    let target = match (&written.command, &written.url, written.transport) {
+        (Some(command), None, None | Some(Transport::Stdio)) => Target::Stdio {
+            command: expand("command", command)?,
+            args: written.args.iter().map(|arg| expand("args", arg)).collect::<Result<_, _>>()?,
+            env: expand_all("env", &written.env)?,
+            cwd: written.cwd.as_ref().map(|cwd| folder.join(cwd)),
+        },
+        (None, Some(url), None | Some(Transport::Http)) => {
+            Target::Http { url: expand("url", url)?, headers: expand_all("headers", &written.headers)? }
+        }
+        (None, Some(url), Some(Transport::Sse)) => {
+            Target::Sse { url: expand("url", url)?, headers: expand_all("headers", &written.headers)? }
+        }
+        _ => {
+            let reason = "needs `command` (type stdio) or `url` (type http or sse), and not both";
+            return Err(invalid(format!("upstreams.{name}"), reason));
+        }
+    };
+    let foreign = match &target {
+        Target::Stdio { .. } => !written.headers.is_empty(),
+        Target::Http { .. } | Target::Sse { .. } => {
+            !written.args.is_empty() || !written.env.is_empty() || written.cwd.is_some()
+        }
+    };
+    if foreign {
+        let reason = "`args`, `env` and `cwd` go with `command`, and `headers` with `url`";
+        return Err(invalid(format!("upstreams.{name}"), reason));
+    }
+    let timeout = duration(written.timeout.unwrap_or(DEFAULT_TIMEOUT_SECONDS))
+        .map_err(|reason| invalid(place("timeout"), reason))?;
+    Ok(UpstreamConfig {
+        target,
+        namespace: written.namespace,
+        required: written.required,
+        include_tools: written.include_tools,
+        exclude_tools: written.exclude_tools,
+        timeout,
+        era: written.era,
+    })
+}
+
+/// Replaces every `${env:NAME}`.
+fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    const OPENING: &str = "${env:";
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(OPENING) {
+        let Some((name, after)) = after.split_once('}') else {
+            return Err(format!("`{OPENING}` is not closed by `}}`"));
+        };
+        let value = environment(name)
+            .ok_or_else(|| format!("the variable `{name}` is not set; set it in the environment of the gateway"))?;
+        expanded.push_str(before);
+        expanded.push_str(&value);
+        rest = after;
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<GatewayConfig, ConfigError> {
+        let environment = |name: &str| (name == "TOKEN").then(|| "s3cret".to_owned());
+        GatewayConfig::parse(text, Path::new("/conf"), &environment)
+    }
+
+    #[test]
+    fn yaml_and_json_say_the_same() {
+        let yaml = "upstreams:\n  a: {command: npx, args: [-y, x], cwd: data}\n  b:\n    url: http://h/mcp\n    \
+                    headers: {authorization: 'Bearer ${env:TOKEN}'}\n";
+        let json = r#"{"upstreams":{"a":{"command":"npx","args":["-y","x"],"cwd":"data"},
+            "b":{"url":"http://h/mcp","headers":{"authorization":"Bearer ${env:TOKEN}"}}}}"#;
+        let config = parse(yaml).unwrap();
+        assert_eq!(config, parse(json).unwrap());
+        let Target::Http { headers, .. } = &config.upstreams["b"].target else { panic!() };
+        assert_eq!(headers["authorization"], "Bearer s3cret");
+        let Target::Stdio { cwd, .. } = &config.upstreams["a"].target else { panic!() };
+        assert_eq!(cwd.as_deref(), Some(Path::new("/conf/data")));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let cases = [
+            ("modes: proxy", "unknown field"),
+            ("mode: both", "both"),
+            ("top_k: 0", "top_k: must be at least 1"),
+            ("upstreams: {a: {}}", "upstreams.a: needs `command`"),
+            ("upstreams: {a: {command: x, url: y}}", "upstreams.a: needs `command`"),
+            ("upstreams: {a: {command: x, headers: {b: c}}}", "upstreams.a: `args`"),
+            ("upstreams: {a: {command: x, timeout: 0}}", "upstreams.a.timeout: is 0"),
+            ("upstreams: {a: {command: x, args: ['${env:NO}']}}", "upstreams.a.args: the variable `NO` is not set"),
+            ("upstreams: {a: {url: '${env:TOKEN'}}", "upstreams.a.url: `${env:` is not closed"),
+            ("{catalog: x.json, upstreams: {a: {command: x}}}", "catalog: a gateway has either"),
+            ("startup: {upstream_timeout_seconds: -1}", "startup.upstream_timeout_seconds: is -1"),
+        ];
+        for (text, expected) in cases {
+            let message = parse(text).unwrap_err().to_string();
+            assert!(message.contains(expected), "{text}: {message}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Failures as data: what a meta-tool answers when it cannot do what it was asked.
+//!
+//! Nothing crosses the boundary as an exception, and the message that a model sees is one line of bounded length
+//! without secrets; the whole reason goes to the log. Where a failure comes from is known by its type or status, never
+//! by words in its message.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::wire::Raw;
+use crate::store::redact;
+
+/// What kind of failure it is (gateway surface, section 3.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Code {
+    /// A path that does not follow the grammar.
+    PathInvalid,
+    /// A well-formed path that leads nowhere.
+    PathNotFound,
+    /// Arguments that the tool's schema, or the meta-tool, refuses.
+    ArgsInvalid,
+    /// A schema of an upstream that is none.
+    SchemaInvalid,
+    /// The upstream answered with an error, or with what is no answer.
+    UpstreamError,
+    /// The upstream did not answer in time.
+    UpstreamTimeout,
+    /// The upstream cannot be reached.
+    UpstreamUnavailable,
+    /// The upstream does not accept the gateway's credentials.
+    AuthFailed,
+    /// The upstream does not permit it.
+    PermissionDenied,
+    /// Too many calls.
+    RateLimited,
+    /// The gateway's own policy refuses it.
+    PolicyDenied,
+    /// The gateway's policy wants an approval that was not given.
+    ApprovalRequired,
+    /// The definition of a tool changed and waits for approval.
+    Quarantined,
+    /// The tool is not in the catalog.
+    HydrateFailed,
+    /// The artifact or the part of it cannot be shown.
+    ViewFailed,
+    /// The resource is not in the catalog.
+    ResourceNotFound,
+    /// The prompt is not in the catalog.
+    PromptNotFound,
+    /// The caller took the call back.
+    Cancelled,
+}
+
+impl Code {
+    /// Whether the same call may succeed later.
+    #[must_use]
+    pub fn retryable(self) -> bool {
+        matches!(self, Self::UpstreamTimeout | Self::UpstreamUnavailable | Self::RateLimited)
+    }
+}
+
+/// Characters of a message that a model sees.
+const LONGEST_MESSAGE: usize = 256;
+
+/// A failure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GatewayError {
+    /// Its kind.
+    #[serde(rename = "error")]
+    pub code: Code,
+    /// What went wrong and what to do, on one line of at most 256 characters, without secrets.
+    message: String,
+    /// The path or id in question, or empty.
+    pub path: String,
+    /// Whether the same call may succeed later.
+    pub retryable: bool,
+    /// More of it.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub details: Map<String, Value>,
+}
+
+impl GatewayError {
+    /// A failure of the given kind.
+    #[must_use]
+    pub fn new(code: Code, message: impl AsRef<str>) -> Self {
+        Self {
+            code,
+            message: presentable(message.as_ref()),
+            path: String::new(),
+            retryable: code.retryable(),
+            details: Map::new(),
+        }
+    }
+
+    /// The same about a path or id.
+    #[must_use]
+    pub fn at(mut self, path: impl Into<String>) -> Self {
+        self.path = path.into();
+        self
+    }
+
+    /// The same with a detail.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// What a model sees of the reason.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The `CallToolResult` that carries it.
+    #[must_use]
+    pub fn to_result(&self) -> Raw {
+        text_result(&serde_json::to_string(self).unwrap_or_default(), true)
+    }
+}
+
+impl std::fmt::Display for GatewayError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let code = serde_json::to_value(self.code).unwrap_or_default();
+        write!(formatter, "{}: {}", code.as_str().unwrap_or_default(), self.message)
+    }
+}
+
+impl std::error::Error for GatewayError {}
+
+/// One line, bounded, without secrets.
+fn presentable(message: &str) -> String {
+    let clean = redact(message);
+    let mut line = String::new();
+    for word in clean.text.split(|c: char| c.is_control() || c.is_whitespace()).filter(|word| !word.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if line.chars().nth(LONGEST_MESSAGE).is_some() {
+        line = line.chars().take(LONGEST_MESSAGE - 1).collect();
+        line.push('…');
+    }
+    line
+}
+
+/// A `CallToolResult` with one part of text.
+#[must_use]
+pub fn text_result(text: &str, is_error: bool) -> Raw {
+    #[derive(Serialize)]
+    struct Part<'t> {
+        r#type: &'static str,
+        text: &'t str,
+    }
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct CallToolResult<'t> {
+        content: [Part<'t>; 1],
+        is_error: bool,
+    }
+    Raw::of(&CallToolResult { content: [Part { r#type: "text", text }], is_error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_bounded_line_without_secrets() {
+        let key = format!("AKIA{}", "IOSFODNN7EXAMPLE");
+        let error = GatewayError::new(Code::UpstreamError, format!("bad\u{1b}[31m\nkey {key} {}", "x".repeat(400)));
+        assert!(!error.message().contains(&key) && !error.message().contains(char::is_control));
+        assert_eq!(error.message().chars().count(), LONGEST_MESSAGE);
+        assert!(error.message().ends_with('…'));
+    }
+
+    #[test]
+    fn the_wire_form_is_that_of_the_surface() {
+        let error = GatewayError::new(Code::UpstreamTimeout, "no answer in 30 s").at("a:b#00000000").with("n", 1);
+        insta::assert_snapshot!(
+            serde_json::to_string(&error).unwrap(),
+            @r#"{"error":"UPSTREAM_TIMEOUT","message":"no answer in 30 s","path":"a:b#00000000","retryable":true,"details":{"n":1}}"#
+        );
+    }
+}

@@ -1,0 +1,291 @@
+//! The gateway itself: its upstreams, what it serves of them now, and how that is kept fresh.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use super::config::{GatewayConfig, StartMode, UpstreamConfig};
+use super::session::{Session, lock};
+use super::snapshot::Snapshot;
+use super::upstream::{Event, Fault, Listing, Upstream};
+use crate::catalog::{LoadOptions, Strictness, load};
+use crate::routing::RouteError;
+use crate::store::{ArtifactStore, MemoryArtifacts};
+
+/// How long changes of an upstream's lists are gathered before they are read again.
+const DEBOUNCE: Duration = Duration::from_millis(200);
+
+/// A gateway that runs.
+#[derive(Debug)]
+pub struct Gateway {
+    pub(super) config: GatewayConfig,
+    upstreams: BTreeMap<String, Arc<Upstream>>,
+    snapshot: ArcSwap<Snapshot>,
+    pub(super) artifacts: Artifacts,
+    sessions: Mutex<Vec<Weak<Session>>>,
+    /// Held while the lists are read again.
+    refreshing: tokio::sync::Mutex<()>,
+}
+
+/// Where results are kept.
+pub(super) struct Artifacts(pub(super) Arc<dyn ArtifactStore>);
+
+impl std::fmt::Debug for Artifacts {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Artifacts")
+    }
+}
+
+/// A gateway did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An upstream without which it must not start did not answer.
+    #[error("upstream `{name}` did not start: {fault}; mend it, or set `startup.mode: degraded` and `required: false`")]
+    Upstream {
+        /// Which.
+        name: String,
+        /// Why.
+        fault: Fault,
+    },
+    /// Too few upstreams answered.
+    #[error("{healthy} of {of} upstreams started, and `startup.min_healthy_upstreams` is {least}: {reasons}")]
+    TooFew {
+        /// How many started.
+        healthy: usize,
+        /// Of how many.
+        of: usize,
+        /// How many must.
+        least: usize,
+        /// Why the others did not.
+        reasons: String,
+    },
+    /// There is nothing to serve.
+    #[error(
+        "no tool, resource or prompt is served; check `include_tools` or set `startup.fail_on_empty_catalog: false`"
+    )]
+    Empty,
+    /// The catalog cannot be read.
+    #[error(transparent)]
+    Catalog(#[from] crate::catalog::CatalogError),
+    /// The tools cannot be indexed.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+}
+
+/// How an upstream started.
+#[derive(Debug, Clone, Serialize)]
+pub struct UpstreamReport {
+    /// Its name.
+    pub name: String,
+    /// Tools, resources and prompts that are taken of it.
+    pub tools: usize,
+    /// Resources.
+    pub resources: usize,
+    /// Prompts.
+    pub prompts: usize,
+    /// The protocol version, when it is connected.
+    pub version: Option<String>,
+    /// Why it is not.
+    pub fault: Option<String>,
+}
+
+impl Gateway {
+    /// Connects every upstream, side by side, and reads their lists.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub async fn start(config: GatewayConfig) -> Result<Arc<Self>, StartError> {
+        let (sender, events) = mpsc::unbounded_channel();
+        let upstreams: BTreeMap<String, Arc<Upstream>> = config
+            .upstreams
+            .iter()
+            .map(|(name, upstream)| (name.clone(), Arc::new(Upstream::new(name, upstream.clone(), sender.clone()))))
+            .collect();
+        let timeout = Duration::try_from_secs_f64(config.startup.upstream_timeout_seconds).unwrap_or_default();
+        let listed = list_all(&upstreams, timeout).await;
+        let snapshot = match &config.catalog {
+            Some(path) => {
+                let loaded = load(&[path], LoadOptions { strictness: Strictness::Lenient })?;
+                let items = loaded.catalog.items().to_vec();
+                Snapshot::of_items(1, items, loaded.left_out, BTreeMap::new(), &config.routing)?
+            }
+            None => {
+                check_start(&config, &listed)?;
+                let listings = listed.into_iter().filter_map(|(name, listing)| Some((name, Arc::new(listing.ok()?))));
+                Snapshot::new(1, listings.collect(), &config.routing)?
+            }
+        };
+        let counts = snapshot.counts();
+        if config.startup.fail_on_empty_catalog && counts.tools + counts.resources + counts.prompts == 0 {
+            return Err(StartError::Empty);
+        }
+        let gateway = Arc::new(Self {
+            config,
+            upstreams,
+            snapshot: ArcSwap::from_pointee(snapshot),
+            artifacts: Artifacts(Arc::new(MemoryArtifacts::default())),
+            sessions: Mutex::default(),
+            refreshing: tokio::sync::Mutex::default(),
+        });
+        tokio::spawn(follow(Arc::downgrade(&gateway), events));
+        Ok(gateway)
+    }
+
+    /// What is served now.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    /// How it is configured.
+    #[must_use]
+    pub fn config(&self) -> &GatewayConfig {
+        &self.config
+    }
+
+    /// The upstreams by name.
+    #[must_use]
+    pub fn upstreams(&self) -> &BTreeMap<String, Arc<Upstream>> {
+        &self.upstreams
+    }
+
+    /// How the upstreams are.
+    #[must_use]
+    pub fn reports(&self) -> Vec<UpstreamReport> {
+        let snapshot = self.snapshot();
+        let report = |(name, upstream): (&String, &Arc<Upstream>)| {
+            let listing = snapshot.listings.get(namespace_of(name, upstream.config()));
+            UpstreamReport {
+                name: name.clone(),
+                tools: listing.map_or(0, |listing| listing.tools.len()),
+                resources: listing.map_or(0, |listing| listing.resources.len()),
+                prompts: listing.map_or(0, |listing| listing.prompts.len()),
+                version: upstream.server().map(|server| server.version),
+                fault: listing.is_none().then(|| "its lists could not be read".to_owned()),
+            }
+        };
+        self.upstreams.iter().map(report).collect()
+    }
+
+    /// The upstream whose items carry `server`.
+    pub(super) fn upstream_of(&self, server: Option<&str>) -> Option<&Arc<Upstream>> {
+        let server = server?;
+        self.upstreams.iter().find(|(name, upstream)| namespace_of(name, upstream.config()) == server).map(|(_, up)| up)
+    }
+
+    /// A client is there.
+    pub fn enter(&self, session: &Arc<Session>) {
+        let mut sessions = lock(&self.sessions);
+        sessions.retain(|session| session.strong_count() > 0);
+        sessions.push(Arc::downgrade(session));
+    }
+
+    /// Reads the lists of every upstream again. One that does not answer keeps what it listed before.
+    ///
+    /// # Errors
+    /// The tools cannot be indexed; what was served stays.
+    pub async fn refresh(&self) -> Result<(), RouteError> {
+        let _one_at_a_time = self.refreshing.lock().await;
+        let timeout = Duration::try_from_secs_f64(self.config.startup.upstream_timeout_seconds).unwrap_or_default();
+        let before = self.snapshot();
+        let mut listings = before.listings.clone();
+        for (name, listing) in list_all(&self.upstreams, timeout).await {
+            match listing {
+                Ok(listing) => {
+                    listings.insert(name, Arc::new(listing));
+                }
+                Err(fault) => tracing::warn!(upstream = %name, %fault, "its lists could not be read again"),
+            }
+        }
+        let snapshot = Snapshot::new(before.generation + 1, listings, &self.config.routing)?;
+        self.snapshot.store(Arc::new(snapshot));
+        Ok(())
+    }
+
+    fn tell_all(&self, method: &str) {
+        let sessions: Vec<Arc<Session>> = lock(&self.sessions).iter().filter_map(Weak::upgrade).collect();
+        sessions.iter().for_each(|session| session.tell(method, None));
+    }
+
+    /// Ends every upstream.
+    pub async fn close(&self) {
+        let mut closing = tokio::task::JoinSet::new();
+        for upstream in self.upstreams.values().cloned() {
+            closing.spawn(async move { upstream.close().await });
+        }
+        closing.join_all().await;
+    }
+}
+
+/// The name that the items of an upstream carry as their server.
+fn namespace_of<'n>(name: &'n str, config: &'n UpstreamConfig) -> &'n str {
+    config.namespace.as_deref().unwrap_or(name)
+}
+
+/// The lists of all upstreams, by the server name of their items.
+async fn list_all(
+    upstreams: &BTreeMap<String, Arc<Upstream>>,
+    timeout: Duration,
+) -> BTreeMap<String, Result<Listing, Fault>> {
+    let mut listing = tokio::task::JoinSet::new();
+    for upstream in upstreams.values().cloned() {
+        listing.spawn(async move {
+            let listed = tokio::time::timeout(timeout, upstream.list(timeout)).await;
+            let listed = listed.unwrap_or(Err(Fault::Timeout(timeout)));
+            (namespace_of(upstream.name(), upstream.config()).to_owned(), listed)
+        });
+    }
+    listing.join_all().await.into_iter().collect()
+}
+
+fn check_start(config: &GatewayConfig, listed: &BTreeMap<String, Result<Listing, Fault>>) -> Result<(), StartError> {
+    let mut reasons = Vec::new();
+    for (name, upstream) in &config.upstreams {
+        if let Some(Err(fault)) = listed.get(namespace_of(name, upstream)) {
+            if upstream.required || config.startup.mode == StartMode::Strict {
+                return Err(StartError::Upstream { name: name.clone(), fault: fault.clone() });
+            }
+            tracing::warn!(upstream = %name, %fault, "did not start; the others are served");
+            reasons.push(format!("{name}: {fault}"));
+        }
+    }
+    let (of, least) = (config.upstreams.len(), config.startup.min_healthy_upstreams.min(config.upstreams.len()));
+    let healthy = of - reasons.len();
+    if healthy < least {
+        return Err(StartError::TooFew { healthy, of, least, reasons: reasons.join("; ") });
+    }
+    Ok(())
+}
+
+/// Reads lists again when upstreams say that they changed.
+async fn follow(gateway: Weak<Gateway>, mut events: mpsc::UnboundedReceiver<(Arc<str>, Event)>) {
+    while let Some((upstream, event)) = events.recv().await {
+        let mut changed = std::collections::BTreeSet::new();
+        let mut note = |upstream: Arc<str>, event: Event| {
+            tracing::debug!(%upstream, ?event, "changed");
+            match event {
+                Event::ToolsChanged => changed.insert("notifications/tools/list_changed"),
+                Event::ResourcesChanged => changed.insert("notifications/resources/list_changed"),
+                Event::PromptsChanged => changed.insert("notifications/prompts/list_changed"),
+                Event::ResourceUpdated(_) => false,
+            };
+        };
+        note(upstream, event);
+        tokio::time::sleep(DEBOUNCE).await;
+        while let Ok((upstream, event)) = events.try_recv() {
+            note(upstream, event);
+        }
+        let Some(gateway) = gateway.upgrade() else { return };
+        if changed.is_empty() {
+            continue;
+        }
+        match gateway.refresh().await {
+            Ok(()) => changed.iter().for_each(|method| gateway.tell_all(method)),
+            Err(error) => tracing::warn!(%error, "what was served before stays"),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Messages on a byte stream: one a line.
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+
+/// Bytes asked for in one read: what a pipe holds.
+const CHUNK: usize = 64 * 1024;
+
+/// Bytes of either end of a line that is too long that are kept: there is the id.
+const END: usize = 256;
+
+/// A line of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Line {
+    /// A line without its end, not blank.
+    Text(Bytes),
+    /// A line over the limit, of which only the ends are left.
+    TooLong {
+        /// How it begins.
+        head: Bytes,
+        /// How it ends.
+        tail: Bytes,
+        /// How many bytes it had.
+        length: usize,
+    },
+}
+
+/// Takes a stream apart into lines of at most a given length.
+#[derive(Debug)]
+pub(super) struct LineReader<R> {
+    source: R,
+    buffer: BytesMut,
+    /// Bytes of the buffer that hold no line end.
+    searched: usize,
+    limit: usize,
+}
+
+impl<R: AsyncRead + Unpin> LineReader<R> {
+    pub(super) fn new(source: R, limit: usize) -> Self {
+        Self { source, buffer: BytesMut::with_capacity(CHUNK), searched: 0, limit }
+    }
+
+    /// The next line that is not blank; `None` at the end of the stream. What follows the last line end is a line too.
+    ///
+    /// Cancel-safe.
+    pub(super) async fn next(&mut self) -> std::io::Result<Option<Line>> {
+        loop {
+            let found = memchr::memchr(b'\n', &self.buffer[self.searched..]);
+            if let Some(at) = found {
+                let mut line = self.buffer.split_to(self.searched + at);
+                self.buffer.advance(1);
+                self.searched = 0;
+                if line.last() == Some(&b'\r') {
+                    line.truncate(line.len() - 1);
+                }
+                if line.iter().any(|byte| !byte.is_ascii_whitespace()) {
+                    return Ok(Some(Line::Text(line.freeze())));
+                }
+                continue;
+            }
+            self.searched = self.buffer.len();
+            if self.searched > self.limit {
+                return self.skip().await.map(Some);
+            }
+            self.buffer.reserve(CHUNK);
+            if self.source.read_buf(&mut self.buffer).await? == 0 {
+                self.searched = 0;
+                let rest = self.buffer.split().freeze();
+                let blank = rest.iter().all(u8::is_ascii_whitespace);
+                return Ok((!blank).then_some(Line::Text(rest)));
+            }
+        }
+    }
+
+    /// Passes over the rest of a line that is too long.
+    async fn skip(&mut self) -> std::io::Result<Line> {
+        let head = Bytes::copy_from_slice(&self.buffer[..END.min(self.buffer.len())]);
+        let mut length = 0;
+        loop {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer) {
+                let tail = Bytes::copy_from_slice(&self.buffer[at.saturating_sub(END)..at]);
+                self.buffer.advance(at + 1);
+                self.searched = 0;
+                return Ok(Line::TooLong { head, tail, length: length + at });
+            }
+            let passed = self.buffer.len().saturating_sub(END);
+            length += passed;
+            self.buffer.advance(passed);
+            self.buffer.reserve(CHUNK);
+            if self.source.read_buf(&mut self.buffer).await? == 0 {
+                self.searched = 0;
+                let tail = self.buffer.split().freeze();
+                return Ok(Line::TooLong { head, length: length + tail.len(), tail });
+            }
+        }
+    }
+}
+
+/// Writes what comes, a line each, until all senders are gone or the stream is closed.
+pub(super) async fn write_lines<W: AsyncWrite + Unpin>(mut sink: W, mut lines: mpsc::Receiver<Bytes>) {
+    const TOGETHER: usize = 64;
+    /// Bytes up to which lines are copied to be written in one go.
+    const SMALL: usize = 16 * 1024;
+    let mut batch = Vec::with_capacity(TOGETHER);
+    let mut buffer = BytesMut::new();
+    while lines.recv_many(&mut batch, TOGETHER).await > 0 {
+        for line in batch.drain(..) {
+            if line.len() > SMALL {
+                if write_out(&mut sink, &mut buffer).await.is_err() || sink.write_all(&line).await.is_err() {
+                    return;
+                }
+            } else {
+                buffer.extend_from_slice(&line);
+            }
+            buffer.extend_from_slice(b"\n");
+        }
+        if write_out(&mut sink, &mut buffer).await.is_err() || sink.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn write_out<W: AsyncWrite + Unpin>(sink: &mut W, buffer: &mut BytesMut) -> std::io::Result<()> {
+    let written = sink.write_all(buffer).await;
+    buffer.clear();
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str, limit: usize) -> Vec<Line> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let mut reader = LineReader::new(text.as_bytes(), limit);
+            let mut lines = Vec::new();
+            while let Some(line) = reader.next().await.unwrap() {
+                lines.push(line);
+            }
+            lines
+        })
+    }
+
+    fn text(line: &'static str) -> Line {
+        Line::Text(Bytes::from_static(line.as_bytes()))
+    }
+
+    #[test]
+    fn blank_lines_are_none_and_the_last_needs_no_end() {
+        assert_eq!(lines("a\r\n\n \t\nb\nc", 100), [text("a"), text("b"), text("c")]);
+        assert_eq!(lines("\n", 100), []);
+    }
+
+    #[test]
+    fn a_line_over_the_limit_is_passed_over() {
+        let long = format!("{{\"id\":7,{}}}", "x".repeat(200_000));
+        let found = lines(&format!("a\n{long}\nb\n"), 1_000);
+        assert_eq!((&found[0], &found[2], found.len()), (&text("a"), &text("b"), 3));
+        let Line::TooLong { head, tail, length } = &found[1] else { panic!() };
+        assert!(head.starts_with(b"{\"id\":7,x") && tail.ends_with(b"x}"));
+        assert_eq!((*length, tail.len()), (long.len(), END));
+    }
+}

@@ -1,0 +1,213 @@
+//! One client: what it can do, what it asks, and what may be asked of it.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use super::wire::{self, INTERNAL_ERROR, Outcome, Raw, RpcError};
+use crate::context::Seen;
+
+/// How long a person has to answer what an upstream asks through the client.
+const ASKING: Duration = Duration::from_secs(300);
+
+/// A protocol version of the handshake era that the gateway speaks, newest first.
+pub const LEGACY_VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// The stateless protocol version that the gateway speaks.
+pub const MODERN_VERSION: &str = "2026-07-28";
+
+/// What a client says about itself.
+#[derive(Debug, Clone, Default)]
+pub struct ClientInfo {
+    /// The protocol version that both sides speak.
+    pub version: String,
+    /// What it can be asked.
+    pub capabilities: Map<String, Value>,
+}
+
+impl ClientInfo {
+    /// Whether the client has the capability.
+    #[must_use]
+    pub fn can(&self, capability: &str) -> bool {
+        self.capabilities.contains_key(capability)
+    }
+}
+
+/// A client that is connected.
+#[derive(Debug)]
+pub struct Session {
+    /// Tells sessions apart; on HTTP it is the session id.
+    id: String,
+    client: Mutex<ClientInfo>,
+    /// Where messages go that belong to no request.
+    unasked: Mutex<Option<mpsc::Sender<Bytes>>>,
+    /// The gateway's own requests that wait for the client's answer.
+    asked: Mutex<HashMap<u64, oneshot::Sender<Outcome>>>,
+    next: AtomicU64,
+    /// The client's requests that are being served, for cancellation.
+    running: Mutex<HashMap<Raw, Arc<Notify>>>,
+    /// What results the conversation has shown.
+    pub(super) seen: Mutex<Seen>,
+    /// Cards that were shown, by id, for stable prefixes.
+    pub(super) shown: Mutex<std::collections::BTreeMap<String, crate::routing::ChoiceCard>>,
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind these locks is whole after every statement.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Session {
+    /// A client that has said nothing yet.
+    #[must_use]
+    pub fn new(id: impl Into<String>) -> Arc<Self> {
+        Arc::new(Self {
+            id: id.into(),
+            client: Mutex::default(),
+            unasked: Mutex::default(),
+            asked: Mutex::default(),
+            next: AtomicU64::new(1),
+            running: Mutex::default(),
+            seen: Mutex::default(),
+            shown: Mutex::default(),
+        })
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// What the client says about itself.
+    #[must_use]
+    pub fn client(&self) -> ClientInfo {
+        lock(&self.client).clone()
+    }
+
+    pub(super) fn set_client(&self, client: ClientInfo) {
+        *lock(&self.client) = client;
+    }
+
+    /// Opens the stream of messages that belong to no request; an earlier one is closed.
+    pub fn open_stream(&self, stream: mpsc::Sender<Bytes>) {
+        *lock(&self.unasked) = Some(stream);
+    }
+
+    /// Tells the client something unasked. A client that does not listen misses it.
+    pub fn tell(&self, method: &str, params: Option<&Raw>) {
+        if let Some(stream) = &*lock(&self.unasked) {
+            // A client that does not read its stream must not hold up the others.
+            let _ = stream.try_send(wire::notification(method, params));
+        }
+    }
+
+    /// Hands the client's answer to who asked.
+    pub(super) fn answered(&self, id: &Raw, outcome: Outcome) {
+        let waiting = id.read::<u64>().ok().and_then(|id| lock(&self.asked).remove(&id));
+        if let Some(waiting) = waiting {
+            let _ = waiting.send(outcome);
+        }
+    }
+
+    /// Notes that a request is served; the returned guard forgets it.
+    pub(super) fn begin(self: &Arc<Self>, id: &Raw) -> Running {
+        let cancelled = Arc::new(Notify::new());
+        lock(&self.running).insert(id.clone(), Arc::clone(&cancelled));
+        Running { session: Arc::clone(self), id: id.clone(), cancelled }
+    }
+
+    /// Takes a request of the client back.
+    pub(super) fn cancel(&self, id: &Raw) {
+        if let Some(cancelled) = lock(&self.running).get(id) {
+            cancelled.notify_one();
+        }
+    }
+}
+
+/// A request that is being served.
+#[derive(Debug)]
+pub(super) struct Running {
+    session: Arc<Session>,
+    id: Raw,
+    cancelled: Arc<Notify>,
+}
+
+impl Running {
+    /// Ends when the client takes the request back.
+    pub(super) async fn cancelled(&self) {
+        self.cancelled.notified().await;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        lock(&self.session.running).remove(&self.id);
+    }
+}
+
+/// One request of a client: what it says about itself, and the way back to it while the request is served.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    session: Arc<Session>,
+    client: ClientInfo,
+    /// Messages that belong to the request, before its answer.
+    out: mpsc::Sender<Bytes>,
+}
+
+impl Caller {
+    /// The caller of a request of `session` whose messages go to `out`.
+    #[must_use]
+    pub fn new(session: Arc<Session>, client: ClientInfo, out: mpsc::Sender<Bytes>) -> Self {
+        Self { session, client, out }
+    }
+
+    /// The client that it belongs to.
+    #[must_use]
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// What the client says about itself.
+    #[must_use]
+    pub fn client(&self) -> &ClientInfo {
+        &self.client
+    }
+
+    /// Whether it speaks the stateless protocol.
+    #[must_use]
+    pub fn is_modern(&self) -> bool {
+        self.client.version == MODERN_VERSION
+    }
+
+    /// Sends a notification that belongs to the request. A client that does not keep up misses it: it must not hold up
+    /// the upstream, which others use.
+    pub fn notify(&self, method: &str, params: Option<&Raw>) {
+        let _ = self.out.try_send(wire::notification(method, params));
+    }
+
+    /// Asks the client.
+    ///
+    /// # Errors
+    /// The client's error, or that it did not answer.
+    pub async fn ask(&self, method: &str, params: Option<&Raw>) -> Outcome {
+        let id = self.session.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        lock(&self.session.asked).insert(id, sender);
+        let gone = || RpcError::new(INTERNAL_ERROR, "the client did not answer");
+        let outcome = match self.out.send(wire::request(&Raw::of(&id), method, params)).await {
+            Ok(()) => tokio::time::timeout(ASKING, answer)
+                .await
+                .map_err(|_| gone())
+                .and_then(|outcome| outcome.map_err(|_| gone())),
+            Err(_) => Err(gone()),
+        };
+        lock(&self.session.asked).remove(&id);
+        outcome.and_then(|outcome| outcome)
+    }
+}
