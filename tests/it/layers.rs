@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const ROOMS: [&str; 10] =
+const ROOMS: [&str; 11] =
     ["text", "catalog", "event", "adapters", "store", "routing", "context", "gateway", "eval", "report", "cli"];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
