@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::context::FirewallConfig;
+use super::artifacts::ArtifactsConfig;
+use crate::context::{FirewallConfig, Secrets};
 use crate::routing::RoutingConfig;
 
 /// What clients are shown.
@@ -201,6 +202,7 @@ struct WrittenConfig {
     startup: StartConfig,
     routing: RoutingConfig,
     firewall: FirewallConfig,
+    artifacts: ArtifactsConfig,
     diagnostics: Option<PathBuf>,
 }
 
@@ -221,6 +223,7 @@ impl Default for WrittenConfig {
             startup,
             routing: RoutingConfig::default(),
             firewall: FirewallConfig::default(),
+            artifacts: ArtifactsConfig::default(),
             diagnostics: None,
         }
     }
@@ -253,6 +256,8 @@ pub struct GatewayConfig {
     pub routing: RoutingConfig,
     /// What becomes of results.
     pub firewall: FirewallConfig,
+    /// What is kept of results.
+    pub artifacts: ArtifactsConfig,
     /// The file that events are appended to; none when `None`.
     pub diagnostics: Option<PathBuf>,
 }
@@ -272,6 +277,7 @@ impl Default for GatewayConfig {
             startup: StartConfig::default(),
             routing: RoutingConfig::default(),
             firewall: FirewallConfig::default(),
+            artifacts: ArtifactsConfig::default(),
             diagnostics: None,
         }
     }
@@ -342,6 +348,11 @@ impl GatewayConfig {
         let seconds = written.startup.upstream_timeout_seconds;
         duration(seconds).map_err(|reason| invalid("startup.upstream_timeout_seconds", reason))?;
         written.routing.validate().map_err(|error| invalid("routing", error.to_string()))?;
+        let (mut firewall, mut artifacts) = (written.firewall, written.artifacts);
+        if artifacts.redact_secrets {
+            firewall.secrets = Secrets::Redact;
+        }
+        artifacts.path = artifacts.path.map(|path| folder.join(path));
         let checked = |(name, upstream): (String, WrittenUpstream)| {
             let upstream = check(&name, upstream, folder, environment)?;
             Ok((name, upstream))
@@ -358,7 +369,8 @@ impl GatewayConfig {
             upstreams: written.upstreams.into_iter().map(checked).collect::<Result<_, _>>()?,
             startup: written.startup,
             routing: written.routing,
-            firewall: written.firewall,
+            firewall,
+            artifacts,
             diagnostics: written.diagnostics.map(|path| folder.join(path)),
         })
     }

@@ -8,13 +8,14 @@ use arc_swap::ArcSwap;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
+use super::artifacts::Artifacts;
 use super::config::{GatewayConfig, StartMode, UpstreamConfig};
 use super::session::{Session, lock};
 use super::snapshot::Snapshot;
 use super::upstream::{Event, Fault, Listing, Upstream};
 use crate::catalog::{LoadOptions, Strictness, load};
 use crate::routing::RouteError;
-use crate::store::{ArtifactStore, MemoryArtifacts};
+use crate::store::StoreError;
 
 /// How long changes of an upstream's lists are gathered before they are read again.
 const DEBOUNCE: Duration = Duration::from_millis(200);
@@ -29,15 +30,6 @@ pub struct Gateway {
     sessions: Mutex<Vec<Weak<Session>>>,
     /// Held while the lists are read again.
     refreshing: tokio::sync::Mutex<()>,
-}
-
-/// Where results are kept.
-pub(super) struct Artifacts(pub(super) Arc<dyn ArtifactStore>);
-
-impl std::fmt::Debug for Artifacts {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Artifacts")
-    }
 }
 
 /// A gateway did not start.
@@ -74,6 +66,9 @@ pub enum StartError {
     /// The tools cannot be indexed.
     #[error(transparent)]
     Route(#[from] RouteError),
+    /// What keeps results cannot be opened.
+    #[error("`artifacts.path`: {0}")]
+    Artifacts(#[from] StoreError),
 }
 
 /// How an upstream started.
@@ -99,6 +94,7 @@ impl Gateway {
     /// # Errors
     /// [`StartError`].
     pub async fn start(config: GatewayConfig) -> Result<Arc<Self>, StartError> {
+        let artifacts = Artifacts::open(&config.artifacts)?;
         let (sender, events) = mpsc::unbounded_channel();
         let upstreams: BTreeMap<String, Arc<Upstream>> = config
             .upstreams
@@ -127,7 +123,7 @@ impl Gateway {
             config,
             upstreams,
             snapshot: ArcSwap::from_pointee(snapshot),
-            artifacts: Artifacts(Arc::new(MemoryArtifacts::default())),
+            artifacts,
             sessions: Mutex::default(),
             refreshing: tokio::sync::Mutex::default(),
         });

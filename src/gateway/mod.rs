@@ -11,13 +11,18 @@
 //! room ranks and packs nothing itself, and it is the only one that knows of tasks, sockets and processes. The
 //! library's typed models are not on the way of calls and results: what is passed on stays the bytes that came in.
 
+mod artifacts;
 mod browse;
 mod config;
 mod error;
 mod execute;
 mod hub;
 mod lines;
+mod lists;
+mod passing;
+mod primitives;
 mod protocol;
+mod screen;
 mod session;
 mod snapshot;
 mod stdio;
@@ -26,6 +31,7 @@ pub mod upstream;
 mod view;
 pub mod wire;
 
+pub use artifacts::ArtifactsConfig;
 pub use config::{
     CardForm, ConfigError, Era, GatewayConfig, Mode, StartConfig, StartMode, Structured, Target, UpstreamConfig,
 };
