@@ -287,14 +287,15 @@ fn outline(entries: &[Entry], counts: &FxHashMap<&str, usize>) -> Option<Piece> 
         return None;
     }
     let names = by_directory(once.iter().map(|entry| (entry.name, String::new())));
-    let piece = Piece::list(rank::OUTLINE_PLACE, "entries:", names, "", (rank::OUTLINE, 5), rank::WHOLE_OUTLINE);
+    let head = names.head("entries");
+    let piece = Piece::grouped(rank::OUTLINE_PLACE, &head, names.list, (rank::OUTLINE, 5), rank::WHOLE_OUTLINE);
     if once.iter().all(|entry| entry.size.is_none()) {
         return Some(piece);
     }
     let sized = by_directory(
         once.iter().map(|entry| (entry.name, entry.size.map(|(_, written)| written.to_owned()).unwrap_or_default())),
     );
-    Some(piece.or(rank::RICH_OUTLINE, format!("entries:{}", sized.concat())))
+    Some(piece.or(rank::RICH_OUTLINE, sized.whole("entries")))
 }
 
 #[cfg(test)]
