@@ -14,6 +14,8 @@ use super::rank;
 const STATEMENTS: [&str; 6] = ["select", "insert", "update", "delete", "alter", "drop"];
 /// Symbols that are kept.
 const KEPT: usize = 6000;
+/// Lengths of names (in bytes) that count as one.
+const LENGTHS: usize = 12;
 /// Constants that are kept.
 const CONSTANTS: usize = 500;
 
@@ -762,7 +764,7 @@ fn shape(language: Language, outline: &Outline, tally: &Tally) -> Piece {
     }
     let short = format!("{} code: {}", language.name(), said.join(", "));
     let long = format!("{short}, {} not blank, {}", tally.filled, counted(outline.comments, "comment line"));
-    Piece::line(rank::SHAPE_PLACE, rank::SHAPE, short).or(rank::MORE_STAT, long)
+    Piece::line(rank::SHAPE_PLACE, rank::SHAPE, short).or(rank::SECOND_OUTLINE, long)
 }
 
 fn imports(outline: &Outline) -> Option<Piece> {
@@ -782,24 +784,29 @@ fn constants(outline: &Outline) -> Option<Piece> {
     })
 }
 
+/// The names of `symbols`, each once, and the order in which they are shown: tests last, since they have long names that
+/// say little of what the code is, longer names after shorter ones, of which more fit, and of one length those that are
+/// spread over the text.
+fn names(symbols: &[&Symbol]) -> (Vec<String>, Vec<usize>) {
+    let mut known = rustc_hash::FxHashSet::default();
+    let once: Vec<&&Symbol> = symbols.iter().filter(|symbol| known.insert(symbol.name)).collect();
+    let mut order = spread(once.len());
+    let class = |at: usize| once.get(at).map(|symbol| (symbol.role == Role::Test, symbol.name.len() / LENGTHS));
+    order.sort_by_key(|&at| class(at));
+    (once.into_iter().map(|symbol| symbol.name.to_owned()).collect(), order)
+}
+
 /// Types with their lines.
 fn types(symbols: &[Symbol]) -> Option<Piece> {
     let types: Vec<&Symbol> = symbols.iter().filter(|symbol| symbol.role == Role::Type).collect();
     if types.is_empty() {
         return None;
     }
-    let short = types.iter().map(|symbol| symbol.name.to_owned()).collect();
     let rich: Vec<String> =
         types.iter().map(|symbol| format!("{} {} {}", symbol.word, symbol.name, symbol.line)).collect();
-    let piece = Piece::grown(
-        rank::OUTLINE_PLACE,
-        "types: ",
-        short,
-        spread(types.len()),
-        ", ",
-        (rank::OUTLINE, 3),
-        rank::WHOLE_OUTLINE,
-    );
+    let (names, order) = names(&types);
+    let least = (rank::OUTLINE, 3);
+    let piece = Piece::grown(rank::OUTLINE_PLACE, "types: ", names, order, " ", least, rank::WHOLE_OUTLINE);
     Some(piece.or(rank::RICH_OUTLINE, format!("types (line): {}", rich.join(", "))))
 }
 
@@ -810,24 +817,9 @@ fn functions(outline: &Outline) -> Option<Piece> {
     if functions.is_empty() {
         return None;
     }
-    // A name that recurs (`new`, `fmt`) stands once.
-    let mut names: Vec<(&str, usize)> = Vec::new();
-    let mut at = FxHashMap::default();
-    for symbol in &functions {
-        let index = *at.entry(symbol.name).or_insert_with(|| {
-            names.push((symbol.name, 0));
-            names.len() - 1
-        });
-        names[index].1 += 1;
-    }
-    let entries = names
-        .iter()
-        .map(|&(name, times)| if times > 1 { format!("{name} ×{times}") } else { name.to_owned() })
-        .collect();
-    let mut order = spread(names.len());
-    order.sort_by_key(|&index| std::cmp::Reverse(names[index].1));
-    let piece =
-        Piece::grown(rank::OUTLINE_PLACE, "functions: ", entries, order, ", ", (rank::OUTLINE, 6), rank::WHOLE_OUTLINE);
+    let (names, order) = names(&functions);
+    let least = (rank::OUTLINE, 6);
+    let piece = Piece::grown(rank::OUTLINE_PLACE, "functions: ", names, order, " ", least, rank::WHOLE_OUTLINE);
     let mut rich = String::from("functions (line):");
     let mut holder: Option<&Symbol> = None;
     let mut first = true;

@@ -359,16 +359,20 @@ fn kinds_of_change(diff: &Diff) -> Option<Piece> {
     (!said.is_empty()).then(|| Piece::line(rank::STAT_PLACE, rank::STAT, format!("files: {}", said.join(", "))))
 }
 
-/// The file with the most lines changed, or the five with the most.
+/// The file with the most lines changed, or the five with the most, by directory.
 fn largest(diff: &Diff) -> Option<Piece> {
     let mut files: Vec<&File> = diff.files.iter().collect();
     files.sort_by_key(|file| std::cmp::Reverse(file.added + file.removed));
-    let named: Vec<String> = files.iter().take(5).map(|file| format!("{} {}", file.path, file.counts())).collect();
-    let first = named.first()?;
-    let two = named.get(..2).unwrap_or(&named).join(", ");
-    let piece = Piece::line(rank::STAT_PLACE, rank::STAT, format!("largest change: {first}"))
-        .or(rank::STAT + 2, format!("largest changes: {two}"));
-    (files.len() > FEW_FILES).then(|| piece.or(rank::SECOND_OUTLINE, format!("largest changes: {}", named.join(", "))))
+    if files.len() <= FEW_FILES {
+        return None;
+    }
+    let listed = |most: usize| {
+        let told = by_directory(files.iter().take(most).map(|file| (file.path.as_str(), file.counts())));
+        told.whole("").replace('\n', " ")
+    };
+    let piece = Piece::line(rank::STAT_PLACE, rank::STAT, format!("largest change{}", listed(1)))
+        .or(rank::STAT + 2, format!("largest changes{}", listed(2)));
+    Some(piece.or(rank::SECOND_OUTLINE, format!("largest changes{}", listed(5))))
 }
 
 fn commits(diff: &Diff, tally: &Tally) -> Vec<Piece> {

@@ -264,7 +264,7 @@ fn by_extension(extensions: &BTreeMap<&str, usize>) -> Option<Piece> {
         .into_iter()
         .map(|(extension, count)| format!("{} {count}", if extension.is_empty() { "none" } else { extension }))
         .collect();
-    Some(Piece::list(rank::STAT_PLACE, "by extension: ", entries, ", ", (rank::STAT, 3), rank::MORE_STAT))
+    Some(Piece::list(rank::STAT_PLACE, "by extension: ", entries, ", ", (rank::STAT, 3), rank::SECOND_OUTLINE))
 }
 
 /// Entries that stand there more than once, the most frequent first.

@@ -48,7 +48,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
         let text = format!("most matches: {path} {count}");
         pieces.push(Piece::line(rank::STAT_PLACE, rank::STAT, text));
     }
-    let listed = by_directory(files.iter().map(|&(path, count)| (path, format!("×{count}"))));
+    let listed = by_directory(files.iter().map(|&(path, count)| (path, times(count))));
     if !files.is_empty() {
         let head = listed.head("matches by file");
         let least = (rank::OUTLINE, 4);
@@ -56,6 +56,11 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     }
     pieces.extend(samples(text, &tally));
     pieces
+}
+
+/// `×3`; nothing where there is one.
+fn times(count: usize) -> String {
+    if count > 1 { format!("×{count}") } else { String::new() }
 }
 
 #[cfg(test)]

@@ -101,13 +101,14 @@ fn base<'a>(mut directories: impl Iterator<Item = &'a str>) -> &'a str {
     shared.get(..parent).unwrap_or_default()
 }
 
-/// The extension of a path with its dot, or nothing.
+/// The extension of a path with its dot, or nothing. One has a letter; a version has none.
 pub(super) fn extension(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     let at = name.rfind('.').filter(|&at| at > 0 && name.len() - at <= 12 && at + 1 < name.len());
     let found = at.and_then(|at| name.get(at..)).unwrap_or_default();
     let plain = found.bytes().skip(1).all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-    if plain { found } else { "" }
+    let lettered = found.bytes().any(|byte| byte.is_ascii_alphabetic());
+    if plain && lettered { found } else { "" }
 }
 
 #[cfg(test)]
@@ -150,6 +151,6 @@ mod tests {
 
     #[test]
     fn extensions() {
-        assert_eq!(["a/b.rs", ".hidden", "x.", "a.tar.gz", "a.b/c"].map(extension), [".rs", "", "", ".gz", ""]);
+        assert_eq!(["a/b.rs", ".hidden", "x.", "a.tar.gz", "a.b/c", "v1.20"].map(extension), [".rs", "", "", ".gz", "", ""]);
     }
 }
