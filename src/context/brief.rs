@@ -72,6 +72,16 @@ pub enum Text {
     },
 }
 
+impl Text {
+    /// How many entries of a list are shown at most.
+    fn most(&mut self) -> Option<&mut usize> {
+        match self {
+            Self::Whole(_) => None,
+            Self::Entries { most, .. } | Self::Chosen { most, .. } | Self::Grouped { most, .. } => Some(most),
+        }
+    }
+}
+
 /// Entries in groups.
 #[derive(Debug, Clone, Default)]
 pub struct Groups {
@@ -174,22 +184,29 @@ impl Piece {
         least: (u32, usize),
         later: u32,
     ) -> Self {
-        let mut piece = Self::chosen(place, head, entries, order, separator, least, later + DOUBLINGS);
-        let last = piece.wordings.pop();
-        let doubled: Vec<Wording> = (0..DOUBLINGS)
-            .zip(std::iter::successors(Some(least.1 * 2), |most| Some(most * 2)))
-            .filter_map(|(step, wider)| {
-                let mut wording = last.clone()?;
-                wording.rank = later + step;
-                if let Text::Chosen { most, .. } = &mut wording.text {
-                    *most = wider;
+        Self::chosen(place, head, entries, order, separator, least, later).by_steps(later)
+    }
+
+    /// The same statement, but where a list would take all the room that there is at a rank up to `later`, it doubles
+    /// from rank to rank instead, from `later` on.
+    #[must_use]
+    pub fn by_steps(mut self, later: u32) -> Self {
+        let mut most = 1;
+        for mut wording in std::mem::take(&mut self.wordings) {
+            let unbounded = wording.text.most().is_some_and(|most| *most == usize::MAX);
+            if unbounded && wording.rank <= later {
+                for step in 0..DOUBLINGS {
+                    most *= 2;
+                    let mut wider = Wording { rank: later + step, text: wording.text.clone() };
+                    wider.text.most().into_iter().for_each(|shown| *shown = most);
+                    self.wordings.push(wider);
                 }
-                Some(wording)
-            })
-            .collect();
-        piece.wordings.extend(doubled);
-        piece.wordings.extend(last);
-        piece
+                wording.rank = later + DOUBLINGS;
+            }
+            most = wording.text.most().map_or(most, |shown| (*shown).min(usize::MAX >> DOUBLINGS));
+            self.wordings.push(wording);
+        }
+        self
     }
 
     /// A statement that lists entries in groups: `least` of them at a rank, and as many as fit at `later`.

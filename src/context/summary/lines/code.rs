@@ -7,15 +7,13 @@ use rustc_hash::FxHashMap;
 
 use crate::context::brief::{Piece, spread};
 
-use super::excerpt::{Tally, counted, samples};
+use super::excerpt::{Tally, counted, samples, shorter_first};
 use super::rank;
 
 /// Statements of SQL that are counted.
 const STATEMENTS: [&str; 6] = ["select", "insert", "update", "delete", "alter", "drop"];
 /// Symbols that are kept.
 const KEPT: usize = 6000;
-/// Lengths of names (in bytes) that count as one.
-const LENGTHS: usize = 12;
 /// Constants that are kept.
 const CONSTANTS: usize = 500;
 
@@ -779,20 +777,19 @@ fn constants(outline: &Outline) -> Option<Piece> {
     let entries: Vec<String> = outline.constants.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     let order = spread(entries.len());
     (!entries.is_empty()).then(|| {
-        let least = (rank::LEAF, 4);
+        let least = (rank::LEAF, 2);
         Piece::grown(rank::LEAF_PLACE, "constants: ", entries, order, ", ", least, rank::RICH_OUTLINE)
     })
 }
 
-/// The names of `symbols`, each once, and the order in which they are shown: tests last, since they have long names that
-/// say little of what the code is, longer names after shorter ones, of which more fit, and of one length those that are
-/// spread over the text.
+/// The names of `symbols`, each once, and the order in which they are shown: tests last, since their long names say
+/// little of what the code is.
 fn names(symbols: &[&Symbol]) -> (Vec<String>, Vec<usize>) {
     let mut known = rustc_hash::FxHashSet::default();
     let once: Vec<&&Symbol> = symbols.iter().filter(|symbol| known.insert(symbol.name)).collect();
-    let mut order = spread(once.len());
-    let class = |at: usize| once.get(at).map(|symbol| (symbol.role == Role::Test, symbol.name.len() / LENGTHS));
-    order.sort_by_key(|&at| class(at));
+    let lengths: Vec<usize> = once.iter().map(|symbol| symbol.name.len()).collect();
+    let mut order = shorter_first(&lengths);
+    order.sort_by_key(|&at| once.get(at).is_some_and(|symbol| symbol.role == Role::Test));
     (once.into_iter().map(|symbol| symbol.name.to_owned()).collect(), order)
 }
 

@@ -3,10 +3,10 @@
 //! Hunks are read by the line counts in their headers, so a removed line that begins with `--` is no file header.
 //! Where the counts are wrong or missing, the next header ends the hunk.
 
-use crate::context::brief::{Piece, spread};
+use crate::context::brief::Piece;
 
 use super::code::declared;
-use super::excerpt::{Tally, counted, cut, samples};
+use super::excerpt::{Tally, counted, cut, samples, shorter_first};
 use super::paths::by_directory;
 use super::rank;
 
@@ -311,7 +311,8 @@ fn ends(diff: &Diff, tally: &Tally) -> Vec<Piece> {
 
 /// Definitions that hunks and changed lines name: a few once the files are told, then as many as fit.
 fn touched(names: Vec<String>) -> Option<Piece> {
-    let order = spread(names.len());
+    let lengths: Vec<usize> = names.iter().map(String::len).collect();
+    let order = shorter_first(&lengths);
     let (head, least) = ("definitions touched: ", (rank::WHOLE_OUTLINE + 2, 8));
     (!names.is_empty())
         .then(|| Piece::grown(rank::SECOND_OUTLINE_PLACE, head, names, order, " ", least, rank::RICH_OUTLINE + 1))
@@ -368,7 +369,7 @@ fn largest(diff: &Diff) -> Option<Piece> {
     }
     let listed = |most: usize| {
         let told = by_directory(files.iter().take(most).map(|file| (file.path.as_str(), file.counts())));
-        told.whole("").replace('\n', " ")
+        told.whole("").replacen('\n', " ", 1).replace('\n', "; ")
     };
     let piece = Piece::line(rank::STAT_PLACE, rank::STAT, format!("largest change{}", listed(1)))
         .or(rank::STAT + 2, format!("largest changes{}", listed(2)));
