@@ -11,7 +11,7 @@ use crate::text::Estimator;
 /// How often a list of [`Piece::grown`] doubles.
 const DOUBLINGS: u32 = 6;
 /// Bytes of a row of a grouped list behind which no entry begins.
-const ROW: usize = 140;
+const ROW: usize = 160;
 
 /// One statement, a line or a few, at its place in the text.
 #[derive(Debug, Clone)]

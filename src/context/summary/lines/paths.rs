@@ -2,7 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::context::brief::{Groups, spread};
+use crate::context::brief::Groups;
+
+use super::excerpt::shorter_first;
 
 /// Files of a directory from which on its number of files stands beside its name.
 const NUMBERED: usize = 4;
@@ -32,7 +34,7 @@ impl Paths {
 
 /// Paths with their notes by directory. Directories and names keep the order of their first appearance. The first and
 /// the last path are shown first, then directories by their numbers of files, since a name costs least where many share
-/// a directory; in a directory, names are spread over the whole of it.
+/// a directory; of about equally long names in a directory, those that are spread over the whole of it.
 pub(super) fn by_directory<'a>(files: impl Iterator<Item = (&'a str, String)>) -> Paths {
     let mut directories: Vec<(&str, Vec<(usize, String)>)> = Vec::new();
     let mut at: FxHashMap<&str, usize> = FxHashMap::default();
@@ -54,10 +56,10 @@ pub(super) fn by_directory<'a>(files: impl Iterator<Item = (&'a str, String)>) -
     let base = base(directories.iter().map(|(directory, _)| *directory));
     let mut list = Groups { separator: if blanks { ", " } else { " " }, ..Groups::default() };
     let mut ends = [0; 2];
-    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    let mut ranges: Vec<(usize, Vec<usize>)> = Vec::new();
     for (group, (directory, names)) in directories.into_iter().enumerate() {
         list.leads.push(leads(directory.get(base.len()..).unwrap_or(directory), names.len()));
-        ranges.push((list.entries.len(), names.len()));
+        ranges.push((list.entries.len(), names.iter().map(|(_, name)| name.len()).collect()));
         for (number, name) in names {
             if number == 0 {
                 ends[0] = list.entries.len();
@@ -68,8 +70,9 @@ pub(super) fn by_directory<'a>(files: impl Iterator<Item = (&'a str, String)>) -
             list.entries.push((group, name));
         }
     }
-    ranges.sort_by_key(|&(_, names)| std::cmp::Reverse(names));
-    let inner = ranges.into_iter().flat_map(|(start, names)| spread(names).into_iter().map(move |at| start + at));
+    ranges.sort_by_key(|(_, lengths)| std::cmp::Reverse(lengths.len()));
+    let inner =
+        ranges.into_iter().flat_map(|(start, lengths)| shorter_first(&lengths).into_iter().map(move |at| start + at));
     let inner: Vec<usize> = inner.filter(|at| !ends.contains(at)).collect();
     list.order = if count > 1 { ends.to_vec() } else { (0..count).collect() };
     list.order.extend(inner);
