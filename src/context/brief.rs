@@ -213,10 +213,8 @@ impl Piece {
     #[must_use]
     pub fn grouped(place: u32, head: &str, list: Groups, least: (u32, usize), later: u32) -> Self {
         let (head, list): (Rc<str>, Rc<Groups>) = (head.into(), list.into());
-        let wording = |rank, most| Wording {
-            rank,
-            text: Text::Grouped { head: Rc::clone(&head), list: Rc::clone(&list), most },
-        };
+        let wording =
+            |rank, most| Wording { rank, text: Text::Grouped { head: Rc::clone(&head), list: Rc::clone(&list), most } };
         Self { place, wordings: vec![wording(least.0, least.1), wording(later, usize::MAX)] }
     }
 

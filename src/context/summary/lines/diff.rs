@@ -7,12 +7,12 @@ use crate::context::brief::Piece;
 
 use super::code::declared;
 use super::excerpt::{Tally, counted, cut, samples, shorter_first};
-use super::paths::by_directory;
+use super::paths::{by_directory, in_one_line};
 use super::rank;
 
 /// Files up to which the list comes before all else that is said of them.
 const FEW_FILES: usize = 4;
-/// Digits of a commit's name.
+/// Digits of a shortened hash.
 const HASH_LENGTH: usize = 12;
 /// Commits whose subject is kept.
 const COMMITS_KEPT: usize = 2000;
@@ -70,6 +70,8 @@ enum Place {
     Header,
     /// In a hunk with so many lines of the old and of the new file to come.
     Hunk { old: usize, new: usize },
+    /// Behind the lines that the header of a hunk has announced: more changed lines mean that it was wrong.
+    Overrun,
 }
 
 #[derive(Debug, Default)]
@@ -153,17 +155,23 @@ impl Diff {
                     }
                     Some(b'\\') => place,
                     Some(b' ') | None if old > 0 && new > 0 => Place::Hunk { old: old - 1, new: new - 1 },
-                    _ => Place::Header,
+                    _ => Place::Overrun,
                 };
-                if place != Place::Header {
+                if place != Place::Overrun {
                     continue;
                 }
+            }
+            if place == Place::Overrun && diff.overrun(line) {
+                continue;
             }
             if let Some((old, new)) = hunk_sizes(line) {
                 diff.file().hunks += 1;
                 diff.touch(line.splitn(3, "@@").nth(2).unwrap_or_default());
                 place = Place::Hunk { old, new };
-            } else if let Some(rest) = line.strip_prefix("diff --git ") {
+                continue;
+            }
+            place = if line.is_empty() { place } else { Place::Header };
+            if let Some(rest) = line.strip_prefix("diff --git ") {
                 let path = rest.rsplit_once(" b/").map_or(rest, |(_, path)| path);
                 diff.begin(path_of(path));
                 git_header = true;
@@ -189,6 +197,18 @@ impl Diff {
         }
         let last = self.files.len() - 1;
         &mut self.files[last]
+    }
+
+    /// Counts a changed line behind the announced end of a hunk, if `line` is one.
+    fn overrun(&mut self, line: &str) -> bool {
+        // A patch in a mail ends with a line of two hyphens and a blank.
+        let other = ["--- ", "+++ ", "-- "].iter().any(|start| line.starts_with(start)) || line == "--";
+        match line.as_bytes().first().filter(|_| !other) {
+            Some(b'+') => self.file().added += 1,
+            Some(b'-') => self.file().removed += 1,
+            _ => return line.starts_with(' '),
+        }
+        true
     }
 
     fn touch(&mut self, line: &str) {
@@ -367,13 +387,10 @@ fn largest(diff: &Diff) -> Option<Piece> {
     if files.len() <= FEW_FILES {
         return None;
     }
-    let listed = |most: usize| {
-        let told = by_directory(files.iter().take(most).map(|file| (file.path.as_str(), file.counts())));
-        told.whole("").replacen('\n', " ", 1).replace('\n', "; ")
-    };
-    let piece = Piece::line(rank::STAT_PLACE, rank::STAT, format!("largest change{}", listed(1)))
-        .or(rank::STAT + 2, format!("largest changes{}", listed(2)));
-    Some(piece.or(rank::SECOND_OUTLINE, format!("largest changes{}", listed(5))))
+    let listed = |most: usize| in_one_line(files.iter().take(most).map(|file| (file.path.as_str(), file.counts())));
+    let piece = Piece::line(rank::STAT_PLACE, rank::STAT, format!("largest change: {}", listed(1)))
+        .or(rank::STAT + 2, format!("largest changes: {}", listed(2)));
+    Some(piece.or(rank::SECOND_OUTLINE, format!("largest changes: {}", listed(5))))
 }
 
 fn commits(diff: &Diff, tally: &Tally) -> Vec<Piece> {
@@ -419,7 +436,7 @@ fn authors(commits: &[Commit]) -> Option<Piece> {
     }
 }
 
-/// What is known of the only commit. Its hash is shortened as git does it unless there is room.
+/// What is known of the only commit. Its hash is short unless there is room.
 fn one_commit(commit: &Commit) -> Vec<Piece> {
     let labelled =
         [("commit", &commit.hash), ("author", &commit.author), ("date", &commit.date), ("subject", &commit.subject)];
@@ -427,9 +444,9 @@ fn one_commit(commit: &Commit) -> Vec<Piece> {
         .into_iter()
         .filter(|(_, value)| !value.is_empty())
         .map(|(label, value)| {
-            let short = value.get(..HASH_LENGTH).filter(|_| label == "commit").unwrap_or(value);
-            let piece = Piece::line(rank::LEAF_PLACE, rank::STAT, format!("{label}: {short}"));
-            if short == value { piece } else { piece.or(rank::LONGEST, format!("{label}: {value}")) }
+            let shown = value.get(..HASH_LENGTH).filter(|_| label == "commit").unwrap_or(value);
+            let piece = Piece::line(rank::LEAF_PLACE, rank::STAT, format!("{label}: {shown}"));
+            if shown == value { piece } else { piece.or(rank::LONGEST, format!("{label}: {value}")) }
         })
         .collect()
 }
@@ -463,8 +480,8 @@ mod tests {
         insta::assert_snapshot!(told(SHOW, 300), @r"
         [Diff]
         diff: 1 commit, 4 files changed, 2 hunks, 2 lines added, 1 line removed, 29 lines in all
-        first line: commit 60a47afb4a1c817b399e04497df29c1e338a2d0e
         files: 1 new, 1 deleted, 1 renamed, 1 modified, 1 binary
+        commit: 60a47afb4a1c817b399e04497df29c1e338a2d0e
         author: Ada <ada@example.org>
         date: Mon Nov 2 10:00:00 2026 +0000
         subject: Rework the client
@@ -500,7 +517,8 @@ mod tests {
             format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1,2 @@\n one\n+two\n")
         };
         let shown = told(&(0..14).map(file).collect::<String>(), 200);
-        assert!(shown.contains("src/net/: part0.rs +1, part1.rs +1, part2.rs +1"), "{shown}");
+        assert!(shown.contains("\nsrc/net/ (14): part0.rs +1, part1.rs +1, part2.rs +1"), "{shown}");
+        assert!(shown.contains("largest changes: src/net/: part0.rs +1, part1.rs +1"), "{shown}");
     }
 
     #[test]
@@ -508,11 +526,15 @@ mod tests {
         insta::assert_snapshot!(told(SHOW, 120), @r"
         [Diff]
         diff: 1 commit, 4 files changed, 2 hunks, 2 lines added, 1 line removed, 29 lines in all
-        first line: commit 60a47afb4a1c817b399e04497df29c1e338a2d0e
         files: 1 new, 1 deleted, 1 renamed, 1 modified, 1 binary
+        commit: 60a47afb4a1c
         author: Ada <ada@example.org>
         date: Mon Nov 2 10:00:00 2026 +0000
         subject: Rework the client
+        files:
+        src/net/: client.rs new.rs
+        logo.png
+        docs/: b.txt
         ");
     }
 
@@ -522,7 +544,6 @@ mod tests {
         insta::assert_snapshot!(told(text, 200), @r"
         [Diff]
         diff: 1 file changed, 1 hunk, 2 lines added, 1 line removed, 6 lines in all
-        first line: --- a.c	2026-01-01
         files: 1 modified
         files:
         b.c +2 -1
@@ -535,6 +556,14 @@ mod tests {
         6: +z
         last line: +z
         ");
+    }
+
+    #[test]
+    fn a_hunk_with_wrong_counts_ends_at_the_next_header() {
+        let text = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n one\n two\n+three\n+four\n-five\n six\n@@ -9 +9 @@\n-a\n+b\n-- \n2.39\n";
+        let diff = Diff::read(text);
+        let counted: Vec<_> = diff.files.iter().map(|file| (file.hunks, file.added, file.removed)).collect();
+        assert_eq!(counted, [(2, 3, 2)]);
     }
 
     #[test]

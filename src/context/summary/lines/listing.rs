@@ -31,10 +31,16 @@ struct Entry<'a> {
     size: Option<(f64, &'a str)>,
 }
 
+/// Whether `line` says of itself that it is an entry of a listing: `[FILE] …`, `-rw-r--r-- …`.
+pub(super) fn is_marked(line: &str) -> bool {
+    let line = line.trim_end();
+    marked(line).is_some() || long(line).is_some()
+}
+
 /// Whether `line` can be nothing but an entry of a listing: marked, drawn, or with a mode or a size.
 pub(super) fn is_certain(line: &str) -> bool {
     let line = line.trim_end();
-    marked(line).is_some() || long(line).is_some() || sized(line).is_some() || is_branch(line)
+    is_marked(line) || sized(line).is_some() || is_branch(line)
 }
 
 /// Whether `line` looks like an entry of a listing.
@@ -340,7 +346,8 @@ mod tests {
         first line: src/room0/file0.rs
         by extension: .rs 50
         entries:
-        src/room0/: file0.rs, file1.rs, file2.rs, file3.rs, file4.rs, file5.rs, file6.rs, file7.rs, file8.rs, file9.rs, file10.rs, file11.rs, file12.rs, file13.rs, file14.rs… +35
+        src/room0/ (20): file0.rs file1.rs file2.rs file3.rs file4.rs file5.rs file6.rs file7.rs file9.rs file10.rs file11.rs file14.rs file16.rs file19.rs
+        src/room2/ (10): file49.rs … +35
         last line: src/room2/file49.rs
         ");
     }

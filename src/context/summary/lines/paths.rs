@@ -11,6 +11,9 @@ const NUMBERED: usize = 4;
 /// Bytes of the name of a directory up to which its further lines begin with all of it.
 const SHORT_LEAD: usize = 24;
 
+/// Bytes that must be saved for a shared directory to be told apart from the paths.
+const LEAST_SAVED: usize = 12;
+
 /// Paths under their directories, each with its note, for [`Piece::grouped`](crate::context::brief::Piece::grouped).
 #[derive(Debug, Default)]
 pub(super) struct Paths {
@@ -54,6 +57,7 @@ pub(super) fn by_directory<'a>(files: impl Iterator<Item = (&'a str, String)>) -
         count += 1;
     }
     let base = base(directories.iter().map(|(directory, _)| *directory));
+    let base = if base.len() * directories.len().saturating_sub(1) > LEAST_SAVED { base } else { "" };
     let mut list = Groups { separator: if blanks { ", " } else { " " }, ..Groups::default() };
     let mut ends = [0; 2];
     let mut ranges: Vec<(usize, Vec<usize>)> = Vec::new();
@@ -77,6 +81,24 @@ pub(super) fn by_directory<'a>(files: impl Iterator<Item = (&'a str, String)>) -
     list.order = if count > 1 { ends.to_vec() } else { (0..count).collect() };
     list.order.extend(inner);
     Paths { base: base.to_owned(), list }
+}
+
+/// A few paths with their notes in their order; of neighbours in one directory, it is named once.
+pub(super) fn in_one_line<'a>(files: impl Iterator<Item = (&'a str, String)>) -> String {
+    let mut runs: Vec<(&str, Vec<String>)> = Vec::new();
+    for (path, note) in files {
+        let (directory, name) = path.split_at(path.rfind('/').map_or(0, |at| at + 1));
+        let entry = format!("{name} {note}");
+        match runs.last_mut().filter(|(last, _)| *last == directory) {
+            Some((_, names)) => names.push(entry),
+            None => runs.push((directory, vec![entry])),
+        }
+    }
+    let told = runs.into_iter().map(|(directory, names)| {
+        let between = if names.len() > 1 && !directory.is_empty() { ": " } else { "" };
+        format!("{directory}{between}{}", names.join(", "))
+    });
+    told.collect::<Vec<_>>().join("; ")
 }
 
 /// What the lines of a directory with a number of files begin with: its name and the number, later the name alone.
@@ -131,7 +153,9 @@ mod tests {
 
     #[test]
     fn what_all_paths_share_is_said_once() {
-        assert_eq!(told(&["/home/x/a", "/home/x/y/b"]), "files under /home/:\nx/: a\nx/y/: b");
+        let shared = "files under /home/the/user/:\nx/: a\nx/y/: b";
+        assert_eq!(told(&["/home/the/user/x/a", "/home/the/user/x/y/b"]), shared);
+        assert_eq!(told(&["src/x/a", "src/x/y/b"]), "files:\nsrc/x/: a\nsrc/x/y/: b");
     }
 
     #[test]
@@ -147,13 +171,25 @@ mod tests {
         let names: Vec<String> = (0..30).map(|n| format!("some/very/long/directory/name{n}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let shown = told(&names);
-        assert_eq!(shown.lines().count(), 4, "{shown}");
-        assert!(shown.contains("\ndirectory/: name"), "{shown}");
-        assert!(shown.lines().all(|line| line.len() < 160), "{shown}");
+        assert_eq!(shown.lines().count(), 3, "{shown}");
+        assert!(shown.contains("\n…/directory/: name"), "{shown}");
+        assert!(shown.lines().all(|line| line.len() < 180), "{shown}");
+    }
+
+    #[test]
+    fn neighbours_in_a_directory_name_it_once() {
+        let files = [("a/b", "+1"), ("a/c", "-1"), ("d/e", "+2"), ("f", "+3")];
+        assert_eq!(
+            in_one_line(files.into_iter().map(|(path, note)| (path, note.to_owned()))),
+            "a/: b +1, c -1; d/e +2; f +3"
+        );
     }
 
     #[test]
     fn extensions() {
-        assert_eq!(["a/b.rs", ".hidden", "x.", "a.tar.gz", "a.b/c", "v1.20"].map(extension), [".rs", "", "", ".gz", "", ""]);
+        assert_eq!(
+            ["a/b.rs", ".hidden", "x.", "a.tar.gz", "a.b/c", "v1.20"].map(extension),
+            [".rs", "", "", ".gz", "", ""]
+        );
     }
 }
