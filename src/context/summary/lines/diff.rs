@@ -70,8 +70,6 @@ enum Place {
     Header,
     /// In a hunk with so many lines of the old and of the new file to come.
     Hunk { old: usize, new: usize },
-    /// Behind the lines that the header of a hunk has announced: more changed lines mean that it was wrong.
-    Overrun,
 }
 
 #[derive(Debug, Default)]
@@ -155,23 +153,17 @@ impl Diff {
                     }
                     Some(b'\\') => place,
                     Some(b' ') | None if old > 0 && new > 0 => Place::Hunk { old: old - 1, new: new - 1 },
-                    _ => Place::Overrun,
+                    _ => Place::Header,
                 };
-                if place != Place::Overrun {
+                if place != Place::Header {
                     continue;
                 }
-            }
-            if place == Place::Overrun && diff.overrun(line) {
-                continue;
             }
             if let Some((old, new)) = hunk_sizes(line) {
                 diff.file().hunks += 1;
                 diff.touch(line.splitn(3, "@@").nth(2).unwrap_or_default());
                 place = Place::Hunk { old, new };
-                continue;
-            }
-            place = if line.is_empty() { place } else { Place::Header };
-            if let Some(rest) = line.strip_prefix("diff --git ") {
+            } else if let Some(rest) = line.strip_prefix("diff --git ") {
                 let path = rest.rsplit_once(" b/").map_or(rest, |(_, path)| path);
                 diff.begin(path_of(path));
                 git_header = true;
@@ -197,18 +189,6 @@ impl Diff {
         }
         let last = self.files.len() - 1;
         &mut self.files[last]
-    }
-
-    /// Counts a changed line behind the announced end of a hunk, if `line` is one.
-    fn overrun(&mut self, line: &str) -> bool {
-        // A patch in a mail ends with a line of two hyphens and a blank.
-        let other = ["--- ", "+++ ", "-- "].iter().any(|start| line.starts_with(start)) || line == "--";
-        match line.as_bytes().first().filter(|_| !other) {
-            Some(b'+') => self.file().added += 1,
-            Some(b'-') => self.file().removed += 1,
-            _ => return line.starts_with(' '),
-        }
-        true
     }
 
     fn touch(&mut self, line: &str) {
@@ -556,14 +536,6 @@ mod tests {
         6: +z
         last line: +z
         ");
-    }
-
-    #[test]
-    fn a_hunk_with_wrong_counts_ends_at_the_next_header() {
-        let text = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n one\n two\n+three\n+four\n-five\n six\n@@ -9 +9 @@\n-a\n+b\n-- \n2.39\n";
-        let diff = Diff::read(text);
-        let counted: Vec<_> = diff.files.iter().map(|file| (file.hunks, file.added, file.removed)).collect();
-        assert_eq!(counted, [(2, 3, 2)]);
     }
 
     #[test]
