@@ -12,6 +12,9 @@ const COUNTED: usize = 24;
 const SHOWN: usize = 8;
 /// Characters of a text that is shown as a minimum, maximum or frequent value.
 const SHORT: usize = 40;
+/// Different values that are listed at once where each is short, and bytes of a short one.
+const FEW: usize = 4;
+const LABEL: usize = 16;
 /// Bytes of a date.
 const DAY: usize = 10;
 
@@ -188,6 +191,11 @@ impl Column {
         self.distinct.len() == self.scalars() && self.scalars() > 2
     }
 
+    /// Whether it holds short texts that are all different.
+    pub(super) fn names_rows(&self) -> bool {
+        self.is_unique() && self.texts.count == self.scalars() && self.texts.longest <= SHORT
+    }
+
     /// Whether it holds different whole numbers and nothing else, of which the sum says nothing.
     fn is_serial(&self) -> bool {
         let whole = |ends: &[(Decimal, String); 2]| ends.iter().all(|(_, written)| !written.contains('.'));
@@ -230,13 +238,18 @@ impl Column {
         if self.numbers.beyond > 0 {
             tail.push(format!("not finite or too long {}", self.numbers.beyond));
         }
-        if self.scalars() > 0 && range.is_none() {
+        let mut front: Option<String> = None;
+        if self.is_dated() {
+            // Dates are long: behind them a number would stand far from the name of the column.
+            front = Some(distinct);
+        } else if self.scalars() > 0 && range.is_none() {
             brief.push(distinct.clone());
             tail.push(distinct);
         } else if self.scalars() > 0 {
             rich.push(distinct);
         }
-        rich.extend(self.frequent());
+        let few = self.distinct.len() <= FEW && self.texts.longest <= LABEL && !self.is_numeric();
+        if few { &mut tail } else { &mut rich }.extend(self.frequent());
         if let Some([least, most]) = &self.texts.ends
             && self.texts.longest <= SHORT
             && self.distinct.len() > 1
@@ -271,9 +284,9 @@ impl Column {
             tail.push(format!("missing {missing}"));
         }
         let [short, long] = range.map_or([None, None], |range| [Some(range.full), Some(range.rich)]);
-        let joined = |parts: [&[String]; 4]| parts.concat().join(" ");
-        let full = joined([mixed.as_slice(), short.as_slice(), &tail, &[]]);
-        [brief.join(" "), full, joined([mixed.as_slice(), long.as_slice(), &tail, &rich])]
+        let joined = |parts: [&[String]; 5]| parts.concat().join(" ");
+        let full = joined([mixed.as_slice(), front.as_slice(), short.as_slice(), &tail, &[]]);
+        [brief.join(" "), full, joined([mixed.as_slice(), front.as_slice(), long.as_slice(), &tail, &rich])]
     }
 
     /// How many values there are of each kind, if there are several kinds.
@@ -322,6 +335,29 @@ impl Column {
             return None;
         }
         Some(listed(self.counted.values().map(|one| (one.shown.as_str(), one.count, one.first)).collect()))
+    }
+
+    /// How often each text or truth value of several columns occurs in all of them, where there are few.
+    pub(super) fn frequent_in<'c>(columns: impl Iterator<Item = &'c Self>) -> Option<String> {
+        let mut values: FxHashMap<u64, (&str, usize, usize)> = FxHashMap::default();
+        let mut total = 0;
+        for column in columns {
+            let uncounted = column.counted.is_empty() && column.scalars() > 0;
+            if uncounted || column.texts.longest > SHORT || column.numbers.count > 0 {
+                return None;
+            }
+            total += column.scalars();
+            let mut ordered: Vec<(&u64, &Counted)> = column.counted.iter().collect();
+            ordered.sort_by_key(|(_, one)| one.first);
+            for (hash, one) in ordered {
+                let order = values.len();
+                values.entry(*hash).or_insert((&one.shown, 0, order)).1 += one.count;
+            }
+            if values.len() > SHOWN {
+                return None;
+            }
+        }
+        (values.len() * 2 <= total).then(|| listed(values.into_values().collect()))
     }
 
     /// As the frequent values of both columns together.

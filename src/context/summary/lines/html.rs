@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::context::brief::Piece;
 
 use super::excerpt::{Tally, counted, cut, samples};
-use super::markdown::{headings_piece, links};
+use super::markdown::{Heading, headings_piece, links};
 use super::rank;
 
 /// Bytes of paragraphs that are kept.
@@ -306,7 +306,8 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     } else {
         pieces.push(elements(&page));
     }
-    let headings: Vec<(usize, &str)> = page.headings.iter().map(|(level, title)| (*level, title.as_str())).collect();
+    let headings = page.headings.iter().map(|(level, title)| Heading { level: *level, title, line: None });
+    let headings: Vec<Heading> = headings.collect();
     pieces.extend(headings_piece(&headings, "headings:\n"));
     if page.text.len() > 40 {
         let wording = |length| format!("text: {}", cut(&page.text, length));

@@ -320,8 +320,10 @@ fn brief_end(mut piece: Piece, tally: &Tally) -> Piece {
         if piece.place == rank::FIRST_LINE_PLACE { ("first line", tally.first) } else { ("last line", tally.last) };
     let stamp = time(line).and_then(|stamp| line.find(stamp).map(|at| at + stamp.len())).unwrap_or_default();
     let brief = cut(line, line.get(..stamp).map_or(0, |front| front.chars().count()) + BRIEF_MESSAGE);
-    if let Some(first) = piece.wordings.first_mut() {
-        first.rank = rank::ENDS + 2;
+    for (wording, rank) in piece.wordings.iter_mut().zip([rank::ENDS + 2, rank::MORE_STAT]) {
+        wording.rank = rank;
+    }
+    if !piece.wordings.is_empty() {
         piece.wordings.insert(0, Wording { rank: rank::ENDS, text: Text::Whole(format!("{label}: {brief}")) });
     }
     piece
