@@ -202,10 +202,11 @@ impl Column {
         self.is_unique() && self.numbers.count == self.scalars() && self.numbers.ends.as_ref().is_some_and(whole)
     }
 
-    /// How early its statistics are worth their room: labels first, of which little says much, identifiers and prose
-    /// last.
-    pub(super) fn worth(&self) -> u8 {
+    /// How early its statistics are worth their room in a table of `rows`: labels first, of which little says much,
+    /// identifiers, prose and what few rows have last.
+    pub(super) fn worth(&self, rows: usize) -> u8 {
         match () {
+            () if self.filled() * 5 < rows => 5,
             () if self.is_prose() => 4,
             () if self.is_serial() => 3,
             () if self.is_numeric() => 1,
@@ -213,6 +214,11 @@ impl Column {
             () if !self.counted.is_empty() && self.texts.count > 0 => 0,
             () => 3,
         }
+    }
+
+    /// Whether it holds labels, few of which recur.
+    pub(super) fn is_labels(&self) -> bool {
+        self.texts.count > 0 && self.frequent().is_some()
     }
 
     /// Whether its texts are too long to be names or labels.
@@ -249,8 +255,11 @@ impl Column {
             rich.push(distinct);
         }
         let few = self.distinct.len() <= FEW && self.texts.longest <= LABEL && !self.is_numeric();
-        if few { &mut tail } else { &mut rich }.extend(self.frequent());
-        if let Some([least, most]) = &self.texts.ends
+        let frequent = self.frequent();
+        let listed = frequent.is_some();
+        if few { &mut tail } else { &mut rich }.extend(frequent);
+        if !listed
+            && let Some([least, most]) = &self.texts.ends
             && self.texts.longest <= SHORT
             && self.distinct.len() > 1
             && !self.is_dated()

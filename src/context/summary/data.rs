@@ -121,7 +121,7 @@ pub(super) fn said(root: Value<'_>) -> Said {
             if mode(section.value) == Mode::Map {
                 let keys = section.value.members().take(MOST_KEYS).map(|(key, _)| shown::line(&key.plain(), CELL));
                 let head = format!("{}keys: ", section.label());
-                let least = (delay + rank::NESTED, 12);
+                let least = (delay + rank::ALL_NAMES, 12);
                 let place = place + rank::FIRST_PLACE;
                 walk.pieces.push(Piece::list(place, &head, keys.collect(), ", ", least, delay + rank::MORE_NESTED));
             }

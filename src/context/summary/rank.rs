@@ -15,7 +15,9 @@ pub(super) const MORE_STAT: u32 = 32;
 /// All values of both ends, where they are many.
 pub(super) const WHOLE_ENDS: u32 = 36;
 /// What keys hold on all levels.
-pub(super) const BY_KEY: u32 = 37;
+pub(super) const BY_KEY: u32 = 41;
+/// How often labels occur.
+pub(super) const LABELS: u32 = 38;
 /// Both ends with the names of the columns.
 pub(super) const ENDS: u32 = 45;
 pub(super) const SIZE: u32 = 48;

@@ -84,10 +84,10 @@ impl Table<'_> {
                 if self.qualified { format!("{}{name}: {text}", self.label) } else { format!("{name}: {text}") }
             };
             let mut piece = Piece { place, wordings: Vec::new() };
-            let ranks = if nested {
-                [rank::NESTED, rank::NESTED, rank::MORE_NESTED]
-            } else {
-                [rank::STAT, rank::MORE_STAT, rank::RICH_STAT]
+            let ranks = match () {
+                () if nested => [rank::NESTED, rank::NESTED, rank::MORE_NESTED],
+                () if column.is_labels() => [rank::STAT, rank::MORE_STAT, rank::LABELS],
+                () => [rank::STAT, rank::MORE_STAT, rank::RICH_STAT],
             };
             let mut before = "";
             for (text, rank) in [&brief, &full, &rich].into_iter().zip(ranks) {
@@ -104,7 +104,7 @@ impl Table<'_> {
     /// Columns in the order in which statistics of them are worth most, with their position.
     fn by_worth(&self) -> Vec<(usize, &(String, &Column))> {
         let mut order: Vec<_> = self.columns.iter().enumerate().take(MOST_COLUMNS).collect();
-        order.sort_by_key(|(position, (_, column))| (column.worth(), *position));
+        order.sort_by_key(|(position, (_, column))| (column.worth(self.rows), *position));
         order
     }
 

@@ -17,7 +17,7 @@ const LINE_LENGTH: usize = 140;
 /// Lines that are shown before all others.
 const ON_TOP: usize = 12;
 /// Characters of what a section holds.
-const SECTION_LENGTH: usize = 160;
+const SECTION_LENGTH: usize = 100;
 /// Different values that a key may have for their counts to be kept.
 const DISTINCT: usize = 12;
 
@@ -182,8 +182,8 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
             .map(|&(name, times)| if times > 1 { format!("[{name}] ×{times}") } else { format!("[{name}]") })
             .collect();
         let order = spread(entries.len());
-        let least = (rank::STAT, 8);
-        let later = rank::OUTLINE + 5;
+        let least = (rank::OUTLINE, 4);
+        let later = rank::WHOLE_OUTLINE;
         pieces.push(Piece::grown(rank::STAT_PLACE, "sections: ", entries, order, " ", least, later));
     }
     pieces.push(by_section(&content).unwrap_or_else(|| values(&content)));
@@ -277,7 +277,7 @@ fn by_section(content: &Content) -> Option<Piece> {
         entries.push(format!("{name}{}", cut(&pairs.join(", "), SECTION_LENGTH)));
     }
     let order = spread(entries.len());
-    Some(Piece::grown(rank::LEAF_PLACE, "", entries, order, "\n", (rank::LEAF, 3), rank::WHOLE_OUTLINE))
+    Some(Piece::grown(rank::LEAF_PLACE, "", entries, order, "\n", (rank::OUTLINE, 2), rank::WHOLE_OUTLINE))
 }
 
 #[cfg(test)]

@@ -58,6 +58,20 @@ pub(super) fn heading(line: &str) -> Option<(usize, &str)> {
     ((1..=6).contains(&level) && rest.starts_with([' ', '\t']) && !title.is_empty()).then_some((level, title))
 }
 
+/// The text without the targets of its links: `[3.1](https://…)` says `3.1`.
+fn unlinked(title: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = title;
+    while let Some((front, target)) = rest.split_once("](") {
+        let Some((_, behind)) = target.split_once(')') else { break };
+        let (before, text) = front.rsplit_once('[').unwrap_or(("", front));
+        plain.push_str(before);
+        plain.push_str(text);
+        rest = behind;
+    }
+    plain + rest
+}
+
 /// The marker of a fence of a code block, `` ``` `` or `~~~`.
 pub(super) fn fence(line: &str) -> Option<&str> {
     let line = line.trim_start();
@@ -263,7 +277,7 @@ pub(super) fn headings_piece(headings: &[Heading], head: &str) -> Option<Piece> 
     }
     let written = |&(heading, times): &(&Heading, usize)| {
         let again = if times > 1 { format!(" ×{times}") } else { String::new() };
-        format!("{} {}{again}", "#".repeat(heading.level), cut(heading.title, HEADING_LENGTH))
+        format!("{} {}{again}", "#".repeat(heading.level), cut(&unlinked(heading.title), HEADING_LENGTH))
     };
     let entries: Vec<String> = distinct.iter().map(written).collect();
     // A heading that stands for many comes first, then level by level, each level spread over the text.
