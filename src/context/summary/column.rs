@@ -60,6 +60,23 @@ struct Sizes {
     total: usize,
 }
 
+/// What the numbers of a column stand for, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// Something that can be added up.
+    Quantity,
+    /// Something else than itself.
+    Identifier,
+}
+
+impl Meaning {
+    /// `id`, `user_id`, `userId`, `user.id`.
+    pub(super) fn of(name: &str) -> Self {
+        let last = name.rsplit(['.', '_', '-', ' ']).next().unwrap_or(name);
+        if last.eq_ignore_ascii_case("id") || last.ends_with("Id") { Self::Identifier } else { Self::Quantity }
+    }
+}
+
 /// The wordings of a range.
 struct Range {
     brief: String,
@@ -204,11 +221,11 @@ impl Column {
 
     /// How early its statistics are worth their room in a table of `rows`: labels first, of which little says much,
     /// identifiers, prose and what few rows have last.
-    pub(super) fn worth(&self, rows: usize) -> u8 {
+    pub(super) fn worth(&self, rows: usize, meaning: Meaning) -> u8 {
         match () {
             () if self.filled() * 5 < rows => 5,
             () if self.is_prose() => 4,
-            () if self.is_serial() => 3,
+            () if self.is_serial() || (self.is_numeric() && meaning == Meaning::Identifier) => 3,
             () if self.is_numeric() => 1,
             () if self.is_dated() => 2,
             () if !self.counted.is_empty() && self.texts.count > 0 => 0,
@@ -228,13 +245,14 @@ impl Column {
 
     /// What is asked first about it, e.g. `1..9`; all that is asked often; everything. `rows` is the number of values
     /// that there could be.
-    pub(super) fn statements(&self, rows: usize) -> [String; 3] {
+    pub(super) fn statements(&self, rows: usize, meaning: Meaning) -> [String; 3] {
         let distinct = format!("distinct {}", self.distinct.len());
         let mixed = self.mixture();
         let range = self.range();
         let [mut brief, mut tail, mut rich]: [Vec<String>; 3] = Default::default();
         brief.extend(range.as_ref().map(|range| range.brief.clone()));
         if self.numbers.ends.is_some()
+            && meaning == Meaning::Quantity
             && let Some(sum) = self.numbers.sum.total()
         {
             let sum = format!("sum {sum}");

@@ -146,7 +146,7 @@ fn about_literal(found: &Found<'_>, depth: usize) -> Pieces {
     let lead = found.lead.split_whitespace().collect::<Vec<_>>().join(" ");
     if !lead.is_empty() {
         pieces.push(Piece::line(0, rank::LEAD, shown::line(&lead, LONGEST_LEAD)));
-        let lines = found.lead.lines().count().saturating_sub(1) + found.document.source().lines().count();
+        let lines = found.lead.matches('\n').count() + found.document.source().lines().count();
         pieces.push(Piece::line(0, rank::SIZE, shown::count(lines, "line")));
     }
     pieces.extend(found.note.iter().map(|note| Piece::line(0, rank::SHAPE, note.clone())));

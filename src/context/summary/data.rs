@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
 
-use super::column::Column;
+use super::column::{Column, Meaning};
 use super::profile::{Mode, NodeId, Profile, has_header, mode};
 use super::table::{Sample, Table};
 use super::{Pieces, rank, shown};
@@ -328,7 +328,7 @@ impl<'d> Walk<'d> {
         {
             let last = value.items().last().map_or_else(String::new, |last| shown::cell(last, LEAF[0]));
             let first = items.first().cloned().unwrap_or_default();
-            let [_, full, _] = column.statements(value.len());
+            let [_, full, _] = column.statements(value.len(), Meaning::Quantity);
             self.pieces.push(Piece::line(
                 place,
                 rank::leaf(self.leaves, path),

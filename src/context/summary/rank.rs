@@ -46,7 +46,8 @@ pub(super) fn leaf(number: u32, path: &str) -> u32 {
     match number {
         1..=6 if !inner => 12,
         7..=12 if !inner => 15,
-        1..=40 => 40,
+        1..=16 => 40,
+        17..=40 => 42,
         _ => 62,
     }
 }

@@ -277,7 +277,7 @@ fn by_section(content: &Content) -> Option<Piece> {
         entries.push(format!("{name}{}", cut(&pairs.join(", "), SECTION_LENGTH)));
     }
     let order = spread(entries.len());
-    Some(Piece::grown(rank::LEAF_PLACE, "", entries, order, "\n", (rank::OUTLINE, 2), rank::WHOLE_OUTLINE))
+    Some(Piece::grown(rank::LEAF_PLACE, "", entries, order, "\n", (rank::OUTLINE + 5, 2), rank::WHOLE_OUTLINE))
 }
 
 #[cfg(test)]

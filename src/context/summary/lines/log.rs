@@ -314,7 +314,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// The first or the last line with a shorter wording before the others: its time and the start of its message.
+/// The first or the last line with shorter wordings before the others: its time and the start of its message.
 fn brief_end(mut piece: Piece, tally: &Tally) -> Piece {
     let (label, line) =
         if piece.place == rank::FIRST_LINE_PLACE { ("first line", tally.first) } else { ("last line", tally.last) };
@@ -323,9 +323,13 @@ fn brief_end(mut piece: Piece, tally: &Tally) -> Piece {
     for (wording, rank) in piece.wordings.iter_mut().zip([rank::ENDS + 2, rank::MORE_STAT]) {
         wording.rank = rank;
     }
-    if !piece.wordings.is_empty() {
-        piece.wordings.insert(0, Wording { rank: rank::ENDS, text: Text::Whole(format!("{label}: {brief}")) });
-    }
+    let wording = |rank, text: &str| Wording { rank, text: Text::Whole(format!("{label}: {text}")) };
+    // The time at which a log ends is worth more than what it says there.
+    let time = line.get(..stamp).filter(|front| !front.is_empty() && label == "last line");
+    let mut wordings: Vec<Wording> = time.map(|time| wording(rank::ENDS, &format!("{time}…"))).into_iter().collect();
+    wordings.push(wording(rank::ENDS + u32::from(time.is_some()), &brief));
+    wordings.append(&mut piece.wordings);
+    piece.wordings = wordings;
     piece
 }
 

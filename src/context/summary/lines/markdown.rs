@@ -64,12 +64,26 @@ fn unlinked(title: &str) -> String {
     let mut rest = title;
     while let Some((front, target)) = rest.split_once("](") {
         let Some((_, behind)) = target.split_once(')') else { break };
-        let (before, text) = front.rsplit_once('[').unwrap_or(("", front));
-        plain.push_str(before);
-        plain.push_str(text);
+        let open = opening(front);
+        plain.push_str(front.get(..open).unwrap_or_default());
+        plain.push_str(front.get(open..).unwrap_or_default().trim_start_matches('['));
         rest = behind;
     }
     plain + rest
+}
+
+/// Where the bracket stands that a bracket behind `front` would close; the end if there is none.
+fn opening(front: &str) -> usize {
+    let mut inside = 0_usize;
+    for (at, character) in front.char_indices().rev() {
+        match character {
+            ']' => inside += 1,
+            '[' if inside == 0 => return at,
+            '[' => inside -= 1,
+            _ => {}
+        }
+    }
+    front.len()
 }
 
 /// The marker of a fence of a code block, `` ``` `` or `~~~`.

@@ -45,6 +45,7 @@ patterns! {
     SIZE = r"(\d[\d.]*) ?([KMG]?i?B)\s*$";
     LINK = r"\[([^\]]*)\]\([^)]*\)";
     TAG = r"<[^>]+>";
+    INLINE_TAG = r"(?i)</?(?:a|abbr|b|code|em|i|kbd|mark|s|small|span|strong|sub|sup|tt|u|var)(?:\s[^>]*)?>";
     TITLE = r"(?is)<title[^>]*>(.*?)</title>";
     HTML_HEADING = r"(?is)<h[1-6][^>]*>(.*?)</h[1-6]>";
     TOTAL = r"^\s*((?:Total|Combined|Count|Found|Summary|Sum)[\w ]*):?\s+(.*\d.*)$";
@@ -469,7 +470,8 @@ fn last_part(name: &str) -> &str {
 
 fn html(text: &str, rng: &mut Rng) -> Vec<Probe> {
     let plain = |markup: &str| {
-        let text = TAG.replace_all(markup, " ");
+        let text = INLINE_TAG.replace_all(markup, "");
+        let text = TAG.replace_all(&text, " ");
         let text = text.replace("&amp;", "&").replace("&nbsp;", " ");
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
