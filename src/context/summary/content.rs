@@ -170,7 +170,7 @@ fn about(text: &str, depth: usize) -> Pieces {
 }
 
 fn about_text(text: &str) -> Pieces {
-    if let Some(format) = grid::format_of(text).filter(|_| !lines::begins_as_log(text)) {
+    if let Some(format) = grid::format_of(text) {
         return grid::pieces(text, format);
     }
     if let Some((lead, rest, format)) = grid_behind_lead(text) {

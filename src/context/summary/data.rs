@@ -105,8 +105,8 @@ pub(super) fn said(root: Value<'_>) -> Said {
     walk.shape(root);
     walk.sections(root);
     walk.last(root);
-    walk.by_key();
     walk.tables.sort_by_key(|table| (std::cmp::Reverse(table.value.span().len()), table.value.span().start));
+    let mut counted = false;
     for (number, section) in walk.tables.iter().enumerate().take(MOST_TABLES * 4) {
         let detailed = number < MOST_TABLES;
         let small = section.value.span().len() * 3 < walk.total * 2;
@@ -126,10 +126,15 @@ pub(super) fn said(root: Value<'_>) -> Said {
                 walk.pieces.push(Piece::list(place, &head, keys.collect(), ", ", least, delay + rank::MORE_NESTED));
             }
             walk.pieces.extend(walk.row_names(section, place + rank::INNER_PLACE - 1, delay));
-            walk.pieces.extend(walk.totals(section, place + rank::STAT_PLACE, delay));
+            let totals = walk.totals(section, place + rank::STAT_PLACE, delay);
+            counted |= totals.is_some();
+            walk.pieces.extend(totals);
             walk.pieces.extend(walk.holders(section, place + rank::STAT_PLACE, delay));
             walk.pieces.extend(inner(section, place + rank::INNER_PLACE, delay));
         }
+    }
+    if !counted {
+        walk.pieces.extend(walk.by_key());
     }
     walk.embedded.sort_by_key(|(_, value)| (std::cmp::Reverse(value.span().len()), value.span().start));
     let embedded = walk.embedded.iter().take(MOST_EMBEDDED);
@@ -248,7 +253,7 @@ impl<'d> Walk<'d> {
     }
 
     /// How often the values of a key occur on all levels, where it stands in several places and has few values.
-    fn by_key(&mut self) {
+    fn by_key(&self) -> Option<Piece> {
         let mut keys: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
         for (id, name) in self.profile.named() {
             keys.entry(name).or_default().push(id);
@@ -265,12 +270,11 @@ impl<'d> Walk<'d> {
             }
         }
         found.sort_by(|left, right| right.0.cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
-        if !found.is_empty() {
-            let entries = found.into_iter().map(|(_, text)| text).collect();
-            let least = (rank::BY_KEY, 3);
-            let place = rank::BY_KEY_PLACE;
-            self.pieces.push(Piece::list(place, "on all levels: ", entries, ", ", least, rank::ALL_NAMES));
-        }
+        let entries: Vec<String> = found.into_iter().map(|(_, text)| text).collect();
+        let least = (rank::BY_KEY, 3);
+        let place = rank::BY_KEY_PLACE;
+        (!entries.is_empty())
+            .then(|| Piece::list(place, "on all levels: ", entries, ", ", least, rank::ALL_NAMES))
     }
 
     fn place_of_leaf(&mut self) -> Option<u32> {

@@ -12,7 +12,7 @@ const LONG_ROW: usize = 260;
 const PART_OF_ROW: usize = 8;
 /// Values of a row without names that come before the statistics, and how many of a row of more.
 const FIRST_VALUES: usize = 6;
-const FIRST_OF_MANY: usize = 5;
+const FIRST_OF_MANY: usize = 4;
 /// Names of columns that are shown at once.
 const NAMES: usize = 16;
 

@@ -315,10 +315,9 @@ mod tests {
         [KeyValue]
         key-value text: 6 lines, 3 values, 3 keys, 2 blocks, 2 sections
         first line: [server]
-        port = 80
-        host = "a"
-        timeout = 3
         sections: [server] [client]
+        [server] port = 80, host = "a"
+        [client] timeout = 3
         some lines:
         1: [server]
         2: port = 80

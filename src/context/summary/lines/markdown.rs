@@ -329,10 +329,10 @@ mod tests {
         title: Guide
         text: The first paragraph tells what the guide is about.
         headings:
-        # Guide
-        ## Install
-        ## Use
-        ### Notes
+        4: # Guide
+        8: ## Install
+        15: ## Use
+        24: ### Notes
         links:
         https://example.org/a
         some lines:
