@@ -273,8 +273,7 @@ impl<'d> Walk<'d> {
         let entries: Vec<String> = found.into_iter().map(|(_, text)| text).collect();
         let least = (rank::BY_KEY, 3);
         let place = rank::BY_KEY_PLACE;
-        (!entries.is_empty())
-            .then(|| Piece::list(place, "on all levels: ", entries, ", ", least, rank::ALL_NAMES))
+        (!entries.is_empty()).then(|| Piece::list(place, "on all levels: ", entries, ", ", least, rank::ALL_NAMES))
     }
 
     fn place_of_leaf(&mut self) -> Option<u32> {
@@ -398,7 +397,8 @@ impl<'d> Walk<'d> {
             return None;
         }
         let children = self.profile.children(self.profile.item(*node)?);
-        let holds_more = children.iter().filter_map(|child| self.profile.node(*child)).any(|node| node.column.is_nested());
+        let holds_more =
+            children.iter().filter_map(|child| self.profile.node(*child)).any(|node| node.column.is_nested());
         let first = self.profile.node(*children.first()?).filter(|first| holds_more && first.column.names_rows())?;
         let key = first.name()?;
         let head = format!("{}{}: ", section.label(), shown::line(&key, CELL));

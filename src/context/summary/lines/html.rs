@@ -443,6 +443,22 @@ mod tests {
     }
 
     #[test]
+    fn elements_inside_a_word_do_not_divide_it() {
+        let text = "<!DOCTYPE html>\n<h1><code>cfg(doc)</code>: the <em>whole</em>st<br>story</h1>\n<table><tr><td>a <b>b</b> </td><td>c</td></tr></table>\n";
+        insta::assert_snapshot!(told(text, 100), @r"
+        [Html]
+        HTML: 3 lines, 1 heading, 0 links
+        first line: <!DOCTYPE html>
+        9 words, 1 table, 1 table row
+        first rows of tables:
+        a b | c
+        headings:
+        # cfg(doc): the wholest story
+        last line: <table><tr><td>a <b>b</b> </td><td>c</td></tr></table>
+        ");
+    }
+
+    #[test]
     fn xml_shows_its_elements() {
         let text = "<?xml version=\"1.0\"?>\n<list>\n<item>1</item>\n<item>2</item>\n</list>\n";
         insta::assert_snapshot!(told(text, 300), @r#"

@@ -215,11 +215,12 @@ fn rounded(sum: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// What the records hold under each key.
+/// What the records hold under each key. Keys that stand once are told with their lines.
 fn columns(content: &Content) -> Piece {
     let entries = content
         .keys
         .iter()
+        .filter(|(_, values)| values.count > 1)
         .map(|(key, values)| match values.numbers {
             Some((count, least, most, sum)) if count * 2 > values.count => {
                 format!("{key}: {count} numbers, min {least}, max {most}, sum {}", rounded(sum))
@@ -239,9 +240,7 @@ fn columns(content: &Content) -> Piece {
 /// The lines themselves. What stands on top and keys that stand once come before what recurs.
 fn values(content: &Content) -> Piece {
     let entries: Vec<String> = content.lines.iter().map(|line| cut(line.text, LINE_LENGTH)).collect();
-    let once = |line: &Line| {
-        line.key.and_then(|key| content.keys.get(key)).is_none_or(|(_, values)| values.count == 1)
-    };
+    let once = |line: &Line| line.key.and_then(|key| content.keys.get(key)).is_none_or(|(_, values)| values.count == 1);
     let end = content.lines.len().saturating_sub(1);
     let (mut first, mut single, mut recurring) = (Vec::new(), Vec::new(), Vec::new());
     for (at, line) in content.lines.iter().enumerate() {
@@ -305,6 +304,30 @@ mod tests {
         Name: item 2
         … +53
         last line: Status: ok
+        ");
+    }
+
+    #[test]
+    fn what_stands_once_comes_before_what_recurs() {
+        let record = |n: usize| format!("item: {n}\nstate: open\nowner: nobody\nplace: shelf {n}\n\n");
+        let records: String = (0..9).map(record).collect();
+        let text = format!("{records}summary:\n  total: 9\n  newest: shelf 8\n\n{records}warning: two are missing\n");
+        insta::assert_snapshot!(told(&text, 170), @r"
+        [KeyValue]
+        key-value text: 95 lines, 75 values, 8 keys, 18 records (item)
+        first line: item: 0
+        item: 18 numbers, min 0, max 8, sum 72
+        state: 1 different: open ×18
+        owner: 1 different: nobody ×18
+        place: 9 different: shelf 0 ×2, shelf 1 ×2, shelf 2 ×2, shelf 3 ×2, shelf 4 ×2, shelf 5 ×2, shelf 6 ×2, shelf 7 ×2, shelf 8 ×2
+        item: 0
+        state: open
+        owner: nobody
+        place: shelf 0
+        item: 1
+        state: open
+        … +70
+        last line: warning: two are missing
         ");
     }
 

@@ -58,32 +58,41 @@ pub(super) fn heading(line: &str) -> Option<(usize, &str)> {
     ((1..=6).contains(&level) && rest.starts_with([' ', '\t']) && !title.is_empty()).then_some((level, title))
 }
 
-/// The text without the targets of its links: `[3.1](https://…)` says `3.1`.
+/// The text without images and the targets of links: `[3.1](https://…)` says `3.1`.
 fn unlinked(title: &str) -> String {
     let mut plain = String::new();
     let mut rest = title;
     while let Some((front, target)) = rest.split_once("](") {
         let Some((_, behind)) = target.split_once(')') else { break };
-        let open = opening(front);
-        plain.push_str(front.get(..open).unwrap_or_default());
-        plain.push_str(front.get(open..).unwrap_or_default().trim_start_matches('['));
+        plain.push_str(front);
+        let Some(open) = opening(&plain) else {
+            plain.push_str("](");
+            rest = target;
+            continue;
+        };
+        if plain.get(..open).is_some_and(|before| before.ends_with('!')) {
+            plain.truncate(open - 1);
+        } else {
+            plain.remove(open);
+        }
         rest = behind;
     }
-    plain + rest
+    plain.push_str(rest);
+    if plain.trim().is_empty() { title.to_owned() } else { plain }
 }
 
-/// Where the bracket stands that a bracket behind `front` would close; the end if there is none.
-fn opening(front: &str) -> usize {
+/// Where the bracket stands that a bracket behind `front` would close.
+fn opening(front: &str) -> Option<usize> {
     let mut inside = 0_usize;
     for (at, character) in front.char_indices().rev() {
         match character {
             ']' => inside += 1,
-            '[' if inside == 0 => return at,
+            '[' if inside == 0 => return Some(at),
             '[' => inside -= 1,
             _ => {}
         }
     }
-    front.len()
+    None
 }
 
 /// The marker of a fence of a code block, `` ``` `` or `~~~`.
@@ -291,7 +300,7 @@ pub(super) fn headings_piece(headings: &[Heading], head: &str) -> Option<Piece> 
     }
     let written = |&(heading, times): &(&Heading, usize)| {
         let again = if times > 1 { format!(" ×{times}") } else { String::new() };
-        format!("{} {}{again}", "#".repeat(heading.level), cut(&unlinked(heading.title), HEADING_LENGTH))
+        format!("{} {}{again}", "#".repeat(heading.level), cut(unlinked(heading.title).trim(), HEADING_LENGTH))
     };
     let entries: Vec<String> = distinct.iter().map(written).collect();
     // A heading that stands for many comes first, then level by level, each level spread over the text.
@@ -316,6 +325,22 @@ pub(super) fn headings_piece(headings: &[Heading], head: &str) -> Option<Piece> 
 #[cfg(test)]
 mod tests {
     use super::super::told;
+    use super::unlinked;
+
+    #[test]
+    fn titles_are_read_without_their_links() {
+        for (title, plain) in [
+            ("[3.1](https://example.org/a...b) - 2026-01-02", "3.1 - 2026-01-02"),
+            ("[`#[cfg(doc)]`: Notes](#notes) and [more](x)", "`#[cfg(doc)]`: Notes and more"),
+            ("![logo](a.png) Name [![build](b.png)](c)", " Name "),
+            ("![only](an.png)", "![only](an.png)"),
+            ("f](x) no link", "f](x) no link"),
+            ("[open](never closed", "[open](never closed"),
+            ("[Unreleased]", "[Unreleased]"),
+        ] {
+            assert_eq!(unlinked(title), plain);
+        }
+    }
 
     #[test]
     fn headings_links_and_blocks() {
