@@ -242,10 +242,12 @@ fn values(content: &Content) -> Piece {
     let entries: Vec<String> = content.lines.iter().map(|line| cut(line.text, LINE_LENGTH)).collect();
     let once = |line: &Line| line.key.and_then(|key| content.keys.get(key)).is_none_or(|(_, values)| values.count == 1);
     let end = content.lines.len().saturating_sub(1);
+    let second = content.lines.iter().skip(1).position(|line| line.key == Some(0)).map_or(ON_TOP, |at| at + 1);
+    let on_top = if content.repeats() { second.min(ON_TOP) } else { ON_TOP };
     let (mut first, mut single, mut recurring) = (Vec::new(), Vec::new(), Vec::new());
     for (at, line) in content.lines.iter().enumerate() {
         let list = match () {
-            () if at < ON_TOP || at == end => &mut first,
+            () if at < on_top || at == end => &mut first,
             () if once(line) => &mut single,
             () => &mut recurring,
         };
@@ -302,7 +304,8 @@ mod tests {
         Price: 3
         Status: ok
         Name: item 2
-        … +53
+        Status: ok
+        … +52
         last line: Status: ok
         ");
     }
@@ -324,8 +327,8 @@ mod tests {
         state: open
         owner: nobody
         place: shelf 0
-        item: 1
-        state: open
+        summary:
+        warning: two are missing
         … +70
         last line: warning: two are missing
         ");
