@@ -65,7 +65,7 @@ fn packed(found: &Found<'_>, cap: usize, estimator: Estimator) -> String {
 /// The statement as far as it says more than the whole itself: sizes and statistics, but no rows, values or names.
 fn without_quotes(piece: &Piece) -> Option<Piece> {
     let at = piece.place;
-    let in_table = (rank::TABLE_PLACE..rank::EMBEDDED_PLACE).contains(&at).then(|| at % rank::TABLE_PLACES);
+    let in_table = (rank::TABLE_PLACE..rank::EMBEDDED_PLACE).contains(&at).then_some(at % rank::TABLE_PLACES);
     let is_statistic = in_table.is_some_and(|at| (rank::STAT_PLACE..rank::INNER_PLACE).contains(&at));
     let is_shape = at < rank::LEAF_PLACE || in_table == Some(rank::SHAPE_PLACE);
     let most = if is_shape { 1 } else { usize::MAX };
