@@ -152,7 +152,8 @@ impl Client {
     fn request(&mut self, method: &str, params: &Value) -> std::io::Result<String> {
         self.next += 1;
         let id = self.next;
-        let text = self.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#), true)?;
+        let text =
+            self.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#), true)?;
         if text.contains("\"error\":") && !text.contains("\"result\"") {
             return Err(std::io::Error::other(text));
         }
@@ -292,7 +293,14 @@ struct Table {
 }
 
 impl Table {
-    fn add(&mut self, path: &'static str, engine: &'static str, measure: impl Into<String>, value: f64, unit: &'static str) {
+    fn add(
+        &mut self,
+        path: &'static str,
+        engine: &'static str,
+        measure: impl Into<String>,
+        value: f64,
+        unit: &'static str,
+    ) {
         self.rows.push(Row { path, engine, measure: measure.into(), value, unit });
     }
 }

@@ -153,8 +153,8 @@ mod tests {
         8 words, 1 list item
         headings: 1 of level 1, 1 of level 2
         headings:
-        # Title
-        ## Section
+        1: # Title
+        5: ## Section
         some lines:
         1: # Title
         3: Some text.
