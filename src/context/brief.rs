@@ -204,6 +204,8 @@ impl Piece {
                 wording.rank = later + DOUBLINGS;
             }
             most = wording.text.most().map_or(most, |shown| (*shown).min(usize::MAX >> DOUBLINGS));
+            // What follows a list that grows later comes after it, still.
+            wording.rank = wording.rank.max(self.wordings.last().map_or(0, |before| before.rank));
             self.wordings.push(wording);
         }
         self
