@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::artifacts::ArtifactsConfig;
+use super::upstream::{InProcess, RetryConfig};
 use crate::context::{FirewallConfig, Secrets};
 use crate::routing::RoutingConfig;
 
@@ -163,6 +164,8 @@ pub enum Target {
         /// Sent with every request.
         headers: BTreeMap<String, String>,
     },
+    /// Code of this process; no file can say it.
+    InProcess(InProcess),
 }
 
 /// One upstream, checked.
@@ -184,6 +187,22 @@ pub struct UpstreamConfig {
     pub era: Era,
 }
 
+impl UpstreamConfig {
+    /// An upstream reached so, and for the rest as if a file said nothing of it.
+    #[must_use]
+    pub fn new(target: Target) -> Self {
+        Self {
+            target,
+            namespace: None,
+            required: false,
+            include_tools: Vec::new(),
+            exclude_tools: Vec::new(),
+            timeout: Duration::from_secs_f64(DEFAULT_TIMEOUT_SECONDS),
+            era: Era::default(),
+        }
+    }
+}
+
 /// Seconds that an upstream has for an answer when the file says nothing.
 const DEFAULT_TIMEOUT_SECONDS: f64 = 30.0;
 
@@ -200,6 +219,7 @@ struct WrittenConfig {
     catalog: Option<PathBuf>,
     upstreams: BTreeMap<String, WrittenUpstream>,
     startup: StartConfig,
+    retry: RetryConfig,
     routing: RoutingConfig,
     firewall: FirewallConfig,
     artifacts: ArtifactsConfig,
@@ -221,6 +241,7 @@ impl Default for WrittenConfig {
             catalog: None,
             upstreams: BTreeMap::new(),
             startup,
+            retry: RetryConfig::default(),
             routing: RoutingConfig::default(),
             firewall: FirewallConfig::default(),
             artifacts: ArtifactsConfig::default(),
@@ -252,6 +273,8 @@ pub struct GatewayConfig {
     pub upstreams: BTreeMap<String, UpstreamConfig>,
     /// How it starts.
     pub startup: StartConfig,
+    /// Whether and how calls are made again that an upstream did not answer.
+    pub retry: RetryConfig,
     /// How tools are ranked.
     pub routing: RoutingConfig,
     /// What becomes of results.
@@ -275,6 +298,7 @@ impl Default for GatewayConfig {
             catalog: None,
             upstreams: BTreeMap::new(),
             startup: StartConfig::default(),
+            retry: RetryConfig::default(),
             routing: RoutingConfig::default(),
             firewall: FirewallConfig::default(),
             artifacts: ArtifactsConfig::default(),
@@ -347,6 +371,7 @@ impl GatewayConfig {
         }
         let seconds = written.startup.upstream_timeout_seconds;
         duration(seconds).map_err(|reason| invalid("startup.upstream_timeout_seconds", reason))?;
+        written.retry.validate().map_err(|(field, reason)| invalid(format!("retry.{field}"), reason))?;
         written.routing.validate().map_err(|error| invalid("routing", error.to_string()))?;
         let (mut firewall, mut artifacts) = (written.firewall, written.artifacts);
         if artifacts.redact_secrets {
@@ -357,6 +382,8 @@ impl GatewayConfig {
             let upstream = check(&name, upstream, folder, environment)?;
             Ok((name, upstream))
         };
+        let upstreams = written.upstreams.into_iter().map(checked).collect::<Result<_, _>>()?;
+        namespaces_differ(&upstreams)?;
         Ok(Self {
             mode: written.mode,
             name: written.name,
@@ -366,14 +393,28 @@ impl GatewayConfig {
             structured: written.structured,
             tolerant_args: written.tolerant_args,
             catalog: written.catalog.map(|path| folder.join(path)),
-            upstreams: written.upstreams.into_iter().map(checked).collect::<Result<_, _>>()?,
+            upstreams,
             startup: written.startup,
+            retry: written.retry,
             routing: written.routing,
             firewall,
             artifacts,
             diagnostics: written.diagnostics.map(|path| folder.join(path)),
         })
     }
+}
+
+/// Tools of two upstreams in one namespace could not be told apart.
+fn namespaces_differ(upstreams: &BTreeMap<String, UpstreamConfig>) -> Result<(), ConfigError> {
+    let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+    for (name, upstream) in upstreams {
+        let namespace = upstream.namespace.as_deref().unwrap_or(name);
+        if let Some(other) = owners.insert(namespace, name) {
+            let reason = format!("`{namespace}` is the namespace of `{other}` already; choose another");
+            return Err(invalid(format!("upstreams.{name}.namespace"), reason));
+        }
+    }
+    Ok(())
 }
 
 fn duration(seconds: f64) -> Result<Duration, String> {
@@ -418,6 +459,7 @@ fn check(
         Target::Http { .. } | Target::Sse { .. } => {
             !written.args.is_empty() || !written.env.is_empty() || written.cwd.is_some()
         }
+        Target::InProcess(_) => false,
     };
     if foreign {
         let reason = "`args`, `env` and `cwd` go with `command`, and `headers` with `url`";
@@ -479,6 +521,15 @@ mod tests {
     }
 
     #[test]
+    fn results_are_kept_within_bounds_and_without_secrets_where_that_is_said() {
+        let config = parse("artifacts: {redact_secrets: true, path: kept, max_artifacts: 7}").unwrap();
+        assert_eq!(config.firewall.secrets, Secrets::Redact);
+        assert_eq!(config.artifacts.path.as_deref(), Some(Path::new("/conf/kept")));
+        assert_eq!(config.artifacts.max_bytes, ArtifactsConfig::default().max_bytes);
+        assert!(parse("artifacts: {max_bytes: 0}").is_err());
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_its_place() {
         let cases = [
             ("modes: proxy", "unknown field"),
@@ -492,6 +543,9 @@ mod tests {
             ("upstreams: {a: {url: '${env:TOKEN'}}", "upstreams.a.url: `${env:` is not closed"),
             ("{catalog: x.json, upstreams: {a: {command: x}}}", "catalog: a gateway has either"),
             ("startup: {upstream_timeout_seconds: -1}", "startup.upstream_timeout_seconds: is -1"),
+            ("retry: {max_attempts: 0}", "retry.max_attempts: must be"),
+            ("retry: {retryable_codes: [NO]}", "NO"),
+            ("upstreams: {a: {command: x}, b: {command: x, namespace: a}}", "upstreams.b.namespace: `a` is"),
         ];
         for (text, expected) in cases {
             let message = parse(text).unwrap_err().to_string();

@@ -106,7 +106,11 @@ impl Gateway {
         let params = along.params(&call_params(&item.name, arguments));
         let progress = along.progress.as_ref();
         let call = Call { method: "tools/call", params: Some(&params), caller: Some(caller), progress };
-        upstream.request(call).await.map_err(|fault| failed(upstream.name(), &fault, &item.id))
+        let tried = self.config.retry.run(|| upstream.request(call)).await;
+        if tried.attempts > 1 {
+            tracing::info!(upstream = upstream.name(), attempts = tried.attempts, "the call was made again");
+        }
+        tried.answer.map_err(|fault| failed(upstream.name(), &fault, &item.id))
     }
 
     pub(super) fn upstream(&self, item: &SelectableItem) -> Result<&Upstream, GatewayError> {

@@ -4,14 +4,12 @@
 //! by name has it. A URI that neither says anything about goes to the upstream that alone uses its scheme: tools link
 //! to resources that no list names. Prompts go by published names as tools do. What is asked and answered stays as it
 //! is beside the name.
-//!
-//! Not here: subscriptions to single resources.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::config::Mode;
 use super::hub::Gateway;
@@ -225,6 +223,24 @@ impl Gateway {
         pass(upstream, caller, method, Some(&Raw::of(&members))).await
     }
 
+    /// The upstream of the resource that is to be watched, or not any more.
+    pub(super) fn watched(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Result<&Upstream, RpcError> {
+        #[derive(Deserialize)]
+        struct Subject {
+            uri: String,
+        }
+        if let Some(upstream) = self.only_upstream() {
+            return Ok(upstream);
+        }
+        if self.config.mode == Mode::Gateway {
+            return Err(RpcError::method_not_found(method));
+        }
+        let params = params.ok_or_else(|| RpcError::invalid_params("there are none"))?;
+        let Subject { uri } = params.read().map_err(RpcError::invalid_params)?;
+        let upstream = self.owner(self.snapshot().routes().server_of_uri(&uri));
+        upstream.ok_or_else(|| no_resource(&uri, caller.is_modern()))
+    }
+
     fn owner(&self, server: Option<&str>) -> Option<&Upstream> {
         self.upstream_of(server).map(|upstream| &**upstream)
     }
@@ -243,17 +259,18 @@ impl Gateway {
         if self.config.mode == Mode::Gateway {
             return offered;
         }
-        let completes = |upstream: &Upstream| {
-            upstream.server().is_some_and(|server| server.capabilities.contains_key("completions"))
+        let any = |can: fn(&Map<String, Value>) -> bool| {
+            self.upstreams().values().any(|upstream| upstream.server().is_some_and(|server| can(&server.capabilities)))
         };
         let routes = snapshot.routes();
         if !routes.resources().is_empty() || !routes.templates().is_empty() {
-            offered["resources"] = json!({"listChanged": true});
+            let subscribes = any(|can| can.get("resources").is_some_and(|resources| resources["subscribe"] == true));
+            offered["resources"] = json!({"listChanged": true, "subscribe": subscribes});
         }
         if snapshot.prompts.is_some() {
             offered["prompts"] = json!({"listChanged": true});
         }
-        if self.upstreams().values().any(|upstream| completes(upstream)) {
+        if any(|can| can.contains_key("completions")) {
             offered["completions"] = json!({});
         }
         offered

@@ -58,8 +58,17 @@ impl Gateway {
             "initialize" => self.initialize(caller, params),
             "server/discover" => Ok(self.discover()),
             "ping" => Ok(Raw::of(&json!({}))),
+            "tools/list" => match self.only_upstream() {
+                Some(upstream) => pass(upstream, caller, method, params).await.map(|page| upstream.select_of(page)),
+                None => self.merged(caller, method, params).await,
+            },
             "tools/call" => self.tool_call(caller, params).await,
             "logging/setLevel" => Ok(Raw::of(&json!({}))),
+            "resources/subscribe" | "resources/unsubscribe" => {
+                let upstream = self.watched(caller, method, params)?;
+                let pass = || pass(upstream, caller, method, params);
+                self.subscriptions.pass(caller.session(), method, params, pass).await
+            }
             _ => match self.only_upstream() {
                 Some(upstream) => pass(upstream, caller, method, params).await,
                 None => self.merged(caller, method, params).await,
@@ -82,7 +91,7 @@ impl Gateway {
     }
 
     /// The single upstream of a passthrough.
-    fn only_upstream(&self) -> Option<&Upstream> {
+    pub(super) fn only_upstream(&self) -> Option<&Upstream> {
         let mut upstreams = self.upstreams().values();
         match (self.config.mode, upstreams.next(), upstreams.next()) {
             (Mode::Passthrough, Some(upstream), None) => Some(upstream),
@@ -160,6 +169,12 @@ impl Gateway {
 
     async fn tool_call(&self, caller: &Caller, params: Option<&Raw>) -> Outcome {
         if let Some(upstream) = self.only_upstream() {
+            if !upstream.takes_all() {
+                let call: CallParams<'_> = read(params)?;
+                if !upstream.takes(&call.name) {
+                    return Err(RpcError::new(INVALID_PARAMS, format!("unknown tool: {}", call.name)));
+                }
+            }
             return pass(upstream, caller, "tools/call", params).await;
         }
         let params: CallParams<'_> = read(params)?;

@@ -259,3 +259,60 @@ impl Recent {
         self.0.iter().rev()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn artifact(name: &str) -> ArtifactRef {
+        MemoryArtifacts::default().put(&Handle::new(name), b"x", "text/plain", "").unwrap()
+    }
+
+    #[test]
+    fn what_was_shown_is_forgotten_when_it_is_too_much() {
+        let mut history = History::default();
+        history.count(REMEMBERED - 2 * ENTRY);
+        assert_eq!(history.bytes, REMEMBERED - ENTRY);
+        history.count(1);
+        assert_eq!(history.bytes, 0);
+    }
+
+    #[test]
+    fn the_last_handles_are_remembered_once_each() {
+        let mut recent = Recent::default();
+        for number in 0..100 {
+            recent.add(&[artifact(&number.to_string()), artifact("again")]);
+        }
+        let handles: Vec<&str> = recent.youngest().map(Handle::as_str).collect();
+        assert_eq!((handles.len(), handles[0], handles[1]), (Recent::MOST, "again", "99"));
+    }
+
+    #[test]
+    fn only_short_ways_into_the_whole_are_offered() {
+        let view = |handle: &str, selector: &str| crate::event::ViewSpec {
+            view_id: String::new(),
+            label: String::new(),
+            handle: Handle::new(handle),
+            selector: selector.parse().unwrap(),
+        };
+        let long = format!("json_keys:{}", "k".repeat(LONGEST_VIEW));
+        let views = vec![
+            view("b", "head:1"),
+            view("a", &long),
+            view("a", "rows:0..10"),
+            view("a", "lines:-5.."),
+            view("a", "sample:3"),
+        ];
+        let envelope = ResultEnvelope {
+            status: Status::Ok,
+            summary: String::new(),
+            facts: Vec::new(),
+            artifacts: vec![artifact("a"), artifact("b")],
+            views,
+            provenance: Map::new(),
+            firewall: None,
+        };
+        let offered = json!(offered(&envelope)).to_string();
+        assert_eq!(offered, r#"[{"type":"rows","start":0,"end":10},{"type":"lines","start":-5}]"#);
+    }
+}

@@ -78,7 +78,8 @@ impl Upstream {
 
     /// A result or an error, as text: what passes a gateway must keep its bytes.
     fn answer(&self, method: &str, params: &Value) -> Result<String, String> {
-        let capabilities = r#"{"tools":{"listChanged":true},"resources":{},"prompts":{},"completions":{}}"#;
+        let capabilities =
+            r#"{"tools":{"listChanged":true},"resources":{"subscribe":true},"prompts":{},"completions":{}}"#;
         let role = &self.role;
         Ok(match method {
             "server/discover" if self.is_modern() => {
@@ -114,6 +115,10 @@ impl Upstream {
             ),
             "completion/complete" => {
                 format!(r#"{{"completion":{{"values":["{role} {}"]}}}}"#, params["ref"]["name"].as_str().unwrap_or("uri"))
+            }
+            "resources/subscribe" => {
+                self.write(&json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params}).to_string());
+                "{}".to_owned()
             }
             _ => return Err(r#"{"code":-32601,"message":"no such method"}"#.to_owned()),
         })
@@ -688,6 +693,14 @@ async fn resources_and_prompts_of_several_upstreams_are_one_servers() {
             let read = wire.ask("resources/read", json!({"uri": uri})).await;
             assert_eq!(read["contents"][0]["text"], format!("{role} has {uri}"));
         }
+        assert_eq!(wire.ask("resources/subscribe", json!({"uri": "other://x"})).await["code"], -32002);
+        wire.unasked.clear();
+        wire.ask("resources/subscribe", json!({"uri": "mem://right/readme"})).await;
+        wire.ask("resources/subscribe", json!({"uri": "mem://right/readme"})).await;
+        while wire.unasked.is_empty() {
+            wire.ask("ping", json!({})).await;
+        }
+        assert_eq!(wire.unasked[0]["params"], json!({"uri": "mem://right/readme"}));
         let missing = wire.ask("resources/read", json!({"uri": "other://x"})).await;
         assert_eq!((&missing["code"], &missing["data"]["uri"]), (&json!(-32002), &json!("other://x")));
         let name = &prompts.iter().find(|prompt| prompt.name.starts_with("right__")).unwrap().name;
@@ -762,4 +775,13 @@ async fn what_is_stored_outlives_the_gateway_where_a_path_is_given() {
         let shown = Wire::new(&second).text("tool_view", view).await;
         assert_eq!(shown, "line 99 of a result that goes on and on", "{store}");
     }
+}
+
+#[tokio::test]
+async fn a_result_that_cannot_be_stored_is_shown_all_the_same() {
+    let gateway = gateway(&["legacy"], "artifacts: {max_bytes: 1000}").await;
+    let envelope = Wire::new(&gateway).execute(&id_of(&gateway, "legacy", "lines"), json!({"count": 100})).await;
+    assert_eq!((&envelope["status"], envelope.get("artifacts")), (&json!("partial"), None));
+    let summary = envelope["summary"].as_str().unwrap();
+    assert!(summary.contains("line 0 ") && summary.contains("could not be stored"), "{summary}");
 }
