@@ -1,6 +1,7 @@
 //! What a client may ask, in both eras of the protocol.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -8,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::browse::Shelves;
 use super::config::Mode;
+use super::diagnostics::Called;
 use super::error::{Code, GatewayError, text_result};
 use super::execute::{ExecuteArgs, find};
 use super::hub::Gateway;
@@ -239,7 +241,9 @@ impl Gateway {
         let Some(tool) = MetaTool::named(&params.name).filter(|tool| offered.contains(tool)) else {
             return self.published_call(caller, &snapshot, &params, progress.as_ref()).await;
         };
+        let started = Instant::now();
         let result = self.meta_call(caller, &snapshot, tool, params.arguments, progress.as_ref()).await;
+        self.observe(caller.session(), &snapshot, Called::Meta(tool, params.arguments), started, &result);
         Ok(result.unwrap_or_else(|error| {
             tracing::info!(tool = tool.name(), %error, "failed");
             error.to_result()
@@ -278,7 +282,10 @@ impl Gateway {
             return Err(unknown());
         }
         let args = ExecuteArgs { tool_id: params.name.clone(), args: params.arguments, dry_run: false };
-        Ok(self.execute(caller, snapshot, &args, progress).await.unwrap_or_else(|error| error.to_result()))
+        let started = Instant::now();
+        let result = self.execute(caller, snapshot, &args, progress).await;
+        self.observe(caller.session(), snapshot, Called::Published(&params.name, params.arguments), started, &result);
+        Ok(result.unwrap_or_else(|error| error.to_result()))
     }
 }
 

@@ -24,17 +24,26 @@ const QUEUE: usize = 1024;
 /// # Errors
 /// The streams cannot be used.
 pub async fn serve_stdio(gateway: Arc<Gateway>) -> io::Result<()> {
+    let (input, output) = own_streams()?;
+    serve(gateway, input, output).await
+}
+
+type Input = Box<dyn AsyncRead + Send + Unpin>;
+type Output = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// Our own standard input and output.
+pub(super) fn own_streams() -> io::Result<(Input, Output)> {
     // A pipe can be waited for without a thread of its own, which costs two changes of context a message.
     let (input, output) = (io::stdin().as_fd().try_clone_to_owned()?, io::stdout().as_fd().try_clone_to_owned()?);
-    let input: Box<dyn AsyncRead + Send + Unpin> = match pipe::Receiver::from_owned_fd(input) {
+    let input: Input = match pipe::Receiver::from_owned_fd(input) {
         Ok(pipe) => Box::new(pipe),
         Err(_) => Box::new(tokio::io::stdin()),
     };
-    let output: Box<dyn AsyncWrite + Send + Unpin> = match pipe::Sender::from_owned_fd(output) {
+    let output: Output = match pipe::Sender::from_owned_fd(output) {
         Ok(pipe) => Box::new(pipe),
         Err(_) => Box::new(tokio::io::stdout()),
     };
-    serve(gateway, input, output).await
+    Ok((input, output))
 }
 
 /// Serves one client on a pair of streams until its input ends.
