@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::http::{HttpConfig, WrittenHttp};
 use crate::context::FirewallConfig;
 use crate::routing::RoutingConfig;
 
@@ -202,6 +203,7 @@ struct WrittenConfig {
     routing: RoutingConfig,
     firewall: FirewallConfig,
     diagnostics: Option<PathBuf>,
+    http: WrittenHttp,
 }
 
 impl Default for WrittenConfig {
@@ -222,6 +224,7 @@ impl Default for WrittenConfig {
             routing: RoutingConfig::default(),
             firewall: FirewallConfig::default(),
             diagnostics: None,
+            http: WrittenHttp::default(),
         }
     }
 }
@@ -255,6 +258,8 @@ pub struct GatewayConfig {
     pub firewall: FirewallConfig,
     /// The file that events are appended to; none when `None`.
     pub diagnostics: Option<PathBuf>,
+    /// How it is served over HTTP.
+    pub http: HttpConfig,
 }
 
 impl Default for GatewayConfig {
@@ -273,6 +278,7 @@ impl Default for GatewayConfig {
             routing: RoutingConfig::default(),
             firewall: FirewallConfig::default(),
             diagnostics: None,
+            http: HttpConfig::default(),
         }
     }
 }
@@ -306,7 +312,7 @@ pub enum ConfigError {
     },
 }
 
-fn invalid(place: impl fmt::Display, reason: impl Into<String>) -> ConfigError {
+pub(super) fn invalid(place: impl fmt::Display, reason: impl Into<String>) -> ConfigError {
     ConfigError::Invalid { place: place.to_string(), reason: reason.into() }
 }
 
@@ -360,11 +366,12 @@ impl GatewayConfig {
             routing: written.routing,
             firewall: written.firewall,
             diagnostics: written.diagnostics.map(|path| folder.join(path)),
+            http: written.http.check(folder, environment)?,
         })
     }
 }
 
-fn duration(seconds: f64) -> Result<Duration, String> {
+pub(super) fn duration(seconds: f64) -> Result<Duration, String> {
     match Duration::try_from_secs_f64(seconds) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
         _ => Err(format!("is {seconds}; it must be seconds above 0")),
@@ -425,7 +432,7 @@ fn check(
 }
 
 /// Replaces every `${env:NAME}`.
-fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+pub(super) fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     const OPENING: &str = "${env:";
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;

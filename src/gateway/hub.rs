@@ -9,9 +9,11 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 
 use super::config::{GatewayConfig, StartMode, UpstreamConfig};
+use super::metrics::Metrics;
 use super::session::{Session, lock};
 use super::snapshot::Snapshot;
 use super::upstream::{Event, Fault, Listing, Upstream};
+use super::wire::Raw;
 use crate::catalog::{LoadOptions, Strictness, load};
 use crate::routing::RouteError;
 use crate::store::{ArtifactStore, MemoryArtifacts};
@@ -27,6 +29,7 @@ pub struct Gateway {
     snapshot: ArcSwap<Snapshot>,
     pub(super) artifacts: Artifacts,
     sessions: Mutex<Vec<Weak<Session>>>,
+    pub(super) metrics: Metrics,
     /// Held while the lists are read again.
     refreshing: tokio::sync::Mutex<()>,
 }
@@ -129,6 +132,7 @@ impl Gateway {
             snapshot: ArcSwap::from_pointee(snapshot),
             artifacts: Artifacts(Arc::new(MemoryArtifacts::default())),
             sessions: Mutex::default(),
+            metrics: Metrics::default(),
             refreshing: tokio::sync::Mutex::default(),
         });
         tokio::spawn(follow(Arc::downgrade(&gateway), events));
@@ -177,10 +181,10 @@ impl Gateway {
         self.upstreams.iter().find(|(name, upstream)| namespace_of(name, upstream.config()) == server).map(|(_, up)| up)
     }
 
-    /// A client is there.
+    /// A client is there, and hears of changes while its session is held.
     pub fn enter(&self, session: &Arc<Session>) {
         let mut sessions = lock(&self.sessions);
-        sessions.retain(|session| session.strong_count() > 0);
+        sessions.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), Arc::as_ptr(session)));
         sessions.push(Arc::downgrade(session));
     }
 
@@ -206,9 +210,18 @@ impl Gateway {
         Ok(())
     }
 
-    fn tell_all(&self, method: &str) {
+    fn tell_all(&self, method: &str, params: Option<&Raw>) {
         let sessions: Vec<Arc<Session>> = lock(&self.sessions).iter().filter_map(Weak::upgrade).collect();
-        sessions.iter().for_each(|session| session.tell(method, None));
+        sessions.iter().for_each(|session| session.tell(method, params));
+    }
+
+    /// What was counted, in the text form of Prometheus.
+    #[must_use]
+    pub fn metrics_text(&self) -> String {
+        let sessions = lock(&self.sessions).iter().filter(|session| session.strong_count() > 0).count();
+        let reports = self.reports();
+        let upstreams = reports.iter().map(|report| (report.name.as_str(), report.fault.is_none()));
+        self.metrics.text(sessions, upstreams)
     }
 
     /// Ends every upstream.
@@ -265,13 +278,17 @@ fn check_start(config: &GatewayConfig, listed: &BTreeMap<String, Result<Listing,
 async fn follow(gateway: Weak<Gateway>, mut events: mpsc::UnboundedReceiver<(Arc<str>, Event)>) {
     while let Some((upstream, event)) = events.recv().await {
         let mut changed = std::collections::BTreeSet::new();
+        let mut updated = Vec::new();
         let mut note = |upstream: Arc<str>, event: Event| {
             tracing::debug!(%upstream, ?event, "changed");
             match event {
                 Event::ToolsChanged => changed.insert("notifications/tools/list_changed"),
                 Event::ResourcesChanged => changed.insert("notifications/resources/list_changed"),
                 Event::PromptsChanged => changed.insert("notifications/prompts/list_changed"),
-                Event::ResourceUpdated(_) => false,
+                Event::ResourceUpdated(params) => {
+                    updated.extend(params);
+                    false
+                }
             };
         };
         note(upstream, event);
@@ -280,11 +297,14 @@ async fn follow(gateway: Weak<Gateway>, mut events: mpsc::UnboundedReceiver<(Arc
             note(upstream, event);
         }
         let Some(gateway) = gateway.upgrade() else { return };
+        for params in updated {
+            gateway.tell_all("notifications/resources/updated", Some(&params));
+        }
         if changed.is_empty() {
             continue;
         }
         match gateway.refresh().await {
-            Ok(()) => changed.iter().for_each(|method| gateway.tell_all(method)),
+            Ok(()) => changed.iter().for_each(|method| gateway.tell_all(method, None)),
             Err(error) => tracing::warn!(%error, "what was served before stays"),
         }
     }

@@ -15,12 +15,17 @@ mod browse;
 mod config;
 mod error;
 mod execute;
+mod face;
+mod http;
 mod hub;
 mod lines;
+mod metrics;
+mod modern;
 mod protocol;
 mod session;
 mod snapshot;
 mod stdio;
+mod subscribe;
 mod surface;
 pub mod upstream;
 mod view;
@@ -30,7 +35,9 @@ pub use config::{
     CardForm, ConfigError, Era, GatewayConfig, Mode, StartConfig, StartMode, Structured, Target, UpstreamConfig,
 };
 pub use error::{Code, GatewayError, text_result};
+pub use http::{HostRule, HttpConfig, HttpError, HttpFace, OriginRule, Token};
 pub use hub::{Gateway, StartError, UpstreamReport};
+pub use modern::LogLevel;
 pub use session::{Caller, ClientInfo, LEGACY_VERSIONS, MODERN_VERSION, Session};
 pub use snapshot::{Counts, Shelf, Snapshot, published_name};
 pub use stdio::{serve, serve_stdio};
