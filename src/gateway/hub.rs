@@ -12,10 +12,12 @@ use tokio::time::Instant;
 
 use super::config::{GatewayConfig, StartMode, UpstreamConfig};
 use super::diagnostics::Diagnostics;
+use super::metrics::Metrics;
 use super::session::{Session, lock};
 use super::snapshot::Snapshot;
 use super::subscriptions::Subscriptions;
 use super::upstream::{Event, EventSender, Fault, Listing, Upstream};
+use super::wire::Raw;
 use crate::catalog::{LoadOptions, Strictness, load};
 use crate::routing::RouteError;
 use crate::store::{ArtifactStore, MemoryArtifacts};
@@ -37,6 +39,7 @@ pub struct Gateway {
     sessions: Mutex<Vec<Weak<Session>>>,
     /// Who wants to hear of which resource.
     pub(super) subscriptions: Subscriptions,
+    pub(super) metrics: Metrics,
     /// Held while the lists are read again.
     refreshing: tokio::sync::Mutex<()>,
 }
@@ -161,9 +164,10 @@ impl Gateway {
             faults: Mutex::new(faults),
             sessions: Mutex::default(),
             subscriptions: Subscriptions::default(),
+            metrics: Metrics::default(),
             refreshing: tokio::sync::Mutex::default(),
         });
-        gateway.observe_catalog(&gateway.snapshot(), started);
+        gateway.observe_catalog(&gateway.snapshot(), started.into_std());
         tokio::spawn(follow(Arc::downgrade(&gateway), events));
         for upstream in absent {
             tokio::spawn(Upstream::revive(upstream));
@@ -215,10 +219,10 @@ impl Gateway {
         self.upstreams.iter().find(|(name, upstream)| namespace_of(name, upstream.config()) == server).map(|(_, up)| up)
     }
 
-    /// A client is there.
+    /// A client is there, and hears of changes while its session is held.
     pub fn enter(&self, session: &Arc<Session>) {
         let mut sessions = lock(&self.sessions);
-        sessions.retain(|session| session.strong_count() > 0);
+        sessions.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), Arc::as_ptr(session)));
         sessions.push(Arc::downgrade(session));
     }
 
@@ -250,7 +254,7 @@ impl Gateway {
             }
         }
         let snapshot = Snapshot::new(before.generation + 1, listings, &self.config.routing)?;
-        self.observe_catalog(&snapshot, started);
+        self.observe_catalog(&snapshot, started.into_std());
         self.snapshot.store(Arc::new(snapshot));
         Ok(())
     }
@@ -258,14 +262,23 @@ impl Gateway {
     async fn reread(self: Arc<Self>, changes: Changes) {
         let changed = changes.upstreams.iter().filter_map(|name| self.upstreams.get(&**name));
         match self.refresh_of(changed).await {
-            Ok(()) => changes.methods.iter().for_each(|method| self.tell_all(method)),
+            Ok(()) => changes.methods.iter().for_each(|method| self.tell_all(method, None)),
             Err(error) => tracing::warn!(%error, "what was served before stays"),
         }
     }
 
-    fn tell_all(&self, method: &str) {
+    fn tell_all(&self, method: &str, params: Option<&Raw>) {
         let sessions: Vec<Arc<Session>> = lock(&self.sessions).iter().filter_map(Weak::upgrade).collect();
-        sessions.iter().for_each(|session| session.tell(method, None));
+        sessions.iter().for_each(|session| session.tell(method, params));
+    }
+
+    /// What was counted, in the text form of Prometheus.
+    #[must_use]
+    pub fn metrics_text(&self) -> String {
+        let sessions = lock(&self.sessions).iter().filter(|session| session.strong_count() > 0).count();
+        let reports = self.reports();
+        let upstreams = reports.iter().map(|report| (report.name.as_str(), report.fault.is_none()));
+        self.metrics.text(sessions, upstreams)
     }
 
     /// Ends every upstream.
@@ -368,7 +381,9 @@ async fn follow(gateway: Weak<Gateway>, mut events: mpsc::Receiver<(Arc<str>, Ev
             Event::ToolsChanged => changes.note(upstream, "notifications/tools/list_changed"),
             Event::ResourcesChanged => changes.note(upstream, "notifications/resources/list_changed"),
             Event::PromptsChanged => changes.note(upstream, "notifications/prompts/list_changed"),
-            Event::ResourceUpdated(params) => gateway.subscriptions.updated(params.as_ref()),
+            Event::ResourceUpdated(params) => {
+                gateway.tell_all("notifications/resources/updated", params.as_ref());
+            }
             Event::Lost => {
                 if let Some(upstream) = gateway.upstreams.get(&*upstream) {
                     tokio::spawn(Upstream::revive(Arc::downgrade(upstream)));
