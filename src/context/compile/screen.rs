@@ -1,10 +1,10 @@
-//! Stage 4: large results, repeats and echoes become short texts.
+//! Stage 4: large results, repeats, echoes and calls with large arguments become short texts.
 
 use std::borrow::Cow;
 
 use super::meter::Meter;
 use super::{Candidate, CompileError};
-use crate::context::firewall::{Firewall, Seen};
+use crate::context::firewall::{Firewall, Screened, Seen};
 use crate::context::stats::{FirewallCause, FirewallEvent};
 use crate::event::{ItemKind, Transcript};
 
@@ -38,6 +38,13 @@ pub(super) fn apply<'t>(
         screened.item.sensitivity = screened.item.sensitivity.max(item.sensitivity);
         events.push(FirewallEvent { item_id: item.id.clone(), cause: FirewallCause::Screened, stats: screened.stats });
         shown.push(Candidate { position, item: Cow::Owned(screened.item) });
+    }
+    // Calls come last: results are compared with all that was sent.
+    for candidate in shown.iter_mut().filter(|candidate| candidate.item.kind == ItemKind::ToolCall) {
+        let failed = |source| CompileError::Firewall { item: candidate.item.id.clone(), source };
+        let Some(Screened { item, stats }) = firewall.screen_call(&candidate.item).map_err(failed)? else { continue };
+        events.push(FirewallEvent { item_id: item.id.clone(), cause: FirewallCause::Screened, stats });
+        candidate.item = Cow::Owned(item);
     }
     Ok((shown, events))
 }
