@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::context::config::SensitivityAction;
+use crate::context::stats::Form;
 use crate::context::summary::Summarizer;
 use crate::event::{ItemKind, Sensitivity};
 use crate::store::MemoryArtifacts;
@@ -345,7 +346,7 @@ fn a_result_comes_with_its_call_or_not_at_all() {
         item("c", ItemKind::ToolCall, &words(1, 200)),
         item("r", ItemKind::ToolResult, "small").under("c"),
     ];
-    let pack = built(items, 100);
+    let pack = built(items, 40);
     assert_eq!((shown(&pack), drops(&pack)), (vec!["u"], vec!["r budget".into(), "c budget".into()]));
     // Over the limit of its kind, the call takes its result with it.
     let mut config = ContextConfig::default();
@@ -355,8 +356,53 @@ fn a_result_comes_with_its_call_or_not_at_all() {
         item("r1", ItemKind::ToolResult, "one").under("c1"),
         item("c2", ItemKind::ToolCall, "second"),
     ];
-    let pack = built_with(items, &Memory::default(), &Request::new(Phase::Answer, ""), &config).unwrap();
+    let within = |budget| {
+        let request = Request { budget: Some(budget), ..Request::new(Phase::Answer, "") };
+        built_with(items.clone(), &Memory::default(), &request, &config).unwrap()
+    };
+    let pack = within(20);
     assert_eq!((shown(&pack), drops(&pack)), (vec!["c2"], vec!["r1 closure".into(), "c1 kind_limit".into()]));
+    // Where everything fits, no kind takes room from another.
+    assert_eq!(shown(&within(100)), ["c1", "r1", "c2"]);
+}
+
+#[test]
+fn a_call_with_long_arguments_stays_with_its_result() {
+    let rows: Vec<usize> = (0..1000).collect();
+    let mut call = item("c", ItemKind::ToolCall, &json!({"path": "a.md", "rows": rows}).to_string());
+    call.metadata.insert("function_name".into(), "write".into());
+    let items = vec![call, item("r", ItemKind::ToolResult, &json!(rows).to_string()).under("c")];
+    let pack = built(items.clone(), 300);
+    assert_eq!((shown(&pack), pack.stats.prompt_tokens <= 300), (vec!["c", "r"], true));
+    // The result is compared with what was sent, not with what is shown of it.
+    insta::assert_snapshot!(pack.prompt, @r#"
+    [TOOL CALL [artifact:c]]
+    write({"path":"a.md", "rows":…}
+    rows: 1000 items, 3891 characters)
+
+    [TOOL RESULT [artifact:r]]
+    (echo of the argument `rows`: 1000 items, 3891 characters)
+    "#);
+    let pack = built(items, 110);
+    assert_eq!((shown(&pack), pack.stats.prompt_tokens <= 110), (vec!["c", "r"], true), "{}", pack.prompt);
+}
+
+#[test]
+fn older_items_are_shortened_first_and_all_stay() {
+    let mut items = Vec::new();
+    for turn in 0..80 {
+        items.push(item(&format!("c{turn}"), ItemKind::ToolCall, &words(turn, 1)));
+        items.push(item(&format!("r{turn}"), ItemKind::ToolResult, &words(100 + turn, 60)).under(format!("c{turn}")));
+    }
+    let mut config = ContextConfig::default();
+    config.dedup.threshold = 1.5;
+    let request = Request { budget: Some(16_000), ..Request::new(Phase::Answer, "") };
+    let stats = built_with(items, &Memory::default(), &request, &config).unwrap().stats;
+    assert_eq!((stats.included_count, stats.dropped_count), (160, 0));
+    let forms: Vec<Form> =
+        stats.included_items.iter().filter(|one| one.kind == ItemKind::ToolResult).map(|one| one.form).collect();
+    assert!(forms.contains(&Form::Condensed) && forms.contains(&Form::Whole), "{forms:?}");
+    assert!(forms.is_sorted_by_key(|form| *form == Form::Whole), "{forms:?}");
 }
 
 #[test]

@@ -143,9 +143,25 @@ mod tests {
     fn names_and_short_values_stay_and_long_values_are_told() {
         let rows: Vec<String> = (0..300).map(|id| format!(r#"[{id}, "north", {}]"#, id * 7)).collect();
         let rows = rows.join(", ");
-        insta::assert_snapshot!(shown(&format!(r#"{{"path": "/srv/data", "rows": [{rows}], "at": "A1"}}"#), 75), @"");
-        insta::assert_snapshot!(shown(&format!("sheet.write(path='a.xlsx', rows=[{rows}])"), 40), @"");
-        insta::assert_snapshot!(shown(&format!(r#"run({{"code": "{}"}})"#, r"print('ok')\n".repeat(90)), 40), @"");
+        insta::assert_snapshot!(shown(&format!(r#"{{"path": "/srv/data", "rows": [{rows}], "at": "A1"}}"#), 75), @r#"
+        {"path": "/srv/data", "rows": …, "at": "A1"}
+        rows: 300 items, 6330 characters
+        300 rows, 3 columns: column 1, column 2, column 3
+        first row: 0 | north | 0
+        last row: 299 | north | 2093
+        "#);
+        insta::assert_snapshot!(shown(&format!("sheet.write(path='a.xlsx', rows=[{rows}])"), 40), @r"
+        sheet.write(path='a.xlsx', rows=…)
+        rows: 300 items, 6330 characters
+        300 rows, 3 columns: column 1, … +2
+        ");
+        insta::assert_snapshot!(shown(&format!(r#"run({{"code": "{}"}})"#, r"print('ok')\n".repeat(90)), 40), @r#"
+        run({"code": …})
+        code: 1080 characters
+        text: 90 lines, 90 words
+        first line: print('ok')
+        last line: print('ok')
+        "#);
     }
 
     #[test]
