@@ -206,7 +206,7 @@ impl Budgets {
 pub struct Policy {
     /// The kinds of events that a phase reads; a phase that is not named keeps its default.
     pub kinds: BTreeMap<Phase, Vec<ItemKind>>,
-    /// Items of one kind in a prompt at most, where not all items fit however short they are made.
+    /// Items of one kind in a prompt at most.
     pub max_items_per_kind: usize,
     /// Items at or above this level are not shown as they are.
     pub sensitivity_floor: Sensitivity,

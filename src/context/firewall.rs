@@ -143,7 +143,7 @@ impl<'a> Firewall<'a> {
         result: &ContextItem,
         seen: &mut Seen,
     ) -> Result<Screened, FirewallError> {
-        if let Some(screened) = self.screen_counting(call, result, seen, &mut |text| self.estimator.count(text))? {
+        if let Some(screened) = self.screen_if_needed(call, result, seen)? {
             return Ok(screened);
         }
         let (bytes, tokens) = (result.text.len() as u64, self.raw_count(&result.text));
@@ -151,24 +151,28 @@ impl<'a> Firewall<'a> {
         Ok(Screened { item: result.clone(), stats })
     }
 
-    /// As [`Self::screen`] with another way to the same counts; `None` for a result that stays as it is.
-    pub(super) fn screen_counting(
+    /// As [`Self::screen`]; `None` for a result that stays as it is.
+    pub(super) fn screen_if_needed(
         &self,
         call: Option<&ContextItem>,
         result: &ContextItem,
         seen: &mut Seen,
-        count: &mut dyn FnMut(&str) -> usize,
     ) -> Result<Option<Screened>, FirewallError> {
         if let Some(artifact) = &result.artifact {
             seen.add_whole(artifact);
-            let stats = self.stats(shown_as(result), artifact.size_bytes, None, count(&result.text));
+            let stats = self.stats(shown_as(result), artifact.size_bytes, None, self.estimator.count(&result.text));
             return Ok(Some(Screened { item: result.clone(), stats }));
         }
         let raw = self.without_secrets(&result.text);
         if !self.is_large(&raw) {
             // What had secrets in it does not stay as it is, however small.
             let Cow::Owned(clean) = raw else { return Ok(None) };
-            let stats = self.stats(Strategy::Passthrough, clean.len() as u64, self.raw_count(&clean), count(&clean));
+            let stats = self.stats(
+                Strategy::Passthrough,
+                clean.len() as u64,
+                self.raw_count(&clean),
+                self.estimator.count(&clean),
+            );
             return Ok(Some(Screened { item: ContextItem { text: clean, ..result.clone() }, stats }));
         }
         let mut item = ContextItem { text: String::new(), ..result.clone() };
@@ -179,7 +183,7 @@ impl<'a> Firewall<'a> {
         item.text = text;
         item.artifact = Some(artifact);
         item.metadata.insert(SHOWN_AS.to_owned(), strategy_name(strategy).into());
-        let stats = self.stats(strategy, raw.len() as u64, self.raw_count(&raw), count(&item.text));
+        let stats = self.stats(strategy, raw.len() as u64, self.raw_count(&raw), self.estimator.count(&item.text));
         Ok(Some(Screened { item, stats }))
     }
 

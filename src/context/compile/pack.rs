@@ -10,8 +10,9 @@
 //!   and the others at the one above it. Where the older ones end moves in steps, and what is left is not spent: else
 //!   some item had another form with every turn, and the prompt another beginning.
 //! - If they do not fit at the smallest cap, the best items share the first half of the room in longer forms, the next
-//!   ones a quarter in shorter forms, and the rest comes as short as it can. Only here the limit of a kind counts: it
-//!   keeps one kind from taking the room of the others.
+//!   ones a quarter in shorter forms, and the rest comes as short as it can.
+//!
+//! The limit of a kind always counts; what is over it, by rank, takes no part in how the room is shared.
 //!
 //! Room only shrinks, so an item that was refused stays refused. A chain of ancestors is followed no further than the
 //! room reaches, which bounds the work of an item by the budget and not by the length of the chain.
@@ -57,7 +58,7 @@ pub(super) fn select<'t>(
     ranked: Vec<Scored<'t>>,
     room: usize,
     (config, firewall): (&ContextConfig, &Firewall),
-    (meter, ledger): (&mut Meter, &mut Ledger),
+    (meter, ledger): (Meter, &mut Ledger),
 ) -> Result<Vec<Packed<'t>>, CompileError> {
     let mut places = vec![None; transcript.len()];
     for (place, scored) in ranked.iter().enumerate() {
@@ -132,7 +133,7 @@ enum Fitted {
     Condensed { place: usize, section: String, cost: usize, stats: FirewallStats },
 }
 
-struct Packer<'p, 'c, 't> {
+struct Packer<'p, 't> {
     transcript: &'p Transcript,
     ranked: Vec<Scored<'t>>,
     /// The place in `ranked` of the event at a position.
@@ -141,29 +142,36 @@ struct Packer<'p, 'c, 't> {
     plan: Plan,
     /// Units left.
     room: usize,
-    /// Items of a kind at most where not all items fit.
+    /// Items of a kind at most.
     most: usize,
     /// Items of each kind so far.
     counts: [usize; KINDS],
     firewall: &'p Firewall<'p>,
-    meter: &'p mut Meter<'c>,
+    meter: Meter,
 }
 
-impl Packer<'_, '_, '_> {
+impl Packer<'_, '_> {
     /// The longest forms in which everything fits, if any.
     fn planned(&self) -> Plan {
         // What never fits leaves no room by being shortened around.
         let cost = |one: &Scored, cap| Some(self.cost_at(one, cap)).filter(|&cost| cost <= self.room).unwrap_or(0);
+        let mut counts = [0; KINDS];
+        let within = self.ranked.iter().filter(|one| {
+            let count = &mut counts[one.item.kind as usize];
+            *count += 1;
+            *count <= self.most
+        });
+        let items: Vec<&Scored> = within.collect();
         let mut newer = usize::MAX;
         let mut needed = 0;
         for older in [usize::MAX].into_iter().chain(CAPS) {
-            let total: usize = self.ranked.iter().map(|one| cost(one, older)).sum();
+            let total: usize = items.iter().map(|one| cost(one, older)).sum();
             if total > self.room {
                 (newer, needed) = (older, total - self.room);
                 continue;
             }
             let mut saved = vec![0; self.transcript.len().div_ceil(STEP)];
-            for one in &self.ranked {
+            for one in &items {
                 saved[one.position / STEP] += cost(one, newer).saturating_sub(cost(one, older));
             }
             let mut sum = 0;
@@ -189,7 +197,7 @@ impl Packer<'_, '_, '_> {
             let kind = scored.item.kind;
             group.push(next);
             counts[kind as usize] += 1;
-            if matches!(self.plan, Plan::Best { .. }) && counts[kind as usize] > self.most {
+            if counts[kind as usize] > self.most {
                 // The nearest of its kind needs all others of the group, so it is the one that never comes in.
                 let nearest = group.iter().copied().find(|&one| self.ranked[one].item.kind == kind).unwrap_or(next);
                 let ancestor = self.ranked[nearest].item.id.clone();

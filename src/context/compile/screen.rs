@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use super::meter::Meter;
 use super::{Candidate, CompileError};
 use crate::context::firewall::{Firewall, Screened, Seen};
 use crate::context::stats::{FirewallCause, FirewallEvent};
@@ -13,7 +12,6 @@ pub(super) fn apply<'t>(
     transcript: &'t Transcript,
     candidates: Vec<Candidate<'t>>,
     firewall: &Firewall,
-    meter: &mut Meter,
 ) -> Result<(Vec<Candidate<'t>>, Vec<FirewallEvent>), CompileError> {
     let mut seen = Seen::default();
     let mut events = Vec::new();
@@ -28,7 +26,7 @@ pub(super) fn apply<'t>(
         }
         let call = transcript.parent(position).and_then(|parent| places[parent]).map(|place| &*shown[place].item);
         let screened = firewall
-            .screen_counting(call, &item, &mut seen, &mut |text| meter.count(text))
+            .screen_if_needed(call, &item, &mut seen)
             .map_err(|source| CompileError::Firewall { item: item.id.clone(), source })?;
         let Some(mut screened) = screened else {
             shown.push(Candidate { position, item });
