@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::artifacts::ArtifactsConfig;
+use super::http::{HttpConfig, WrittenHttp};
 use super::upstream::{InProcess, RetryConfig};
 use crate::context::{FirewallConfig, Secrets};
 use crate::routing::RoutingConfig;
@@ -224,6 +225,7 @@ struct WrittenConfig {
     firewall: FirewallConfig,
     artifacts: ArtifactsConfig,
     diagnostics: Option<PathBuf>,
+    http: WrittenHttp,
 }
 
 impl Default for WrittenConfig {
@@ -246,6 +248,7 @@ impl Default for WrittenConfig {
             firewall: FirewallConfig::default(),
             artifacts: ArtifactsConfig::default(),
             diagnostics: None,
+            http: WrittenHttp::default(),
         }
     }
 }
@@ -283,6 +286,8 @@ pub struct GatewayConfig {
     pub artifacts: ArtifactsConfig,
     /// The file that events are appended to; none when `None`.
     pub diagnostics: Option<PathBuf>,
+    /// How it is served over HTTP.
+    pub http: HttpConfig,
 }
 
 impl Default for GatewayConfig {
@@ -303,6 +308,7 @@ impl Default for GatewayConfig {
             firewall: FirewallConfig::default(),
             artifacts: ArtifactsConfig::default(),
             diagnostics: None,
+            http: HttpConfig::default(),
         }
     }
 }
@@ -336,7 +342,7 @@ pub enum ConfigError {
     },
 }
 
-fn invalid(place: impl fmt::Display, reason: impl Into<String>) -> ConfigError {
+pub(super) fn invalid(place: impl fmt::Display, reason: impl Into<String>) -> ConfigError {
     ConfigError::Invalid { place: place.to_string(), reason: reason.into() }
 }
 
@@ -400,6 +406,7 @@ impl GatewayConfig {
             firewall,
             artifacts,
             diagnostics: written.diagnostics.map(|path| folder.join(path)),
+            http: written.http.check(folder, environment)?,
         })
     }
 }
@@ -417,7 +424,7 @@ fn namespaces_differ(upstreams: &BTreeMap<String, UpstreamConfig>) -> Result<(),
     Ok(())
 }
 
-fn duration(seconds: f64) -> Result<Duration, String> {
+pub(super) fn duration(seconds: f64) -> Result<Duration, String> {
     match Duration::try_from_secs_f64(seconds) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
         _ => Err(format!("is {seconds}; it must be seconds above 0")),
@@ -479,7 +486,7 @@ fn check(
 }
 
 /// Replaces every `${env:NAME}`.
-fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+pub(super) fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     const OPENING: &str = "${env:";
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;

@@ -43,7 +43,7 @@ impl Pages {
     }
 
     /// The result of a request for the list called `key`; a cursor names the generation that it belongs to.
-    pub(super) fn answer(&self, key: &str, generation: u64, cursor: Option<&str>, modern: bool) -> Outcome {
+    pub(super) fn answer(&self, key: &str, generation: u64, cursor: Option<&str>) -> Outcome {
         let at = match cursor {
             None => 0,
             Some(cursor) => {
@@ -59,8 +59,7 @@ impl Pages {
         let page = self.0.get(at).map_or("[]", String::as_str);
         let next =
             if at + 1 < self.0.len() { format!(r#","nextCursor":"{generation}.{}""#, at + 1) } else { String::new() };
-        let modern = if modern { r#","resultType":"complete","ttlMs":0,"cacheScope":"private""# } else { "" };
-        Ok(Raw::of_text(format!(r#"{{"{key}":{page}{next}{modern}}}"#)))
+        Ok(Raw::of_text(format!(r#"{{"{key}":{page}{next}}}"#)))
     }
 }
 
@@ -154,7 +153,7 @@ mod tests {
     use super::*;
 
     fn page(pages: &Pages, cursor: Option<&str>) -> Value {
-        pages.answer("tools", 3, cursor, false).unwrap().read().unwrap()
+        pages.answer("tools", 3, cursor).unwrap().read().unwrap()
     }
 
     #[test]
@@ -170,7 +169,7 @@ mod tests {
             let pages = Pages::of(sizes.iter().map(|size| large(*size)));
             let (mut found, mut cursor) = (Vec::new(), None::<String>);
             loop {
-                let answer = pages.answer("tools", 3, cursor.as_deref(), true).unwrap();
+                let answer = pages.answer("tools", 3, cursor.as_deref()).unwrap();
                 let read: Value = answer.read().unwrap();
                 found.push(read["tools"].as_array().unwrap().len());
                 assert!(answer.bytes().len() < 1 << 20 || sizes.contains(&2_000_000));
@@ -188,7 +187,7 @@ mod tests {
         let pages = Pages::of((0..1500).map(|number| number.to_string()));
         assert_eq!(page(&pages, Some("3.1"))["tools"][0], 1000);
         for cursor in ["2.1", "3.2", "3.-1", "1", "", "3.1x"] {
-            let error = pages.answer("tools", 3, Some(cursor), false).unwrap_err();
+            let error = pages.answer("tools", 3, Some(cursor)).unwrap_err();
             assert_eq!(error.code, super::super::wire::INVALID_PARAMS, "{cursor}");
         }
     }

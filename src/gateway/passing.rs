@@ -173,7 +173,7 @@ impl Gateway {
         };
         let read = params.map(Raw::read::<ListParams>).transpose().map_err(RpcError::invalid_params)?;
         let cursor = read.and_then(|params| params.cursor);
-        pages.answer(key, snapshot.generation, cursor.as_deref(), caller.is_modern())
+        pages.answer(key, snapshot.generation, cursor.as_deref())
     }
 
     /// Passes a request on to the upstream whose resource or prompt it names.

@@ -243,6 +243,7 @@ impl Wire {
     async fn send(&mut self, method: &str, mut params: Value) -> u64 {
         if self.modern {
             params["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
+            params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
         }
         let id = self.next;
         self.next += 1;
