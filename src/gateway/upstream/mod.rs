@@ -9,8 +9,11 @@
 
 mod events;
 mod fault;
+mod headers;
 mod health;
 mod http;
+#[cfg(test)]
+mod http_tests;
 mod in_process;
 mod peer;
 mod retry;
@@ -585,6 +588,9 @@ impl Connected {
         let mut listing = Listing::default();
         if offers("tools") {
             listing.tools = self.list("tools/list", "tools", timeout).await?;
+            if let Link::Http(link) = &self.link {
+                link.learn(&listing.tools);
+            }
         }
         if offers("resources") {
             listing.resources = self.list("resources/list", "resources", timeout).await?;
