@@ -39,8 +39,11 @@ const CONNECTING: Duration = Duration::from_secs(10);
 /// How long a connection is kept that nobody uses. Common servers close theirs after five seconds.
 const IDLE: Duration = Duration::from_secs(4);
 
-/// How long what belongs to no request may take: answers to the upstream's questions, cancellations, the farewell.
+/// How long what belongs to no request may take: answers to the upstream's questions, and cancellations.
 const ASIDE: Duration = Duration::from_secs(10);
+
+/// How long the end of a session may take.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How long the end of a response is waited for, so that its connection can be used again.
 const DRAINING: Duration = Duration::from_secs(1);
@@ -143,7 +146,7 @@ impl HttpLink {
     ) -> Result<Self, Fault> {
         let server = Server::new(client, parse_url(url)?, headers, limit)?;
         let (peer, queued) = Peer::new(Arc::clone(upstream), events);
-        Ok(Self::with(peer, queued, server, Answers::InResponse, JoinSet::new()))
+        Ok(Self::with(peer, queued, server, Answers::InResponse))
     }
 
     /// A connection to a server of the older HTTP: its stream is opened, and says where requests go.
@@ -169,7 +172,7 @@ impl HttpLink {
         }
         let server = Server { url: endpoint, ..base };
         let (peer, queued) = Peer::new(Arc::clone(upstream), events);
-        let link = Self::with(peer, queued, server, Answers::OnStream, JoinSet::new());
+        let link = Self::with(peer, queued, server, Answers::OnStream);
         let (peer, server) = (Arc::clone(&link.peer), Arc::clone(&link.server));
         lock(&link.tasks).spawn(async move {
             let reason = loop {
@@ -186,13 +189,8 @@ impl HttpLink {
         Ok(link)
     }
 
-    fn with(
-        peer: Arc<Peer>,
-        queued: mpsc::Receiver<Queued>,
-        server: Server,
-        answers: Answers,
-        mut tasks: JoinSet<()>,
-    ) -> Self {
+    fn with(peer: Arc<Peer>, queued: mpsc::Receiver<Queued>, server: Server, answers: Answers) -> Self {
+        let mut tasks = JoinSet::new();
         let server = Arc::new(server);
         tasks.spawn(send_queued(Arc::clone(&server), queued));
         Self { peer, server, answers, tasks: Mutex::new(tasks) }
@@ -296,7 +294,7 @@ impl HttpLink {
         lock(&self.tasks).abort_all();
         if self.server.session.get().is_some() && !self.has_lost_session() {
             let farewell = self.server.dressed(Method::DELETE).send();
-            let _ = tokio::time::timeout(ASIDE, farewell).await;
+            let _ = tokio::time::timeout(FAREWELL, farewell).await;
         }
     }
 }

@@ -12,7 +12,8 @@ use tokio::sync::mpsc;
 
 use super::stdio::LineLink;
 use super::*;
-use crate::gateway::config::UpstreamConfig;
+use crate::gateway::config::{GatewayConfig, Mode, UpstreamConfig};
+use crate::gateway::hub::Gateway;
 use crate::gateway::lines::{Line, LineReader};
 use crate::gateway::session::{ClientInfo, Session};
 use crate::gateway::wire::RpcError;
@@ -436,7 +437,7 @@ fn an_upstream_that_speaks_only_the_handshake_is_found_out_by_any_error() {
             let upstream = upstream(UpstreamConfig::new(Target::InProcess(InProcess::new(serve))));
             upstream.request(call(None, None)).await.unwrap();
             assert_eq!(upstream.server().unwrap().version, "2024-11-05");
-            upstream.close().await;
+            upstream.link.store(None);
             // The second time it is known.
             upstream.request(call(None, None)).await.unwrap();
             let expected = ["server/discover", "initialize", "tools/call", "initialize", "tools/call"];
@@ -542,4 +543,106 @@ fn a_program_that_is_not_there_is_unavailable() {
         Target::Stdio { command: "/no/such/program".to_owned(), args: vec![], env: BTreeMap::new(), cwd: None };
     let answer = run(upstream(UpstreamConfig::new(target)).request(call(None, None)));
     assert!(matches!(&answer, Err(Fault::Unavailable(reason)) if reason.contains("/no/such/program")), "{answer:?}");
+}
+
+#[test]
+fn what_is_closed_stays_closed() {
+    run(async {
+        let upstream = upstream(in_process(|_, _| Ok(Raw::of(&1))));
+        upstream.request(call(None, None)).await.unwrap();
+        upstream.close().await;
+        let answer = upstream.request(call(None, None)).await;
+        assert!(matches!(&answer, Err(Fault::Unavailable(reason)) if reason == SHUTTING_DOWN), "{answer:?}");
+    });
+}
+
+async fn gateway(mode: Mode, upstreams: Vec<(&str, UpstreamConfig)>) -> Arc<Gateway> {
+    let upstreams = upstreams.into_iter().map(|(name, config)| (name.to_owned(), config)).collect();
+    let retry = RetryConfig { max_attempts: 3, base_delay: 0.0, ..RetryConfig::default() };
+    Gateway::start(GatewayConfig { mode, upstreams, retry, ..GatewayConfig::default() }).await.unwrap()
+}
+
+#[test]
+fn calls_are_made_again_and_a_server_that_lists_nothing_harms_nobody() {
+    run(async {
+        let calls = AtomicU32::new(0);
+        let shaky = in_process(move |_, _| match calls.fetch_add(1, Ordering::Relaxed) {
+            0 | 1 => Err(Fault::Timeout(Duration::ZERO)),
+            n => Ok(Raw::of(&n)),
+        });
+        let silent = UpstreamConfig {
+            era: Era::Legacy,
+            ..UpstreamConfig::new(Target::InProcess(InProcess::new(|_: &str, _: Option<&Raw>| {
+                Err(Fault::Timeout(Duration::ZERO))
+            })))
+        };
+        let gateway = gateway(Mode::Proxy, vec![("shaky", shaky), ("silent", silent)]).await;
+        let (caller, _sent) = client(&json!({}));
+        let snapshot = gateway.snapshot();
+        let id = &snapshot.tools.as_ref().unwrap().router.catalog().items()[0].id;
+        let params = Raw::of(&json!({"name": id, "arguments": {}}));
+        let answer = gateway.answer(&caller, "tools/call", Some(&params)).await.unwrap();
+        assert_eq!(text(&answer), "2");
+    });
+}
+
+#[test]
+fn tools_that_are_left_out_are_neither_listed_nor_called_in_a_passthrough() {
+    run(async {
+        let mut config = in_process(|_, params| Ok(params.cloned().unwrap()));
+        config.exclude_tools = vec!["e*".to_owned()];
+        let gateway = gateway(Mode::Passthrough, vec![("up", config)]).await;
+        let (caller, _sent) = client(&json!({}));
+        let listed = gateway.answer(&caller, "tools/list", None).await.unwrap();
+        assert_eq!(text(&listed), r#"{"tools":[],"nextCursor":"2"}"#);
+        let called = async |name: &str| {
+            let params = Raw::of(&json!({ "name": name }));
+            gateway.answer(&caller, "tools/call", Some(&params)).await
+        };
+        assert_eq!(called("echo").await.unwrap_err().message, "unknown tool: echo");
+        assert_eq!(text(&called("other").await.unwrap()), r#"{"name":"other"}"#);
+    });
+}
+
+#[test]
+fn a_process_that_comes_back_with_other_tools_is_listed_anew() {
+    run(async {
+        let counter = tempfile::NamedTempFile::new().unwrap();
+        let script = r#"echo x >> "$COUNTER"; n=$(wc -l < "$COUNTER" | tr -d ' ')
+        while read -r line; do
+            id=${line#*\"id\":}; id=${id%%,*}
+            case "$line" in
+                *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}';;
+                *'"tools/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"start_'$n'"}]}}';;
+                *'"tools/call"'*) exit 1;;
+            esac
+        done"#;
+        let target = Target::Stdio {
+            command: "sh".to_owned(),
+            args: vec!["-c".to_owned(), script.to_owned()],
+            env: BTreeMap::from([("COUNTER".to_owned(), counter.path().display().to_string())]),
+            cwd: None,
+        };
+        let config = UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(target) };
+        let gateway = gateway(Mode::Proxy, vec![("up", config)]).await;
+        let (caller, mut told) = client(&json!({}));
+        let session = Arc::clone(caller.session());
+        let (stream, mut unasked) = mpsc::channel(16);
+        session.open_stream(stream);
+        gateway.enter(&session);
+        let names = || -> Vec<String> {
+            let snapshot = gateway.snapshot();
+            let items = snapshot.tools.as_ref().map(|shelf| shelf.router.catalog().items().to_vec());
+            items.unwrap_or_default().into_iter().map(|item| item.name).collect()
+        };
+        assert_eq!(names(), ["start_1"]);
+        let call = Call { method: "tools/call", params: None, caller: Some(&caller), progress: None };
+        let answer = gateway.upstreams()["up"].request(call).await;
+        assert!(matches!(answer, Err(Fault::Unavailable(_))), "{answer:?}");
+        let said = unasked.recv().await.unwrap();
+        assert!(said.windows(12).any(|window| window == b"list_changed"), "{said:?}");
+        assert_eq!(names(), ["start_2"]);
+        assert!(told.try_recv().is_err());
+        gateway.close().await;
+    });
 }
