@@ -106,6 +106,7 @@ mod tests {
             (session, receiver)
         };
         let (mut one, mut two) = (client("one"), client("two"));
+        let (first, second) = (Arc::clone(&one.0), Arc::clone(&two.0));
         let passed = RefCell::new(Vec::new());
         let ask = |session: &Arc<Session>, method: &str, uri: &str| {
             let params = Raw::of(&json!({ "uri": uri }));
@@ -122,7 +123,6 @@ mod tests {
             };
             (count(&mut one), count(&mut two))
         };
-        let (first, second) = (Arc::clone(&one.0), Arc::clone(&two.0));
         ask(&first, "resources/subscribe", "a");
         ask(&first, "resources/subscribe", "a");
         ask(&second, "resources/subscribe", "a");

@@ -70,6 +70,9 @@ fn client(capabilities: &Value) -> (Caller, mpsc::Receiver<Bytes>) {
     (Caller::new(Session::new("client"), client, out), sent)
 }
 
+/// A call on nobody's behalf.
+static PLAIN: Call<'static> = Call { method: "tools/call", params: None, caller: None, progress: None };
+
 fn call<'c>(caller: Option<&'c Caller>, progress: Option<&'c Raw>) -> Call<'c> {
     Call { method: "tools/call", params: None, caller, progress }
 }
@@ -95,7 +98,7 @@ fn noise_and_answers_that_nobody_waits_for_are_passed_over() {
         };
         let ask = async {
             for n in 0..3 {
-                let answer = connected.request(&call(None, None), AMPLE).await.unwrap();
+                let answer = connected.request(&PLAIN, AMPLE).await.unwrap();
                 assert_eq!(text(&answer), n.to_string());
             }
         };
@@ -112,8 +115,8 @@ fn an_answer_over_the_limit_fails_its_own_request_at_once() {
             server.answer(&one, json!("x".repeat(20_000_000))).await;
             server.answer(&two, json!("fine")).await;
         };
-        let one = async { connected.request(&call(None, None), AMPLE).await };
-        let two = async { connected.request(&call(None, None), AMPLE).await };
+        let one = async { connected.request(&PLAIN, AMPLE).await };
+        let two = async { connected.request(&PLAIN, AMPLE).await };
         let ((), one, two) = tokio::join!(serve, one, two);
         let answers = [one, two].map(|answer| answer.map_err(|fault| fault.to_string()));
         assert!(answers[0].as_ref().unwrap_err().contains("over the limit of 100000"), "{answers:?}");
@@ -127,7 +130,7 @@ fn a_message_that_is_none_fails_the_request_that_it_names() {
         let broken = ["{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[}", "{\"id\": 2, \"jsonrpc\":\"2.0\"}"];
         let (connected, mut server, _events) = connection(10_000);
         for text in broken {
-            let (answer, ()) = tokio::join!(connected.request(&call(None, None), AMPLE), async {
+            let (answer, ()) = tokio::join!(connected.request(&PLAIN, AMPLE), async {
                 server.hear().await;
                 // A line of a log, with a number of its own.
                 server.say("{\"level\":\"info\",\"id\":2}").await;
@@ -142,8 +145,8 @@ fn a_message_that_is_none_fails_the_request_that_it_names() {
 fn who_waits_learns_at_once_that_the_upstream_is_gone_and_so_does_who_comes_later() {
     run(async {
         let (connected, mut server, _events) = connection(10_000);
-        let one = async { connected.request(&call(None, None), AMPLE).await };
-        let two = async { connected.request(&call(None, None), AMPLE).await };
+        let one = async { connected.request(&PLAIN, AMPLE).await };
+        let two = async { connected.request(&PLAIN, AMPLE).await };
         let leave = async {
             server.hear().await;
             server.hear().await;
@@ -151,7 +154,7 @@ fn who_waits_learns_at_once_that_the_upstream_is_gone_and_so_does_who_comes_late
             drop(server);
         };
         let (one, two, ()) = tokio::join!(one, two, leave);
-        let late = connected.request(&call(None, None), AMPLE).await;
+        let late = connected.request(&PLAIN, AMPLE).await;
         for answer in [one, two, late] {
             assert!(matches!(answer, Err(Fault::Unavailable(_))), "{answer:?}");
         }
@@ -163,9 +166,9 @@ fn who_waits_learns_at_once_that_the_upstream_is_gone_and_so_does_who_comes_late
 fn what_is_not_waited_for_any_more_is_taken_back() {
     run(async {
         let (connected, mut server, _events) = connection(10_000);
-        let late = connected.request(&call(None, None), BRIEF).await;
+        let late = connected.request(&PLAIN, BRIEF).await;
         assert!(matches!(late, Err(Fault::Timeout(_))), "{late:?}");
-        let left = tokio::time::timeout(BRIEF, connected.request(&call(None, None), AMPLE)).await;
+        let left = tokio::time::timeout(BRIEF, connected.request(&PLAIN, AMPLE)).await;
         assert!(left.is_err());
         for id in [1, 2] {
             let asked = server.hear().await;
@@ -178,7 +181,7 @@ fn what_is_not_waited_for_any_more_is_taken_back() {
         }
         // What was answered is not taken back: the next that comes is the next request.
         for id in [3, 4] {
-            let (answer, ()) = tokio::join!(connected.request(&call(None, None), AMPLE), async {
+            let (answer, ()) = tokio::join!(connected.request(&PLAIN, AMPLE), async {
                 let asked = server.hear().await;
                 assert_eq!((&asked["id"], &asked["method"]), (&json!(id), &json!("tools/call")));
                 server.answer(&asked, json!({})).await;
@@ -193,13 +196,13 @@ fn who_does_not_read_takes_no_more_memory_than_the_queue() {
     run(async {
         let (connected, mut server, _events) = connection(10_000);
         let params = Raw::of(&"x".repeat(20 * 1024 * 1024));
-        let long = Call { params: Some(&params), ..call(None, None) };
+        let long = Call { params: Some(&params), ..PLAIN };
         for _ in 0..4 {
             let answer = connected.request(&long, BRIEF).await;
             assert!(matches!(answer, Err(Fault::Timeout(_))), "{answer:?}");
         }
         // The pipe held a part of the first, and the queue one more: the others were never sent.
-        let (answer, asked) = tokio::join!(connected.request(&call(None, None), AMPLE), async {
+        let (answer, asked) = tokio::join!(connected.request(&PLAIN, AMPLE), async {
             let mut long = 0;
             loop {
                 let asked = server.hear().await;
@@ -409,13 +412,13 @@ fn who_fails_in_a_row_is_left_alone_and_errors_of_tools_are_no_failures() {
         }));
         let mut last = Ok(Raw::of(&0));
         for _ in 0..10 {
-            last = ill.request(call(None, None)).await;
+            last = ill.request(PLAIN).await;
         }
         assert!(matches!(last, Err(Fault::Resting { failures: PATIENCE, .. })), "{last:?}");
         assert_eq!(calls.load(Ordering::Relaxed), PATIENCE);
         let well = upstream(in_process(|_, _| Err(Fault::Rpc(RpcError::new(-1, "no")))));
         for _ in 0..10 {
-            assert!(matches!(well.request(call(None, None)).await, Err(Fault::Rpc(_))));
+            assert!(matches!(well.request(PLAIN).await, Err(Fault::Rpc(_))));
         }
     });
 }
@@ -435,11 +438,11 @@ fn an_upstream_that_speaks_only_the_handshake_is_found_out_by_any_error() {
                 }
             };
             let upstream = upstream(UpstreamConfig::new(Target::InProcess(InProcess::new(serve))));
-            upstream.request(call(None, None)).await.unwrap();
+            upstream.request(PLAIN).await.unwrap();
             assert_eq!(upstream.server().unwrap().version, "2024-11-05");
             upstream.link.store(None);
             // The second time it is known.
-            upstream.request(call(None, None)).await.unwrap();
+            upstream.request(PLAIN).await.unwrap();
             let expected = ["server/discover", "initialize", "tools/call", "initialize", "tools/call"];
             assert_eq!(*lock(&asked), expected);
         }
@@ -485,7 +488,7 @@ fn a_process_ends_with_all_that_it_started() {
         let child = r#"sleep 600 & echo '{"jsonrpc":"2.0","id":'$id',"result":['$$','$!']}'"#;
         for close in [true, false] {
             let upstream = upstream(shell(child));
-            let pids: Vec<i32> = upstream.request(call(None, None)).await.unwrap().read().unwrap();
+            let pids: Vec<i32> = upstream.request(PLAIN).await.unwrap().read().unwrap();
             if close {
                 upstream.close().await;
             } else {
@@ -503,7 +506,7 @@ fn a_process_that_dies_fails_who_waits_and_is_started_again() {
     run(async {
         let (events, mut heard) = EventSender::channel();
         let upstream = Arc::new(Upstream::new("up", shell("exit 3"), events));
-        let answer = upstream.request(call(None, None)).await;
+        let answer = upstream.request(PLAIN).await;
         assert!(matches!(&answer, Err(Fault::Unavailable(_))), "{answer:?}");
         let (name, event) = heard.recv().await.unwrap();
         assert!(matches!(event, Event::Lost) && &*name == "up", "{event:?}");
@@ -519,7 +522,7 @@ fn a_process_is_kept_between_calls_and_what_it_says_last_counts() {
         let upstream = upstream(shell(&format!("{ECHO_PID}; test -n \"${{line##*last*}}\" || exit 0")));
         let pid = async |method: &'static str| {
             let params = Raw::of(&json!({ "note": method }));
-            let call = Call { params: Some(&params), ..call(None, None) };
+            let call = Call { params: Some(&params), ..PLAIN };
             upstream.request(call).await.unwrap().read::<i32>().unwrap()
         };
         let first = pid("first").await;
@@ -528,7 +531,7 @@ fn a_process_is_kept_between_calls_and_what_it_says_last_counts() {
         gone(first).await;
         // Whoever asks while the end is being noticed may be told so.
         let third = loop {
-            match upstream.request(call(None, None)).await {
+            match upstream.request(PLAIN).await {
                 Ok(pid) => break pid.read::<i32>().unwrap(),
                 Err(fault) => assert!(matches!(fault, Fault::Unavailable(_)), "{fault:?}"),
             }
@@ -541,7 +544,7 @@ fn a_process_is_kept_between_calls_and_what_it_says_last_counts() {
 fn a_program_that_is_not_there_is_unavailable() {
     let target =
         Target::Stdio { command: "/no/such/program".to_owned(), args: vec![], env: BTreeMap::new(), cwd: None };
-    let answer = run(upstream(UpstreamConfig::new(target)).request(call(None, None)));
+    let answer = run(upstream(UpstreamConfig::new(target)).request(PLAIN));
     assert!(matches!(&answer, Err(Fault::Unavailable(reason)) if reason.contains("/no/such/program")), "{answer:?}");
 }
 
@@ -549,9 +552,9 @@ fn a_program_that_is_not_there_is_unavailable() {
 fn what_is_closed_stays_closed() {
     run(async {
         let upstream = upstream(in_process(|_, _| Ok(Raw::of(&1))));
-        upstream.request(call(None, None)).await.unwrap();
+        upstream.request(PLAIN).await.unwrap();
         upstream.close().await;
-        let answer = upstream.request(call(None, None)).await;
+        let answer = upstream.request(PLAIN).await;
         assert!(matches!(&answer, Err(Fault::Unavailable(reason)) if reason == SHUTTING_DOWN), "{answer:?}");
     });
 }
