@@ -263,9 +263,10 @@ fn widen(pipe: &impl AsFd) {
     let _ = (pipe, PIPE);
 }
 
-/// Whether a line that is no message was meant as one, as opposed to what programs print for people.
+/// Whether a line that is no message was meant as one, as opposed to what programs print for people, and is whole, as
+/// opposed to the last that a program wrote before it died.
 fn claims_to_be_a_message(line: &[u8]) -> bool {
-    line.starts_with(b"{") && memchr::memmem::find(line, b"\"jsonrpc\"").is_some()
+    line.starts_with(b"{") && line.ends_with(b"}") && memchr::memmem::find(line, b"\"jsonrpc\"").is_some()
 }
 
 /// The id of a message of which only the ends are known: servers write it first or last.
