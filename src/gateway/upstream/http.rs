@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::events::EventReader;
+use super::headers::Mirrored;
 use super::peer::{Peer, Queued, Ticket};
 use super::{Call, EventSender, Fault};
 use crate::gateway::session::{MODERN_VERSION, lock};
@@ -28,8 +28,6 @@ use crate::gateway::wire::{Message, Raw, RpcError};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 const JSON: &str = "application/json";
@@ -41,8 +39,11 @@ const CONNECTING: Duration = Duration::from_secs(10);
 /// How long a connection is kept that nobody uses. Common servers close theirs after five seconds.
 const IDLE: Duration = Duration::from_secs(4);
 
-/// How long what belongs to no request may take: answers to the upstream's questions, cancellations, the farewell.
+/// How long what belongs to no request may take: answers to the upstream's questions, and cancellations.
 const ASIDE: Duration = Duration::from_secs(10);
+
+/// How long the end of a session may take.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How long the end of a response is waited for, so that its connection can be used again.
 const DRAINING: Duration = Duration::from_secs(1);
@@ -122,6 +123,7 @@ struct Server {
     headers: HeaderMap,
     dialect: Mutex<Dialect>,
     session: OnceLock<HeaderValue>,
+    mirrored: Mutex<Arc<Mirrored>>,
     state: State,
     /// Bytes of a message, at most.
     limit: usize,
@@ -144,7 +146,7 @@ impl HttpLink {
     ) -> Result<Self, Fault> {
         let server = Server::new(client, parse_url(url)?, headers, limit)?;
         let (peer, queued) = Peer::new(Arc::clone(upstream), events);
-        Ok(Self::with(peer, queued, server, Answers::InResponse, JoinSet::new()))
+        Ok(Self::with(peer, queued, server, Answers::InResponse))
     }
 
     /// A connection to a server of the older HTTP: its stream is opened, and says where requests go.
@@ -170,7 +172,7 @@ impl HttpLink {
         }
         let server = Server { url: endpoint, ..base };
         let (peer, queued) = Peer::new(Arc::clone(upstream), events);
-        let link = Self::with(peer, queued, server, Answers::OnStream, JoinSet::new());
+        let link = Self::with(peer, queued, server, Answers::OnStream);
         let (peer, server) = (Arc::clone(&link.peer), Arc::clone(&link.server));
         lock(&link.tasks).spawn(async move {
             let reason = loop {
@@ -187,13 +189,8 @@ impl HttpLink {
         Ok(link)
     }
 
-    fn with(
-        peer: Arc<Peer>,
-        queued: mpsc::Receiver<Queued>,
-        server: Server,
-        answers: Answers,
-        mut tasks: JoinSet<()>,
-    ) -> Self {
+    fn with(peer: Arc<Peer>, queued: mpsc::Receiver<Queued>, server: Server, answers: Answers) -> Self {
+        let mut tasks = JoinSet::new();
         let server = Arc::new(server);
         tasks.spawn(send_queued(Arc::clone(&server), queued));
         Self { peer, server, answers, tasks: Mutex::new(tasks) }
@@ -226,6 +223,13 @@ impl HttpLink {
     /// Requests carry the headers of the stateless protocol from now on, or none of a protocol.
     pub(super) fn set_stateless(&self, stateless: bool) {
         *lock(&self.server.dialect) = if stateless { Dialect::Modern } else { Dialect::Handshake };
+    }
+
+    /// These are the server's tools.
+    pub(super) fn learn(&self, tools: &[Box<RawValue>]) {
+        if self.server.is_stateless() {
+            *lock(&self.server.mirrored) = Arc::new(Mirrored::of(tools));
+        }
     }
 
     /// Sends a notification.
@@ -290,7 +294,7 @@ impl HttpLink {
         lock(&self.tasks).abort_all();
         if self.server.session.get().is_some() && !self.has_lost_session() {
             let farewell = self.server.dressed(Method::DELETE).send();
-            let _ = tokio::time::timeout(ASIDE, farewell).await;
+            let _ = tokio::time::timeout(FAREWELL, farewell).await;
         }
     }
 }
@@ -312,6 +316,7 @@ impl Server {
             headers: map,
             dialect: Mutex::new(Dialect::Handshake),
             session: OnceLock::new(),
+            mirrored: Mutex::default(),
             state: State::default(),
             limit,
         })
@@ -335,10 +340,8 @@ impl Server {
         let mut request = self.dressed(Method::POST).header(CONTENT_TYPE, JSON);
         request = request.header(ACCEPT, "application/json, text/event-stream");
         if let (Some(call), true) = (call, self.is_stateless()) {
-            request = request.header(METHOD, header_form(call.method));
-            if let Some(name) = named(call) {
-                request = request.header(NAME, header_form(&name));
-            }
+            let mirrored = Arc::clone(&lock(&self.mirrored));
+            request = request.headers(mirrored.headers(call));
         }
         self.checked(request.body(text).send().await.map_err(unreachable)?).await
     }
@@ -519,34 +522,6 @@ fn content_type(response: &Response) -> Option<&'static str> {
 
 fn parse_url(url: &str) -> Result<Url, Fault> {
     Url::parse(url).map_err(|error| Fault::Unavailable(format!("its `url` is none: {error}")))
-}
-
-/// What the request is about, for those who route it by its headers.
-fn named(call: &Call<'_>) -> Option<String> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Subject {
-        name: Option<String>,
-        uri: Option<String>,
-        task_id: Option<String>,
-    }
-    let subject: Subject = call.params?.read().ok()?;
-    match call.method {
-        "tools/call" | "prompts/get" => subject.name,
-        "resources/read" => subject.uri,
-        "tasks/get" | "tasks/update" | "tasks/cancel" => subject.task_id,
-        _ => None,
-    }
-}
-
-/// A text as the value of a header: what would not survive there goes in base64.
-fn header_form(text: &str) -> String {
-    const MARK: (&str, &str) = ("=?base64?", "?=");
-    let plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
-        && !text.starts_with(' ')
-        && !text.ends_with(' ')
-        && !(text.starts_with(MARK.0) && text.ends_with(MARK.1));
-    if plain { text.to_owned() } else { format!("{}{}{}", MARK.0, BASE64_STANDARD.encode(text), MARK.1) }
 }
 
 fn unreachable(error: reqwest::Error) -> Fault {

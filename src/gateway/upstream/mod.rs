@@ -9,8 +9,11 @@
 
 mod events;
 mod fault;
+mod headers;
 mod health;
 mod http;
+#[cfg(test)]
+mod http_tests;
 mod in_process;
 mod peer;
 mod retry;
@@ -132,6 +135,9 @@ pub const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
 /// How long an upstream of which nothing was heard has for a sign of life.
 const PROBE: Duration = Duration::from_secs(5);
 
+/// Why nothing is asked any more.
+const SHUTTING_DOWN: &str = "the gateway is shutting down";
+
 /// Pages of a list, at most.
 const MOST_PAGES: usize = 1_000;
 
@@ -148,6 +154,8 @@ pub struct Upstream {
     era: Mutex<Era>,
     /// Whether a task is at work to make the connection again.
     reviving: AtomicBool,
+    /// Whether no connection is to be made any more.
+    closed: AtomicBool,
     /// The client of its HTTP connections, with their pool.
     client: OnceLock<reqwest::Client>,
     events: EventSender,
@@ -180,6 +188,7 @@ impl Upstream {
             name: Arc::from(name),
             era: Mutex::new(config.era),
             reviving: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             config,
             link: ArcSwapOption::empty(),
             connecting: tokio::sync::Mutex::default(),
@@ -279,10 +288,11 @@ impl Upstream {
         Ok(listing)
     }
 
-    /// Ends the connection.
+    /// Ends the connection, for good.
     pub async fn close(&self) {
+        self.closed.store(true, Ordering::Release);
         if let Some(connected) = self.link.swap(None) {
-            connected.close("the gateway is shutting down").await;
+            connected.close(SHUTTING_DOWN).await;
         }
     }
 
@@ -305,6 +315,9 @@ impl Upstream {
             // Not every failure leads to a rest.
             tokio::time::sleep(rest.unwrap_or_default().max(health::pause(attempt))).await;
             let Some(upstream) = upstream.upgrade() else { return };
+            if upstream.closed.load(Ordering::Acquire) {
+                return;
+            }
             if upstream.connected(upstream.config.timeout).await.is_ok() {
                 upstream.reviving.store(false, Ordering::Release);
                 for event in [Event::ToolsChanged, Event::ResourcesChanged, Event::PromptsChanged] {
@@ -345,11 +358,18 @@ impl Upstream {
             }
             _ => {}
         }
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Fault::Unavailable(SHUTTING_DOWN.to_owned()));
+        }
         if let Some(old) = self.link.swap(None) {
             tokio::spawn(async move { old.close("the connection is made anew").await });
         }
         let made = tokio::time::timeout(timeout, self.connect(timeout)).await.unwrap_or(Err(Fault::Timeout(timeout)));
         match made {
+            Ok(connected) if self.closed.load(Ordering::Acquire) => {
+                connected.close(SHUTTING_DOWN).await;
+                Err(Fault::Unavailable(SHUTTING_DOWN.to_owned()))
+            }
             Ok(connected) => {
                 let connected = Arc::new(connected);
                 connected.listen();
@@ -419,6 +439,15 @@ impl Upstream {
                 let client = http::client()?;
                 Ok(self.client.get_or_init(|| client).clone())
             }
+        }
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        // That task holds the connection.
+        if let Some(listening) = self.link.load().as_ref().and_then(|connected| connected.listening.get()) {
+            listening.abort();
         }
     }
 }
@@ -585,6 +614,9 @@ impl Connected {
         let mut listing = Listing::default();
         if offers("tools") {
             listing.tools = self.list("tools/list", "tools", timeout).await?;
+            if let Link::Http(link) = &self.link {
+                link.learn(&listing.tools);
+            }
         }
         if offers("resources") {
             listing.resources = self.list("resources/list", "resources", timeout).await?;

@@ -220,10 +220,9 @@ impl Peer {
         self.events.send(&self.upstream, Event::Lost);
     }
 
-    /// The answer to `id` is over the limit.
-    pub(super) fn too_long(&self, id: Option<u64>, length: usize, limit: usize) {
-        let fault = Fault::Malformed(format!("it has {length} bytes, over the limit of {limit}"));
-        tracing::warn!(upstream = %self.upstream, length, limit, "a message over the limit was passed over");
+    /// The answer to `id`, as far as that is known, came and is not usable.
+    pub(super) fn fail(&self, id: Option<u64>, fault: Fault) {
+        tracing::warn!(upstream = %self.upstream, ?id, %fault, "a message was passed over");
         if let Some(id) = id {
             self.settle(&Raw::of(&id), Err(fault));
         }

@@ -224,11 +224,17 @@ async fn read<R: AsyncRead + Unpin>(mut lines: LineReader<R>, peer: Arc<Peer>, a
     let upstream = peer.upstream();
     loop {
         match lines.next().await {
-            Ok(Some(Line::Text(line))) => match Message::parse(line) {
+            Ok(Some(Line::Text(line))) => match Message::parse(line.clone()) {
                 Ok(message) => peer.receive(message),
+                Err(error) if claims_to_be_a_message(&line) => {
+                    peer.fail(id_in(&line, &line), Fault::Malformed(error.to_string()));
+                }
                 Err(error) => tracing::debug!(%upstream, %error, "a line that is no message was passed over"),
             },
-            Ok(Some(Line::TooLong { head, tail, length })) => peer.too_long(id_in(&head, &tail), length, limit),
+            Ok(Some(Line::TooLong { head, tail, length })) => {
+                let reason = format!("it has {length} bytes, over the limit of {limit}");
+                peer.fail(id_in(&head, &tail), Fault::Malformed(reason));
+            }
             Ok(None) => break,
             Err(error) => {
                 tracing::warn!(%upstream, %error, "its output cannot be read");
@@ -255,6 +261,12 @@ fn widen(pipe: &impl AsFd) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
     #[cfg(not(target_os = "linux"))]
     let _ = (pipe, PIPE);
+}
+
+/// Whether a line that is no message was meant as one, as opposed to what programs print for people, and is whole, as
+/// opposed to the last that a program wrote before it died.
+fn claims_to_be_a_message(line: &[u8]) -> bool {
+    line.starts_with(b"{") && line.ends_with(b"}") && memchr::memmem::find(line, b"\"jsonrpc\"").is_some()
 }
 
 /// The id of a message of which only the ends are known: servers write it first or last.
