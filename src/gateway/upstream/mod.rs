@@ -290,6 +290,10 @@ impl Connected {
     async fn request(&self, call: &Call<'_>, timeout: Duration) -> Result<Raw, Fault> {
         let (ticket, text) = self.link.peer.enter(call, self.meta.as_ref());
         let closed = || Fault::Unavailable("the connection is closed".to_owned());
+        // What is entered after the connection has failed its requests would wait in vain.
+        if !self.link.is_alive() {
+            return Err(closed());
+        }
         let exchange = async {
             self.link.peer.outgoing.send(text).await.map_err(|_| closed())?;
             ticket.answer().await
