@@ -5,6 +5,7 @@ mod cli;
 mod context;
 mod crash;
 mod layers;
+mod mcp;
 mod real_catalogs;
 mod session;
 mod support;
