@@ -330,7 +330,11 @@ fn check_lists(mode: Mode, name: &str, capture: &Capture) -> Vec<Complaint> {
     for finding in lint(&catalog, &SchemaLimits::default()).findings {
         let tool = catalog.get(&finding.id).map_or(finding.id.as_str(), |item| &item.name);
         if let Some((problem, remedy)) = told(&finding.problem, mode) {
-            complaints.push(Complaint::new(finding.severity, format!("{place}: {tool}"), problem, remedy));
+            let severity = match finding.problem {
+                Problem::ArgumentsNotObject if mode != Mode::Passthrough => Severity::Note,
+                _ => finding.severity,
+            };
+            complaints.push(Complaint::new(severity, format!("{place}: {tool}"), problem, remedy));
         }
     }
     for item in catalog.items().iter().filter(|item| item.kind.is_callable()) {
