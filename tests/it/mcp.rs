@@ -237,3 +237,23 @@ fn a_recording_that_is_none_is_refused_with_its_line() {
       caused by: line 2: missing field `direction` at line 1 column 10
     ");
 }
+
+#[test]
+fn a_session_is_served_on_streams_that_are_no_pipes() {
+    let files = files();
+    let ping = files.write("in.ndjson", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_contextweaver"))
+        .args(["mcp", "replay", "session.ndjson"])
+        .current_dir(files.path(""))
+        .stdin(std::fs::File::open(ping).unwrap())
+        .stdout(std::fs::File::create(files.path("out.ndjson")).unwrap())
+        .spawn()
+        .unwrap();
+    let ended = (0..1_000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        child.try_wait().unwrap().is_some()
+    });
+    let _ = child.kill();
+    let answer = std::fs::read_to_string(files.path("out.ndjson")).unwrap();
+    assert_eq!((ended, answer.as_str()), (true, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n"));
+}
