@@ -579,7 +579,7 @@ mod tests {
         - ${env:CLI_API_KEY}
         - --token=${env:CLI_TOKEN}
         - -H
-        - 'Authorization: Bearer ${env:CLI_AUTHORIZATION}'
+        - "Authorization: Bearer ${env:CLI_AUTHORIZATION}"
         - -e
         - MODE=fast
         - https://example.com/a

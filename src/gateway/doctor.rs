@@ -468,11 +468,7 @@ upstreams:
     Error upstreams.d.command: `./b.sh` is no program
     ");
         insta::assert_snapshot!(examined("mode: both"), @r"
-    Error FOLDER/gateway.yaml: error: line 1 column 7: unknown variant `both`, expected one of gateway, proxy, passthrough
-     --> <input>:1:7
-      |
-    1 | mode: both
-      |       ^ unknown variant `both`, expected one of gateway, proxy, passthrough
+    Error FOLDER/gateway.yaml: line 1 column 7: unknown variant `both`, expected one of gateway, proxy, passthrough
     ");
         insta::assert_snapshot!(examined("{}"), @r"Error FOLDER/gateway.yaml: there is nothing to serve");
     }
