@@ -303,7 +303,7 @@ fn check_live(config: &GatewayConfig, name: &str, captured: &Result<Capture, Fau
     }
     if health.tools + health.resources + health.prompts == 0 {
         let problem = "it lists nothing";
-        complaints.push(Complaint::new(Severity::Warning, place.clone(), problem, "check its arguments, or remove it"));
+        complaints.push(Complaint::new(Severity::Warning, place, problem, "check its arguments, or remove it"));
     }
     complaints.extend(check_lists(config.mode, name, capture));
     (health, complaints)
