@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
 
 use super::config::UpstreamConfig;
-use super::upstream::{Fault, Listing, ServerInfo, Upstream};
+use super::upstream::{EventSender, Fault, Listing, ServerInfo, Upstream};
 
 /// What a server says about itself and lists.
 #[derive(Debug, Clone)]
@@ -29,7 +28,7 @@ impl Capture {
     /// # Errors
     /// [`Fault`]: it cannot be started or reached, or does not answer within `timeout`.
     pub async fn of(name: &str, config: UpstreamConfig, timeout: Duration) -> Result<Self, Fault> {
-        let (events, _unheard) = mpsc::unbounded_channel();
+        let (events, _unheard) = EventSender::channel();
         let upstream = Arc::new(Upstream::new(name, config, events));
         let started = Instant::now();
         let listed = tokio::time::timeout(timeout, upstream.list(timeout)).await;

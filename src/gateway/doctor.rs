@@ -195,6 +195,7 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
     let place = |field: &str| format!("upstreams.{name}.{field}");
     let mut complaints = Vec::new();
     match &upstream.target {
+        Target::InProcess(_) => {}
         Target::Stdio { command, env, cwd, .. } => {
             if let Some(cwd) = cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
                 let problem = format!("{} is no folder", cwd.display());
