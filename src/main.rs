@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use contextweaver::cli;
 
 fn main() -> ExitCode {
-    let mut stdout = io::BufWriter::new(io::stdout().lock());
+    // Not locked: a server writes its answers from another thread.
+    let mut stdout = io::BufWriter::new(io::stdout());
     let outcome = cli::run(std::env::args_os(), &mut stdout).and_then(|outcome| {
         stdout.flush()?;
         Ok(outcome)

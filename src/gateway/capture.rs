@@ -85,7 +85,21 @@ mod tests {
         };
         let capture = Capture { server: ServerInfo::default(), listing, took: Duration::ZERO };
         let text = capture.to_json("my \"server\"");
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @r#"
+    {
+    "server": "my \"server\"",
+    "tools": [
+    {"name":"read","inputSchema":{"type" : "object"},"execution":{"b":1.0e0,"a":2},"description":"Reads"}
+    ],
+    "resources": [
+    {"uri":"x://y","name":"y"}
+    ],
+    "resourceTemplates": [
+    {"uriTemplate":"x://{y}","name":"t"}
+    ],
+    "prompts": []
+    }
+    "#);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("c.json");
         std::fs::write(&path, &text).unwrap();

@@ -419,7 +419,15 @@ mod tests {
                 format!("{client} {}", servers.join(" ")).replace(&*folder.path().to_string_lossy(), "")
             })
             .collect();
-        insta::assert_snapshot!(found.join("\n"), @"");
+        insta::assert_snapshot!(found.join("\n"), @r#"
+    claude-code c@Some("/work")
+    vscode d@Some("/work")
+    claude-code a@None b@Some("/p")
+    claude-desktop e@None
+    cursor f@None
+    vscode g@None
+    windsurf h@None
+    "#);
     }
 
     #[test]
@@ -439,6 +447,83 @@ mod tests {
             .map(|client| snippet(client, Path::new("/bin/contextweaver"), Path::new("/my conf/gateway.yaml"), "tools"))
             .map(|snippet| format!("{}\n{}\n{}", snippet.file, snippet.text, snippet.command.unwrap_or_default()))
             .collect();
-        insta::assert_snapshot!(shown.join("\n"), @"");
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+    claude_desktop_config.json (Settings > Developer > Edit Config)
+    {
+      "mcpServers": {
+        "tools": {
+          "command": "/bin/contextweaver",
+          "args": [
+            "mcp",
+            "serve",
+            "--config",
+            "/my conf/gateway.yaml"
+          ]
+        }
+      }
+    }
+
+    .mcp.json in the project's folder
+    {
+      "mcpServers": {
+        "tools": {
+          "type": "stdio",
+          "command": "/bin/contextweaver",
+          "args": [
+            "mcp",
+            "serve",
+            "--config",
+            "/my conf/gateway.yaml"
+          ]
+        }
+      }
+    }
+    claude mcp add tools -- /bin/contextweaver mcp serve --config '/my conf/gateway.yaml'
+    .cursor/mcp.json in the project's folder, or ~/.cursor/mcp.json
+    {
+      "mcpServers": {
+        "tools": {
+          "command": "/bin/contextweaver",
+          "args": [
+            "mcp",
+            "serve",
+            "--config",
+            "/my conf/gateway.yaml"
+          ]
+        }
+      }
+    }
+
+    .vscode/mcp.json in the project's folder
+    {
+      "servers": {
+        "tools": {
+          "type": "stdio",
+          "command": "/bin/contextweaver",
+          "args": [
+            "mcp",
+            "serve",
+            "--config",
+            "/my conf/gateway.yaml"
+          ]
+        }
+      }
+    }
+
+    ~/.codeium/windsurf/mcp_config.json
+    {
+      "mcpServers": {
+        "tools": {
+          "command": "/bin/contextweaver",
+          "args": [
+            "mcp",
+            "serve",
+            "--config",
+            "/my conf/gateway.yaml"
+          ]
+        }
+      }
+    }
+    "#);
     }
 }

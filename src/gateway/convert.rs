@@ -270,14 +270,9 @@ impl Draft<'_> {
             let text = if is_safe {
                 text
             } else {
-                // The kind of credentials is no secret: `Bearer …`.
-                let scheme = text
-                    .split_once(' ')
-                    .map(|(scheme, _)| scheme)
-                    .filter(|scheme| ["bearer", "basic", "token"].contains(&scheme.to_ascii_lowercase().as_str()));
                 let reference = refer(&self.server.name, name);
                 let reference = self.reference(&reference, &format!("the value of `{name}`"));
-                scheme.map_or(reference.clone(), |scheme| format!("{scheme} {reference}"))
+                format!("{}{reference}", scheme(&text))
             };
             mapped.insert(name.clone(), text.into());
         }
@@ -298,10 +293,11 @@ impl Draft<'_> {
                 (Some(flag), _) if !is_flag && !is_reference(&text) => {
                     self.referred(&[&self.server.name, flag], &format!("what follows `{flag}`"))
                 }
-                (_, Some((name, _))) => {
+                (_, Some((name, value))) => {
                     let divider = text.chars().nth(name.chars().count()).unwrap_or('=');
+                    let scheme = scheme(value);
                     let value = self.referred(&[&self.server.name, name], &format!("the value of `{name}`"));
-                    format!("{name}{divider}{value}")
+                    format!("{name}{divider}{scheme}{value}")
                 }
                 _ if !redact(&text).found.is_empty() => self.referred(&[&self.server.name, "argument"], "an argument"),
                 _ => text,
@@ -402,6 +398,18 @@ fn is_ourselves(command: &str, args: &[String]) -> bool {
     let is_ours = |word: &str| Path::new(word).file_stem().is_some_and(|stem| stem == env!("CARGO_PKG_NAME"));
     let serves = args.windows(2).any(|pair| matches!(pair, [first, second] if first == "mcp" && second == "serve"));
     serves && (is_ours(command) || args.iter().any(|arg| is_ours(arg)))
+}
+
+/// The kind of credentials at the beginning of a header's value, which is no secret: `Bearer `.
+fn scheme(value: &str) -> &str {
+    const KINDS: [&str; 3] = ["bearer", "basic", "token"];
+    let start = value.len() - value.trim_start().len();
+    let end = value.trim_start().find(' ').map(|length| start + length);
+    let is_kind = |kind: &str| KINDS.iter().any(|known| kind.trim_start().eq_ignore_ascii_case(known));
+    match end.and_then(|end| Some((value.get(..end)?, value.get(..=end)?))) {
+        Some((kind, with_space)) if is_kind(kind) => with_space,
+        _ => value.get(..start).unwrap_or_default(),
+    }
 }
 
 /// The name of a variable for these words.
@@ -525,8 +533,76 @@ mod tests {
         for secret in ["a1B2", "abc", "pw@", "hunter"] {
             assert!(!text.contains(secret), "{secret}: {text}");
         }
-        insta::assert_snapshot!(text, @"");
-        insta::assert_snapshot!(format!("{:?}", conversion.variables), @"");
+        insta::assert_snapshot!(text, @r#"
+    upstreams:
+      git:
+        command: uvx
+        args:
+        - mcp-server-git
+        - --repository
+        - ${env:REPO}
+        env:
+          LOG_LEVEL: debug
+          GITHUB_TOKEN: ${env:GITHUB_TOKEN}
+        cwd: /work
+      docs:
+        url: https://docs.example.com/mcp
+        headers:
+          Authorization: Bearer ${env:DOCS_AUTHORIZATION}
+          X-Team: core
+          X-Key: ${env:DOCS_KEY}
+      git-2:
+        command: uvx
+        args:
+        - mcp-server-git
+        cwd: /work
+      shop:
+        command: node
+        args:
+        - /work/shop.js
+        - --home=/home/me
+        - ${command:pick}
+        env:
+          K: ${env:API_KEY}
+          "N": "3"
+          L: ${env:LANG}
+        cwd: /work
+      old:
+        type: sse
+        url: ${env:OLD_URL}
+        exclude_tools:
+        - drop
+      cli:
+        command: x
+        args:
+        - --api-key
+        - ${env:CLI_API_KEY}
+        - --token=${env:CLI_TOKEN}
+        - -H
+        - "Authorization: Bearer ${env:CLI_AUTHORIZATION}"
+        - -e
+        - MODE=fast
+        - https://example.com/a
+
+    git: `REPO` has a default in the file, which is not taken over: set it
+    git: the value of `GITHUB_TOKEN` may be a secret: set GITHUB_TOKEN in the gateway's environment (it stands in the file)
+    docs: the value of `Authorization` may be a secret: set DOCS_AUTHORIZATION in the gateway's environment (it stands in the file)
+    git-2: not taken over: envFile
+    git-2: another server is called `git`
+    shop: `${command:pick}` means nothing to a gateway; mend it by hand
+    shop: the client asks for `api-key` (Key of the shop): set API_KEY in the gateway's environment
+    old: the address may be a secret: set OLD_URL in the gateway's environment (it stands in the file)
+    old: not taken over: alwaysAllow
+    cli: what follows `--api-key` may be a secret: set CLI_API_KEY in the gateway's environment (it stands in the file)
+    cli: the value of `--token` may be a secret: set CLI_TOKEN in the gateway's environment (it stands in the file)
+    cli: the value of `Authorization` may be a secret: set CLI_AUTHORIZATION in the gateway's environment (it stands in the file)
+    skipped gateway: it is this gateway
+    skipped off: it is switched off
+    skipped ws: a gateway has no transport `ws`
+    skipped no: it has no `command`
+    skipped bad: its `args` is no list of texts
+    "#);
+        insta::assert_snapshot!(format!("{:?}", conversion.variables), @r#"{"API_KEY", "CLI_API_KEY", "CLI_AUTHORIZATION", "CLI_TOKEN", "DOCS_AUTHORIZATION", "DOCS_KEY", "GITHUB_TOKEN", "LANG", "OLD_URL", "REPO"}"#);
     }
 
     #[test]

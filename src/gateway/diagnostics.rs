@@ -538,7 +538,15 @@ mod tests {
                 format!("{} {} {:?} {}", json!(event.event), event.success, event.namespace, json!(event.attributes))
             })
             .collect();
-        insta::assert_snapshot!(shown.join("\n"), @"");
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+    "catalog.loaded" true None {"generation":1,"left_out":0,"prompts":0,"resources":0,"tools":1}
+    "browse.completed" true None {"argument_names":["query"],"meta_tool":"tool_browse"}
+    "browse.failed" false None {"argument_names":["path"],"code":"PATH_INVALID","meta_tool":"tool_browse","retryable":false}
+    "execute.dry_run" true Some("mcp") {"argument_names":["to"],"meta_tool":"tool_execute"}
+    "execute.failed" false Some("mcp") {"argument_names":["to"],"code":"UPSTREAM_UNAVAILABLE","meta_tool":"tool_execute","retryable":true}
+    "execute.failed" false None {"argument_names":["a"],"code":"HYDRATE_FAILED","meta_tool":"tool_execute","retryable":false}
+    "view.failed" false None {"argument_names":["handle","selector"],"code":"VIEW_FAILED","meta_tool":"tool_view","retryable":false}
+    "#);
     }
 
     #[test]

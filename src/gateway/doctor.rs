@@ -144,7 +144,10 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
         Ok(config) => Some(config),
         Err(error) => {
             let reason = error.to_string();
-            let reason = reason.strip_prefix(": ").unwrap_or(&reason).to_owned();
+            // Further lines show the file, and what stands in it may be a secret.
+            let reason = reason.lines().next().unwrap_or_default();
+            let reason = reason.strip_prefix(": ").unwrap_or(reason);
+            let reason = reason.strip_prefix("error: ").unwrap_or(reason).to_owned();
             complaints.push(Complaint::new(
                 Severity::Error,
                 place.clone(),
@@ -203,7 +206,11 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
                 complaints.push(Complaint::new(
                     Severity::Error,
                     place("command"),
-                    format!("`{command}` is no program on the PATH"),
+                    if is_path(command) {
+                        format!("`{command}` is no program")
+                    } else {
+                        format!("`{command}` is no program on the PATH")
+                    },
                     "install it, or write its whole path: clients often start with a shorter PATH than a shell",
                 ));
             }
@@ -233,11 +240,15 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
 
 /// The file that starts when `command` is run with this `PATH` in the folder `cwd`.
 fn program(command: &str, path: &OsStr, cwd: Option<&Path>) -> Option<PathBuf> {
-    if command.contains(std::path::MAIN_SEPARATOR) {
+    if is_path(command) {
         let file = cwd.unwrap_or(Path::new("")).join(command);
         return is_program(&file).then_some(file);
     }
     std::env::split_paths(path).map(|folder| folder.join(command)).find(|file| is_program(file))
+}
+
+fn is_path(command: &str) -> bool {
+    command.contains(std::path::MAIN_SEPARATOR)
 }
 
 fn is_program(file: &Path) -> bool {
@@ -293,7 +304,7 @@ fn check_live(config: &GatewayConfig, name: &str, captured: &Result<Capture, Fau
     }
     if health.tools + health.resources + health.prompts == 0 {
         let problem = "it lists nothing";
-        complaints.push(Complaint::new(Severity::Warning, place.clone(), problem, "check its arguments, or remove it"));
+        complaints.push(Complaint::new(Severity::Warning, place, problem, "check its arguments, or remove it"));
     }
     complaints.extend(check_lists(config.mode, name, capture));
     (health, complaints)
@@ -312,14 +323,19 @@ fn check_lists(mode: Mode, name: &str, capture: &Capture) -> Vec<Complaint> {
         .into_iter()
         .map(|left_out| {
             let remedy = "it is not served; tell the server's author, or list it in `exclude_tools`";
-            Complaint::new(Severity::Error, left_out.place, left_out.reason, remedy)
+            let place = format!("upstreams.{}", left_out.place);
+            Complaint::new(Severity::Error, place, left_out.reason, remedy)
         })
         .collect();
     let Ok(catalog) = Catalog::new(items) else { return complaints };
     for finding in lint(&catalog, &SchemaLimits::default()).findings {
         let tool = catalog.get(&finding.id).map_or(finding.id.as_str(), |item| &item.name);
         if let Some((problem, remedy)) = told(&finding.problem, mode) {
-            complaints.push(Complaint::new(finding.severity, format!("{place}: {tool}"), problem, remedy));
+            let severity = match finding.problem {
+                Problem::ArgumentsNotObject if mode != Mode::Passthrough => Severity::Note,
+                _ => finding.severity,
+            };
+            complaints.push(Complaint::new(severity, format!("{place}: {tool}"), problem, remedy));
         }
     }
     for item in catalog.items().iter().filter(|item| item.kind.is_callable()) {
@@ -443,9 +459,19 @@ upstreams:
   c: {url: '${env:URL}'}
   d: {command: ./b.sh}
 ";
-        insta::assert_snapshot!(examined(text), @"");
-        insta::assert_snapshot!(examined("mode: both"), @"");
-        insta::assert_snapshot!(examined("{}"), @"");
+        insta::assert_snapshot!(examined(text), @r"
+    Error FOLDER/gateway.yaml: the variable `UNSET_A` is not set
+    Error FOLDER/gateway.yaml: the variable `UNSET_B` is not set
+    Error diagnostics: the folder FOLDER/no is not there
+    Error upstreams.a.command: `no-such-program` is no program on the PATH
+    Error upstreams.b.cwd: FOLDER/nowhere is no folder
+    Error upstreams.c.url: it is no address of http or https
+    Error upstreams.d.command: `./b.sh` is no program
+    ");
+        insta::assert_snapshot!(examined("mode: both"), @r"
+    Error FOLDER/gateway.yaml: line 1 column 7: unknown variant `both`, expected one of gateway, proxy, passthrough
+    ");
+        insta::assert_snapshot!(examined("{}"), @r"Error FOLDER/gateway.yaml: there is nothing to serve");
     }
 
     #[test]
@@ -471,6 +497,14 @@ upstreams:
             .into_iter()
             .map(|complaint| format!("{:?} {}: {}", complaint.severity, complaint.place, complaint.problem))
             .collect();
-        insta::assert_snapshot!(shown.join("\n"), @"");
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+    Error upstreams.up: tools[5]: `name` is missing or empty
+    Error upstreams.up: tools[4] `fine`: its id `up:fine#00872097` is that of up: tools[0] `fine`
+    Error upstreams.up: bad: its argument schema is none: "objekt" is not a type of JSON Schema at `/type`
+    Error upstreams.up: lost: its argument schema refers to `#/$defs/X`, which is not there
+    Warning upstreams.up: bad: its argument schema does not say "type": "object"
+    Warning upstreams.up: lost: it has no description: it is found by its name alone
+    Warning upstreams.up: a.b: some clients refuse its name: not 1 to 64 of A-Z a-z 0-9 _ -
+    "#);
     }
 }

@@ -136,6 +136,79 @@ mod tests {
             let text = serde_json::to_string_pretty(&inspection).unwrap();
             shown.push(text.replace(&*folder.path().to_string_lossy(), "FOLDER"));
         }
-        insta::assert_snapshot!(shown.join("\n"), @"");
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+    {
+      "mode": "gateway",
+      "counts": {
+        "tools": 1,
+        "resources": 0,
+        "prompts": 0,
+        "left_out": 1
+      },
+      "direct_tokens": 18,
+      "surface_tokens": 0,
+      "surface_tools": 3,
+      "upstreams": [],
+      "namespaces": [
+        {
+          "namespace": "mail",
+          "server": "mail",
+          "tools": 1,
+          "resources": 0,
+          "prompts": 0,
+          "tokens": 18
+        }
+      ],
+      "tools": [
+        {
+          "id": "mail:send#24918ca4",
+          "published": null,
+          "tokens": 18
+        }
+      ],
+      "left_out": [
+        {
+          "place": "FOLDER/tools.json: tools[1]",
+          "reason": "`name` must be a string, not a number"
+        }
+      ]
+    }
+    {
+      "mode": "proxy",
+      "counts": {
+        "tools": 1,
+        "resources": 0,
+        "prompts": 0,
+        "left_out": 1
+      },
+      "direct_tokens": 18,
+      "surface_tokens": 0,
+      "surface_tools": 3,
+      "upstreams": [],
+      "namespaces": [
+        {
+          "namespace": "mail",
+          "server": "mail",
+          "tools": 1,
+          "resources": 0,
+          "prompts": 0,
+          "tokens": 18
+        }
+      ],
+      "tools": [
+        {
+          "id": "mail:send#24918ca4",
+          "published": "mail__send__24918ca4",
+          "tokens": 18
+        }
+      ],
+      "left_out": [
+        {
+          "place": "FOLDER/tools.json: tools[1]",
+          "reason": "`name` must be a string, not a number"
+        }
+      ]
+    }
+    "#);
     }
 }

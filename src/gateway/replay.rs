@@ -361,7 +361,16 @@ mod tests {
 {"jsonrpc":"2.0","id":12,"method":"initialize","params":{}}
 nonsense
 "#;
-        insta::assert_snapshot!(replayed(&recording, client).await, @"");
+        insta::assert_snapshot!(replayed(&recording, client).await, @r#"
+    {"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"one"}],"n":1.0e0}}
+    {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":5,"progress":1}}
+    {"jsonrpc":"2.0","id":8,"result":{"content":[{"type":"text","text":"one"}],"n":1.0e0}}
+    {"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"the recording has 2 requests of `tools/call`, none with these parameters"}}
+    {"jsonrpc":"2.0","id":10,"error":{"code":-32601,"message":"method `resources/list` is not offered here"}}
+    {"jsonrpc":"2.0","id":11,"result":{}}
+    {"jsonrpc":"2.0","id":12,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}
+    {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"not JSON: expected ident at line 1 column 2"}}
+    "#);
     }
 
     #[test]
@@ -387,7 +396,14 @@ nonsense
             said.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect::<Vec<_>>().join("\n")
         };
         let said = [ask(4, "n"), ask(5, "n"), ask(6, "n"), ask(7, "cut off")];
-        insta::assert_snapshot!(said.join("\n"), @"");
+        insta::assert_snapshot!(said.join("\n"), @r#"
+    {"jsonrpc":"2.0","id":"replay-1","method":"sampling/createMessage","params":{"m":1}}
+    {"jsonrpc":"2.0","id":4,"result":{"n":1}}
+    {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
+    {"jsonrpc":"2.0","id":5,"result":{"n":2}}
+    {"jsonrpc":"2.0","id":6,"result":{"n":2}}
+    {"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"the recording has 2 requests of `tools/call`, none with these parameters"}}
+    "#);
     }
 
     #[test]

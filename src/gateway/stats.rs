@@ -113,8 +113,9 @@ impl EventStats {
             if input.read_until(b'\n', &mut line)? == 0 {
                 break;
             }
-            if !line.trim_ascii().is_empty() {
-                collected.take(number, &line);
+            let line = line.trim_ascii();
+            if !line.is_empty() {
+                collected.take(number, line);
             }
         }
         Ok(collected.stats())
@@ -207,7 +208,86 @@ mod tests {
             line("view.completed", 3.0, true, "{}").replace("\"version\":1", "\"version\":2"),
         ];
         let stats = EventStats::read(lines.join("\n").as_bytes()).unwrap();
-        insta::assert_snapshot!(serde_json::to_string_pretty(&stats).unwrap(), @"");
+        insta::assert_snapshot!(serde_json::to_string_pretty(&stats).unwrap(), @r#"
+    {
+      "events": 5,
+      "first": "2026-11-22T12:00:01+00:00",
+      "last": "2026-11-22T12:00:09+00:00",
+      "sessions": 1,
+      "by_event": {
+        "catalog.loaded": {
+          "count": 1,
+          "succeeded": 1,
+          "success_rate": 1.0,
+          "duration_ms": {
+            "p50": 1.0,
+            "p95": 1.0,
+            "max": 1.0
+          }
+        },
+        "execute.completed": {
+          "count": 2,
+          "succeeded": 1,
+          "success_rate": 0.5,
+          "duration_ms": {
+            "p50": 2.0,
+            "p95": 4.0,
+            "max": 4.0
+          }
+        },
+        "execute.failed": {
+          "count": 1,
+          "succeeded": 0,
+          "success_rate": 0.0,
+          "duration_ms": {
+            "p50": 9.0,
+            "p95": 9.0,
+            "max": 9.0
+          }
+        },
+        "execute.dry_run": {
+          "count": 1,
+          "succeeded": 1,
+          "success_rate": 1.0,
+          "duration_ms": {
+            "p50": 3.0,
+            "p95": 3.0,
+            "max": 3.0
+          }
+        }
+      },
+      "by_tool": {
+        "a:b": {
+          "count": 3,
+          "succeeded": 1,
+          "success_rate": 0.3333333333333333,
+          "duration_ms": {
+            "p50": 4.0,
+            "p95": 9.0,
+            "max": 9.0
+          }
+        }
+      },
+      "errors": {
+        "ARGS_INVALID": 1
+      },
+      "bad_lines": 3,
+      "first_bad_lines": [
+        {
+          "line": 4,
+          "reason": "EOF while parsing a value at line 1 column 8"
+        },
+        {
+          "line": 8,
+          "reason": "unknown variant `browse.asked`, expected one of `catalog.loaded`, `browse.completed`, `browse.failed`, `hydrate.completed`, `hydrate.failed`, `execute.completed`, `execute.failed`, `execute.dry_run`, `execute.cache_hit`, `view.completed`, `view.failed` at line 1 column 55"
+        },
+        {
+          "line": 9,
+          "reason": "version 2 is not 1"
+        }
+      ]
+    }
+    "#);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod context;
 mod crash;
 mod gateway;
 mod layers;
+mod mcp;
 mod real_catalogs;
 mod session;
 mod support;

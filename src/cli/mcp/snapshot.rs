@@ -31,7 +31,7 @@ pub(in crate::cli) struct Args {
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
     /// The address of a server of streamable HTTP
-    #[arg(long, conflicts_with = "command", required_unless_present = "command")]
+    #[arg(long, conflicts_with = "command")]
     url: Option<String>,
     /// A header for it, `${env:NAME}` in it replaced; may be repeated
     #[arg(long, value_name = "NAME=VALUE", requires = "url", value_parser = header)]

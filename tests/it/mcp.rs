@@ -1,0 +1,259 @@
+//! The commands around the gateway, in front of a server that is itself a replayed session.
+
+use crate::support::Files;
+
+/// A session with a server of two tools.
+const SESSION: &str = r#"{"seq":1,"direction":"client","message":{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}}
+{"seq":2,"direction":"server","message":{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"notes","version":"1"}}}}
+{"seq":3,"direction":"client","message":{"jsonrpc":"2.0","id":1,"method":"tools/list"}}
+{"seq":4,"direction":"server","message":{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"read","description":"Read a note.","inputSchema":{"type":"object"},"x":1.0e0},{"name":"find.all","description":"Find notes.","inputSchema":{"type":"objekt"}}]}}}
+"#;
+
+fn files() -> Files {
+    let files = Files::new();
+    files.write("session.ndjson", SESSION);
+    let config = format!(
+        "{{\"upstreams\": {{\"notes\": {{\"command\": {:?}, \"args\": [\"mcp\", \"replay\", {:?}]}}}}}}",
+        env!("CARGO_BIN_EXE_contextweaver"),
+        files.path("session.ndjson")
+    );
+    files.write("gateway.json", config);
+    files
+}
+
+/// What `mcp inspect` prints, without the tokens of the gateway's own tools: their wording is not tested here.
+fn inspected(files: &Files, source: [&str; 2]) -> String {
+    let shown = files.run(&["mcp", "inspect", source[0], source[1]]).shown();
+    let line = |line: &str| match (line.split_once(": "), line.split_once(" tokens for ")) {
+        (Some((mode, _)), Some((_, rest))) => format!("{mode}: N tokens for {rest}\n"),
+        _ => format!("{line}\n"),
+    };
+    shown.lines().map(line).collect()
+}
+
+#[test]
+fn what_a_server_lists_is_saved_and_served() {
+    let files = files();
+    let program = env!("CARGO_BIN_EXE_contextweaver");
+    let snapshot = ["mcp", "snapshot", "--out", "notes.json", "--", program, "mcp", "replay", "session.ndjson"];
+    let mut shown = vec![files.run(&snapshot).shown(), std::fs::read_to_string(files.path("notes.json")).unwrap()];
+    shown.push(files.run(&snapshot).shown());
+    shown.push(inspected(&files, ["--catalog", "notes.json"]));
+    shown.push(files.run(&["mcp", "snapshot", "--out", "x.json", "--", "no-such-program"]).shown());
+    shown.push(files.run(&["mcp", "snapshot", "--out", "x.json"]).shown());
+    assert_eq!(files.names(), ["gateway.json", "notes.json", "session.ndjson"]);
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    exit 0
+    notes.json: 2 tools, 0 resources, 0 templates, 0 prompts of `notes`
+
+    {
+    "server": "notes",
+    "tools": [
+    {"name":"read","description":"Read a note.","inputSchema":{"type":"object"},"x":1.0e0},
+    {"name":"find.all","description":"Find notes.","inputSchema":{"type":"objekt"}}
+    ],
+    "resources": [],
+    "resourceTemplates": [],
+    "prompts": []
+    }
+
+    exit 2
+    error: notes.json exists; name another file, or write over it with --force
+
+    exit 0
+    2 tools, 0 resources, 0 prompts; 0 definitions left out
+    mode gateway: N tokens for 3 listed tools, where all definitions take 37 (cl100k_base)
+
+      tokens   tools  namespace
+          37       2  notes
+
+      tokens  tool
+          19  notes:find.all#3d3da7cd
+          18  notes:read#5fdc4b3f
+
+    exit 2
+    error: the server gave no lists
+      caused by: `no-such-program` cannot be started: No such file or directory (os error 2)
+
+    exit 2
+    error: name a program after `--`, or an address with --url
+    "#);
+}
+
+#[test]
+fn a_configuration_is_inspected_and_examined() {
+    let files = files();
+    let inspected = inspected(&files, ["--config", "gateway.json"]);
+    let examined = files.run(&["mcp", "doctor", "--config", "gateway.json", "--notes"]).shown();
+    let milliseconds = |line: &str| match line.split_once("started in ") {
+        Some((before, _)) => format!("{before}started in N ms"),
+        None => line.to_owned(),
+    };
+    let examined: Vec<String> = examined.lines().map(milliseconds).collect();
+    insta::assert_snapshot!(inspected, @r"
+    exit 0
+    2 tools, 0 resources, 0 prompts; 0 definitions left out
+    mode gateway: N tokens for 3 listed tools, where all definitions take 37 (cl100k_base)
+
+    upstreams
+      notes: 2 tools, 0 resources, 0 prompts; speaks 2025-11-25
+
+      tokens   tools  namespace
+          37       2  notes
+
+      tokens  tool
+          19  notes:find.all#3d3da7cd
+          18  notes:read#5fdc4b3f
+    ");
+    insta::assert_snapshot!(examined.join("\n"), @r#"
+    exit 1
+    notes: 2 tools, 0 resources, 0 prompts; speaks 2025-11-25; started in N ms
+    error: upstreams.notes: find.all: its argument schema is none: "objekt" is not a type of JSON Schema at `/type`
+      tell the server's author, or list it in `exclude_tools`
+    note: upstreams.notes: find.all: its argument schema does not say "type": "object"
+      nothing to do: this mode shows another schema
+    note: upstreams.notes: find.all: some clients refuse its name: not 1 to 64 of A-Z a-z 0-9 _ -
+      the modes gateway and proxy show it under a name that all accept
+    1 errors, 0 warnings, 2 notes
+    "#);
+    insta::assert_snapshot!(files.run(&["mcp", "doctor", "--config", "none.yaml"]).shown(), @r"
+    exit 1
+    error: none.yaml: No such file or directory (os error 2)
+      name a file that exists, or make one with `mcp import --write`
+    1 errors, 0 warnings, 0 notes
+    ");
+}
+
+#[test]
+fn servers_of_a_client_are_taken_over_without_their_secrets() {
+    let files = files();
+    let client = r#"{"mcpServers": {
+        // the forge
+        "forge": {"command": "npx", "args": ["-y", "forge-mcp"], "env": {"FORGE_TOKEN": "hunter2", "LOG": "debug"}},
+        "contextweaver": {"command": "contextweaver", "args": ["mcp", "serve", "--config", "x.yaml"]},
+    }}"#;
+    files.write("claude_desktop_config.json", client);
+    let import = ["mcp", "import", "claude_desktop_config.json"];
+    let mut shown = vec![files.run(&import).shown()];
+    shown.push(files.run(&[&import[..], &["--write", "gateway.yaml"]].concat()).shown());
+    shown.push(std::fs::read_to_string(files.path("gateway.yaml")).unwrap());
+    shown.push(files.run(&[&import[..], &["--write", "gateway.yaml"]].concat()).shown());
+    files.write("broken.json", "{\n  // no\n  \"mcpServers\": {\"a\" 1}\n}");
+    shown.push(files.run(&["mcp", "import", "broken.json"]).shown());
+    let shown = shown.join("\n");
+    assert!(!shown.contains("hunter2"));
+    insta::assert_snapshot!(shown, @r"
+    exit 0
+    forge (claude-desktop, claude_desktop_config.json)
+      npx -y forge-mcp FORGE_TOKEN=*** LOG=***
+      note: the value of `FORGE_TOKEN` may be a secret: set FORGE_TOKEN in the gateway's environment (it stands in the file)
+    contextweaver (claude_desktop_config.json) is left out: it is this gateway
+    variables that the gateway needs: FORGE_TOKEN
+
+    # the configuration; --write FILE writes it
+    upstreams:
+      forge:
+        command: npx
+        args:
+        - -y
+        - forge-mcp
+        env:
+          FORGE_TOKEN: ${env:FORGE_TOKEN}
+          LOG: debug
+
+    exit 0
+    forge (claude-desktop, claude_desktop_config.json)
+      npx -y forge-mcp FORGE_TOKEN=*** LOG=***
+      note: the value of `FORGE_TOKEN` may be a secret: set FORGE_TOKEN in the gateway's environment (it stands in the file)
+    contextweaver (claude_desktop_config.json) is left out: it is this gateway
+    variables that the gateway needs: FORGE_TOKEN
+    gateway.yaml: 1 servers; check them with `mcp doctor`
+
+    upstreams:
+      forge:
+        command: npx
+        args:
+        - -y
+        - forge-mcp
+        env:
+          FORGE_TOKEN: ${env:FORGE_TOKEN}
+          LOG: debug
+
+    exit 2
+    error: gateway.yaml exists; name another file, or write over it with --force
+
+    exit 2
+    error: broken.json: expected `:` at line 3 column 22
+    ");
+}
+
+#[test]
+fn events_are_counted() {
+    let files = files();
+    let event = |event: &str, success: bool, more: &str| {
+        format!(
+            "{{\"attributes\":{{{more}}},\"duration_ms\":2.5,\"event\":\"{event}\",\"namespace\":\"notes\",\"session_id\":\"a\",\"success\":{success},\"timestamp\":\"2026-11-22T12:00:00.000000+00:00\",\"tool_id\":\"notes:read#00000000\",\"version\":1}}\n"
+        )
+    };
+    let lines = [
+        event("execute.completed", true, ""),
+        event("execute.failed", false, "\"code\":\"ARGS_INVALID\""),
+        "torn\n".to_owned(),
+        event("browse.completed", true, ""),
+    ];
+    files.write("events.jsonl", lines.concat());
+    insta::assert_snapshot!(files.run(&["mcp", "stats", "--events", "events.jsonl"]).shown(), @r"
+    exit 0
+    3 events of 1 sessions, 2026-11-22T12:00:00.000000+00:00 to 2026-11-22T12:00:00.000000+00:00
+
+    event                count  success     p50 ms     p95 ms     max ms
+    browse.completed         1  100.0 %      2.500      2.500      2.500
+    execute.completed        1  100.0 %      2.500      2.500      2.500
+    execute.failed           1    0.0 %      2.500      2.500      2.500
+
+    tool                   count  success     p50 ms     p95 ms     max ms
+    notes:read#00000000        2   50.0 %      2.500      2.500      2.500
+
+    errors
+            1  ARGS_INVALID
+
+    1 lines are no events
+      line 3: expected ident at line 1 column 2
+    ");
+    insta::assert_snapshot!(files.run(&["mcp", "stats", "--events", "none.jsonl"]).shown(), @r"
+    exit 2
+    error: none.jsonl
+      caused by: No such file or directory (os error 2)
+    ");
+}
+
+#[test]
+fn a_recording_that_is_none_is_refused_with_its_line() {
+    let files = files();
+    files.write("bad.ndjson", "\n{\"seq\": 1}\n");
+    insta::assert_snapshot!(files.run(&["mcp", "replay", "bad.ndjson"]).shown(), @r"
+    exit 2
+    error: bad.ndjson
+      caused by: line 2: missing field `direction` at line 1 column 10
+    ");
+}
+
+#[test]
+fn a_session_is_served_on_streams_that_are_no_pipes() {
+    let files = files();
+    let ping = files.write("in.ndjson", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_contextweaver"))
+        .args(["mcp", "replay", "session.ndjson"])
+        .current_dir(files.path(""))
+        .stdin(std::fs::File::open(ping).unwrap())
+        .stdout(std::fs::File::create(files.path("out.ndjson")).unwrap())
+        .spawn()
+        .unwrap();
+    let ended = (0..1_000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        child.try_wait().unwrap().is_some()
+    });
+    let _ = child.kill();
+    let answer = std::fs::read_to_string(files.path("out.ndjson")).unwrap();
+    assert_eq!((ended, answer.as_str()), (true, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n"));
+}
