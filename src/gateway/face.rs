@@ -41,12 +41,7 @@ pub(super) async fn serve_request(
 }
 
 /// Serves a stream of changes until `closing` ends.
-async fn listen(
-    gateway: &Gateway,
-    caller: &Caller,
-    asked: &Asked<'_>,
-    closing: impl Future<Output = ()>,
-) -> Outcome {
+async fn listen(gateway: &Gateway, caller: &Caller, asked: &Asked<'_>, closing: impl Future<Output = ()>) -> Outcome {
     /// Ends the subscription also when its client is gone.
     struct Listening<'l>(&'l Arc<Session>, &'l Raw);
     impl Drop for Listening<'_> {

@@ -13,9 +13,8 @@ use super::error::Code;
 use super::session::lock;
 
 /// Upper bounds of the durations' buckets, in microseconds: from what a hop costs to what a person waits for.
-const BUCKETS: [u64; 12] = [
-    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 5_000_000, 30_000_000,
-];
+const BUCKETS: [u64; 12] =
+    [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 5_000_000, 30_000_000];
 
 /// The methods that are counted by name.
 const METHODS: [&str; 17] = [

@@ -132,13 +132,26 @@ pub(super) fn check_method(method: &str) -> Result<(), RpcError> {
     Ok(())
 }
 
+/// An error as the stateless protocol has it: a resource that is not there is a parameter that does not fit.
+pub(super) fn translated(mut error: RpcError) -> RpcError {
+    const RESOURCE_NOT_FOUND: i64 = -32_002;
+    if error.code == RESOURCE_NOT_FOUND {
+        error.code = INVALID_PARAMS;
+    }
+    error
+}
+
 /// The result of `method` with the members that the stateless protocol wants of every result and of every list.
 pub(super) fn completed(method: &str, result: Raw) -> Raw {
     /// Each member with the value that promises nothing.
     const RESULT: [(&str, &str); 1] = [("resultType", "\"complete\"")];
     const LIST: [(&str, &str); 3] = [("resultType", "\"complete\""), ("ttlMs", "0"), ("cacheScope", "\"private\"")];
     let wanted: &[(&str, &str)] = match method {
-        "server/discover" | "tools/list" | "resources/list" | "resources/templates/list" | "resources/read"
+        "server/discover"
+        | "tools/list"
+        | "resources/list"
+        | "resources/templates/list"
+        | "resources/read"
         | "prompts/list" => &LIST,
         _ => &RESULT,
     };

@@ -10,6 +10,7 @@ use jsonschema::Validator;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::http::ParamHeaders;
 use super::upstream::Listing;
 use super::wire::Raw;
 use crate::catalog::{self, Catalog, Kind, LeftOut, SelectableItem, load_listings};
@@ -74,6 +75,8 @@ pub struct Snapshot {
     published: BTreeMap<String, usize>,
     /// The answer to `tools/list` of the modes that list them all.
     pub(super) tool_list: OnceLock<Raw>,
+    /// The headers that repeat arguments, of tools that are listed as their servers define them.
+    pub(super) param_headers: OnceLock<ParamHeaders>,
 }
 
 impl Snapshot {
@@ -130,6 +133,7 @@ impl Snapshot {
             listings,
             published,
             tool_list: OnceLock::new(),
+            param_headers: OnceLock::new(),
         })
     }
 

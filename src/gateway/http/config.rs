@@ -132,9 +132,11 @@ impl OriginRule {
     pub(super) fn permits(&self, origin: &str) -> bool {
         match self {
             Self::Any => true,
-            Self::Origin { scheme, host, port } => origin_parts(origin).is_some_and(|(its_scheme, its_host, its_port)| {
-                *scheme == its_scheme && *host == its_host && (port.is_none() || *port == its_port)
-            }),
+            Self::Origin { scheme, host, port } => {
+                origin_parts(origin).is_some_and(|(its_scheme, its_host, its_port)| {
+                    *scheme == its_scheme && *host == its_host && (port.is_none() || *port == its_port)
+                })
+            }
         }
     }
 }
@@ -245,7 +247,9 @@ impl WrittenHttp {
         let bad = |field: &'static str| move |reason: String| invalid(format!("http.{field}"), reason);
         let token = match (self.token, self.token_file) {
             (None, None) => None,
-            (Some(text), None) => Some(expand(&text, environment).and_then(|text| Token::new(&text)).map_err(bad("token"))?),
+            (Some(text), None) => {
+                Some(expand(&text, environment).and_then(|text| Token::new(&text)).map_err(bad("token"))?)
+            }
             (None, Some(path)) => Some(Token::read(&folder.join(path)).map_err(bad("token_file"))?),
             (Some(_), Some(_)) => return Err(bad("token")("give either `token` or `token_file`".to_owned())),
         };

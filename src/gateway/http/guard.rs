@@ -60,7 +60,9 @@ impl Guard {
         let Some(expected) = &self.token else { return Ok(()) };
         let shown = headers.get(AUTHORIZATION).and_then(|shown| shown.to_str().ok()?.split_once(' '));
         match shown {
-            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") && equal(&digest(token.trim()), expected) => {
+            Some((scheme, token))
+                if scheme.eq_ignore_ascii_case("bearer") && equal(&digest(token.trim()), expected) =>
+            {
                 Ok(())
             }
             _ => Err(Refused::unauthorized()),
