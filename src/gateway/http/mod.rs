@@ -306,10 +306,14 @@ struct Asking {
 }
 
 impl Asking {
-    /// Whether it belongs to the stateless protocol. The handshake is of its own era, whatever version it names.
+    /// Whether it belongs to the stateless protocol. A client that shakes hands may name a newer version in the header.
     fn is_modern(&self, headers: &HeaderMap) -> bool {
         let in_body = || RequestMeta::read(self.params.as_ref()).version.is_some();
-        self.method != "initialize" && (self.method == "server/discover" || is_stateless(headers) || in_body())
+        match self.method.as_str() {
+            "initialize" => in_body(),
+            "server/discover" => true,
+            _ => is_stateless(headers) || in_body(),
+        }
     }
 
     /// Serves it; `used` is held meanwhile.
