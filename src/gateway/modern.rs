@@ -124,8 +124,7 @@ fn missing(keys: &[&str]) -> RpcError {
 /// # Errors
 /// The method is one of the handshake era.
 pub(super) fn check_method(method: &str) -> Result<(), RpcError> {
-    const GONE: [&str; 5] =
-        ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+    const GONE: [&str; 5] = ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
     if GONE.contains(&method) {
         let reason = format!("method `{method}` is not part of protocol version {MODERN_VERSION}");
         return Err(RpcError::new(METHOD_NOT_FOUND, reason));

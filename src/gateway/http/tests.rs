@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::*;
 use crate::gateway::GatewayConfig;
 
-/// A server that is a shell script: `echo` answers at once, `slow` says something first, `ask` asks the client, `hold`
+/// A server that is a shell script: `echo` answers at once, `slow` says something first, `nap` does and takes its time, `ask` asks the client, `hold`
 /// never answers, `change` has another list from then on.
 const UPSTREAM: &str = r#"
 say() { printf '%s\n' "$1"; }
@@ -29,6 +29,9 @@ while IFS= read -r line; do
         *'"name":"echo"'*) say '{"jsonrpc":"2.0","id":'$id','"$answer"'}' ;;
         *'"name":"slow"'*) say '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"warning","data":"x"}}'
             say '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":'${token:-0}',"progress":1}}'
+            say '{"jsonrpc":"2.0","id":'$id','"$answer"'}' ;;
+        *'"name":"nap"'*) say '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}'
+            sleep 0.05
             say '{"jsonrpc":"2.0","id":'$id','"$answer"'}' ;;
         *'"name":"ask"'*) say '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}'
             IFS= read -r reply
@@ -244,7 +247,9 @@ async fn a_stateless_request_is_checked_and_answered_by_itself() {
     let unknown = request("x/y", modern(json!({})));
     let other = lists.replace(MODERN_VERSION, "2999-01-01");
     let bare = request("tools/list", json!({}));
-    let cases: [(&str, &[(&str, &str)], u16, Option<i64>); 12] = [
+    let shaken = request("initialize", modern(json!({})));
+    let cases: [(&str, &[(&str, &str)], u16, Option<i64>); 13] = [
+        (&shaken, &[version, ("mcp-method", "initialize")], 404, Some(-32_601)),
         (&lists, &[version, list], 200, None),
         (&calls, &[version, named, ("mcp-name", "echo")], 200, None),
         (&calls, &[version, named, ("mcp-name", "=?base64?ZWNobw==?=")], 200, None),
@@ -380,7 +385,19 @@ async fn changes_come_on_the_stream_of_the_session_and_of_the_subscription() {
 }
 
 #[tokio::test]
-async fn requests_in_flight_are_finished_within_the_bound() {
+async fn requests_in_flight_are_finished() {
+    let served = Served::start("{}").await;
+    let id = served.session().await;
+    let mut stream = served.open("POST", &[("mcp-session-id", id.as_str())], &call("nap")).await;
+    let mut text = String::new();
+    read_until(&mut stream, &mut text, "notifications/message").await;
+    served.stop().await;
+    stream.read_to_string(&mut text).await.unwrap();
+    assert_eq!(Got::of(&text).kinds(), ["notifications/message", "answer"]);
+}
+
+#[tokio::test]
+async fn requests_that_do_not_finish_are_dropped_after_the_bound() {
     let served = Served::start("{shutdown_seconds: 0.2}").await;
     let id = served.session().await;
     let session = [("mcp-session-id", id.as_str())];
