@@ -207,7 +207,32 @@ mod tests {
         let text = metrics.text(2, [("a\"b", true), ("c", false)]);
         running.end(Ending::Ok);
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-        insta::assert_snapshot!(samples.join("\n").replace("contextweaver_", ""), @"");
+        insta::assert_snapshot!(samples.join("\n").replace("contextweaver_", ""), @r#"
+        requests_total{method="other",outcome="error"} 1
+        requests_total{method="tools/call",outcome="ok"} 1
+        requests_total{method="tools/call",outcome="cancelled"} 1
+        request_duration_seconds_bucket{method="tools/call",le="0.0001"} 1
+        request_duration_seconds_bucket{method="tools/call",le="0.00025"} 1
+        request_duration_seconds_bucket{method="tools/call",le="0.0005"} 1
+        request_duration_seconds_bucket{method="tools/call",le="0.001"} 1
+        request_duration_seconds_bucket{method="tools/call",le="0.0025"} 1
+        request_duration_seconds_bucket{method="tools/call",le="0.005"} 1
+        request_duration_seconds_bucket{method="tools/call",le="0.01"} 1
+        request_duration_seconds_bucket{method="tools/call",le="0.05"} 1
+        request_duration_seconds_bucket{method="tools/call",le="0.25"} 1
+        request_duration_seconds_bucket{method="tools/call",le="1"} 1
+        request_duration_seconds_bucket{method="tools/call",le="5"} 1
+        request_duration_seconds_bucket{method="tools/call",le="30"} 1
+        request_duration_seconds_bucket{method="tools/call",le="+Inf"} 2
+        request_duration_seconds_sum{method="tools/call"} 40.0001
+        request_duration_seconds_count{method="tools/call"} 2
+        requests_running 1
+        tool_calls_total{code="OK"} 1
+        tool_calls_total{code="UPSTREAM_TIMEOUT"} 1
+        sessions 2
+        upstream_up{upstream="a\"b"} 1
+        upstream_up{upstream="c"} 0
+        "#);
         let types = text.lines().filter(|line| line.starts_with("# TYPE")).count();
         assert_eq!(types, text.lines().filter(|line| line.starts_with("# HELP")).count());
     }

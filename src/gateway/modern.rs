@@ -124,12 +124,21 @@ fn missing(keys: &[&str]) -> RpcError {
 /// # Errors
 /// The method is one of the handshake era.
 pub(super) fn check_method(method: &str) -> Result<(), RpcError> {
-    const GONE: [&str; 4] = ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+    const GONE: [&str; 5] = ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
     if GONE.contains(&method) {
         let reason = format!("method `{method}` is not part of protocol version {MODERN_VERSION}");
         return Err(RpcError::new(METHOD_NOT_FOUND, reason));
     }
     Ok(())
+}
+
+/// An error as the stateless protocol has it: a resource that is not there is a parameter that does not fit.
+pub(super) fn translated(mut error: RpcError) -> RpcError {
+    const RESOURCE_NOT_FOUND: i64 = -32_002;
+    if error.code == RESOURCE_NOT_FOUND {
+        error.code = INVALID_PARAMS;
+    }
+    error
 }
 
 /// The result of `method` with the members that the stateless protocol wants of every result and of every list.

@@ -59,7 +59,8 @@ impl Gateway {
             return self.route(caller, method, params).await;
         }
         modern::check_method(method)?;
-        Ok(modern::completed(method, self.route(caller, method, params).await?))
+        let outcome = self.route(caller, method, params).await;
+        outcome.map(|result| modern::completed(method, result)).map_err(modern::translated)
     }
 
     async fn route(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {

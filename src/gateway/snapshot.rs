@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::config::Mode;
+use super::http::ParamHeaders;
 use super::lists::Lists;
 use super::passing::Routes;
 use super::upstream::Listing;
@@ -76,6 +77,8 @@ pub struct Snapshot {
     prompt_names: Names,
     lists: OnceLock<Lists>,
     routes: OnceLock<Routes>,
+    /// The headers that repeat arguments, of tools that are listed as their servers define them.
+    pub(super) param_headers: OnceLock<ParamHeaders>,
 }
 
 /// The names under which the items of a shelf are published where ids are no names.
@@ -157,6 +160,7 @@ impl Snapshot {
             listings,
             lists: OnceLock::new(),
             routes: OnceLock::new(),
+            param_headers: OnceLock::new(),
         })
     }
 

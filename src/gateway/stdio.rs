@@ -136,3 +136,36 @@ async fn request(
         let _ = out.send(wire::response(Some(&id), &outcome)).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::gateway::{GatewayConfig, MODERN_VERSION, StartConfig};
+
+    #[tokio::test]
+    async fn a_subscription_lasts_until_the_input_ends() {
+        let startup = StartConfig { fail_on_empty_catalog: false, ..StartConfig::default() };
+        let gateway = Gateway::start(GatewayConfig { startup, ..GatewayConfig::default() }).await.unwrap();
+        let (mut client, server) = tokio::io::duplex(4096);
+        let (input, output) = tokio::io::split(server);
+        let params = json!({
+            "notifications": {"toolsListChanged": true},
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+        });
+        let listen = json!({"jsonrpc": "2.0", "id": "s", "method": "subscriptions/listen", "params": params});
+        client.write_all(format!("{listen}\n").as_bytes()).await.unwrap();
+        client.shutdown().await.unwrap();
+        serve(gateway, input, output).await.unwrap();
+        let mut text = String::new();
+        client.read_to_string(&mut text).await.unwrap();
+        let said: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(said[0]["method"], "notifications/subscriptions/acknowledged");
+        assert_eq!((&said[1]["id"], &said[1]["result"]["resultType"]), (&json!("s"), &json!("complete")));
+    }
+}

@@ -158,8 +158,15 @@ mod tests {
             told.push_str(std::str::from_utf8(&message).unwrap().trim_start_matches(r#"{"jsonrpc":"2.0","method":"#));
             told.push('\n');
         }
-        insta::assert_snapshot!(told, @"");
-        insta::assert_snapshot!(format!("{:?}", ended(&Raw::of(&7))), @"");
+        insta::assert_snapshot!(told, @r#"
+        "notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"s1"},"notifications":{"toolsListChanged":true,"resourceSubscriptions":["a://1"]}}}
+        "notifications/resources/updated","params":{"uri":"a://1","_meta":{"x":1,"io.modelcontextprotocol/subscriptionId":"s1"}}}
+        "notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"s1"}}}
+        "#);
+        insta::assert_snapshot!(
+            format!("{:?}", ended(&Raw::of(&7))),
+            @r#"{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":7}}"#
+        );
     }
 
     #[test]

@@ -40,14 +40,17 @@ use self::guard::{EVENTS, Guard, JSON, check_accept, check_content_type};
 use self::headers::{PROTOCOL_VERSION, SESSION_ID, single};
 use self::reply::{End, Leave, Refused, Reply, Work, empty, events, whole};
 use self::sessions::{Sessions, Visit};
+use super::config::Mode;
 use super::face::{Asked, serve_request};
 use super::hub::Gateway;
 use super::modern::{self, HEADER_MISMATCH, MISSING_CAPABILITY, RequestMeta, UNSUPPORTED_VERSION};
 use super::session::{Caller, LEGACY_VERSIONS, MODERN_VERSION, Session};
+use super::snapshot::published_name;
 use super::wire::{self, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Outcome, Raw, RpcError};
 
 pub(super) use self::config::WrittenHttp;
 pub use self::config::{HostRule, HttpConfig, OriginRule, Token};
+pub(super) use self::headers::ParamHeaders;
 
 /// The path of the endpoint.
 const ENDPOINT: &str = "/mcp";
@@ -303,10 +306,14 @@ struct Asking {
 }
 
 impl Asking {
-    /// Whether it belongs to the stateless protocol. The handshake is of its own era, whatever version it names.
+    /// Whether it belongs to the stateless protocol. A client that shakes hands may name a newer version in the header.
     fn is_modern(&self, headers: &HeaderMap) -> bool {
         let in_body = || RequestMeta::read(self.params.as_ref()).version.is_some();
-        self.method != "initialize" && (self.method == "server/discover" || is_stateless(headers) || in_body())
+        match self.method.as_str() {
+            "initialize" => in_body(),
+            "server/discover" => true,
+            _ => is_stateless(headers) || in_body(),
+        }
     }
 
     /// Serves it; `used` is held meanwhile.
@@ -328,6 +335,7 @@ impl Asking {
 async fn stateless(shared: &Arc<Shared>, headers: &HeaderMap, asking: Asking) -> Result<Response<Reply>, Refused> {
     let meta = RequestMeta::read(asking.params.as_ref());
     let checked = headers::check(headers, meta.version.as_deref(), &asking.method, asking.params.as_ref());
+    let checked = checked.and_then(|()| check_params(shared, headers, &asking));
     let client = checked.and_then(|()| meta.client()?.ok_or_else(modern::meta_required));
     let client = client.map_err(|error| Refused::rpc(StatusCode::BAD_REQUEST, Some(asking.id.clone()), error))?;
     let (out, messages) = mpsc::channel(QUEUE);
@@ -338,6 +346,29 @@ async fn stateless(shared: &Arc<Shared>, headers: &HeaderMap, asking: Asking) ->
         Exchanged::Answer(outcome) => whole(status(&outcome), JSON, wire::response(Some(&id), &outcome)),
         Exchanged::Stream(response) => response,
     })
+}
+
+/// Checks the headers that repeat arguments, where tools are listed as their servers define them.
+fn check_params(shared: &Shared, headers: &HeaderMap, asking: &Asking) -> Result<(), RpcError> {
+    if asking.method != "tools/call" || shared.gateway.config().mode != Mode::Passthrough {
+        return Ok(());
+    }
+    let snapshot = shared.gateway.snapshot();
+    let by_tool = snapshot.param_headers.get_or_init(|| {
+        let items = snapshot.tools.iter().flat_map(|shelf| shelf.router.catalog().items());
+        let with_headers = items.filter_map(|item| Some((item, headers::param_headers(item.raw.as_ref()?.get()))));
+        let named = with_headers.filter(|(_, headers)| !headers.is_empty()).flat_map(|(item, headers)| {
+            // A single server's tools keep their names.
+            [(item.name.clone(), headers.clone()), (published_name(&item.id), headers)]
+        });
+        named.collect()
+    });
+    if by_tool.is_empty() {
+        return Ok(());
+    }
+    let params = asking.params.as_ref();
+    let wanted = modern::named(&asking.method, params).and_then(|name| by_tool.get(&*name));
+    wanted.map_or(Ok(()), |wanted| headers::check_params(headers, wanted, params))
 }
 
 /// The status under which an answer of the stateless protocol goes out.
@@ -453,3 +484,6 @@ fn end_session(shared: &Shared, head: &Parts) -> Result<Response<Reply>, Refused
 fn is_stateless(headers: &HeaderMap) -> bool {
     headers.get(PROTOCOL_VERSION).is_some_and(|version| version == MODERN_VERSION)
 }
+
+#[cfg(test)]
+mod tests;
