@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerInfo,
+    CallToolRequestParams, CallToolResponse, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{Peer, RequestContext, RunningService};
 use rmcp::transport::TokioChildProcess;
@@ -21,8 +21,8 @@ fn failed(error: ServiceError) -> ErrorData {
 }
 
 impl ServerHandler for Forward {
-    fn get_info(&self) -> ServerInfo {
-        ServerInfo::new(ServerCapabilities::builder().enable_tools().build())
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
     }
 
     async fn list_tools(
@@ -37,8 +37,8 @@ impl ServerHandler for Forward {
         &self,
         request: CallToolRequestParams,
         _: RequestContext<RoleServer>,
-    ) -> Result<CallToolResult, ErrorData> {
-        self.upstream.call_tool(request).await.map_err(failed)
+    ) -> Result<CallToolResponse, ErrorData> {
+        self.upstream.call_tool(request).await.map(Into::into).map_err(failed)
     }
 }
 

@@ -65,7 +65,7 @@ fn connection(limit: usize) -> (Connected, Server, mpsc::Receiver<(Arc<str>, Eve
 /// A client, and what it is sent.
 fn client(capabilities: &Value) -> (Caller, mpsc::Receiver<Bytes>) {
     let capabilities = capabilities.as_object().cloned().unwrap();
-    let client = ClientInfo { version: LEGACY_VERSIONS[0].to_owned(), capabilities };
+    let client = ClientInfo { version: LEGACY_VERSIONS[0].to_owned(), capabilities, log: None };
     let (out, sent) = mpsc::channel(16);
     (Caller::new(Session::new("client"), client, out), sent)
 }
