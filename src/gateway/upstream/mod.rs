@@ -398,20 +398,31 @@ impl Upstream {
 
     async fn introduce(&self, era: Era, timeout: Duration) -> Result<(Connected, Era), Fault> {
         let mut connected = Connected::on(self.open().await?);
+        let mut may_be_slow = false;
         if era != Era::Legacy {
             let patience = if era == Era::Auto { timeout / 2 } else { timeout };
             match connected.discover(patience).await {
                 Ok(()) => return Ok((connected, Era::Modern)),
                 Err(fault) if era == Era::Modern => return Err(fault),
-                Err(fault) => tracing::debug!(upstream = %self.name, %fault, "not stateless; trying the handshake"),
+                Err(fault) => {
+                    tracing::debug!(upstream = %self.name, %fault, "not stateless; trying the handshake");
+                    may_be_slow = matches!(fault, Fault::Timeout(_));
+                }
             }
             if !connected.is_usable() {
                 connected.close("it does not speak the stateless protocol").await;
                 connected = Connected::on(self.open().await?);
             }
         }
-        connected.initialize(timeout).await?;
-        Ok((connected, Era::Legacy))
+        match connected.initialize(timeout).await {
+            Ok(()) => Ok((connected, Era::Legacy)),
+            // It was still starting when it was asked first, and has no handshake.
+            Err(Fault::Rpc(_)) if may_be_slow => {
+                connected.discover(timeout).await?;
+                Ok((connected, Era::Modern))
+            }
+            Err(fault) => Err(fault),
+        }
     }
 
     async fn open(&self) -> Result<Link, Fault> {
