@@ -10,6 +10,8 @@ use crate::text::Estimator;
 
 /// How often a list of [`Piece::grown`] doubles.
 const DOUBLINGS: u32 = 6;
+/// Bytes of a row of a grouped list behind which no entry begins.
+const ROW: usize = 160;
 
 /// One statement, a line or a few, at its place in the text.
 #[derive(Debug, Clone)]
@@ -59,6 +61,64 @@ pub enum Text {
         /// Entries shown at most.
         most: usize,
     },
+    /// Like [`Text::Chosen`], but every group of entries stands on lines of its own.
+    Grouped {
+        /// Stands before the first group.
+        head: Rc<str>,
+        /// The entries with their groups.
+        list: Rc<Groups>,
+        /// Entries shown at most.
+        most: usize,
+    },
+}
+
+impl Text {
+    /// How many entries of a list are shown at most.
+    fn most(&mut self) -> Option<&mut usize> {
+        match self {
+            Self::Whole(_) => None,
+            Self::Entries { most, .. } | Self::Chosen { most, .. } | Self::Grouped { most, .. } => Some(most),
+        }
+    }
+}
+
+/// Entries in groups.
+#[derive(Debug, Clone, Default)]
+pub struct Groups {
+    /// For each group what its first line and its further lines begin with.
+    pub leads: Vec<[String; 2]>,
+    /// The position of its group in `leads` and the text of each entry; the entries of a group stand together.
+    pub entries: Vec<(usize, String)>,
+    /// Positions of entries, the one to show first at the front. Positions that do not exist are passed over.
+    pub order: Vec<usize>,
+    /// Stands between entries.
+    pub separator: &'static str,
+}
+
+impl Groups {
+    /// The first `shown` entries of the order under the leads of their groups, each line with a break before it. A
+    /// long group is told in several lines, so that no entry stands far from the name of its group.
+    #[must_use]
+    pub fn written(&self, shown: usize) -> String {
+        let mut picked = self.order.get(..shown).unwrap_or(&self.order).to_vec();
+        picked.sort_unstable();
+        let mut text = String::new();
+        let mut row = 0;
+        let mut last = None;
+        for (group, entry) in picked.into_iter().filter_map(|at| self.entries.get(at)) {
+            let known = last == Some(*group);
+            if known && text.len() - row < ROW {
+                text.push_str(self.separator);
+            } else {
+                row = text.len();
+                text.push('\n');
+                text.push_str(self.leads.get(*group).map_or("", |lead| &lead[usize::from(known)]));
+            }
+            text.push_str(entry);
+            last = Some(*group);
+        }
+        text
+    }
 }
 
 impl Piece {
@@ -124,22 +184,40 @@ impl Piece {
         least: (u32, usize),
         later: u32,
     ) -> Self {
-        let mut piece = Self::chosen(place, head, entries, order, separator, least, later + DOUBLINGS);
-        let last = piece.wordings.pop();
-        let doubled: Vec<Wording> = (0..DOUBLINGS)
-            .zip(std::iter::successors(Some(least.1 * 2), |most| Some(most * 2)))
-            .filter_map(|(step, wider)| {
-                let mut wording = last.clone()?;
-                wording.rank = later + step;
-                if let Text::Chosen { most, .. } = &mut wording.text {
-                    *most = wider;
+        Self::chosen(place, head, entries, order, separator, least, later).by_steps(later)
+    }
+
+    /// The same statement, but where a list would take all the room that there is at a rank up to `later`, it doubles
+    /// from rank to rank instead, from `later` on.
+    #[must_use]
+    pub fn by_steps(mut self, later: u32) -> Self {
+        let mut most = 1;
+        for mut wording in std::mem::take(&mut self.wordings) {
+            let unbounded = wording.text.most().is_some_and(|most| *most == usize::MAX);
+            if unbounded && wording.rank <= later {
+                for step in 0..DOUBLINGS {
+                    most *= 2;
+                    let mut wider = Wording { rank: later + step, text: wording.text.clone() };
+                    wider.text.most().into_iter().for_each(|shown| *shown = most);
+                    self.wordings.push(wider);
                 }
-                Some(wording)
-            })
-            .collect();
-        piece.wordings.extend(doubled);
-        piece.wordings.extend(last);
-        piece
+                wording.rank = later + DOUBLINGS;
+            }
+            most = wording.text.most().map_or(most, |shown| (*shown).min(usize::MAX >> DOUBLINGS));
+            // What follows a list that grows later comes after it, still.
+            wording.rank = wording.rank.max(self.wordings.last().map_or(0, |before| before.rank));
+            self.wordings.push(wording);
+        }
+        self
+    }
+
+    /// A statement that lists entries in groups: `least` of them at a rank, and as many as fit at `later`.
+    #[must_use]
+    pub fn grouped(place: u32, head: &str, list: Groups, least: (u32, usize), later: u32) -> Self {
+        let (head, list): (Rc<str>, Rc<Groups>) = (head.into(), list.into());
+        let wording =
+            |rank, most| Wording { rank, text: Text::Grouped { head: Rc::clone(&head), list: Rc::clone(&list), most } };
+        Self { place, wordings: vec![wording(least.0, least.1), wording(later, usize::MAX)] }
     }
 
     /// The same statement with a further wording, which replaces the earlier ones if it fits.
@@ -223,6 +301,10 @@ fn fitted(text: &Text, room: usize, cost: &impl Fn(&str) -> usize) -> Option<(St
                 texts.join(separator)
             };
             longest(head, entries.len(), order.len().min(*most).min(room), separator, body, room, cost)
+        }
+        Text::Grouped { head, list, most } => {
+            let (all, most) = (list.entries.len(), list.order.len().min(*most).min(room));
+            longest(head, all, most, " ", |shown| list.written(shown), room, cost)
         }
     }
 }

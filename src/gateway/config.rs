@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::upstream::{InProcess, RetryConfig};
 use crate::context::FirewallConfig;
 use crate::routing::RoutingConfig;
 
@@ -162,6 +163,8 @@ pub enum Target {
         /// Sent with every request.
         headers: BTreeMap<String, String>,
     },
+    /// Code of this process; no file can say it.
+    InProcess(InProcess),
 }
 
 /// One upstream, checked.
@@ -183,6 +186,22 @@ pub struct UpstreamConfig {
     pub era: Era,
 }
 
+impl UpstreamConfig {
+    /// An upstream reached so, and for the rest as if a file said nothing of it.
+    #[must_use]
+    pub fn new(target: Target) -> Self {
+        Self {
+            target,
+            namespace: None,
+            required: false,
+            include_tools: Vec::new(),
+            exclude_tools: Vec::new(),
+            timeout: Duration::from_secs_f64(DEFAULT_TIMEOUT_SECONDS),
+            era: Era::default(),
+        }
+    }
+}
+
 /// Seconds that an upstream has for an answer when the file says nothing.
 const DEFAULT_TIMEOUT_SECONDS: f64 = 30.0;
 
@@ -199,6 +218,7 @@ struct WrittenConfig {
     catalog: Option<PathBuf>,
     upstreams: BTreeMap<String, WrittenUpstream>,
     startup: StartConfig,
+    retry: RetryConfig,
     routing: RoutingConfig,
     firewall: FirewallConfig,
     diagnostics: Option<PathBuf>,
@@ -219,6 +239,7 @@ impl Default for WrittenConfig {
             catalog: None,
             upstreams: BTreeMap::new(),
             startup,
+            retry: RetryConfig::default(),
             routing: RoutingConfig::default(),
             firewall: FirewallConfig::default(),
             diagnostics: None,
@@ -249,6 +270,8 @@ pub struct GatewayConfig {
     pub upstreams: BTreeMap<String, UpstreamConfig>,
     /// How it starts.
     pub startup: StartConfig,
+    /// Whether and how calls are made again that an upstream did not answer.
+    pub retry: RetryConfig,
     /// How tools are ranked.
     pub routing: RoutingConfig,
     /// What becomes of results.
@@ -270,6 +293,7 @@ impl Default for GatewayConfig {
             catalog: None,
             upstreams: BTreeMap::new(),
             startup: StartConfig::default(),
+            retry: RetryConfig::default(),
             routing: RoutingConfig::default(),
             firewall: FirewallConfig::default(),
             diagnostics: None,
@@ -341,11 +365,14 @@ impl GatewayConfig {
         }
         let seconds = written.startup.upstream_timeout_seconds;
         duration(seconds).map_err(|reason| invalid("startup.upstream_timeout_seconds", reason))?;
+        written.retry.validate().map_err(|(field, reason)| invalid(format!("retry.{field}"), reason))?;
         written.routing.validate().map_err(|error| invalid("routing", error.to_string()))?;
         let checked = |(name, upstream): (String, WrittenUpstream)| {
             let upstream = check(&name, upstream, folder, environment)?;
             Ok((name, upstream))
         };
+        let upstreams = written.upstreams.into_iter().map(checked).collect::<Result<_, _>>()?;
+        namespaces_differ(&upstreams)?;
         Ok(Self {
             mode: written.mode,
             name: written.name,
@@ -355,13 +382,27 @@ impl GatewayConfig {
             structured: written.structured,
             tolerant_args: written.tolerant_args,
             catalog: written.catalog.map(|path| folder.join(path)),
-            upstreams: written.upstreams.into_iter().map(checked).collect::<Result<_, _>>()?,
+            upstreams,
             startup: written.startup,
+            retry: written.retry,
             routing: written.routing,
             firewall: written.firewall,
             diagnostics: written.diagnostics.map(|path| folder.join(path)),
         })
     }
+}
+
+/// Tools of two upstreams in one namespace could not be told apart.
+fn namespaces_differ(upstreams: &BTreeMap<String, UpstreamConfig>) -> Result<(), ConfigError> {
+    let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+    for (name, upstream) in upstreams {
+        let namespace = upstream.namespace.as_deref().unwrap_or(name);
+        if let Some(other) = owners.insert(namespace, name) {
+            let reason = format!("`{namespace}` is the namespace of `{other}` already; choose another");
+            return Err(invalid(format!("upstreams.{name}.namespace"), reason));
+        }
+    }
+    Ok(())
 }
 
 fn duration(seconds: f64) -> Result<Duration, String> {
@@ -406,6 +447,7 @@ fn check(
         Target::Http { .. } | Target::Sse { .. } => {
             !written.args.is_empty() || !written.env.is_empty() || written.cwd.is_some()
         }
+        Target::InProcess(_) => false,
     };
     if foreign {
         let reason = "`args`, `env` and `cwd` go with `command`, and `headers` with `url`";
@@ -480,6 +522,9 @@ mod tests {
             ("upstreams: {a: {url: '${env:TOKEN'}}", "upstreams.a.url: `${env:` is not closed"),
             ("{catalog: x.json, upstreams: {a: {command: x}}}", "catalog: a gateway has either"),
             ("startup: {upstream_timeout_seconds: -1}", "startup.upstream_timeout_seconds: is -1"),
+            ("retry: {max_attempts: 0}", "retry.max_attempts: must be"),
+            ("retry: {retryable_codes: [NO]}", "NO"),
+            ("upstreams: {a: {command: x}, b: {command: x, namespace: a}}", "upstreams.b.namespace: `a` is"),
         ];
         for (text, expected) in cases {
             let message = parse(text).unwrap_err().to_string();

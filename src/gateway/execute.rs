@@ -73,7 +73,11 @@ impl Gateway {
         let arguments = arguments.to_raw_value();
         let params = Raw::of(&Params { name: &item.name, arguments: &arguments });
         let call = Call { method: "tools/call", params: Some(&params), caller: Some(caller), progress };
-        upstream.request(call).await.map_err(|fault| failed(upstream.name(), &fault, &item.id))
+        let tried = self.config.retry.run(|| upstream.request(call)).await;
+        if tried.attempts > 1 {
+            tracing::info!(upstream = upstream.name(), attempts = tried.attempts, "the call was made again");
+        }
+        tried.answer.map_err(|fault| failed(upstream.name(), &fault, &item.id))
     }
 
     pub(super) fn upstream(&self, item: &SelectableItem) -> Result<&Upstream, GatewayError> {

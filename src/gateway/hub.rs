@@ -1,17 +1,19 @@
 //! The gateway itself: its upstreams, what it serves of them now, and how that is kept fresh.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use serde::Serialize;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::config::{GatewayConfig, StartMode, UpstreamConfig};
 use super::session::{Session, lock};
 use super::snapshot::Snapshot;
-use super::upstream::{Event, Fault, Listing, Upstream};
+use super::subscriptions::Subscriptions;
+use super::upstream::{Event, EventSender, Fault, Listing, Upstream};
 use crate::catalog::{LoadOptions, Strictness, load};
 use crate::routing::RouteError;
 use crate::store::{ArtifactStore, MemoryArtifacts};
@@ -27,6 +29,8 @@ pub struct Gateway {
     snapshot: ArcSwap<Snapshot>,
     pub(super) artifacts: Artifacts,
     sessions: Mutex<Vec<Weak<Session>>>,
+    /// Who wants to hear of which resource.
+    pub(super) subscriptions: Subscriptions,
     /// Held while the lists are read again.
     refreshing: tokio::sync::Mutex<()>,
 }
@@ -99,14 +103,19 @@ impl Gateway {
     /// # Errors
     /// [`StartError`].
     pub async fn start(config: GatewayConfig) -> Result<Arc<Self>, StartError> {
-        let (sender, events) = mpsc::unbounded_channel();
+        let (sender, events) = EventSender::channel();
         let upstreams: BTreeMap<String, Arc<Upstream>> = config
             .upstreams
             .iter()
             .map(|(name, upstream)| (name.clone(), Arc::new(Upstream::new(name, upstream.clone(), sender.clone()))))
             .collect();
         let timeout = Duration::try_from_secs_f64(config.startup.upstream_timeout_seconds).unwrap_or_default();
-        let listed = list_all(&upstreams, timeout).await;
+        let listed = list_all(upstreams.values(), timeout).await;
+        let absent: Vec<Weak<Upstream>> = upstreams
+            .values()
+            .filter(|upstream| listed.get(namespace_of(upstream.name(), upstream.config())).is_some_and(Result::is_err))
+            .map(Arc::downgrade)
+            .collect();
         let snapshot = match &config.catalog {
             Some(path) => {
                 let loaded = load(&[path], LoadOptions { strictness: Strictness::Lenient })?;
@@ -129,9 +138,13 @@ impl Gateway {
             snapshot: ArcSwap::from_pointee(snapshot),
             artifacts: Artifacts(Arc::new(MemoryArtifacts::default())),
             sessions: Mutex::default(),
+            subscriptions: Subscriptions::default(),
             refreshing: tokio::sync::Mutex::default(),
         });
         tokio::spawn(follow(Arc::downgrade(&gateway), events));
+        for upstream in absent {
+            tokio::spawn(Upstream::revive(upstream));
+        }
         Ok(gateway)
     }
 
@@ -189,11 +202,16 @@ impl Gateway {
     /// # Errors
     /// The tools cannot be indexed; what was served stays.
     pub async fn refresh(&self) -> Result<(), RouteError> {
+        self.refresh_of(self.upstreams.values()).await
+    }
+
+    async fn refresh_of(&self, upstreams: impl Iterator<Item = &Arc<Upstream>>) -> Result<(), RouteError> {
         let _one_at_a_time = self.refreshing.lock().await;
         let timeout = Duration::try_from_secs_f64(self.config.startup.upstream_timeout_seconds).unwrap_or_default();
+        let listed = list_all(upstreams, timeout).await;
         let before = self.snapshot();
         let mut listings = before.listings.clone();
-        for (name, listing) in list_all(&self.upstreams, timeout).await {
+        for (name, listing) in listed {
             match listing {
                 Ok(listing) => {
                     listings.insert(name, Arc::new(listing));
@@ -204,6 +222,14 @@ impl Gateway {
         let snapshot = Snapshot::new(before.generation + 1, listings, &self.config.routing)?;
         self.snapshot.store(Arc::new(snapshot));
         Ok(())
+    }
+
+    async fn reread(self: Arc<Self>, changes: Changes) {
+        let changed = changes.upstreams.iter().filter_map(|name| self.upstreams.get(&**name));
+        match self.refresh_of(changed).await {
+            Ok(()) => changes.methods.iter().for_each(|method| self.tell_all(method)),
+            Err(error) => tracing::warn!(%error, "what was served before stays"),
+        }
     }
 
     fn tell_all(&self, method: &str) {
@@ -228,11 +254,11 @@ fn namespace_of<'n>(name: &'n str, config: &'n UpstreamConfig) -> &'n str {
 
 /// The lists of all upstreams, by the server name of their items.
 async fn list_all(
-    upstreams: &BTreeMap<String, Arc<Upstream>>,
+    upstreams: impl Iterator<Item = &Arc<Upstream>>,
     timeout: Duration,
 ) -> BTreeMap<String, Result<Listing, Fault>> {
     let mut listing = tokio::task::JoinSet::new();
-    for upstream in upstreams.values().cloned() {
+    for upstream in upstreams.cloned() {
         listing.spawn(async move {
             let listed = tokio::time::timeout(timeout, upstream.list(timeout)).await;
             let listed = listed.unwrap_or(Err(Fault::Timeout(timeout)));
@@ -261,31 +287,55 @@ fn check_start(config: &GatewayConfig, listed: &BTreeMap<String, Result<Listing,
     Ok(())
 }
 
-/// Reads lists again when upstreams say that they changed.
-async fn follow(gateway: Weak<Gateway>, mut events: mpsc::UnboundedReceiver<(Arc<str>, Event)>) {
-    while let Some((upstream, event)) = events.recv().await {
-        let mut changed = std::collections::BTreeSet::new();
-        let mut note = |upstream: Arc<str>, event: Event| {
-            tracing::debug!(%upstream, ?event, "changed");
-            match event {
-                Event::ToolsChanged => changed.insert("notifications/tools/list_changed"),
-                Event::ResourcesChanged => changed.insert("notifications/resources/list_changed"),
-                Event::PromptsChanged => changed.insert("notifications/prompts/list_changed"),
-                Event::ResourceUpdated(_) => false,
-            };
+/// What upstreams said that their lists are no longer, since when.
+#[derive(Debug, Default)]
+struct Changes {
+    upstreams: BTreeSet<Arc<str>>,
+    methods: BTreeSet<&'static str>,
+    due: Option<Instant>,
+}
+
+impl Changes {
+    fn note(&mut self, upstream: Arc<str>, method: &'static str) {
+        self.upstreams.insert(upstream);
+        self.methods.insert(method);
+        self.due.get_or_insert_with(|| Instant::now() + DEBOUNCE);
+    }
+
+    /// Ends when it is time to read the lists again.
+    async fn due(&self) {
+        match self.due {
+            Some(due) => tokio::time::sleep_until(due).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Acts on what upstreams say unasked: lists are read again, and clients are told.
+async fn follow(gateway: Weak<Gateway>, mut events: mpsc::Receiver<(Arc<str>, Event)>) {
+    let mut changes = Changes::default();
+    loop {
+        let heard = tokio::select! {
+            heard = events.recv() => heard,
+            () = changes.due() => {
+                let Some(gateway) = gateway.upgrade() else { return };
+                // Events are heard while the lists are read.
+                tokio::spawn(gateway.reread(std::mem::take(&mut changes)));
+                continue;
+            }
         };
-        note(upstream, event);
-        tokio::time::sleep(DEBOUNCE).await;
-        while let Ok((upstream, event)) = events.try_recv() {
-            note(upstream, event);
-        }
-        let Some(gateway) = gateway.upgrade() else { return };
-        if changed.is_empty() {
-            continue;
-        }
-        match gateway.refresh().await {
-            Ok(()) => changed.iter().for_each(|method| gateway.tell_all(method)),
-            Err(error) => tracing::warn!(%error, "what was served before stays"),
+        let (Some((upstream, event)), Some(gateway)) = (heard, gateway.upgrade()) else { return };
+        tracing::debug!(%upstream, ?event, "heard");
+        match event {
+            Event::ToolsChanged => changes.note(upstream, "notifications/tools/list_changed"),
+            Event::ResourcesChanged => changes.note(upstream, "notifications/resources/list_changed"),
+            Event::PromptsChanged => changes.note(upstream, "notifications/prompts/list_changed"),
+            Event::ResourceUpdated(params) => gateway.subscriptions.updated(params.as_ref()),
+            Event::Lost => {
+                if let Some(upstream) = gateway.upstreams.get(&*upstream) {
+                    tokio::spawn(Upstream::revive(Arc::downgrade(upstream)));
+                }
+            }
         }
     }
 }

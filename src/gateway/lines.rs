@@ -98,7 +98,11 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 }
 
 /// Writes what comes, a line each, until all senders are gone or the stream is closed.
-pub(super) async fn write_lines<W: AsyncWrite + Unpin>(mut sink: W, mut lines: mpsc::Receiver<Bytes>) {
+pub(super) async fn write_lines<W, L>(mut sink: W, mut lines: mpsc::Receiver<L>)
+where
+    W: AsyncWrite + Unpin,
+    L: AsRef<[u8]>,
+{
     const TOGETHER: usize = 64;
     /// Bytes up to which lines are copied to be written in one go.
     const SMALL: usize = 16 * 1024;
@@ -106,12 +110,13 @@ pub(super) async fn write_lines<W: AsyncWrite + Unpin>(mut sink: W, mut lines: m
     let mut buffer = BytesMut::new();
     while lines.recv_many(&mut batch, TOGETHER).await > 0 {
         for line in batch.drain(..) {
-            if line.len() > SMALL {
-                if write_out(&mut sink, &mut buffer).await.is_err() || sink.write_all(&line).await.is_err() {
+            let text = line.as_ref();
+            if text.len() > SMALL {
+                if write_out(&mut sink, &mut buffer).await.is_err() || sink.write_all(text).await.is_err() {
                     return;
                 }
             } else {
-                buffer.extend_from_slice(&line);
+                buffer.extend_from_slice(text);
             }
             buffer.extend_from_slice(b"\n");
         }

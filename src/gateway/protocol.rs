@@ -51,6 +51,13 @@ impl Gateway {
             "tools/list" => self.tool_list(caller, params).await,
             "tools/call" => self.tool_call(caller, params).await,
             "logging/setLevel" => Ok(Raw::of(&json!({}))),
+            "resources/subscribe" | "resources/unsubscribe" => match self.only_upstream() {
+                Some(upstream) => {
+                    let pass = || pass(upstream, caller, method, params);
+                    self.subscriptions.pass(caller.session(), method, params, pass).await
+                }
+                None => Err(RpcError::method_not_found(method)),
+            },
             _ => match self.only_upstream() {
                 Some(upstream) => pass(upstream, caller, method, params).await,
                 None => Err(RpcError::method_not_found(method)),
@@ -151,7 +158,7 @@ impl Gateway {
 
     async fn tool_list(&self, caller: &Caller, params: Option<&Raw>) -> Outcome {
         if let Some(upstream) = self.only_upstream() {
-            return pass(upstream, caller, "tools/list", params).await;
+            return pass(upstream, caller, "tools/list", params).await.map(|page| upstream.select_of(page));
         }
         #[derive(Deserialize, Default)]
         struct ListParams {
@@ -216,6 +223,12 @@ impl Gateway {
 
     async fn tool_call(&self, caller: &Caller, params: Option<&Raw>) -> Outcome {
         if let Some(upstream) = self.only_upstream() {
+            if !upstream.takes_all() {
+                let call: CallParams<'_> = read(params)?;
+                if !upstream.takes(&call.name) {
+                    return Err(RpcError::new(INVALID_PARAMS, format!("unknown tool: {}", call.name)));
+                }
+            }
             return pass(upstream, caller, "tools/call", params).await;
         }
         let params: CallParams<'_> = read(params)?;

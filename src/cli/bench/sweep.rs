@@ -16,7 +16,7 @@ use crate::eval::engine::RouterEngine;
 use crate::eval::record::{Origin, Paired};
 use crate::eval::run::{Evaluation, PromptTokens, against, evaluate};
 use crate::report;
-use crate::routing::RoutingConfig;
+use crate::routing::{BeamConfig, Field, FieldWeights, Navigation, RoutingConfig, Scorer};
 
 pub(super) const EXAMPLE: &str = "\
 Every configuration is compared with the default, case by case: `better` and `worse` mean that the interval of the paired
@@ -121,8 +121,11 @@ fn routing(args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
     let mut rows: Vec<Routed> = Vec::new();
     for ((name, _), all) in candidates.iter().zip(&evaluations) {
         let own = recalls(all);
-        let tokens: f64 = all.iter().filter_map(|one| Some(one.facts.tokens.as_ref()?.cards_mean)).sum();
-        let recall_at_5 = own.iter().sum::<f64>() / own.len().max(1) as f64;
+        let asked = own.len().max(1) as f64;
+        let of_collection =
+            |one: &Evaluation| Some(one.facts.tokens.as_ref()?.cards_mean * one.recall_at_5.len() as f64);
+        let tokens = all.iter().filter_map(of_collection).sum::<f64>() / asked;
+        let recall_at_5 = own.iter().sum::<f64>() / asked;
         let against_default = against("default", &first, &own);
         rows.push(Routed { name: name.clone(), tokens, recall_at_5, on_front: false, against_default });
     }
@@ -149,17 +152,43 @@ fn routing(args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::Ok)
 }
 
-/// The default first, then saturation and length normalisation around it.
+/// The default first, then each of its choices varied: saturation with length normalisation, what the fields weigh, how
+/// tools are scored and reached, how many are shown.
 fn routing_grid() -> Vec<(String, RoutingConfig)> {
     let default = RoutingConfig::default();
     let mut all = vec![("default".to_owned(), default.clone())];
-    for k1 in [0.6, 0.9, 1.2, 1.5, 2.0] {
-        for b in [0.0, 0.25, 0.5, 0.75, 1.0] {
-            let config = RoutingConfig { k1, b, ..default.clone() };
-            if config != default {
-                all.push((format!("k1 {k1:.1}, b {b:.2}"), config));
+    for k1 in [0.6, 0.9, 1.1, 1.5, 2.0] {
+        for share in [0.0, 0.5, 1.0, 1.3] {
+            let mut config = RoutingConfig { k1, ..default.clone() };
+            every_field(&mut config.fields).into_iter().for_each(|(_, field)| field.b = (field.b * share).min(1.0));
+            all.push((format!("k1 {k1:.1}, b x {share:.1}"), config));
+        }
+    }
+    for position in 0..every_field(&mut default.clone().fields).len() {
+        for factor in [0.0, 0.5, 2.0] {
+            let mut config = default.clone();
+            if let Some((name, field)) = every_field(&mut config.fields).into_iter().nth(position) {
+                field.weight *= factor;
+                all.push((format!("{name} x {factor:.1}"), config));
             }
         }
     }
+    for b in [0.25, 0.5, 0.75] {
+        all.push((format!("flat bm25, b {b:.2}"), RoutingConfig { scorer: Scorer::Bm25, b, ..default.clone() }));
+    }
+    all.push(("tf-idf".to_owned(), RoutingConfig { scorer: Scorer::TfIdf, ..default.clone() }));
+    for width in [2, 8] {
+        let beam = Navigation::Beam(BeamConfig { width, ..BeamConfig::default() });
+        all.push((format!("beam of {width}"), RoutingConfig { navigation: beam, ..default.clone() }));
+    }
+    for top_k in [5, 20] {
+        all.push((format!("{top_k} cards"), RoutingConfig { top_k, ..default.clone() }));
+    }
+    all.retain(|(name, config)| name == "default" || *config != default);
     all
+}
+
+fn every_field(fields: &mut FieldWeights) -> [(&'static str, &mut Field); 5] {
+    let FieldWeights { name, description, parameters, tags, server } = fields;
+    [("name", name), ("description", description), ("parameters", parameters), ("tags", tags), ("server", server)]
 }

@@ -12,6 +12,9 @@ const COUNTED: usize = 24;
 const SHOWN: usize = 8;
 /// Characters of a text that is shown as a minimum, maximum or frequent value.
 const SHORT: usize = 40;
+/// Different values that are listed at once where each is short, and bytes of a short one.
+const FEW: usize = 4;
+const LABEL: usize = 16;
 /// Bytes of a date.
 const DAY: usize = 10;
 
@@ -55,6 +58,23 @@ struct Sizes {
     least: usize,
     most: usize,
     total: usize,
+}
+
+/// What the numbers of a column stand for, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// Something that can be added up.
+    Quantity,
+    /// Something else than itself.
+    Identifier,
+}
+
+impl Meaning {
+    /// `id`, `user_id`, `userId`, `user.id`.
+    pub(super) fn of(name: &str) -> Self {
+        let last = name.rsplit(['.', '_', '-', ' ']).next().unwrap_or(name);
+        if last.eq_ignore_ascii_case("id") || last.ends_with("Id") { Self::Identifier } else { Self::Quantity }
+    }
 }
 
 /// The wordings of a range.
@@ -188,23 +208,34 @@ impl Column {
         self.distinct.len() == self.scalars() && self.scalars() > 2
     }
 
+    /// Whether it holds short texts that are all different.
+    pub(super) fn names_rows(&self) -> bool {
+        self.is_unique() && self.texts.count == self.scalars() && self.texts.longest <= SHORT
+    }
+
     /// Whether it holds different whole numbers and nothing else, of which the sum says nothing.
     fn is_serial(&self) -> bool {
         let whole = |ends: &[(Decimal, String); 2]| ends.iter().all(|(_, written)| !written.contains('.'));
         self.is_unique() && self.numbers.count == self.scalars() && self.numbers.ends.as_ref().is_some_and(whole)
     }
 
-    /// How early its statistics are worth their room: labels first, of which little says much, identifiers and prose
-    /// last.
-    pub(super) fn worth(&self) -> u8 {
+    /// How early its statistics are worth their room in a table of `rows`: labels first, of which little says much,
+    /// identifiers, prose and what few rows have last.
+    pub(super) fn worth(&self, rows: usize, meaning: Meaning) -> u8 {
         match () {
+            () if self.filled() * 5 < rows => 5,
             () if self.is_prose() => 4,
-            () if self.is_serial() => 3,
+            () if self.is_serial() || (self.is_numeric() && meaning == Meaning::Identifier) => 3,
             () if self.is_numeric() => 1,
             () if self.is_dated() => 2,
             () if !self.counted.is_empty() && self.texts.count > 0 => 0,
             () => 3,
         }
+    }
+
+    /// Whether it holds labels, few of which recur.
+    pub(super) fn is_labels(&self) -> bool {
+        self.texts.count > 0 && self.frequent().is_some()
     }
 
     /// Whether its texts are too long to be names or labels.
@@ -214,13 +245,14 @@ impl Column {
 
     /// What is asked first about it, e.g. `1..9`; all that is asked often; everything. `rows` is the number of values
     /// that there could be.
-    pub(super) fn statements(&self, rows: usize) -> [String; 3] {
+    pub(super) fn statements(&self, rows: usize, meaning: Meaning) -> [String; 3] {
         let distinct = format!("distinct {}", self.distinct.len());
         let mixed = self.mixture();
         let range = self.range();
         let [mut brief, mut tail, mut rich]: [Vec<String>; 3] = Default::default();
         brief.extend(range.as_ref().map(|range| range.brief.clone()));
         if self.numbers.ends.is_some()
+            && meaning == Meaning::Quantity
             && let Some(sum) = self.numbers.sum.total()
         {
             let sum = format!("sum {sum}");
@@ -230,14 +262,22 @@ impl Column {
         if self.numbers.beyond > 0 {
             tail.push(format!("not finite or too long {}", self.numbers.beyond));
         }
-        if self.scalars() > 0 && range.is_none() {
+        let mut front: Option<String> = None;
+        if self.is_dated() {
+            // Dates are long: behind them a number would stand far from the name of the column.
+            front = Some(distinct);
+        } else if self.scalars() > 0 && range.is_none() {
             brief.push(distinct.clone());
             tail.push(distinct);
         } else if self.scalars() > 0 {
             rich.push(distinct);
         }
-        rich.extend(self.frequent());
-        if let Some([least, most]) = &self.texts.ends
+        let few = self.distinct.len() <= FEW && self.texts.longest <= LABEL && !self.is_numeric();
+        let frequent = self.frequent();
+        let listed = frequent.is_some();
+        if few { &mut tail } else { &mut rich }.extend(frequent);
+        if !listed
+            && let Some([least, most]) = &self.texts.ends
             && self.texts.longest <= SHORT
             && self.distinct.len() > 1
             && !self.is_dated()
@@ -271,9 +311,9 @@ impl Column {
             tail.push(format!("missing {missing}"));
         }
         let [short, long] = range.map_or([None, None], |range| [Some(range.full), Some(range.rich)]);
-        let joined = |parts: [&[String]; 4]| parts.concat().join(" ");
-        let full = joined([mixed.as_slice(), short.as_slice(), &tail, &[]]);
-        [brief.join(" "), full, joined([mixed.as_slice(), long.as_slice(), &tail, &rich])]
+        let joined = |parts: [&[String]; 5]| parts.concat().join(" ");
+        let full = joined([mixed.as_slice(), front.as_slice(), short.as_slice(), &tail, &[]]);
+        [brief.join(" "), full, joined([mixed.as_slice(), front.as_slice(), long.as_slice(), &tail, &rich])]
     }
 
     /// How many values there are of each kind, if there are several kinds.
@@ -322,6 +362,29 @@ impl Column {
             return None;
         }
         Some(listed(self.counted.values().map(|one| (one.shown.as_str(), one.count, one.first)).collect()))
+    }
+
+    /// How often each text or truth value of several columns occurs in all of them, where there are few.
+    pub(super) fn frequent_in<'c>(columns: impl Iterator<Item = &'c Self>) -> Option<String> {
+        let mut values: FxHashMap<u64, (&str, usize, usize)> = FxHashMap::default();
+        let mut total = 0;
+        for column in columns {
+            let uncounted = column.counted.is_empty() && column.scalars() > 0;
+            if uncounted || column.texts.longest > SHORT || column.numbers.count > 0 {
+                return None;
+            }
+            total += column.scalars();
+            let mut ordered: Vec<(&u64, &Counted)> = column.counted.iter().collect();
+            ordered.sort_by_key(|(_, one)| one.first);
+            for (hash, one) in ordered {
+                let order = values.len();
+                values.entry(*hash).or_insert((&one.shown, 0, order)).1 += one.count;
+            }
+            if values.len() > SHOWN {
+                return None;
+            }
+        }
+        (values.len() * 2 <= total).then(|| listed(values.into_values().collect()))
     }
 
     /// As the frequent values of both columns together.

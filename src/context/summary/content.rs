@@ -48,16 +48,29 @@ fn room(cap: usize) -> usize {
 
 /// The summary of a literal.
 fn packed(found: &Found<'_>, cap: usize, estimator: Estimator) -> String {
-    let mut pieces = about_literal(found, 0);
+    let pieces = about_literal(found, 0);
     let mut forms = lossless::forms(found.document.root(), room(cap)).into_iter();
     if let Some(whole) = forms.find(|form| estimator.count(form) <= cap) {
-        // Samples and long wordings would repeat it.
-        for piece in &mut pieces {
-            piece.wordings.retain(|wording| wording.rank < rank::LONGER);
+        // Sums and counts are worth more than the rest of the rows: the whole stands below them or not at all.
+        let mut derived: Pieces = pieces.iter().filter_map(without_quotes).collect();
+        derived.push(Piece::line(rank::LOSSLESS_PLACE, rank::LOSSLESS, whole.as_str()));
+        let text = pack(&derived, cap, estimator);
+        if text.ends_with(&whole) {
+            return text;
         }
-        pieces.insert(0, Piece::line(rank::LOSSLESS_PLACE, rank::LOSSLESS, whole));
     }
     pack(&pieces, cap, estimator)
+}
+
+/// The statement as far as it says more than the whole itself: sizes and statistics, but no rows, values or names.
+fn without_quotes(piece: &Piece) -> Option<Piece> {
+    let at = piece.place;
+    let in_table = (rank::TABLE_PLACE..rank::EMBEDDED_PLACE).contains(&at).then_some(at % rank::TABLE_PLACES);
+    let is_statistic = in_table.is_some_and(|at| (rank::STAT_PLACE..rank::INNER_PLACE).contains(&at));
+    let is_shape = at < rank::LEAF_PLACE || in_table == Some(rank::SHAPE_PLACE);
+    let most = if is_shape { 1 } else { usize::MAX };
+    let wordings = piece.wordings.iter().take(most).cloned().collect();
+    (is_shape || is_statistic || at == rank::BY_KEY_PLACE).then_some(Piece { place: at, wordings })
 }
 
 /// A literal and what stands around it.
@@ -133,6 +146,8 @@ fn about_literal(found: &Found<'_>, depth: usize) -> Pieces {
     let lead = found.lead.split_whitespace().collect::<Vec<_>>().join(" ");
     if !lead.is_empty() {
         pieces.push(Piece::line(0, rank::LEAD, shown::line(&lead, LONGEST_LEAD)));
+        let lines = found.lead.matches('\n').count() + found.document.source().lines().count();
+        pieces.push(Piece::line(0, rank::SIZE, shown::count(lines, "line")));
     }
     pieces.extend(found.note.iter().map(|note| Piece::line(0, rank::SHAPE, note.clone())));
     pieces.extend(said);
@@ -155,7 +170,7 @@ fn about(text: &str, depth: usize) -> Pieces {
 }
 
 fn about_text(text: &str) -> Pieces {
-    if let Some(format) = grid::format_of(text).filter(|_| !lines::begins_as_log(text)) {
+    if let Some(format) = grid::format_of(text) {
         return grid::pieces(text, format);
     }
     if let Some((lead, rest, format)) = grid_behind_lead(text) {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
 
+use super::column::{Column, Meaning};
 use super::profile::{Mode, NodeId, Profile, has_header, mode};
 use super::table::{Sample, Table};
 use super::{Pieces, rank, shown};
@@ -48,6 +49,12 @@ const MOST_EMBEDDED: usize = 3;
 const MOST_INNER: usize = 150;
 /// Items of one array that are looked at for them.
 const MOST_ITEMS: usize = 100;
+/// Values of a key on all levels from which they are counted together.
+const LEAST_BY_KEY: usize = 10;
+/// Times that the same keys are named.
+const SAME_KEYS: usize = 2;
+/// Rows of which the names are listed.
+const MOST_NAMED: usize = 120;
 /// Nested patterns of a row that are told.
 const MOST_NESTED: usize = 60;
 
@@ -79,6 +86,8 @@ struct Walk<'d> {
     embedded: Vec<(String, Value<'d>)>,
     leaves: u32,
     total: usize,
+    /// How often the same keys were named.
+    named_keys: FxHashMap<Vec<String>, usize>,
 }
 
 /// The statements about `root`. `noun` is what the outermost array or object is called.
@@ -91,11 +100,13 @@ pub(super) fn said(root: Value<'_>) -> Said {
         embedded: Vec::new(),
         leaves: 0,
         total: root.span().len(),
+        named_keys: FxHashMap::default(),
     };
     walk.shape(root);
     walk.sections(root);
     walk.last(root);
     walk.tables.sort_by_key(|table| (std::cmp::Reverse(table.value.span().len()), table.value.span().start));
+    let mut counted = false;
     for (number, section) in walk.tables.iter().enumerate().take(MOST_TABLES * 4) {
         let detailed = number < MOST_TABLES;
         let small = section.value.span().len() * 3 < walk.total * 2;
@@ -110,14 +121,20 @@ pub(super) fn said(root: Value<'_>) -> Said {
             if mode(section.value) == Mode::Map {
                 let keys = section.value.members().take(MOST_KEYS).map(|(key, _)| shown::line(&key.plain(), CELL));
                 let head = format!("{}keys: ", section.label());
-                let least = (delay + rank::NESTED, 12);
+                let least = (delay + rank::ALL_NAMES, 12);
                 let place = place + rank::FIRST_PLACE;
                 walk.pieces.push(Piece::list(place, &head, keys.collect(), ", ", least, delay + rank::MORE_NESTED));
             }
-            walk.pieces.extend(walk.totals(section, place + rank::STAT_PLACE, delay));
+            walk.pieces.extend(walk.row_names(section, place + rank::INNER_PLACE - 1, delay));
+            let totals = walk.totals(section, place + rank::STAT_PLACE, delay);
+            counted |= totals.is_some();
+            walk.pieces.extend(totals);
             walk.pieces.extend(walk.holders(section, place + rank::STAT_PLACE, delay));
             walk.pieces.extend(inner(section, place + rank::INNER_PLACE, delay));
         }
+    }
+    if !counted {
+        walk.pieces.extend(walk.by_key());
     }
     walk.embedded.sort_by_key(|(_, value)| (std::cmp::Reverse(value.span().len()), value.span().start));
     let embedded = walk.embedded.iter().take(MOST_EMBEDDED);
@@ -235,6 +252,30 @@ impl<'d> Walk<'d> {
         }
     }
 
+    /// How often the values of a key occur on all levels, where it stands in several places and has few values.
+    fn by_key(&self) -> Option<Piece> {
+        let mut keys: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
+        for (id, name) in self.profile.named() {
+            keys.entry(name).or_default().push(id);
+        }
+        let mut found: Vec<(usize, String)> = Vec::new();
+        for (key, ids) in keys.iter().filter(|(_, ids)| ids.len() > 1) {
+            let columns = || ids.iter().filter_map(|id| self.profile.node(*id)).map(|node| &node.column);
+            let filled = columns().map(Column::filled).sum();
+            if filled >= LEAST_BY_KEY
+                && !columns().any(Column::is_nested)
+                && let Some(values) = Column::frequent_in(columns())
+            {
+                found.push((filled, format!("{} {values}", shown::line(key, CELL))));
+            }
+        }
+        found.sort_by(|left, right| right.0.cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
+        let entries: Vec<String> = found.into_iter().map(|(_, text)| text).collect();
+        let least = (rank::BY_KEY, 3);
+        let place = rank::BY_KEY_PLACE;
+        (!entries.is_empty()).then(|| Piece::list(place, "on all levels: ", entries, ", ", least, rank::ALL_NAMES))
+    }
+
     fn place_of_leaf(&mut self) -> Option<u32> {
         self.leaves += 1;
         ((self.leaves as usize) < MOST_LEAVES).then_some(rank::LEAF_PLACE + self.leaves)
@@ -260,8 +301,14 @@ impl<'d> Walk<'d> {
     }
 
     fn keys(&mut self, value: Value<'d>, path: &str) {
-        let Some(place) = self.place_of_leaf() else { return };
         let keys: Vec<String> = value.members().take(60).map(|(key, _)| shown::line(&key.plain(), CELL)).collect();
+        let again = self.named_keys.entry(keys.clone()).or_default();
+        *again += 1;
+        // Objects that are all alike would hide what they hold.
+        if *again > SAME_KEYS {
+            return;
+        }
+        let Some(place) = self.place_of_leaf() else { return };
         let head = format!("{path}: {}: ", shown::count(value.len(), "key"));
         let mut piece = Piece { place, wordings: Vec::new() };
         if !path.contains(['.', '[']) {
@@ -284,7 +331,7 @@ impl<'d> Walk<'d> {
         {
             let last = value.items().last().map_or_else(String::new, |last| shown::cell(last, LEAF[0]));
             let first = items.first().cloned().unwrap_or_default();
-            let [_, full, _] = column.statements(value.len());
+            let [_, full, _] = column.statements(value.len(), Meaning::Quantity);
             self.pieces.push(Piece::line(
                 place,
                 rank::leaf(self.leaves, path),
@@ -341,6 +388,22 @@ impl<'d> Walk<'d> {
         }
         table.samples = self.samples(*value, mode, header, &table.names);
         table
+    }
+
+    /// What objects that hold more than scalars are called: the values of their first member, if all are different.
+    fn row_names(&self, section: &Section<'d>, place: u32, delay: u32) -> Option<Piece> {
+        let Section { value, node, .. } = section;
+        if mode(*value) != Mode::Items || value.len() > MOST_NAMED {
+            return None;
+        }
+        let children = self.profile.children(self.profile.item(*node)?);
+        let holds_more =
+            children.iter().filter_map(|child| self.profile.node(*child)).any(|node| node.column.is_nested());
+        let first = self.profile.node(*children.first()?).filter(|first| holds_more && first.column.names_rows())?;
+        let key = first.name()?;
+        let head = format!("{}{}: ", section.label(), shown::line(&key, CELL));
+        let names = cells(value.items().filter_map(|row| row.get(&key)));
+        Some(Piece::list(place, &head, names, ", ", (delay + rank::NESTED, 12), delay + rank::MORE_NESTED))
     }
 
     /// Of rows that hold rows like themselves: how many there are on all levels, and their frequent values.

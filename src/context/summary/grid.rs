@@ -5,7 +5,7 @@ use csv::{ByteRecord, StringRecord};
 use super::column::Column;
 use super::data::sample_rows;
 use super::table::{Sample, Table};
-use super::{Pieces, rank, shown};
+use super::{Pieces, lines, rank, shown};
 use crate::context::brief::Piece;
 
 /// Lines from which the format is guessed.
@@ -30,8 +30,19 @@ pub(super) enum Format {
     Aligned,
 }
 
-/// The table that `text` is, if it is one.
+/// What separates the fields of the delimited table that `text` is, if it is one.
+pub(in crate::context) fn delimiter_of(text: &str) -> Option<u8> {
+    match format_of(text)? {
+        Format::Delimited(delimiter) => Some(delimiter),
+        Format::Bars | Format::Aligned => None,
+    }
+}
+
+/// The table that `text` is, if it is one. Messages of programs are none, whatever stands between their parts.
 pub(super) fn format_of(text: &str) -> Option<Format> {
+    if lines::begins_as_lines(text) {
+        return None;
+    }
     let lines: Vec<&str> = text.lines().take(LOOKED_AT).collect();
     let filled = lines.iter().filter(|line| !line.trim().is_empty()).count();
     if filled <= LEAST_ROWS {

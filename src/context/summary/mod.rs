@@ -12,6 +12,7 @@ mod shown;
 mod table;
 
 pub use content::StructureSummarizer;
+pub(super) use grid::delimiter_of;
 pub(super) use lossless::forms as lossless_forms;
 
 use crate::context::brief::Piece;

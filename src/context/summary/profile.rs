@@ -253,6 +253,11 @@ impl<'d> Profile<'d> {
         self.nodes.get(id)
     }
 
+    /// All patterns that have a name.
+    pub(super) fn named(&self) -> impl Iterator<Item = (NodeId, String)> {
+        self.nodes.iter().enumerate().filter_map(|(id, node)| Some((id, node.name()?)))
+    }
+
     /// The pattern of the items of an array, or of the rows of a map.
     pub(super) fn item(&self, id: NodeId) -> Option<NodeId> {
         self.children(id).iter().copied().find(|&child| self.nodes.get(child).is_some_and(|node| node.step.is_empty()))

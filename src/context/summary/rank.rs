@@ -8,12 +8,16 @@ pub(super) const NAMES: u32 = 5;
 /// What announces a literal or a table.
 pub(super) const LEAD: u32 = 11;
 pub(super) const SHORT_ENDS: u32 = 10;
-/// The whole, wherever it fits.
-pub(super) const LOSSLESS: u32 = 0;
+/// The whole, wherever it fits below the statistics that cannot be read off at a glance.
+pub(super) const LOSSLESS: u32 = 49;
 pub(super) const STAT: u32 = 30;
 pub(super) const MORE_STAT: u32 = 32;
 /// All values of both ends, where they are many.
 pub(super) const WHOLE_ENDS: u32 = 36;
+/// What keys hold on all levels.
+pub(super) const BY_KEY: u32 = 41;
+/// How often labels occur.
+pub(super) const LABELS: u32 = 38;
 /// Both ends with the names of the columns.
 pub(super) const ENDS: u32 = 45;
 pub(super) const SIZE: u32 = 48;
@@ -42,7 +46,8 @@ pub(super) fn leaf(number: u32, path: &str) -> u32 {
     match number {
         1..=6 if !inner => 12,
         7..=12 if !inner => 15,
-        1..=40 => 40,
+        1..=16 => 40,
+        17..=40 => 42,
         _ => 62,
     }
 }
@@ -54,6 +59,8 @@ pub(super) const LAST_PLACE: u32 = 50;
 pub(super) const STAT_PLACE: u32 = 51;
 /// Of leaves in the whole.
 pub(super) const LEAF_PLACE: u32 = 10;
+/// What keys hold on all levels.
+pub(super) const BY_KEY_PLACE: u32 = 890;
 /// Behind the leaves.
 pub(super) const LAST_LEAF_PLACE: u32 = 900;
 /// Of the first table, and the distance to the next.

@@ -1,6 +1,6 @@
 //! Rows and columns as statements: how many, what each column holds, both ends, samples.
 
-use super::column::Column;
+use super::column::{Column, Meaning};
 use super::{Pieces, rank, shown};
 use crate::context::brief::Piece;
 
@@ -10,8 +10,9 @@ const MOST_COLUMNS: usize = 120;
 const LONG_ROW: usize = 260;
 /// Values in that part.
 const PART_OF_ROW: usize = 8;
-/// Values of a row without names that come before the statistics.
+/// Values of a row without names that come before the statistics, and how many of a row of more.
 const FIRST_VALUES: usize = 6;
+const FIRST_OF_MANY: usize = 4;
 /// Names of columns that are shown at once.
 const NAMES: usize = 16;
 
@@ -73,7 +74,7 @@ impl Table<'_> {
         }
         self.ends(&mut pieces, place, delay);
         for (position, (name, column)) in self.by_worth() {
-            let [brief, full, rich] = column.statements(self.rows);
+            let [brief, full, rich] = column.statements(self.rows, Meaning::of(name));
             // Of items that are objects the columns are told.
             if rich.is_empty() || (name.ends_with("[*]") && column.is_nested()) {
                 continue;
@@ -84,10 +85,10 @@ impl Table<'_> {
                 if self.qualified { format!("{}{name}: {text}", self.label) } else { format!("{name}: {text}") }
             };
             let mut piece = Piece { place, wordings: Vec::new() };
-            let ranks = if nested {
-                [rank::NESTED, rank::NESTED, rank::MORE_NESTED]
-            } else {
-                [rank::STAT, rank::MORE_STAT, rank::RICH_STAT]
+            let ranks = match () {
+                () if nested => [rank::NESTED, rank::NESTED, rank::MORE_NESTED],
+                () if column.is_labels() => [rank::STAT, rank::MORE_STAT, rank::LABELS],
+                () => [rank::STAT, rank::MORE_STAT, rank::RICH_STAT],
             };
             let mut before = "";
             for (text, rank) in [&brief, &full, &rich].into_iter().zip(ranks) {
@@ -104,7 +105,7 @@ impl Table<'_> {
     /// Columns in the order in which statistics of them are worth most, with their position.
     fn by_worth(&self) -> Vec<(usize, &(String, &Column))> {
         let mut order: Vec<_> = self.columns.iter().enumerate().take(MOST_COLUMNS).collect();
-        order.sort_by_key(|(position, (_, column))| (column.worth(), *position));
+        order.sort_by_key(|(position, (name, column))| (column.worth(self.rows, Meaning::of(name)), *position));
         order
     }
 
@@ -132,7 +133,8 @@ impl Table<'_> {
             let mut piece = Piece { place: place + offset, wordings: Vec::new() };
             if bare {
                 let head = format!("{}{head}: ", self.label);
-                let least = (delay + rank::SHORT_ENDS, FIRST_VALUES);
+                let first = if self.names.len() > FIRST_VALUES { FIRST_OF_MANY } else { FIRST_VALUES };
+                let least = (delay + rank::SHORT_ENDS, first);
                 let values = Piece::list(0, &head, sample.values.clone(), " | ", least, delay + rank::WHOLE_ENDS);
                 piece.wordings.extend(values.wordings);
             }

@@ -29,11 +29,11 @@ fn rows_are_told_by_their_columns() {
     90 rows, 5 columns: id, state, price, on, note
     first row: id=0 state=paid price=0.05 on=2025-01-01 note=null
     last row: id=89 state=new price=3.95 on=2025-01-06 note="note 1"
-    id: 0..89 sum 4005
-    state: distinct 2 (new ×60, paid ×30) min new max paid
+    id: min 0 max 89 distinct 90
+    state: distinct 2 (new ×60, paid ×30)
     price: min 0.05 max 30.45 sum 1389 distinct 90
-    on: 2025-01-01..2025-01-28
-    note: distinct 4 nulls 10
+    on: distinct 28 min 2025-01-01 max 2025-01-28
+    note: distinct 4
     "#);
 }
 
@@ -52,8 +52,8 @@ fn rows_inside_an_object_take_their_names_from_beside() {
     rows: 80 rows, 3 columns: id, name, group
     rows: first row: id=0 name=n0 group=0
     rows: last row: id=79 name=n79 group=1
-    id: min 0 max 79 sum 3160 distinct 80
-    name: distinct 80
+    id: min 0 max 79 distinct 80
+    name: distinct 80 min n0 max n9
     group: min 0 max 2 sum 79 distinct 3 (0 ×27, 1 ×27, 2 ×26)
     ");
 }
@@ -83,8 +83,9 @@ fn trees_are_told_on_all_levels() {
     type: distinct 2 min directory max file
     children: 2 arrays of 5–21 items, 26 in all missing 1
     children[*].name: distinct 21 min deep max file9.rs
-    children[*].type: distinct 2 (file ×25, directory ×1) min directory max file
-    [1].children[*].name: file0.rs, file1.rs, file2.rs, file3.rs, file4.rs, file5.rs, file6.rs, file7.rs, file8.rs, … +12
+    children[*].type: distinct 2 (file ×25, directory ×1)
+    name: lib.rs, src, z.rs
+    [1].children[*].name: file0.rs, file1.rs, file2.rs, file3.rs, file4.rs, file5.rs, file6.rs, file7.rs, … +13
     "#);
 }
 
@@ -98,6 +99,7 @@ fn objects_are_told_leaf_by_leaf() {
     );
     insta::assert_snapshot!(shown(&text, 200), @r#"
     Error calling tool 'x':
+    1 line
     object, 3 keys: error, retry, data
     66 values, depth 3
     error: 2 keys: code, message
@@ -172,10 +174,8 @@ fn what_fits_is_shown_in_full() {
         (0..12).map(|at| format!("  {{\n    \"id\": {at},\n    \"name\": \"a, b\",\n    \"ok\": true\n  }}")).collect();
     let text = format!("[\n{}\n]", rows.join(",\n"));
     insta::assert_snapshot!(shown(&text, 200), @r#"
-    12 rows, 3 columns: id, name, ok
-    first row: id=0 name="a, b" ok=true
-    last row: id=11 name="a, b" ok=true
-    id: min 0 max 11 sum 66 distinct 12
+    12 rows, 3 columns
+    id: min 0 max 11 distinct 12
     name: distinct 1 (a, b ×12)
     ok: distinct 1 (true ×12)
     id,name,ok

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::path::Path;
 use super::{Units, View, ViewError, grep};
 use crate::context::literal::{Dialect, Document, Kind, Value};
+use crate::context::summary::delimiter_of;
 use crate::event::Selector;
 
 /// A value is written without line breaks if it has at most this many bytes then; larger ones stand as they are.
@@ -258,17 +259,10 @@ fn records<'a>(text: &'a str, media_type: &str) -> Option<Rows<'a>> {
     Some(Rows::Records { header: text.get(start..end)?, spans: spans.collect(), text })
 }
 
-/// What separates the fields of a table: known from its media type, or the same number of times in its first lines.
+/// What separates the fields of a table: known from its media type, or seen.
 fn delimiter(text: &str, media_type: &str) -> Option<u8> {
     if media_type.contains("tab-separated") {
         return Some(b'\t');
     }
-    let first: Vec<&str> = lines(text).take(6).collect();
-    let regular = |delimiter: &u8| {
-        let count = |line: &&str| memchr::memchr_iter(*delimiter, line.as_bytes()).count();
-        let expected = first.first().map_or(0, count);
-        expected > 0 && first.len() > 2 && first.iter().all(|line| count(line) == expected)
-    };
-    let found = [b',', b'\t', b';', b'|'].into_iter().find(regular);
-    if media_type.contains("csv") { found.or(Some(b',')) } else { found.filter(|&delimiter| delimiter != b'|') }
+    delimiter_of(text).or_else(|| media_type.contains("csv").then_some(b','))
 }

@@ -1,13 +1,25 @@
 //! The servers behind the gateway.
 //!
-//! An upstream is connected when it is first needed and again after it went away, with growing pauses; while it rests,
-//! calls of it fail at once. Nothing that one does holds up another: each has its own tasks, time-out and rest.
+//! An upstream is connected when it is first needed and again after its connection broke; one that fails again and
+//! again is left alone for growing times, in which calls of it fail at once ([`health`]). Nothing that one does holds up
+//! another: each has its own tasks, time-out and rest.
+//!
+//! A connection ([`Link`]) is a child process, HTTP in either form, or code of this process. What is asked on it and
+//! not answered yet is the matter of its [`peer`].
 
+mod events;
 mod fault;
+mod health;
+mod http;
+mod in_process;
 mod peer;
+mod retry;
 mod stdio;
+#[cfg(test)]
+mod tests;
 
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
@@ -15,15 +27,21 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 
 pub use fault::Fault;
+pub use in_process::{Answer, InProcess};
+pub use retry::RetryConfig;
 
-use self::stdio::StdioLink;
+use self::health::{Health, PATIENCE, Standing};
+use self::http::HttpLink;
+use self::stdio::LineLink;
 use super::config::{Era, Target, UpstreamConfig};
+use super::glob;
 use super::session::{Caller, LEGACY_VERSIONS, MODERN_VERSION, lock};
-use super::wire::Raw;
+use super::wire::{Members, Raw};
 
-/// What an upstream says unasked.
+/// What an upstream says unasked, and what becomes of it.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// Its tools are others now.
@@ -34,6 +52,31 @@ pub enum Event {
     PromptsChanged,
     /// A resource has other content now; the parameters of the notification.
     ResourceUpdated(Option<Raw>),
+    /// Its connection broke.
+    Lost,
+}
+
+/// Events that wait to be heard, at most.
+const MOST_EVENTS: usize = 1024;
+
+/// Where upstreams say what nobody asked.
+#[derive(Debug, Clone)]
+pub struct EventSender(mpsc::Sender<(Arc<str>, Event)>);
+
+impl EventSender {
+    /// The two ends.
+    #[must_use]
+    pub fn channel() -> (Self, mpsc::Receiver<(Arc<str>, Event)>) {
+        let (sender, receiver) = mpsc::channel(MOST_EVENTS);
+        (Self(sender), receiver)
+    }
+
+    /// Says what happened to `upstream`.
+    fn send(&self, upstream: &Arc<str>, event: Event) {
+        if let Err(mpsc::error::TrySendError::Full((_, event))) = self.0.try_send((Arc::clone(upstream), event)) {
+            tracing::warn!(%upstream, ?event, "an event was dropped: {MOST_EVENTS} wait already");
+        }
+    }
 }
 
 /// A request for an upstream.
@@ -86,14 +129,8 @@ pub struct Listing {
 /// Bytes of a message of an upstream, at most.
 pub const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
 
-/// Failures in a row after which an upstream rests.
-const PATIENCE: u32 = 5;
-
-/// The first rest; it doubles with every further failure.
-const FIRST_REST: Duration = Duration::from_millis(500);
-
-/// The longest rest.
-const LONGEST_REST: Duration = Duration::from_secs(60);
+/// How long an upstream of which nothing was heard has for a sign of life.
+const PROBE: Duration = Duration::from_secs(5);
 
 /// Pages of a list, at most.
 const MOST_PAGES: usize = 1_000;
@@ -107,50 +144,47 @@ pub struct Upstream {
     /// Held while a connection is made, so that one is made at a time.
     connecting: tokio::sync::Mutex<()>,
     health: Mutex<Health>,
-    events: mpsc::UnboundedSender<(Arc<str>, Event)>,
+    /// The protocol that it was found to speak, or what the configuration says.
+    era: Mutex<Era>,
+    /// Whether a task is at work to make the connection again.
+    reviving: AtomicBool,
+    /// The client of its HTTP connections, with their pool.
+    client: OnceLock<reqwest::Client>,
+    events: EventSender,
 }
 
 #[derive(Debug)]
 struct Connected {
-    link: StdioLink,
+    link: Link,
     server: ServerInfo,
     /// What every request of the stateless protocol carries.
     meta: Option<Value>,
+    since: Instant,
+    /// The task that hears what the upstream says unasked, in the stateless protocol.
+    listening: OnceLock<AbortHandle>,
 }
 
-#[derive(Debug, Default)]
-struct Health {
-    /// Illnesses since the last answer.
-    failures: u32,
-    /// Not before then.
-    rest_until: Option<Instant>,
-}
-
-impl Health {
-    fn resting(&self) -> Option<Fault> {
-        let wait = self.rest_until?.checked_duration_since(Instant::now())?;
-        Some(Fault::Resting { failures: self.failures, wait })
-    }
-
-    fn failed(&mut self, patience: u32) {
-        self.failures = self.failures.saturating_add(1);
-        if let Some(over) = self.failures.checked_sub(patience) {
-            let rest = FIRST_REST.saturating_mul(1 << over.min(16)).min(LONGEST_REST);
-            self.rest_until = Some(Instant::now() + rest);
-        }
-    }
+/// A connection.
+#[derive(Debug)]
+enum Link {
+    Lines(LineLink),
+    Http(HttpLink),
+    InProcess(InProcess),
 }
 
 impl Upstream {
     /// An upstream that is not connected yet; what it says unasked goes to `events` under its name.
     #[must_use]
-    pub fn new(name: &str, config: UpstreamConfig, events: mpsc::UnboundedSender<(Arc<str>, Event)>) -> Self {
+    pub fn new(name: &str, config: UpstreamConfig, events: EventSender) -> Self {
         Self {
             name: Arc::from(name),
+            era: Mutex::new(config.era),
+            reviving: AtomicBool::new(false),
             config,
             link: ArcSwapOption::empty(),
             connecting: tokio::sync::Mutex::default(),
             health: Mutex::default(),
+            client: OnceLock::new(),
             events,
         }
     }
@@ -173,6 +207,46 @@ impl Upstream {
         self.link.load().as_ref().map(|connected| connected.server.clone())
     }
 
+    /// Whether its tool of that name is served: it follows a pattern of `include_tools`, if there is any, and none of
+    /// `exclude_tools`.
+    #[must_use]
+    pub fn takes(&self, tool: &str) -> bool {
+        let follows = |patterns: &[String]| patterns.iter().any(|pattern| glob::matches(pattern, tool));
+        let UpstreamConfig { include_tools, exclude_tools, .. } = &self.config;
+        (include_tools.is_empty() || follows(include_tools)) && !follows(exclude_tools)
+    }
+
+    /// Whether all its tools are served.
+    #[must_use]
+    pub fn takes_all(&self) -> bool {
+        self.config.include_tools.is_empty() && self.config.exclude_tools.is_empty()
+    }
+
+    /// Leaves of definitions of tools those that are served.
+    fn select(&self, tools: &mut Vec<Box<RawValue>>) {
+        #[derive(Deserialize)]
+        struct Named {
+            name: String,
+        }
+        if !self.takes_all() {
+            // What has no name is left for the catalog to report.
+            tools.retain(|tool| serde_json::from_str::<Named>(tool.get()).map_or(true, |tool| self.takes(&tool.name)));
+        }
+    }
+
+    /// A page of `tools/list` with the tools that are served.
+    pub(super) fn select_of(&self, page: Raw) -> Raw {
+        if self.takes_all() {
+            return page;
+        }
+        let Ok(mut members) = page.read::<Members<'_>>() else { return page };
+        let tools = members.get("tools").and_then(|tools| serde_json::from_str::<Vec<Box<RawValue>>>(tools.get()).ok());
+        let mut tools = tools.unwrap_or_default();
+        self.select(&mut tools);
+        members.set("tools", &Raw::of(&tools));
+        Raw::of(&members)
+    }
+
     /// Sends a request and waits for its result.
     ///
     /// # Errors
@@ -180,121 +254,257 @@ impl Upstream {
     pub async fn request(&self, call: Call<'_>) -> Result<Raw, Fault> {
         let connected = self.connected(self.config.timeout).await?;
         let answer = connected.request(&call, self.config.timeout).await;
-        self.note(&answer);
+        if !connected.has_refused(&answer) {
+            self.note(&connected, &answer);
+            return answer;
+        }
+        // It was started anew or has forgotten us, and did nothing: once more in a new session.
+        let connected = self.connected(self.config.timeout).await?;
+        let answer = connected.request(&call, self.config.timeout).await;
+        self.note(&connected, &answer);
         answer
     }
 
-    /// Everything that it lists, page by page. What it does not offer is empty.
+    /// Everything that it lists, page by page. What it does not offer is empty, and tools that are not served are left
+    /// out.
     ///
     /// # Errors
     /// [`Fault`] of the first request that fails.
     pub async fn list(&self, timeout: Duration) -> Result<Listing, Fault> {
         let connected = self.connected(timeout).await?;
-        let offers = |capability: &str| connected.server.capabilities.contains_key(capability);
-        let mut listing = Listing::default();
-        if offers("tools") {
-            listing.tools = connected.list("tools/list", "tools", timeout).await?;
-        }
-        if offers("resources") {
-            listing.resources = connected.list("resources/list", "resources", timeout).await?;
-            // Older servers have no templates.
-            let templates = connected.list("resources/templates/list", "resourceTemplates", timeout).await;
-            listing.templates = templates.unwrap_or_default();
-        }
-        if offers("prompts") {
-            listing.prompts = connected.list("prompts/list", "prompts", timeout).await?;
-        }
+        let listing = connected.list_all(timeout).await;
+        self.note(&connected, &listing);
+        let mut listing = listing?;
+        self.select(&mut listing.tools);
         Ok(listing)
     }
 
     /// Ends the connection.
     pub async fn close(&self) {
         if let Some(connected) = self.link.swap(None) {
-            connected.link.close().await;
+            connected.close("the gateway is shutting down").await;
         }
     }
 
-    fn note<T>(&self, answer: &Result<T, Fault>) {
+    /// Makes the connection again after it broke or could not be made, as often as that takes; then the lists count as
+    /// changed. Ends when it is there, and when the upstream itself is not needed any more.
+    pub(super) async fn revive(upstream: Weak<Self>) {
+        {
+            let Some(upstream) = upstream.upgrade() else { return };
+            if upstream.reviving.swap(true, Ordering::AcqRel) {
+                return;
+            }
+            if upstream.usable().is_none()
+                && let Some(connected) = &*upstream.link.load()
+            {
+                lock(&upstream.health).died(connected.since.elapsed(), Instant::now());
+            }
+        }
+        for attempt in 0.. {
+            let rest = upstream.upgrade().map(|upstream| lock(&upstream.health).rest(Instant::now()));
+            // Not every failure leads to a rest.
+            tokio::time::sleep(rest.unwrap_or_default().max(health::pause(attempt))).await;
+            let Some(upstream) = upstream.upgrade() else { return };
+            if upstream.connected(upstream.config.timeout).await.is_ok() {
+                upstream.reviving.store(false, Ordering::Release);
+                for event in [Event::ToolsChanged, Event::ResourcesChanged, Event::PromptsChanged] {
+                    upstream.events.send(&upstream.name, event);
+                }
+                return;
+            }
+        }
+    }
+
+    fn note<T>(&self, connected: &Connected, answer: &Result<T, Fault>) {
         let mut health = lock(&self.health);
         match answer {
-            Err(fault) if fault.is_illness() => health.failed(PATIENCE),
+            // A broken connection is noted where it breaks, and not by all who wait on it.
+            Err(Fault::Unavailable(_)) if !connected.is_usable() => {}
+            Err(fault) if fault.is_illness() => health.failed(PATIENCE, Instant::now()),
             Err(Fault::Cancelled | Fault::Resting { .. }) => {}
-            _ => *health = Health::default(),
+            _ => health.answered(),
         }
     }
 
     /// The connection, made anew when there is none.
     async fn connected(&self, timeout: Duration) -> Result<Arc<Connected>, Fault> {
-        if let Some(connected) = self.usable() {
-            return match lock(&self.health).resting() {
-                Some(fault) => Err(fault),
-                None => Ok(connected),
-            };
+        let standing = || lock(&self.health).standing(Instant::now());
+        match (standing(), self.usable()) {
+            (Standing::Resting(fault), _) => return Err(fault),
+            (Standing::Well, Some(connected)) => return Ok(connected),
+            _ => {}
         }
         let _one_at_a_time = self.connecting.lock().await;
-        if let Some(connected) = self.usable() {
-            return Ok(connected);
+        match (standing(), self.usable()) {
+            (Standing::Resting(fault), _) => return Err(fault),
+            (Standing::Well, Some(connected)) => return Ok(connected),
+            // What hangs does not recover by being waited for, and what only was slow must not be killed.
+            (Standing::Doubtful, Some(connected)) if connected.is_responsive(PROBE.min(timeout)).await => {
+                lock(&self.health).answered();
+                return Ok(connected);
+            }
+            _ => {}
         }
-        if let Some(fault) = lock(&self.health).resting() {
-            return Err(fault);
+        if let Some(old) = self.link.swap(None) {
+            tokio::spawn(async move { old.close("the connection is made anew").await });
         }
-        let made = match tokio::time::timeout(timeout, self.connect(timeout)).await {
-            Ok(made) => made,
-            Err(_) => Err(Fault::Timeout(timeout)),
-        };
+        let made = tokio::time::timeout(timeout, self.connect(timeout)).await.unwrap_or(Err(Fault::Timeout(timeout)));
         match made {
             Ok(connected) => {
                 let connected = Arc::new(connected);
+                connected.listen();
                 self.link.store(Some(Arc::clone(&connected)));
                 Ok(connected)
             }
             Err(fault) => {
                 // Starting what does not start costs more than asking what does not answer: rest from the first time.
-                lock(&self.health).failed(1);
+                lock(&self.health).failed(1, Instant::now());
                 Err(fault)
             }
         }
     }
 
     fn usable(&self) -> Option<Arc<Connected>> {
-        self.link.load_full().filter(|connected| connected.link.is_alive())
+        self.link.load_full().filter(|connected| connected.is_usable())
     }
 
     async fn connect(&self, timeout: Duration) -> Result<Connected, Fault> {
-        let link = match &self.config.target {
-            Target::Stdio { command, args, env, cwd } => {
-                let events = self.events.clone();
-                StdioLink::spawn(&self.name, (command, args), env, cwd.as_deref(), MESSAGE_LIMIT, events)?
+        let era = *lock(&self.era);
+        let made = self.introduce(era, timeout).await;
+        // Who was replaced by another version may speak the other protocol.
+        *lock(&self.era) = made.as_ref().map_or(self.config.era, |(_, found)| *found);
+        made.map(|(connected, _)| connected)
+    }
+
+    async fn introduce(&self, era: Era, timeout: Duration) -> Result<(Connected, Era), Fault> {
+        let mut connected = Connected::on(self.open().await?);
+        if era != Era::Legacy {
+            let patience = if era == Era::Auto { timeout / 2 } else { timeout };
+            match connected.discover(patience).await {
+                Ok(()) => return Ok((connected, Era::Modern)),
+                Err(fault) if era == Era::Modern => return Err(fault),
+                Err(fault) => tracing::debug!(upstream = %self.name, %fault, "not stateless; trying the handshake"),
             }
-            Target::Http { .. } | Target::Sse { .. } => {
-                return Err(Fault::Unavailable("HTTP upstreams are not built in".to_owned()));
-            }
-        };
-        let mut connected = Connected { link, server: ServerInfo::default(), meta: None };
-        match self.config.era {
-            Era::Legacy => connected.initialize(timeout).await?,
-            Era::Modern => connected.discover(timeout).await?,
-            Era::Auto => {
-                if let Err(fault) = connected.discover(timeout / 2).await {
-                    tracing::debug!(upstream = %self.name, %fault, "not stateless; trying the handshake");
-                    connected.meta = None;
-                    connected.initialize(timeout).await?;
-                }
+            if !connected.is_usable() {
+                connected.close("it does not speak the stateless protocol").await;
+                connected = Connected::on(self.open().await?);
             }
         }
-        Ok(connected)
+        connected.initialize(timeout).await?;
+        Ok((connected, Era::Legacy))
+    }
+
+    async fn open(&self) -> Result<Link, Fault> {
+        let events = self.events.clone();
+        Ok(match &self.config.target {
+            Target::Stdio { command, args, env, cwd } => {
+                let program = (command.as_str(), args.as_slice());
+                Link::Lines(LineLink::spawn(&self.name, program, env, cwd.as_deref(), MESSAGE_LIMIT, events)?)
+            }
+            Target::Http { url, headers } => {
+                Link::Http(HttpLink::open(&self.name, self.client()?, (url, headers), MESSAGE_LIMIT, events)?)
+            }
+            Target::Sse { url, headers } => {
+                let address = (url.as_str(), headers);
+                Link::Http(HttpLink::open_stream(&self.name, self.client()?, address, MESSAGE_LIMIT, events).await?)
+            }
+            Target::InProcess(answer) => Link::InProcess(answer.clone()),
+        })
+    }
+
+    fn client(&self) -> Result<reqwest::Client, Fault> {
+        match self.client.get() {
+            Some(client) => Ok(client.clone()),
+            None => {
+                let client = http::client()?;
+                Ok(self.client.get_or_init(|| client).clone())
+            }
+        }
     }
 }
 
 impl Connected {
+    /// A connection on which the server has not introduced itself.
+    fn on(link: Link) -> Self {
+        Self { link, server: ServerInfo::default(), meta: None, since: Instant::now(), listening: OnceLock::new() }
+    }
+
+    fn is_usable(&self) -> bool {
+        match &self.link {
+            Link::Lines(link) => link.is_alive(),
+            Link::Http(link) => link.is_alive(),
+            Link::InProcess(_) => true,
+        }
+    }
+
+    /// Whether the answer is that the session is not known, so that nothing was done.
+    fn has_refused(&self, answer: &Result<Raw, Fault>) -> bool {
+        let refused = matches!(answer, Err(Fault::Status { status: 400 | 404, .. }));
+        refused && matches!(&self.link, Link::Http(link) if link.has_lost_session())
+    }
+
     async fn request(&self, call: &Call<'_>, timeout: Duration) -> Result<Raw, Fault> {
-        let (ticket, text) = self.link.peer.enter(call, self.meta.as_ref());
-        let closed = || Fault::Unavailable("the connection is closed".to_owned());
-        let exchange = async {
-            self.link.peer.outgoing.send(text).await.map_err(|_| closed())?;
-            ticket.answer().await
+        tokio::time::timeout(timeout, self.exchange(call)).await.unwrap_or(Err(Fault::Timeout(timeout)))
+    }
+
+    async fn exchange(&self, call: &Call<'_>) -> Result<Raw, Fault> {
+        match &self.link {
+            Link::Lines(link) => {
+                let (ticket, text) = link.peer().enter(call, self.meta.as_ref())?;
+                link.exchange(ticket, text).await
+            }
+            Link::Http(link) => {
+                let (ticket, text) = link.peer().enter(call, self.meta.as_ref())?;
+                link.exchange(ticket, text, call).await
+            }
+            Link::InProcess(answer) => answer.answer(call.method, call.params),
+        }
+    }
+
+    /// Whether it still answers anything at all, an error too.
+    async fn is_responsive(&self, timeout: Duration) -> bool {
+        let method = if self.meta.is_some() { "server/discover" } else { "ping" };
+        let answer = self.request(&Call::own(method, None), timeout).await;
+        !matches!(answer, Err(fault) if fault.is_illness())
+    }
+
+    async fn close(&self, reason: &str) {
+        if let Some(listening) = self.listening.get() {
+            listening.abort();
+        }
+        match &self.link {
+            Link::Lines(link) => link.close(reason).await,
+            Link::Http(link) => link.close(reason).await,
+            Link::InProcess(_) => {}
+        }
+    }
+
+    /// Hears of changes, where the stateless protocol wants that to be asked for.
+    fn listen(self: &Arc<Self>) {
+        let changes = |capability: &str| {
+            let changes = self.server.capabilities.get(capability).and_then(|offer| offer.get("listChanged"));
+            changes == Some(&Value::Bool(true))
         };
-        tokio::time::timeout(timeout, exchange).await.unwrap_or(Err(Fault::Timeout(timeout)))
+        let (tools, resources, prompts) = (changes("tools"), changes("resources"), changes("prompts"));
+        if self.meta.is_none() || !(tools || resources || prompts) {
+            return;
+        }
+        let wanted =
+            json!({"toolsListChanged": tools, "resourcesListChanged": resources, "promptsListChanged": prompts});
+        let params = Raw::of(&json!({ "notifications": wanted }));
+        let connected = Arc::clone(self);
+        let listening = tokio::spawn(async move {
+            let mut ended = 0;
+            while connected.is_usable() {
+                let call = Call::own("subscriptions/listen", Some(&params));
+                if let Err(Fault::Rpc(error)) = connected.exchange(&call).await {
+                    return tracing::debug!(error = error.message, "it says nothing unasked");
+                }
+                tokio::time::sleep(health::pause(ended)).await;
+                ended += 1;
+            }
+        });
+        let _ = self.listening.set(listening.abort_handle());
     }
 
     async fn initialize(&mut self, timeout: Duration) -> Result<(), Fault> {
@@ -306,6 +516,10 @@ impl Connected {
             capabilities: Map<String, Value>,
             server_info: Option<Value>,
             instructions: Option<String>,
+        }
+        self.meta = None;
+        if let Link::Http(link) = &self.link {
+            link.set_stateless(false);
         }
         let params = Raw::of(&json!({
             "protocolVersion": LEGACY_VERSIONS[0],
@@ -321,8 +535,14 @@ impl Connected {
             instructions: result.instructions,
         };
         let ready = super::wire::notification("notifications/initialized", None);
-        let _ = self.link.peer.outgoing.send(ready).await;
-        Ok(())
+        match &self.link {
+            Link::Lines(link) => link.peer().send(ready).await,
+            Link::Http(link) => {
+                link.greeted(&self.server.version);
+                link.tell(ready).await
+            }
+            Link::InProcess(_) => Ok(()),
+        }
     }
 
     async fn discover(&mut self, timeout: Duration) -> Result<(), Fault> {
@@ -341,6 +561,9 @@ impl Connected {
             "io.modelcontextprotocol/clientInfo": own_info(),
             "io.modelcontextprotocol/clientCapabilities": own_capabilities(),
         }));
+        if let Link::Http(link) = &self.link {
+            link.set_stateless(true);
+        }
         let result = self.request(&Call::own("server/discover", None), timeout).await?;
         let mut result: DiscoverResult = result.read().map_err(malformed)?;
         if !result.supported_versions.iter().any(|version| version == MODERN_VERSION) {
@@ -356,6 +579,25 @@ impl Connected {
         Ok(())
     }
 
+    /// All that it offers.
+    async fn list_all(&self, timeout: Duration) -> Result<Listing, Fault> {
+        let offers = |capability: &str| self.server.capabilities.contains_key(capability);
+        let mut listing = Listing::default();
+        if offers("tools") {
+            listing.tools = self.list("tools/list", "tools", timeout).await?;
+        }
+        if offers("resources") {
+            listing.resources = self.list("resources/list", "resources", timeout).await?;
+            // Older servers have no templates.
+            let templates = self.list("resources/templates/list", "resourceTemplates", timeout).await;
+            listing.templates = templates.unwrap_or_default();
+        }
+        if offers("prompts") {
+            listing.prompts = self.list("prompts/list", "prompts", timeout).await?;
+        }
+        Ok(listing)
+    }
+
     /// All pages of a list.
     async fn list(&self, method: &str, key: &str, timeout: Duration) -> Result<Vec<Box<RawValue>>, Fault> {
         let mut all: Vec<Box<RawValue>> = Vec::new();
@@ -363,7 +605,7 @@ impl Connected {
         for _ in 0..MOST_PAGES {
             let params = cursor.as_ref().map(|cursor| Raw::of(&json!({ "cursor": cursor })));
             let page = self.request(&Call::own(method, params.as_ref()), timeout).await?;
-            let members: super::wire::Members<'_> = page.read().map_err(malformed)?;
+            let members: Members<'_> = page.read().map_err(malformed)?;
             let items = members.get(key).map(|items| serde_json::from_str::<Vec<Box<RawValue>>>(items.get()));
             all.extend(items.transpose().map_err(malformed)?.unwrap_or_default());
             let next = members.get("nextCursor").map(|next| serde_json::from_str::<Option<String>>(next.get()));

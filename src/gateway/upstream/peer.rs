@@ -3,6 +3,9 @@
 //! Every request gets an id of the gateway's own, so that clients with equal ids do not meet; the id is also the
 //! progress token. What an upstream asks while it serves a single client's requests is put to that client; when it
 //! serves several, nobody can tell whom it means, and it is refused.
+//!
+//! What waits to be sent is bounded by its bytes: an upstream that does not read holds up its own callers until their
+//! time is over, and takes no more memory than that.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,21 +13,84 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
-use super::{Call, Event, Fault};
+use super::{Call, Event, EventSender, Fault};
 use crate::gateway::session::{Caller, lock};
-use crate::gateway::wire::{self, Members, Message, Outcome, Raw, RpcError};
+use crate::gateway::wire::{self, INTERNAL_ERROR, Members, Message, Outcome, Raw, RpcError};
+
+/// Messages that wait to be sent to an upstream, at most.
+const QUEUE: usize = 1024;
+
+/// Bytes of them, at most. A longer message waits until the others are gone.
+const QUEUE_BYTES: u32 = 32 * 1024 * 1024;
+
+/// Questions of an upstream that wait for their clients, at most.
+const MOST_QUESTIONS: usize = 64;
+
+/// A message that waits to be sent, and the room that it takes.
+#[derive(Debug)]
+pub(super) struct Queued {
+    text: Bytes,
+    _room: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Queued {
+    fn as_ref(&self) -> &[u8] {
+        &self.text
+    }
+}
+
+impl Queued {
+    /// The message.
+    pub(super) fn text(&self) -> &Bytes {
+        &self.text
+    }
+}
+
+/// The way to an upstream.
+#[derive(Debug)]
+struct Outgoing {
+    queue: mpsc::Sender<Queued>,
+    room: Arc<Semaphore>,
+}
+
+impl Outgoing {
+    fn room_for(text: &Bytes) -> u32 {
+        u32::try_from(text.len()).unwrap_or(QUEUE_BYTES).min(QUEUE_BYTES)
+    }
+
+    async fn send(&self, text: Bytes) -> Result<(), Fault> {
+        let closed = || Fault::Unavailable("the connection is closed".to_owned());
+        let room = Arc::clone(&self.room).acquire_many_owned(Self::room_for(&text)).await.map_err(|_| closed())?;
+        self.queue.send(Queued { text, _room: room }).await.map_err(|_| closed())
+    }
+
+    /// Sends what may be lost when the upstream does not keep up.
+    fn try_send(&self, text: Bytes) {
+        if let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(Self::room_for(&text)) {
+            let _ = self.queue.try_send(Queued { text, _room: room });
+        }
+    }
+}
 
 /// One side of a connection to an upstream.
 #[derive(Debug)]
 pub(super) struct Peer {
     upstream: Arc<str>,
     next: AtomicU64,
-    waiting: Mutex<HashMap<u64, Waiting>>,
-    /// Messages for the upstream.
-    pub(super) outgoing: mpsc::Sender<Bytes>,
-    events: mpsc::UnboundedSender<(Arc<str>, Event)>,
+    table: Mutex<Table>,
+    outgoing: Outgoing,
+    questions: Arc<Semaphore>,
+    events: EventSender,
+}
+
+/// The requests that wait, while the connection is open.
+#[derive(Debug)]
+enum Table {
+    Open(HashMap<u64, Waiting>),
+    /// Why it is not.
+    Closed(String),
 }
 
 #[derive(Debug)]
@@ -39,28 +105,49 @@ struct Waiting {
 #[derive(Debug)]
 pub(super) struct Ticket<'p> {
     peer: &'p Peer,
-    pub(super) id: u64,
+    id: u64,
     answer: oneshot::Receiver<Result<Outcome, Fault>>,
-    answered: bool,
     /// Whether the upstream is told that the answer is not wanted any more.
     revocable: bool,
 }
 
 impl Peer {
-    pub(super) fn new(
-        upstream: Arc<str>,
-        outgoing: mpsc::Sender<Bytes>,
-        events: mpsc::UnboundedSender<(Arc<str>, Event)>,
-    ) -> Arc<Self> {
-        Arc::new(Self { upstream, next: AtomicU64::new(1), waiting: Mutex::default(), outgoing, events })
+    /// A connection on which nothing was asked yet, and the messages that it wants to be sent.
+    pub(super) fn new(upstream: Arc<str>, events: EventSender) -> (Arc<Self>, mpsc::Receiver<Queued>) {
+        let (queue, queued) = mpsc::channel(QUEUE);
+        let peer = Self {
+            upstream,
+            next: AtomicU64::new(1),
+            table: Mutex::new(Table::Open(HashMap::new())),
+            outgoing: Outgoing { queue, room: Arc::new(Semaphore::new(QUEUE_BYTES as usize)) },
+            questions: Arc::new(Semaphore::new(MOST_QUESTIONS)),
+            events,
+        };
+        (Arc::new(peer), queued)
+    }
+
+    /// The name of the upstream.
+    pub(super) fn upstream(&self) -> &Arc<str> {
+        &self.upstream
+    }
+
+    /// Queues a message.
+    pub(super) async fn send(&self, text: Bytes) -> Result<(), Fault> {
+        self.outgoing.send(text).await
     }
 
     /// Enters a request, of which the text is returned with it.
-    pub(super) fn enter(&self, call: &Call<'_>, meta: Option<&Value>) -> (Ticket<'_>, Bytes) {
+    ///
+    /// # Errors
+    /// The connection is closed.
+    pub(super) fn enter(&self, call: &Call<'_>, meta: Option<&Value>) -> Result<(Ticket<'_>, Bytes), Fault> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
         let waiting = Waiting { answer: sender, caller: call.caller.cloned(), progress: call.progress.cloned() };
-        lock(&self.waiting).insert(id, waiting);
+        match &mut *lock(&self.table) {
+            Table::Open(table) => table.insert(id, waiting),
+            Table::Closed(reason) => return Err(Fault::Unavailable(reason.clone())),
+        };
         let dressed;
         let params = if meta.is_some() || call.progress.is_some() {
             dressed = dress(call.params, call.progress.is_some().then_some(id), meta);
@@ -69,7 +156,15 @@ impl Peer {
             call.params
         };
         let text = wire::request(&Raw::of(&id), call.method, params);
-        (Ticket { peer: self, id, answer, answered: false, revocable: call.method != "initialize" }, text)
+        Ok((Ticket { peer: self, id, answer, revocable: call.method != "initialize" }, text))
+    }
+
+    /// Takes a request out of the table.
+    fn take(&self, id: u64) -> Option<Waiting> {
+        match &mut *lock(&self.table) {
+            Table::Open(table) => table.remove(&id),
+            Table::Closed(_) => None,
+        }
     }
 
     /// Takes in a message of the upstream.
@@ -78,10 +173,15 @@ impl Peer {
             Message::Response { id, outcome } => self.settle(&id, Ok(outcome)),
             Message::Notification { method, params } => self.notified(&method, params),
             Message::Request { id, method, params } => {
+                let Ok(place) = Arc::clone(&self.questions).try_acquire_owned() else {
+                    let busy = RpcError::new(INTERNAL_ERROR, format!("{MOST_QUESTIONS} questions wait already"));
+                    return self.outgoing.try_send(wire::response(Some(&id), &Err(busy)));
+                };
                 let peer = Arc::clone(self);
                 tokio::spawn(async move {
                     let outcome = peer.asked(&method, params.as_ref()).await;
                     let _ = peer.outgoing.send(wire::response(Some(&id), &outcome)).await;
+                    drop(place);
                 });
             }
         }
@@ -91,7 +191,7 @@ impl Peer {
     pub(super) fn settle(&self, id: &Raw, answer: Result<Outcome, Fault>) {
         // Some servers return the id as text.
         let number = id.read::<u64>().ok().or_else(|| id.read::<String>().ok()?.parse().ok());
-        let waiting = number.and_then(|number| lock(&self.waiting).remove(&number));
+        let waiting = number.and_then(|number| self.take(number));
         match waiting {
             Some(waiting) => {
                 let _ = waiting.answer.send(answer);
@@ -100,12 +200,24 @@ impl Peer {
         }
     }
 
-    /// Fails every request that waits: the connection is gone.
+    /// Fails every request that waits and all that come: the connection is gone. The first reason stays.
     pub(super) fn close(&self, reason: &str) {
-        let waiting = std::mem::take(&mut *lock(&self.waiting));
-        for waiting in waiting.into_values() {
-            let _ = waiting.answer.send(Err(Fault::Unavailable(reason.to_owned())));
+        let mut table = lock(&self.table);
+        if let Table::Open(waiting) = &mut *table {
+            let waiting = std::mem::take(waiting);
+            *table = Table::Closed(reason.to_owned());
+            drop(table);
+            for waiting in waiting.into_values() {
+                let _ = waiting.answer.send(Err(Fault::Unavailable(reason.to_owned())));
+            }
         }
+    }
+
+    /// The connection broke without the gateway's doing.
+    pub(super) fn lost(&self, reason: &str) {
+        tracing::warn!(upstream = %self.upstream, reason, "the connection is lost");
+        self.close(reason);
+        self.events.send(&self.upstream, Event::Lost);
     }
 
     /// The answer to `id` is over the limit.
@@ -131,17 +243,19 @@ impl Peer {
             "notifications/resources/updated" => Event::ResourceUpdated(params),
             _ => return,
         };
-        let _ = self.events.send((Arc::clone(&self.upstream), event));
+        self.events.send(&self.upstream, event);
     }
 
     /// Passes progress on under the caller's own token.
     fn progressed(&self, params: Option<&Raw>) {
         let Some(mut members) = params.and_then(|params| params.read::<Members<'_>>().ok()) else { return };
         let token = members.get("progressToken").and_then(|token| serde_json::from_str::<u64>(token.get()).ok());
-        let target = token.and_then(|token| {
-            let waiting = lock(&self.waiting);
-            let waiting = waiting.get(&token)?;
-            Some((waiting.caller.clone()?, waiting.progress.clone()?))
+        let target = token.and_then(|token| match &*lock(&self.table) {
+            Table::Open(table) => {
+                let waiting = table.get(&token)?;
+                Some((waiting.caller.clone()?, waiting.progress.clone()?))
+            }
+            Table::Closed(_) => None,
         });
         if let Some((caller, token)) = target {
             members.set("progressToken", &token);
@@ -151,9 +265,11 @@ impl Peer {
 
     /// The callers whose requests are being served, one of each client.
     fn callers(&self) -> Vec<Caller> {
-        let mut callers: Vec<(u64, Caller)> = {
-            let waiting = lock(&self.waiting);
-            waiting.iter().filter_map(|(id, waiting)| Some((*id, waiting.caller.clone()?))).collect()
+        let mut callers: Vec<(u64, Caller)> = match &*lock(&self.table) {
+            Table::Open(table) => {
+                table.iter().filter_map(|(id, waiting)| Some((*id, waiting.caller.clone()?))).collect()
+            }
+            Table::Closed(_) => Vec::new(),
         };
         callers.sort_unstable_by_key(|(id, _)| *id);
         let mut single: Vec<Caller> = Vec::new();
@@ -186,21 +302,33 @@ impl Peer {
 impl Ticket<'_> {
     /// The answer.
     pub(super) async fn answer(mut self) -> Result<Raw, Fault> {
-        let answer = (&mut self.answer).await;
-        self.answered = true;
-        match answer {
-            Ok(Ok(outcome)) => outcome.map_err(Fault::Rpc),
-            Ok(Err(fault)) => Err(fault),
-            Err(_) => Err(Fault::Unavailable("the connection is closed".to_owned())),
+        read((&mut self.answer).await.ok())
+    }
+
+    /// The answer, when it is there.
+    pub(super) fn answered(&mut self) -> Option<Result<Raw, Fault>> {
+        match self.answer.try_recv() {
+            Ok(answer) => Some(read(Some(answer))),
+            Err(oneshot::error::TryRecvError::Empty) => None,
+            Err(oneshot::error::TryRecvError::Closed) => Some(read(None)),
         }
+    }
+}
+
+fn read(answer: Option<Result<Outcome, Fault>>) -> Result<Raw, Fault> {
+    match answer {
+        Some(Ok(outcome)) => outcome.map_err(Fault::Rpc),
+        Some(Err(fault)) => Err(fault),
+        None => Err(Fault::Unavailable("the connection is closed".to_owned())),
     }
 }
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        if lock(&self.peer.waiting).remove(&self.id).is_some() && !self.answered && self.revocable {
+        // What was answered is in the table no more.
+        if self.peer.take(self.id).is_some() && self.revocable {
             let params = Raw::of(&json!({"requestId": self.id, "reason": "the answer is not wanted any more"}));
-            let _ = self.peer.outgoing.try_send(wire::notification("notifications/cancelled", Some(&params)));
+            self.peer.outgoing.try_send(wire::notification("notifications/cancelled", Some(&params)));
         }
     }
 }

@@ -1,9 +1,13 @@
-//! An upstream that is a child process.
+//! An upstream that speaks in lines: a child process on its standard streams.
 //!
-//! It gets pipes of its own for all three streams: it must not read our standard input, and what it prints on its
-//! standard output that is no message is passed over. Its standard error goes to the log, line by line.
+//! A child gets pipes of its own for all three streams: it must not read our standard input, and what it prints on its
+//! standard output that is no message is passed over. Its standard error goes to the log, line by line. It leads a
+//! process group, so that what it started ends with it: a launcher such as `npx` or `uvx` is not the server itself.
+//! A task of its own watches each child; at the end of a connection it closes the child's input, waits, asks it to end,
+//! and kills what is left.
 
 use std::collections::BTreeMap;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -11,32 +15,83 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::{Child, Command};
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, oneshot};
+use tokio::task::JoinHandle;
 
-use super::peer::Peer;
-use super::{Event, Fault};
+use super::peer::{Peer, Ticket};
+use super::{EventSender, Fault};
 use crate::gateway::lines::{Line, LineReader, write_lines};
-use crate::gateway::wire::Message;
+use crate::gateway::wire::{Message, Raw};
 
-/// Messages that wait to be written to an upstream, at most.
-const QUEUE: usize = 1024;
-
-/// How long a child has to leave when its input ends.
+/// How long a child has to leave when its input ends, and again when it is asked to.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How long the output of a child that has ended is still read.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Bytes of a line of a child's standard error that go to the log.
 const LONGEST_LOG_LINE: usize = 8 * 1024;
 
-/// A child process and what it was asked.
+/// Bytes that a pipe to or from a child holds, where the system permits it: a large message takes few turns.
+const PIPE: usize = 1024 * 1024;
+
+/// A connection on which each message is a line.
 #[derive(Debug)]
-pub(super) struct StdioLink {
-    pub(super) peer: Arc<Peer>,
+pub(super) struct LineLink {
+    peer: Arc<Peer>,
     alive: Arc<AtomicBool>,
-    child: Mutex<Child>,
+    /// What ends the other side, when the gateway has started it.
+    process: Option<Process>,
 }
 
-impl StdioLink {
+/// The way to the task that watches a child.
+#[derive(Debug)]
+struct Process {
+    /// Dropped to end the child.
+    closing: Mutex<Option<oneshot::Sender<()>>>,
+    watching: Mutex<JoinHandle<()>>,
+}
+
+/// The tasks of a pair of streams.
+struct Streams {
+    reading: JoinHandle<()>,
+    writing: JoinHandle<()>,
+}
+
+impl LineLink {
+    /// A connection on two streams, for messages of at most `limit` bytes.
+    fn open<R, W>(
+        upstream: &Arc<str>,
+        input: R,
+        output: W,
+        limit: usize,
+        events: EventSender,
+    ) -> (Arc<Peer>, Arc<AtomicBool>, Streams)
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        let (peer, queued) = Peer::new(Arc::clone(upstream), events);
+        let alive = Arc::new(AtomicBool::new(true));
+        let writing = tokio::spawn(write_lines(output, queued));
+        let reading = tokio::spawn(read(LineReader::new(input, limit), Arc::clone(&peer), Arc::clone(&alive), limit));
+        (peer, alive, Streams { reading, writing })
+    }
+
+    /// A connection to a server that somebody else runs.
+    #[cfg(test)]
+    pub(super) fn over<R, W>(upstream: &Arc<str>, input: R, output: W, limit: usize, events: EventSender) -> Self
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        let (peer, alive, _) = Self::open(upstream, input, output, limit, events);
+        Self { peer, alive, process: None }
+    }
+
     /// Starts a child.
     pub(super) fn spawn(
         upstream: &Arc<str>,
@@ -44,57 +99,129 @@ impl StdioLink {
         env: &BTreeMap<String, String>,
         cwd: Option<&Path>,
         limit: usize,
-        events: mpsc::UnboundedSender<(Arc<str>, Event)>,
+        events: EventSender,
     ) -> Result<Self, Fault> {
         let mut process = Command::new(command);
-        process.args(args).envs(env).kill_on_drop(true);
+        process.args(args).envs(env).process_group(0).kill_on_drop(true);
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(cwd) = cwd {
             process.current_dir(cwd);
         }
         let mut child =
             process.spawn().map_err(|error| Fault::Unavailable(format!("`{command}` cannot be started: {error}")))?;
+        let group = Group::of(&child);
         let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(Fault::Unavailable(format!("`{command}` has no standard streams")));
         };
-        let (outgoing, lines) = mpsc::channel::<Bytes>(QUEUE);
-        tokio::spawn(write_lines(stdin, lines));
-        let peer = Peer::new(Arc::clone(upstream), outgoing, events);
-        let alive = Arc::new(AtomicBool::new(true));
-        tokio::spawn(read(
-            LineReader::new(stdout, limit),
-            Arc::clone(&peer),
-            Arc::clone(&alive),
-            Arc::clone(upstream),
-            limit,
-        ));
+        widen(&stdin);
+        widen(&stdout);
         tokio::spawn(log(LineReader::new(stderr, LONGEST_LOG_LINE), Arc::clone(upstream)));
-        Ok(Self { peer, alive, child: Mutex::new(child) })
+        let (peer, alive, streams) = Self::open(upstream, stdout, stdin, limit, events);
+        let (closing, closed) = oneshot::channel();
+        let watching = watch(child, group, streams, closed, Arc::clone(&peer), Arc::clone(&alive));
+        let process = Process { closing: Mutex::new(Some(closing)), watching: Mutex::new(tokio::spawn(watching)) };
+        Ok(Self { peer, alive, process: Some(process) })
     }
 
-    /// Whether the child still speaks.
+    /// What is asked on it.
+    pub(super) fn peer(&self) -> &Arc<Peer> {
+        &self.peer
+    }
+
+    /// Whether the other side still speaks.
     pub(super) fn is_alive(&self) -> bool {
         self.alive.load(Ordering::Acquire)
     }
 
-    /// Ends the child: its input is closed, and after a while it is killed.
-    pub(super) async fn close(&self) {
-        self.peer.close("the gateway is shutting down");
-        let mut child = self.child.lock().await;
-        if tokio::time::timeout(GRACE, child.wait()).await.is_err() {
-            let _ = child.kill().await;
+    /// Sends a request and waits for its answer.
+    pub(super) async fn exchange(&self, ticket: Ticket<'_>, text: Bytes) -> Result<Raw, Fault> {
+        self.peer.send(text).await?;
+        ticket.answer().await
+    }
+
+    /// Ends the connection, and the child with all that it started.
+    pub(super) async fn close(&self, reason: &str) {
+        self.alive.store(false, Ordering::Release);
+        self.peer.close(reason);
+        if let Some(process) = &self.process {
+            drop(process.closing.lock().await.take());
+            let mut watching = process.watching.lock().await;
+            if !watching.is_finished() {
+                let _ = (&mut *watching).await;
+            }
         }
     }
 }
 
-async fn read(
-    mut lines: LineReader<tokio::process::ChildStdout>,
+/// The processes that a child leads; they are killed when this is dropped.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        Self(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)))
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.0 {
+            // There may be none left.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+/// Waits until a child ends or is to end, and sees to it that nothing of it stays.
+async fn watch(
+    mut child: Child,
+    group: Group,
+    mut streams: Streams,
+    closed: oneshot::Receiver<()>,
     peer: Arc<Peer>,
     alive: Arc<AtomicBool>,
-    upstream: Arc<str>,
-    limit: usize,
 ) {
+    enum Cause {
+        Ended,
+        Silent,
+        Closed,
+    }
+    let cause = tokio::select! {
+        // A link that is dropped without being closed is as good as closed.
+        _ = closed => Cause::Closed,
+        _ = child.wait() => Cause::Ended,
+        _ = &mut streams.reading => Cause::Silent,
+    };
+    alive.store(false, Ordering::Release);
+    // The end of its input is how a server learns that it is not needed any more.
+    streams.writing.abort();
+    let left = match tokio::time::timeout(GRACE, child.wait()).await {
+        Ok(left) => left.ok(),
+        Err(_) => {
+            group.signal(Signal::TERM);
+            tokio::time::timeout(GRACE, child.wait()).await.ok().and_then(Result::ok)
+        }
+    };
+    drop(group);
+    let how = left.map_or_else(|| "it was killed".to_owned(), |status| status.to_string());
+    if matches!(cause, Cause::Closed) {
+        tracing::debug!(upstream = %peer.upstream(), how, "the process has ended");
+        streams.reading.abort();
+        return;
+    }
+    // Its last answers may still be in the pipe.
+    if !streams.reading.is_finished() && tokio::time::timeout(LAST_WORDS, &mut streams.reading).await.is_err() {
+        streams.reading.abort();
+    }
+    peer.lost(&format!("the process has ended ({how})"));
+}
+
+async fn read<R: AsyncRead + Unpin>(mut lines: LineReader<R>, peer: Arc<Peer>, alive: Arc<AtomicBool>, limit: usize) {
+    let upstream = peer.upstream();
     loop {
         match lines.next().await {
             Ok(Some(Line::Text(line))) => match Message::parse(line) {
@@ -110,7 +237,7 @@ async fn read(
         }
     }
     alive.store(false, Ordering::Release);
-    peer.close("the process has ended its output");
+    peer.close("it has ended its output");
 }
 
 async fn log(mut lines: LineReader<tokio::process::ChildStderr>, upstream: Arc<str>) {
@@ -119,6 +246,15 @@ async fn log(mut lines: LineReader<tokio::process::ChildStderr>, upstream: Arc<s
         let text = String::from_utf8_lossy(&text);
         tracing::debug!(%upstream, "{}", crate::store::redact(&text).text);
     }
+}
+
+/// Lets a pipe hold more.
+fn widen(pipe: &impl AsFd) {
+    // A system without it, or a user who has used up his share, keeps what he has.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
+    #[cfg(not(target_os = "linux"))]
+    let _ = (pipe, PIPE);
 }
 
 /// The id of a message of which only the ends are known: servers write it first or last.

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::context::brief::{Piece, spread};
 
-use super::excerpt::{Tally, counted, samples};
+use super::excerpt::{Tally, counted, samples, shorter_first};
 use super::rank;
 
 /// Statements of SQL that are counted.
@@ -762,7 +762,7 @@ fn shape(language: Language, outline: &Outline, tally: &Tally) -> Piece {
     }
     let short = format!("{} code: {}", language.name(), said.join(", "));
     let long = format!("{short}, {} not blank, {}", tally.filled, counted(outline.comments, "comment line"));
-    Piece::line(rank::SHAPE_PLACE, rank::SHAPE, short).or(rank::MORE_STAT, long)
+    Piece::line(rank::SHAPE_PLACE, rank::SHAPE, short).or(rank::SECOND_OUTLINE, long)
 }
 
 fn imports(outline: &Outline) -> Option<Piece> {
@@ -777,9 +777,20 @@ fn constants(outline: &Outline) -> Option<Piece> {
     let entries: Vec<String> = outline.constants.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     let order = spread(entries.len());
     (!entries.is_empty()).then(|| {
-        let least = (rank::LEAF, 4);
+        let least = (rank::LEAF, 2);
         Piece::grown(rank::LEAF_PLACE, "constants: ", entries, order, ", ", least, rank::RICH_OUTLINE)
     })
+}
+
+/// The names of `symbols`, each once, and the order in which they are shown: tests last, since their long names say
+/// little of what the code is.
+fn names(symbols: &[&Symbol]) -> (Vec<String>, Vec<usize>) {
+    let mut known = rustc_hash::FxHashSet::default();
+    let once: Vec<&&Symbol> = symbols.iter().filter(|symbol| known.insert(symbol.name)).collect();
+    let lengths: Vec<usize> = once.iter().map(|symbol| symbol.name.len()).collect();
+    let mut order = shorter_first(&lengths);
+    order.sort_by_key(|&at| once.get(at).is_some_and(|symbol| symbol.role == Role::Test));
+    (once.into_iter().map(|symbol| symbol.name.to_owned()).collect(), order)
 }
 
 /// Types with their lines.
@@ -788,18 +799,11 @@ fn types(symbols: &[Symbol]) -> Option<Piece> {
     if types.is_empty() {
         return None;
     }
-    let short = types.iter().map(|symbol| symbol.name.to_owned()).collect();
     let rich: Vec<String> =
         types.iter().map(|symbol| format!("{} {} {}", symbol.word, symbol.name, symbol.line)).collect();
-    let piece = Piece::grown(
-        rank::OUTLINE_PLACE,
-        "types: ",
-        short,
-        spread(types.len()),
-        ", ",
-        (rank::OUTLINE, 3),
-        rank::WHOLE_OUTLINE,
-    );
+    let (names, order) = names(&types);
+    let least = (rank::OUTLINE, 3);
+    let piece = Piece::grown(rank::OUTLINE_PLACE, "types: ", names, order, " ", least, rank::WHOLE_OUTLINE);
     Some(piece.or(rank::RICH_OUTLINE, format!("types (line): {}", rich.join(", "))))
 }
 
@@ -810,24 +814,9 @@ fn functions(outline: &Outline) -> Option<Piece> {
     if functions.is_empty() {
         return None;
     }
-    // A name that recurs (`new`, `fmt`) stands once.
-    let mut names: Vec<(&str, usize)> = Vec::new();
-    let mut at = FxHashMap::default();
-    for symbol in &functions {
-        let index = *at.entry(symbol.name).or_insert_with(|| {
-            names.push((symbol.name, 0));
-            names.len() - 1
-        });
-        names[index].1 += 1;
-    }
-    let entries = names
-        .iter()
-        .map(|&(name, times)| if times > 1 { format!("{name} ×{times}") } else { name.to_owned() })
-        .collect();
-    let mut order = spread(names.len());
-    order.sort_by_key(|&index| std::cmp::Reverse(names[index].1));
-    let piece =
-        Piece::grown(rank::OUTLINE_PLACE, "functions: ", entries, order, ", ", (rank::OUTLINE, 6), rank::WHOLE_OUTLINE);
+    let (names, order) = names(&functions);
+    let least = (rank::OUTLINE, 6);
+    let piece = Piece::grown(rank::OUTLINE_PLACE, "functions: ", names, order, " ", least, rank::WHOLE_OUTLINE);
     let mut rich = String::from("functions (line):");
     let mut holder: Option<&Symbol> = None;
     let mut first = true;
@@ -957,9 +946,9 @@ mod tests {
         let text: String = (0..200).map(|n| format!("def step_{n}(x):\n    return self.step(x)\n\n")).collect();
         insta::assert_snapshot!(told(&text, 120), @r"
         [Code(Python)]
-        Python code: 600 lines, 200 functions, 0 types, 0 imports, 400 not blank, 0 comment lines
+        Python code: 600 lines, 200 functions, 0 types, 0 imports
         first line: def step_0(x):
-        functions: step_0, step_12, step_24, step_36, step_49, step_61, step_74, step_86, step_99, step_111, step_124, step_136, step_149, step_161, step_174, step_199, … +184
+        functions: step_0 step_6 step_12 step_18 step_24 step_30 step_36 step_42 step_49 step_55 step_61 step_67 step_74 step_80 step_86 step_92 step_99 step_111 step_124 step_136 step_149 step_161 step_174 step_186 step_199 … +175
         last line:     return self.step(x)
         ");
     }

@@ -3,17 +3,17 @@
 //! Hunks are read by the line counts in their headers, so a removed line that begins with `--` is no file header.
 //! Where the counts are wrong or missing, the next header ends the hunk.
 
-use crate::context::brief::{Piece, spread};
+use crate::context::brief::Piece;
 
 use super::code::declared;
-use super::excerpt::{Tally, counted, cut, samples};
-use super::paths::by_directory;
+use super::excerpt::{Tally, counted, cut, samples, shorter_first};
+use super::paths::{by_directory, in_one_line};
 use super::rank;
 
-/// Files from which on the list has paths only: with counts, less than half would be shown.
-const COUNTED_FILES: usize = 60;
 /// Files up to which the list comes before all else that is said of them.
 const FEW_FILES: usize = 4;
+/// Digits of a shortened hash.
+const HASH_LENGTH: usize = 12;
 /// Commits whose subject is kept.
 const COMMITS_KEPT: usize = 2000;
 
@@ -276,35 +276,46 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let diff = Diff::read(text);
     let tally = Tally::of(text);
     let mut pieces = vec![shape(&diff, &tally)];
-    pieces.extend(tally.ends().into_iter().map(|mut piece| {
-        // The files say more about a diff than its last line.
-        if piece.place == rank::LAST_LINE_PLACE
-            && !diff.files.is_empty()
-            && let Some(first) = piece.wordings.first_mut()
-        {
-            first.rank = rank::OUTLINE + 1;
-        }
-        piece
-    }));
+    pieces.extend(ends(&diff, &tally));
     pieces.extend(kinds_of_change(&diff));
     pieces.extend(largest(&diff));
     pieces.extend(commits(&diff, &tally));
     pieces.extend(files(&diff.files));
-    pieces.extend(last_file(&diff.files));
-    if !diff.touched.is_empty() {
-        let order = spread(diff.touched.len());
-        let (head, least) = ("definitions touched: ", (rank::OUTLINE + 2, 4));
-        let names = diff.touched.clone();
-        pieces.push(Piece::grown(rank::SECOND_OUTLINE_PLACE, head, names, order, ", ", least, rank::WHOLE_OUTLINE));
-    }
+    pieces.extend(touched(diff.touched));
     if diff.files.is_empty() && !diff.stat.is_empty() {
         let noted = diff.stat.iter().map(|(path, changed)| (path.as_str(), changed.clone()));
         let (least, later) = ((rank::OUTLINE, 4), rank::WHOLE_OUTLINE);
-        let head = "files with changed lines:";
-        pieces.push(Piece::list(rank::OUTLINE_PLACE, head, by_directory(noted), "", least, later));
+        let listed = by_directory(noted);
+        let head = listed.head("files with changed lines");
+        pieces.push(Piece::grouped(rank::OUTLINE_PLACE, &head, listed.list, least, later));
     }
     pieces.extend(samples(text, &tally));
     pieces
+}
+
+/// The first and the last line, as far as they say anything that the files do not.
+fn ends(diff: &Diff, tally: &Tally) -> Vec<Piece> {
+    let mut pieces = tally.ends();
+    if diff.files.is_empty() {
+        return pieces;
+    }
+    let header = ["diff ", "--- ", "index "].iter().any(|start| tally.first.starts_with(start));
+    let named = header || (is_commit(tally.first) && diff.commits.len() == 1);
+    pieces.retain(|piece| !(named && piece.place == rank::FIRST_LINE_PLACE));
+    for piece in pieces.iter_mut().filter(|piece| piece.place == rank::LAST_LINE_PLACE) {
+        piece.wordings.truncate(1);
+        piece.wordings.iter_mut().for_each(|wording| wording.rank = rank::LONGEST);
+    }
+    pieces
+}
+
+/// Definitions that hunks and changed lines name: a few once the files are told, then as many as fit.
+fn touched(names: Vec<String>) -> Option<Piece> {
+    let lengths: Vec<usize> = names.iter().map(String::len).collect();
+    let order = shorter_first(&lengths);
+    let (head, least) = ("definitions touched: ", (rank::WHOLE_OUTLINE + 2, 8));
+    (!names.is_empty())
+        .then(|| Piece::grown(rank::SECOND_OUTLINE_PLACE, head, names, order, " ", least, rank::RICH_OUTLINE + 1))
 }
 
 fn shape(diff: &Diff, tally: &Tally) -> Piece {
@@ -349,27 +360,22 @@ fn kinds_of_change(diff: &Diff) -> Option<Piece> {
     (!said.is_empty()).then(|| Piece::line(rank::STAT_PLACE, rank::STAT, format!("files: {}", said.join(", "))))
 }
 
-/// The last of many files, which the front of a list does not show.
-fn last_file(files: &[File]) -> Option<Piece> {
-    let last = files.last().filter(|_| files.len() > FEW_FILES)?;
-    Some(Piece::line(rank::OUTLINE_PLACE + 1, rank::ENDS + 2, format!("last file: {} {}", last.path, last.counts())))
-}
-
-/// The file with the most lines changed, or the five with the most.
+/// The file with the most lines changed, or the five with the most, by directory.
 fn largest(diff: &Diff) -> Option<Piece> {
     let mut files: Vec<&File> = diff.files.iter().collect();
     files.sort_by_key(|file| std::cmp::Reverse(file.added + file.removed));
-    let named: Vec<String> = files.iter().take(5).map(|file| format!("{} {}", file.path, file.counts())).collect();
-    let first = named.first()?;
-    let two = named.get(..2).unwrap_or(&named).join(", ");
-    let piece = Piece::line(rank::STAT_PLACE, rank::STAT, format!("largest change: {first}"))
-        .or(rank::STAT + 2, format!("largest changes: {two}"));
-    (files.len() > FEW_FILES).then(|| piece.or(rank::SECOND_OUTLINE, format!("largest changes: {}", named.join(", "))))
+    if files.len() <= FEW_FILES {
+        return None;
+    }
+    let listed = |most: usize| in_one_line(files.iter().take(most).map(|file| (file.path.as_str(), file.counts())));
+    let piece = Piece::line(rank::STAT_PLACE, rank::STAT, format!("largest change: {}", listed(1)))
+        .or(rank::STAT + 2, format!("largest changes: {}", listed(2)));
+    Some(piece.or(rank::SECOND_OUTLINE, format!("largest changes: {}", listed(5))))
 }
 
 fn commits(diff: &Diff, tally: &Tally) -> Vec<Piece> {
     let [first, .., last] = diff.commits.as_slice() else {
-        return diff.commits.first().map(|commit| one_commit(commit, tally)).unwrap_or_default();
+        return diff.commits.first().map(|commit| one_commit(commit)).unwrap_or_default();
     };
     let mut pieces = Vec::new();
     // The name of the newest commit stands in the first line.
@@ -410,35 +416,36 @@ fn authors(commits: &[Commit]) -> Option<Piece> {
     }
 }
 
-/// What is known of the only commit; its name only if it is not the first line.
-fn one_commit(commit: &Commit, tally: &Tally) -> Vec<Piece> {
+/// What is known of the only commit. Its hash is short unless there is room.
+fn one_commit(commit: &Commit) -> Vec<Piece> {
     let labelled =
         [("commit", &commit.hash), ("author", &commit.author), ("date", &commit.date), ("subject", &commit.subject)];
     labelled
         .into_iter()
-        .filter(|(label, value)| !value.is_empty() && (*label != "commit" || !tally.first.contains(value.as_str())))
-        .map(|(label, value)| Piece::line(rank::LEAF_PLACE, rank::STAT, format!("{label}: {value}")))
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(label, value)| {
+            let shown = value.get(..HASH_LENGTH).filter(|_| label == "commit").unwrap_or(value);
+            let piece = Piece::line(rank::LEAF_PLACE, rank::STAT, format!("{label}: {shown}"));
+            if shown == value { piece } else { piece.or(rank::LONGEST, format!("{label}: {value}")) }
+        })
         .collect()
 }
 
-/// The files with their counts, by directory as far as the full paths do not fit.
+/// The files by directory, if all fit with their counts, and few with their full paths.
 fn files(files: &[File]) -> Option<Piece> {
     if files.is_empty() {
         return None;
     }
-    let with_counts = files.len() <= COUNTED_FILES;
-    let least = if files.len() > FEW_FILES { rank::OUTLINE } else { rank::STAT };
-    let noted = files.iter().map(|file| {
-        let note = if with_counts { file.counts() } else { String::new() };
-        (file.path.as_str(), note)
-    });
-    let piece =
-        Piece::list(rank::OUTLINE_PLACE, "files:", by_directory(noted), "", (least, FEW_FILES), rank::WHOLE_OUTLINE);
-    if !with_counts {
-        return Some(piece);
+    let list = |note: &dyn Fn(&File) -> String| by_directory(files.iter().map(|file| (file.path.as_str(), note(file))));
+    let (names, counted) = (list(&|_| String::new()), list(&File::counts).whole("files"));
+    let head = names.head("files");
+    if files.len() > FEW_FILES {
+        let piece = Piece::grouped(rank::OUTLINE_PLACE, &head, names.list, (rank::ENDS + 2, 2), rank::WHOLE_OUTLINE);
+        return Some(piece.or(rank::RICH_OUTLINE, counted));
     }
     let full: Vec<String> = files.iter().map(|file| format!("{} {}", file.path, file.counts())).collect();
-    Some(piece.or(rank::RICH_OUTLINE, format!("files:\n{}", full.join("\n"))))
+    let piece = Piece::grouped(rank::OUTLINE_PLACE, &head, names.list, (rank::STAT, 2), rank::STAT);
+    Some(piece.or(rank::STAT + 1, counted).or(rank::RICH_OUTLINE, format!("files:\n{}", full.join("\n"))))
 }
 
 #[cfg(test)]
@@ -453,8 +460,8 @@ mod tests {
         insta::assert_snapshot!(told(SHOW, 300), @r"
         [Diff]
         diff: 1 commit, 4 files changed, 2 hunks, 2 lines added, 1 line removed, 29 lines in all
-        first line: commit 60a47afb4a1c817b399e04497df29c1e338a2d0e
         files: 1 new, 1 deleted, 1 renamed, 1 modified, 1 binary
+        commit: 60a47afb4a1c817b399e04497df29c1e338a2d0e
         author: Ada <ada@example.org>
         date: Mon Nov 2 10:00:00 2026 +0000
         subject: Rework the client
@@ -490,7 +497,8 @@ mod tests {
             format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1,2 @@\n one\n+two\n")
         };
         let shown = told(&(0..14).map(file).collect::<String>(), 200);
-        assert!(shown.contains("src/net/: part0.rs +1, part1.rs +1, part2.rs +1"), "{shown}");
+        assert!(shown.contains("\nsrc/net/ (14): part0.rs +1, part1.rs +1, part2.rs +1"), "{shown}");
+        assert!(shown.contains("largest changes: src/net/: part0.rs +1, part1.rs +1"), "{shown}");
     }
 
     #[test]
@@ -498,11 +506,15 @@ mod tests {
         insta::assert_snapshot!(told(SHOW, 120), @r"
         [Diff]
         diff: 1 commit, 4 files changed, 2 hunks, 2 lines added, 1 line removed, 29 lines in all
-        first line: commit 60a47afb4a1c817b399e04497df29c1e338a2d0e
         files: 1 new, 1 deleted, 1 renamed, 1 modified, 1 binary
+        commit: 60a47afb4a1c
         author: Ada <ada@example.org>
         date: Mon Nov 2 10:00:00 2026 +0000
         subject: Rework the client
+        files:
+        src/net/: client.rs new.rs
+        logo.png
+        docs/: b.txt
         ");
     }
 
@@ -512,7 +524,6 @@ mod tests {
         insta::assert_snapshot!(told(text, 200), @r"
         [Diff]
         diff: 1 file changed, 1 hunk, 2 lines added, 1 line removed, 6 lines in all
-        first line: --- a.c	2026-01-01
         files: 1 modified
         files:
         b.c +2 -1

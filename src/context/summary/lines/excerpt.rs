@@ -9,6 +9,8 @@ const LINE_LENGTHS: [usize; 3] = [72, 160, 360];
 /// Sample lines that are considered, and how many characters of each.
 const SAMPLES: usize = 48;
 const SAMPLE_LENGTH: usize = 120;
+/// Lengths of names that count as one.
+const SIMILAR_LENGTHS: usize = 12;
 /// Lines without letters at the end of a text that are shown with the one before them, at most.
 const CLOSING: usize = 8;
 
@@ -79,6 +81,14 @@ fn is_break(before: char, after: char) -> bool {
     let joined = matches!(after, '\u{300}'..='\u{36F}' | '\u{200D}' | '\u{FE0F}');
     let inside = within(before) && within(after);
     !joined && !inside
+}
+
+/// The order in which names of these lengths (in bytes) are shown: longer names after shorter ones, of which more fit, and
+/// of about one length those that are spread over the whole.
+pub(super) fn shorter_first(lengths: &[usize]) -> Vec<usize> {
+    let mut order = spread(lengths.len());
+    order.sort_by_key(|&at| lengths.get(at).map(|length| length / SIMILAR_LENGTHS));
+    order
 }
 
 /// A verbatim line under a label, longer as more room is left.

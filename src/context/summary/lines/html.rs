@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::context::brief::Piece;
 
 use super::excerpt::{Tally, counted, cut, samples};
-use super::markdown::{headings_piece, links};
+use super::markdown::{Heading, headings_piece, links};
 use super::rank;
 
 /// Bytes of paragraphs that are kept.
@@ -109,16 +109,28 @@ fn heading_level(tag: &[u8]) -> Option<usize> {
     }
 }
 
-/// Adds the words of `text` to `to`, one blank between two, up to `most` bytes.
+/// Adds the words of `text` to `to`, one blank between two, up to `most` bytes. What two elements hold is one word
+/// unless a blank stands between them.
 fn add_words(to: &mut String, text: &str, most: usize) {
+    let mut apart = text.starts_with(char::is_whitespace);
     for word in text.split_whitespace() {
         if to.len() + word.len() > most {
             return;
         }
-        if !to.is_empty() && !to.ends_with(' ') {
-            to.push(' ');
+        if apart {
+            add_blank(to);
         }
         to.push_str(word);
+        apart = true;
+    }
+    if text.ends_with(char::is_whitespace) {
+        add_blank(to);
+    }
+}
+
+fn add_blank(to: &mut String) {
+    if !to.is_empty() && !to.ends_with(' ') {
+        to.push(' ');
     }
 }
 
@@ -196,10 +208,9 @@ impl Page {
             "p" => {
                 self.paragraphs += 1;
                 self.paragraph = true;
-                if self.text.len() < TEXT_KEPT && !self.text.is_empty() {
-                    self.text.push(' ');
-                }
+                self.break_words();
             }
+            "br" | "div" => self.break_words(),
             "table" => {
                 self.table_count += 1;
                 self.first_row = self.tables.len() < 50;
@@ -214,6 +225,7 @@ impl Page {
             "td" | "th" if self.first_row => {
                 self.cell = true;
                 if let Some(table) = self.tables.last_mut().filter(|table| !table.is_empty()) {
+                    table.truncate(table.trim_end().len());
                     table.push_str(" | ");
                 }
             }
@@ -226,6 +238,17 @@ impl Page {
                     self.inside = Inside::Heading(level);
                 }
             }
+        }
+    }
+
+    /// What comes next begins a new word.
+    fn break_words(&mut self) {
+        add_blank(&mut self.text);
+        add_blank(&mut self.label);
+        if self.cell
+            && let Some(table) = self.tables.last_mut()
+        {
+            add_blank(table);
         }
     }
 
@@ -306,7 +329,8 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     } else {
         pieces.push(elements(&page));
     }
-    let headings: Vec<(usize, &str)> = page.headings.iter().map(|(level, title)| (*level, title.as_str())).collect();
+    let headings = page.headings.iter().map(|(level, title)| Heading { level: *level, title, line: None });
+    let headings: Vec<Heading> = headings.collect();
     pieces.extend(headings_piece(&headings, "headings:\n"));
     if page.text.len() > 40 {
         let wording = |length| format!("text: {}", cut(&page.text, length));
@@ -416,6 +440,22 @@ mod tests {
         10: </html>
         last line: </html>
         "#);
+    }
+
+    #[test]
+    fn elements_inside_a_word_do_not_divide_it() {
+        let text = "<!DOCTYPE html>\n<h1><code>cfg(doc)</code>: the <em>whole</em>st<br>story</h1>\n<table><tr><td>a <b>b</b> </td><td>c</td></tr></table>\n";
+        insta::assert_snapshot!(told(text, 100), @r"
+        [Html]
+        HTML: 3 lines, 1 heading, 0 links
+        first line: <!DOCTYPE html>
+        9 words, 1 table, 1 table row
+        first rows of tables:
+        a b | c
+        headings:
+        # cfg(doc): the wholest story
+        last line: <table><tr><td>a <b>b</b> </td><td>c</td></tr></table>
+        ");
     }
 
     #[test]

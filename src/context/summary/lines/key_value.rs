@@ -14,6 +14,10 @@ const KEYS: usize = 512;
 const KEPT: usize = 4000;
 /// Characters of a line.
 const LINE_LENGTH: usize = 140;
+/// Lines that are shown before all others.
+const ON_TOP: usize = 12;
+/// Characters of what a section holds.
+const SECTION_LENGTH: usize = 100;
 /// Different values that a key may have for their counts to be kept.
 const DISTINCT: usize = 12;
 
@@ -78,7 +82,17 @@ struct Content<'a> {
     /// Blocks between blank lines, and how many begin with the first key of all.
     blocks: usize,
     records: usize,
-    lines: Vec<(usize, &'a str)>,
+    lines: Vec<Line<'a>>,
+}
+
+/// A line with a key, and the section that it stands in.
+#[derive(Debug, Clone, Copy)]
+struct Line<'a> {
+    text: &'a str,
+    /// Position of its key among the keys, if it is counted.
+    key: Option<usize>,
+    /// Number of the section from 1; 0 before the first.
+    section: usize,
 }
 
 impl<'a> Content<'a> {
@@ -101,9 +115,6 @@ impl<'a> Content<'a> {
                 content.values += usize::from(!value.is_empty());
                 let first = *first_key.get_or_insert(key);
                 content.records += usize::from(first == key);
-                if content.lines.len() < KEPT {
-                    content.lines.push((line.len() - line.trim_start().len(), line));
-                }
                 let index = match at.get(key) {
                     Some(&index) => Some(index),
                     None if content.keys.len() < KEYS => {
@@ -113,8 +124,11 @@ impl<'a> Content<'a> {
                     }
                     None => None,
                 };
-                if let Some(index) = index {
-                    content.keys[index].1.add(value);
+                if let Some((_, values)) = index.and_then(|index| content.keys.get_mut(index)) {
+                    values.add(value);
+                }
+                if content.lines.len() < KEPT {
+                    content.lines.push(Line { text: line, key: index, section: content.sections.len() });
                 }
             }
             after_blank = false;
@@ -122,8 +136,12 @@ impl<'a> Content<'a> {
         content
     }
 
-    /// Whether the text is a series of records: the first key of all recurs, and most keys recur with it.
+    /// Whether the text is a series of records: the first key of all recurs, and most keys recur with it. The same keys
+    /// in several sections are settings of different things.
     fn repeats(&self) -> bool {
+        if !self.sections.is_empty() {
+            return false;
+        }
         let recurring = self.keys.iter().filter(|(_, values)| values.count * 2 >= self.records).count();
         self.records > 2 && recurring * 2 >= self.keys.len()
     }
@@ -165,10 +183,10 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
             .collect();
         let order = spread(entries.len());
         let least = (rank::OUTLINE, 4);
-        let later = rank::OUTLINE + 5;
-        pieces.push(Piece::chosen(rank::OUTLINE_PLACE, "sections: ", entries, order, " ", least, later));
+        let later = rank::WHOLE_OUTLINE;
+        pieces.push(Piece::grown(rank::STAT_PLACE, "sections: ", entries, order, " ", least, later));
     }
-    pieces.push(values(&content));
+    pieces.push(by_section(&content).unwrap_or_else(|| values(&content)));
     pieces.extend(samples(text, &tally));
     pieces
 }
@@ -197,11 +215,12 @@ fn rounded(sum: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// What the records hold under each key.
+/// What the records hold under each key. Keys that stand once are told with their lines.
 fn columns(content: &Content) -> Piece {
     let entries = content
         .keys
         .iter()
+        .filter(|(_, values)| values.count > 1)
         .map(|(key, values)| match values.numbers {
             Some((count, least, most, sum)) if count * 2 > values.count => {
                 format!("{key}: {count} numbers, min {least}, max {most}, sum {}", rounded(sum))
@@ -218,15 +237,48 @@ fn columns(content: &Content) -> Piece {
     Piece::list(rank::STAT_PLACE, "", entries, "\n", (rank::STAT, 6), rank::MORE_STAT)
 }
 
-/// The lines themselves, those at the margin first.
+/// The lines themselves. What stands on top and keys that stand once come before what recurs.
 fn values(content: &Content) -> Piece {
-    let entries: Vec<String> = content.lines.iter().map(|(_, line)| cut(line, LINE_LENGTH)).collect();
-    // Records are shown whole from the first on; otherwise lines at the margin come first.
-    let mut order = if content.repeats() { (0..entries.len()).collect() } else { spread(entries.len()) };
-    if !content.repeats() {
-        order.sort_by_key(|&index| content.lines[index].0);
+    let entries: Vec<String> = content.lines.iter().map(|line| cut(line.text, LINE_LENGTH)).collect();
+    let once = |line: &Line| line.key.and_then(|key| content.keys.get(key)).is_none_or(|(_, values)| values.count == 1);
+    let end = content.lines.len().saturating_sub(1);
+    let second = content.lines.iter().skip(1).position(|line| line.key == Some(0)).map_or(ON_TOP, |at| at + 1);
+    let on_top = if content.repeats() { second.min(ON_TOP) } else { ON_TOP };
+    let (mut first, mut single, mut recurring) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, line) in content.lines.iter().enumerate() {
+        let list = match () {
+            () if at < on_top || at == end => &mut first,
+            () if once(line) => &mut single,
+            () => &mut recurring,
+        };
+        list.push(at);
     }
-    Piece::chosen(rank::LEAF_PLACE, "", entries, order, "\n", (rank::LEAF, 6), rank::WHOLE_OUTLINE)
+    // Records are shown whole from the first on.
+    let spread_over = |list: Vec<usize>| spread(list.len()).into_iter().filter_map(move |at| list.get(at).copied());
+    let order: Vec<usize> = if content.repeats() {
+        first.into_iter().chain(single).chain(recurring).collect()
+    } else {
+        first.into_iter().chain(spread_over(single)).chain(spread_over(recurring)).collect()
+    };
+    Piece::grown(rank::LEAF_PLACE, "", entries, order, "\n", (rank::LEAF, ON_TOP + 1), rank::WHOLE_OUTLINE)
+}
+
+/// What the sections hold, each in one entry; `None` without sections.
+fn by_section(content: &Content) -> Option<Piece> {
+    if content.sections.is_empty() {
+        return None;
+    }
+    let mut entries: Vec<String> = Vec::new();
+    let lines = content.lines.chunk_by(|one, next| one.section == next.section && one.section > 0);
+    for group in lines {
+        let pairs: Vec<&str> = group.iter().map(|line| line.text.trim()).collect();
+        let number = group.first().map_or(0, |line| line.section);
+        let name = number.checked_sub(1).and_then(|at| content.sections.get(at));
+        let name = name.map_or_else(String::new, |name| format!("[{name}] "));
+        entries.push(format!("{name}{}", cut(&pairs.join(", "), SECTION_LENGTH)));
+    }
+    let order = spread(entries.len());
+    Some(Piece::grown(rank::LEAF_PLACE, "", entries, order, "\n", (rank::OUTLINE + 5, 2), rank::WHOLE_OUTLINE))
 }
 
 #[cfg(test)]
@@ -252,8 +304,33 @@ mod tests {
         Price: 3
         Status: ok
         Name: item 2
-        … +53
+        Status: ok
+        … +52
         last line: Status: ok
+        ");
+    }
+
+    #[test]
+    fn what_stands_once_comes_before_what_recurs() {
+        let record = |n: usize| format!("item: {n}\nstate: open\nowner: nobody\nplace: shelf {n}\n\n");
+        let records: String = (0..9).map(record).collect();
+        let text = format!("{records}summary:\n  total: 9\n  newest: shelf 8\n\n{records}warning: two are missing\n");
+        insta::assert_snapshot!(told(&text, 170), @r"
+        [KeyValue]
+        key-value text: 95 lines, 75 values, 8 keys, 18 records (item)
+        first line: item: 0
+        item: 18 numbers, min 0, max 8, sum 72
+        state: 1 different: open ×18
+        owner: 1 different: nobody ×18
+        place: 9 different: shelf 0 ×2, shelf 1 ×2, shelf 2 ×2, shelf 3 ×2, shelf 4 ×2, shelf 5 ×2, shelf 6 ×2, shelf 7 ×2, shelf 8 ×2
+        item: 0
+        state: open
+        owner: nobody
+        place: shelf 0
+        summary:
+        warning: two are missing
+        … +70
+        last line: warning: two are missing
         ");
     }
 
@@ -264,10 +341,9 @@ mod tests {
         [KeyValue]
         key-value text: 6 lines, 3 values, 3 keys, 2 blocks, 2 sections
         first line: [server]
-        port = 80
-        host = "a"
-        timeout = 3
         sections: [server] [client]
+        [server] port = 80, host = "a"
+        [client] timeout = 3
         some lines:
         1: [server]
         2: port = 80

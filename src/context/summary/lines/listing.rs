@@ -31,10 +31,16 @@ struct Entry<'a> {
     size: Option<(f64, &'a str)>,
 }
 
+/// Whether `line` says of itself that it is an entry of a listing: `[FILE] …`, `-rw-r--r-- …`.
+pub(super) fn is_marked(line: &str) -> bool {
+    let line = line.trim_end();
+    marked(line).is_some() || long(line).is_some()
+}
+
 /// Whether `line` can be nothing but an entry of a listing: marked, drawn, or with a mode or a size.
 pub(super) fn is_certain(line: &str) -> bool {
     let line = line.trim_end();
-    marked(line).is_some() || long(line).is_some() || sized(line).is_some() || is_branch(line)
+    is_marked(line) || sized(line).is_some() || is_branch(line)
 }
 
 /// Whether `line` looks like an entry of a listing.
@@ -264,7 +270,7 @@ fn by_extension(extensions: &BTreeMap<&str, usize>) -> Option<Piece> {
         .into_iter()
         .map(|(extension, count)| format!("{} {count}", if extension.is_empty() { "none" } else { extension }))
         .collect();
-    Some(Piece::list(rank::STAT_PLACE, "by extension: ", entries, ", ", (rank::STAT, 3), rank::MORE_STAT))
+    Some(Piece::list(rank::STAT_PLACE, "by extension: ", entries, ", ", (rank::STAT, 3), rank::SECOND_OUTLINE))
 }
 
 /// Entries that stand there more than once, the most frequent first.
@@ -287,14 +293,15 @@ fn outline(entries: &[Entry], counts: &FxHashMap<&str, usize>) -> Option<Piece> 
         return None;
     }
     let names = by_directory(once.iter().map(|entry| (entry.name, String::new())));
-    let piece = Piece::list(rank::OUTLINE_PLACE, "entries:", names, "", (rank::OUTLINE, 5), rank::WHOLE_OUTLINE);
+    let head = names.head("entries");
+    let piece = Piece::grouped(rank::OUTLINE_PLACE, &head, names.list, (rank::OUTLINE, 5), rank::WHOLE_OUTLINE);
     if once.iter().all(|entry| entry.size.is_none()) {
         return Some(piece);
     }
     let sized = by_directory(
         once.iter().map(|entry| (entry.name, entry.size.map(|(_, written)| written.to_owned()).unwrap_or_default())),
     );
-    Some(piece.or(rank::RICH_OUTLINE, format!("entries:{}", sized.concat())))
+    Some(piece.or(rank::RICH_OUTLINE, sized.whole("entries")))
 }
 
 #[cfg(test)]
@@ -339,7 +346,8 @@ mod tests {
         first line: src/room0/file0.rs
         by extension: .rs 50
         entries:
-        src/room0/: file0.rs, file1.rs, file2.rs, file3.rs, file4.rs, file5.rs, file6.rs, file7.rs, file8.rs, file9.rs, file10.rs, file11.rs, file12.rs, file13.rs, file14.rs… +35
+        src/room0/ (20): file0.rs file1.rs file2.rs file3.rs file4.rs file5.rs file6.rs file7.rs file9.rs file10.rs file11.rs file14.rs file16.rs file19.rs
+        src/room2/ (10): file49.rs … +35
         last line: src/room2/file49.rs
         ");
     }

@@ -314,16 +314,22 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// The first or the last line with a shorter wording before the others: its time and the start of its message.
+/// The first or the last line with shorter wordings before the others: its time and the start of its message.
 fn brief_end(mut piece: Piece, tally: &Tally) -> Piece {
     let (label, line) =
         if piece.place == rank::FIRST_LINE_PLACE { ("first line", tally.first) } else { ("last line", tally.last) };
     let stamp = time(line).and_then(|stamp| line.find(stamp).map(|at| at + stamp.len())).unwrap_or_default();
     let brief = cut(line, line.get(..stamp).map_or(0, |front| front.chars().count()) + BRIEF_MESSAGE);
-    if let Some(first) = piece.wordings.first_mut() {
-        first.rank = rank::ENDS + 2;
-        piece.wordings.insert(0, Wording { rank: rank::ENDS, text: Text::Whole(format!("{label}: {brief}")) });
+    for (wording, rank) in piece.wordings.iter_mut().zip([rank::ENDS + 2, rank::MORE_STAT]) {
+        wording.rank = rank;
     }
+    let wording = |rank, text: &str| Wording { rank, text: Text::Whole(format!("{label}: {text}")) };
+    // The time at which a log ends is worth more than what it says there.
+    let time = line.get(..stamp).filter(|front| !front.is_empty() && label == "last line");
+    let mut wordings: Vec<Wording> = time.map(|time| wording(rank::ENDS, &format!("{time}…"))).into_iter().collect();
+    wordings.push(wording(rank::ENDS + u32::from(time.is_some()), &brief));
+    wordings.append(&mut piece.wordings);
+    piece.wordings = wordings;
     piece
 }
 

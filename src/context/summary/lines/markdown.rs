@@ -10,6 +10,10 @@ use super::rank;
 
 /// Headings and links that are kept.
 const KEPT: usize = 4000;
+/// Headings that are shown first.
+const FIRST_HEADINGS: usize = 5;
+/// Headings that are shown with the numbers of their lines at most.
+const NUMBERED: usize = 200;
 /// Characters of a heading.
 const HEADING_LENGTH: usize = 80;
 
@@ -18,9 +22,18 @@ static LINK: LazyLock<Regex> = LazyLock::new(|| {
         .expect("a fixed pattern")
 });
 
+/// A heading of a text or a page.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Heading<'a> {
+    pub(super) level: usize,
+    pub(super) title: &'a str,
+    /// Its line from 1, if that is known.
+    pub(super) line: Option<usize>,
+}
+
 #[derive(Debug, Default)]
 struct Outline<'a> {
-    headings: Vec<(usize, &'a str)>,
+    headings: Vec<Heading<'a>>,
     heading_count: usize,
     levels: [usize; 6],
     code_blocks: usize,
@@ -43,6 +56,43 @@ pub(super) fn heading(line: &str) -> Option<(usize, &str)> {
     let rest = line.get(level..)?;
     let title = rest.trim().trim_end_matches('#').trim_end();
     ((1..=6).contains(&level) && rest.starts_with([' ', '\t']) && !title.is_empty()).then_some((level, title))
+}
+
+/// The text without images and the targets of links: `[3.1](https://…)` says `3.1`.
+fn unlinked(title: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = title;
+    while let Some((front, target)) = rest.split_once("](") {
+        let Some((_, behind)) = target.split_once(')') else { break };
+        plain.push_str(front);
+        let Some(open) = opening(&plain) else {
+            plain.push_str("](");
+            rest = target;
+            continue;
+        };
+        if plain.get(..open).is_some_and(|before| before.ends_with('!')) {
+            plain.truncate(open - 1);
+        } else {
+            plain.remove(open);
+        }
+        rest = behind;
+    }
+    plain.push_str(rest);
+    if plain.trim().is_empty() { title.to_owned() } else { plain }
+}
+
+/// Where the bracket stands that a bracket behind `front` would close.
+fn opening(front: &str) -> Option<usize> {
+    let mut inside = 0_usize;
+    for (at, character) in front.char_indices().rev() {
+        match character {
+            ']' => inside += 1,
+            '[' if inside == 0 => return Some(at),
+            '[' => inside -= 1,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// The marker of a fence of a code block, `` ``` `` or `~~~`.
@@ -96,7 +146,7 @@ impl<'a> Outline<'a> {
                 outline.table_rows += 1;
             }
             in_table = row;
-            outline.line(line, before);
+            outline.line(number + 1, line, before);
             before = line;
         }
         outline
@@ -110,18 +160,18 @@ impl<'a> Outline<'a> {
         }
     }
 
-    fn line(&mut self, line: &'a str, before: &'a str) {
+    fn line(&mut self, number: usize, line: &'a str, before: &'a str) {
         self.words += line.split_ascii_whitespace().count();
         if let Some((level, title)) = heading(line) {
-            return self.heading(level, title);
+            return self.heading(level, title, number);
         }
         let underline = line.trim_end();
         if underline.len() >= 3 && !before.trim().is_empty() && heading(before).is_none() {
             if underline.bytes().all(|byte| byte == b'=') {
-                return self.heading(1, before.trim());
+                return self.heading(1, before.trim(), number - 1);
             }
             if underline.bytes().all(|byte| byte == b'-') && !is_item(before) && !before.contains('|') {
-                return self.heading(2, before.trim());
+                return self.heading(2, before.trim(), number - 1);
             }
         }
         self.list_items += usize::from(is_item(line));
@@ -142,13 +192,13 @@ impl<'a> Outline<'a> {
         }
     }
 
-    fn heading(&mut self, level: usize, title: &'a str) {
+    fn heading(&mut self, level: usize, title: &'a str, line: usize) {
         self.heading_count += 1;
         if let Some(count) = self.levels.get_mut(level - 1) {
             *count += 1;
         }
         if self.headings.len() < KEPT {
-            self.headings.push((level, title));
+            self.headings.push(Heading { level, title, line: Some(line) });
         }
     }
 }
@@ -233,39 +283,64 @@ fn headings(outline: &Outline) -> Option<Piece> {
 }
 
 /// See [`headings`]; also for pages.
-pub(super) fn headings_piece(headings: &[(usize, &str)], head: &str) -> Option<Piece> {
-    let mut distinct: Vec<(usize, &str, usize)> = Vec::new();
+pub(super) fn headings_piece(headings: &[Heading], head: &str) -> Option<Piece> {
+    let mut distinct: Vec<(&Heading, usize)> = Vec::new();
     let mut at = rustc_hash::FxHashMap::default();
-    for &(level, title) in headings {
-        let index = *at.entry((level, title)).or_insert_with(|| {
-            distinct.push((level, title, 0));
+    for heading in headings {
+        let index = *at.entry((heading.level, heading.title)).or_insert_with(|| {
+            distinct.push((heading, 0));
             distinct.len() - 1
         });
-        distinct[index].2 += 1;
+        if let Some((_, times)) = distinct.get_mut(index) {
+            *times += 1;
+        }
     }
     if distinct.is_empty() {
         return None;
     }
-    let entries: Vec<String> = distinct
-        .iter()
-        .map(|&(level, title, times)| {
-            let again = if times > 1 { format!(" ×{times}") } else { String::new() };
-            format!("{} {}{again}", "#".repeat(level), cut(title, HEADING_LENGTH))
-        })
-        .collect();
+    let written = |&(heading, times): &(&Heading, usize)| {
+        let again = if times > 1 { format!(" ×{times}") } else { String::new() };
+        format!("{} {}{again}", "#".repeat(heading.level), cut(unlinked(heading.title).trim(), HEADING_LENGTH))
+    };
+    let entries: Vec<String> = distinct.iter().map(written).collect();
     // A heading that stands for many comes first, then level by level, each level spread over the text.
-    let mut order: Vec<usize> = (0..distinct.len()).collect();
-    order.sort_by_key(|&index| (std::cmp::Reverse(distinct[index].2), distinct[index].0, index));
+    let mut order: Vec<(usize, &(&Heading, usize))> = distinct.iter().enumerate().collect();
+    order.sort_by_key(|(index, (heading, times))| (std::cmp::Reverse(*times), heading.level, *index));
     let mut spread_order = Vec::with_capacity(order.len());
-    for group in order.chunk_by(|&a, &b| distinct[a].2 == distinct[b].2 && distinct[a].0 == distinct[b].0) {
-        spread_order.extend(spread(group.len()).into_iter().map(|at| group[at]));
+    for group in order.chunk_by(|(_, a), (_, b)| a.1 == b.1 && a.0.level == b.0.level) {
+        spread_order.extend(spread(group.len()).into_iter().filter_map(|at| group.get(at)).map(|(index, _)| *index));
     }
-    Some(Piece::chosen(rank::OUTLINE_PLACE, head, entries, spread_order, "\n", (rank::OUTLINE, 5), rank::WHOLE_OUTLINE))
+    let least = (rank::OUTLINE, FIRST_HEADINGS);
+    let later = rank::WHOLE_OUTLINE;
+    let piece = Piece::grown(rank::OUTLINE_PLACE, head, entries, spread_order, "\n", least, later);
+    // With the numbers of their lines, if there is room for all.
+    let numbered = distinct.iter().map(|one| Some(format!("{}: {}", one.0.line?, written(one))));
+    let numbered: Option<Vec<String>> = numbered.collect();
+    Some(match numbered.filter(|numbered| numbered.len() <= NUMBERED) {
+        Some(lines) => piece.or(rank::RICH_OUTLINE, format!("{head}{}", lines.join("\n"))),
+        None => piece,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::told;
+    use super::unlinked;
+
+    #[test]
+    fn titles_are_read_without_their_links() {
+        for (title, plain) in [
+            ("[3.1](https://example.org/a...b) - 2026-01-02", "3.1 - 2026-01-02"),
+            ("[`#[cfg(doc)]`: Notes](#notes) and [more](x)", "`#[cfg(doc)]`: Notes and more"),
+            ("![logo](a.png) Name [![build](b.png)](c)", " Name "),
+            ("![only](an.png)", "![only](an.png)"),
+            ("f](x) no link", "f](x) no link"),
+            ("[open](never closed", "[open](never closed"),
+            ("[Unreleased]", "[Unreleased]"),
+        ] {
+            assert_eq!(unlinked(title), plain);
+        }
+    }
 
     #[test]
     fn headings_links_and_blocks() {
@@ -279,10 +354,10 @@ mod tests {
         title: Guide
         text: The first paragraph tells what the guide is about.
         headings:
-        # Guide
-        ## Install
-        ## Use
-        ### Notes
+        4: # Guide
+        8: ## Install
+        15: ## Use
+        24: ### Notes
         links:
         https://example.org/a
         some lines:

@@ -48,13 +48,19 @@ pub(super) fn pieces(text: &str) -> Vec<Piece> {
         let text = format!("most matches: {path} {count}");
         pieces.push(Piece::line(rank::STAT_PLACE, rank::STAT, text));
     }
-    let listed = by_directory(files.iter().map(|&(path, count)| (path, format!("×{count}"))));
-    if !listed.is_empty() {
-        let head = "matches by file:";
-        pieces.push(Piece::list(rank::OUTLINE_PLACE, head, listed, "", (rank::OUTLINE, 4), rank::WHOLE_OUTLINE));
+    let listed = by_directory(files.iter().map(|&(path, count)| (path, times(count))));
+    if !files.is_empty() {
+        let head = listed.head("matches by file");
+        let least = (rank::OUTLINE, 4);
+        pieces.push(Piece::grouped(rank::OUTLINE_PLACE, &head, listed.list, least, rank::WHOLE_OUTLINE));
     }
     pieces.extend(samples(text, &tally));
     pieces
+}
+
+/// `×3`; nothing where there is one.
+fn times(count: usize) -> String {
+    if count > 1 { format!("×{count}") } else { String::new() }
 }
 
 #[cfg(test)]

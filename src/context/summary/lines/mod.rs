@@ -125,10 +125,11 @@ pub(super) fn kind_of(text: &str) -> LineKind {
     LineKind::Plain
 }
 
-/// Whether the first line of `text` is a message of a program: it has a time and a level, as no head of a table has.
-pub(super) fn begins_as_log(text: &str) -> bool {
+/// Whether the first line of `text` is a message of a program, with a time and a level, or an entry of a listing, with a
+/// mark or a mode: no head of a table is.
+pub(super) fn begins_as_lines(text: &str) -> bool {
     let first = text.lines().map(front).find(|line| !line.trim().is_empty()).unwrap_or_default();
-    starts_with_time(first) && log::level(first).is_some()
+    (starts_with_time(first) && log::level(first).is_some()) || listing::is_marked(first)
 }
 
 /// What a text of a kind says.
@@ -239,6 +240,19 @@ mod tests {
     fn a_line_break_of_another_system_changes_nothing_but_itself() {
         let text: String = (0..80).map(|n| format!("key{n}: value {n}\n")).collect();
         assert_eq!(told(&text, 200), told(&text.replace('\n', "\r\n"), 200));
+    }
+
+    #[test]
+    fn messages_and_entries_are_no_heads_of_tables() {
+        for (line, own) in [
+            ("2026-11-01 00:00:00 ERROR x", true),
+            ("[FILE] scan_core.py     4.19 KB", true),
+            ("-rw-r--r-- 1 a b 12 Nov 22 04:56 x", true),
+            ("name,size", false),
+            ("2026-11-01,12", false),
+        ] {
+            assert_eq!(begins_as_lines(line), own, "{line}");
+        }
     }
 
     /// Pieces of texts of every kind, mixed.

@@ -109,7 +109,9 @@ fn told(part: &Part, number: u32, name: &str) -> Vec<Piece> {
         LineKind::Parts => LineKind::Plain,
         kind => kind,
     };
-    let mut pieces = super::pieces(kind, part.text);
+    // Lists of one part must not take the room of another.
+    let grow = |piece: Piece| piece.by_steps(rank::WHOLE_OUTLINE);
+    let mut pieces: Vec<Piece> = super::pieces(kind, part.text).into_iter().map(grow).collect();
     for piece in &mut pieces {
         // The ends of a part are worth less than those of the whole.
         let end = matches!(piece.place, rank::FIRST_LINE_PLACE | rank::LAST_LINE_PLACE);
@@ -151,8 +153,8 @@ mod tests {
         8 words, 1 list item
         headings: 1 of level 1, 1 of level 2
         headings:
-        # Title
-        ## Section
+        1: # Title
+        5: ## Section
         some lines:
         1: # Title
         3: Some text.

@@ -2,11 +2,47 @@
 
 use rustc_hash::FxHashMap;
 
-/// Entries for a list with an empty separator: the paths of one directory stand on a line after the directory's name,
-/// each with its note. Directories and names keep the order of their first appearance.
-pub(super) fn by_directory<'a>(files: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
-    let mut directories: Vec<(&str, Vec<String>)> = Vec::new();
+use crate::context::brief::Groups;
+
+use super::excerpt::shorter_first;
+
+/// Files of a directory from which on its number of files stands beside its name.
+const NUMBERED: usize = 4;
+/// Bytes of the name of a directory up to which its further lines begin with all of it.
+const SHORT_LEAD: usize = 24;
+
+/// Bytes that must be saved for a shared directory to be told apart from the paths.
+const LEAST_SAVED: usize = 12;
+
+/// Paths under their directories, each with its note, for [`Piece::grouped`](crate::context::brief::Piece::grouped).
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    /// What all paths begin with and no line repeats; empty or with a slash at its end.
+    pub(super) base: String,
+    /// The rest.
+    pub(super) list: Groups,
+}
+
+impl Paths {
+    /// `word`, with the directory that all paths share.
+    pub(super) fn head(&self, word: &str) -> String {
+        if self.base.is_empty() { format!("{word}:") } else { format!("{word} under {}:", self.base) }
+    }
+
+    /// All paths, in one wording.
+    pub(super) fn whole(&self, word: &str) -> String {
+        format!("{}{}", self.head(word), self.list.written(self.list.order.len()))
+    }
+}
+
+/// Paths with their notes by directory. Directories and names keep the order of their first appearance. The first and
+/// the last path are shown first, then directories by their numbers of files, since a name costs least where many share
+/// a directory; of about equally long names in a directory, those that are spread over the whole of it.
+pub(super) fn by_directory<'a>(files: impl Iterator<Item = (&'a str, String)>) -> Paths {
+    let mut directories: Vec<(&str, Vec<(usize, String)>)> = Vec::new();
     let mut at: FxHashMap<&str, usize> = FxHashMap::default();
+    let mut count = 0;
+    let mut blanks = false;
     for (path, note) in files {
         let inner = path.strip_suffix('/').unwrap_or(path);
         let split = inner.rfind('/').map_or(0, |at| at + 1);
@@ -15,41 +51,145 @@ pub(super) fn by_directory<'a>(files: impl Iterator<Item = (&'a str, String)>) -
             directories.push((directory, Vec::new()));
             directories.len() - 1
         });
-        directories[index].1.push(if note.is_empty() { name.to_owned() } else { format!("{name} {note}") });
+        blanks |= !note.is_empty() || name.contains(' ');
+        let entry = if note.is_empty() { name.to_owned() } else { format!("{name} {note}") };
+        directories[index].1.push((count, entry));
+        count += 1;
     }
-    let lines = directories.into_iter().map(|(directory, names)| {
-        let lead = if directory.is_empty() { "\n".to_owned() } else { format!("\n{directory}: ") };
-        names.into_iter().enumerate().map(
-            move |(number, name)| {
-                if number == 0 { format!("{lead}{name}") } else { format!(", {name}") }
-            },
-        )
-    });
-    lines.flatten().collect()
+    let base = base(directories.iter().map(|(directory, _)| *directory));
+    let base = if base.len() * directories.len().saturating_sub(1) > LEAST_SAVED { base } else { "" };
+    let mut list = Groups { separator: if blanks { ", " } else { " " }, ..Groups::default() };
+    let mut ends = [0; 2];
+    let mut ranges: Vec<(usize, Vec<usize>)> = Vec::new();
+    for (group, (directory, names)) in directories.into_iter().enumerate() {
+        list.leads.push(leads(directory.get(base.len()..).unwrap_or(directory), names.len()));
+        ranges.push((list.entries.len(), names.iter().map(|(_, name)| name.len()).collect()));
+        for (number, name) in names {
+            if number == 0 {
+                ends[0] = list.entries.len();
+            }
+            if number + 1 == count {
+                ends[1] = list.entries.len();
+            }
+            list.entries.push((group, name));
+        }
+    }
+    ranges.sort_by_key(|(_, lengths)| std::cmp::Reverse(lengths.len()));
+    let inner =
+        ranges.into_iter().flat_map(|(start, lengths)| shorter_first(&lengths).into_iter().map(move |at| start + at));
+    let inner: Vec<usize> = inner.filter(|at| !ends.contains(at)).collect();
+    list.order = if count > 1 { ends.to_vec() } else { (0..count).collect() };
+    list.order.extend(inner);
+    Paths { base: base.to_owned(), list }
 }
 
-/// The extension of a path with its dot, or nothing.
+/// A few paths with their notes in their order; of neighbours in one directory, it is named once.
+pub(super) fn in_one_line<'a>(files: impl Iterator<Item = (&'a str, String)>) -> String {
+    let mut runs: Vec<(&str, Vec<String>)> = Vec::new();
+    for (path, note) in files {
+        let (directory, name) = path.split_at(path.rfind('/').map_or(0, |at| at + 1));
+        let entry = format!("{name} {note}");
+        match runs.last_mut().filter(|(last, _)| *last == directory) {
+            Some((_, names)) => names.push(entry),
+            None => runs.push((directory, vec![entry])),
+        }
+    }
+    let told = runs.into_iter().map(|(directory, names)| {
+        let between = if names.len() > 1 && !directory.is_empty() { ": " } else { "" };
+        format!("{directory}{between}{}", names.join(", "))
+    });
+    told.collect::<Vec<_>>().join("; ")
+}
+
+/// What the lines of a directory with a number of files begin with: its name and the number, later the name alone.
+fn leads(directory: &str, files: usize) -> [String; 2] {
+    if directory.is_empty() {
+        return [String::new(), String::new()];
+    }
+    let inner = directory.trim_end_matches('/');
+    let last = inner.rfind('/').filter(|_| directory.len() > SHORT_LEAD).and_then(|at| directory.get(at + 1..));
+    let again = last.map_or_else(|| format!("{directory}: "), |last| format!("…/{last}: "));
+    let first = if files < NUMBERED { format!("{directory}: ") } else { format!("{directory} ({files}): ") };
+    [first, again]
+}
+
+/// The parent of the directory that all of `directories` are in, with its slash: the last name that is shared stays
+/// with the paths.
+fn base<'a>(mut directories: impl Iterator<Item = &'a str>) -> &'a str {
+    let mut shared = directories.next().unwrap_or_default();
+    for directory in directories {
+        let same = shared.bytes().zip(directory.bytes()).take_while(|(a, b)| a == b).count();
+        let slash = shared.as_bytes().get(..same).and_then(|front| front.iter().rposition(|&byte| byte == b'/'));
+        shared = shared.get(..slash.map_or(0, |at| at + 1)).unwrap_or_default();
+    }
+    let parent = shared.strip_suffix('/').and_then(|inner| inner.rfind('/')).map_or(0, |at| at + 1);
+    shared.get(..parent).unwrap_or_default()
+}
+
+/// The extension of a path with its dot, or nothing. One has a letter; a version has none.
 pub(super) fn extension(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     let at = name.rfind('.').filter(|&at| at > 0 && name.len() - at <= 12 && at + 1 < name.len());
     let found = at.and_then(|at| name.get(at..)).unwrap_or_default();
     let plain = found.bytes().skip(1).all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-    if plain { found } else { "" }
+    let lettered = found.bytes().any(|byte| byte.is_ascii_alphabetic());
+    if plain && lettered { found } else { "" }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn told(files: &[&str]) -> String {
+        by_directory(files.iter().map(|path| (*path, String::new()))).whole("files")
+    }
+
     #[test]
     fn directories_are_named_once() {
-        let files = [("src/a.rs", "+3"), ("src/b/c.rs", ""), ("src/d.rs", "-1"), ("top", "")];
-        let entries = by_directory(files.into_iter().map(|(path, note)| (path, note.to_owned())));
-        assert_eq!(entries.concat(), "\nsrc/: a.rs +3, d.rs -1\nsrc/b/: c.rs\ntop");
+        assert_eq!(told(&["src/a.rs", "src/b/c.rs", "src/d.rs", "top"]), "files:\nsrc/: a.rs d.rs\nsrc/b/: c.rs\ntop");
+        let noted = by_directory([("a/b c", "+1".to_owned()), ("a/d", String::new())].into_iter());
+        assert_eq!(noted.whole("files"), "files:\na/: b c +1, d");
+    }
+
+    #[test]
+    fn what_all_paths_share_is_said_once() {
+        let shared = "files under /home/the/user/:\nx/: a\nx/y/: b";
+        assert_eq!(told(&["/home/the/user/x/a", "/home/the/user/x/y/b"]), shared);
+        assert_eq!(told(&["src/x/a", "src/x/y/b"]), "files:\nsrc/x/: a\nsrc/x/y/: b");
+    }
+
+    #[test]
+    fn ends_come_first_then_the_largest_directories() {
+        let files = ["a/0", "a/1", "b/0", "b/1", "b/2", "b/3", "b/4", "c/0", "c/1"];
+        let paths = by_directory(files.iter().map(|path| (*path, String::new())));
+        assert_eq!(paths.list.written(2), "\na/: 0\nc/: 1");
+        assert_eq!(paths.list.written(5), "\na/: 0\nb/ (5): 0 2 4\nc/: 1");
+    }
+
+    #[test]
+    fn long_directories_are_named_again() {
+        let names: Vec<String> = (0..30).map(|n| format!("some/very/long/directory/name{n}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let shown = told(&names);
+        assert_eq!(shown.lines().count(), 3, "{shown}");
+        assert!(shown.contains("\n…/directory/: name"), "{shown}");
+        assert!(shown.lines().all(|line| line.len() < 180), "{shown}");
+    }
+
+    #[test]
+    fn neighbours_in_a_directory_name_it_once() {
+        let files = [("a/b", "+1"), ("a/c", "-1"), ("d/e", "+2"), ("f", "+3")];
+        assert_eq!(
+            in_one_line(files.into_iter().map(|(path, note)| (path, note.to_owned()))),
+            "a/: b +1, c -1; d/e +2; f +3"
+        );
     }
 
     #[test]
     fn extensions() {
-        assert_eq!(["a/b.rs", ".hidden", "x.", "a.tar.gz", "a.b/c"].map(extension), [".rs", "", "", ".gz", ""]);
+        assert_eq!(
+            ["a/b.rs", ".hidden", "x.", "a.tar.gz", "a.b/c", "v1.20"].map(extension),
+            [".rs", "", "", ".gz", "", ""]
+        );
     }
 }

@@ -4,7 +4,7 @@ use crate::context::brief::{Piece, spread};
 
 use super::excerpt::{Tally, counted, cut, samples};
 use super::log::{Errors, tells_of_error};
-use super::markdown;
+use super::markdown::{self, Heading};
 use super::rank;
 use super::template::Templates;
 
@@ -18,7 +18,7 @@ struct Content<'a> {
     words: usize,
     sentences: usize,
     paragraphs: usize,
-    titles: Vec<(usize, &'a str)>,
+    titles: Vec<Heading<'a>>,
     /// Words and numbers that paragraphs begin with: `Day 3`.
     numbered: Vec<&'a str>,
 }
@@ -28,7 +28,7 @@ impl<'a> Content<'a> {
         let mut content = Self::default();
         let mut before_blank = true;
         let mut before = "";
-        for line in text.lines() {
+        for (number, line) in (1..).zip(text.lines()) {
             let trimmed = line.trim();
             let blank = trimmed.is_empty();
             if !blank {
@@ -42,9 +42,10 @@ impl<'a> Content<'a> {
                     content.sentences += usize::from(end.ends_with(['.', '!', '?', '。', '！', '？']) && end.len() > 2);
                 }
                 if is_title(line, before_blank) {
-                    content.titles.push((1, trimmed));
+                    content.titles.push(Heading { level: 1, title: trimmed, line: Some(number) });
                 } else if is_underline(trimmed) && !before.trim().is_empty() && before.len() < 100 {
-                    content.titles.push((1, before.trim()));
+                    let title = before.trim();
+                    content.titles.push(Heading { level: 1, title, line: Some(number - 1) });
                 }
             }
             before_blank = blank;

@@ -37,6 +37,7 @@ patterns! {
     FAILURE = r"(?i)\b(error|exception|failed|failure|denied|fatal|enoent|not found|invalid|cannot)\b";
     DEFINITION = r"^\s*(?:pub(?:\([\w: ]+\))? |export |default |public |private |protected |static |final |abstract |async |const |unsafe |extern )*(fn|def|class|struct|enum|trait|interface|function|func|type|impl|module|namespace|macro_rules!)\s+(?:\([^)]*\)\s*)?([A-Za-z_]\w*)";
     CODE_LINE = r"[;{}]\s*$|^\s*(?:use|import|from|#include|package|return|let|const|var|def|class|fn|pub|func|public|private|if|for|while|elif|else|@\w+)\b|^\s*(?://|/\*|\*/)|\)\s*:\s*$|^\s*self\.";
+    STATEMENT = r"^(?:\s*(?:def|class) \w+.*:|import [\w., ]+|from [\w.]+ import .+)$";
     HEADING = r"^#{1,6} +(.+?) *#*$";
     MARKDOWN_LINE = r"^(?:#{1,6} |[-*+] |\d+[.)] |> |```|\|.*\|$)|\[[^\]]+\]\([^)]+\)|\*\*[^*]+\*\*";
     PAIR = r"^\s*[-*]?\s*([A-Za-z_][\w .\-/]{0,39}?)\s*(?::\s|=>?)\s*(\S.*)$";
@@ -44,6 +45,7 @@ patterns! {
     SIZE = r"(\d[\d.]*) ?([KMG]?i?B)\s*$";
     LINK = r"\[([^\]]*)\]\([^)]*\)";
     TAG = r"<[^>]+>";
+    INLINE_TAG = r"(?i)</?(?:a|abbr|b|code|em|i|kbd|mark|s|small|span|strong|sub|sup|tt|u|var)(?:\s[^>]*)?>";
     TITLE = r"(?is)<title[^>]*>(.*?)</title>";
     HTML_HEADING = r"(?is)<h[1-6][^>]*>(.*?)</h[1-6]>";
     TOTAL = r"^\s*((?:Total|Combined|Count|Found|Summary|Sum)[\w ]*):?\s+(.*\d.*)$";
@@ -66,7 +68,7 @@ pub(super) fn detect(text: &str) -> Kind {
         Kind::Html
     } else if lines.len() >= 4 && share(&STAMPED) >= 50 || share(&LEVEL) >= 50 {
         Kind::Log
-    } else if share(&CODE_LINE) >= 35 {
+    } else if share(&CODE_LINE) >= 35 || is_python(&lines) {
         Kind::Code
     } else if lines.len() >= 4 && share(&ENTRY) >= 70 {
         Kind::Listing
@@ -78,6 +80,12 @@ pub(super) fn detect(text: &str) -> Kind {
     } else {
         Kind::Plain
     }
+}
+
+/// Whether these are lines of Python, whose comments look like headings and whose texts look like prose.
+fn is_python(lines: &[&str]) -> bool {
+    let statements = lines.iter().filter(|line| STATEMENT.is_match(line)).count();
+    statements > 2 && !lines.iter().any(|line| line.starts_with("```"))
 }
 
 /// A line that is not blank, with its number.
@@ -462,7 +470,8 @@ fn last_part(name: &str) -> &str {
 
 fn html(text: &str, rng: &mut Rng) -> Vec<Probe> {
     let plain = |markup: &str| {
-        let text = TAG.replace_all(markup, " ");
+        let text = INLINE_TAG.replace_all(markup, "");
+        let text = TAG.replace_all(&text, " ");
         let text = text.replace("&amp;", "&").replace("&nbsp;", " ");
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
@@ -515,6 +524,7 @@ mod tests {
                 Kind::Log,
             ),
             ("use std::fmt;\n\nfn main() {\n    run();\n}\n", Kind::Code),
+            ("# A comment\n\"\"\"Some words\nand more words.\n\"\"\"\nimport re\nimport os\ndef f(x):\n", Kind::Code),
             ("[FILE] a.rs   1 KB\n[FILE] b.rs   2 KB\n[DIR] src\n[FILE] c.rs 10 B\n", Kind::Listing),
             ("src/a.rs\nsrc/b.rs\nsrc/c/d.rs\nREADME.md\n", Kind::Listing),
             ("# Title\n\nSome words here.\n\n## Part\n- one\n", Kind::Markdown),

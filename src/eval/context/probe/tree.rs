@@ -263,7 +263,8 @@ fn column_probes(table: &Table, column: usize) -> Vec<Probe> {
     if name.is_empty() || texts.len() * 2 < table.rows.len() || texts.len() < 2 {
         return probes;
     }
-    let distinct: BTreeSet<&String> = texts.iter().collect();
+    // Whole values: excerpts of different texts may be the same.
+    let distinct: BTreeSet<String> = cells().filter(|cell| shown(cell).is_some()).map(Value::to_string).collect();
     let numbers: Vec<f64> = cells().filter_map(Value::as_f64).collect();
     if numbers.len() == texts.len() {
         let by_value = |left: &&Value, right: &&Value| {
@@ -279,7 +280,7 @@ fn column_probes(table: &Table, column: usize) -> Vec<Probe> {
             probes.push(Probe::new(Class::Sum, &[name], sum(cells())));
         }
     } else if distinct.len() <= LISTED {
-        let listed: Vec<String> = distinct.iter().map(|text| (*text).clone()).collect();
+        let listed: Vec<String> = texts.iter().collect::<BTreeSet<_>>().into_iter().cloned().collect();
         probes.push(Probe::new(Class::Stat, &[name], distinct.len().to_string()).or(&listed));
     } else if distinct.len() == texts.len() {
         let probe = Probe::new(Class::Stat, &[name], distinct.len().to_string());

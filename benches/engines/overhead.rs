@@ -1,0 +1,565 @@
+//! What a hop costs: the same client and the same upstream, with different engines between them, in one run.
+//!
+//! Engines take turns in short blocks, so that what the machine does besides meets all of them. `--quick` is for
+//! trying; `--out FILE` writes the rows as CSV. The engines are the examples of this folder and `contextweaver` beside
+//! them; `mcp-proxy`, when it is on the path, is the rival over HTTP.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use contextweaver::catalog::tool_hash8;
+use serde_json::{Value, json};
+
+const SIZES: [u64; 3] = [10, 10_000, 250_000];
+const CLIENTS: [usize; 3] = [1, 8, 32];
+/// Calls of one engine in a row.
+const BLOCK: usize = 25;
+
+/// How a tool of the upstream is called through an engine.
+#[derive(Clone, Copy, PartialEq)]
+enum Surface {
+    /// By its own name.
+    Plain,
+    /// Through `tool_execute`.
+    Meta,
+}
+
+/// The wire to an engine.
+enum Wire {
+    Stdio { stdin: ChildStdin, stdout: BufReader<ChildStdout> },
+    Http(Http),
+}
+
+/// A connection that is kept open.
+struct Http {
+    reader: BufReader<TcpStream>,
+    stream: TcpStream,
+    address: String,
+    path: String,
+    session: Option<String>,
+}
+
+/// Ends the process when dropped.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A client of an engine.
+struct Client {
+    wire: Wire,
+    next: u64,
+    surface: Surface,
+    tool: String,
+}
+
+impl Http {
+    fn connect(address: &str, path: &str) -> std::io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        let reader = BufReader::with_capacity(256 * 1024, stream.try_clone()?);
+        Ok(Self { reader, stream, address: address.to_owned(), path: path.to_owned(), session: None })
+    }
+
+    fn post(&mut self, body: &str) -> std::io::Result<String> {
+        let session = self.session.as_ref().map(|id| format!("Mcp-Session-Id: {id}\r\n")).unwrap_or_default();
+        let request = format!(
+            "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2025-06-18\r\n{session}Content-Length: {}\r\n\r\n{body}",
+            self.path,
+            self.address,
+            body.len()
+        );
+        self.stream.write_all(request.as_bytes())?;
+        let (mut length, mut chunked, mut events) = (0, false, false);
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if self.reader.read_line(&mut line)? == 0 {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+            let Some((name, value)) = line.split_once(':') else { continue };
+            let value = value.trim();
+            match name.to_ascii_lowercase().as_str() {
+                "content-length" => length = value.parse().unwrap_or(0),
+                "transfer-encoding" => chunked = value.eq_ignore_ascii_case("chunked"),
+                "content-type" => events = value.starts_with("text/event-stream"),
+                "mcp-session-id" => self.session = Some(value.to_owned()),
+                _ => {}
+            }
+        }
+        let mut body = Vec::new();
+        if chunked {
+            loop {
+                line.clear();
+                self.reader.read_line(&mut line)?;
+                let size = usize::from_str_radix(line.trim(), 16).unwrap_or(0);
+                let start = body.len();
+                body.resize(start + size, 0);
+                self.reader.read_exact(&mut body[start..])?;
+                self.reader.read_line(&mut line)?;
+                if size == 0 {
+                    break;
+                }
+            }
+        } else {
+            body.resize(length, 0);
+            self.reader.read_exact(&mut body)?;
+        }
+        let text = String::from_utf8_lossy(&body).into_owned();
+        if !events {
+            return Ok(text);
+        }
+        let data = text.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
+        Ok(data.filter(|data| data.contains("\"result\"") || data.contains("\"error\"")).collect())
+    }
+}
+
+impl Client {
+    fn send(&mut self, body: &str, wants_answer: bool) -> std::io::Result<String> {
+        match &mut self.wire {
+            Wire::Stdio { stdin, stdout } => {
+                stdin.write_all(format!("{body}\n").as_bytes())?;
+                stdin.flush()?;
+                let mut line = String::new();
+                while wants_answer {
+                    line.clear();
+                    if stdout.read_line(&mut line)? == 0 {
+                        return Err(std::io::ErrorKind::UnexpectedEof.into());
+                    }
+                    if !line.contains("\"method\"") || line.len() > 1_000 {
+                        break;
+                    }
+                }
+                Ok(line)
+            }
+            Wire::Http(http) => http.post(body),
+        }
+    }
+
+    fn request(&mut self, method: &str, params: &Value) -> std::io::Result<String> {
+        self.next += 1;
+        let id = self.next;
+        let text =
+            self.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#), true)?;
+        if text.contains("\"error\":") && !text.contains("\"result\"") {
+            return Err(std::io::Error::other(text));
+        }
+        Ok(text)
+    }
+
+    fn handshake(&mut self) -> std::io::Result<()> {
+        let client = json!({"name": "overhead", "version": "0"});
+        let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        self.request("initialize", &params)?;
+        self.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, false)?;
+        if self.surface == Surface::Meta {
+            self.tool = tool_id();
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, bytes: u64) -> std::io::Result<usize> {
+        let arguments = json!({ "bytes": bytes });
+        let params = match self.surface {
+            Surface::Plain => json!({"name": self.tool, "arguments": arguments}),
+            Surface::Meta => json!({"name": "tool_execute", "arguments": {"tool_id": self.tool, "args": arguments}}),
+        };
+        let text = self.request("tools/call", &params)?;
+        if text.contains("\"isError\":true") {
+            return Err(std::io::Error::other(text));
+        }
+        Ok(text.len())
+    }
+}
+
+/// The id under which the upstream's tool is served.
+fn tool_id() -> String {
+    let schema = json!({"properties": {"bytes": {}, "unit": {}}, "required": ["bytes"]});
+    format!("up:blob#{}", tool_hash8("blob", Some(&schema)))
+}
+
+/// An engine of the table.
+struct Engine {
+    name: &'static str,
+    /// Its command; over HTTP it listens at `address`.
+    command: Vec<String>,
+    address: Option<(String, &'static str)>,
+    surface: Surface,
+}
+
+struct Running<'e> {
+    engine: &'e Engine,
+    process: Option<Process>,
+    client: Client,
+    samples: [Vec<Duration>; SIZES.len()],
+    failed: Option<String>,
+}
+
+impl Engine {
+    fn spawn(&self) -> std::io::Result<Child> {
+        let (program, rest) = self.command.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
+        let piped = self.address.is_none();
+        let stream = || if piped { Stdio::piped() } else { Stdio::null() };
+        Command::new(program).args(rest).stdin(stream()).stdout(stream()).stderr(Stdio::null()).spawn()
+    }
+
+    fn client(&self, child: &mut Child) -> std::io::Result<Client> {
+        let wire = match (&self.address, child.stdin.take(), child.stdout.take()) {
+            (Some(_), ..) => Wire::Http(self.connect()?),
+            (None, Some(stdin), Some(stdout)) => {
+                Wire::Stdio { stdin, stdout: BufReader::with_capacity(256 * 1024, stdout) }
+            }
+            _ => return Err(std::io::ErrorKind::NotConnected.into()),
+        };
+        let mut client = Client { wire, next: 0, surface: self.surface, tool: "blob".to_owned() };
+        client.handshake()?;
+        Ok(client)
+    }
+
+    fn connect(&self) -> std::io::Result<Http> {
+        let (address, path) = self.address.as_ref().ok_or(std::io::ErrorKind::NotConnected)?;
+        let until = Instant::now() + Duration::from_secs(10);
+        loop {
+            match Http::connect(address, path) {
+                Ok(http) => return Ok(http),
+                Err(error) if Instant::now() > until => return Err(error),
+                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+
+    fn start(&self) -> Running<'_> {
+        let nothing = Wire::Http(Http {
+            reader: BufReader::new(dead_stream()),
+            stream: dead_stream(),
+            address: String::new(),
+            path: String::new(),
+            session: None,
+        });
+        let made = self.spawn().and_then(|mut child| {
+            let client = self.client(&mut child);
+            let process = Process(child);
+            Ok((process, client?))
+        });
+        match made {
+            Ok((process, client)) => {
+                Running { engine: self, process: Some(process), client, samples: Default::default(), failed: None }
+            }
+            Err(error) => {
+                let client = Client { wire: nothing, next: 0, surface: self.surface, tool: String::new() };
+                let failed = Some(error.to_string());
+                Running { engine: self, process: None, client, samples: Default::default(), failed }
+            }
+        }
+    }
+}
+
+/// A stream for an engine that did not start.
+fn dead_stream() -> TcpStream {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    TcpStream::connect(listener.local_addr().expect("bound")).expect("connects")
+}
+
+fn quantile(samples: &mut [Duration], share: f64) -> f64 {
+    samples.sort_unstable();
+    let at = ((samples.len() as f64 * share) as usize).min(samples.len().saturating_sub(1));
+    samples.get(at).map_or(f64::NAN, |sample| sample.as_secs_f64() * 1e6)
+}
+
+/// One row of the table.
+struct Row {
+    path: &'static str,
+    engine: &'static str,
+    measure: String,
+    value: f64,
+    unit: &'static str,
+}
+
+struct Table {
+    rows: Vec<Row>,
+}
+
+impl Table {
+    fn add(
+        &mut self,
+        path: &'static str,
+        engine: &'static str,
+        measure: impl Into<String>,
+        value: f64,
+        unit: &'static str,
+    ) {
+        self.rows.push(Row { path, engine, measure: measure.into(), value, unit });
+    }
+}
+
+fn round_trips(path: &'static str, engines: &[Engine], rounds: usize, table: &mut Table) {
+    let mut running: Vec<Running<'_>> = engines.iter().map(Engine::start).collect();
+    for engine in &mut running {
+        for bytes in SIZES {
+            for _ in 0..BLOCK * 2 {
+                if engine.failed.is_none() {
+                    engine.failed = engine.client.call(bytes).err().map(|error| error.to_string());
+                }
+            }
+        }
+    }
+    for _ in 0..rounds {
+        for engine in &mut running {
+            for (at, bytes) in SIZES.into_iter().enumerate() {
+                for _ in 0..BLOCK {
+                    if engine.failed.is_some() {
+                        break;
+                    }
+                    let start = Instant::now();
+                    match engine.client.call(bytes) {
+                        Ok(_) => engine.samples[at].push(start.elapsed()),
+                        Err(error) => engine.failed = Some(error.to_string()),
+                    }
+                }
+            }
+        }
+    }
+    for engine in &mut running {
+        let name = engine.engine.name;
+        if let Some(error) = &engine.failed {
+            eprintln!("{path}, {name}: {}", error.chars().take(300).collect::<String>());
+            continue;
+        }
+        for (at, bytes) in SIZES.into_iter().enumerate() {
+            let samples = &mut engine.samples[at];
+            let (p50, p99) = (quantile(samples, 0.5), quantile(samples, 0.99));
+            table.add(path, name, format!("{bytes} B p50"), p50, "us");
+            table.add(path, name, format!("{bytes} B p99"), p99, "us");
+        }
+        if let Some(resident) = engine.process.as_ref().and_then(|process| resident(process.0.id())) {
+            table.add(path, name, "resident", resident, "MiB");
+        }
+    }
+}
+
+/// Resident memory of a process, without its children, in MiB.
+fn resident(id: u32) -> Option<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib / 1024.0)
+}
+
+fn throughput(path: &'static str, engines: &[Engine], span: Duration, table: &mut Table) {
+    for clients in CLIENTS {
+        for engine in engines {
+            let Ok(child) = engine.spawn() else { continue };
+            let mut process = Process(child);
+            let Ok(first) = engine.client(&mut process.0) else { continue };
+            drop(first);
+            let (calls, errors, stop) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+            let start = Instant::now();
+            std::thread::scope(|scope| {
+                for _ in 0..clients {
+                    scope.spawn(|| {
+                        let Ok(http) = engine.connect() else { return };
+                        let wire = Wire::Http(http);
+                        let mut client = Client { wire, next: 0, surface: engine.surface, tool: "blob".to_owned() };
+                        if client.handshake().is_err() {
+                            errors.fetch_add(1, Ordering::Relaxed);
+                            return;
+                        }
+                        while !stop.load(Ordering::Relaxed) {
+                            match client.call(10) {
+                                Ok(_) => calls.fetch_add(1, Ordering::Relaxed),
+                                Err(_) => errors.fetch_add(1, Ordering::Relaxed),
+                            };
+                        }
+                    });
+                }
+                std::thread::sleep(span);
+                stop.store(true, Ordering::Relaxed);
+            });
+            let rate = calls.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64();
+            table.add(path, engine.name, format!("{clients} clients"), rate, "calls/s");
+            let errors = errors.load(Ordering::Relaxed);
+            if errors > 0 {
+                table.add(path, engine.name, format!("{clients} clients, failed"), errors as f64, "calls");
+            }
+        }
+    }
+}
+
+/// From the start of the process to the answer to `initialize`, and a warm list of the upstream's tools.
+fn starts_and_lists(path: &'static str, engines: &[Engine], rounds: usize, table: &mut Table) {
+    let mut starts: Vec<Vec<Duration>> = vec![Vec::new(); engines.len()];
+    let mut lists: Vec<Vec<Duration>> = vec![Vec::new(); engines.len()];
+    for _ in 0..rounds {
+        for (at, engine) in engines.iter().enumerate() {
+            let start = Instant::now();
+            let Ok(mut child) = engine.spawn() else { continue };
+            let client = engine.client(&mut child);
+            let took = start.elapsed();
+            let _process = Process(child);
+            let Ok(mut client) = client else { continue };
+            starts[at].push(took);
+            for turn in 0..4 {
+                let start = Instant::now();
+                if client.request("tools/list", &json!({})).is_ok() && turn > 0 {
+                    lists[at].push(start.elapsed());
+                }
+            }
+        }
+    }
+    for (at, engine) in engines.iter().enumerate() {
+        table.add(path, engine.name, "start p50", quantile(&mut starts[at], 0.5), "us");
+        table.add(path, engine.name, "list p50", quantile(&mut lists[at], 0.5), "us");
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let option = |name: &str| {
+        arguments.iter().position(|argument| argument == name).and_then(|at| arguments.get(at + 1)).cloned()
+    };
+    let quick = arguments.iter().any(|argument| argument == "--quick");
+    let rounds = if quick { 4 } else { 40 };
+    let here = std::env::current_exe().expect("a path").parent().expect("a folder").to_path_buf();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let place = Place { here, folder: folder.path().to_path_buf() };
+    let mut table = Table { rows: Vec::new() };
+    round_trips("stdio to stdio", &place.stdio(2), rounds, &mut table);
+    round_trips("HTTP to stdio", &place.http_to_stdio(), rounds, &mut table);
+    let upstream = place.http_upstream();
+    round_trips("HTTP to HTTP", &place.http_to_http(), rounds, &mut table);
+    let span = Duration::from_millis(if quick { 300 } else { 3_000 });
+    throughput("HTTP to stdio", &place.http_to_stdio(), span, &mut table);
+    throughput("HTTP to HTTP", &place.http_to_http(), span, &mut table);
+    drop(upstream);
+    starts_and_lists("stdio, 1 000 tools", &place.stdio(1_000), if quick { 3 } else { 15 }, &mut table);
+    let mut csv = String::from("path,engine,measure,value,unit\n");
+    for Row { path, engine, measure, value, unit } in &table.rows {
+        println!("{path:<20} {engine:<28} {measure:<22} {value:>10.1} {unit}");
+        csv.push_str(&format!("{path},{engine},{measure},{value:.1},{unit}\n"));
+    }
+    if let Some(path) = option("--out") {
+        std::fs::write(path, csv).expect("the rows are written");
+    }
+}
+
+/// Where the programs are, and where configurations may be written.
+struct Place {
+    here: PathBuf,
+    folder: PathBuf,
+}
+
+const UPSTREAM: &str = "127.0.0.1:18471";
+
+impl Place {
+    fn program(&self, name: &str) -> String {
+        self.here.join(name).display().to_string()
+    }
+
+    fn contextweaver(&self) -> String {
+        let beside = self.here.parent().unwrap_or(Path::new(".")).join("contextweaver");
+        beside.display().to_string()
+    }
+
+    fn config(&self, name: &str, upstream: &Value) -> String {
+        let path = self.folder.join(name);
+        let config = json!({"upstreams": {"up": upstream}, "startup": {"fail_on_empty_catalog": true}});
+        std::fs::write(&path, config.to_string()).expect("the configuration is written");
+        path.display().to_string()
+    }
+
+    fn serve(&self, config: &str, mode: &str, listen: Option<&str>) -> Vec<String> {
+        let mut command = vec![self.contextweaver()];
+        command.extend(["mcp", "serve", "--config", config, "--mode", mode].map(str::to_owned));
+        if let Some(address) = listen {
+            command.extend(["--transport", "http", "--listen", address].map(str::to_owned));
+        }
+        command
+    }
+
+    fn stdio(&self, tools: usize) -> Vec<Engine> {
+        let upstream = vec![self.program("engine-upstream"), "--tools".to_owned(), tools.to_string()];
+        let behind = |program: &str| {
+            let mut command = vec![self.program(program)];
+            command.extend(upstream.clone());
+            command
+        };
+        let config = self.config("stdio.json", &json!({"command": upstream[0], "args": upstream[1..]}));
+        let engine = |name, command, surface| Engine { name, command, address: None, surface };
+        vec![
+            engine("direct", upstream.clone(), Surface::Plain),
+            engine("byte relay", behind("engine-relay"), Surface::Plain),
+            engine("rmcp typed pass-through", behind("engine-typed"), Surface::Plain),
+            engine("contextweaver passthrough", self.serve(&config, "passthrough", None), Surface::Plain),
+            engine("contextweaver proxy", self.serve(&config, "proxy", None), Surface::Meta),
+            engine("contextweaver gateway", self.serve(&config, "gateway", None), Surface::Meta),
+        ]
+    }
+
+    fn http_upstream(&self) -> Process {
+        let child = Command::new(self.program("engine-upstream")).args(["--http", UPSTREAM]).spawn();
+        Process(child.expect("the upstream starts"))
+    }
+
+    fn over_http(&self, config: &str, first_port: u16) -> Vec<Engine> {
+        let modes = [
+            ("contextweaver passthrough", "passthrough", Surface::Plain),
+            ("contextweaver proxy", "proxy", Surface::Meta),
+            ("contextweaver gateway", "gateway", Surface::Meta),
+        ];
+        let engine = |(at, (name, mode, surface)): (usize, (&'static str, &str, Surface))| {
+            let address = format!("127.0.0.1:{}", first_port + at as u16);
+            let command = self.serve(config, mode, Some(&address));
+            Engine { name, command, address: Some((address, "/mcp")), surface }
+        };
+        modes.into_iter().enumerate().map(engine).collect()
+    }
+
+    fn http_to_stdio(&self) -> Vec<Engine> {
+        let direct = "127.0.0.1:18472".to_owned();
+        let rival = "127.0.0.1:18473".to_owned();
+        let upstream = self.program("engine-upstream");
+        let config = self.config("http-stdio.json", &json!({"command": upstream}));
+        let mut engines = vec![
+            Engine {
+                name: "direct over HTTP",
+                command: vec![upstream.clone(), "--http".to_owned(), direct.clone()],
+                address: Some((direct, "/mcp")),
+                surface: Surface::Plain,
+            },
+            Engine {
+                name: "Rust mcp-proxy",
+                command: ["mcp-proxy", "--port", "18473", "--", &upstream].map(str::to_owned).to_vec(),
+                address: Some((rival, "/mcp")),
+                surface: Surface::Plain,
+            },
+        ];
+        engines.extend(self.over_http(&config, 18_480));
+        engines
+    }
+
+    fn http_to_http(&self) -> Vec<Engine> {
+        let url = format!("http://{UPSTREAM}/mcp");
+        let config = self.config("http-http.json", &json!({ "url": url }));
+        let mut engines = vec![Engine {
+            name: "direct over HTTP",
+            command: vec!["sleep".to_owned(), "1000".to_owned()],
+            address: Some((UPSTREAM.to_owned(), "/mcp")),
+            surface: Surface::Plain,
+        }];
+        engines.extend(self.over_http(&config, 18_490));
+        engines
+    }
+}
