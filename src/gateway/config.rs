@@ -11,6 +11,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::guard::cache::CacheConfig;
+use super::guard::limits::RateLimits;
+use super::guard::pins::PinConfig;
+use super::guard::policy::{PolicyConfig, Preset, Visibility};
+use super::guard::sanitize::SanitizeConfig;
+use super::guard::sign::WrittenSigning;
+use super::guard::{GuardConfig, SchemaConfig, WrittenGuards};
 use super::upstream::{InProcess, RetryConfig};
 use crate::context::FirewallConfig;
 use crate::routing::RoutingConfig;
@@ -221,6 +228,17 @@ struct WrittenConfig {
     retry: RetryConfig,
     routing: RoutingConfig,
     firewall: FirewallConfig,
+    policy: PolicyConfig,
+    policy_preset: Option<Preset>,
+    visibility_profiles: BTreeMap<String, Visibility>,
+    visibility_profile: Option<String>,
+    rate_limits: RateLimits,
+    schemas: SchemaConfig,
+    sanitize: SanitizeConfig,
+    cache: CacheConfig,
+    pins: PinConfig,
+    signing: Option<WrittenSigning>,
+    state: Option<PathBuf>,
     diagnostics: Option<PathBuf>,
 }
 
@@ -242,6 +260,17 @@ impl Default for WrittenConfig {
             retry: RetryConfig::default(),
             routing: RoutingConfig::default(),
             firewall: FirewallConfig::default(),
+            policy: PolicyConfig::default(),
+            policy_preset: None,
+            visibility_profiles: BTreeMap::new(),
+            visibility_profile: None,
+            rate_limits: RateLimits::default(),
+            schemas: SchemaConfig::default(),
+            sanitize: SanitizeConfig::default(),
+            cache: CacheConfig::default(),
+            pins: PinConfig::default(),
+            signing: None,
+            state: None,
             diagnostics: None,
         }
     }
@@ -276,6 +305,8 @@ pub struct GatewayConfig {
     pub routing: RoutingConfig,
     /// What becomes of results.
     pub firewall: FirewallConfig,
+    /// What stands between calls and upstreams.
+    pub guards: GuardConfig,
     /// The file that events are appended to; none when `None`.
     pub diagnostics: Option<PathBuf>,
 }
@@ -296,6 +327,7 @@ impl Default for GatewayConfig {
             retry: RetryConfig::default(),
             routing: RoutingConfig::default(),
             firewall: FirewallConfig::default(),
+            guards: GuardConfig::default(),
             diagnostics: None,
         }
     }
@@ -373,6 +405,21 @@ impl GatewayConfig {
         };
         let upstreams = written.upstreams.into_iter().map(checked).collect::<Result<_, _>>()?;
         namespaces_differ(&upstreams)?;
+        let guards = WrittenGuards {
+            policy: written.policy,
+            policy_preset: written.policy_preset,
+            visibility_profiles: written.visibility_profiles,
+            visibility_profile: written.visibility_profile,
+            rate_limits: written.rate_limits,
+            schemas: written.schemas,
+            sanitize: written.sanitize,
+            cache: written.cache,
+            pins: written.pins,
+            signing: written.signing,
+            state: written.state,
+        };
+        let guards = guards.check(written.mode, folder, &|text| expand(text, environment));
+        let guards = guards.map_err(|(place, reason)| invalid(place, reason))?;
         Ok(Self {
             mode: written.mode,
             name: written.name,
@@ -387,6 +434,7 @@ impl GatewayConfig {
             retry: written.retry,
             routing: written.routing,
             firewall: written.firewall,
+            guards,
             diagnostics: written.diagnostics.map(|path| folder.join(path)),
         })
     }

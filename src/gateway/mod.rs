@@ -16,6 +16,7 @@ mod config;
 mod error;
 mod execute;
 mod glob;
+pub mod guard;
 mod hub;
 mod lines;
 mod protocol;

@@ -36,6 +36,8 @@ struct CallParams<'p> {
 struct Meta<'m> {
     #[serde(rename = "progressToken", borrow)]
     progress_token: Option<&'m RawValue>,
+    #[serde(rename = "contextweaver/signature", borrow)]
+    signature: Option<&'m RawValue>,
 }
 
 impl Gateway {
@@ -164,7 +166,7 @@ impl Gateway {
         struct ListParams {
             cursor: Option<String>,
         }
-        let snapshot = self.snapshot();
+        let snapshot = self.snapshot_for(caller);
         let tools = snapshot.tool_list.get_or_init(|| self.listed(&snapshot));
         let tools: Vec<&RawValue> = tools.read().unwrap_or_default();
         let cursor = params.map(Raw::read::<ListParams>).transpose().map_err(RpcError::invalid_params)?;
@@ -232,12 +234,24 @@ impl Gateway {
             return pass(upstream, caller, "tools/call", params).await;
         }
         let params: CallParams<'_> = read(params)?;
+        let signature = params.meta.as_ref().and_then(|meta| meta.signature).map(Raw::of);
+        match self.guards.verify(&params.name, params.arguments, signature.as_ref()).await {
+            Ok(call) => {
+                let answer = self.checked_call(caller, &params).await?;
+                Ok(self.guards.signed(call.as_ref(), answer))
+            }
+            Err(error) => Ok(error.to_result()),
+        }
+    }
+
+    /// A call whose signature, if it has one, is right.
+    async fn checked_call(&self, caller: &Caller, params: &CallParams<'_>) -> Outcome {
         let progress = params.meta.as_ref().and_then(|meta| meta.progress_token).map(Raw::of);
-        let snapshot = self.snapshot();
+        let snapshot = self.snapshot_for(caller);
         let (resources, prompts) = (snapshot.resources.is_some(), snapshot.prompts.is_some());
         let offered = MetaTool::offered(self.config.mode, resources, prompts);
         let Some(tool) = MetaTool::named(&params.name).filter(|tool| offered.contains(tool)) else {
-            return self.published_call(caller, &snapshot, &params, progress.as_ref()).await;
+            return self.published_call(caller, &snapshot, params, progress.as_ref()).await;
         };
         let result = self.meta_call(caller, &snapshot, tool, params.arguments, progress.as_ref()).await;
         Ok(result.unwrap_or_else(|error| {
@@ -254,13 +268,20 @@ impl Gateway {
         arguments: Option<&RawValue>,
         progress: Option<&Raw>,
     ) -> Result<Raw, GatewayError> {
+        // What calls something is admitted when it is known what that is.
+        if !matches!(tool, MetaTool::Execute | MetaTool::ResourceRead | MetaTool::PromptGet) {
+            self.guards.admit(caller, tool).await?;
+        }
         match tool {
             MetaTool::Browse => self.browse(caller, snapshot, Shelves::Tools, &args(tool, arguments)?),
             MetaTool::ResourceBrowse => self.browse(caller, snapshot, Shelves::Resources, &args(tool, arguments)?),
             MetaTool::PromptBrowse => self.browse(caller, snapshot, Shelves::Prompts, &args(tool, arguments)?),
             MetaTool::Execute => self.execute(caller, snapshot, &args(tool, arguments)?, progress).await,
             MetaTool::View => self.view(&args(tool, arguments)?),
-            MetaTool::Hydrate => hydrate(snapshot, &args::<HydrateArgs>(tool, arguments)?.tool_id),
+            MetaTool::Hydrate => {
+                let definition = hydrate(snapshot, &args::<HydrateArgs>(tool, arguments)?.tool_id)?;
+                Ok(text_result(&self.guards.sanitize().clean(&definition), false))
+            }
             MetaTool::ResourceRead | MetaTool::PromptGet => Err(GatewayError::new(Code::ArgsInvalid, "not offered")),
         }
     }
@@ -303,10 +324,10 @@ struct HydrateArgs {
     tool_id: String,
 }
 
-fn hydrate(snapshot: &Snapshot, id: &str) -> Result<Raw, GatewayError> {
+/// The definition of a tool as its server gave it.
+fn hydrate(snapshot: &Snapshot, id: &str) -> Result<String, GatewayError> {
     let item = find(snapshot, id)?.item;
-    let definition = item.raw.as_ref().map_or_else(|| item.definition_json(), |raw| raw.get().to_owned());
-    Ok(text_result(&definition, false))
+    Ok(item.raw.as_ref().map_or_else(|| item.definition_json(), |raw| raw.get().to_owned()))
 }
 
 /// The arguments of a meta-tool.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -44,6 +44,8 @@ pub struct Session {
     /// Tells sessions apart; on HTTP it is the session id.
     id: String,
     client: Mutex<ClientInfo>,
+    /// The name of its visibility profile, when it has one of its own.
+    profile: OnceLock<String>,
     /// Where messages go that belong to no request.
     unasked: Mutex<Option<mpsc::Sender<Bytes>>>,
     /// The gateway's own requests that wait for the client's answer.
@@ -69,6 +71,7 @@ impl Session {
         Arc::new(Self {
             id: id.into(),
             client: Mutex::default(),
+            profile: OnceLock::new(),
             unasked: Mutex::default(),
             asked: Mutex::default(),
             next: AtomicU64::new(1),
@@ -82,6 +85,17 @@ impl Session {
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Gives the client a visibility profile of its own; the first that it is given stays.
+    pub fn set_profile(&self, name: impl Into<String>) {
+        let _ = self.profile.set(name.into());
+    }
+
+    /// The name of its visibility profile, when it has one of its own.
+    #[must_use]
+    pub fn profile(&self) -> Option<&str> {
+        self.profile.get().map(String::as_str)
     }
 
     /// What the client says about itself.

@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 
+use super::guard::sign::unique;
 use super::hub::Gateway;
 use super::lines::{Line, LineReader, write_lines};
 use super::protocol::stateless_client;
@@ -48,7 +49,7 @@ where
 {
     let (out, lines) = mpsc::channel(QUEUE);
     let writing = tokio::spawn(write_lines(output, lines));
-    let session = Session::new("stdio");
+    let session = Session::new(format!("stdio-{}", unique()));
     session.open_stream(out.clone());
     gateway.enter(&session);
     let mut input = LineReader::new(input, MESSAGE_LIMIT);

@@ -33,9 +33,10 @@ impl Gateway {
         let content = store.get(&handle).map_err(|error| failed(error.to_string()))?;
         let shown = view(&handle, &content, &reference.media_type, &selector, cursor, Bounds::default())
             .map_err(|error| failed(error.to_string()))?;
+        let clean = self.guards.sanitize().clean(&shown.text);
         let text = match shown.next {
-            Some(next) => format!("{}\n[more: cursor {next}]", shown.text),
-            None => shown.text,
+            Some(next) => format!("{clean}\n[more: cursor {next}]"),
+            None => clean.into_owned(),
         };
         Ok(text_result(&text, false))
     }

@@ -80,6 +80,14 @@ pub struct Finding {
     pub problem: SchemaProblem,
 }
 
+impl Finding {
+    /// The problem in one line.
+    #[must_use]
+    pub fn described(&self) -> String {
+        named(&self.problem)
+    }
+}
+
 impl SchemaConfig {
     /// What is wrong with the schemas of these items, notes on ordinary recursion aside; in the order of the items.
     #[must_use]

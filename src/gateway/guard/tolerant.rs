@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value};
 /// A rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Rule {
+pub(in crate::gateway) enum Rule {
     /// The arguments were a string that holds an object.
     ParseStringifiedObject,
     /// A whole number as text.
@@ -24,15 +24,15 @@ pub(super) enum Rule {
 
 /// What was done to the arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Repair {
+pub(in crate::gateway) struct Repair {
     /// By which rule.
-    pub(super) rule: Rule,
+    pub(in crate::gateway) rule: Rule,
     /// Where: a JSON Pointer into the arguments.
-    pub(super) path: String,
+    pub(in crate::gateway) path: String,
 }
 
 /// Repairs `arguments` where `schema` demands it; empty when they stay as they came.
-pub(super) fn repair(arguments: &mut Value, schema: Option<&Value>) -> Vec<Repair> {
+pub(in crate::gateway) fn repair(arguments: &mut Value, schema: Option<&Value>) -> Vec<Repair> {
     let mut repairs = Vec::new();
     if let Some(object) = arguments.as_str().and_then(stringified) {
         *arguments = Value::Object(object);
