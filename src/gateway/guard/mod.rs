@@ -17,6 +17,8 @@ pub mod sanitize;
 pub(super) mod schema;
 pub mod sign;
 pub mod state;
+#[cfg(test)]
+mod tests;
 pub(super) mod tolerant;
 
 use std::collections::{BTreeMap, BTreeSet};

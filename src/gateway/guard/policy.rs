@@ -452,7 +452,19 @@ tools:
         lines.push(format!("crm:post {}", decide(MetaTool::Execute, Some(&item_with_tags))));
         lines.push(format!("browse {}", decide(MetaTool::Browse, None)));
         lines.push(format!("view {}", decide(MetaTool::View, None)));
-        insta::assert_snapshot!(lines.join("\n"), @"");
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        fs:delete_me deny: nothing is deleted here
+        fs:read allow
+        fs:write allow
+        fs:format ask: it cannot be undone
+        fs:invoice ask: the policy of this gateway wants a person to approve it
+        pay:card ask: the policy of this gateway wants a person to approve it
+        crm:read deny: the policy of this gateway refuses it
+        web:get deny: the policy of this gateway refuses it
+        crm:post deny: the policy of this gateway refuses it
+        browse allow
+        view deny: the policy of this gateway refuses it
+        ");
     }
 
     #[test]
@@ -555,8 +567,13 @@ tools:
         assert!(message.ends_with("and 10 more arguments"), "{message}");
     }
 
-    #[tokio::test]
-    async fn only_a_plain_yes_approves() {
+    #[test]
+    fn only_a_plain_yes_approves() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(ask_with_every_answer());
+    }
+
+    async fn ask_with_every_answer() {
         let answers: Vec<(Result<Value, RpcError>, bool)> = vec![
             (Ok(json!({"action": "accept", "content": {"approve": true}})), true),
             (Ok(json!({"action": "accept", "content": {"approve": false}})), false),
