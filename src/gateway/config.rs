@@ -18,6 +18,7 @@ use super::guard::policy::{PolicyConfig, Preset, Visibility};
 use super::guard::sanitize::SanitizeConfig;
 use super::guard::sign::WrittenSigning;
 use super::guard::{GuardConfig, SchemaConfig, WrittenGuards};
+use super::http::{HttpConfig, WrittenHttp};
 use super::upstream::{InProcess, RetryConfig};
 use crate::context::FirewallConfig;
 use crate::routing::RoutingConfig;
@@ -240,6 +241,7 @@ struct WrittenConfig {
     signing: Option<WrittenSigning>,
     state: Option<PathBuf>,
     diagnostics: Option<PathBuf>,
+    http: WrittenHttp,
 }
 
 impl Default for WrittenConfig {
@@ -272,6 +274,7 @@ impl Default for WrittenConfig {
             signing: None,
             state: None,
             diagnostics: None,
+            http: WrittenHttp::default(),
         }
     }
 }
@@ -309,6 +312,8 @@ pub struct GatewayConfig {
     pub guards: GuardConfig,
     /// The file that events are appended to; none when `None`.
     pub diagnostics: Option<PathBuf>,
+    /// How it is served over HTTP.
+    pub http: HttpConfig,
 }
 
 impl Default for GatewayConfig {
@@ -329,6 +334,7 @@ impl Default for GatewayConfig {
             firewall: FirewallConfig::default(),
             guards: GuardConfig::default(),
             diagnostics: None,
+            http: HttpConfig::default(),
         }
     }
 }
@@ -362,7 +368,7 @@ pub enum ConfigError {
     },
 }
 
-fn invalid(place: impl fmt::Display, reason: impl Into<String>) -> ConfigError {
+pub(super) fn invalid(place: impl fmt::Display, reason: impl Into<String>) -> ConfigError {
     ConfigError::Invalid { place: place.to_string(), reason: reason.into() }
 }
 
@@ -436,6 +442,7 @@ impl GatewayConfig {
             firewall: written.firewall,
             guards,
             diagnostics: written.diagnostics.map(|path| folder.join(path)),
+            http: written.http.check(folder, environment)?,
         })
     }
 }
@@ -453,7 +460,7 @@ fn namespaces_differ(upstreams: &BTreeMap<String, UpstreamConfig>) -> Result<(),
     Ok(())
 }
 
-fn duration(seconds: f64) -> Result<Duration, String> {
+pub(super) fn duration(seconds: f64) -> Result<Duration, String> {
     match Duration::try_from_secs_f64(seconds) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
         _ => Err(format!("is {seconds}; it must be seconds above 0")),
@@ -515,7 +522,7 @@ fn check(
 }
 
 /// Replaces every `${env:NAME}`.
-fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+pub(super) fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     const OPENING: &str = "${env:";
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;

@@ -94,13 +94,7 @@ impl RateLimits {
 
     /// What a call of `tool` by the session `subject` has to be permitted by; `item` is what it calls, and `own` the
     /// quota that the policy file gives that.
-    pub(super) fn wants(
-        &self,
-        tool: MetaTool,
-        item: Option<&SelectableItem>,
-        own: Quota,
-        subject: &str,
-    ) -> Vec<Want> {
+    pub(super) fn wants(&self, tool: MetaTool, item: Option<&SelectableItem>, own: Quota, subject: &str) -> Vec<Want> {
         let want = |scope: &str, quota| Want { subject: subject.to_owned(), scope: scope.to_owned(), quota };
         let of_item = item.map(|item| {
             let fitting = self.per_tool.iter().filter(|(glob, _)| glob.names(item));

@@ -123,7 +123,11 @@ impl WrittenGuards {
         })
     }
 
-    fn checked(mut self, folder: &Path, expand: &dyn Fn(&str) -> Result<String, String>) -> Result<GuardConfig, String> {
+    fn checked(
+        mut self,
+        folder: &Path,
+        expand: &dyn Fn(&str) -> Result<String, String>,
+    ) -> Result<GuardConfig, String> {
         if let Some(preset) = self.policy_preset {
             self.policy.default.get_or_insert(preset.default_action());
             let quota = &mut self.rate_limits.tool_execute.max_calls_per_minute;
@@ -137,7 +141,9 @@ impl WrittenGuards {
             self.policy.check_tags(&profile.include_tags, &place("include_tags"))?;
             self.policy.check_tags(&profile.exclude_tags, &place("exclude_tags"))?;
         }
-        if let Some(name) = self.visibility_profile.as_ref().filter(|name| !self.visibility_profiles.contains_key(*name)) {
+        if let Some(name) =
+            self.visibility_profile.as_ref().filter(|name| !self.visibility_profiles.contains_key(*name))
+        {
             return Err(format!("visibility_profile: there is no `{name}` under `visibility_profiles`"));
         }
         self.cache.check()?;
@@ -185,7 +191,9 @@ pub enum GuardError {
     #[error(transparent)]
     State(#[from] StoreError),
     /// Schemas have findings, and the configuration refuses them.
-    #[error("{count} schemas have findings, first {id} ({schema}: {problem}); mend them, leave the tools out, or set `schemas.on_invalid: flag`")]
+    #[error(
+        "{count} schemas have findings, first {id} ({schema}: {problem}); mend them, leave the tools out, or set `schemas.on_invalid: flag`"
+    )]
     Schemas {
         /// How many findings.
         count: usize,
@@ -371,7 +379,12 @@ impl Guards {
     }
 
     /// Counts a call of a tool, or refuses it.
-    pub(super) async fn count(&self, caller: &Caller, tool: MetaTool, item: &SelectableItem) -> Result<(), GatewayError> {
+    pub(super) async fn count(
+        &self,
+        caller: &Caller,
+        tool: MetaTool,
+        item: &SelectableItem,
+    ) -> Result<(), GatewayError> {
         self.take(caller, tool, Some(item), Take::Use).await?.map_err(|exceeded| limited(&exceeded).at(&item.id))
     }
 
@@ -447,7 +460,13 @@ impl Guards {
     }
 
     /// Holds a result to the output schema of its tool.
-    pub(super) fn check_output(&self, shelf: &Shelf, at: usize, item: &SelectableItem, result: &Raw) -> Result<(), GatewayError> {
+    pub(super) fn check_output(
+        &self,
+        shelf: &Shelf,
+        at: usize,
+        item: &SelectableItem,
+        result: &Raw,
+    ) -> Result<(), GatewayError> {
         if self.config.schemas.output == OutputCheck::Off {
             return Ok(());
         }
@@ -473,7 +492,13 @@ impl Guards {
     }
 
     /// Cleans what a model sees of a result, and writes down how it came about.
-    pub(super) fn finish(&self, item: &SelectableItem, envelope: &mut ResultEnvelope, repairs: &[Repair], origin: Origin) {
+    pub(super) fn finish(
+        &self,
+        item: &SelectableItem,
+        envelope: &mut ResultEnvelope,
+        repairs: &[Repair],
+        origin: Origin,
+    ) {
         if !repairs.is_empty() {
             envelope.provenance.insert("arg_repairs".to_owned(), json!(repairs));
         }
@@ -551,9 +576,9 @@ impl Guards {
     /// The answer of an upstream to a call signed with `call`, its own signature checked and taken off.
     pub(super) fn verify_result(&self, call: Option<&Signature>, result: Raw) -> Result<Raw, GatewayError> {
         match (&self.config.signing, call) {
-            (Some(signing), Some(call)) => signing.verify_result(&result, call, self.wall.now()).map_err(|error| {
-                GatewayError::new(Code::UpstreamError, format!("the answer is not taken: {error}"))
-            }),
+            (Some(signing), Some(call)) => signing
+                .verify_result(&result, call, self.wall.now())
+                .map_err(|error| GatewayError::new(Code::UpstreamError, format!("the answer is not taken: {error}"))),
             _ => Ok(result),
         }
     }

@@ -193,8 +193,7 @@ impl FilePins {
         };
         // A file that is damaged is no reason to trust every server anew.
         let hint = "restore the file, or remove it to take every definition as it is now";
-        let written: Written =
-            serde_json::from_str(&text).map_err(|error| self.failed(format!("{error}; {hint}")))?;
+        let written: Written = serde_json::from_str(&text).map_err(|error| self.failed(format!("{error}; {hint}")))?;
         if written.version != VERSION {
             return Err(self.failed(format!("it has version {}; this program reads {VERSION}", written.version)));
         }
@@ -293,9 +292,8 @@ impl Pins {
     /// # Errors
     /// The pins cannot be read or written.
     pub fn approve(&self, server: Option<&str>, name: Option<&str>) -> Result<Vec<Pin>, StoreError> {
-        let is_meant = |pin: &Pin| {
-            server.is_none_or(|server| server == pin.server) && name.is_none_or(|name| name == pin.name)
-        };
+        let is_meant =
+            |pin: &Pin| server.is_none_or(|server| server == pin.server) && name.is_none_or(|name| name == pin.name);
         let approve = |pin: Pin| {
             let pending = pin.pending?;
             Some(Pin { approved: Some(pending.fingerprint), pending: None, ..pin })
@@ -363,10 +361,8 @@ fn compare(
     reasons: &mut BTreeMap<String, String>,
 ) {
     let is_first = known.is_empty();
-    let approved_bodies: Vec<(String, String)> = known
-        .values()
-        .filter_map(|pin| Some((pin.approved.as_ref()?.body.clone(), pin.name.clone())))
-        .collect();
+    let approved_bodies: Vec<(String, String)> =
+        known.values().filter_map(|pin| Some((pin.approved.as_ref()?.body.clone(), pin.name.clone()))).collect();
     // By name: the server is called by it, so one good definition does not excuse another under its name.
     let mut complaints: BTreeMap<&str, String> = BTreeMap::new();
     for (_, fingerprint) in listed {
@@ -496,7 +492,10 @@ mod tests {
         let renamed = "a | `c` of `s` has the definition of `b`";
         assert_eq!(review(&pins, &[tool("a", "x"), tool("c", "y")]), renamed);
         assert_eq!(review(&pins, &[tool("a", "x"), tool("c", "y")]), renamed);
-        assert_eq!(review(&pins, &[tool("a", "x"), tool("b", "y"), tool("c", "y")]), "a b | `c` of `s` has the definition of `b`");
+        assert_eq!(
+            review(&pins, &[tool("a", "x"), tool("b", "y"), tool("c", "y")]),
+            "a b | `c` of `s` has the definition of `b`"
+        );
         // Two that change names.
         let swapped = review(&pins, &[tool("a", "y"), tool("b", "x")]);
         assert!(swapped.starts_with(" | ") && swapped.matches("changed (description)").count() == 2, "{swapped}");

@@ -228,7 +228,9 @@ impl PolicyConfig {
     /// What is wrong with it: a name that nothing has would silently decide nothing.
     pub(super) fn check(&self) -> Result<(), String> {
         for (number, rule) in self.rules.iter().enumerate() {
-            if let Some(glob) = rule.meta_tool.as_ref().filter(|glob| !MetaTool::ALL.iter().any(|tool| glob.matches(tool.name()))) {
+            if let Some(glob) =
+                rule.meta_tool.as_ref().filter(|glob| !MetaTool::ALL.iter().any(|tool| glob.matches(tool.name())))
+            {
                 return Err(format!("policy.rules[{number}].meta_tool: there is no `{glob}`"));
             }
             self.check_tags(&rule.tags, &format!("policy.rules[{number}].tags"))?;
@@ -282,7 +284,8 @@ impl PolicyConfig {
     fn fits(&self, rule: &Rule, tool: MetaTool, item: Option<&SelectableItem>) -> bool {
         let is_call = matches!(tool, MetaTool::Execute | MetaTool::ResourceRead | MetaTool::PromptGet);
         let fits_tool = rule.meta_tool.as_ref().map_or(is_call, |glob| glob.matches(tool.name()));
-        let about_items = rule.namespace.is_some() || rule.tool.is_some() || !rule.tags.is_empty() || rule.side_effect.is_some();
+        let about_items =
+            rule.namespace.is_some() || rule.tool.is_some() || !rule.tags.is_empty() || rule.side_effect.is_some();
         fits_tool
             && item.map_or(!about_items, |item| {
                 rule.namespace.as_ref().is_none_or(|glob| glob.matches(&item.namespace))
@@ -314,7 +317,9 @@ impl PolicyConfig {
             return Verdict::Deny(format!("the caller lacks the scope `{}`", missing.join("`, `")));
         }
         if action == Action::RequireApproval || own.requires_approval {
-            return Verdict::Ask(reason.unwrap_or("the policy of this gateway wants a person to approve it").to_owned());
+            return Verdict::Ask(
+                reason.unwrap_or("the policy of this gateway wants a person to approve it").to_owned(),
+            );
         }
         Verdict::Allow
     }
@@ -343,7 +348,12 @@ pub(super) fn unapproved(item: &SelectableItem, reason: &str, why: &str) -> Gate
 }
 
 /// Asks the person at the client; anything but a plain yes is a no.
-pub(super) async fn ask(caller: &Caller, item: &SelectableItem, arguments: &Value, reason: &str) -> Result<(), GatewayError> {
+pub(super) async fn ask(
+    caller: &Caller,
+    item: &SelectableItem,
+    arguments: &Value,
+    reason: &str,
+) -> Result<(), GatewayError> {
     #[derive(Deserialize)]
     struct Answer {
         action: String,
@@ -441,12 +451,18 @@ tools:
         // What a server says of its tool opens nothing.
         item_with_tags.tags = vec!["money".to_owned(), "read-only".to_owned()];
         item_with_tags.side_effects = false;
-        let decide = |tool: MetaTool, item: Option<&SelectableItem>| match policy.decide(Action::Deny, tool, item, &BTreeSet::new()) {
+        let decide = |tool: MetaTool, item: Option<&SelectableItem>| match policy.decide(
+            Action::Deny,
+            tool,
+            item,
+            &BTreeSet::new(),
+        ) {
             Verdict::Allow => "allow".to_owned(),
             Verdict::Deny(reason) => format!("deny: {reason}"),
             Verdict::Ask(reason) => format!("ask: {reason}"),
         };
-        let items = ["fs:delete_me", "fs:read", "fs:write", "fs:format", "fs:invoice", "pay:card", "crm:read", "web:get"];
+        let items =
+            ["fs:delete_me", "fs:read", "fs:write", "fs:format", "fs:invoice", "pay:card", "crm:read", "web:get"];
         let mut lines: Vec<String> =
             items.iter().map(|id| format!("{id} {}", decide(MetaTool::Execute, Some(&tool(id))))).collect();
         lines.push(format!("crm:post {}", decide(MetaTool::Execute, Some(&item_with_tags))));
@@ -472,14 +488,20 @@ tools:
         let policy = policy(RULES);
         let own = policy.of_tool(&tool("web:db"));
         assert_eq!(own.required_scopes, ["tool:database", "tool:web"]);
-        assert_eq!((own.sensitivity, own.rate_limit, own.requires_approval), (ToolSensitivity::High, NonZeroU32::new(30), true));
+        assert_eq!(
+            (own.sensitivity, own.rate_limit, own.requires_approval),
+            (ToolSensitivity::High, NonZeroU32::new(30), true)
+        );
         let decide = |id: &str, scopes: &[&str]| {
             let scopes = scopes.iter().map(|scope| (*scope).to_owned()).collect();
             policy.decide(Action::Allow, MetaTool::Execute, Some(&tool(id)), &scopes)
         };
         assert_eq!(decide("web:get", &[]), Verdict::Deny("the caller lacks the scope `tool:web`".to_owned()));
         assert_eq!(decide("web:get", &["tool:web"]), Verdict::Allow);
-        assert_eq!(decide("web:db", &["tool:web"]), Verdict::Deny("the caller lacks the scope `tool:database`".to_owned()));
+        assert_eq!(
+            decide("web:db", &["tool:web"]),
+            Verdict::Deny("the caller lacks the scope `tool:database`".to_owned())
+        );
         assert!(matches!(decide("web:db", &["tool:web", "tool:database"]), Verdict::Ask(_)));
         assert!(matches!(decide("fs:delete", &[]), Verdict::Deny(_)), "a rule that refuses stays");
     }
@@ -489,7 +511,8 @@ tools:
         let folder = tempfile::tempdir().unwrap();
         for text in ["web_search: {rate_limit: 10}\n", "tools:\n  web_search: {rate_limit: 10}\n"] {
             std::fs::write(folder.path().join("tools.yaml"), text).unwrap();
-            let mut policy = policy("tools: {web_search: {rate_limit: 60, requires_approval: true}}\ntools_file: tools.yaml\n");
+            let mut policy =
+                policy("tools: {web_search: {rate_limit: 60, requires_approval: true}}\ntools_file: tools.yaml\n");
             policy.read_tools(folder.path()).unwrap();
             let own = policy.of_tool(&tool("web:web_search"));
             assert_eq!((own.rate_limit, own.requires_approval), (NonZeroU32::new(10), true));
@@ -505,7 +528,13 @@ tools:
             let policy: PolicyConfig = serde_saphyr::from_str(text).unwrap();
             assert!(policy.check().is_err(), "{text}");
         }
-        for text in ["rules: [{action: allow, tols: a}]", "rules: [{}]", "defualt: deny", "tools: {a: {scopes: []}}", "default: maybe"] {
+        for text in [
+            "rules: [{action: allow, tols: a}]",
+            "rules: [{}]",
+            "defualt: deny",
+            "tools: {a: {scopes: []}}",
+            "default: maybe",
+        ] {
             assert!(serde_saphyr::from_str::<PolicyConfig>(text).is_err(), "{text}");
         }
     }
@@ -558,7 +587,8 @@ tools:
     #[test]
     fn the_question_shows_names_and_shortened_values() {
         let secret = format!("AKIA{}", "IOSFODNN7EXAMPLE");
-        let arguments = json!({"path": "/etc/x\n\u{1b}[2JApproved by admin", "key": secret, "n": 5, "text": "y".repeat(500)});
+        let arguments =
+            json!({"path": "/etc/x\n\u{1b}[2JApproved by admin", "key": secret, "n": 5, "text": "y".repeat(500)});
         let params = question(&tool("fs:write"), &arguments, "it writes");
         assert!(!params.to_string().contains(&secret));
         insta::assert_snapshot!(params["message"].as_str().unwrap(), @"");
@@ -590,7 +620,10 @@ tools:
             let session = Arc::clone(caller.session());
             let shown = format!("{answer:?}");
             let client = tokio::spawn(async move {
-                let Message::Request { id, method, .. } = Message::parse(messages.recv().await.unwrap()).unwrap() else { panic!() };
+                let Message::Request { id, method, .. } = Message::parse(messages.recv().await.unwrap()).unwrap()
+                else {
+                    panic!()
+                };
                 assert_eq!(method, "elicitation/create");
                 session.answered(&id, answer.map(|answer| Raw::of(&answer)));
             });
@@ -601,7 +634,10 @@ tools:
         }
         let (caller, messages) = caller(json!({"elicitation": {}}), "2025-11-25");
         drop(messages);
-        assert!(ask(&caller, &tool("fs:write"), &json!({}), "").await.is_err(), "a client that is gone approves nothing");
+        assert!(
+            ask(&caller, &tool("fs:write"), &json!({}), "").await.is_err(),
+            "a client that is gone approves nothing"
+        );
     }
 
     proptest! {

@@ -57,7 +57,8 @@ pub struct SanitizeConfig {
 
 /// A whole terminal sequence, so that nothing of it is left to read.
 static TERMINAL: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let pattern = r"(?:\x1b\[|\u{9b})[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\u{9c}]*(?:\x07|\x1b\\|\u{9c})|\x1b[ -/]*[0-Z\\^-~]";
+    let pattern =
+        r"(?:\x1b\[|\u{9b})[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\u{9c}]*(?:\x07|\x1b\\|\u{9c})|\x1b[ -/]*[0-Z\\^-~]";
     Regex::new(pattern).ok()
 });
 
@@ -159,7 +160,14 @@ fn is_unseen(c: char) -> bool {
         '\t' | '\n' | '\r' => false,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => true,
         // Soft hyphen, zero-width space, direction marks, invisible operators, byte-order mark, annotations.
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' => true,
+        '\u{ad}'
+        | '\u{34f}'
+        | '\u{61c}'
+        | '\u{115f}'
+        | '\u{1160}'
+        | '\u{17b4}'
+        | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' => true,
         '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
         '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' => true,
         // Tags and the further variation selectors: whole texts can be hidden in them.

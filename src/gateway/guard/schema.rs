@@ -92,8 +92,7 @@ impl SchemaConfig {
     /// What is wrong with the schemas of these items, notes on ordinary recursion aside; in the order of the items.
     #[must_use]
     pub fn findings(&self, items: &[SelectableItem]) -> Vec<Finding> {
-        let limits =
-            SchemaLimits { bytes: self.max_bytes, depth: self.max_depth, properties: self.max_properties };
+        let limits = SchemaLimits { bytes: self.max_bytes, depth: self.max_depth, properties: self.max_properties };
         let of_item = |item: &SelectableItem| {
             let schemas = [("inputSchema", &item.args_schema), ("outputSchema", &item.output_schema)];
             let of_schema = |(name, schema): (&'static str, &Option<std::sync::Arc<Value>>)| {
@@ -195,8 +194,7 @@ pub(in crate::gateway) fn violations(validator: &Validator, value: &Value, quote
 pub(in crate::gateway) fn refused(code: Code, what: &str, id: &str, violations: &[(String, String)]) -> GatewayError {
     let (path, reason) = violations.first().map_or(("", ""), |(path, reason)| (path, reason));
     let place = if path.is_empty() { what } else { path };
-    let details: Vec<Value> =
-        violations.iter().map(|(path, reason)| json!({"path": path, "reason": reason})).collect();
+    let details: Vec<Value> = violations.iter().map(|(path, reason)| json!({"path": path, "reason": reason})).collect();
     GatewayError::new(code, format!("{place}: {reason}")).at(id).with("violations", details)
 }
 
@@ -310,7 +308,10 @@ mod tests {
             (json!({"content": [], "isError": true}), Ok(())),
             (json!({"resultType": "input_required", "inputRequests": {}}), Ok(())),
             (json!({"content": []}), Err("the tool promises `structuredContent`, and there is none")),
-            (json!({"content": [], "structuredContent": {"n": "<|im_start|>"}}), Err("value is not of type \"integer\"")),
+            (
+                json!({"content": [], "structuredContent": {"n": "<|im_start|>"}}),
+                Err("value is not of type \"integer\""),
+            ),
             (json!({"content": [], "isError": false, "structuredContent": {}}), Err("\"n\" is a required property")),
         ];
         for (result, expected) in cases {

@@ -131,7 +131,13 @@ impl WrittenSigning {
         if self.incoming == Incoming::Required && keys.is_empty() {
             return Err("signing.incoming: is `required`, and there is no key under `signing.keys`".to_owned());
         }
-        Ok(SigningConfig { keys, upstreams: self.upstreams, incoming: self.incoming, window, max_nonces: self.max_nonces })
+        Ok(SigningConfig {
+            keys,
+            upstreams: self.upstreams,
+            incoming: self.incoming,
+            window,
+            max_nonces: self.max_nonces,
+        })
     }
 }
 
@@ -344,18 +350,26 @@ mod tests {
         // changes nothing: keys are filled up with them.
         let long = Key::new(vec![0xaa; 131]).unwrap();
         let mac = long.over("Test Using Larger Than Block-Size Key - Hash Key First").unwrap();
-        assert_eq!(hex(&mac.finalize().into_bytes()), "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+        assert_eq!(
+            hex(&mac.finalize().into_bytes()),
+            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
+        );
         let mut bytes = vec![0x0b; 20];
         bytes.resize(32, 0);
         let mac = Key::new(bytes).unwrap().over("Hi There").unwrap();
-        assert_eq!(hex(&mac.finalize().into_bytes()), "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
+        assert_eq!(
+            hex(&mac.finalize().into_bytes()),
+            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"
+        );
     }
 
     #[test]
     fn what_was_altered_is_refused() {
         let (config, arguments) = (config(), json!({"a": 1, "b": [2.0, "x"]}));
         let good = config.sign_call("one", "tool", &arguments, NOW).unwrap();
-        let verify = |signature: &Signature, tool: &str, arguments: &Value, now| config.verify_call(signature, tool, arguments, now);
+        let verify = |signature: &Signature, tool: &str, arguments: &Value, now| {
+            config.verify_call(signature, tool, arguments, now)
+        };
         assert_eq!(verify(&good, "tool", &arguments, NOW), Ok(NOW + config.window));
         // Another order of members and another form of numbers is the same call.
         assert!(verify(&good, "tool", &serde_json::from_str("{\"b\": [2, \"x\"], \"a\": 1.0}").unwrap(), NOW).is_ok());
@@ -395,10 +409,9 @@ mod tests {
     fn a_result_answers_its_own_call_only() {
         let config = config();
         let call = config.sign_call("one", "tool", &json!({}), NOW).unwrap();
-        for text in [
-            r#"{"content":[{"type":"text","text":"x"}],"n":1.50}"#,
-            r#"{"content":[],"_meta":{"other":{"a":1}}}"#,
-        ] {
+        for text in
+            [r#"{"content":[{"type":"text","text":"x"}],"n":1.50}"#, r#"{"content":[],"_meta":{"other":{"a":1}}}"#]
+        {
             let result = Raw::of(&serde_json::from_str::<Box<RawValue>>(text).unwrap());
             let signed = config.sign_result(&result, &call, NOW);
             assert_eq!(config.verify_result(&signed, &call, NOW), Ok(result.clone()), "the bytes come back");

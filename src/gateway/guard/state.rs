@@ -328,17 +328,16 @@ mod tests {
     }
 
     fn want(subject: &str, scope: &str, minute: u32, session: u64) -> Want {
-        let quota = Quota {
-            max_calls_per_minute: NonZeroU32::new(minute),
-            max_calls_per_session: NonZeroU64::new(session),
-        };
+        let quota =
+            Quota { max_calls_per_minute: NonZeroU32::new(minute), max_calls_per_session: NonZeroU64::new(session) };
         Want { subject: subject.to_owned(), scope: scope.to_owned(), quota }
     }
 
     fn quotas(state: &dyn State) {
         let two = want("s", "x", 2, 0);
         let take = |wants: &[Want], seconds| state.take(wants, at(seconds), Take::Use).unwrap();
-        let over = |scope: &str, seconds: Option<u64>| Err(Exceeded { scope: scope.to_owned(), retry_after: seconds.map(at) });
+        let over =
+            |scope: &str, seconds: Option<u64>| Err(Exceeded { scope: scope.to_owned(), retry_after: seconds.map(at) });
         assert_eq!(take(std::slice::from_ref(&two), 1000), Ok(()));
         assert_eq!(take(std::slice::from_ref(&two), 1010), Ok(()));
         // A look uses nothing, and what is refused uses nothing either.
@@ -441,7 +440,9 @@ mod tests {
             [Arc::new(MemoryState::default()), Arc::new(SqliteState::open(folder.path().join("s.db")).unwrap())];
         for state in states {
             let permitted = std::thread::scope(|scope| {
-                let one = || (0..10).filter(|_| state.take(&[want("s", "x", 7, 0)], at(5), Take::Use).unwrap().is_ok()).count();
+                let one = || {
+                    (0..10).filter(|_| state.take(&[want("s", "x", 7, 0)], at(5), Take::Use).unwrap().is_ok()).count()
+                };
                 let threads: Vec<_> = (0..4).map(|_| scope.spawn(one)).collect();
                 threads.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>()
             });

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::{
-    Exceeded, Freshness, IDLE, MINUTE, MOST_SUBJECTS, Nonces, Pinned, Quotas, Results, State, Take, Want, crowded, judge,
+    Exceeded, Freshness, IDLE, MINUTE, MOST_SUBJECTS, Nonces, Pinned, Quotas, Results, State, Take, Want, crowded,
+    judge,
 };
 use crate::gateway::guard::pins::Pin;
 use crate::gateway::session::lock;
@@ -163,14 +164,18 @@ fn count(transaction: &Transaction<'_>, wants: &[Want], now: Duration) -> rusqli
             if usize::try_from(subjects).is_ok_and(|subjects| subjects >= MOST_SUBJECTS) {
                 return Ok(Err(crowded()));
             }
-            transaction
-                .prepare_cached("INSERT INTO totals VALUES (?1, ?2, 1, ?3)")?
-                .execute(params![subject, scope, millis(now)])?;
+            transaction.prepare_cached("INSERT INTO totals VALUES (?1, ?2, 1, ?3)")?.execute(params![
+                subject,
+                scope,
+                millis(now)
+            ])?;
         }
         if quota.max_calls_per_minute.is_some() {
-            transaction
-                .prepare_cached("INSERT INTO calls VALUES (?1, ?2, ?3)")?
-                .execute(params![subject, scope, millis(now)])?;
+            transaction.prepare_cached("INSERT INTO calls VALUES (?1, ?2, ?3)")?.execute(params![
+                subject,
+                scope,
+                millis(now)
+            ])?;
         }
     }
     Ok(Ok(()))
@@ -245,7 +250,8 @@ impl Pinned for SqliteState {
                 .query_map([], |row| row.get(0))?
                 .collect()
         })?;
-        let read = |text: &String| serde_json::from_str(text).map_err(|error| failed(&self.path, format!("a pin: {error}")));
+        let read =
+            |text: &String| serde_json::from_str(text).map_err(|error| failed(&self.path, format!("a pin: {error}")));
         texts.iter().map(read).collect()
     }
 
