@@ -243,9 +243,12 @@ impl Gateway {
         let params: CallParams<'_> = read(params)?;
         let signature = params.meta.as_ref().and_then(|meta| meta.signature).map(Raw::of);
         match self.guards.verify(&params.name, params.arguments, signature.as_ref()).await {
-            Ok(call) => {
+            Ok(None) => self.checked_call(caller, &params).await,
+            Ok(Some(call)) => {
                 let answer = self.checked_call(caller, &params).await?;
-                Ok(self.guards.signed(call.as_ref(), answer))
+                // What is signed is what goes out.
+                let answer = if caller.is_modern() { modern::completed("tools/call", answer) } else { answer };
+                Ok(self.guards.signed(&call, answer))
             }
             Err(error) => Ok(error.to_result()),
         }

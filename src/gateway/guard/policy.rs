@@ -565,7 +565,7 @@ tools:
     fn caller(capabilities: Value, version: &str) -> (Caller, mpsc::Receiver<Bytes>) {
         let (out, messages) = mpsc::channel(8);
         let Value::Object(capabilities) = capabilities else { panic!() };
-        let client = ClientInfo { version: version.to_owned(), capabilities };
+        let client = ClientInfo { version: version.to_owned(), capabilities, ..ClientInfo::default() };
         (Caller::new(Session::new("s"), client, out), messages)
     }
 

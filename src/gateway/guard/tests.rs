@@ -80,7 +80,7 @@ impl Scene {
         let (out, mut messages) = mpsc::channel::<Bytes>(8);
         let session = Session::new(sign::unique());
         let capabilities = answer.iter().map(|_| ("elicitation".to_owned(), json!({}))).collect();
-        let client = ClientInfo { version: "2025-11-25".to_owned(), capabilities };
+        let client = ClientInfo { version: "2025-11-25".to_owned(), capabilities, ..ClientInfo::default() };
         let caller = Caller::new(Arc::clone(&session), client, out);
         tokio::spawn(async move {
             while let Some(message) = messages.recv().await {
