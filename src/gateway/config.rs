@@ -12,6 +12,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::artifacts::ArtifactsConfig;
+use super::guard::cache::CacheConfig;
+use super::guard::limits::RateLimits;
+use super::guard::pins::PinConfig;
+use super::guard::policy::{PolicyConfig, Preset, Visibility};
+use super::guard::sanitize::SanitizeConfig;
+use super::guard::sign::WrittenSigning;
+use super::guard::{GuardConfig, SchemaConfig, WrittenGuards};
 use super::http::{HttpConfig, WrittenHttp};
 use super::upstream::{InProcess, RetryConfig};
 use crate::context::{FirewallConfig, Secrets};
@@ -224,6 +231,17 @@ struct WrittenConfig {
     routing: RoutingConfig,
     firewall: FirewallConfig,
     artifacts: ArtifactsConfig,
+    policy: PolicyConfig,
+    policy_preset: Option<Preset>,
+    visibility_profiles: BTreeMap<String, Visibility>,
+    visibility_profile: Option<String>,
+    rate_limits: RateLimits,
+    schemas: SchemaConfig,
+    sanitize: SanitizeConfig,
+    cache: CacheConfig,
+    pins: PinConfig,
+    signing: Option<WrittenSigning>,
+    state: Option<PathBuf>,
     diagnostics: Option<PathBuf>,
     http: WrittenHttp,
 }
@@ -247,6 +265,17 @@ impl Default for WrittenConfig {
             routing: RoutingConfig::default(),
             firewall: FirewallConfig::default(),
             artifacts: ArtifactsConfig::default(),
+            policy: PolicyConfig::default(),
+            policy_preset: None,
+            visibility_profiles: BTreeMap::new(),
+            visibility_profile: None,
+            rate_limits: RateLimits::default(),
+            schemas: SchemaConfig::default(),
+            sanitize: SanitizeConfig::default(),
+            cache: CacheConfig::default(),
+            pins: PinConfig::default(),
+            signing: None,
+            state: None,
             diagnostics: None,
             http: WrittenHttp::default(),
         }
@@ -284,6 +313,8 @@ pub struct GatewayConfig {
     pub firewall: FirewallConfig,
     /// What is kept of results.
     pub artifacts: ArtifactsConfig,
+    /// What stands between calls and upstreams.
+    pub guards: GuardConfig,
     /// The file that events are appended to; none when `None`.
     pub diagnostics: Option<PathBuf>,
     /// How it is served over HTTP.
@@ -307,6 +338,7 @@ impl Default for GatewayConfig {
             routing: RoutingConfig::default(),
             firewall: FirewallConfig::default(),
             artifacts: ArtifactsConfig::default(),
+            guards: GuardConfig::default(),
             diagnostics: None,
             http: HttpConfig::default(),
         }
@@ -390,6 +422,21 @@ impl GatewayConfig {
         };
         let upstreams = written.upstreams.into_iter().map(checked).collect::<Result<_, _>>()?;
         namespaces_differ(&upstreams)?;
+        let guards = WrittenGuards {
+            policy: written.policy,
+            policy_preset: written.policy_preset,
+            visibility_profiles: written.visibility_profiles,
+            visibility_profile: written.visibility_profile,
+            rate_limits: written.rate_limits,
+            schemas: written.schemas,
+            sanitize: written.sanitize,
+            cache: written.cache,
+            pins: written.pins,
+            signing: written.signing,
+            state: written.state,
+        };
+        let guards = guards.check(written.mode, folder, &|text| expand(text, environment));
+        let guards = guards.map_err(|(place, reason)| invalid(place, reason))?;
         Ok(Self {
             mode: written.mode,
             name: written.name,
@@ -405,6 +452,7 @@ impl GatewayConfig {
             routing: written.routing,
             firewall,
             artifacts,
+            guards,
             diagnostics: written.diagnostics.map(|path| folder.join(path)),
             http: written.http.check(folder, environment)?,
         })

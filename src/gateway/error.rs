@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::guard::sanitize::SanitizeConfig;
 use super::wire::Raw;
 use crate::store::redact;
 
@@ -132,8 +133,10 @@ impl std::error::Error for GatewayError {}
 /// One line, bounded, without secrets.
 fn presentable(message: &str) -> String {
     let clean = redact(message);
+    // Messages quote upstreams.
+    let clean = SanitizeConfig::default().clean(&clean.text);
     let mut line = String::new();
-    for word in clean.text.split(|c: char| c.is_control() || c.is_whitespace()).filter(|word| !word.is_empty()) {
+    for word in clean.split(|c: char| c.is_control() || c.is_whitespace()).filter(|word| !word.is_empty()) {
         if !line.is_empty() {
             line.push(' ');
         }

@@ -6,10 +6,16 @@ use serde_json::{Map, Value, json};
 
 use super::config::Mode;
 use super::error::{Code, GatewayError, text_result};
+use super::guard::sanitize::SanitizeConfig;
+use super::guard::schema::{Quote, refused, violations};
+use super::guard::sign::{SIGNATURE, Signature};
+use super::guard::tolerant::{Repair, repair};
+use super::guard::{Source, unusable};
 use super::hub::Gateway;
 use super::screen::Origin;
 use super::session::Caller;
-use super::snapshot::{Shelf, Snapshot};
+use super::snapshot::{Shelf, Snapshot, published_name};
+use super::surface::MetaTool;
 use super::upstream::{Call, Fault, Upstream};
 use super::wire::{Members, Raw};
 use crate::adapters::from_mcp_result;
@@ -38,6 +44,11 @@ pub(super) struct Along {
 }
 
 impl Along {
+    /// Whether it brings answers to what the upstream asked.
+    fn is_answer(&self) -> bool {
+        self.input_responses.is_some() || self.request_state.is_some()
+    }
+
     /// Parameters of the call, with the answers.
     pub(super) fn params(&self, params: &Raw) -> Raw {
         let answers = [("inputResponses", &self.input_responses), ("requestState", &self.request_state)];
@@ -55,13 +66,16 @@ impl Along {
 }
 
 /// The parameters of `tools/call` and `prompts/get`.
-pub(super) fn call_params(name: &str, arguments: &Raw) -> Raw {
+pub(super) fn call_params(name: &str, arguments: &Raw, signature: Option<&Signature>) -> Raw {
     #[derive(Serialize)]
     struct Params<'p> {
         name: &'p str,
         arguments: &'p RawValue,
+        #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+        meta: Option<Value>,
     }
-    Raw::of(&Params { name, arguments: &arguments.to_raw_value() })
+    let meta = signature.map(|signature| json!({ SIGNATURE: signature }));
+    Raw::of(&Params { name, arguments: &arguments.to_raw_value(), meta })
 }
 
 /// A tool that was found and may be called.
@@ -81,17 +95,48 @@ impl Gateway {
         along: &Along,
     ) -> Result<Raw, GatewayError> {
         let target = find(snapshot, &args.tool_id)?;
-        let arguments = checked(&target, args.args)?;
+        let item = target.item;
+        let admission = self.guards.gate(caller, MetaTool::Execute, Some(item))?;
+        let arguments = checked(&target, args.args, self.config.tolerant_args)?;
+        self.guards.check_promise(target.shelf, target.at, item)?;
         self.note_shown(caller, snapshot, &target);
         if args.dry_run {
-            return Ok(dry_run(&target));
+            let checks = self.guards.report(caller, &admission, item, &arguments.repairs).await?;
+            return Ok(dry_run(&target, &checks, self.guards.sanitize()));
         }
-        let result = self.dispatch(caller, target.item, &arguments, along).await?;
-        let origin = Origin { id: &target.item.id, name: &target.item.name, arguments: &arguments };
-        match self.config.mode {
-            Mode::Gateway => self.screened(caller, origin, tool_result, &result).await,
-            Mode::Proxy | Mode::Passthrough => Ok(result),
+        self.guards.count(caller, MetaTool::Execute, item).await?;
+        self.guards.approve(caller, &admission, item, &arguments.value).await?;
+        // A call that answers an earlier question is no repetition of it.
+        let key = if along.is_answer() { None } else { self.guards.cache_key(item, &arguments.value) };
+        let kept = match &key {
+            Some(key) => self.guards.cached(key).await,
+            None => None,
+        };
+        let (result, source) = match kept {
+            Some(result) => (result, Source::Cache),
+            None => {
+                let result = self.dispatch(caller, item, &arguments.raw, along).await?;
+                self.guards.check_output(target.shelf, target.at, item, &result)?;
+                (result, Source::Upstream)
+            }
+        };
+        let answer = match self.config.mode {
+            Mode::Gateway => {
+                let origin = Origin {
+                    id: &item.id,
+                    name: &item.name,
+                    arguments: &arguments.raw,
+                    sensitivity: self.guards.sensitivity(item),
+                };
+                let finish = |envelope: &mut _| self.guards.finish(item, envelope, &arguments.repairs, source);
+                self.screened(caller, origin, tool_result, &result, &finish).await?
+            }
+            Mode::Proxy | Mode::Passthrough => self.guards.passed(result.clone()),
+        };
+        if let (Some(key), Source::Upstream) = (key, source) {
+            self.guards.keep(key, &result).await;
         }
+        Ok(answer)
     }
 
     /// The answer of the tool's upstream, as it came.
@@ -103,14 +148,16 @@ impl Gateway {
         along: &Along,
     ) -> Result<Raw, GatewayError> {
         let upstream = self.upstream(item)?;
-        let params = along.params(&call_params(&item.name, arguments));
+        let signature = self.guards.sign_call(upstream.name(), &item.name, arguments);
+        let params = along.params(&call_params(&item.name, arguments, signature.as_ref()));
         let progress = along.progress.as_ref();
         let call = Call { method: "tools/call", params: Some(&params), caller: Some(caller), progress };
         let tried = self.config.retry.run(|| upstream.request(call)).await;
         if tried.attempts > 1 {
             tracing::info!(upstream = upstream.name(), attempts = tried.attempts, "the call was made again");
         }
-        tried.answer.map_err(|fault| failed(upstream.name(), &fault, &item.id))
+        let answer = tried.answer.map_err(|fault| failed(upstream.name(), &fault, &item.id))?;
+        self.guards.verify_result(signature.as_ref(), answer).map_err(|error| error.at(&item.id))
     }
 
     pub(super) fn upstream(&self, item: &SelectableItem) -> Result<&Upstream, GatewayError> {
@@ -130,49 +177,54 @@ impl Gateway {
 /// The tool called `id`.
 pub(super) fn find<'s>(snapshot: &'s Snapshot, id: &str) -> Result<Target<'s>, GatewayError> {
     let found = snapshot.tools.as_ref().and_then(|shelf| Some((shelf, snapshot.tool(id)?)));
-    match found {
-        Some((shelf, (at, item))) => Ok(Target { shelf, at, item }),
-        None => {
-            let reason = "no such tool is in the catalog now; find one with tool_browse";
-            Err(GatewayError::new(Code::HydrateFailed, reason).at(id))
-        }
+    if let Some((shelf, (at, item))) = found {
+        return Ok(Target { shelf, at, item });
     }
+    let waits = |(waiting, _): &(&String, &String)| *waiting == id || published_name(waiting) == id;
+    if let Some((id, reason)) = snapshot.quarantined.iter().find(waits) {
+        let reason = format!("{reason}; it can be called when its operator has approved that");
+        return Err(GatewayError::new(Code::Quarantined, reason).at(id));
+    }
+    let reason = "no such tool is in the catalog now; find one with tool_browse";
+    Err(GatewayError::new(Code::HydrateFailed, reason).at(id))
+}
+
+/// Arguments that a tool's schema accepts.
+pub(super) struct Arguments {
+    /// As they are sent: as they were written, unless they were repaired.
+    pub(super) raw: Raw,
+    pub(super) value: Value,
+    repairs: Vec<Repair>,
 }
 
 /// The arguments, when the tool's schema accepts them.
-pub(super) fn checked(target: &Target<'_>, args: Option<&RawValue>) -> Result<Raw, GatewayError> {
-    let refuse = |reason: String| GatewayError::new(Code::ArgsInvalid, reason).at(&target.item.id);
+pub(super) fn checked(
+    target: &Target<'_>,
+    args: Option<&RawValue>,
+    is_tolerant: bool,
+) -> Result<Arguments, GatewayError> {
+    let id = &target.item.id;
+    let refuse = |reason: String| GatewayError::new(Code::ArgsInvalid, reason).at(id);
     let text = args.map_or("{}", RawValue::get);
-    let value: Value = serde_json::from_str(text).map_err(|error| refuse(error.to_string()))?;
+    let mut value: Value = serde_json::from_str(text).map_err(|error| refuse(error.to_string()))?;
+    let repairs = if is_tolerant { repair(&mut value, target.item.args_schema.as_deref()) } else { Vec::new() };
     if !value.is_object() {
         return Err(refuse("`args` must be an object".to_owned()));
     }
-    let validator = target.shelf.validator(target.at).map_err(|reason| {
-        GatewayError::new(Code::SchemaInvalid, format!("the tool's own schema is not usable: {reason}"))
-            .at(&target.item.id)
-    })?;
-    if let Some(validator) = validator {
-        let mut errors: Vec<(String, String)> = validator
-            .iter_errors(&value)
-            .map(|error| (error.instance_path().to_string(), error.to_string()))
-            .take(MOST_ERRORS)
-            .collect();
-        errors.sort();
-        if let Some((path, reason)) = errors.first() {
-            let place = if path.is_empty() { "the arguments" } else { path };
-            let violations: Vec<Value> =
-                errors.iter().map(|(path, reason)| json!({"path": path, "reason": reason})).collect();
-            return Err(refuse(format!("{place}: {reason}")).with("violations", violations));
-        }
+    let validator = target.shelf.validator(target.at).map_err(|reason| unusable(target.item, reason))?;
+    let violations = validator.map(|validator| violations(validator, &value, Quote::Values)).unwrap_or_default();
+    if !violations.is_empty() {
+        return Err(refused(Code::ArgsInvalid, "the arguments", id, &violations));
     }
-    // What was valid goes on as it was written.
-    Ok(args.map_or_else(|| Raw::of(&value), Raw::of))
+    let raw = match args {
+        // What was valid goes on as it was written.
+        Some(args) if repairs.is_empty() => Raw::of(args),
+        _ => Raw::of(&value),
+    };
+    Ok(Arguments { raw, value, repairs })
 }
 
-/// Violations of a schema that are reported, at most.
-const MOST_ERRORS: usize = 5;
-
-fn dry_run(target: &Target<'_>) -> Raw {
+fn dry_run(target: &Target<'_>, checks: &[Value], sanitize: &SanitizeConfig) -> Raw {
     let mut annotations: Map<String, Value> = target
         .item
         .raw
@@ -192,9 +244,9 @@ fn dry_run(target: &Target<'_>) -> Raw {
         "upstream_name": target.item.name,
         "args_valid": true,
         "annotations": annotations,
-        "checks": [{"name": "schema_validation", "status": "pass"}],
+        "checks": checks,
     });
-    text_result(&report.to_string(), false)
+    text_result(&sanitize.clean(&report.to_string()), false)
 }
 
 /// A `CallToolResult`.

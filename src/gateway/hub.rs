@@ -13,14 +13,14 @@ use tokio::time::Instant;
 use super::artifacts::Artifacts;
 use super::config::{GatewayConfig, Mode, StartMode, UpstreamConfig};
 use super::diagnostics::Diagnostics;
+use super::guard::{GuardError, Guards};
 use super::metrics::Metrics;
-use super::session::{Session, lock};
-use super::snapshot::Snapshot;
+use super::session::{Caller, Session, lock};
+use super::snapshot::{Snapshot, items_of};
 use super::subscriptions::Subscriptions;
 use super::upstream::{Event, EventSender, Fault, Listing, Upstream};
 use super::wire::Raw;
 use crate::catalog::{LoadOptions, Strictness, load};
-use crate::routing::RouteError;
 use crate::store::StoreError;
 
 /// How long changes of an upstream's lists are gathered before they are read again.
@@ -32,6 +32,7 @@ pub struct Gateway {
     pub(super) config: GatewayConfig,
     upstreams: BTreeMap<String, Arc<Upstream>>,
     snapshot: ArcSwap<Snapshot>,
+    pub(super) guards: Guards,
     pub(super) artifacts: Artifacts,
     /// Where events go, when they are recorded.
     pub(super) diagnostics: Option<Diagnostics>,
@@ -76,9 +77,9 @@ pub enum StartError {
     /// The catalog cannot be read.
     #[error(transparent)]
     Catalog(#[from] crate::catalog::CatalogError),
-    /// The tools cannot be indexed.
+    /// A guard cannot do its work, or the tools cannot be indexed.
     #[error(transparent)]
-    Route(#[from] RouteError),
+    Guard(#[from] GuardError),
     /// What keeps results cannot be opened.
     #[error("`artifacts.path`: {0}")]
     Artifacts(#[from] StoreError),
@@ -135,16 +136,19 @@ impl Gateway {
             .filter(|upstream| listed.get(namespace_of(upstream.name(), upstream.config())).is_some_and(Result::is_err))
             .map(Arc::downgrade)
             .collect();
+        let guards = Guards::new(config.guards.clone()).map_err(GuardError::from)?;
         let snapshot = match &config.catalog {
             Some(path) => {
                 let loaded = load(&[path], LoadOptions { strictness: Strictness::Lenient })?;
                 let items = loaded.catalog.items().to_vec();
-                Snapshot::of_items(1, items, loaded.left_out, BTreeMap::new(), &config.routing)?
+                guards.snapshot(1, items, loaded.left_out, BTreeMap::new(), &config.routing)?
             }
             None => {
                 check_start(&config, &listed)?;
                 let listings = listed.into_iter().filter_map(|(name, listing)| Some((name, Arc::new(listing.ok()?))));
-                Snapshot::new(1, listings.collect(), &config.routing)?
+                let listings = listings.collect();
+                let (items, left_out) = items_of(&listings);
+                guards.snapshot(1, items, left_out, listings, &config.routing)?
             }
         };
         let counts = snapshot.counts();
@@ -155,6 +159,7 @@ impl Gateway {
             config,
             upstreams,
             snapshot: ArcSwap::from_pointee(snapshot),
+            guards,
             artifacts,
             diagnostics,
             faults: Mutex::new(faults),
@@ -175,6 +180,12 @@ impl Gateway {
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
+    }
+
+    /// What the caller is shown of it.
+    #[must_use]
+    pub(super) fn snapshot_for(&self, caller: &Caller) -> Arc<Snapshot> {
+        self.guards.shown(caller, self.snapshot())
     }
 
     /// How it is configured.
@@ -225,12 +236,12 @@ impl Gateway {
     /// Reads the lists of every upstream again. One that does not answer keeps what it listed before.
     ///
     /// # Errors
-    /// The tools cannot be indexed; what was served stays.
-    pub async fn refresh(&self) -> Result<(), RouteError> {
+    /// The tools cannot be indexed, or a guard cannot do its work; what was served stays.
+    pub async fn refresh(&self) -> Result<(), GuardError> {
         self.refresh_of(self.upstreams.values()).await
     }
 
-    async fn refresh_of(&self, upstreams: impl Iterator<Item = &Arc<Upstream>>) -> Result<(), RouteError> {
+    async fn refresh_of(&self, upstreams: impl Iterator<Item = &Arc<Upstream>>) -> Result<(), GuardError> {
         let started = Instant::now();
         let _one_at_a_time = self.refreshing.lock().await;
         let timeout = Duration::try_from_secs_f64(self.config.startup.upstream_timeout_seconds).unwrap_or_default();
@@ -249,9 +260,11 @@ impl Gateway {
                 }
             }
         }
-        let snapshot = Snapshot::new(before.generation + 1, listings, &self.config.routing)?;
+        let (items, left_out) = items_of(&listings);
+        let snapshot = self.guards.snapshot(before.generation + 1, items, left_out, listings, &self.config.routing)?;
         self.observe_catalog(&snapshot, started.into_std());
         self.snapshot.store(Arc::new(snapshot));
+        self.guards.forget_results().await;
         Ok(())
     }
 

@@ -23,6 +23,7 @@ mod error;
 mod execute;
 mod face;
 mod glob;
+pub mod guard;
 mod http;
 mod hub;
 mod inspect;

@@ -158,7 +158,7 @@ struct ListParams {
 impl Gateway {
     /// Answers what belongs to lists, resources and prompts of all upstreams together.
     pub(super) async fn merged(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
-        let snapshot = self.snapshot();
+        let snapshot = self.snapshot_for(caller);
         let shows_all = self.config.mode != Mode::Gateway;
         let lists = snapshot.lists(self.config.mode);
         let (pages, key) = match method {

@@ -13,10 +13,11 @@ use super::hub::Gateway;
 use super::screen::{Origin, Read};
 use super::session::Caller;
 use super::snapshot::{Shelf, Snapshot};
+use super::surface::MetaTool;
 use super::upstream::{Call, Upstream};
 use super::wire::Raw;
 use crate::adapters::from_mcp_result;
-use crate::event::{PartBody, ToolOutput};
+use crate::event::{PartBody, Sensitivity, ToolOutput};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -55,7 +56,9 @@ impl Gateway {
             (_, server) => self.upstream_for(server, id)?,
         };
         let arguments = Raw::of(&json!({ "uri": uri }));
-        let origin = Origin { id, name: listed.map_or("resource", |item| &item.name), arguments: &arguments };
+        self.guards.gate(caller, MetaTool::ResourceRead, listed)?;
+        let name = listed.map_or("resource", |item| &item.name);
+        let origin = Origin { id, name, arguments: &arguments, sensitivity: Sensitivity::Public };
         let params = along.params(&arguments);
         self.fetched(caller, upstream, "resources/read", (origin, &params), along, contents).await
     }
@@ -72,10 +75,15 @@ impl Gateway {
             let reason = "no such prompt is in the catalog now; find one with prompt_browse";
             return Err(GatewayError::new(Code::PromptNotFound, reason).at(id));
         };
-        let arguments = checked(&target, args.args)?;
-        let upstream = self.upstream(target.item)?;
-        let params = along.params(&call_params(&target.item.name, &arguments));
-        let origin = Origin { id, name: &target.item.name, arguments: &arguments };
+        let item = target.item;
+        let admission = self.guards.gate(caller, MetaTool::PromptGet, Some(item))?;
+        let arguments = checked(&target, args.args, self.config.tolerant_args)?;
+        self.guards.count(caller, MetaTool::PromptGet, item).await?;
+        self.guards.approve(caller, &admission, item, &arguments.value).await?;
+        let upstream = self.upstream(item)?;
+        let params = along.params(&call_params(&item.name, &arguments.raw, None));
+        let sensitivity = self.guards.sensitivity(item);
+        let origin = Origin { id, name: &item.name, arguments: &arguments.raw, sensitivity };
         self.fetched(caller, upstream, "prompts/get", (origin, &params), along, messages).await
     }
 
@@ -90,7 +98,8 @@ impl Gateway {
     ) -> Result<Raw, GatewayError> {
         let call = Call { method, params: Some(params), caller: Some(caller), progress: along.progress.as_ref() };
         let result = upstream.request(call).await.map_err(|fault| failed(upstream.name(), &fault, origin.id))?;
-        self.screened(caller, origin, read, &result).await
+        let finish = |envelope: &mut _| self.guards.sanitize().envelope(envelope);
+        self.screened(caller, origin, read, &result, &finish).await
     }
 }
 

@@ -47,6 +47,8 @@ impl CallParams<'_> {
 struct Meta<'m> {
     #[serde(rename = "progressToken", borrow)]
     progress_token: Option<&'m RawValue>,
+    #[serde(rename = "contextweaver/signature", borrow)]
+    signature: Option<&'m RawValue>,
 }
 
 impl Gateway {
@@ -195,12 +197,27 @@ impl Gateway {
             return pass(upstream, caller, "tools/call", params).await;
         }
         let params: CallParams<'_> = read(params)?;
+        let signature = params.meta.as_ref().and_then(|meta| meta.signature).map(Raw::of);
+        match self.guards.verify(&params.name, params.arguments, signature.as_ref()).await {
+            Ok(None) => self.checked_call(caller, &params).await,
+            Ok(Some(call)) => {
+                let answer = self.checked_call(caller, &params).await?;
+                // What is signed is what goes out.
+                let answer = if caller.is_modern() { modern::completed("tools/call", answer) } else { answer };
+                Ok(self.guards.signed(&call, answer))
+            }
+            Err(error) => Ok(error.to_result()),
+        }
+    }
+
+    /// A call whose signature, if it has one, is right.
+    async fn checked_call(&self, caller: &Caller, params: &CallParams<'_>) -> Outcome {
         let along = params.along();
-        let snapshot = self.snapshot();
+        let snapshot = self.snapshot_for(caller);
         let (resources, prompts) = (snapshot.resources.is_some(), snapshot.prompts.is_some());
         let offered = MetaTool::offered(self.config.mode, resources, prompts);
         let Some(tool) = MetaTool::named(&params.name).filter(|tool| offered.contains(tool)) else {
-            return self.published_call(caller, &snapshot, &params, &along).await;
+            return self.published_call(caller, &snapshot, params, &along).await;
         };
         let started = Instant::now();
         let result = self.meta_call(caller, &snapshot, tool, params.arguments, &along).await;
@@ -222,6 +239,10 @@ impl Gateway {
         arguments: Option<&RawValue>,
         along: &Along,
     ) -> Result<Raw, GatewayError> {
+        // What calls something is admitted when it is known what that is.
+        if !matches!(tool, MetaTool::Execute | MetaTool::ResourceRead | MetaTool::PromptGet) {
+            self.guards.admit(caller, tool).await?;
+        }
         match tool {
             MetaTool::Browse => self.browse(caller, snapshot, Shelves::Tools, &args(tool, arguments)?),
             MetaTool::ResourceBrowse => self.browse(caller, snapshot, Shelves::Resources, &args(tool, arguments)?),
@@ -260,7 +281,7 @@ impl Gateway {
         self.note_shown(caller, snapshot, &target);
         let item = target.item;
         let definition = item.raw.as_ref().map_or_else(|| item.definition_json(), |raw| raw.get().to_owned());
-        Ok(text_result(&definition, false))
+        Ok(text_result(&self.guards.sanitize().clean(&definition), false))
     }
 }
 

@@ -21,7 +21,7 @@ use super::wire::Raw;
 use crate::context::summary::StructureSummarizer;
 use crate::context::{Firewall, FirewallConfig, FirewallError, Seen};
 use crate::event::{
-    ArtifactRef, ContentHash, ContextItem, Handle, ItemKind, ResultEnvelope, Status, Strategy, ToolOutput,
+    ArtifactRef, ContentHash, ContextItem, Handle, ItemKind, ResultEnvelope, Sensitivity, Status, Strategy, ToolOutput,
 };
 use crate::store::{ArtifactStore, MemoryArtifacts};
 use crate::text::Estimator;
@@ -75,16 +75,22 @@ pub(super) struct Origin<'o> {
     pub(super) name: &'o str,
     /// What was asked with it.
     pub(super) arguments: &'o Raw,
+    /// How sensitive it is.
+    pub(super) sensitivity: Sensitivity,
 }
 
+/// The last word on what is shown of a result.
+pub(super) type Finish<'f> = &'f (dyn Fn(&mut ResultEnvelope) + Sync);
+
 impl Gateway {
-    /// What a model gets of `result`. A result that asks the caller for more goes back untouched.
+    /// What a model gets of `result`, when `finish` is done with it. A result that asks the caller for more goes back untouched.
     pub(super) async fn screened(
         &self,
         caller: &Caller,
         origin: Origin<'_>,
         read: Read,
         result: &Raw,
+        finish: Finish<'_>,
     ) -> Result<Raw, GatewayError> {
         let work = Screening::new(&self.config.firewall, &self.artifacts, origin, read, result);
         let small = result.bytes().len() <= self.config.firewall.threshold_chars;
@@ -100,7 +106,8 @@ impl Gateway {
         };
         match outcome.map_err(|reason| GatewayError::new(Code::UpstreamError, reason).at(origin.id))? {
             Screened::Question => Ok(result.clone()),
-            Screened::Envelope(envelope) => {
+            Screened::Envelope(mut envelope) => {
+                finish(&mut envelope);
                 lock(&caller.session().recent).add(&envelope.artifacts);
                 Ok(self.envelope_result(&envelope))
             }
@@ -145,6 +152,7 @@ impl Screening {
         let digits = hash.as_str().get(7..19).unwrap_or(hash.as_str());
         let arguments = String::from_utf8_lossy(origin.arguments.bytes()).into_owned();
         let mut call = ContextItem::new(digits, ItemKind::ToolCall, arguments);
+        call.sensitivity = origin.sensitivity;
         // Handles of further parts are made of this name: the digits keep those of other results apart.
         let name: String = origin.name.chars().take(NAME_IN_HANDLE).collect();
         call.metadata.insert("function_name".to_owned(), format!("{name}-{digits}").into());

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -49,6 +49,8 @@ pub struct Session {
     /// Tells sessions apart; on HTTP it is the session id.
     id: String,
     client: Mutex<ClientInfo>,
+    /// The name of its visibility profile, when it has one of its own.
+    profile: OnceLock<String>,
     /// Where messages go that belong to no request.
     unasked: Mutex<Option<mpsc::Sender<Bytes>>>,
     /// What the client of the stateless protocol listens to.
@@ -80,6 +82,7 @@ impl Session {
         Arc::new(Self {
             id: id.into(),
             client: Mutex::default(),
+            profile: OnceLock::new(),
             unasked: Mutex::default(),
             subscriptions: Mutex::default(),
             watched: Mutex::default(),
@@ -96,6 +99,17 @@ impl Session {
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Gives the client a visibility profile of its own; the first that it is given stays.
+    pub fn set_profile(&self, name: impl Into<String>) {
+        let _ = self.profile.set(name.into());
+    }
+
+    /// The name of its visibility profile, when it has one of its own.
+    #[must_use]
+    pub fn profile(&self) -> Option<&str> {
+        self.profile.get().map(String::as_str)
     }
 
     /// What the client says about itself.

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::config::Mode;
+use super::guard::schema::compiled;
 use super::http::ParamHeaders;
 use super::lists::Lists;
 use super::passing::Routes;
@@ -24,14 +25,21 @@ pub struct Shelf {
     /// The router over them.
     pub router: Router,
     /// The schemas of their arguments, compiled when first needed.
-    validators: Vec<OnceLock<Result<Option<Validator>, String>>>,
+    validators: Vec<OnceLock<Compiled>>,
+    /// Those of their structured results.
+    output_validators: Vec<OnceLock<Compiled>>,
 }
+
+/// The validator of a schema, `None` without one, or why it is not usable.
+type Compiled = Result<Option<Validator>, String>;
 
 impl Shelf {
     fn new(items: Vec<SelectableItem>, config: &RoutingConfig) -> Result<Option<Self>, RouteError> {
         let Ok(catalog) = Catalog::new(items) else { return Ok(None) };
-        let validators = std::iter::repeat_with(OnceLock::new).take(catalog.len()).collect();
-        Ok(Some(Self { router: Router::build(Arc::new(catalog), config.clone())?, validators }))
+        let slots = || std::iter::repeat_with(OnceLock::new).take(catalog.len()).collect();
+        let (validators, output_validators) = (slots(), slots());
+        let router = Router::build(Arc::new(catalog), config.clone())?;
+        Ok(Some(Self { router, validators, output_validators }))
     }
 
     /// The item called `id`.
@@ -41,21 +49,29 @@ impl Shelf {
         catalog.position(id).and_then(|at| Some((at, catalog.items().get(at)?)))
     }
 
-    /// The validator of the item at `at`; `None` when it has no schema.
+    /// The validator of the arguments of the item at `at`; `None` when it has no schema.
     ///
     /// # Errors
     /// Why its schema is none.
     pub fn validator(&self, at: usize) -> Result<Option<&Validator>, &str> {
-        let (Some(slot), Some(item)) = (self.validators.get(at), self.router.catalog().items().get(at)) else {
-            return Ok(None);
-        };
-        let compile = || item.args_schema.as_deref().map(compiled).transpose();
-        slot.get_or_init(compile).as_ref().map(Option::as_ref).map_err(String::as_str)
+        let item = self.router.catalog().items().get(at);
+        once(self.validators.get(at), item.and_then(|item| item.args_schema.as_deref()))
+    }
+
+    /// The validator of the structured results of the item at `at`; `None` when it has no schema.
+    ///
+    /// # Errors
+    /// Why its schema is none.
+    pub fn output_validator(&self, at: usize) -> Result<Option<&Validator>, &str> {
+        let item = self.router.catalog().items().get(at);
+        once(self.output_validators.get(at), item.and_then(|item| item.output_schema.as_deref()))
     }
 }
 
-fn compiled(schema: &Value) -> Result<Validator, String> {
-    jsonschema::validator_for(schema).map_err(|error| error.to_string())
+/// The validator in `slot`, made when it is first asked for.
+fn once<'s>(slot: Option<&'s OnceLock<Compiled>>, schema: Option<&Value>) -> Result<Option<&'s Validator>, &'s str> {
+    let Some(slot) = slot else { return Ok(None) };
+    slot.get_or_init(|| schema.map(compiled).transpose()).as_ref().map(Option::as_ref).map_err(String::as_str)
 }
 
 /// What is served at one moment.
@@ -71,6 +87,10 @@ pub struct Snapshot {
     pub prompts: Option<Shelf>,
     /// What was listed and is not usable.
     pub left_out: Vec<LeftOut>,
+    /// Tools whose definitions wait for approval, by id, with the reason.
+    pub quarantined: BTreeMap<String, String>,
+    /// What callers are shown that have a visibility profile, by its name.
+    pub(super) profiles: BTreeMap<String, Arc<Snapshot>>,
     /// What each upstream listed.
     pub listings: BTreeMap<String, Arc<Listing>>,
     tool_names: Names,
@@ -116,16 +136,7 @@ impl Snapshot {
         listings: BTreeMap<String, Arc<Listing>>,
         config: &RoutingConfig,
     ) -> Result<Self, RouteError> {
-        let lists: Vec<catalog::Listing<'_>> = listings
-            .iter()
-            .map(|(server, listing)| catalog::Listing {
-                server,
-                tools: &listing.tools,
-                resources: &listing.resources,
-                prompts: &listing.prompts,
-            })
-            .collect();
-        let (items, left_out) = load_listings(&lists);
+        let (items, left_out) = items_of(&listings);
         Self::of_items(generation, items, left_out, listings, config)
     }
 
@@ -157,11 +168,33 @@ impl Snapshot {
             prompts,
             tools,
             left_out,
+            quarantined: BTreeMap::new(),
+            profiles: BTreeMap::new(),
             listings,
             lists: OnceLock::new(),
             routes: OnceLock::new(),
             param_headers: OnceLock::new(),
         })
+    }
+
+    /// A snapshot that serves nothing.
+    #[must_use]
+    pub(super) fn nothing(generation: u64) -> Self {
+        Self {
+            generation,
+            tools: None,
+            resources: None,
+            prompts: None,
+            left_out: Vec::new(),
+            quarantined: BTreeMap::new(),
+            profiles: BTreeMap::new(),
+            listings: BTreeMap::new(),
+            tool_names: Names::default(),
+            prompt_names: Names::default(),
+            lists: OnceLock::new(),
+            routes: OnceLock::new(),
+            param_headers: OnceLock::new(),
+        }
     }
 
     /// The lists that `mode` shows, made when they are first needed; a gateway has one mode.
@@ -200,6 +233,20 @@ impl Snapshot {
             Some((at, shelf.router.catalog().items().get(at)?))
         })
     }
+}
+
+/// The items that these lists define, and what in them is not usable; the keys are the servers' names.
+pub(super) fn items_of(listings: &BTreeMap<String, Arc<Listing>>) -> (Vec<SelectableItem>, Vec<LeftOut>) {
+    let lists: Vec<catalog::Listing<'_>> = listings
+        .iter()
+        .map(|(server, listing)| catalog::Listing {
+            server,
+            tools: &listing.tools,
+            resources: &listing.resources,
+            prompts: &listing.prompts,
+        })
+        .collect();
+    load_listings(&lists)
 }
 
 /// Characters of a tool's name that every client accepts, at most.

@@ -10,6 +10,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 
 use super::face::{Asked, serve_request};
+use super::guard::sign::unique;
 use super::hub::Gateway;
 use super::lines::{Line, LineReader, write_lines};
 use super::modern::RequestMeta;
@@ -58,7 +59,7 @@ where
 {
     let (out, lines) = mpsc::channel(QUEUE);
     let writing = tokio::spawn(write_lines(output, lines));
-    let session = Session::new("stdio");
+    let session = Session::new(format!("stdio-{}", unique()));
     session.open_stream(out.clone());
     gateway.enter(&session);
     let mut input = LineReader::new(input, MESSAGE_LIMIT);

@@ -19,7 +19,7 @@ pub(super) enum MetaTool {
 }
 
 impl MetaTool {
-    const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Browse,
         Self::Execute,
         Self::View,

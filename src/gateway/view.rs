@@ -48,8 +48,13 @@ impl Gateway {
             look(&*store, &handle, &selector, cursor)
         };
         match shown {
-            Ok(View { text, next: Some(next) }) => Ok(text_result(&format!("{text}\n[more: cursor {next}]"), false)),
-            Ok(View { text, next: None }) => Ok(text_result(&text, false)),
+            Ok(View { text, next }) => {
+                let clean = self.guards.sanitize().clean(&text);
+                Ok(match next {
+                    Some(next) => text_result(&format!("{clean}\n[more: cursor {next}]"), false),
+                    None => text_result(&clean, false),
+                })
+            }
             Err(Unseen::Store(error)) => {
                 let failure = failed(error.to_string()).with("reason", reason(&error));
                 Err(match nearest(caller, &args.handle) {

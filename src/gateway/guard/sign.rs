@@ -1,0 +1,464 @@
+//! Calls and results that gateways sign for each other.
+//!
+//! Two gateways that share a key put an HMAC-SHA256 over the canonical JSON of a call, with the time and a nonce, into
+//! `_meta`, and the answer carries one over the result and the nonce of its call. A call is taken when its time is
+//! within the window and its nonce was not seen before; nonces are remembered for as long as their time would be
+//! accepted, and when there is no room for another the call is refused. Nothing is remembered of a call whose signature
+//! is wrong, so that nobody without the key can fill the room. Signatures are compared in constant time.
+//!
+//! A key is for one pair of gateways: with one key for several, a call to one could be replayed at another.
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use super::canonical::canonical;
+use crate::gateway::wire::{Members, Raw};
+use crate::text::hex;
+
+/// The member of `_meta` that holds a signature.
+pub const SIGNATURE: &str = "contextweaver/signature";
+
+/// Bytes of a key, at least: as many as its signatures have.
+const SHORTEST_KEY: usize = 32;
+
+/// A key that two gateways share. It is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(Vec<u8>);
+
+impl fmt::Debug for Key {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Key")
+    }
+}
+
+impl Key {
+    /// A key of at least 32 bytes.
+    ///
+    /// # Errors
+    /// It is shorter.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, String> {
+        let bytes = bytes.into();
+        if bytes.len() < SHORTEST_KEY {
+            return Err(format!("has {} bytes; a key needs {SHORTEST_KEY} or more", bytes.len()));
+        }
+        Ok(Self(bytes))
+    }
+
+    /// The code over `text`; every length of key is permitted.
+    fn over(&self, text: &str) -> Option<Hmac<Sha256>> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
+        mac.update(text.as_bytes());
+        Some(mac)
+    }
+}
+
+/// Whether calls must be signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Incoming {
+    /// What is signed is checked; what is not is taken.
+    #[default]
+    Optional,
+    /// What is not signed is refused.
+    Required,
+}
+
+/// Signatures, as a file says it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(in crate::gateway) struct WrittenSigning {
+    keys: BTreeMap<String, String>,
+    upstreams: BTreeMap<String, String>,
+    incoming: Incoming,
+    window_seconds: f64,
+    max_nonces: usize,
+}
+
+impl Default for WrittenSigning {
+    fn default() -> Self {
+        Self {
+            keys: BTreeMap::new(),
+            upstreams: BTreeMap::new(),
+            incoming: Incoming::Optional,
+            window_seconds: 300.0,
+            max_nonces: 100_000,
+        }
+    }
+}
+
+/// Which calls are signed, and with what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SigningConfig {
+    /// The keys by their ids.
+    pub keys: BTreeMap<String, Key>,
+    /// The ids of the keys with which calls of these upstreams are signed, by the upstreams' names. Their answers must
+    /// be signed then.
+    pub upstreams: BTreeMap<String, String>,
+    /// Whether calls of clients must be signed.
+    pub incoming: Incoming,
+    /// How far the time of a call may be from ours.
+    pub window: Duration,
+    /// Nonces that are remembered, at most.
+    pub max_nonces: usize,
+}
+
+impl WrittenSigning {
+    /// The same, checked, with its keys from the environment.
+    pub(super) fn check(self, expand: &dyn Fn(&str) -> Result<String, String>) -> Result<SigningConfig, String> {
+        let key = |(id, text): (String, String)| {
+            let place = |reason| format!("signing.keys.{id}: {reason}");
+            let key = expand(&text).and_then(Key::new).map_err(place)?;
+            Ok((id, key))
+        };
+        let keys: BTreeMap<String, Key> = self.keys.into_iter().map(key).collect::<Result<_, String>>()?;
+        if let Some((name, id)) = self.upstreams.iter().find(|(_, id)| !keys.contains_key(*id)) {
+            return Err(format!("signing.upstreams.{name}: there is no key `{id}` under `signing.keys`"));
+        }
+        let window = Duration::try_from_secs_f64(self.window_seconds).ok().filter(|window| !window.is_zero());
+        let window = window
+            .ok_or_else(|| format!("signing.window_seconds: is {}; it must be seconds above 0", self.window_seconds))?;
+        if self.incoming == Incoming::Required && keys.is_empty() {
+            return Err("signing.incoming: is `required`, and there is no key under `signing.keys`".to_owned());
+        }
+        Ok(SigningConfig {
+            keys,
+            upstreams: self.upstreams,
+            incoming: self.incoming,
+            window,
+            max_nonces: self.max_nonces,
+        })
+    }
+}
+
+/// A signature as it is carried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signature {
+    /// The id of the key.
+    pub key: String,
+    /// When it was made, in milliseconds since 1970.
+    pub timestamp: u64,
+    /// That of the call; no two calls have the same.
+    pub nonce: String,
+    /// The code, in hexadecimal.
+    pub mac: String,
+}
+
+/// Why a signature is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SignatureError {
+    /// There is none.
+    #[error("it is not signed")]
+    Missing,
+    /// It is none.
+    #[error("its signature cannot be read")]
+    Malformed,
+    /// It was made with a key that is not known here, or it is wrong; which of both is not told.
+    #[error("its signature is not valid")]
+    Invalid,
+    /// Its time is too far from ours.
+    #[error("its time is {seconds} s from ours, and {window} s are permitted; set the clocks")]
+    Time {
+        /// How far.
+        seconds: u64,
+        /// How far it may be.
+        window: u64,
+    },
+    /// It was used before.
+    #[error("it was used before")]
+    Replayed,
+    /// There is no room for its nonce.
+    #[error("too many signed calls at once; try again later")]
+    Full,
+    /// What the nonces are kept in failed.
+    #[error("whether it was used before cannot be known now")]
+    Unknown,
+}
+
+/// The longest nonce that is read.
+const LONGEST_NONCE: usize = 128;
+
+/// What is signed.
+enum Subject<'s> {
+    Call { tool: &'s str, arguments: &'s Value },
+    Result { result: &'s Value },
+}
+
+impl Subject<'_> {
+    fn text(&self, key: &str, timestamp: u64, nonce: &str) -> String {
+        canonical(&match self {
+            Self::Call { tool, arguments } => json!({
+                "kind": "call", "key": key, "timestamp": timestamp, "nonce": nonce, "tool": tool, "arguments": arguments,
+            }),
+            Self::Result { result } => {
+                json!({"kind": "result", "key": key, "timestamp": timestamp, "nonce": nonce, "result": result})
+            }
+        })
+    }
+}
+
+impl SigningConfig {
+    fn sign(&self, subject: &Subject<'_>, key: &str, now: Duration, nonce: &str) -> Option<Signature> {
+        let timestamp = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        let mac = self.keys.get(key)?.over(&subject.text(key, timestamp, nonce))?;
+        let mac = hex(&mac.finalize().into_bytes());
+        Some(Signature { key: key.to_owned(), timestamp, nonce: nonce.to_owned(), mac })
+    }
+
+    /// Whether the code is right and the time near `now`.
+    fn verify(&self, subject: &Subject<'_>, signature: &Signature, now: Duration) -> Result<(), SignatureError> {
+        let text = subject.text(&signature.key, signature.timestamp, &signature.nonce);
+        let mac = self.keys.get(&signature.key).and_then(|key| key.over(&text)).ok_or(SignatureError::Invalid)?;
+        let code = unhex(&signature.mac).ok_or(SignatureError::Malformed)?;
+        mac.verify_slice(&code).map_err(|_| SignatureError::Invalid)?;
+        let apart = now.abs_diff(Duration::from_millis(signature.timestamp));
+        if apart > self.window {
+            return Err(SignatureError::Time { seconds: apart.as_secs(), window: self.window.as_secs() });
+        }
+        Ok(())
+    }
+
+    /// The signature of a call with the key called `key`; `None` when there is none of that id.
+    #[must_use]
+    pub fn sign_call(&self, key: &str, tool: &str, arguments: &Value, now: Duration) -> Option<Signature> {
+        self.sign(&Subject::Call { tool, arguments }, key, now, &unique())
+    }
+
+    /// Whether the signature of a call is right; until when its nonce must be remembered.
+    ///
+    /// # Errors
+    /// [`SignatureError`].
+    pub fn verify_call(
+        &self,
+        signature: &Signature,
+        tool: &str,
+        arguments: &Value,
+        now: Duration,
+    ) -> Result<Duration, SignatureError> {
+        if signature.nonce.is_empty() || signature.nonce.len() > LONGEST_NONCE {
+            return Err(SignatureError::Malformed);
+        }
+        self.verify(&Subject::Call { tool, arguments }, signature, now)?;
+        Ok(Duration::from_millis(signature.timestamp) + self.window)
+    }
+
+    /// A result with the signature that answers the call signed with `of`.
+    #[must_use]
+    pub fn sign_result(&self, result: &Raw, of: &Signature, now: Duration) -> Raw {
+        let Some((unsigned, _)) = taken_apart(result) else { return result.clone() };
+        let Ok(value) = unsigned.read::<Value>() else { return result.clone() };
+        match self.sign(&Subject::Result { result: &value }, &of.key, now, &of.nonce) {
+            Some(signature) => with_signature(&unsigned, &signature),
+            None => unsigned,
+        }
+    }
+
+    /// The result without the signature, when that is right and answers the call signed with `of`.
+    ///
+    /// # Errors
+    /// [`SignatureError`].
+    pub fn verify_result(&self, result: &Raw, of: &Signature, now: Duration) -> Result<Raw, SignatureError> {
+        let (unsigned, signature) = taken_apart(result).ok_or(SignatureError::Malformed)?;
+        let signature = signature.ok_or(SignatureError::Missing)?;
+        let signature: Signature = signature.read().map_err(|_| SignatureError::Malformed)?;
+        if (&signature.key, &signature.nonce) != (&of.key, &of.nonce) {
+            return Err(SignatureError::Invalid);
+        }
+        let value: Value = unsigned.read().map_err(|_| SignatureError::Malformed)?;
+        self.verify(&Subject::Result { result: &value }, &signature, now)?;
+        Ok(unsigned)
+    }
+}
+
+/// The message without its signature, and that; `_meta` goes with it when nothing else is in it.
+fn taken_apart(message: &Raw) -> Option<(Raw, Option<Raw>)> {
+    let mut members: Members<'_> = message.read().ok()?;
+    let Some(meta) = members.get("_meta") else { return Some((message.clone(), None)) };
+    let mut meta: Members<'_> = serde_json::from_str(meta.get()).ok()?;
+    let Some(signature) = meta.get(SIGNATURE).map(Raw::of) else { return Some((message.clone(), None)) };
+    meta.remove(SIGNATURE);
+    let rest = (!meta.0.is_empty()).then(|| Raw::of(&meta));
+    drop(meta);
+    match rest {
+        Some(rest) => members.set("_meta", &rest),
+        None => members.remove("_meta"),
+    }
+    Some((Raw::of(&members), Some(signature)))
+}
+
+fn with_signature(message: &Raw, signature: &Signature) -> Raw {
+    let Ok(mut members) = message.read::<Members<'_>>() else { return message.clone() };
+    let meta = members.get("_meta").map(RawValue::get).unwrap_or("{}");
+    let mut meta: serde_json::Map<String, Value> = serde_json::from_str(meta).unwrap_or_default();
+    meta.insert(SIGNATURE.to_owned(), json!(signature));
+    members.set("_meta", &Raw::of(&meta));
+    Raw::of(&members)
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let pair = |pair: &[u8]| match pair {
+        [high, low] => Some(digit(high)? << 4 | digit(low)?),
+        _ => None,
+    };
+    text.as_bytes().chunks(2).map(pair).collect()
+}
+
+/// A text that no call of this or another process has: 128 bits of the system's randomness, chosen at the start, and
+/// a number. Nonces need to differ; they need not be secret.
+pub(in crate::gateway) fn unique() -> String {
+    static PROCESS: LazyLock<(u64, u64)> = LazyLock::new(|| {
+        let random = || RandomState::new().build_hasher().finish();
+        (random(), random())
+    });
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let (first, second) = *PROCESS;
+    format!("{first:016x}{second:016x}{:x}", NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn config() -> SigningConfig {
+        let keys = BTreeMap::from([
+            ("one".to_owned(), Key::new(*b"0123456789abcdef0123456789abcdef").unwrap()),
+            ("two".to_owned(), Key::new(*b"another key of more than 32 bytes").unwrap()),
+        ]);
+        let window = Duration::from_secs(300);
+        SigningConfig { keys, upstreams: BTreeMap::new(), incoming: Incoming::Required, window, max_nonces: 10 }
+    }
+
+    const NOW: Duration = Duration::from_secs(1_700_000_000);
+
+    #[test]
+    fn the_code_is_that_of_the_standard() {
+        // RFC 4231, test case 6 (a key longer than a block), and case 1 with the key made long enough by zeros, which
+        // changes nothing: keys are filled up with them.
+        let long = Key::new(vec![0xaa; 131]).unwrap();
+        let mac = long.over("Test Using Larger Than Block-Size Key - Hash Key First").unwrap();
+        assert_eq!(
+            hex(&mac.finalize().into_bytes()),
+            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
+        );
+        let mut bytes = vec![0x0b; 20];
+        bytes.resize(32, 0);
+        let mac = Key::new(bytes).unwrap().over("Hi There").unwrap();
+        assert_eq!(
+            hex(&mac.finalize().into_bytes()),
+            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"
+        );
+    }
+
+    #[test]
+    fn what_was_altered_is_refused() {
+        let (config, arguments) = (config(), json!({"a": 1, "b": [2.0, "x"]}));
+        let good = config.sign_call("one", "tool", &arguments, NOW).unwrap();
+        let verify = |signature: &Signature, tool: &str, arguments: &Value, now| {
+            config.verify_call(signature, tool, arguments, now)
+        };
+        assert_eq!(verify(&good, "tool", &arguments, NOW), Ok(NOW + config.window));
+        // Another order of members and another form of numbers is the same call.
+        assert!(verify(&good, "tool", &serde_json::from_str("{\"b\": [2, \"x\"], \"a\": 1.0}").unwrap(), NOW).is_ok());
+        let altered = |change: &dyn Fn(&mut Signature)| {
+            let mut signature = good.clone();
+            change(&mut signature);
+            verify(&signature, "tool", &arguments, NOW).unwrap_err()
+        };
+        assert_eq!(verify(&good, "other", &arguments, NOW), Err(SignatureError::Invalid));
+        assert_eq!(verify(&good, "tool", &json!({"a": 2, "b": [2.0, "x"]}), NOW), Err(SignatureError::Invalid));
+        assert_eq!(altered(&|signature| signature.key = "two".to_owned()), SignatureError::Invalid);
+        assert_eq!(altered(&|signature| signature.key = "none".to_owned()), SignatureError::Invalid);
+        assert_eq!(altered(&|signature| signature.timestamp += 1), SignatureError::Invalid);
+        assert_eq!(altered(&|signature| signature.nonce.push('0')), SignatureError::Invalid);
+        assert_eq!(altered(&|signature| signature.nonce.clear()), SignatureError::Malformed);
+        assert_eq!(altered(&|signature| signature.nonce = "n".repeat(200)), SignatureError::Malformed);
+        assert_eq!(altered(&|signature| signature.mac.truncate(62)), SignatureError::Invalid);
+        assert_eq!(altered(&|signature| signature.mac.clear()), SignatureError::Invalid);
+        assert_eq!(altered(&|signature| signature.mac = "xyz".to_owned()), SignatureError::Malformed);
+        assert_eq!(config.sign_call("none", "tool", &arguments, NOW), None);
+    }
+
+    #[test]
+    fn the_window_is_open_on_both_sides_and_no_further() {
+        let config = config();
+        let signature = config.sign_call("one", "tool", &json!({}), NOW).unwrap();
+        let at = |now| config.verify_call(&signature, "tool", &json!({}), now);
+        let (second, window) = (Duration::from_secs(1), config.window);
+        assert!(at(NOW + window).is_ok() && at(NOW - window).is_ok());
+        let late = Err(SignatureError::Time { seconds: 301, window: 300 });
+        assert_eq!((at(NOW + window + second), at(NOW - window - second)), (late.clone(), late));
+        // A nonce is remembered for as long as its call would be taken.
+        assert_eq!(at(NOW), Ok(NOW + window));
+    }
+
+    #[test]
+    fn a_result_answers_its_own_call_only() {
+        let config = config();
+        let call = config.sign_call("one", "tool", &json!({}), NOW).unwrap();
+        for text in
+            [r#"{"content":[{"type":"text","text":"x"}],"n":1.50}"#, r#"{"content":[],"_meta":{"other":{"a":1}}}"#]
+        {
+            let result = Raw::of(&serde_json::from_str::<Box<RawValue>>(text).unwrap());
+            let signed = config.sign_result(&result, &call, NOW);
+            assert_eq!(config.verify_result(&signed, &call, NOW), Ok(result.clone()), "the bytes come back");
+            let other = config.sign_call("one", "tool", &json!({}), NOW).unwrap();
+            assert_eq!(config.verify_result(&signed, &other, NOW), Err(SignatureError::Invalid));
+            assert_eq!(config.verify_result(&result, &call, NOW), Err(SignatureError::Missing));
+            let altered = String::from_utf8(signed.bytes().to_vec()).unwrap().replace("content", "contents");
+            let altered = Raw::of(&serde_json::from_str::<Box<RawValue>>(&altered).unwrap());
+            assert_eq!(config.verify_result(&altered, &call, NOW), Err(SignatureError::Invalid));
+            // The signature of a call is none of a result.
+            let forged = with_signature(&result, &call);
+            assert_eq!(config.verify_result(&forged, &call, NOW), Err(SignatureError::Invalid));
+        }
+    }
+
+    #[test]
+    fn keys_are_long_and_never_shown() {
+        let check = |text: &str| {
+            let written: WrittenSigning = serde_saphyr::from_str(text).unwrap();
+            written.check(&|text| Ok(text.to_owned()))
+        };
+        let good = check("keys: {a: 0123456789abcdef0123456789abcdef}\nupstreams: {peer: a}\n").unwrap();
+        assert!(!format!("{good:?}").contains("0123456789"), "{good:?}");
+        for (text, expected) in [
+            ("keys: {a: short}", "signing.keys.a: has 5 bytes"),
+            ("upstreams: {peer: a}", "signing.upstreams.peer: there is no key `a`"),
+            ("incoming: required", "there is no key"),
+            ("window_seconds: 0", "signing.window_seconds"),
+        ] {
+            let message = check(text).unwrap_err();
+            assert!(message.contains(expected) && !message.contains("short"), "{message}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_signature_that_is_made_is_taken_and_any_change_is_not(
+            tool in "\\PC{0,8}", text in "\\PC{0,20}", number in any::<f64>(), flip in 0usize..64,
+        ) {
+            let config = config();
+            let arguments = json!({"text": text, "number": number});
+            let signature = config.sign_call("two", &tool, &arguments, NOW).unwrap();
+            prop_assert!(config.verify_call(&signature, &tool, &arguments, NOW).is_ok());
+            let mut bytes = signature.mac.clone().into_bytes();
+            bytes[flip] = if bytes[flip] == b'0' { b'1' } else { b'0' };
+            let forged = Signature { mac: String::from_utf8(bytes).unwrap(), ..signature };
+            prop_assert_eq!(config.verify_call(&forged, &tool, &arguments, NOW), Err(SignatureError::Invalid));
+        }
+    }
+}
