@@ -239,6 +239,12 @@ impl HttpLink {
 
     /// Sends a request and waits for its answer.
     pub(super) async fn exchange(&self, mut ticket: Ticket<'_>, text: Bytes, call: &Call<'_>) -> Result<Raw, Fault> {
+        let answer = self.ask(&mut ticket, text, call).await;
+        ticket.forget();
+        answer
+    }
+
+    async fn ask(&self, ticket: &mut Ticket<'_>, text: Bytes, call: &Call<'_>) -> Result<Raw, Fault> {
         let response = self.server.post(text, Some(call)).await?;
         if matches!(self.answers, Answers::OnStream) {
             return ticket.answer().await;
@@ -261,7 +267,7 @@ impl HttpLink {
     }
 
     /// Reads the stream that answers a request.
-    async fn follow(&self, mut ticket: Ticket<'_>, mut stream: Stream) -> Result<Raw, Fault> {
+    async fn follow(&self, ticket: &mut Ticket<'_>, mut stream: Stream) -> Result<Raw, Fault> {
         loop {
             let end = loop {
                 match stream.next().await {

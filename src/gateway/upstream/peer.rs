@@ -300,8 +300,13 @@ impl Peer {
 
 impl Ticket<'_> {
     /// The answer.
-    pub(super) async fn answer(mut self) -> Result<Raw, Fault> {
+    pub(super) async fn answer(&mut self) -> Result<Raw, Fault> {
         read((&mut self.answer).await.ok())
+    }
+
+    /// The upstream has refused the request or is out of reach: there is nothing to take back.
+    pub(super) fn forget(mut self) {
+        self.revocable = false;
     }
 
     /// The answer, when it is there.

@@ -135,7 +135,7 @@ impl LineLink {
     }
 
     /// Sends a request and waits for its answer.
-    pub(super) async fn exchange(&self, ticket: Ticket<'_>, text: Bytes) -> Result<Raw, Fault> {
+    pub(super) async fn exchange(&self, mut ticket: Ticket<'_>, text: Bytes) -> Result<Raw, Fault> {
         self.peer.send(text).await?;
         ticket.answer().await
     }
