@@ -695,6 +695,7 @@ async fn resources_and_prompts_of_several_upstreams_are_one_servers() {
             assert_eq!(read["contents"][0]["text"], format!("{role} has {uri}"));
         }
         assert_eq!(wire.ask("resources/subscribe", json!({"uri": "other://x"})).await["code"], -32002);
+        wire.ask("initialize", json!({"protocolVersion": "2025-11-25"})).await;
         wire.unasked.clear();
         wire.ask("resources/subscribe", json!({"uri": "mem://right/readme"})).await;
         wire.ask("resources/subscribe", json!({"uri": "mem://right/readme"})).await;

@@ -630,6 +630,7 @@ fn a_process_that_comes_back_with_other_tools_is_listed_anew() {
         let gateway = gateway(Mode::Proxy, vec![("up", config)]).await;
         let (caller, mut told) = client(&json!({}));
         let session = Arc::clone(caller.session());
+        session.set_client(caller.client().clone());
         let (stream, mut unasked) = mpsc::channel(16);
         session.open_stream(stream);
         gateway.enter(&session);
