@@ -12,6 +12,7 @@
 //! library's typed models are not on the way of calls and results: what is passed on stays the bytes that came in.
 
 mod browse;
+mod client;
 mod config;
 mod error;
 mod execute;
@@ -28,6 +29,7 @@ pub mod upstream;
 mod view;
 pub mod wire;
 
+pub use client::{LocalClient, LocalError};
 pub use config::{
     CardForm, ConfigError, Era, GatewayConfig, Mode, StartConfig, StartMode, Structured, Target, UpstreamConfig,
 };
