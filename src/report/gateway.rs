@@ -17,21 +17,33 @@ const SHOWN: usize = 15;
 
 type Row<'r, F> = (&'r GatewayRecord, &'r F);
 
+/// The records of one kind with their facts, in the order of the file.
+fn rows<'r, F>(gateway: &'r GatewayResults, facts: impl Fn(&'r GatewayOutcome) -> Option<&'r F>) -> Vec<Row<'r, F>> {
+    gateway.records.iter().filter_map(|record| Some((record, facts(&record.outcome)?))).collect()
+}
+
+/// The largest first.
 fn surfaces(gateway: &GatewayResults) -> Vec<Row<'_, SurfaceFacts>> {
-    let row = |record| match &record { GatewayRecord { outcome: GatewayOutcome::Surface(facts), .. } => Some((record, facts)), _ => None };
-    let mut rows: Vec<_> = gateway.records.iter().filter_map(row).collect();
+    let mut rows = rows(gateway, |outcome| match outcome {
+        GatewayOutcome::Surface(facts) => Some(facts),
+        _ => None,
+    });
     rows.sort_by_key(|(record, facts)| (std::cmp::Reverse(facts.direct_tokens), record.name()));
     rows
 }
 
 fn sessions(gateway: &GatewayResults) -> Vec<Row<'_, SessionFacts>> {
-    let row = |record| match &record { GatewayRecord { outcome: GatewayOutcome::Session(facts), .. } => Some((record, facts)), _ => None };
-    gateway.records.iter().filter_map(row).collect()
+    rows(gateway, |outcome| match outcome {
+        GatewayOutcome::Session(facts) => Some(facts),
+        _ => None,
+    })
 }
 
 fn scenarios(gateway: &GatewayResults) -> Vec<Row<'_, ScenarioFacts>> {
-    let row = |record| match &record { GatewayRecord { outcome: GatewayOutcome::Scenario(facts), .. } => Some((record, facts)), _ => None };
-    gateway.records.iter().filter_map(row).collect()
+    rows(gateway, |outcome| match outcome {
+        GatewayOutcome::Scenario(facts) => Some(facts),
+        _ => None,
+    })
 }
 
 /// The catalogs of single servers and collections, and all public ones together.
@@ -287,4 +299,99 @@ pub(super) fn sentence(gateway: &GatewayResults) -> Option<String> {
         count(all.direct_tokens),
         count(all.gateway_tokens),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::gateway::record::{GATEWAY_SCHEMA, Injected, Refusal};
+    use crate::eval::record::Origin;
+
+    fn record(case: &str, outcome: GatewayOutcome) -> GatewayRecord {
+        GatewayRecord {
+            case: case.to_owned(),
+            origin: Origin::Embedded,
+            gateway_version: "1".to_owned(),
+            inputs_sha256: String::new(),
+            outcome,
+        }
+    }
+
+    fn surface(tools: usize) -> GatewayOutcome {
+        GatewayOutcome::Surface(SurfaceFacts {
+            servers: 1,
+            tools,
+            left_out: 0,
+            direct_tokens: tools * 500,
+            gateway_tokens: 700,
+            proxy_tokens: tools * 60,
+            queries: tools,
+            page_tokens: 300 + tools,
+            page_query: Some("read".to_owned()),
+        })
+    }
+
+    fn sample() -> GatewayResults {
+        let injected = Injected {
+            raw_tokens: 90_000,
+            wire_tokens: 120_000,
+            answer_tokens: 1_200,
+            artifacts: 3,
+            artifact_bytes: 400_000,
+            recovered: 3,
+            viewed: 1,
+            texts: 2,
+        };
+        let refused =
+            vec![Refusal { call: 3, tool: "up:read".to_owned(), code: "ARGS_INVALID".to_owned(), message: "no path".to_owned() }];
+        let mut records = vec![
+            record("scenario/broken", GatewayOutcome::Failed("no log".to_owned())),
+            record(
+                "scenario/faults",
+                GatewayOutcome::Scenario(ScenarioFacts {
+                    steps: 4,
+                    failures: vec!["step 2: the answer lacks `x`".to_owned()],
+                    codes: [("UPSTREAM_TIMEOUT".to_owned(), 2)].into(),
+                    direct_tokens: 200,
+                    gateway_tokens: 700,
+                    browse_tokens: 90,
+                    view_tokens: 40,
+                    injected: injected.clone(),
+                }),
+            ),
+            record(
+                "session/sql",
+                GatewayOutcome::Session(SessionFacts {
+                    calls: 14,
+                    altered: 0,
+                    refused,
+                    direct_tokens: 3_000,
+                    gateway_tokens: 700,
+                    injected,
+                }),
+            ),
+            record(&format!("surface/{TOGETHER}"), surface(400)),
+        ];
+        records.extend((1..=17).map(|tools| record(&format!("surface/server-{tools:02}"), surface(tools))));
+        GatewayResults { schema: GATEWAY_SCHEMA, configuration: String::new(), records }
+    }
+
+    #[test]
+    fn the_tables_show_the_largest_and_count_the_rest() {
+        let shown: Vec<String> = tables(&sample()).iter().map(Table::plain).collect();
+        insta::assert_snapshot!(shown.join("\n"), @"");
+    }
+
+    #[test]
+    fn the_chapter_shows_its_pictures_and_a_sentence() {
+        let mut page = Document::default();
+        chapter(&mut page, &sample(), &[]);
+        for picture in ["gateway-surface.svg", "gateway-sessions.svg"] {
+            assert_eq!(page.text().matches(picture).count(), 1, "{picture}");
+        }
+        assert!(page.text().contains("step 2: the answer lacks") && !page.text().contains("What a hop costs"));
+        insta::assert_snapshot!(sentence(&sample()).unwrap(), @"");
+        let none = GatewayResults { schema: GATEWAY_SCHEMA, configuration: String::new(), records: Vec::new() };
+        assert_eq!(sentence(&none), None);
+    }
 }
