@@ -1,10 +1,18 @@
 //! `mcp`: the gateway and what belongs to it.
 
+mod doctor;
+mod import;
+mod inspect;
+mod record;
+mod replay;
 mod serve;
+mod snapshot;
+mod stats;
 
 use std::io::Write;
+use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Subcommand;
 
 use super::Outcome;
@@ -13,10 +21,55 @@ use super::Outcome;
 pub(super) enum Command {
     /// Serve the tools of any number of MCP servers to one client or many
     Serve(serve::Args),
+    /// Show what a configuration or a catalog would serve, and the tokens that it spares
+    Inspect(inspect::Args),
+    /// Check a configuration and the servers behind it, and say what to mend
+    Doctor(doctor::Args),
+    /// Take over the servers of an MCP client, or print what puts the gateway before one
+    Import(import::Args),
+    /// Save what a server lists as a catalog file
+    Snapshot(snapshot::Args),
+    /// Write down a session between a client and a server
+    Record(record::Args),
+    /// Serve a recorded session without its server
+    Replay(replay::Args),
+    /// Count a gateway's events: success, durations, errors
+    Stats(stats::Args),
 }
 
 pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
     match command {
         Command::Serve(args) => serve::run(args, out),
+        Command::Inspect(args) => inspect::run(args, out),
+        Command::Doctor(args) => doctor::run(args, out),
+        Command::Import(args) => import::run(args, out),
+        Command::Snapshot(args) => snapshot::run(args, out),
+        Command::Record(args) => record::run(args),
+        Command::Replay(args) => replay::run(args),
+        Command::Stats(args) => stats::run(args, out),
     }
+}
+
+/// Runs `work` to its end, with the log on standard error.
+fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let filter = tracing_subscriber::EnvFilter::builder().with_default_directive(tracing::Level::WARN.into());
+    // One that is set already stays.
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter.from_env_lossy())
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .try_init();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let outcome = runtime.block_on(work);
+    // A thread that reads a standard input which does not end must not hold the process.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// Refuses to write over a file unless that is wanted.
+fn refuse_existing(path: &Path, force: bool) -> Result<()> {
+    if !force && path.exists() {
+        bail!("{} exists; name another file, or write over it with --force", path.display());
+    }
+    Ok(())
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::http::{HttpConfig, WrittenHttp};
 use super::upstream::{InProcess, RetryConfig};
 use crate::context::FirewallConfig;
 use crate::routing::RoutingConfig;
@@ -222,6 +223,7 @@ struct WrittenConfig {
     routing: RoutingConfig,
     firewall: FirewallConfig,
     diagnostics: Option<PathBuf>,
+    http: WrittenHttp,
 }
 
 impl Default for WrittenConfig {
@@ -243,6 +245,7 @@ impl Default for WrittenConfig {
             routing: RoutingConfig::default(),
             firewall: FirewallConfig::default(),
             diagnostics: None,
+            http: WrittenHttp::default(),
         }
     }
 }
@@ -278,6 +281,8 @@ pub struct GatewayConfig {
     pub firewall: FirewallConfig,
     /// The file that events are appended to; none when `None`.
     pub diagnostics: Option<PathBuf>,
+    /// How it is served over HTTP.
+    pub http: HttpConfig,
 }
 
 impl Default for GatewayConfig {
@@ -297,6 +302,7 @@ impl Default for GatewayConfig {
             routing: RoutingConfig::default(),
             firewall: FirewallConfig::default(),
             diagnostics: None,
+            http: HttpConfig::default(),
         }
     }
 }
@@ -330,7 +336,7 @@ pub enum ConfigError {
     },
 }
 
-fn invalid(place: impl fmt::Display, reason: impl Into<String>) -> ConfigError {
+pub(super) fn invalid(place: impl fmt::Display, reason: impl Into<String>) -> ConfigError {
     ConfigError::Invalid { place: place.to_string(), reason: reason.into() }
 }
 
@@ -388,6 +394,7 @@ impl GatewayConfig {
             routing: written.routing,
             firewall: written.firewall,
             diagnostics: written.diagnostics.map(|path| folder.join(path)),
+            http: written.http.check(folder, environment)?,
         })
     }
 }
@@ -405,7 +412,7 @@ fn namespaces_differ(upstreams: &BTreeMap<String, UpstreamConfig>) -> Result<(),
     Ok(())
 }
 
-fn duration(seconds: f64) -> Result<Duration, String> {
+pub(super) fn duration(seconds: f64) -> Result<Duration, String> {
     match Duration::try_from_secs_f64(seconds) {
         Ok(duration) if !duration.is_zero() => Ok(duration),
         _ => Err(format!("is {seconds}; it must be seconds above 0")),
@@ -467,7 +474,7 @@ fn check(
 }
 
 /// Replaces every `${env:NAME}`.
-fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+pub(super) fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     const OPENING: &str = "${env:";
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,6 +1,7 @@
 //! The gateway itself: its upstreams, what it serves of them now, and how that is kept fresh.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -10,10 +11,13 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::config::{GatewayConfig, StartMode, UpstreamConfig};
+use super::diagnostics::Diagnostics;
+use super::metrics::Metrics;
 use super::session::{Session, lock};
 use super::snapshot::Snapshot;
 use super::subscriptions::Subscriptions;
 use super::upstream::{Event, EventSender, Fault, Listing, Upstream};
+use super::wire::Raw;
 use crate::catalog::{LoadOptions, Strictness, load};
 use crate::routing::RouteError;
 use crate::store::{ArtifactStore, MemoryArtifacts};
@@ -28,9 +32,14 @@ pub struct Gateway {
     upstreams: BTreeMap<String, Arc<Upstream>>,
     snapshot: ArcSwap<Snapshot>,
     pub(super) artifacts: Artifacts,
+    /// Where events go, when they are recorded.
+    pub(super) diagnostics: Option<Diagnostics>,
+    /// Why lists could not be read when it was last tried, by the server name of their items.
+    faults: Mutex<BTreeMap<String, Fault>>,
     sessions: Mutex<Vec<Weak<Session>>>,
     /// Who wants to hear of which resource.
     pub(super) subscriptions: Subscriptions,
+    pub(super) metrics: Metrics,
     /// Held while the lists are read again.
     refreshing: tokio::sync::Mutex<()>,
 }
@@ -78,6 +87,14 @@ pub enum StartError {
     /// The tools cannot be indexed.
     #[error(transparent)]
     Route(#[from] RouteError),
+    /// Events cannot be recorded.
+    #[error("diagnostics: {}: {reason}", path.display())]
+    Diagnostics {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: std::io::Error,
+    },
 }
 
 /// How an upstream started.
@@ -103,6 +120,11 @@ impl Gateway {
     /// # Errors
     /// [`StartError`].
     pub async fn start(config: GatewayConfig) -> Result<Arc<Self>, StartError> {
+        let started = Instant::now();
+        let open = |path: &PathBuf| {
+            Diagnostics::open(path).map_err(|reason| StartError::Diagnostics { path: path.clone(), reason })
+        };
+        let diagnostics = config.diagnostics.as_ref().map(open).transpose()?;
         let (sender, events) = EventSender::channel();
         let upstreams: BTreeMap<String, Arc<Upstream>> = config
             .upstreams
@@ -111,6 +133,7 @@ impl Gateway {
             .collect();
         let timeout = Duration::try_from_secs_f64(config.startup.upstream_timeout_seconds).unwrap_or_default();
         let listed = list_all(upstreams.values(), timeout).await;
+        let faults = faults_of(&listed);
         let absent: Vec<Weak<Upstream>> = upstreams
             .values()
             .filter(|upstream| listed.get(namespace_of(upstream.name(), upstream.config())).is_some_and(Result::is_err))
@@ -137,10 +160,14 @@ impl Gateway {
             upstreams,
             snapshot: ArcSwap::from_pointee(snapshot),
             artifacts: Artifacts(Arc::new(MemoryArtifacts::default())),
+            diagnostics,
+            faults: Mutex::new(faults),
             sessions: Mutex::default(),
             subscriptions: Subscriptions::default(),
+            metrics: Metrics::default(),
             refreshing: tokio::sync::Mutex::default(),
         });
+        gateway.observe_catalog(&gateway.snapshot(), started.into_std());
         tokio::spawn(follow(Arc::downgrade(&gateway), events));
         for upstream in absent {
             tokio::spawn(Upstream::revive(upstream));
@@ -170,15 +197,17 @@ impl Gateway {
     #[must_use]
     pub fn reports(&self) -> Vec<UpstreamReport> {
         let snapshot = self.snapshot();
+        let faults = lock(&self.faults);
         let report = |(name, upstream): (&String, &Arc<Upstream>)| {
-            let listing = snapshot.listings.get(namespace_of(name, upstream.config()));
+            let server = namespace_of(name, upstream.config());
+            let listing = snapshot.listings.get(server);
             UpstreamReport {
                 name: name.clone(),
                 tools: listing.map_or(0, |listing| listing.tools.len()),
                 resources: listing.map_or(0, |listing| listing.resources.len()),
                 prompts: listing.map_or(0, |listing| listing.prompts.len()),
                 version: upstream.server().map(|server| server.version),
-                fault: listing.is_none().then(|| "its lists could not be read".to_owned()),
+                fault: faults.get(server).map(ToString::to_string),
             }
         };
         self.upstreams.iter().map(report).collect()
@@ -190,10 +219,10 @@ impl Gateway {
         self.upstreams.iter().find(|(name, upstream)| namespace_of(name, upstream.config()) == server).map(|(_, up)| up)
     }
 
-    /// A client is there.
+    /// A client is there, and hears of changes while its session is held.
     pub fn enter(&self, session: &Arc<Session>) {
         let mut sessions = lock(&self.sessions);
-        sessions.retain(|session| session.strong_count() > 0);
+        sessions.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), Arc::as_ptr(session)));
         sessions.push(Arc::downgrade(session));
     }
 
@@ -206,6 +235,7 @@ impl Gateway {
     }
 
     async fn refresh_of(&self, upstreams: impl Iterator<Item = &Arc<Upstream>>) -> Result<(), RouteError> {
+        let started = Instant::now();
         let _one_at_a_time = self.refreshing.lock().await;
         let timeout = Duration::try_from_secs_f64(self.config.startup.upstream_timeout_seconds).unwrap_or_default();
         let listed = list_all(upstreams, timeout).await;
@@ -214,12 +244,17 @@ impl Gateway {
         for (name, listing) in listed {
             match listing {
                 Ok(listing) => {
+                    lock(&self.faults).remove(&name);
                     listings.insert(name, Arc::new(listing));
                 }
-                Err(fault) => tracing::warn!(upstream = %name, %fault, "its lists could not be read again"),
+                Err(fault) => {
+                    tracing::warn!(upstream = %name, %fault, "its lists could not be read again");
+                    lock(&self.faults).insert(name, fault);
+                }
             }
         }
         let snapshot = Snapshot::new(before.generation + 1, listings, &self.config.routing)?;
+        self.observe_catalog(&snapshot, started.into_std());
         self.snapshot.store(Arc::new(snapshot));
         Ok(())
     }
@@ -227,14 +262,23 @@ impl Gateway {
     async fn reread(self: Arc<Self>, changes: Changes) {
         let changed = changes.upstreams.iter().filter_map(|name| self.upstreams.get(&**name));
         match self.refresh_of(changed).await {
-            Ok(()) => changes.methods.iter().for_each(|method| self.tell_all(method)),
+            Ok(()) => changes.methods.iter().for_each(|method| self.tell_all(method, None)),
             Err(error) => tracing::warn!(%error, "what was served before stays"),
         }
     }
 
-    fn tell_all(&self, method: &str) {
+    fn tell_all(&self, method: &str, params: Option<&Raw>) {
         let sessions: Vec<Arc<Session>> = lock(&self.sessions).iter().filter_map(Weak::upgrade).collect();
-        sessions.iter().for_each(|session| session.tell(method, None));
+        sessions.iter().for_each(|session| session.tell(method, params));
+    }
+
+    /// What was counted, in the text form of Prometheus.
+    #[must_use]
+    pub fn metrics_text(&self) -> String {
+        let sessions = lock(&self.sessions).iter().filter(|session| session.strong_count() > 0).count();
+        let reports = self.reports();
+        let upstreams = reports.iter().map(|report| (report.name.as_str(), report.fault.is_none()));
+        self.metrics.text(sessions, upstreams)
     }
 
     /// Ends every upstream.
@@ -244,6 +288,9 @@ impl Gateway {
             closing.spawn(async move { upstream.close().await });
         }
         closing.join_all().await;
+        if let Some(diagnostics) = &self.diagnostics {
+            diagnostics.flush().await;
+        }
     }
 }
 
@@ -266,6 +313,10 @@ async fn list_all(
         });
     }
     listing.join_all().await.into_iter().collect()
+}
+
+fn faults_of(listed: &BTreeMap<String, Result<Listing, Fault>>) -> BTreeMap<String, Fault> {
+    listed.iter().filter_map(|(name, listing)| Some((name.clone(), listing.as_ref().err()?.clone()))).collect()
 }
 
 fn check_start(config: &GatewayConfig, listed: &BTreeMap<String, Result<Listing, Fault>>) -> Result<(), StartError> {
@@ -330,7 +381,9 @@ async fn follow(gateway: Weak<Gateway>, mut events: mpsc::Receiver<(Arc<str>, Ev
             Event::ToolsChanged => changes.note(upstream, "notifications/tools/list_changed"),
             Event::ResourcesChanged => changes.note(upstream, "notifications/resources/list_changed"),
             Event::PromptsChanged => changes.note(upstream, "notifications/prompts/list_changed"),
-            Event::ResourceUpdated(params) => gateway.subscriptions.updated(params.as_ref()),
+            Event::ResourceUpdated(params) => {
+                gateway.tell_all("notifications/resources/updated", params.as_ref());
+            }
             Event::Lost => {
                 if let Some(upstream) = gateway.upstreams.get(&*upstream) {
                     tokio::spawn(Upstream::revive(Arc::downgrade(upstream)));

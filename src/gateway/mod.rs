@@ -12,29 +12,54 @@
 //! library's typed models are not on the way of calls and results: what is passed on stays the bytes that came in.
 
 mod browse;
+mod capture;
 mod client;
+mod clients;
 mod config;
+mod convert;
+mod diagnostics;
+mod doctor;
 mod error;
 mod execute;
+mod face;
 mod glob;
+mod http;
 mod hub;
+mod inspect;
 mod lines;
+mod metrics;
+mod modern;
 mod protocol;
+mod recording;
+mod replay;
 mod session;
 mod snapshot;
+mod stats;
 mod stdio;
+mod subscribe;
 mod subscriptions;
 mod surface;
 pub mod upstream;
 mod view;
 pub mod wire;
 
+pub use capture::Capture;
 pub use client::{LocalClient, LocalError};
+pub use clients::{Client, ClientFile, ClientFileError, Place, Snippet, discover, snippet};
 pub use config::{
     CardForm, ConfigError, Era, GatewayConfig, Mode, StartConfig, StartMode, Structured, Target, UpstreamConfig,
 };
+pub use convert::{Conversion, Converted, Skipped, convert};
+pub use diagnostics::{Diagnostics, EVENT_VERSION, Event, EventName, Happening, WallClock};
+pub use doctor::{Complaint, Environment, Examination, Health, examine};
 pub use error::{Code, GatewayError, text_result};
+pub use http::{HostRule, HttpConfig, HttpError, HttpFace, OriginRule, Token};
 pub use hub::{Gateway, StartError, UpstreamReport};
+pub use inspect::{InspectedTool, Inspection};
+pub use modern::LogLevel;
+pub use recording::{Direction, RecordError, RecordReport, Recorder, Times, record};
+pub use replay::{Replay, ReplayError, serve_replay};
 pub use session::{Caller, ClientInfo, LEGACY_VERSIONS, MODERN_VERSION, Session};
 pub use snapshot::{Counts, Shelf, Snapshot, published_name};
+pub use stats::{BadLine, Durations, EventStats, Tally};
 pub use stdio::{serve, serve_stdio};

@@ -1,6 +1,6 @@
 //! What a client may ask, in both eras of the protocol.
 
-use std::collections::BTreeMap;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -8,17 +8,16 @@ use serde_json::{Map, Value, json};
 
 use super::browse::Shelves;
 use super::config::Mode;
+use super::diagnostics::Called;
 use super::error::{Code, GatewayError, text_result};
 use super::execute::{ExecuteArgs, find};
 use super::hub::Gateway;
-use super::session::{Caller, ClientInfo, LEGACY_VERSIONS, MODERN_VERSION, Session};
+use super::modern;
+use super::session::{Caller, ClientInfo, LEGACY_VERSIONS, Session};
 use super::snapshot::{Snapshot, published_name};
 use super::surface::MetaTool;
 use super::upstream::{Call, Upstream, own_info};
 use super::wire::{INTERNAL_ERROR, INVALID_PARAMS, Outcome, Raw, RpcError};
-
-/// The client's protocol version is not spoken here.
-const UNSUPPORTED_VERSION: i64 = -32_004;
 
 /// Tools of a page of `tools/list`: some clients refuse messages over 1 MiB.
 const PAGE: usize = 1_000;
@@ -44,9 +43,18 @@ impl Gateway {
     /// # Errors
     /// An error of JSON-RPC, for what is no request of the protocol. Failures of tools are results.
     pub async fn answer(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
+        if !caller.is_modern() {
+            return self.route(caller, method, params).await;
+        }
+        modern::check_method(method)?;
+        Ok(modern::completed(method, self.route(caller, method, params).await?))
+    }
+
+    async fn route(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
         match method {
             "initialize" => self.initialize(caller, params),
-            "server/discover" => Ok(self.discover()),
+            "server/discover" if caller.is_modern() => Ok(self.discover()),
+            "server/discover" => Err(modern::meta_required()),
             "ping" => Ok(Raw::of(&json!({}))),
             "tools/list" => self.tool_list(caller, params).await,
             "tools/call" => self.tool_call(caller, params).await,
@@ -54,7 +62,13 @@ impl Gateway {
             "resources/subscribe" | "resources/unsubscribe" => match self.only_upstream() {
                 Some(upstream) => {
                     let pass = || pass(upstream, caller, method, params);
-                    self.subscriptions.pass(caller.session(), method, params, pass).await
+                    let result = self.subscriptions.pass(caller.session(), method, params, pass).await?;
+                    match (method, modern::named(method, params)) {
+                        ("resources/subscribe", Some(uri)) => caller.session().watch(&uri),
+                        (_, Some(uri)) => caller.session().unwatch(&uri),
+                        _ => {}
+                    }
+                    Ok(result)
                 }
                 None => Err(RpcError::method_not_found(method)),
             },
@@ -99,7 +113,11 @@ impl Gateway {
         let params: InitializeParams = read(params)?;
         let asked = params.protocol_version.as_str();
         let version = LEGACY_VERSIONS.into_iter().find(|version| *version == asked).unwrap_or(LEGACY_VERSIONS[0]);
-        caller.session().set_client(ClientInfo { version: version.to_owned(), capabilities: params.capabilities });
+        caller.session().set_client(ClientInfo {
+            version: version.to_owned(),
+            capabilities: params.capabilities,
+            log: None,
+        });
         let mut result = json!({
             "protocolVersion": version,
             "capabilities": self.capabilities(),
@@ -112,14 +130,9 @@ impl Gateway {
     }
 
     fn discover(&self) -> Raw {
-        let mut versions = vec![MODERN_VERSION];
-        versions.extend(LEGACY_VERSIONS);
         let mut result = json!({
-            "resultType": "complete",
-            "supportedVersions": versions,
+            "supportedVersions": modern::versions(),
             "capabilities": self.capabilities(),
-            "ttlMs": 0,
-            "cacheScope": "private",
             "_meta": {"io.modelcontextprotocol/serverInfo": self.info()},
         });
         if let (Some(instructions), Some(result)) = (self.instructions(), result.as_object_mut()) {
@@ -136,7 +149,8 @@ impl Gateway {
         info
     }
 
-    fn capabilities(&self) -> Value {
+    /// What the gateway offers, as it tells its clients.
+    pub(super) fn capabilities(&self) -> Value {
         match self.only_upstream().and_then(Upstream::server) {
             Some(server) => Value::Object(server.capabilities),
             None => json!({"tools": {"listChanged": true}}),
@@ -177,22 +191,15 @@ impl Gateway {
                 .ok_or_else(|| RpcError::invalid_params(format!("the cursor `{cursor}` is none that was given")))?,
         };
         let end = (from + PAGE).min(tools.len());
-        let mut result: BTreeMap<&str, Value> = BTreeMap::new();
-        if end < tools.len() {
-            result.insert("nextCursor", end.to_string().into());
-        }
-        if caller.is_modern() {
-            result.insert("resultType", "complete".into());
-            result.insert("ttlMs", 0.into());
-            result.insert("cacheScope", "private".into());
-        }
         #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
         struct ListResult<'l> {
             tools: &'l [&'l RawValue],
-            #[serde(flatten)]
-            more: BTreeMap<&'l str, Value>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            next_cursor: Option<String>,
         }
-        Ok(Raw::of(&ListResult { tools: tools.get(from..end).unwrap_or_default(), more: result }))
+        let next_cursor = (end < tools.len()).then(|| end.to_string());
+        Ok(Raw::of(&ListResult { tools: tools.get(from..end).unwrap_or_default(), next_cursor }))
     }
 
     /// The definitions that this mode lists.
@@ -239,7 +246,12 @@ impl Gateway {
         let Some(tool) = MetaTool::named(&params.name).filter(|tool| offered.contains(tool)) else {
             return self.published_call(caller, &snapshot, &params, progress.as_ref()).await;
         };
+        let started = Instant::now();
         let result = self.meta_call(caller, &snapshot, tool, params.arguments, progress.as_ref()).await;
+        self.observe(caller.session(), &snapshot, Called::Meta(tool, params.arguments), started, &result);
+        if tool == MetaTool::Execute {
+            self.metrics.called(result.as_ref().err().map(|error| error.code));
+        }
         Ok(result.unwrap_or_else(|error| {
             tracing::info!(tool = tool.name(), %error, "failed");
             error.to_result()
@@ -278,7 +290,11 @@ impl Gateway {
             return Err(unknown());
         }
         let args = ExecuteArgs { tool_id: params.name.clone(), args: params.arguments, dry_run: false };
-        Ok(self.execute(caller, snapshot, &args, progress).await.unwrap_or_else(|error| error.to_result()))
+        let started = Instant::now();
+        let result = self.execute(caller, snapshot, &args, progress).await;
+        self.observe(caller.session(), snapshot, Called::Published(&params.name, params.arguments), started, &result);
+        self.metrics.called(result.as_ref().err().map(|error| error.code));
+        Ok(result.unwrap_or_else(|error| error.to_result()))
     }
 }
 
@@ -319,38 +335,5 @@ fn read<'r, T: Deserialize<'r>>(params: Option<&'r Raw>) -> Result<T, RpcError> 
     match params {
         Some(params) => params.read().map_err(RpcError::invalid_params),
         None => serde_json::from_str("{}").map_err(RpcError::invalid_params),
-    }
-}
-
-/// What the client says about itself in a request of the stateless protocol; `None` in one of the handshake era.
-///
-/// # Errors
-/// The version is none that is spoken here.
-pub(super) fn stateless_client(params: Option<&Raw>) -> Result<Option<ClientInfo>, RpcError> {
-    #[derive(Deserialize, Default)]
-    struct Stateless {
-        #[serde(rename = "_meta", default)]
-        meta: Context,
-    }
-    #[derive(Deserialize, Default)]
-    struct Context {
-        #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
-        version: Option<String>,
-        #[serde(rename = "io.modelcontextprotocol/clientCapabilities", default)]
-        capabilities: Map<String, Value>,
-    }
-    let context = params.and_then(|params| params.read::<Stateless>().ok()).unwrap_or_default().meta;
-    match context.version {
-        None => Ok(None),
-        Some(version) if version == MODERN_VERSION || LEGACY_VERSIONS.contains(&version.as_str()) => {
-            Ok(Some(ClientInfo { version, capabilities: context.capabilities }))
-        }
-        Some(version) => {
-            let mut error =
-                RpcError::new(UNSUPPORTED_VERSION, format!("protocol version `{version}` is not spoken here"));
-            error.data =
-                serde_json::value::to_raw_value(&json!({"supported": [MODERN_VERSION], "requested": version})).ok();
-            Err(error)
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! One client: what it can do, what it asks, and what may be asked of it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,6 +9,8 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use super::modern::LogLevel;
+use super::subscribe::{Subscription, uri_of};
 use super::wire::{self, INTERNAL_ERROR, Outcome, Raw, RpcError};
 use crate::context::Seen;
 
@@ -28,6 +30,8 @@ pub struct ClientInfo {
     pub version: String,
     /// What it can be asked.
     pub capabilities: Map<String, Value>,
+    /// From which level it wants log messages, in the stateless protocol; none when `None`.
+    pub log: Option<LogLevel>,
 }
 
 impl ClientInfo {
@@ -46,6 +50,10 @@ pub struct Session {
     client: Mutex<ClientInfo>,
     /// Where messages go that belong to no request.
     unasked: Mutex<Option<mpsc::Sender<Bytes>>>,
+    /// What the client of the stateless protocol listens to.
+    subscriptions: Mutex<Vec<Subscription>>,
+    /// The resources of whose changes the client of the handshake era wants to hear.
+    watched: Mutex<BTreeSet<String>>,
     /// The gateway's own requests that wait for the client's answer.
     asked: Mutex<HashMap<u64, oneshot::Sender<Outcome>>>,
     next: AtomicU64,
@@ -54,7 +62,7 @@ pub struct Session {
     /// What results the conversation has shown.
     pub(super) seen: Mutex<Seen>,
     /// Cards that were shown, by id, for stable prefixes.
-    pub(super) shown: Mutex<std::collections::BTreeMap<String, crate::routing::ChoiceCard>>,
+    pub(super) shown: Mutex<BTreeMap<String, crate::routing::ChoiceCard>>,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -70,6 +78,8 @@ impl Session {
             id: id.into(),
             client: Mutex::default(),
             unasked: Mutex::default(),
+            subscriptions: Mutex::default(),
+            watched: Mutex::default(),
             asked: Mutex::default(),
             next: AtomicU64::new(1),
             running: Mutex::default(),
@@ -99,12 +109,47 @@ impl Session {
         *lock(&self.unasked) = Some(stream);
     }
 
-    /// Tells the client something unasked. A client that does not listen misses it.
+    /// Closes the stream of messages that belong to no request.
+    pub(super) fn close_stream(&self) {
+        *lock(&self.unasked) = None;
+    }
+
+    /// Tells the client of a change. A client that does not listen for it misses it.
     pub fn tell(&self, method: &str, params: Option<&Raw>) {
-        if let Some(stream) = &*lock(&self.unasked) {
+        let uri = uri_of(method, params);
+        for subscription in lock(&self.subscriptions).iter() {
+            subscription.tell(method, params, uri.as_deref());
+        }
+        // A client that has not shaken hands listens by subscriptions alone.
+        let shook_hands = !lock(&self.client).version.is_empty();
+        let wanted = uri.is_none_or(|uri| lock(&self.watched).contains(&*uri));
+        if let Some(stream) = &*lock(&self.unasked)
+            && shook_hands
+            && wanted
+        {
             // A client that does not read its stream must not hold up the others.
             let _ = stream.try_send(wire::notification(method, params));
         }
+    }
+
+    /// Enters a subscription, which lasts until it is forgotten.
+    pub(super) fn subscribe(&self, subscription: Subscription) {
+        lock(&self.subscriptions).push(subscription);
+    }
+
+    /// Forgets the subscription with this id.
+    pub(super) fn unsubscribe(&self, id: &Raw) {
+        lock(&self.subscriptions).retain(|subscription| subscription.id() != id);
+    }
+
+    /// Notes that the client wants to hear of changes of a resource.
+    pub(super) fn watch(&self, uri: &str) {
+        lock(&self.watched).insert(uri.to_owned());
+    }
+
+    /// Notes that it does not any more.
+    pub(super) fn unwatch(&self, uri: &str) {
+        lock(&self.watched).remove(uri);
     }
 
     /// Hands the client's answer to who asked.
@@ -179,23 +224,44 @@ impl Caller {
         &self.client
     }
 
+    /// Where messages of the request go.
+    pub(super) fn out(&self) -> &mpsc::Sender<Bytes> {
+        &self.out
+    }
+
     /// Whether it speaks the stateless protocol.
     #[must_use]
     pub fn is_modern(&self) -> bool {
         self.client.version == MODERN_VERSION
     }
 
-    /// Sends a notification that belongs to the request. A client that does not keep up misses it: it must not hold up
+    /// Sends a notification that belongs to the request. A client of the stateless protocol gets the log messages that
+    /// it asked for and no others. A client that does not keep up misses it: it must not hold up
     /// the upstream, which others use.
     pub fn notify(&self, method: &str, params: Option<&Raw>) {
+        if method == "notifications/message" && self.is_modern() && !self.wants_log(params) {
+            return;
+        }
         let _ = self.out.try_send(wire::notification(method, params));
     }
 
-    /// Asks the client.
+    fn wants_log(&self, params: Option<&Raw>) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Log {
+            level: LogLevel,
+        }
+        let level = params.and_then(|params| params.read::<Log>().ok()).map(|log| log.level);
+        self.client.log.is_some_and(|least| level.is_some_and(|level| level >= least))
+    }
+
+    /// Asks the client. In the stateless protocol there is no way to.
     ///
     /// # Errors
     /// The client's error, or that it did not answer.
     pub async fn ask(&self, method: &str, params: Option<&Raw>) -> Outcome {
+        if self.is_modern() {
+            return Err(RpcError::method_not_found(method));
+        }
         let id = self.session.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
         lock(&self.session.asked).insert(id, sender);

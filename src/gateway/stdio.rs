@@ -7,11 +7,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::unix::pipe;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
+use super::face::{Asked, serve_request};
 use super::hub::Gateway;
 use super::lines::{Line, LineReader, write_lines};
-use super::protocol::stateless_client;
+use super::modern::RequestMeta;
 use super::session::{Caller, Session};
 use super::upstream::MESSAGE_LIMIT;
 use super::wire::{self, INVALID_REQUEST, Message, Raw, RpcError};
@@ -24,17 +25,26 @@ const QUEUE: usize = 1024;
 /// # Errors
 /// The streams cannot be used.
 pub async fn serve_stdio(gateway: Arc<Gateway>) -> io::Result<()> {
+    let (input, output) = own_streams()?;
+    serve(gateway, input, output).await
+}
+
+type Input = Box<dyn AsyncRead + Send + Unpin>;
+type Output = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// Our own standard input and output.
+pub(super) fn own_streams() -> io::Result<(Input, Output)> {
     // A pipe can be waited for without a thread of its own, which costs two changes of context a message.
     let (input, output) = (io::stdin().as_fd().try_clone_to_owned()?, io::stdout().as_fd().try_clone_to_owned()?);
-    let input: Box<dyn AsyncRead + Send + Unpin> = match pipe::Receiver::from_owned_fd(input) {
+    let input: Input = match pipe::Receiver::from_owned_fd(input) {
         Ok(pipe) => Box::new(pipe),
         Err(_) => Box::new(tokio::io::stdin()),
     };
-    let output: Box<dyn AsyncWrite + Send + Unpin> = match pipe::Sender::from_owned_fd(output) {
+    let output: Output = match pipe::Sender::from_owned_fd(output) {
         Ok(pipe) => Box::new(pipe),
         Err(_) => Box::new(tokio::io::stdout()),
     };
-    serve(gateway, input, output).await
+    Ok((input, output))
 }
 
 /// Serves one client on a pair of streams until its input ends.
@@ -53,11 +63,12 @@ where
     gateway.enter(&session);
     let mut input = LineReader::new(input, MESSAGE_LIMIT);
     let mut serving = tokio::task::JoinSet::new();
+    let (open, closing) = watch::channel(());
     let read = loop {
         tokio::select! {
             line = input.next() => match line {
                 Ok(Some(Line::Text(line))) => {
-                    if let Some(work) = receive(&gateway, &session, line, &out).await {
+                    if let Some(work) = receive(&gateway, &session, line, &out, &closing).await {
                         serving.spawn(work);
                     }
                 }
@@ -72,7 +83,8 @@ where
             Some(_) = serving.join_next(), if !serving.is_empty() => {}
         }
     };
-    // What was asked before the input ended is answered.
+    // What was asked before the input ended is answered, and who listens is told that it ends.
+    drop(open);
     while serving.join_next().await.is_some() {}
     drop((session, out));
     let _ = writing.await;
@@ -85,11 +97,12 @@ async fn receive(
     session: &Arc<Session>,
     line: Bytes,
     out: &mpsc::Sender<Bytes>,
+    closing: &watch::Receiver<()>,
 ) -> Option<impl Future<Output = ()> + Send + use<>> {
     match Message::parse(line) {
         Ok(Message::Request { id, method, params }) => {
-            let (gateway, session, out) = (Arc::clone(gateway), Arc::clone(session), out.clone());
-            return Some(request(gateway, session, out, id, method, params));
+            let caller = (Arc::clone(gateway), Arc::clone(session), out.clone());
+            return Some(request(caller, id, method, params, closing.clone()));
         }
         Ok(Message::Notification { method, params }) => gateway.take(session, &method, params.as_ref()),
         Ok(Message::Response { id, outcome }) => session.answered(&id, outcome),
@@ -101,25 +114,25 @@ async fn receive(
 }
 
 async fn request(
-    gateway: Arc<Gateway>,
-    session: Arc<Session>,
-    out: mpsc::Sender<Bytes>,
+    (gateway, session, out): (Arc<Gateway>, Arc<Session>, mpsc::Sender<Bytes>),
     id: Raw,
     method: String,
     params: Option<Raw>,
+    mut closing: watch::Receiver<()>,
 ) {
-    let running = session.begin(&id);
-    let outcome = match stateless_client(params.as_ref()) {
-        Err(error) => Err(error),
+    let outcome = match RequestMeta::read(params.as_ref()).client() {
+        Err(error) => Some(Err(error)),
         Ok(client) => {
             let client = client.unwrap_or_else(|| session.client());
-            let caller = Caller::new(Arc::clone(&session), client, out.clone());
-            tokio::select! {
-                outcome = gateway.answer(&caller, &method, params.as_ref()) => outcome,
-                // A request that was taken back gets no answer.
-                () = running.cancelled() => return,
-            }
+            let caller = Caller::new(session, client, out.clone());
+            let asked = Asked { id: &id, method: &method, params: params.as_ref() };
+            let closing = async {
+                let _ = closing.changed().await;
+            };
+            serve_request(&gateway, &caller, &asked, closing).await
         }
     };
-    let _ = out.send(wire::response(Some(&id), &outcome)).await;
+    if let Some(outcome) = outcome {
+        let _ = out.send(wire::response(Some(&id), &outcome)).await;
+    }
 }

@@ -28,6 +28,11 @@ impl Raw {
         Self(line.slice_ref(part.get().as_bytes()))
     }
 
+    /// The text of an object, put together from parts of others.
+    pub(super) fn from_object(text: Bytes) -> Self {
+        Self(text)
+    }
+
     /// The bytes of the text, UTF-8 without a line end.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {

@@ -167,10 +167,11 @@ fn routing_grid() -> Vec<(String, RoutingConfig)> {
     for position in 0..every_field(&mut default.clone().fields).len() {
         for factor in [0.0, 0.5, 2.0] {
             let mut config = default.clone();
-            if let Some((name, field)) = every_field(&mut config.fields).into_iter().nth(position) {
+            let varied = every_field(&mut config.fields).into_iter().nth(position).map(|(name, field)| {
                 field.weight *= factor;
-                all.push((format!("{name} x {factor:.1}"), config));
-            }
+                format!("{name} x {factor:.1}")
+            });
+            all.extend(varied.map(|name| (name, config)));
         }
     }
     for b in [0.25, 0.5, 0.75] {

@@ -1,14 +1,16 @@
-//! `mcp serve`: the gateway on standard streams.
+//! `mcp serve`: the gateway on standard streams or over HTTP.
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::Outcome;
-use crate::gateway::{Gateway, GatewayConfig, Mode, serve_stdio};
+use crate::gateway::{Gateway, GatewayConfig, HostRule, HttpConfig, HttpFace, Mode, OriginRule, Token, serve_stdio};
 
 /// Serve the tools of any number of MCP servers
 #[derive(Debug, clap::Args)]
@@ -18,7 +20,10 @@ Standard output carries the protocol alone; what there is to say goes to standar
 Examples:
   contextweaver mcp serve --config gateway.yaml
   contextweaver mcp serve --config gateway.yaml --dry-run
-  contextweaver mcp serve --config gateway.yaml --mode proxy")]
+  contextweaver mcp serve --config gateway.yaml --mode proxy
+  contextweaver mcp serve --config gateway.yaml --transport http --listen 127.0.0.1:8080
+  contextweaver mcp serve --config gateway.yaml --transport http --listen 0.0.0.0:8080 --token-file token \\
+    --allowed-host gateway.example")]
 pub(in crate::cli) struct Args {
     /// The configuration, YAML or JSON
     #[arg(long, value_name = "FILE", required_unless_present = "catalog")]
@@ -29,9 +34,58 @@ pub(in crate::cli) struct Args {
     /// What clients are shown, instead of what the configuration says
     #[arg(long, value_enum)]
     mode: Option<ModeArg>,
+    /// How clients reach it
+    #[arg(long, value_enum, default_value_t = Transport::Stdio)]
+    transport: Transport,
+    #[command(flatten)]
+    http: HttpArgs,
     /// Start the upstreams, say what would be served, and end
     #[arg(long)]
     dry_run: bool,
+}
+
+/// What goes with `--transport http`, each instead of what the configuration says.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "HTTP")]
+struct HttpArgs {
+    /// Where to listen [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// A file with the bearer token that clients must present
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// A host by which clients may name the gateway, or `*`; repeatable
+    #[arg(long = "allowed-host", value_name = "HOST[:PORT]", value_parser = HostRule::parse)]
+    allowed_hosts: Vec<HostRule>,
+    /// A page that may speak to the gateway, or `*`; repeatable
+    #[arg(long = "allowed-origin", value_name = "ORIGIN", value_parser = OriginRule::parse)]
+    allowed_origins: Vec<OriginRule>,
+}
+
+impl HttpArgs {
+    fn apply(&self, config: &mut HttpConfig) -> Result<()> {
+        if let Some(listen) = self.listen {
+            config.listen = listen;
+        }
+        if let Some(path) = &self.token_file {
+            config.token = Some(Token::read(path).map_err(|reason| anyhow!("--token-file: {reason}"))?);
+        }
+        if !self.allowed_hosts.is_empty() {
+            config.allowed_hosts = self.allowed_hosts.clone();
+        }
+        if !self.allowed_origins.is_empty() {
+            config.allowed_origins = self.allowed_origins.clone();
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Transport {
+    /// One client, on standard input and output
+    Stdio,
+    /// Many clients, over streamable HTTP
+    Http,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -56,6 +110,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             ModeArg::Passthrough => Mode::Passthrough,
         };
     }
+    args.http.apply(&mut config.http)?;
     tracing_subscriber::fmt()
         .with_env_filter(
             tracing_subscriber::EnvFilter::builder()
@@ -65,14 +120,21 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .init();
-    // One client: a single thread wakes fastest.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = match args.transport {
+        // One client: a single thread wakes fastest.
+        Transport::Stdio => tokio::runtime::Builder::new_current_thread().enable_all().build()?,
+        // What one client's search or large result costs must not hold up the others.
+        Transport::Http => tokio::runtime::Builder::new_multi_thread().enable_all().build()?,
+    };
     let outcome = runtime.block_on(async {
         let gateway = Gateway::start(config).await.context("the gateway did not start")?;
         if args.dry_run {
             report(&gateway, out)?;
         } else {
-            serve_stdio(Arc::clone(&gateway)).await?;
+            match args.transport {
+                Transport::Stdio => serve_stdio(Arc::clone(&gateway)).await?,
+                Transport::Http => serve_http(&gateway).await?,
+            }
         }
         gateway.close().await;
         Ok(Outcome::Ok)
@@ -80,6 +142,22 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     // A thread that reads a standard input which does not end must not hold the process.
     runtime.shutdown_background();
     outcome
+}
+
+async fn serve_http(gateway: &Arc<Gateway>) -> Result<()> {
+    let face = HttpFace::bind(Arc::clone(gateway), gateway.config().http.clone()).await?;
+    // Who started it with port 0 learns here where it is.
+    writeln!(std::io::stderr(), "listening at http://{}/mcp", face.address()?)?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    face.serve(async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+    .await;
+    Ok(())
 }
 
 fn report(gateway: &Gateway, out: &mut dyn Write) -> Result<()> {

@@ -1,0 +1,73 @@
+//! `mcp doctor`: what is wrong with a configuration, and what to do.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use super::block_on;
+use crate::catalog::Severity;
+use crate::cli::{Format, Outcome, print_json};
+use crate::gateway::{Examination, examine};
+
+/// Check a configuration and the servers behind it, and say what to mend
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Every server is started and asked for its lists; no tool is called.
+Exit codes: 0 everything works, 1 something does not, 2 the check itself failed.
+
+Examples:
+  contextweaver mcp doctor --config gateway.yaml
+  contextweaver mcp doctor --config gateway.yaml --notes
+  contextweaver mcp doctor --config gateway.yaml --format json")]
+pub(in crate::cli) struct Args {
+    /// The configuration, YAML or JSON
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Say what is merely worth knowing, too (JSON always has it)
+    #[arg(long)]
+    notes: bool,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let environment = |name: &str| std::env::var(name).ok();
+    let found = block_on(async { Ok(examine(&args.config, &environment).await) })?;
+    match args.format {
+        Format::Json => print_json(out, &found)?,
+        Format::Text => print(out, &found, args.notes)?,
+    }
+    Ok(if found.has_errors() { Outcome::Drift } else { Outcome::Ok })
+}
+
+fn print(out: &mut dyn Write, found: &Examination, notes: bool) -> Result<()> {
+    for health in &found.upstreams {
+        match (&health.version, health.start_ms) {
+            (Some(version), Some(start)) => writeln!(
+                out,
+                "{}: {} tools, {} resources, {} prompts; speaks {version}; started in {start} ms",
+                health.name, health.tools, health.resources, health.prompts
+            )?,
+            _ => writeln!(out, "{}: does not work", health.name)?,
+        }
+    }
+    for complaint in found.complaints.iter().filter(|complaint| notes || complaint.severity > Severity::Note) {
+        let severity = match complaint.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        };
+        writeln!(out, "{severity}: {}: {}\n  {}", complaint.place, complaint.problem, complaint.remedy)?;
+    }
+    let count = |severity| found.complaints.iter().filter(|complaint| complaint.severity == severity).count();
+    writeln!(
+        out,
+        "{} errors, {} warnings, {} notes",
+        count(Severity::Error),
+        count(Severity::Warning),
+        count(Severity::Note)
+    )?;
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! `mcp import`: the servers of a client as a configuration, and the gateway as a server of a client.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use super::refuse_existing;
+use crate::cli::{Format, Outcome, note, print_json};
+use crate::gateway::{Client, ClientFile, Conversion, Converted, Place, convert, discover, snippet};
+use crate::store::files_io::replace_file;
+
+/// Take over the servers of an MCP client, or print what puts the gateway before one
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without a file, those of Claude Desktop, Claude Code, Cursor, VS Code and Windsurf are looked for, in this folder and at
+home. Nothing is written without --write, and never to a client's file. Values of variables and headers that may be
+secrets become references to the environment, and none is printed.
+
+Examples:
+  contextweaver mcp import
+  contextweaver mcp import ~/.cursor/mcp.json --write gateway.yaml
+  contextweaver mcp import --show-client claude-desktop --config gateway.yaml")]
+pub(in crate::cli) struct Args {
+    /// Files of clients, instead of those that are found
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Write the configuration to a file: JSON when it ends in .json, else YAML
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+    /// Write over an existing file
+    #[arg(long, requires = "write")]
+    force: bool,
+    /// Print what goes into the file of a client to put the gateway before it
+    #[arg(long, value_enum, value_name = "CLIENT", conflicts_with_all = ["files", "write"])]
+    show_client: Option<ClientArg>,
+    /// The configuration that the client's gateway uses
+    #[arg(long, value_name = "FILE", requires = "show_client", default_value = "gateway.yaml")]
+    config: PathBuf,
+    /// What the client calls the gateway
+    #[arg(long, requires = "show_client", default_value = "contextweaver")]
+    name: String,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ClientArg {
+    ClaudeDesktop,
+    ClaudeCode,
+    Cursor,
+    #[value(name = "vscode")]
+    VsCode,
+    Windsurf,
+}
+
+impl From<ClientArg> for Client {
+    fn from(client: ClientArg) -> Self {
+        match client {
+            ClientArg::ClaudeDesktop => Self::ClaudeDesktop,
+            ClientArg::ClaudeCode => Self::ClaudeCode,
+            ClientArg::Cursor => Self::Cursor,
+            ClientArg::VsCode => Self::VsCode,
+            ClientArg::Windsurf => Self::Windsurf,
+        }
+    }
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    if let Some(client) = args.show_client {
+        return show(client.into(), args, out);
+    }
+    if let Some(path) = &args.write {
+        refuse_existing(path, args.force)?;
+    }
+    let home = std::env::home_dir();
+    let files = read(&args.files, home.as_deref())?;
+    let conversion = convert(&files, home.as_deref());
+    if conversion.servers.is_empty() && conversion.skipped.is_empty() {
+        bail!("no client's file with servers was found; name one");
+    }
+    let target = args.write.as_deref().unwrap_or(Path::new("gateway.yaml"));
+    let text = conversion.to_text(target).context("the servers make no configuration")?;
+    match args.format {
+        Format::Json => print_json(out, &json!({"conversion": conversion, "config": conversion.to_value()}))?,
+        Format::Text => print(out, &conversion)?,
+    }
+    match &args.write {
+        Some(_) if conversion.servers.is_empty() => bail!("no server can be taken over; nothing was written"),
+        Some(path) => {
+            replace_file(path, text.as_bytes())?;
+            note(&format!("{}: {} servers; check them with `mcp doctor`", path.display(), conversion.servers.len()));
+        }
+        None if args.format == Format::Text => {
+            writeln!(out, "\n# the configuration; --write FILE writes it\n{}", text.trim_end())?;
+        }
+        None => {}
+    }
+    Ok(Outcome::Ok)
+}
+
+/// A file that was named must be readable; one that was found and is not is left out.
+fn read(named: &[PathBuf], home: Option<&Path>) -> Result<Vec<ClientFile>> {
+    if !named.is_empty() {
+        return named.iter().map(|path| Ok(ClientFile::read(Place::of(path, home))?)).collect();
+    }
+    let folder = std::env::current_dir()?;
+    let mut files = Vec::new();
+    for place in discover(home, &folder) {
+        match ClientFile::read(place) {
+            Ok(file) => files.push(file),
+            Err(error) => note(&format!("left out: {error}")),
+        }
+    }
+    Ok(files)
+}
+
+fn print(out: &mut dyn Write, conversion: &Conversion) -> Result<()> {
+    for server in &conversion.servers {
+        let client = server.client.map_or("unknown client", Client::name);
+        writeln!(out, "{} ({client}, {})", server.name, server.from.display())?;
+        writeln!(out, "  {}", target(server))?;
+        for note in &server.notes {
+            writeln!(out, "  note: {note}")?;
+        }
+    }
+    for skipped in &conversion.skipped {
+        writeln!(out, "{} ({}) is left out: {}", skipped.name, skipped.from.display(), skipped.reason)?;
+    }
+    if !conversion.variables.is_empty() {
+        let names: Vec<&str> = conversion.variables.iter().map(String::as_str).collect();
+        writeln!(out, "variables that the gateway needs: {}", names.join(", "))?;
+    }
+    Ok(())
+}
+
+/// How a server is reached, on one line; values of variables and headers are not shown.
+fn target(server: &Converted) -> String {
+    let text = |key: &str| server.entry.get(key).and_then(Value::as_str).map(str::to_owned);
+    let mut words: Vec<String> = text("command").or_else(|| text("url")).into_iter().collect();
+    let args = server.entry.get("args").and_then(Value::as_array).into_iter().flatten();
+    words.extend(args.filter_map(Value::as_str).map(str::to_owned));
+    for field in ["env", "headers"] {
+        let values = server.entry.get(field).and_then(Value::as_object).into_iter().flatten();
+        words.extend(values.map(|(name, _)| format!("{name}=***")));
+    }
+    words.join(" ")
+}
+
+fn show(client: Client, args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from(env!("CARGO_PKG_NAME")));
+    // Clients start servers in folders of their own choice.
+    let config = std::path::absolute(&args.config).with_context(|| args.config.display().to_string())?;
+    if !config.exists() {
+        note(&format!("{} does not exist yet; `mcp import --write` makes one", config.display()));
+    }
+    let snippet = snippet(client, &program, &config, &args.name);
+    match args.format {
+        Format::Json => print_json(out, &snippet)?,
+        Format::Text => {
+            writeln!(out, "{}", snippet.text)?;
+            note(&format!("put it into {}", snippet.file));
+            if let Some(command) = &snippet.command {
+                note(&format!("or run: {command}"));
+            }
+        }
+    }
+    Ok(Outcome::Ok)
+}

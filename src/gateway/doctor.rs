@@ -1,0 +1,476 @@
+//! What is wrong with a configuration and the servers behind it, and what to do about it.
+//!
+//! First what needs no server: the file, its variables, programs, folders. Then every server on its own, side by side:
+//! how it starts, what it lists, and what clients will not take of it. Nothing is called and nothing is changed.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::capture::Capture;
+use super::config::{GatewayConfig, Mode, Target, UpstreamConfig};
+use super::upstream::Fault;
+use crate::catalog::{
+    Catalog, Listing, Problem, SchemaLimits, SchemaPart, SchemaProblem, Severity, lint, load_listings,
+};
+use crate::store::redact;
+
+/// Characters of a tool's name that every client accepts, at most.
+const LONGEST_NAME: usize = 64;
+
+/// Something to mend.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Complaint {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The file, field, upstream or tool.
+    pub place: String,
+    /// What is wrong.
+    pub problem: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+impl Complaint {
+    fn new(
+        severity: Severity,
+        place: impl Into<String>,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { severity, place: place.into(), problem: problem.into(), remedy: remedy.into() }
+    }
+}
+
+/// How one server is.
+#[derive(Debug, Clone, Serialize)]
+pub struct Health {
+    /// Its name in the configuration.
+    pub name: String,
+    /// The protocol version, when it answers.
+    pub version: Option<String>,
+    /// Milliseconds from its start to the end of its lists.
+    pub start_ms: Option<u64>,
+    /// Tools that it lists.
+    pub tools: usize,
+    /// Resources that it lists.
+    pub resources: usize,
+    /// Prompts that it lists.
+    pub prompts: usize,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Examination {
+    /// The servers, by name.
+    pub upstreams: Vec<Health>,
+    /// What to mend, the worst first, then by place.
+    pub complaints: Vec<Complaint>,
+}
+
+impl Examination {
+    /// Whether something does not work.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.complaints.iter().any(|complaint| complaint.severity == Severity::Error)
+    }
+}
+
+/// The surroundings of a gateway: the variables of its environment.
+pub type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
+
+/// Looks at the configuration at `path` and at every server that it names.
+pub async fn examine(path: &Path, environment: Environment<'_>) -> Examination {
+    let (config, mut complaints) = check_file(path, environment);
+    let mut upstreams = Vec::new();
+    if let Some(config) = config {
+        let mut lame = BTreeSet::new();
+        for (name, upstream) in &config.upstreams {
+            let found = check_target(name, upstream, environment);
+            if found.iter().any(|complaint| complaint.severity == Severity::Error) {
+                lame.insert(name.clone());
+            }
+            complaints.extend(found);
+        }
+        complaints.extend(check_paths(&config));
+        let captures = capture_all(&config, &lame).await;
+        for (name, captured) in &captures {
+            let (health, found) = check_live(&config, name, captured);
+            upstreams.push(health);
+            complaints.extend(found);
+        }
+        complaints.extend(check_shared_names(&captures));
+    }
+    complaints.sort_by(|left, right| {
+        right
+            .severity
+            .cmp(&left.severity)
+            .then_with(|| (&left.place, &left.problem).cmp(&(&right.place, &right.problem)))
+    });
+    Examination { upstreams, complaints }
+}
+
+fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfig>, Vec<Complaint>) {
+    let place = path.display().to_string();
+    let mut complaints = Vec::new();
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) => {
+            let remedy = "name a file that exists, or make one with `mcp import --write`";
+            return (None, vec![Complaint::new(Severity::Error, place, error.to_string(), remedy)]);
+        }
+    };
+    for (family, count) in redact(&text).found {
+        complaints.push(Complaint::new(
+            Severity::Warning,
+            place.clone(),
+            format!("holds what looks like a secret ({family}, {count} times)"),
+            "put it into the environment and write `${env:NAME}`",
+        ));
+    }
+    let missing = RefCell::new(BTreeSet::new());
+    let lookup = |name: &str| {
+        Some(environment(name).unwrap_or_else(|| {
+            missing.borrow_mut().insert(name.to_owned());
+            String::new()
+        }))
+    };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let config = match GatewayConfig::parse(&text, folder, &lookup) {
+        Ok(config) => Some(config),
+        Err(error) => {
+            let reason = error.to_string();
+            let reason = reason.strip_prefix(": ").unwrap_or(&reason).to_owned();
+            complaints.push(Complaint::new(
+                Severity::Error,
+                place.clone(),
+                reason,
+                "mend the file; docs/gateway.md has every field",
+            ));
+            None
+        }
+    };
+    for name in missing.into_inner() {
+        complaints.push(Complaint::new(
+            Severity::Error,
+            place.clone(),
+            format!("the variable `{name}` is not set"),
+            "set it in the environment that starts the gateway",
+        ));
+    }
+    if let Some(config) = &config
+        && config.upstreams.is_empty()
+        && config.catalog.is_none()
+    {
+        let remedy = "add a server under `upstreams`, or take those of a client with `mcp import`";
+        complaints.push(Complaint::new(Severity::Error, place, "there is nothing to serve", remedy));
+    }
+    (config, complaints)
+}
+
+fn check_paths(config: &GatewayConfig) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    if let Some(path) = config.catalog.as_ref().filter(|path| !path.exists()) {
+        let problem = format!("{} is not there", path.display());
+        complaints.push(Complaint::new(Severity::Error, "catalog", problem, "name a file that exists"));
+    }
+    if let Some(path) = &config.diagnostics {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !folder.is_dir() {
+            let problem = format!("the folder {} is not there", folder.display());
+            complaints.push(Complaint::new(Severity::Error, "diagnostics", problem, "make the folder"));
+        }
+    }
+    complaints
+}
+
+fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<'_>) -> Vec<Complaint> {
+    let place = |field: &str| format!("upstreams.{name}.{field}");
+    let mut complaints = Vec::new();
+    match &upstream.target {
+        Target::InProcess(_) => {}
+        Target::Stdio { command, env, cwd, .. } => {
+            if let Some(cwd) = cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
+                let problem = format!("{} is no folder", cwd.display());
+                complaints.push(Complaint::new(Severity::Error, place("cwd"), problem, "make it, or name another"));
+            }
+            let path = env.get("PATH").cloned().or_else(|| environment("PATH")).unwrap_or_default();
+            if program(command, OsStr::new(&path), cwd.as_deref()).is_none() {
+                complaints.push(Complaint::new(
+                    Severity::Error,
+                    place("command"),
+                    format!("`{command}` is no program on the PATH"),
+                    "install it, or write its whole path: clients often start with a shorter PATH than a shell",
+                ));
+            }
+        }
+        Target::Http { url, headers } | Target::Sse { url, headers } => match reqwest::Url::parse(url) {
+            Ok(parsed) if matches!(parsed.scheme(), "http" | "https") => {
+                let local = parsed
+                    .host_str()
+                    .is_some_and(|host| matches!(host, "localhost" | "[::1]") || host.starts_with("127."));
+                if parsed.scheme() == "http" && !local && !headers.is_empty() {
+                    let problem = "headers go over the network unencrypted";
+                    complaints.push(Complaint::new(Severity::Warning, place("url"), problem, "use https"));
+                }
+            }
+            Ok(_) => {
+                let problem = "it is no address of http or https";
+                complaints.push(Complaint::new(Severity::Error, place("url"), problem, "write e.g. https://host/mcp"));
+            }
+            Err(error) => {
+                let problem = format!("it is no address: {error}");
+                complaints.push(Complaint::new(Severity::Error, place("url"), problem, "write e.g. https://host/mcp"));
+            }
+        },
+    }
+    complaints
+}
+
+/// The file that starts when `command` is run with this `PATH` in the folder `cwd`.
+fn program(command: &str, path: &OsStr, cwd: Option<&Path>) -> Option<PathBuf> {
+    if command.contains(std::path::MAIN_SEPARATOR) {
+        let file = cwd.unwrap_or(Path::new("")).join(command);
+        return is_program(&file).then_some(file);
+    }
+    std::env::split_paths(path).map(|folder| folder.join(command)).find(|file| is_program(file))
+}
+
+fn is_program(file: &Path) -> bool {
+    let Ok(data) = file.metadata() else { return false };
+    #[cfg(unix)]
+    let may_run = std::os::unix::fs::PermissionsExt::mode(&data.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let may_run = true;
+    data.is_file() && may_run
+}
+
+type Captures = BTreeMap<String, Result<Capture, Fault>>;
+
+async fn capture_all(config: &GatewayConfig, lame: &BTreeSet<String>) -> Captures {
+    let timeout = Duration::try_from_secs_f64(config.startup.upstream_timeout_seconds).unwrap_or_default();
+    let mut running = tokio::task::JoinSet::new();
+    for (name, upstream) in config.upstreams.iter().filter(|(name, _)| !lame.contains(*name)) {
+        let (name, upstream) = (name.clone(), upstream.clone());
+        running.spawn(async move {
+            let captured = Capture::of(&name, upstream, timeout).await;
+            (name, captured)
+        });
+    }
+    running.join_all().await.into_iter().collect()
+}
+
+fn check_live(config: &GatewayConfig, name: &str, captured: &Result<Capture, Fault>) -> (Health, Vec<Complaint>) {
+    let place = format!("upstreams.{name}");
+    let mut health =
+        Health { name: name.to_owned(), version: None, start_ms: None, tools: 0, resources: 0, prompts: 0 };
+    let capture = match captured {
+        Ok(capture) => capture,
+        Err(fault) => {
+            let remedy = match fault {
+                Fault::Timeout(_) => "start it by hand to see why; `startup.upstream_timeout_seconds` gives it longer",
+                Fault::Status { status: 401 | 403, .. } => "give it credentials in `headers`",
+                _ => "start it by hand with the same arguments to see why; RUST_LOG=debug shows what it prints",
+            };
+            return (health, vec![Complaint::new(Severity::Error, place, redact(&fault.to_string()).text, remedy)]);
+        }
+    };
+    let listing = &capture.listing;
+    health.version = Some(capture.server.version.clone());
+    health.start_ms = u64::try_from(capture.took.as_millis()).ok();
+    (health.tools, health.resources, health.prompts) =
+        (listing.tools.len(), listing.resources.len(), listing.prompts.len());
+    let mut complaints = Vec::new();
+    if capture.took.as_secs_f64() > config.startup.upstream_timeout_seconds / 2.0 {
+        let problem = format!("it took {:.1} s to start, more than half of what it has", capture.took.as_secs_f64());
+        let remedy =
+            "raise `startup.upstream_timeout_seconds`, or install it beforehand: a runner that fetches it takes long";
+        complaints.push(Complaint::new(Severity::Warning, place.clone(), problem, remedy));
+    }
+    if health.tools + health.resources + health.prompts == 0 {
+        let problem = "it lists nothing";
+        complaints.push(Complaint::new(Severity::Warning, place.clone(), problem, "check its arguments, or remove it"));
+    }
+    complaints.extend(check_lists(config.mode, name, capture));
+    (health, complaints)
+}
+
+fn check_lists(mode: Mode, name: &str, capture: &Capture) -> Vec<Complaint> {
+    let place = format!("upstreams.{name}");
+    let Capture { listing, .. } = capture;
+    let (items, left_out) = load_listings(&[Listing {
+        server: name,
+        tools: &listing.tools,
+        resources: &listing.resources,
+        prompts: &listing.prompts,
+    }]);
+    let mut complaints: Vec<Complaint> = left_out
+        .into_iter()
+        .map(|left_out| {
+            let remedy = "it is not served; tell the server's author, or list it in `exclude_tools`";
+            Complaint::new(Severity::Error, left_out.place, left_out.reason, remedy)
+        })
+        .collect();
+    let Ok(catalog) = Catalog::new(items) else { return complaints };
+    for finding in lint(&catalog, &SchemaLimits::default()).findings {
+        let tool = catalog.get(&finding.id).map_or(finding.id.as_str(), |item| &item.name);
+        if let Some((problem, remedy)) = told(&finding.problem, mode) {
+            complaints.push(Complaint::new(finding.severity, format!("{place}: {tool}"), problem, remedy));
+        }
+    }
+    for item in catalog.items().iter().filter(|item| item.kind.is_callable()) {
+        if !is_safe_name(&item.name) {
+            let severity = if mode == Mode::Passthrough { Severity::Warning } else { Severity::Note };
+            let problem = format!("some clients refuse its name: not 1 to {LONGEST_NAME} of A-Z a-z 0-9 _ -");
+            let remedy = "the modes gateway and proxy show it under a name that all accept";
+            complaints.push(Complaint::new(severity, format!("{place}: {}", item.name), problem, remedy));
+        }
+    }
+    complaints
+}
+
+/// What a person is told of a finding; `None` for what only matters to who writes the tool.
+fn told(problem: &Problem, mode: Mode) -> Option<(String, &'static str)> {
+    const EXCLUDE: &str = "tell the server's author, or list it in `exclude_tools`";
+    let schema = |part: &SchemaPart| match part {
+        SchemaPart::Arguments => "argument schema",
+        SchemaPart::Result => "result schema",
+    };
+    match problem {
+        Problem::Schema { part, finding } => {
+            let part = schema(part);
+            let problem = match finding {
+                SchemaProblem::Invalid { at, reason } => format!("its {part} is none: {reason} at `{at}`"),
+                SchemaProblem::DanglingRef { reference, .. } => {
+                    format!("its {part} refers to `{reference}`, which is not there")
+                }
+                SchemaProblem::CyclicRef { reference, .. } => format!("its {part} refers to itself: `{reference}`"),
+                SchemaProblem::RemoteRef { reference, .. } => {
+                    format!("its {part} refers to `{reference}`, which is not fetched")
+                }
+                SchemaProblem::TooLarge { bytes, limit } => format!("its {part} has {bytes} bytes, over {limit}"),
+                SchemaProblem::TooDeep { depth, limit } => format!("its {part} is {depth} levels deep, over {limit}"),
+                SchemaProblem::TooManyProperties { properties, limit } => {
+                    format!("its {part} has {properties} properties, over {limit}")
+                }
+                SchemaProblem::Recursive { .. } | SchemaProblem::UnknownDialect { .. } => return None,
+            };
+            Some((problem, EXCLUDE))
+        }
+        Problem::ArgumentsNotObject => {
+            let remedy = if mode == Mode::Passthrough {
+                "some clients refuse the whole list for it: use the modes gateway or proxy, or list it in `exclude_tools`"
+            } else {
+                "nothing to do: this mode shows another schema"
+            };
+            Some(("its argument schema does not say \"type\": \"object\"".to_owned(), remedy))
+        }
+        Problem::ContradictorySafety => Some(("it declares to be both read-only and destructive".to_owned(), EXCLUDE)),
+        Problem::MissingDescription => {
+            Some(("it has no description: it is found by its name alone".to_owned(), "tell the server's author"))
+        }
+        Problem::LongDescription { tokens, limit } => Some((
+            format!("its description has {tokens} tokens, over {limit}"),
+            "the modes gateway and proxy show the beginning alone",
+        )),
+        Problem::Duplicate { of } => Some((format!("it is the same as {of}"), EXCLUDE)),
+        Problem::UnusualName { .. } | Problem::NearDuplicate { .. } | Problem::UndescribedParameters { .. } => None,
+    }
+}
+
+fn is_safe_name(name: &str) -> bool {
+    let safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(safe)
+}
+
+/// Names of tools that several servers have.
+fn check_shared_names(captures: &Captures) -> Vec<Complaint> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        name: String,
+    }
+    let mut servers: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for (server, capture) in captures {
+        for tool in capture.iter().flat_map(|capture| &capture.listing.tools) {
+            if let Ok(Named { name }) = serde_json::from_str(tool.get()) {
+                servers.entry(name).or_default().insert(server);
+            }
+        }
+    }
+    let shared = servers.into_iter().filter(|(_, servers)| servers.len() > 1);
+    shared
+        .map(|(name, servers)| {
+            let servers: Vec<&str> = servers.into_iter().collect();
+            let problem = format!("several servers have a tool of this name: {}", servers.join(", "));
+            Complaint::new(Severity::Note, name, problem, "nothing to do: their ids have the servers' namespaces")
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn examined(text: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gateway.yaml");
+        std::fs::write(&path, text).unwrap();
+        let environment = |name: &str| match name {
+            "PATH" => std::env::var("PATH").ok(),
+            "URL" => Some("ftp://example.com".to_owned()),
+            _ => None,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let found = runtime.block_on(examine(&path, &environment));
+        let lines = found.complaints.iter().map(|complaint| {
+            let Complaint { severity, place, problem, .. } = complaint;
+            format!("{severity:?} {place}: {problem}").replace(&*folder.path().to_string_lossy(), "FOLDER")
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn what_needs_no_server_is_said_all_at_once() {
+        let text = "
+diagnostics: no/where.jsonl
+upstreams:
+  a: {command: no-such-program, env: {K: '${env:UNSET_A}'}}
+  b: {command: sh, args: ['${env:UNSET_B}'], cwd: nowhere}
+  c: {url: '${env:URL}'}
+  d: {command: ./b.sh}
+";
+        insta::assert_snapshot!(examined(text), @"");
+        insta::assert_snapshot!(examined("mode: both"), @"");
+        insta::assert_snapshot!(examined("{}"), @"");
+    }
+
+    #[test]
+    fn a_server_that_ends_at_once_is_an_error() {
+        let found = examined("upstreams: {a: {command: 'false'}}");
+        assert!(found.starts_with("Error upstreams.a: "), "{found}");
+    }
+
+    #[test]
+    fn what_a_server_lists_is_looked_at() {
+        let raw = |text: &str| serde_json::from_str::<Box<serde_json::value::RawValue>>(text).unwrap();
+        let tools = [
+            r#"{"name":"fine","description":"Does it","inputSchema":{"type":"object"}}"#,
+            r#"{"name":"a.b","description":"Does that","inputSchema":{"type":"object"}}"#,
+            r#"{"name":"bad","description":"Does what","inputSchema":{"type":"objekt"}}"#,
+            r##"{"name":"lost","inputSchema":{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}}}}"##,
+            r#"{"name":"fine","description":"Does it again","inputSchema":{"type":"object"}}"#,
+            r#"{"description":"nameless"}"#,
+        ];
+        let listing = crate::gateway::upstream::Listing { tools: tools.map(raw).into(), ..Default::default() };
+        let capture = Capture { server: Default::default(), listing, took: Duration::ZERO };
+        let shown: Vec<String> = check_lists(Mode::Passthrough, "up", &capture)
+            .into_iter()
+            .map(|complaint| format!("{:?} {}: {}", complaint.severity, complaint.place, complaint.problem))
+            .collect();
+        insta::assert_snapshot!(shown.join("\n"), @"");
+    }
+}

@@ -1,0 +1,182 @@
+//! Who may speak to the gateway: the host that a request names, the page that it comes from, the token that it shows.
+//!
+//! A page in a browser can have its own name resolved to this machine; the host that its requests name then gives it
+//! away, and where it sends `Origin`, that does too.
+
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
+use hyper::http::uri::Authority;
+use hyper::{HeaderMap, StatusCode};
+use sha2::{Digest, Sha256};
+
+use super::config::{HostRule, HttpConfig, OriginRule};
+use super::reply::Refused;
+
+/// JSON.
+pub(super) const JSON: &str = "application/json";
+/// A stream of events.
+pub(super) const EVENTS: &str = "text/event-stream";
+
+/// The checks of one face.
+#[derive(Debug)]
+pub(super) struct Guard {
+    hosts: Vec<HostRule>,
+    origins: Vec<OriginRule>,
+    /// The digest of the token: how long a comparison of digests takes tells nothing about what was digested.
+    token: Option<[u8; 32]>,
+}
+
+impl Guard {
+    pub(super) fn new(config: &HttpConfig) -> Self {
+        let mut hosts = config.allowed_hosts.clone();
+        if !config.listen.ip().is_unspecified() {
+            hosts.push(HostRule::Host { host: config.listen.ip().to_string(), port: None });
+        }
+        let token = config.token.as_ref().map(|token| digest(token.text()));
+        Self { hosts, origins: config.allowed_origins.clone(), token }
+    }
+
+    /// Checks the host that a request names and the page that it comes from.
+    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<(), Refused> {
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
+        let Some(host) = host else {
+            return Err(Refused::text(StatusCode::BAD_REQUEST, "the `Host` header is missing or no host"));
+        };
+        if !self.hosts.iter().any(|rule| rule.permits(&host)) {
+            let reason = format!("the host `{host}` is not allowed; add it to `http.allowed_hosts`");
+            return Err(Refused::text(StatusCode::FORBIDDEN, reason));
+        }
+        let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
+        match origin.to_str() {
+            Ok(origin) if self.origins.iter().any(|rule| rule.permits(origin)) => Ok(()),
+            _ => {
+                let reason = "the origin is not allowed; add it to `http.allowed_origins`";
+                Err(Refused::text(StatusCode::FORBIDDEN, reason))
+            }
+        }
+    }
+
+    /// Checks the token.
+    pub(super) fn authorize(&self, headers: &HeaderMap) -> Result<(), Refused> {
+        let Some(expected) = &self.token else { return Ok(()) };
+        let shown = headers.get(AUTHORIZATION).and_then(|shown| shown.to_str().ok()?.split_once(' '));
+        match shown {
+            Some((scheme, token))
+                if scheme.eq_ignore_ascii_case("bearer") && equal(&digest(token.trim()), expected) =>
+            {
+                Ok(())
+            }
+            _ => Err(Refused::unauthorized()),
+        }
+    }
+}
+
+fn digest(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+/// Compares without stopping at the first difference.
+fn equal(a: &[u8; 32], b: &[u8; 32]) -> bool {
+    a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+}
+
+/// Checks that the client reads the media types, each by its name or by a wildcard.
+pub(super) fn check_accept(headers: &HeaderMap, types: &[&str]) -> Result<(), Refused> {
+    let accepts = |wanted: &str| {
+        let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).any(|range| {
+            let mut parts = range.split(';').map(str::trim);
+            let range = parts.next().unwrap_or_default();
+            let named = range.eq_ignore_ascii_case(wanted)
+                || range.strip_suffix('*').is_some_and(|prefix| prefix == "*/" || wanted.starts_with(prefix));
+            named && !parts.any(|part| matches!(part, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
+        })
+    };
+    match types.iter().all(|wanted| accepts(wanted)) {
+        true => Ok(()),
+        false => {
+            let reason = format!("the client must accept {}", types.join(" and "));
+            Err(Refused::text(StatusCode::NOT_ACCEPTABLE, reason))
+        }
+    }
+}
+
+/// Checks that what comes in is JSON.
+pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), Refused> {
+    let written = headers.get(CONTENT_TYPE).and_then(|written| written.to_str().ok()).unwrap_or_default();
+    match written.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(JSON) {
+        true => Ok(()),
+        false => Err(Refused::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, format!("`Content-Type` must be {JSON}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::{HeaderName, HeaderValue};
+
+    use super::super::config::Token;
+    use super::*;
+
+    fn headers(lines: &[(HeaderName, &str)]) -> HeaderMap {
+        lines.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap())).collect()
+    }
+
+    #[test]
+    fn hosts_and_origins_are_checked() {
+        let config = HttpConfig { listen: "192.0.2.7:80".parse().unwrap(), ..HttpConfig::default() };
+        let guard = Guard::new(&config);
+        let cases: [(&[(HeaderName, &str)], Option<u16>); 8] = [
+            (&[(HOST, "localhost:8080")], None),
+            (&[(HOST, "192.0.2.7")], None),
+            (&[(HOST, "[::1]:1"), (ORIGIN, "http://localhost:3000")], None),
+            (&[], Some(400)),
+            (&[(HOST, "a b")], Some(400)),
+            (&[(HOST, "evil.example")], Some(403)),
+            (&[(HOST, "localhost"), (ORIGIN, "http://evil.example")], Some(403)),
+            (&[(HOST, "localhost"), (ORIGIN, "null")], Some(403)),
+        ];
+        for (lines, status) in cases {
+            let refused = guard.admit(&headers(lines)).err().map(|refused| refused.status().as_u16());
+            assert_eq!(refused, status, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn the_token_opens_and_nothing_else() {
+        let config = HttpConfig { token: Some(Token::new("s3cret\n").unwrap()), ..HttpConfig::default() };
+        let guard = Guard::new(&config);
+        let cases = [
+            ("Bearer s3cret", true),
+            ("bearer  s3cret", true),
+            ("Bearer s3cre", false),
+            ("Bearer s3cret2", false),
+            ("Bearer", false),
+            ("Basic s3cret", false),
+            ("s3cret", false),
+        ];
+        for (shown, opens) in cases {
+            assert_eq!(guard.authorize(&headers(&[(AUTHORIZATION, shown)])).is_ok(), opens, "{shown}");
+        }
+        assert_eq!(guard.authorize(&HeaderMap::new()).unwrap_err().status(), StatusCode::UNAUTHORIZED);
+        assert!(Guard::new(&HttpConfig::default()).authorize(&HeaderMap::new()).is_ok());
+    }
+
+    #[test]
+    fn media_types_are_negotiated() {
+        let cases = [
+            ("application/json, text/event-stream", true),
+            ("Application/JSON;q=0.9,text/event-stream;charset=utf-8", true),
+            ("*/*", true),
+            ("application/*, text/*", true),
+            ("application/json", false),
+            ("text/event-stream", false),
+            ("application/json, text/event-stream;q=0", false),
+            ("application/jsonx, text/event-stream", false),
+        ];
+        for (accept, expected) in cases {
+            assert_eq!(check_accept(&headers(&[(ACCEPT, accept)]), &[JSON, EVENTS]).is_ok(), expected, "{accept}");
+        }
+        for (written, expected) in [("application/json; charset=utf-8", true), ("text/json", false), ("", false)] {
+            assert_eq!(check_content_type(&headers(&[(CONTENT_TYPE, written)])).is_ok(), expected, "{written}");
+        }
+    }
+}
