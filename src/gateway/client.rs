@@ -154,7 +154,8 @@ mod tests {
 
     #[test]
     fn it_finds_calls_and_looks_into_the_store() {
-        let upstream = UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(Target::InProcess(InProcess::new(answer))) };
+        let upstream =
+            UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(Target::InProcess(InProcess::new(answer))) };
         let config = GatewayConfig { upstreams: [("up".to_owned(), upstream)].into(), ..GatewayConfig::default() };
         let client = LocalClient::start(config).unwrap();
         assert_eq!(client.tools().unwrap().len(), 3);

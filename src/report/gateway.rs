@@ -203,8 +203,18 @@ fn refusals(gateway: &GatewayResults) -> Table {
 }
 
 fn scenario_table(gateway: &GatewayResults) -> Table {
-    let titles =
-        ["scenario", "passed", "results", "answers", "saved", "browsing", "views", "artifacts", "recovered", "failures"];
+    let titles = [
+        "scenario",
+        "passed",
+        "results",
+        "answers",
+        "saved",
+        "browsing",
+        "views",
+        "artifacts",
+        "recovered",
+        "failures",
+    ];
     let mut table = Table::new(titles).words(&["failures"]);
     for (record, facts) in scenarios(gateway) {
         let injected = &facts.injected;
@@ -234,7 +244,10 @@ fn failures(gateway: &GatewayResults) -> Table {
                 facts.failures.iter().for_each(|failure| table.row([record.case.as_str(), failure]));
             }
             GatewayOutcome::Session(facts) if facts.altered > 0 => {
-                table.row([record.case.clone(), format!("{} calls reached a server with other bytes", count(facts.altered))]);
+                table.row([
+                    record.case.clone(),
+                    format!("{} calls reached a server with other bytes", count(facts.altered)),
+                ]);
             }
             GatewayOutcome::Session(_) | GatewayOutcome::Surface(_) => {}
         }
@@ -342,8 +355,12 @@ mod tests {
             viewed: 1,
             texts: 2,
         };
-        let refused =
-            vec![Refusal { call: 3, tool: "up:read".to_owned(), code: "ARGS_INVALID".to_owned(), message: "no path".to_owned() }];
+        let refused = vec![Refusal {
+            call: 3,
+            tool: "up:read".to_owned(),
+            code: "ARGS_INVALID".to_owned(),
+            message: "no path".to_owned(),
+        }];
         let mut records = vec![
             record("scenario/broken", GatewayOutcome::Failed("no log".to_owned())),
             record(

@@ -112,7 +112,8 @@ impl Places {
     /// The kinds of public cases of which nothing is on this machine.
     #[must_use]
     pub fn absent(&self) -> Vec<&'static str> {
-        let kinds = [("surface", self.catalogs.is_dir()), ("session", self.sessions.is_dir() && self.catalogs.is_dir())];
+        let kinds =
+            [("surface", self.catalogs.is_dir()), ("session", self.sessions.is_dir() && self.catalogs.is_dir())];
         kinds.into_iter().filter(|(_, here)| !here).map(|(kind, _)| kind).collect()
     }
 }

@@ -68,8 +68,11 @@ pub fn record(case: &Case) -> Result<GatewayRecord> {
         }
         Source::Scenario(scenario, gold) => {
             reader.take(scenario.source.as_bytes());
-            let mut servers: Vec<Server> =
-                scenario.servers.iter().map(|(name, lists)| Server { name: name.clone(), lists: lists.clone() }).collect();
+            let mut servers: Vec<Server> = scenario
+                .servers
+                .iter()
+                .map(|(name, lists)| Server { name: name.clone(), lists: lists.clone() })
+                .collect();
             if let Some(catalog) = &scenario.catalog {
                 servers.extend(reader.collection(&gold.join(catalog))?);
             }
@@ -154,7 +157,8 @@ impl Performance<'_> {
                 }
                 let args: Option<Value> = args.as_ref().and_then(|args| serde_json::from_str(args).ok());
                 let dry_run = dry_run.then_some(true);
-                let answer = self.call("tool_execute", json!({"tool_id": self.id(tool), "args": args, "dry_run": dry_run}))?;
+                let answer =
+                    self.call("tool_execute", json!({"tool_id": self.id(tool), "args": args, "dry_run": dry_run}))?;
                 let reached = match (self.stage.asked().is_some(), &result) {
                     (true, None) => Err("the call reached a server".to_owned()),
                     (false, Some(_)) => Err("the call reached no server".to_owned()),

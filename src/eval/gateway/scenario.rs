@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use super::stage::Lists;
 use crate::adapters::{recognise, to_mcp_result};
 use crate::eval::rng::Rng;
+use crate::gateway::Code;
 use crate::gateway::upstream::Fault;
 use crate::gateway::wire::{Raw, RpcError};
-use crate::gateway::Code;
 
 /// A scenario cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -339,12 +339,14 @@ impl Generated {
             }),
             Self::Json => {
                 let rows = lines(bytes, planted, None, |number| {
-                    json!({"id": number, "city": ["Lviv", "Graz", "Porto"][rng.below(3)], "amount": rng.below(100_000)}).to_string()
+                    json!({"id": number, "city": ["Lviv", "Graz", "Porto"][rng.below(3)], "amount": rng.below(100_000)})
+                        .to_string()
                 });
                 format!("[{}]", rows.lines().collect::<Vec<_>>().join(","))
             }
             Self::Image => {
-                let noise: Vec<u8> = std::iter::repeat_with(|| rng.next_u64().to_le_bytes()).take(bytes.div_ceil(8)).flatten().collect();
+                let noise: Vec<u8> =
+                    std::iter::repeat_with(|| rng.next_u64().to_le_bytes()).take(bytes.div_ceil(8)).flatten().collect();
                 let image = json!({"type": "image", "data": STANDARD.encode(noise), "mimeType": "image/png"});
                 return Raw::of(&json!({"content": [image], "isError": false}));
             }
@@ -376,7 +378,8 @@ mod tests {
     use super::*;
     use crate::eval::gateway::exchange::texts;
 
-    const GOOD: &str = "analysis = \"shows\"\n[[server]]\nname = \"up\"\ntools = '[]'\n[[step]]\ndo = \"browse\"\nquery = \"x\"\n";
+    const GOOD: &str =
+        "analysis = \"shows\"\n[[server]]\nname = \"up\"\ntools = '[]'\n[[step]]\ndo = \"browse\"\nquery = \"x\"\n";
 
     fn loaded(text: &str) -> Result<Scenario, String> {
         let folder = tempfile::tempdir().unwrap();
@@ -406,7 +409,8 @@ mod tests {
     #[test]
     fn generated_results_are_always_the_same_and_hold_what_was_planted() {
         for kind in [Generated::Csv, Generated::Json, Generated::Log] {
-            let (first, again) = (kind.result(20_000, Some("{\"planted\":1}")), kind.result(20_000, Some("{\"planted\":1}")));
+            let (first, again) =
+                (kind.result(20_000, Some("{\"planted\":1}")), kind.result(20_000, Some("{\"planted\":1}")));
             assert_eq!(first, again);
             let text = texts(&first);
             assert!((20_000..20_200).contains(&text.len()) && text.contains("planted"), "{kind:?} {}", text.len());

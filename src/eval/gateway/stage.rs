@@ -108,7 +108,8 @@ impl Answer for Actor {
                     ("resources", !resources.is_empty() || !resource_templates.is_empty()),
                     ("prompts", !prompts.is_empty()),
                 ];
-                capabilities.extend(has.into_iter().filter(|(_, has)| *has).map(|(name, _)| (name.to_owned(), json!({}))));
+                capabilities
+                    .extend(has.into_iter().filter(|(_, has)| *has).map(|(name, _)| (name.to_owned(), json!({}))));
                 json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": {"name": "stage", "version": "1"}})
             }
             "ping" => json!({}),
@@ -118,8 +119,10 @@ impl Answer for Actor {
             "prompts/list" => json!({ "prompts": prompts }),
             _ => {
                 let mut scene = self.stage.scene();
-                scene.asked =
-                    Some(Asked { method: method.to_owned(), params: params.cloned().unwrap_or_else(|| Raw::of(&json!({}))) });
+                scene.asked = Some(Asked {
+                    method: method.to_owned(),
+                    params: params.cloned().unwrap_or_else(|| Raw::of(&json!({}))),
+                });
                 return scene.next.take().unwrap_or_else(|| Err(Fault::Rpc(RpcError::method_not_found(method))));
             }
         };

@@ -30,9 +30,7 @@ pub fn direct_tokens(servers: &[Server]) -> usize {
 /// # Errors
 /// The gateway did not start, or does not list or browse.
 pub fn facts(servers: &[Server]) -> Result<SurfaceFacts, String> {
-    let start = |mode| {
-        LocalClient::start(Stage::default().gateway(servers, mode)).map_err(|error| error.to_string())
-    };
+    let start = |mode| LocalClient::start(Stage::default().gateway(servers, mode)).map_err(|error| error.to_string());
     let proxy_tokens = listed_tokens(&start(Mode::Proxy)?)?;
     let client = start(Mode::Gateway)?;
     let snapshot = client.gateway().snapshot();
@@ -66,10 +64,14 @@ mod tests {
 
     #[test]
     fn every_definition_counts_directly_and_three_tools_stand_for_them() {
-        let tool = |name: &str| json!({"name": name, "description": "reads ".repeat(300), "inputSchema": {"type": "object"}});
+        let tool =
+            |name: &str| json!({"name": name, "description": "reads ".repeat(300), "inputSchema": {"type": "object"}});
         let server = |name: &str, tools: usize| Server {
             name: name.to_owned(),
-            lists: super::super::stage::Lists { tools: (0..tools).map(|at| tool(&format!("read_{at}"))).collect(), ..Default::default() },
+            lists: super::super::stage::Lists {
+                tools: (0..tools).map(|at| tool(&format!("read_{at}"))).collect(),
+                ..Default::default()
+            },
         };
         let (few, many) = (facts(&[server("a", 2)]).unwrap(), facts(&[server("a", 2), server("b", 30)]).unwrap());
         assert_eq!((few.tools, many.tools, many.servers, many.queries), (2, 32, 2, 30));
