@@ -28,7 +28,7 @@ use super::config::{ContextConfig, Order};
 use super::firewall::{Firewall, FirewallError};
 use super::stats::{BuildStats, ContextPack, DropReason, DroppedItem, FirewallCause, FirewallEvent, IncludedItem};
 use crate::event::{ContextItem, Episode, Fact, ItemId, Phase, Transcript};
-use crate::text::{Counter, Terms};
+use crate::text::Terms;
 
 /// What a prompt is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -93,7 +93,6 @@ pub enum CompileError {
 #[derive(Debug, Default)]
 pub struct Workspace {
     terms: Terms,
-    counter: Option<Counter>,
 }
 
 /// An event on its way through the stages.
@@ -143,30 +142,26 @@ pub fn compile_in(
     request: &Request,
     config: &ContextConfig,
 ) -> Result<ContextPack, CompileError> {
-    let Workspace { terms, counter } = workspace;
-    let counter = match counter {
-        Some(counter) if counter.estimator() == config.estimator => counter,
-        other => other.insert(Counter::new(config.estimator)),
-    };
-    let mut meter = Meter::new(counter);
+    let Workspace { terms } = workspace;
+    let meter = Meter::new(config.estimator);
     let mut ledger = Ledger::default();
     let budget = request.budget.unwrap_or_else(|| config.budgets.of(request.phase));
-    let frame = frame::frame(transcript, memory, request, config, &mut meter)?;
+    let frame = frame::frame(transcript, memory, request, config, meter)?;
     let room = meter.limit(budget) - frame.cost;
 
     let allowed = candidates::generate(transcript, config.policy.kinds_of(request.phase));
     let wanted = closure::complete(transcript, &allowed);
     let shown = sensitivity::filter(transcript, &wanted, &config.policy, &mut ledger);
-    let (screened, events) = screen::apply(transcript, shown, firewall, &mut meter)?;
+    let (screened, events) = screen::apply(transcript, shown, firewall)?;
     ledger.events = events;
-    let ranked = score::rank(screened, request, &config.scoring, &mut meter, terms);
+    let ranked = score::rank(screened, request, &config.scoring, meter, terms);
     let distinct = dedup::remove(transcript, ranked, config.dedup.threshold, &mut ledger);
-    let packed = pack::select(transcript, distinct, room, (config, firewall), (&mut meter, &mut ledger))?;
-    let (packed, prompt, tokens) = rendered(transcript, packed, &frame, (budget, config), (&mut meter, &mut ledger));
+    let packed = pack::select(transcript, distinct, room, (config, firewall), (meter, &mut ledger))?;
+    let (packed, prompt, tokens) = rendered(transcript, packed, &frame, (budget, config), (meter, &mut ledger));
 
     let closures = wanted.len() - allowed.len();
     let counts = Counts { budget, tokens, total: wanted.len(), closures };
-    Ok(ContextPack { phase: request.phase, stats: stats(&packed, ledger, &frame, &counts, &meter), prompt })
+    Ok(ContextPack { phase: request.phase, stats: stats(&packed, ledger, &frame, &counts, meter), prompt })
 }
 
 /// The items in the order of the prompt, and the prompt. Sections are counted one by one, so the whole is counted once
@@ -177,7 +172,7 @@ fn rendered<'t>(
     mut packed: Vec<Packed<'t>>,
     frame: &Frame,
     (budget, config): (usize, &ContextConfig),
-    (meter, ledger): (&mut Meter, &mut Ledger),
+    (meter, ledger): (Meter, &mut Ledger),
 ) -> (Vec<Packed<'t>>, String, usize) {
     loop {
         let mut order: Vec<usize> = (0..packed.len()).collect();
@@ -211,7 +206,7 @@ struct Counts {
     closures: usize,
 }
 
-fn stats(packed: &[Packed], ledger: Ledger, frame: &Frame, counts: &Counts, meter: &Meter) -> BuildStats {
+fn stats(packed: &[Packed], ledger: Ledger, frame: &Frame, counts: &Counts, meter: Meter) -> BuildStats {
     let included: Vec<IncludedItem> = packed
         .iter()
         .map(|Packed { scored, form }| IncludedItem {

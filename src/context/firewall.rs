@@ -11,6 +11,7 @@
 //! Raw results are not counted in tokens unless the configuration asks for it, since that takes longer than all the
 //! rest.
 
+mod call;
 mod echo;
 mod facts;
 mod ingest;
@@ -29,7 +30,7 @@ use super::config::{FirewallConfig, RawCount, Secrets};
 use super::literal::{Dialect, Document};
 use super::summary::{Summarizer, lossless_forms};
 use super::view::{automatic, automatic_for};
-use crate::event::{ArtifactRef, ContextItem, FirewallStats, Handle, ItemId, Strategy, ViewSpec};
+use crate::event::{ArtifactRef, ContextItem, FirewallStats, Handle, ItemId, ItemKind, Strategy, ViewSpec};
 use crate::store::{ArtifactStore, StoreError, redact};
 use crate::text::Estimator;
 
@@ -38,6 +39,12 @@ const IS_ERROR: &str = "is_error";
 
 /// The metadata of a result that says what the firewall showed in its place.
 const SHOWN_AS: &str = "firewall";
+
+/// Bytes of a text for each token of the cap up to which its beginning says more than a summary: about a quarter of it.
+const EXCERPT: usize = 16;
+
+/// What the artifact of a result is called.
+const RESULT: &str = "result of a call";
 
 /// A note on an overlap takes at most this share of the cap.
 const NOTE_SHARE: usize = 10;
@@ -136,7 +143,7 @@ impl<'a> Firewall<'a> {
         result: &ContextItem,
         seen: &mut Seen,
     ) -> Result<Screened, FirewallError> {
-        if let Some(screened) = self.screen_counting(call, result, seen, &mut |text| self.estimator.count(text))? {
+        if let Some(screened) = self.screen_if_needed(call, result, seen)? {
             return Ok(screened);
         }
         let (bytes, tokens) = (result.text.len() as u64, self.raw_count(&result.text));
@@ -144,39 +151,60 @@ impl<'a> Firewall<'a> {
         Ok(Screened { item: result.clone(), stats })
     }
 
-    /// As [`Self::screen`] with another way to the same counts; `None` for a result that stays as it is.
-    pub(super) fn screen_counting(
+    /// As [`Self::screen`]; `None` for a result that stays as it is.
+    pub(super) fn screen_if_needed(
         &self,
         call: Option<&ContextItem>,
         result: &ContextItem,
         seen: &mut Seen,
-        count: &mut dyn FnMut(&str) -> usize,
     ) -> Result<Option<Screened>, FirewallError> {
         if let Some(artifact) = &result.artifact {
             seen.add_whole(artifact);
-            let stats = self.stats(shown_as(result), artifact.size_bytes, None, count(&result.text));
+            let stats = self.stats(shown_as(result), artifact.size_bytes, None, self.estimator.count(&result.text));
             return Ok(Some(Screened { item: result.clone(), stats }));
         }
         let raw = self.without_secrets(&result.text);
         if !self.is_large(&raw) {
             // What had secrets in it does not stay as it is, however small.
             let Cow::Owned(clean) = raw else { return Ok(None) };
-            let stats = self.stats(Strategy::Passthrough, clean.len() as u64, self.raw_count(&clean), count(&clean));
+            let stats = self.stats(
+                Strategy::Passthrough,
+                clean.len() as u64,
+                self.raw_count(&clean),
+                self.estimator.count(&clean),
+            );
             return Ok(Some(Screened { item: ContextItem { text: clean, ..result.clone() }, stats }));
         }
         let mut item = ContextItem { text: String::new(), ..result.clone() };
         let content = Content::of(&raw);
-        let artifact = self.keep(&result.id, &content)?;
+        let artifact = self.keep(&result.id, &content, RESULT)?;
         let (text, strategy) =
             self.stand_in(call, &content, &artifact, is_error(result), self.config.summary_tokens, seen);
         item.text = text;
         item.artifact = Some(artifact);
         item.metadata.insert(SHOWN_AS.to_owned(), strategy_name(strategy).into());
-        let stats = self.stats(strategy, raw.len() as u64, self.raw_count(&raw), count(&item.text));
+        let stats = self.stats(strategy, raw.len() as u64, self.raw_count(&raw), self.estimator.count(&item.text));
         Ok(Some(Screened { item, stats }))
     }
 
-    /// The content of a result (from its artifact, or its text) in at most `cap` tokens: for the packer when a result
+    /// A call whose text is as large as a large result: it goes to the store, and the prompt gets the short arguments
+    /// and what the long ones are. `None` for a call that stays as it is.
+    ///
+    /// # Errors
+    /// The text could not be stored.
+    pub(super) fn screen_call(&self, call: &ContextItem) -> Result<Option<Screened>, FirewallError> {
+        let raw = self.without_secrets(&call.text);
+        if call.artifact.is_some() || !self.is_large(&raw) {
+            return Ok(None);
+        }
+        let artifact = self.keep(&call.id, &Content::of(&raw), "text of a call")?;
+        let text = self.call(&raw, self.config.summary_tokens);
+        let tokens = self.estimator.count(&text);
+        let stats = self.stats(Strategy::Summary, raw.len() as u64, self.raw_count(&raw), tokens);
+        Ok(Some(Screened { item: ContextItem { text, artifact: Some(artifact), ..call.clone() }, stats }))
+    }
+
+    /// The content of an item (from its artifact, or its text) in at most `cap` tokens: for the packer when an item
     /// does not fit as it is. What fits is returned as it is.
     ///
     /// # Errors
@@ -187,15 +215,22 @@ impl<'a> Firewall<'a> {
         if self.fits(&text, cap) {
             return Ok(text.into_owned());
         }
+        if result.artifact.is_none() && result.kind != ItemKind::ToolCall && text.len() <= cap.saturating_mul(EXCERPT) {
+            return Ok(self.excerpt(&text, cap));
+        }
         let failed = is_error(result);
+        let is_call = result.kind == ItemKind::ToolCall;
         let Some(artifact) = &result.artifact else {
-            return Ok(self.summary(&Content::of(&text), failed, cap));
+            return Ok(if is_call { self.call(&text, cap) } else { self.summary(&Content::of(&text), failed, cap) });
         };
         let bytes = self.artifacts.get(&artifact.handle)?;
         let content = str::from_utf8(&bytes).map_err(|_| FirewallError::NoText {
             handle: artifact.handle.clone(),
             media_type: artifact.media_type.clone(),
         })?;
+        if is_call {
+            return Ok(self.call(content, cap));
+        }
         let content = Content { text: content, media_type: &artifact.media_type, document: None };
         Ok(self.summary(&content, failed, cap))
     }
@@ -216,10 +251,10 @@ impl<'a> Firewall<'a> {
         }
     }
 
-    /// Stores the content of the result called `id`.
-    fn keep(&self, id: &ItemId, content: &Content<'_>) -> Result<ArtifactRef, StoreError> {
+    /// Stores the content of the event called `id`.
+    fn keep(&self, id: &ItemId, content: &Content<'_>, label: &str) -> Result<ArtifactRef, StoreError> {
         let handle = Handle::new(format!("artifact:{id}"));
-        self.artifacts.put(&handle, content.text.as_bytes(), content.media_type, "result of a call")
+        self.artifacts.put(&handle, content.text.as_bytes(), content.media_type, label)
     }
 
     /// What the prompt shows in place of `content`, in at most `cap` tokens.
@@ -287,6 +322,23 @@ impl<'a> Firewall<'a> {
         }
         let cost = self.estimator.count(&format!("{message}\n"));
         self.clipped(format!("{message}\n{}", summarized(cap.saturating_sub(cost))).trim_end(), cap)
+    }
+
+    /// As many of the first words as fit into `cap` tokens, or nearly as many, with an ellipsis.
+    fn excerpt(&self, text: &str, cap: usize) -> String {
+        let mut end = text.len();
+        while end > 0 {
+            let kept = text.get(..text.floor_char_boundary(end)).unwrap_or_default();
+            let kept = kept.rfind(char::is_whitespace).and_then(|space| kept.get(..space)).unwrap_or_default();
+            let shown = format!("{} …", kept.trim_end());
+            let tokens = self.estimator.count(&shown);
+            if tokens <= cap {
+                return shown;
+            }
+            // Tokens are about evenly long.
+            end = kept.len().min(kept.len() * cap / tokens + 1);
+        }
+        self.clipped(text, cap)
     }
 
     /// The text, or as many of its first characters as fit into `cap` tokens with an ellipsis.

@@ -1,18 +1,31 @@
 //! `tool_browse` and its siblings: a query or a path to cards.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::config::{CardForm, Structured};
 use super::error::{Code, GatewayError};
+use super::execute::Target;
 use super::hub::Gateway;
 use super::session::{Caller, lock};
 use super::snapshot::{Shelf, Snapshot};
 use super::wire::Raw;
-use crate::routing::{ChoiceCard, Path, Request, RouteError};
+use crate::routing::{Choice, ChoiceCard, Path, PathError, Request, RouteError, SCORE_UNITS};
+use crate::text::Estimator;
 
-/// Tokens of a compact card: a page of ten stays under 450 with what stands around it.
-const CARD_TOKENS: usize = 43;
+/// Tokens of a compact card, unless its id alone has more.
+const CARD_TOKENS: usize = 42;
+
+/// Tokens of a page for each of its cards, at most: a page of ten stays within 450.
+const TOKENS_A_CARD: usize = 45;
+
+/// Tokens of a page that are kept for what says how to go on, and for the mark of a stable prefix.
+const FRAME: usize = 20;
+
+/// Cards of a page of a path, at most.
+const PATH_CARDS: usize = 20;
 
 /// The id of the card that marks the end of what was shown before (gateway surface, section 5).
 pub(super) const BREAKPOINT: &str = "__cache_breakpoint__";
@@ -23,6 +36,7 @@ pub(super) struct BrowseArgs {
     query: Option<String>,
     path: Option<String>,
     top_k: Option<usize>,
+    cursor: Option<String>,
 }
 
 /// Which items are browsed.
@@ -43,6 +57,35 @@ impl Shelves {
     }
 }
 
+/// Cards that a client was shown, as they were first shown (gateway surface, section 5).
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    /// The snapshot that they belong to: a refresh begins anew.
+    generation: u64,
+    cards: BTreeMap<String, ChoiceCard>,
+}
+
+impl Shown {
+    fn of(&mut self, generation: u64) -> &mut BTreeMap<String, ChoiceCard> {
+        if self.generation != generation {
+            *self = Self { generation, cards: BTreeMap::new() };
+        }
+        &mut self.cards
+    }
+}
+
+/// What is found, before it is cut to a page.
+struct Found {
+    cards: Vec<ChoiceCard>,
+    /// Cards of a page, at most.
+    most: usize,
+    /// The number of the first card.
+    from: usize,
+    /// How many there are, where a page can be followed by another.
+    of: Option<usize>,
+    note: Option<String>,
+}
+
 impl Gateway {
     pub(super) fn browse(
         &self,
@@ -51,54 +94,61 @@ impl Gateway {
         shelves: Shelves,
         args: &BrowseArgs,
     ) -> Result<Raw, GatewayError> {
-        let top_k = args.top_k.unwrap_or(usize::MAX).clamp(1, self.config.top_k);
         let shelf = shelves.of(snapshot);
-        let (mut cards, note) = match (&args.query, &args.path) {
-            (Some(query), None) => self.by_query(shelf, query, top_k)?,
-            (None, Some(path)) => (by_path(shelf, path)?, None),
+        let mut found = match (&args.query, &args.path, &args.cursor) {
+            (Some(query), None, None) => {
+                let most = args.top_k.unwrap_or(usize::MAX).clamp(1, self.config.top_k);
+                by_query(shelf, query, most)?
+            }
+            (None, Some(path), cursor) => {
+                let most = args.top_k.unwrap_or(PATH_CARDS).clamp(1, PATH_CARDS);
+                by_path(shelf, path, cursor.as_deref(), most)?
+            }
             _ => {
-                let reason = "give exactly one of `query` (what you want to do) and `path` (`/` lists the namespaces)";
+                let reason = "give exactly one of `query` (what you want to do) and `path` (`/` lists the namespaces); \
+                    a `cursor` goes with its path";
                 return Err(GatewayError::new(Code::ArgsInvalid, reason));
             }
         };
-        if self.config.cache_stable {
-            cards = stable(caller, cards)?;
+        found.cards.truncate(found.most);
+        if self.config.cards == CardForm::Lines {
+            found.cards.truncate(fitting(&found.cards, found.most * TOKENS_A_CARD));
         }
-        Ok(self.page(&cards, note.as_deref()))
+        if let Some(of) = found.of {
+            let next = found.from + found.cards.len();
+            found.note = (next < of).then(|| format!("{} of {of}; cursor {next} goes on", found.cards.len()));
+        }
+        if self.config.cache_stable {
+            found.cards = stable(lock(&caller.session().shown).of(snapshot.generation), found.cards)?;
+        }
+        Ok(self.page(&found))
     }
 
-    fn by_query(
-        &self,
-        shelf: Option<&Shelf>,
-        query: &str,
-        top_k: usize,
-    ) -> Result<(Vec<ChoiceCard>, Option<String>), GatewayError> {
-        let Some(shelf) = shelf else { return Ok((Vec::new(), None)) };
-        let request = Request { query: query.to_owned(), top_k: Some(top_k), ..Request::default() };
-        let route = shelf.router.route(&request).map_err(|error| refused(&error))?;
-        let note = route.ambiguity.as_ref().map(|ambiguity| ambiguity.question.clone());
-        let scored = |choice: crate::routing::Choice| {
-            choice.card.with_score(choice.score as f64 / crate::routing::SCORE_UNITS as f64)
-        };
-        Ok((route.choices.into_iter().map(scored).collect(), note))
+    /// Notes that a client has seen a tool: what was hydrated or called counts as what was browsed.
+    pub(super) fn note_shown(&self, caller: &Caller, snapshot: &Snapshot, target: &Target<'_>) {
+        let card = u32::try_from(target.at).ok().map(|at| target.shelf.router.deck().card(at));
+        if let (true, Some(Ok(card))) = (self.config.cache_stable, card) {
+            let mut shown = lock(&caller.session().shown);
+            shown.of(snapshot.generation).entry(card.id().to_owned()).or_insert_with(|| card.clone());
+        }
     }
 
     /// The answer that shows these cards.
-    fn page(&self, cards: &[ChoiceCard], note: Option<&str>) -> Raw {
-        let mut text = match self.config.cards {
-            CardForm::Json => serde_json::to_string(cards).unwrap_or_default(),
+    fn page(&self, found: &Found) -> Raw {
+        let cards = &found.cards;
+        let mut parts = Vec::new();
+        match self.config.cards {
+            CardForm::Json => {
+                parts.push(serde_json::to_string(cards).unwrap_or_default());
+                parts.extend(found.note.clone());
+            }
             CardForm::Lines if cards.is_empty() => {
-                "nothing fits; try other words, or `path`: `/` for the namespaces".to_owned()
+                parts.push("nothing fits; try other words, or `path`: `/` for the namespaces".to_owned());
             }
-            CardForm::Lines => {
-                let lines: Vec<String> = cards.iter().map(|card| card.compact_line(CARD_TOKENS)).collect();
-                lines.join("\n")
-            }
-        };
-        if let (CardForm::Lines, Some(note)) = (self.config.cards, note) {
-            text = format!("{text}\n({note})");
+            CardForm::Lines => parts.push(page_text(found)),
         }
-        let mut result = json!({"content": [{"type": "text", "text": text}], "isError": false});
+        let parts: Vec<Value> = parts.into_iter().map(|text| json!({"type": "text", "text": text})).collect();
+        let mut result = json!({"content": parts, "isError": false});
         if let (Structured::On, Some(result)) = (self.config.structured, result.as_object_mut()) {
             result.insert("structuredContent".to_owned(), json!({ "cards": cards }));
         }
@@ -106,16 +156,63 @@ impl Gateway {
     }
 }
 
-fn by_path(shelf: Option<&Shelf>, path: &str) -> Result<Vec<ChoiceCard>, GatewayError> {
-    let parsed: Path = path.parse().map_err(|error: crate::routing::PathError| path_error(&error))?;
-    match shelf {
-        Some(shelf) => shelf.router.browse(&parsed).map_err(|error| refused(&error)),
-        None if path == "/" => Ok(Vec::new()),
-        None => Err(GatewayError::new(Code::PathNotFound, "nothing is listed here").at(path)),
-    }
+fn card_line(card: &ChoiceCard) -> String {
+    card.compact_line(CARD_TOKENS)
 }
 
-fn path_error(error: &crate::routing::PathError) -> GatewayError {
+/// The lines of a page, and its note where that fits too. What tells how to go on always stands.
+fn page_text(found: &Found) -> String {
+    let lines: Vec<String> = found.cards.iter().map(card_line).collect();
+    let lines = lines.join("\n");
+    let Some(note) = &found.note else { return lines };
+    let noted = format!("{lines}\n({note})");
+    let budget = found.most * TOKENS_A_CARD;
+    if found.of.is_some() || Estimator::Cl100kBase.count(&noted) <= budget { noted } else { lines }
+}
+
+/// How many of the cards fit into `budget` tokens, one at least. Each line is made without regard to the others, so
+/// that a card shown again has the same bytes; an id is never cut, and a long one may cost the last cards their place.
+fn fitting(cards: &[ChoiceCard], budget: usize) -> usize {
+    let mut left = budget.saturating_sub(FRAME);
+    let fits = |card: &&ChoiceCard| -> bool {
+        let cost = Estimator::Cl100kBase.count(&card_line(card)) + 1;
+        let fits = cost <= left;
+        left = left.saturating_sub(cost);
+        fits
+    };
+    cards.iter().take_while(fits).count().max(1)
+}
+
+fn by_query(shelf: Option<&Shelf>, query: &str, most: usize) -> Result<Found, GatewayError> {
+    let mut found = Found { cards: Vec::new(), most, from: 0, of: None, note: None };
+    let Some(shelf) = shelf else { return Ok(found) };
+    let request = Request { query: query.to_owned(), top_k: Some(most), ..Request::default() };
+    let route = shelf.router.route(&request).map_err(|error| refused(&error))?;
+    found.note = route.ambiguity.map(|ambiguity| ambiguity.question);
+    let scored = |choice: Choice| choice.card.with_score(choice.score as f64 / SCORE_UNITS as f64);
+    found.cards = route.choices.into_iter().map(scored).collect();
+    Ok(found)
+}
+
+fn by_path(shelf: Option<&Shelf>, path: &str, cursor: Option<&str>, most: usize) -> Result<Found, GatewayError> {
+    let parsed: Path = path.parse().map_err(|error: PathError| path_error(&error))?;
+    let cards = match shelf {
+        Some(shelf) => shelf.router.browse(&parsed).map_err(|error| refused(&error))?,
+        None if path == "/" => Vec::new(),
+        None => return Err(GatewayError::new(Code::PathNotFound, "nothing is listed here").at(path)),
+    };
+    let of = cards.len();
+    let from = match cursor {
+        None => 0,
+        Some(cursor) => cursor.parse().ok().filter(|from| *from < of).ok_or_else(|| {
+            let reason = format!("the cursor `{cursor}` is not one of this path, which has {of} entries");
+            GatewayError::new(Code::ArgsInvalid, reason).at(path)
+        })?,
+    };
+    Ok(Found { cards: cards.into_iter().skip(from).collect(), most, from, of: Some(of), note: None })
+}
+
+fn path_error(error: &PathError) -> GatewayError {
     let code = if error.code() == "PATH_NOT_FOUND" { Code::PathNotFound } else { Code::PathInvalid };
     GatewayError::new(code, error.to_string()).at(error.path())
 }
@@ -128,8 +225,7 @@ fn refused(error: &RouteError) -> GatewayError {
 }
 
 /// What was shown before first and unchanged, then a mark, then what is new; each in ascending id order.
-fn stable(caller: &Caller, cards: Vec<ChoiceCard>) -> Result<Vec<ChoiceCard>, GatewayError> {
-    let mut shown = lock(&caller.session().shown);
+fn stable(shown: &mut BTreeMap<String, ChoiceCard>, cards: Vec<ChoiceCard>) -> Result<Vec<ChoiceCard>, GatewayError> {
     let (mut old, mut new) = (Vec::new(), Vec::new());
     for card in cards {
         match shown.get(card.id()) {

@@ -132,7 +132,7 @@ impl LocalClient {
     }
 
     fn store(&self) -> &dyn ArtifactStore {
-        &*self.gateway.artifacts.0
+        &*self.gateway.artifacts.store
     }
 }
 

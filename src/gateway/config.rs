@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::artifacts::ArtifactsConfig;
 use super::http::{HttpConfig, WrittenHttp};
 use super::upstream::{InProcess, RetryConfig};
-use crate::context::FirewallConfig;
+use crate::context::{FirewallConfig, Secrets};
 use crate::routing::RoutingConfig;
 
 /// What clients are shown.
@@ -222,6 +223,7 @@ struct WrittenConfig {
     retry: RetryConfig,
     routing: RoutingConfig,
     firewall: FirewallConfig,
+    artifacts: ArtifactsConfig,
     diagnostics: Option<PathBuf>,
     http: WrittenHttp,
 }
@@ -244,6 +246,7 @@ impl Default for WrittenConfig {
             retry: RetryConfig::default(),
             routing: RoutingConfig::default(),
             firewall: FirewallConfig::default(),
+            artifacts: ArtifactsConfig::default(),
             diagnostics: None,
             http: WrittenHttp::default(),
         }
@@ -279,6 +282,8 @@ pub struct GatewayConfig {
     pub routing: RoutingConfig,
     /// What becomes of results.
     pub firewall: FirewallConfig,
+    /// What is kept of results.
+    pub artifacts: ArtifactsConfig,
     /// The file that events are appended to; none when `None`.
     pub diagnostics: Option<PathBuf>,
     /// How it is served over HTTP.
@@ -301,6 +306,7 @@ impl Default for GatewayConfig {
             retry: RetryConfig::default(),
             routing: RoutingConfig::default(),
             firewall: FirewallConfig::default(),
+            artifacts: ArtifactsConfig::default(),
             diagnostics: None,
             http: HttpConfig::default(),
         }
@@ -373,6 +379,11 @@ impl GatewayConfig {
         duration(seconds).map_err(|reason| invalid("startup.upstream_timeout_seconds", reason))?;
         written.retry.validate().map_err(|(field, reason)| invalid(format!("retry.{field}"), reason))?;
         written.routing.validate().map_err(|error| invalid("routing", error.to_string()))?;
+        let (mut firewall, mut artifacts) = (written.firewall, written.artifacts);
+        if artifacts.redact_secrets {
+            firewall.secrets = Secrets::Redact;
+        }
+        artifacts.path = artifacts.path.map(|path| folder.join(path));
         let checked = |(name, upstream): (String, WrittenUpstream)| {
             let upstream = check(&name, upstream, folder, environment)?;
             Ok((name, upstream))
@@ -392,7 +403,8 @@ impl GatewayConfig {
             startup: written.startup,
             retry: written.retry,
             routing: written.routing,
-            firewall: written.firewall,
+            firewall,
+            artifacts,
             diagnostics: written.diagnostics.map(|path| folder.join(path)),
             http: written.http.check(folder, environment)?,
         })
@@ -513,6 +525,15 @@ mod tests {
         assert_eq!(headers["authorization"], "Bearer s3cret");
         let Target::Stdio { cwd, .. } = &config.upstreams["a"].target else { panic!() };
         assert_eq!(cwd.as_deref(), Some(Path::new("/conf/data")));
+    }
+
+    #[test]
+    fn results_are_kept_within_bounds_and_without_secrets_where_that_is_said() {
+        let config = parse("artifacts: {redact_secrets: true, path: kept, max_artifacts: 7}").unwrap();
+        assert_eq!(config.firewall.secrets, Secrets::Redact);
+        assert_eq!(config.artifacts.path.as_deref(), Some(Path::new("/conf/kept")));
+        assert_eq!(config.artifacts.max_bytes, ArtifactsConfig::default().max_bytes);
+        assert!(parse("artifacts: {max_bytes: 0}").is_err());
     }
 
     #[test]

@@ -77,7 +77,7 @@ pub struct GatewayError {
     pub retryable: bool,
     /// More of it.
     #[serde(skip_serializing_if = "Map::is_empty")]
-    pub details: Map<String, Value>,
+    pub details: Box<Map<String, Value>>,
 }
 
 impl GatewayError {
@@ -89,7 +89,7 @@ impl GatewayError {
             message: presentable(message.as_ref()),
             path: String::new(),
             retryable: code.retryable(),
-            details: Map::new(),
+            details: Box::default(),
         }
     }
 

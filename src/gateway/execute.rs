@@ -4,19 +4,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::config::{Mode, Structured};
+use super::config::Mode;
 use super::error::{Code, GatewayError, text_result};
 use super::hub::Gateway;
-use super::session::{Caller, lock};
+use super::screen::Origin;
+use super::session::Caller;
 use super::snapshot::{Shelf, Snapshot};
 use super::upstream::{Call, Fault, Upstream};
 use super::wire::{Members, Raw};
 use crate::adapters::from_mcp_result;
 use crate::catalog::SelectableItem;
-use crate::context::Firewall;
-use crate::context::summary::StructureSummarizer;
-use crate::event::{ContentHash, ContextItem, ItemKind, ResultEnvelope, Strategy};
-use crate::text::Estimator;
+use crate::event::ToolOutput;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +24,44 @@ pub(super) struct ExecuteArgs<'a> {
     pub(super) args: Option<&'a RawValue>,
     #[serde(default)]
     pub(super) dry_run: bool,
+}
+
+/// What of a client's request goes on with the call that it causes.
+#[derive(Debug, Default)]
+pub(super) struct Along {
+    /// Its progress token.
+    pub(super) progress: Option<Raw>,
+    /// Its answers to what the upstream asked instead of a result.
+    pub(super) input_responses: Option<Raw>,
+    /// What the upstream wants back with the answers.
+    pub(super) request_state: Option<Raw>,
+}
+
+impl Along {
+    /// Parameters of the call, with the answers.
+    pub(super) fn params(&self, params: &Raw) -> Raw {
+        let answers = [("inputResponses", &self.input_responses), ("requestState", &self.request_state)];
+        if answers.iter().all(|(_, answer)| answer.is_none()) {
+            return params.clone();
+        }
+        let mut members: Members<'_> = params.read().unwrap_or_default();
+        for (name, answer) in answers {
+            if let Some(answer) = answer {
+                members.set(name, answer);
+            }
+        }
+        Raw::of(&members)
+    }
+}
+
+/// The parameters of `tools/call` and `prompts/get`.
+pub(super) fn call_params(name: &str, arguments: &Raw) -> Raw {
+    #[derive(Serialize)]
+    struct Params<'p> {
+        name: &'p str,
+        arguments: &'p RawValue,
+    }
+    Raw::of(&Params { name, arguments: &arguments.to_raw_value() })
 }
 
 /// A tool that was found and may be called.
@@ -42,16 +78,18 @@ impl Gateway {
         caller: &Caller,
         snapshot: &Snapshot,
         args: &ExecuteArgs<'_>,
-        progress: Option<&Raw>,
+        along: &Along,
     ) -> Result<Raw, GatewayError> {
         let target = find(snapshot, &args.tool_id)?;
         let arguments = checked(&target, args.args)?;
+        self.note_shown(caller, snapshot, &target);
         if args.dry_run {
             return Ok(dry_run(&target));
         }
-        let result = self.dispatch(caller, target.item, &arguments, progress).await?;
+        let result = self.dispatch(caller, target.item, &arguments, along).await?;
+        let origin = Origin { id: &target.item.id, name: &target.item.name, arguments: &arguments };
         match self.config.mode {
-            Mode::Gateway => self.screened(caller, target.item, &arguments, &result),
+            Mode::Gateway => self.screened(caller, origin, tool_result, &result).await,
             Mode::Proxy | Mode::Passthrough => Ok(result),
         }
     }
@@ -62,16 +100,11 @@ impl Gateway {
         caller: &Caller,
         item: &SelectableItem,
         arguments: &Raw,
-        progress: Option<&Raw>,
+        along: &Along,
     ) -> Result<Raw, GatewayError> {
-        #[derive(Serialize)]
-        struct Params<'p> {
-            name: &'p str,
-            arguments: &'p RawValue,
-        }
         let upstream = self.upstream(item)?;
-        let arguments = arguments.to_raw_value();
-        let params = Raw::of(&Params { name: &item.name, arguments: &arguments });
+        let params = along.params(&call_params(&item.name, arguments));
+        let progress = along.progress.as_ref();
         let call = Call { method: "tools/call", params: Some(&params), caller: Some(caller), progress };
         let tried = self.config.retry.run(|| upstream.request(call)).await;
         if tried.attempts > 1 {
@@ -81,70 +114,17 @@ impl Gateway {
     }
 
     pub(super) fn upstream(&self, item: &SelectableItem) -> Result<&Upstream, GatewayError> {
-        let upstream = self.upstream_of(item.server.as_deref()).map(|upstream| &**upstream);
+        self.upstream_for(item.server.as_deref(), &item.id)
+    }
+
+    /// The upstream whose items carry `server`, for what is called `id`.
+    pub(super) fn upstream_for(&self, server: Option<&str>, id: &str) -> Result<&Upstream, GatewayError> {
+        let upstream = self.upstream_of(server).map(|upstream| &**upstream);
         upstream.ok_or_else(|| {
             let reason = "no upstream is configured for it: the catalog is served for browsing only";
-            GatewayError::new(Code::UpstreamUnavailable, reason).at(&item.id)
+            GatewayError::new(Code::UpstreamUnavailable, reason).at(id)
         })
     }
-
-    /// What a model gets of a result.
-    pub(super) fn screened(
-        &self,
-        caller: &Caller,
-        item: &SelectableItem,
-        arguments: &Raw,
-        result: &Raw,
-    ) -> Result<Raw, GatewayError> {
-        let bad = |reason: String| GatewayError::new(Code::UpstreamError, reason).at(&item.id);
-        if is_input_required(result) {
-            return Ok(result.clone());
-        }
-        let text = std::str::from_utf8(result.bytes()).map_err(|error| bad(error.to_string()))?;
-        let output = from_mcp_result(text).map_err(|error| bad(error.to_string()))?;
-        // What is equal has equal handles: nothing is stored twice, and a restart does not use a handle anew.
-        let key = [item.id.as_bytes(), arguments.bytes(), result.bytes()].join(&b'\n');
-        let hash = ContentHash::of(&key);
-        let id = hash.as_str().get(7..19).unwrap_or(hash.as_str());
-        let mut call =
-            ContextItem::new(id, ItemKind::ToolCall, String::from_utf8_lossy(arguments.bytes()).into_owned());
-        call.metadata.insert("tool".to_owned(), item.name.as_str().into());
-        let firewall =
-            Firewall::new(&self.config.firewall, Estimator::Cl100kBase, &StructureSummarizer, &*self.artifacts.0);
-        let mut seen = std::mem::take(&mut *lock(&caller.session().seen));
-        let envelope = firewall.ingest(&call, &output, &mut seen);
-        *lock(&caller.session().seen) = seen;
-        let (_, envelope) = envelope.map_err(|error| bad(error.to_string()))?;
-        Ok(self.envelope_result(&envelope, output.is_error))
-    }
-
-    fn envelope_result(&self, envelope: &ResultEnvelope, is_error: bool) -> Raw {
-        let text = serde_json::to_string(&shown(envelope)).unwrap_or_default();
-        match self.config.structured {
-            Structured::Off => text_result(&text, is_error),
-            Structured::On => Raw::of(&json!({
-                "content": [{"type": "text", "text": text}],
-                "structuredContent": envelope,
-                "isError": is_error,
-            })),
-        }
-    }
-}
-
-/// The envelope without what a model has no use for.
-fn shown(envelope: &ResultEnvelope) -> Value {
-    let mut shown = Map::new();
-    shown.insert("status".to_owned(), json!(envelope.status));
-    shown.insert("summary".to_owned(), envelope.summary.as_str().into());
-    let whole = envelope.firewall.as_ref().is_some_and(|stats| stats.strategy == Strategy::Passthrough);
-    if !whole && !envelope.facts.is_empty() {
-        shown.insert("facts".to_owned(), json!(envelope.facts));
-    }
-    if !envelope.artifacts.is_empty() {
-        let artifact = |artifact: &crate::event::ArtifactRef| json!({"handle": artifact.handle, "media_type": artifact.media_type, "size_bytes": artifact.size_bytes});
-        shown.insert("artifacts".to_owned(), envelope.artifacts.iter().map(artifact).collect());
-    }
-    Value::Object(shown)
 }
 
 /// The tool called `id`.
@@ -160,7 +140,7 @@ pub(super) fn find<'s>(snapshot: &'s Snapshot, id: &str) -> Result<Target<'s>, G
 }
 
 /// The arguments, when the tool's schema accepts them.
-fn checked(target: &Target<'_>, args: Option<&RawValue>) -> Result<Raw, GatewayError> {
+pub(super) fn checked(target: &Target<'_>, args: Option<&RawValue>) -> Result<Raw, GatewayError> {
     let refuse = |reason: String| GatewayError::new(Code::ArgsInvalid, reason).at(&target.item.id);
     let text = args.map_or("{}", RawValue::get);
     let value: Value = serde_json::from_str(text).map_err(|error| refuse(error.to_string()))?;
@@ -217,17 +197,11 @@ fn dry_run(target: &Target<'_>) -> Raw {
     text_result(&report.to_string(), false)
 }
 
-pub(super) fn failed(upstream: &str, fault: &Fault, id: &str) -> GatewayError {
-    fault.to_error(upstream).at(id)
+/// A `CallToolResult`.
+fn tool_result(text: &str) -> Result<ToolOutput, String> {
+    from_mcp_result(text).map_err(|error| error.to_string())
 }
 
-/// Whether a result asks the caller for more, in the stateless protocol.
-fn is_input_required(result: &Raw) -> bool {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Kind<'k> {
-        #[serde(borrow)]
-        result_type: Option<std::borrow::Cow<'k, str>>,
-    }
-    result.read::<Kind<'_>>().is_ok_and(|kind| kind.result_type.as_deref() == Some("input_required"))
+pub(super) fn failed(upstream: &str, fault: &Fault, id: &str) -> GatewayError {
+    fault.to_error(upstream).at(id)
 }

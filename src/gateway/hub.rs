@@ -10,7 +10,8 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::config::{GatewayConfig, StartMode, UpstreamConfig};
+use super::artifacts::Artifacts;
+use super::config::{GatewayConfig, Mode, StartMode, UpstreamConfig};
 use super::diagnostics::Diagnostics;
 use super::metrics::Metrics;
 use super::session::{Session, lock};
@@ -20,7 +21,7 @@ use super::upstream::{Event, EventSender, Fault, Listing, Upstream};
 use super::wire::Raw;
 use crate::catalog::{LoadOptions, Strictness, load};
 use crate::routing::RouteError;
-use crate::store::{ArtifactStore, MemoryArtifacts};
+use crate::store::StoreError;
 
 /// How long changes of an upstream's lists are gathered before they are read again.
 const DEBOUNCE: Duration = Duration::from_millis(200);
@@ -42,15 +43,6 @@ pub struct Gateway {
     pub(super) metrics: Metrics,
     /// Held while the lists are read again.
     refreshing: tokio::sync::Mutex<()>,
-}
-
-/// Where results are kept.
-pub(super) struct Artifacts(pub(super) Arc<dyn ArtifactStore>);
-
-impl std::fmt::Debug for Artifacts {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Artifacts")
-    }
 }
 
 /// A gateway did not start.
@@ -87,6 +79,9 @@ pub enum StartError {
     /// The tools cannot be indexed.
     #[error(transparent)]
     Route(#[from] RouteError),
+    /// What keeps results cannot be opened.
+    #[error("`artifacts.path`: {0}")]
+    Artifacts(#[from] StoreError),
     /// Events cannot be recorded.
     #[error("diagnostics: {}: {reason}", path.display())]
     Diagnostics {
@@ -120,6 +115,7 @@ impl Gateway {
     /// # Errors
     /// [`StartError`].
     pub async fn start(config: GatewayConfig) -> Result<Arc<Self>, StartError> {
+        let artifacts = Artifacts::open(&config.artifacts)?;
         let started = Instant::now();
         let open = |path: &PathBuf| {
             Diagnostics::open(path).map_err(|reason| StartError::Diagnostics { path: path.clone(), reason })
@@ -159,7 +155,7 @@ impl Gateway {
             config,
             upstreams,
             snapshot: ArcSwap::from_pointee(snapshot),
-            artifacts: Artifacts(Arc::new(MemoryArtifacts::default())),
+            artifacts,
             diagnostics,
             faults: Mutex::new(faults),
             sessions: Mutex::default(),
@@ -262,6 +258,8 @@ impl Gateway {
     async fn reread(self: Arc<Self>, changes: Changes) {
         let changed = changes.upstreams.iter().filter_map(|name| self.upstreams.get(&**name));
         match self.refresh_of(changed).await {
+            // A client of the meta-tools knows of tools alone, and which there are depends on all lists.
+            Ok(()) if self.config.mode == Mode::Gateway => self.tell_all("notifications/tools/list_changed", None),
             Ok(()) => changes.methods.iter().for_each(|method| self.tell_all(method, None)),
             Err(error) => tracing::warn!(%error, "what was served before stays"),
         }

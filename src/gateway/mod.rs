@@ -11,6 +11,7 @@
 //! room ranks and packs nothing itself, and it is the only one that knows of tasks, sockets and processes. The
 //! library's typed models are not on the way of calls and results: what is passed on stays the bytes that came in.
 
+mod artifacts;
 mod browse;
 mod capture;
 mod client;
@@ -27,11 +28,15 @@ mod http;
 mod hub;
 mod inspect;
 mod lines;
+mod lists;
 mod metrics;
 mod modern;
+mod passing;
+mod primitives;
 mod protocol;
 mod recording;
 mod replay;
+mod screen;
 mod session;
 mod snapshot;
 mod stats;
@@ -43,6 +48,7 @@ pub mod upstream;
 mod view;
 pub mod wire;
 
+pub use artifacts::ArtifactsConfig;
 pub use capture::Capture;
 pub use client::{LocalClient, LocalError};
 pub use clients::{Client, ClientFile, ClientFileError, Place, Snippet, discover, snippet};

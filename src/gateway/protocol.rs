@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -10,25 +10,37 @@ use super::browse::Shelves;
 use super::config::Mode;
 use super::diagnostics::Called;
 use super::error::{Code, GatewayError, text_result};
-use super::execute::{ExecuteArgs, find};
+use super::execute::{Along, ExecuteArgs, find};
 use super::hub::Gateway;
 use super::modern;
 use super::session::{Caller, ClientInfo, LEGACY_VERSIONS, Session};
-use super::snapshot::{Snapshot, published_name};
+use super::snapshot::Snapshot;
 use super::surface::MetaTool;
 use super::upstream::{Call, Upstream, own_info};
 use super::wire::{INTERNAL_ERROR, INVALID_PARAMS, Outcome, Raw, RpcError};
 
-/// Tools of a page of `tools/list`: some clients refuse messages over 1 MiB.
-const PAGE: usize = 1_000;
-
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct CallParams<'p> {
     name: String,
     #[serde(borrow)]
     arguments: Option<&'p RawValue>,
+    #[serde(borrow)]
+    input_responses: Option<&'p RawValue>,
+    #[serde(borrow)]
+    request_state: Option<&'p RawValue>,
     #[serde(rename = "_meta", borrow)]
     meta: Option<Meta<'p>>,
+}
+
+impl CallParams<'_> {
+    fn along(&self) -> Along {
+        Along {
+            progress: self.meta.as_ref().and_then(|meta| meta.progress_token).map(Raw::of),
+            input_responses: self.input_responses.map(Raw::of),
+            request_state: self.request_state.map(Raw::of),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -56,25 +68,26 @@ impl Gateway {
             "server/discover" if caller.is_modern() => Ok(self.discover()),
             "server/discover" => Err(modern::meta_required()),
             "ping" => Ok(Raw::of(&json!({}))),
-            "tools/list" => self.tool_list(caller, params).await,
+            "tools/list" => match self.only_upstream() {
+                Some(upstream) => pass(upstream, caller, method, params).await.map(|page| upstream.select_of(page)),
+                None => self.merged(caller, method, params).await,
+            },
             "tools/call" => self.tool_call(caller, params).await,
             "logging/setLevel" => Ok(Raw::of(&json!({}))),
-            "resources/subscribe" | "resources/unsubscribe" => match self.only_upstream() {
-                Some(upstream) => {
-                    let pass = || pass(upstream, caller, method, params);
-                    let result = self.subscriptions.pass(caller.session(), method, params, pass).await?;
-                    match (method, modern::named(method, params)) {
-                        ("resources/subscribe", Some(uri)) => caller.session().watch(&uri),
-                        (_, Some(uri)) => caller.session().unwatch(&uri),
-                        _ => {}
-                    }
-                    Ok(result)
+            "resources/subscribe" | "resources/unsubscribe" => {
+                let upstream = self.watched(caller, method, params)?;
+                let pass = || pass(upstream, caller, method, params);
+                let result = self.subscriptions.pass(caller.session(), method, params, pass).await?;
+                match (method, modern::named(method, params)) {
+                    ("resources/subscribe", Some(uri)) => caller.session().watch(&uri),
+                    (_, Some(uri)) => caller.session().unwatch(&uri),
+                    _ => {}
                 }
-                None => Err(RpcError::method_not_found(method)),
-            },
+                Ok(result)
+            }
             _ => match self.only_upstream() {
                 Some(upstream) => pass(upstream, caller, method, params).await,
-                None => Err(RpcError::method_not_found(method)),
+                None => self.merged(caller, method, params).await,
             },
         }
     }
@@ -94,7 +107,7 @@ impl Gateway {
     }
 
     /// The single upstream of a passthrough.
-    fn only_upstream(&self) -> Option<&Upstream> {
+    pub(super) fn only_upstream(&self) -> Option<&Upstream> {
         let mut upstreams = self.upstreams().values();
         match (self.config.mode, upstreams.next(), upstreams.next()) {
             (Mode::Passthrough, Some(upstream), None) => Some(upstream),
@@ -153,7 +166,7 @@ impl Gateway {
     pub(super) fn capabilities(&self) -> Value {
         match self.only_upstream().and_then(Upstream::server) {
             Some(server) => Value::Object(server.capabilities),
-            None => json!({"tools": {"listChanged": true}}),
+            None => self.merged_capabilities(),
         }
     }
 
@@ -170,64 +183,6 @@ impl Gateway {
         }
     }
 
-    async fn tool_list(&self, caller: &Caller, params: Option<&Raw>) -> Outcome {
-        if let Some(upstream) = self.only_upstream() {
-            return pass(upstream, caller, "tools/list", params).await.map(|page| upstream.select_of(page));
-        }
-        #[derive(Deserialize, Default)]
-        struct ListParams {
-            cursor: Option<String>,
-        }
-        let snapshot = self.snapshot();
-        let tools = snapshot.tool_list.get_or_init(|| self.listed(&snapshot));
-        let tools: Vec<&RawValue> = tools.read().unwrap_or_default();
-        let cursor = params.map(Raw::read::<ListParams>).transpose().map_err(RpcError::invalid_params)?;
-        let from = match cursor.and_then(|params| params.cursor) {
-            None => 0,
-            Some(cursor) => cursor
-                .parse()
-                .ok()
-                .filter(|from| *from < tools.len())
-                .ok_or_else(|| RpcError::invalid_params(format!("the cursor `{cursor}` is none that was given")))?,
-        };
-        let end = (from + PAGE).min(tools.len());
-        #[derive(Serialize)]
-        #[serde(rename_all = "camelCase")]
-        struct ListResult<'l> {
-            tools: &'l [&'l RawValue],
-            #[serde(skip_serializing_if = "Option::is_none")]
-            next_cursor: Option<String>,
-        }
-        let next_cursor = (end < tools.len()).then(|| end.to_string());
-        Ok(Raw::of(&ListResult { tools: tools.get(from..end).unwrap_or_default(), next_cursor }))
-    }
-
-    /// The definitions that this mode lists.
-    fn listed(&self, snapshot: &Snapshot) -> Raw {
-        let (resources, prompts) = (snapshot.resources.is_some(), snapshot.prompts.is_some());
-        let mut tools: Vec<Value> =
-            MetaTool::offered(self.config.mode, resources, prompts).into_iter().map(MetaTool::definition).collect();
-        if let (Mode::Proxy | Mode::Passthrough, Some(shelf)) = (self.config.mode, &snapshot.tools) {
-            for item in shelf.router.catalog().items() {
-                let name = published_name(&item.id);
-                tools.push(match (self.config.mode, &item.raw) {
-                    (Mode::Passthrough, Some(raw)) => {
-                        let mut tool: Value = serde_json::from_str(raw.get()).unwrap_or_default();
-                        tool["name"] = name.into();
-                        tool
-                    }
-                    _ => {
-                        let at = shelf.router.catalog().position(&item.id).unwrap_or_default();
-                        let card = shelf.router.deck().card(at as u32);
-                        let description = card.map(|card| card.description().to_owned()).unwrap_or_default();
-                        json!({"name": name, "description": description, "inputSchema": {"type": "object"}})
-                    }
-                });
-            }
-        }
-        Raw::of(&tools)
-    }
-
     async fn tool_call(&self, caller: &Caller, params: Option<&Raw>) -> Outcome {
         if let Some(upstream) = self.only_upstream() {
             if !upstream.takes_all() {
@@ -239,15 +194,15 @@ impl Gateway {
             return pass(upstream, caller, "tools/call", params).await;
         }
         let params: CallParams<'_> = read(params)?;
-        let progress = params.meta.as_ref().and_then(|meta| meta.progress_token).map(Raw::of);
+        let along = params.along();
         let snapshot = self.snapshot();
         let (resources, prompts) = (snapshot.resources.is_some(), snapshot.prompts.is_some());
         let offered = MetaTool::offered(self.config.mode, resources, prompts);
         let Some(tool) = MetaTool::named(&params.name).filter(|tool| offered.contains(tool)) else {
-            return self.published_call(caller, &snapshot, &params, progress.as_ref()).await;
+            return self.published_call(caller, &snapshot, &params, &along).await;
         };
         let started = Instant::now();
-        let result = self.meta_call(caller, &snapshot, tool, params.arguments, progress.as_ref()).await;
+        let result = self.meta_call(caller, &snapshot, tool, params.arguments, &along).await;
         self.observe(caller.session(), &snapshot, Called::Meta(tool, params.arguments), started, &result);
         if tool == MetaTool::Execute {
             self.metrics.called(result.as_ref().err().map(|error| error.code));
@@ -264,16 +219,17 @@ impl Gateway {
         snapshot: &Snapshot,
         tool: MetaTool,
         arguments: Option<&RawValue>,
-        progress: Option<&Raw>,
+        along: &Along,
     ) -> Result<Raw, GatewayError> {
         match tool {
             MetaTool::Browse => self.browse(caller, snapshot, Shelves::Tools, &args(tool, arguments)?),
             MetaTool::ResourceBrowse => self.browse(caller, snapshot, Shelves::Resources, &args(tool, arguments)?),
             MetaTool::PromptBrowse => self.browse(caller, snapshot, Shelves::Prompts, &args(tool, arguments)?),
-            MetaTool::Execute => self.execute(caller, snapshot, &args(tool, arguments)?, progress).await,
-            MetaTool::View => self.view(&args(tool, arguments)?),
-            MetaTool::Hydrate => hydrate(snapshot, &args::<HydrateArgs>(tool, arguments)?.tool_id),
-            MetaTool::ResourceRead | MetaTool::PromptGet => Err(GatewayError::new(Code::ArgsInvalid, "not offered")),
+            MetaTool::Execute => self.execute(caller, snapshot, &args(tool, arguments)?, along).await,
+            MetaTool::View => self.view(caller, args(tool, arguments)?).await,
+            MetaTool::Hydrate => self.hydrate(caller, snapshot, &args::<HydrateArgs>(tool, arguments)?.tool_id),
+            MetaTool::ResourceRead => self.resource_read(caller, snapshot, &args(tool, arguments)?, along).await,
+            MetaTool::PromptGet => self.prompt_get(caller, snapshot, &args(tool, arguments)?, along).await,
         }
     }
 
@@ -283,7 +239,7 @@ impl Gateway {
         caller: &Caller,
         snapshot: &Snapshot,
         params: &CallParams<'_>,
-        progress: Option<&Raw>,
+        along: &Along,
     ) -> Outcome {
         let unknown = || RpcError::new(INVALID_PARAMS, format!("unknown tool: {}", params.name));
         if self.config.mode == Mode::Gateway || snapshot.tool(&params.name).is_none() {
@@ -291,15 +247,24 @@ impl Gateway {
         }
         let args = ExecuteArgs { tool_id: params.name.clone(), args: params.arguments, dry_run: false };
         let started = Instant::now();
-        let result = self.execute(caller, snapshot, &args, progress).await;
+        let result = self.execute(caller, snapshot, &args, along).await;
         self.observe(caller.session(), snapshot, Called::Published(&params.name, params.arguments), started, &result);
         self.metrics.called(result.as_ref().err().map(|error| error.code));
         Ok(result.unwrap_or_else(|error| error.to_result()))
     }
+
+    /// The full definition of a tool.
+    fn hydrate(&self, caller: &Caller, snapshot: &Snapshot, id: &str) -> Result<Raw, GatewayError> {
+        let target = find(snapshot, id)?;
+        self.note_shown(caller, snapshot, &target);
+        let item = target.item;
+        let definition = item.raw.as_ref().map_or_else(|| item.definition_json(), |raw| raw.get().to_owned());
+        Ok(text_result(&definition, false))
+    }
 }
 
 /// Passes a request on as it is.
-async fn pass(upstream: &Upstream, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
+pub(super) async fn pass(upstream: &Upstream, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
     #[derive(Deserialize, Default)]
     struct Progress<'p> {
         #[serde(rename = "_meta", borrow)]
@@ -317,12 +282,6 @@ async fn pass(upstream: &Upstream, caller: &Caller, method: &str, params: Option
 #[serde(deny_unknown_fields)]
 struct HydrateArgs {
     tool_id: String,
-}
-
-fn hydrate(snapshot: &Snapshot, id: &str) -> Result<Raw, GatewayError> {
-    let item = find(snapshot, id)?.item;
-    let definition = item.raw.as_ref().map_or_else(|| item.definition_json(), |raw| raw.get().to_owned());
-    Ok(text_result(&definition, false))
 }
 
 /// The arguments of a meta-tool.

@@ -1,6 +1,6 @@
 //! One client: what it can do, what it asks, and what may be asked of it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,10 +9,11 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use super::browse::Shown;
 use super::modern::LogLevel;
+use super::screen::{History, Recent};
 use super::subscribe::{Subscription, uri_of};
 use super::wire::{self, INTERNAL_ERROR, Outcome, Raw, RpcError};
-use crate::context::Seen;
 
 /// How long a person has to answer what an upstream asks through the client.
 const ASKING: Duration = Duration::from_secs(300);
@@ -59,10 +60,12 @@ pub struct Session {
     next: AtomicU64,
     /// The client's requests that are being served, for cancellation.
     running: Mutex<HashMap<Raw, Arc<Notify>>>,
-    /// What results the conversation has shown.
-    pub(super) seen: Mutex<Seen>,
-    /// Cards that were shown, by id, for stable prefixes.
-    pub(super) shown: Mutex<BTreeMap<String, crate::routing::ChoiceCard>>,
+    /// What results the conversation has shown; held while one is screened.
+    pub(super) history: Arc<tokio::sync::Mutex<History>>,
+    /// The handles that the client was given last.
+    pub(super) recent: Mutex<Recent>,
+    /// Cards that were shown, for stable prefixes.
+    pub(super) shown: Mutex<Shown>,
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -83,7 +86,8 @@ impl Session {
             asked: Mutex::default(),
             next: AtomicU64::new(1),
             running: Mutex::default(),
-            seen: Mutex::default(),
+            history: Arc::default(),
+            recent: Mutex::default(),
             shown: Mutex::default(),
         })
     }

@@ -10,8 +10,10 @@ use jsonschema::Validator;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::config::Mode;
+use super::lists::Lists;
+use super::passing::Routes;
 use super::upstream::Listing;
-use super::wire::Raw;
 use crate::catalog::{self, Catalog, Kind, LeftOut, SelectableItem, load_listings};
 use crate::routing::{RouteError, Router, RoutingConfig};
 
@@ -70,10 +72,35 @@ pub struct Snapshot {
     pub left_out: Vec<LeftOut>,
     /// What each upstream listed.
     pub listings: BTreeMap<String, Arc<Listing>>,
-    /// The tools by the names under which they are published where ids are no names.
-    published: BTreeMap<String, usize>,
-    /// The answer to `tools/list` of the modes that list them all.
-    pub(super) tool_list: OnceLock<Raw>,
+    tool_names: Names,
+    prompt_names: Names,
+    lists: OnceLock<Lists>,
+    routes: OnceLock<Routes>,
+}
+
+/// The names under which the items of a shelf are published where ids are no names.
+#[derive(Debug, Default)]
+struct Names {
+    by_item: Vec<String>,
+    items: BTreeMap<String, usize>,
+}
+
+impl Names {
+    fn of(shelf: Option<&Shelf>) -> Self {
+        let mut names = Self::default();
+        let items = shelf.map(|shelf| shelf.router.catalog().items()).unwrap_or_default();
+        for (at, item) in items.iter().enumerate() {
+            let mut digits = HASH_DIGITS;
+            let mut name = published_with(&item.id, digits);
+            while names.items.contains_key(&name) && digits < MOST_DIGITS {
+                digits += 1;
+                name = published_with(&item.id, digits);
+            }
+            names.items.insert(name.clone(), at);
+            names.by_item.push(name);
+        }
+        names
+    }
 }
 
 impl Snapshot {
@@ -118,19 +145,46 @@ impl Snapshot {
                 _ => tools.push(item),
             }
         }
-        let tools = Shelf::new(tools, config)?;
-        let items = tools.as_ref().map(|shelf| shelf.router.catalog().items()).unwrap_or_default();
-        let published = items.iter().enumerate().map(|(at, item)| (published_name(&item.id), at)).collect();
+        let (tools, prompts) = (Shelf::new(tools, config)?, Shelf::new(prompts, config)?);
         Ok(Self {
             generation,
             resources: Shelf::new(resources, config)?,
-            prompts: Shelf::new(prompts, config)?,
+            tool_names: Names::of(tools.as_ref()),
+            prompt_names: Names::of(prompts.as_ref()),
+            prompts,
             tools,
             left_out,
             listings,
-            published,
-            tool_list: OnceLock::new(),
+            lists: OnceLock::new(),
+            routes: OnceLock::new(),
         })
+    }
+
+    /// The lists that `mode` shows, made when they are first needed; a gateway has one mode.
+    pub(super) fn lists(&self, mode: Mode) -> &Lists {
+        self.lists.get_or_init(|| Lists::of(mode, self))
+    }
+
+    /// Whose the resources are.
+    pub(super) fn routes(&self) -> &Routes {
+        let listings = || self.listings.iter().map(|(server, listing)| (server.as_str(), &**listing));
+        self.routes.get_or_init(|| Routes::new(listings()))
+    }
+
+    /// The published names of the tools, in the order of the catalog.
+    pub(super) fn tool_names(&self) -> &[String] {
+        &self.tool_names.by_item
+    }
+
+    /// The published names of the prompts, in the order of the catalog.
+    pub(super) fn prompt_names(&self) -> &[String] {
+        &self.prompt_names.by_item
+    }
+
+    /// The prompt that is published as `name`.
+    pub(super) fn prompt(&self, name: &str) -> Option<&SelectableItem> {
+        let at = *self.prompt_names.items.get(name)?;
+        self.prompts.as_ref()?.router.catalog().items().get(at)
     }
 
     /// The tool that is published as `name`: its safe name or its id.
@@ -138,7 +192,7 @@ impl Snapshot {
     pub fn tool(&self, name: &str) -> Option<(usize, &SelectableItem)> {
         let shelf = self.tools.as_ref()?;
         shelf.item(name).or_else(|| {
-            let at = *self.published.get(name)?;
+            let at = *self.tool_names.items.get(name)?;
             Some((at, shelf.router.catalog().items().get(at)?))
         })
     }
@@ -147,30 +201,48 @@ impl Snapshot {
 /// Characters of a tool's name that every client accepts, at most.
 const LONGEST_NAME: usize = 64;
 
+/// Digits of an id's hash in a name that cannot be read back.
+const HASH_DIGITS: usize = 8;
+
+/// All digits that fit beside a letter.
+const MOST_DIGITS: usize = 60;
+
 /// The canonical id in the letters that every client accepts in the name of a tool: at most 64 of `A-Z a-z 0-9 _ -`.
-/// Where that needs a cut or a replacement, eight digits of the id's hash keep names apart.
+///
+/// `namespace:name#hash8` becomes `namespace__name__hash8` where that can be read back. Any other id is cut and ends in
+/// a dash and digits of its own hash, so that no two ids have one name.
 #[must_use]
 pub fn published_name(id: &str) -> String {
-    let mut name = String::with_capacity(id.len() + 4);
-    let mut faithful = true;
-    for c in id.chars() {
-        match c {
-            ':' | '#' | '@' => name.push_str("__"),
-            'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => name.push(c),
-            _ => {
-                faithful = false;
-                name.push('_');
-            }
-        }
-    }
-    if faithful && name.len() <= LONGEST_NAME {
+    published_with(id, HASH_DIGITS)
+}
+
+fn published_with(id: &str, digits: usize) -> String {
+    if let Some(name) = faithful_name(id) {
         return name;
     }
-    let hash = crate::event::ContentHash::of(id.as_bytes());
-    let digits: String = hash.as_str().chars().rev().take(8).collect();
-    // Every character is one byte.
-    name.truncate(LONGEST_NAME - digits.len() - 1);
-    format!("{name}-{digits}")
+    let letters = id.strip_prefix(PROMPT).unwrap_or(id).chars().map(|c| match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => c,
+        _ => '_',
+    });
+    let name: String = letters.take(LONGEST_NAME - digits - 1).collect();
+    let hash = crate::text::sha256_hex(id.as_bytes());
+    format!("{name}-{}", hash.get(..digits).unwrap_or(&hash))
+}
+
+/// What the ids of prompts begin with. Their names are not those of tools, so it is not needed to tell them apart.
+const PROMPT: &str = "prompt::";
+
+fn faithful_name(id: &str) -> Option<String> {
+    let (namespace, rest) = id.strip_prefix(PROMPT).unwrap_or(id).split_once(':')?;
+    let (name, hash) = rest.rsplit_once('#')?;
+    // Parts that hold or touch the separator cannot be told from it.
+    let is_plain = |part: &str| {
+        let letters = part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        letters && !part.is_empty() && !part.contains("__") && !part.starts_with('_') && !part.ends_with('_')
+    };
+    let is_hash = hash.len() == 8 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let faithful = format!("{namespace}__{name}__{hash}");
+    (is_plain(namespace) && is_plain(name) && is_hash && faithful.len() <= LONGEST_NAME).then_some(faithful)
 }
 
 /// The counts of a snapshot, for people and logs.
@@ -196,6 +268,55 @@ impl Snapshot {
             resources: count(&self.resources),
             prompts: count(&self.prompts),
             left_out: self.left_out.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_id_can_be_read_from_its_name_or_ends_in_its_hash() {
+        let long = format!("ns:{}#00000000", "n".repeat(100));
+        let cases = [
+            ("fs:read_file#0badcafe", "fs__read_file__0badcafe".to_owned()),
+            ("prompt::fs:greet#0badcafe", "fs__greet__0badcafe".to_owned()),
+            ("fs:_read#0badcafe", format!("fs__read_0badcafe-{}", &crate::text::sha256_hex(b"fs:_read#0badcafe")[..8])),
+            ("fs:a.b@1.0", format!("fs_a_b_1_0-{}", &crate::text::sha256_hex(b"fs:a.b@1.0")[..8])),
+            (&long, format!("ns_{}-{}", "n".repeat(52), &crate::text::sha256_hex(long.as_bytes())[..8])),
+        ];
+        for (id, expected) in cases {
+            assert_eq!(published_name(id), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn names_are_safe_and_no_two_ids_share_one(
+            ids in prop::collection::btree_set(
+                prop_oneof!["[a-c_]{1,4}:[a-c_]{1,4}(@[1_]{1,3})?(#0{8})?", "\\PC{0,300}", "a:[a_.]{60,70}#0{8}"], 1..60,
+            ),
+        ) {
+            let names: BTreeSet<String> = ids.iter().map(|id| published_name(id)).collect();
+            prop_assert_eq!(names.len(), ids.len());
+            for name in names {
+                prop_assert!((1..=64).contains(&name.len()));
+                prop_assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'));
+            }
+        }
+
+        #[test]
+        fn items_with_one_name_get_longer_ones(count in 1..20_usize) {
+            let items = (0..count).map(|number| SelectableItem::tool(&format!("a:t{number}@1"), "a", "t", "")).collect();
+            let snapshot = Snapshot::of_items(1, items, Vec::new(), BTreeMap::new(), &RoutingConfig::default()).unwrap();
+            for (at, name) in snapshot.tool_names().iter().enumerate() {
+                prop_assert_eq!(snapshot.tool(name).unwrap().0, at);
+            }
         }
     }
 }

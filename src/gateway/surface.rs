@@ -65,6 +65,7 @@ impl MetaTool {
                     "query": {"type": "string", "description": format!("what you want to do, in words: finds the best {what}")},
                     "path": {"type": "string", "description": "or a path to list instead: `/`, `/namespace`, …"},
                     "top_k": {"type": "integer", "minimum": 1, "description": "fewer of them"},
+                    "cursor": {"type": "string", "description": "goes on with a path"},
                 }),
                 &[],
             )

@@ -23,6 +23,11 @@ impl Raw {
         Self(serde_json::to_vec(value).map_or_else(|_| Bytes::from_static(b"null"), Bytes::from))
     }
 
+    /// A text that is known to be JSON on one line.
+    pub(super) fn of_text(text: String) -> Self {
+        Self(Bytes::from(text))
+    }
+
     /// A part of `line`, which the JSON parser has delimited.
     fn part(line: &Bytes, part: &RawValue) -> Self {
         Self(line.slice_ref(part.get().as_bytes()))

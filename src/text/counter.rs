@@ -2,12 +2,13 @@
 //!
 //! A vocabulary first splits a text into pieces (words, numbers, runs of punctuation) and then encodes each piece on
 //! its own. Splitting by regular expression takes most of the time, and most pieces are met again and again; so ASCII
-//! is split by hand here and the cost of a piece is remembered. Other text is counted as it always is. The counts are
-//! those of [`Estimator::count`], which the tests hold.
+//! is split by hand here and the cost of a piece is remembered, up to some megabytes for each thread. Other text is
+//! counted by the library. The counts are those of the library, which the tests hold.
 
+use std::cell::RefCell;
+
+use bpe_openai::Tokenizer;
 use rustc_hash::FxHashMap;
-
-use super::Estimator;
 
 /// Pieces that are remembered at most.
 const MAX_KNOWN_PIECES: usize = 1 << 16;
@@ -15,53 +16,62 @@ const MAX_KNOWN_PIECES: usize = 1 << 16;
 /// Longer pieces are not remembered.
 const MAX_PIECE_BYTES: usize = 32;
 
-/// Counts tokens and remembers the costs of pieces.
-#[derive(Debug)]
-pub struct Counter {
-    estimator: Estimator,
-    known: FxHashMap<Box<str>, u32>,
-}
-
-/// How the exact vocabularies split.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Split {
+/// An exact vocabulary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Vocabulary {
+    /// `cl100k_base`.
     Cl100k,
+    /// `o200k_base`.
     O200k,
 }
 
+impl Vocabulary {
+    fn tokenizer(self) -> &'static Tokenizer {
+        match self {
+            Self::Cl100k => bpe_openai::cl100k_base(),
+            Self::O200k => bpe_openai::o200k_base(),
+        }
+    }
+}
+
+/// Counts tokens and remembers the costs of pieces.
+struct Counter {
+    vocabulary: Vocabulary,
+    known: FxHashMap<Box<str>, u32>,
+}
+
+thread_local! {
+    static CL100K: RefCell<Counter> = RefCell::new(Counter::new(Vocabulary::Cl100k));
+    static O200K: RefCell<Counter> = RefCell::new(Counter::new(Vocabulary::O200k));
+}
+
+/// The number of tokens of `text`.
+pub(super) fn count(text: &str, vocabulary: Vocabulary) -> usize {
+    let counter = match vocabulary {
+        Vocabulary::Cl100k => &CL100K,
+        Vocabulary::O200k => &O200K,
+    };
+    counter.with_borrow_mut(|counter| counter.count(text))
+}
+
 impl Counter {
-    /// A counter with the counts of `estimator`.
-    #[must_use]
-    pub fn new(estimator: Estimator) -> Self {
-        Self { estimator, known: FxHashMap::default() }
+    fn new(vocabulary: Vocabulary) -> Self {
+        Self { vocabulary, known: FxHashMap::default() }
     }
 
-    /// What it counts with.
-    #[must_use]
-    pub fn estimator(&self) -> Estimator {
-        self.estimator
-    }
-
-    /// The number of tokens of `text`.
-    #[must_use]
-    pub fn count(&mut self, text: &str) -> usize {
-        let split = match self.estimator {
-            Estimator::Cl100kBase => Split::Cl100k,
-            Estimator::O200kBase => Split::O200k,
-            Estimator::CharsDiv4 => return self.estimator.count(text),
-        };
+    fn count(&mut self, text: &str) -> usize {
         if self.known.len() > MAX_KNOWN_PIECES {
             self.known.clear();
         }
         let mut tokens = 0;
         for_each_run(text, |run| {
             if !run.is_ascii() {
-                tokens += self.estimator.count(run);
+                tokens += self.vocabulary.tokenizer().count(run);
                 return;
             }
             let mut rest = run;
             while !rest.is_empty() {
-                let (piece, behind) = rest.split_at(piece_length(rest.as_bytes(), split));
+                let (piece, behind) = rest.split_at(piece_length(rest.as_bytes(), self.vocabulary));
                 tokens += self.piece(piece);
                 rest = behind;
             }
@@ -77,11 +87,7 @@ impl Counter {
         if let Some(&tokens) = self.known.get(piece) {
             return tokens as usize;
         }
-        let bytes = piece.as_bytes();
-        let tokens = match self.estimator {
-            Estimator::O200kBase => bpe_openai::o200k_base().bpe.count(bytes),
-            Estimator::Cl100kBase | Estimator::CharsDiv4 => bpe_openai::cl100k_base().bpe.count(bytes),
-        };
+        let tokens = self.vocabulary.tokenizer().bpe.count(piece.as_bytes());
         if piece.len() <= MAX_PIECE_BYTES {
             self.known.insert(piece.into(), tokens as u32);
         }
@@ -144,24 +150,24 @@ fn contraction(bytes: &[u8]) -> usize {
 
 /// The length of the first piece of a text in ASCII that is not empty, by the patterns of the vocabulary in the order in
 /// which they are tried.
-fn piece_length(bytes: &[u8], split: Split) -> usize {
+fn piece_length(bytes: &[u8], split: Vocabulary) -> usize {
     let [first, rest @ ..] = bytes else { return 0 };
     let first = *first;
-    if split == Split::Cl100k && first == b'\'' && contraction(bytes) > 0 {
+    if split == Vocabulary::Cl100k && first == b'\'' && contraction(bytes) > 0 {
         return contraction(bytes);
     }
     // Letters, with one character before them that is no digit and no line break.
     let lead = usize::from(!first.is_ascii_alphanumeric() && !is_break(first));
     let letters = bytes.get(lead..).map_or(0, |tail| match split {
-        Split::Cl100k => run(tail, |byte| byte.is_ascii_alphabetic()),
-        Split::O200k => {
+        Vocabulary::Cl100k => run(tail, |byte| byte.is_ascii_alphabetic()),
+        Vocabulary::O200k => {
             let upper = run(tail, |byte| byte.is_ascii_uppercase());
             upper + tail.get(upper..).map_or(0, |tail| run(tail, |byte| byte.is_ascii_lowercase()))
         }
     });
     if letters > 0 {
         let length = lead + letters;
-        let tail = if split == Split::O200k { bytes.get(length..).map_or(0, contraction) } else { 0 };
+        let tail = if split == Vocabulary::O200k { bytes.get(length..).map_or(0, contraction) } else { 0 };
         return length + tail;
     }
     if first.is_ascii_digit() {
@@ -172,7 +178,7 @@ fn piece_length(bytes: &[u8], split: Split) -> usize {
     let marks = bytes.get(lead..).map_or(0, |tail| run(tail, is_mark));
     if marks > 0 {
         let length = lead + marks;
-        let is_tail = |byte| is_break(byte) || (split == Split::O200k && byte == b'/');
+        let is_tail = |byte| is_break(byte) || (split == Vocabulary::O200k && byte == b'/');
         return length + bytes.get(length..).map_or(0, |tail| run(tail, is_tail));
     }
     // White space: up to its last line break; else all of it at the end of the text; else all but the last character.
@@ -191,10 +197,10 @@ mod tests {
     use super::*;
 
     fn assert_exact(texts: &[&str]) {
-        for estimator in Estimator::ALL {
-            let mut counter = Counter::new(estimator);
+        for vocabulary in [Vocabulary::Cl100k, Vocabulary::O200k] {
+            let mut counter = Counter::new(vocabulary);
             for text in texts.iter().chain(texts) {
-                assert_eq!(counter.count(text), estimator.count(text), "{estimator}: {text:?}");
+                assert_eq!(counter.count(text), vocabulary.tokenizer().count(text), "{vocabulary:?}: {text:?}");
             }
         }
     }

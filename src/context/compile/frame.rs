@@ -29,7 +29,7 @@ pub(super) fn frame(
     memory: &Memory,
     request: &Request,
     config: &ContextConfig,
-    meter: &mut Meter,
+    meter: Meter,
 ) -> Result<Frame, CompileError> {
     let budget = request.budget.unwrap_or_else(|| config.budgets.of(request.phase));
     let limit = meter.limit(budget);
@@ -45,7 +45,7 @@ pub(super) fn frame(
     let written = |shown: usize| format!("{}{header}", lines.written(shown));
     // More lines cost more, so the most that fit are found by halving; no lines always fit.
     let (mut low, mut high) = (0, total);
-    let mut fits = |shown: usize| meter.units(&format!("{}{foot}", written(shown))) <= room;
+    let fits = |shown: usize| meter.units(&format!("{}{foot}", written(shown))) <= room;
     if total > 0 && fits(total) {
         low = total;
     }

@@ -4,48 +4,43 @@
 //! a line break both pre-tokenisers split, so the tokens of sections with their separators add up to those of the
 //! whole. Estimates that round do not add up; their unit is what they round, the character.
 
-use crate::text::{Counter, Estimator};
+use crate::text::Estimator;
 
 /// Counts in units.
-#[derive(Debug)]
-pub(super) struct Meter<'c> {
-    counter: &'c mut Counter,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Meter {
+    estimator: Estimator,
 }
 
-impl<'c> Meter<'c> {
-    pub(super) fn new(counter: &'c mut Counter) -> Self {
-        Self { counter }
+impl Meter {
+    pub(super) fn new(estimator: Estimator) -> Self {
+        Self { estimator }
     }
 
     /// What counts.
-    pub(super) fn estimator(&self) -> Estimator {
-        self.counter.estimator()
-    }
-
-    /// The tokens of `text`.
-    pub(super) fn count(&mut self, text: &str) -> usize {
-        self.counter.count(text)
+    pub(super) fn estimator(self) -> Estimator {
+        self.estimator
     }
 
     /// What `text` costs.
-    pub(super) fn units(&mut self, text: &str) -> usize {
-        match self.estimator() {
-            Estimator::Cl100kBase | Estimator::O200kBase => self.counter.count(text),
+    pub(super) fn units(self, text: &str) -> usize {
+        match self.estimator {
+            Estimator::Cl100kBase | Estimator::O200kBase => self.estimator.count(text),
             Estimator::CharsDiv4 => text.chars().count(),
         }
     }
 
     /// The most units that `tokens` tokens hold.
-    pub(super) fn limit(&self, tokens: usize) -> usize {
-        match self.estimator() {
+    pub(super) fn limit(self, tokens: usize) -> usize {
+        match self.estimator {
             Estimator::Cl100kBase | Estimator::O200kBase => tokens,
             Estimator::CharsDiv4 => tokens.saturating_mul(4).saturating_add(3),
         }
     }
 
     /// The tokens that `units` units are.
-    pub(super) fn tokens(&self, units: usize) -> usize {
-        match self.estimator() {
+    pub(super) fn tokens(self, units: usize) -> usize {
+        match self.estimator {
             Estimator::Cl100kBase | Estimator::O200kBase => units,
             Estimator::CharsDiv4 => units / 4,
         }

@@ -4,8 +4,15 @@
 //! not at all, so a result never stands without its call; what is in is never put out for something better that comes
 //! later. What does not fit as it is may fit in a shorter form, and a smaller item may fit where a larger one did not.
 //!
-//! Where not everything fits, long results are shortened before anything is left out: many short accounts keep more of
-//! a conversation than a few long ones.
+//! Where not everything fits, long items are shortened before anything is left out: many short accounts keep more of a
+//! conversation than a few long ones.
+//! - If all items fit when none has more tokens than some cap, they all come in, the older ones at the largest such cap
+//!   and the others at the one above it. Where the older ones end moves in steps, and what is left is not spent: else
+//!   some item had another form with every turn, and the prompt another beginning.
+//! - If they do not fit at the smallest cap, the best items share the first half of the room in longer forms, the next
+//!   ones a quarter in shorter forms, and the rest comes as short as it can.
+//!
+//! The limit of a kind always counts; what is over it, by rank, takes no part in how the room is shared.
 //!
 //! Room only shrinks, so an item that was refused stays refused. A chain of ancestors is followed no further than the
 //! room reaches, which bounds the work of an item by the budget and not by the length of the chain.
@@ -16,16 +23,28 @@ use super::{CompileError, Ledger, render};
 use crate::context::config::ContextConfig;
 use crate::context::firewall::Firewall;
 use crate::context::stats::{DropReason, FirewallCause, FirewallEvent, Form};
-use crate::event::{FirewallStats, ItemKind, Strategy, Transcript};
+use crate::event::{ContextItem, FirewallStats, ItemKind, Strategy, Transcript};
 
 /// The caps, in tokens, at which a long item is offered in a shorter form.
-const CAPS: [usize; 3] = [300, 150, 75];
+const CAPS: [usize; 4] = [300, 150, 75, SHORTEST];
 
-/// The cap, in tokens, of results where not everything fits.
-const TIGHT: usize = 150;
+/// The smallest cap.
+const SHORTEST: usize = 40;
 
-/// Tokens that heading and separator of a section cost at most, as far as one can tell before writing it.
-const HEADING: usize = 24;
+/// The smallest cap of a request: what is asked has no source elsewhere.
+const SHORTEST_REQUEST: usize = 75;
+
+/// Where not everything fits, the caps of what comes first, next and last.
+const SHARED: [usize; 3] = [150, 75, SHORTEST];
+
+/// Events of the log that become older together.
+const STEP: usize = 64;
+
+/// Tokens of the brackets, the label and the separator of a section, about.
+const HEADING: usize = 8;
+
+/// Bytes of a name or handle in a heading that are a token, at least.
+const NAME_BYTES_PER_TOKEN: usize = 2;
 
 /// An item in the prompt.
 pub(super) struct Packed<'t> {
@@ -39,19 +58,26 @@ pub(super) fn select<'t>(
     ranked: Vec<Scored<'t>>,
     room: usize,
     (config, firewall): (&ContextConfig, &Firewall),
-    (meter, ledger): (&mut Meter, &mut Ledger),
+    (meter, ledger): (Meter, &mut Ledger),
 ) -> Result<Vec<Packed<'t>>, CompileError> {
     let mut places = vec![None; transcript.len()];
     for (place, scored) in ranked.iter().enumerate() {
         places[scored.position] = Some(place);
     }
-    let most = config.policy.max_items_per_kind;
-    let state = vec![State::Open; ranked.len()];
-    // What never fits leaves no room by being shortened around.
-    let wanted: usize = ranked.iter().map(|scored| scored.cost).filter(|&cost| cost <= room).sum();
-    let results = if wanted > room { Results::Short } else { Results::Usual };
-    let mut packer =
-        Packer { transcript, ranked, places, state, results, room, most, counts: [0; KINDS], firewall, meter };
+    let mut packer = Packer {
+        transcript,
+        ranked,
+        places,
+        state: Vec::new(),
+        plan: Plan::Best { room },
+        room,
+        most: config.policy.max_items_per_kind,
+        counts: [0; KINDS],
+        firewall,
+        meter,
+    };
+    packer.state = vec![State::Open; packer.ranked.len()];
+    packer.plan = packer.planned();
     for place in 0..packer.ranked.len() {
         if !matches!(packer.state[place], State::Open) {
             continue;
@@ -82,13 +108,23 @@ enum State {
     Out { for_budget: bool },
 }
 
-/// How results are offered at first.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Results {
-    /// As they are: there is room for everything.
-    Usual,
-    /// In at most [`TIGHT`] tokens.
-    Short,
+/// How the room is shared.
+#[derive(Clone, Copy)]
+enum Plan {
+    /// All items fit in so many tokens of text each.
+    All {
+        /// The cap of the older ones.
+        older: usize,
+        /// The position of the first of the others.
+        until: usize,
+        /// The cap of the others.
+        newer: usize,
+    },
+    /// Not all items fit, however short.
+    Best {
+        /// Units there were at first.
+        room: usize,
+    },
 }
 
 /// An item in the form in which it fits.
@@ -97,13 +133,13 @@ enum Fitted {
     Condensed { place: usize, section: String, cost: usize, stats: FirewallStats },
 }
 
-struct Packer<'p, 'c, 't> {
+struct Packer<'p, 't> {
     transcript: &'p Transcript,
     ranked: Vec<Scored<'t>>,
     /// The place in `ranked` of the event at a position.
     places: Vec<Option<usize>>,
     state: Vec<State>,
-    results: Results,
+    plan: Plan,
     /// Units left.
     room: usize,
     /// Items of a kind at most.
@@ -111,10 +147,45 @@ struct Packer<'p, 'c, 't> {
     /// Items of each kind so far.
     counts: [usize; KINDS],
     firewall: &'p Firewall<'p>,
-    meter: &'p mut Meter<'c>,
+    meter: Meter,
 }
 
-impl Packer<'_, '_, '_> {
+impl Packer<'_, '_> {
+    /// The longest forms in which everything fits, if any.
+    fn planned(&self) -> Plan {
+        // What never fits leaves no room by being shortened around.
+        let cost = |one: &Scored, cap| Some(self.cost_at(one, cap)).filter(|&cost| cost <= self.room).unwrap_or(0);
+        let mut counts = [0; KINDS];
+        let within = self.ranked.iter().filter(|one| {
+            let count = &mut counts[one.item.kind as usize];
+            *count += 1;
+            *count <= self.most
+        });
+        let items: Vec<&Scored> = within.collect();
+        let mut newer = usize::MAX;
+        let mut needed = 0;
+        for older in [usize::MAX].into_iter().chain(CAPS) {
+            let total: usize = items.iter().map(|one| cost(one, older)).sum();
+            if total > self.room {
+                (newer, needed) = (older, total - self.room);
+                continue;
+            }
+            let mut saved = vec![0; self.transcript.len().div_ceil(STEP)];
+            for one in &items {
+                saved[one.position / STEP] += cost(one, newer).saturating_sub(cost(one, older));
+            }
+            let mut sum = 0;
+            let enough = |saved: &usize| {
+                sum += saved;
+                sum >= needed
+            };
+            let steps =
+                if needed == 0 { 0 } else { saved.iter().position(enough).map_or(saved.len(), |last| last + 1) };
+            return Plan::All { older, until: steps * STEP, newer };
+        }
+        Plan::Best { room: self.room }
+    }
+
     /// The item and its ancestors that are not in yet, or why they cannot come in.
     fn group(&self, place: usize) -> Result<Vec<usize>, DropReason> {
         let mut counts = self.counts;
@@ -153,47 +224,45 @@ impl Packer<'_, '_, '_> {
         CAPS.iter().fold(scored.cost, |least, &cap| least.min(self.cost_at(scored, cap)))
     }
 
-    /// What the item costs when its text may have `cap` tokens.
+    /// What the item costs at most when its text may have `cap` tokens.
     fn cost_at(&self, scored: &Scored, cap: usize) -> usize {
-        let capped = self.meter.limit(cap + HEADING);
-        if is_condensable(scored.item.kind) { scored.cost.min(capped) } else { scored.cost }
+        match least_cap(scored.item.kind) {
+            // Most items are short, and nothing more need be known of them.
+            Some(least) if scored.cost > self.meter.limit(cap.max(least)) => {
+                scored.cost.min(self.meter.limit(cap.max(least).saturating_add(heading(&scored.item))))
+            }
+            _ => scored.cost,
+        }
+    }
+
+    /// The cap at which the item is offered first.
+    fn longest(&self, place: usize) -> usize {
+        match self.plan {
+            Plan::All { older, until, .. } if self.ranked[place].position < until => older,
+            Plan::All { newer, .. } => newer,
+            Plan::Best { room } if self.room > room / 2 => SHARED[0],
+            Plan::Best { room } if self.room > room / 4 => SHARED[1],
+            Plan::Best { .. } => SHARED[2],
+        }
     }
 
     /// The group in the longest forms that fit.
     fn fit(&mut self, group: &[usize]) -> Result<Option<Vec<Fitted>>, CompileError> {
-        if group.iter().map(|&place| self.usual_cost(place)).sum::<usize>() <= self.room {
-            let fitted: Result<Vec<Fitted>, _> = group.iter().map(|&place| self.usual(place)).collect();
-            let fitted = fitted?;
-            if fitted.iter().map(|one| self.cost(one)).sum::<usize>() <= self.room {
-                return Ok(Some(fitted));
-            }
-        }
-        for cap in CAPS {
-            if group.iter().map(|&place| self.cost_at(&self.ranked[place], cap)).sum::<usize>() > self.room {
+        let longest = group.iter().map(|&place| self.longest(place)).max().unwrap_or_default();
+        for cap in [usize::MAX].into_iter().chain(CAPS).filter(|&cap| cap <= longest) {
+            let capped: Vec<(usize, usize)> =
+                group.iter().map(|&place| (place, cap.min(self.longest(place)))).collect();
+            if capped.iter().map(|&(place, cap)| self.cost_at(&self.ranked[place], cap)).sum::<usize>() > self.room {
                 continue;
             }
-            let fitted: Result<Vec<Fitted>, _> = group.iter().map(|&place| self.condensed(place, cap)).collect();
+            let fitted: Result<Vec<Fitted>, _> =
+                capped.into_iter().map(|(place, cap)| self.condensed(place, cap)).collect();
             let fitted = fitted?;
             if fitted.iter().map(|one| self.cost(one)).sum::<usize>() <= self.room {
                 return Ok(Some(fitted));
             }
         }
         Ok(None)
-    }
-
-    /// The item in the form in which it is offered at first.
-    fn usual(&mut self, place: usize) -> Result<Fitted, CompileError> {
-        if self.is_shortened(place) { self.condensed(place, TIGHT) } else { Ok(Fitted::Whole(place)) }
-    }
-
-    /// What that form costs at most.
-    fn usual_cost(&self, place: usize) -> usize {
-        let scored = &self.ranked[place];
-        if self.is_shortened(place) { self.cost_at(scored, TIGHT) } else { scored.cost }
-    }
-
-    fn is_shortened(&self, place: usize) -> bool {
-        self.results == Results::Short && self.ranked[place].item.kind == ItemKind::ToolResult
     }
 
     /// The item, shortened to `cap` tokens if it is longer.
@@ -204,6 +273,7 @@ impl Packer<'_, '_, '_> {
             return Ok(Fitted::Whole(place));
         }
         let failed = |source| CompileError::Firewall { item: item.id.clone(), source };
+        let cap = least_cap(item.kind).map_or(cap, |least| cap.max(least));
         let text = self.firewall.condense(item, cap).map_err(failed)?;
         let section = render::section(item, &text);
         let (cost, summary) = (self.meter.units(&section), self.meter.units(&text));
@@ -255,14 +325,23 @@ impl Packer<'_, '_, '_> {
     }
 }
 
-/// Whether a shorter form of the item still serves: of a rule, a plan, a fact or a call it would say something else.
-fn is_condensable(kind: ItemKind) -> bool {
+/// The smallest cap at which a shorter form of the item still serves; none for a rule, a plan or a fact, which would
+/// say something else.
+fn least_cap(kind: ItemKind) -> Option<usize> {
     match kind {
-        ItemKind::UserTurn
-        | ItemKind::AgentMsg
+        ItemKind::UserTurn => Some(SHORTEST_REQUEST),
+        ItemKind::AgentMsg
+        | ItemKind::ToolCall
         | ItemKind::ToolResult
         | ItemKind::DocSnippet
-        | ItemKind::RetrievedDoc => true,
-        ItemKind::ToolCall | ItemKind::MemoryFact | ItemKind::PlanState | ItemKind::Policy => false,
+        | ItemKind::RetrievedDoc => Some(SHORTEST),
+        ItemKind::MemoryFact | ItemKind::PlanState | ItemKind::Policy => None,
     }
+}
+
+/// Tokens that the section of an item costs beyond its text at most, as far as one can tell before writing it.
+fn heading(item: &ContextItem) -> usize {
+    let names = ["function_name", "section"].into_iter().filter_map(|name| item.metadata.get(name)?.as_str());
+    let handle = item.artifact.as_ref().map(|artifact| artifact.handle.as_str());
+    names.chain(handle).fold(HEADING, |tokens, name| tokens + name.len() / NAME_BYTES_PER_TOKEN)
 }

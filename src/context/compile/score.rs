@@ -38,7 +38,7 @@ pub(super) fn rank<'t>(
     candidates: Vec<Candidate<'t>>,
     request: &Request,
     config: &ScoringConfig,
-    meter: &mut Meter,
+    meter: Meter,
     terms: &mut Terms,
 ) -> Vec<Scored<'t>> {
     let count = candidates.len() as f64;

@@ -1,10 +1,9 @@
-//! Stage 4: large results, repeats and echoes become short texts.
+//! Stage 4: large results, repeats, echoes and calls with large arguments become short texts.
 
 use std::borrow::Cow;
 
-use super::meter::Meter;
 use super::{Candidate, CompileError};
-use crate::context::firewall::{Firewall, Seen};
+use crate::context::firewall::{Firewall, Screened, Seen};
 use crate::context::stats::{FirewallCause, FirewallEvent};
 use crate::event::{ItemKind, Transcript};
 
@@ -13,7 +12,6 @@ pub(super) fn apply<'t>(
     transcript: &'t Transcript,
     candidates: Vec<Candidate<'t>>,
     firewall: &Firewall,
-    meter: &mut Meter,
 ) -> Result<(Vec<Candidate<'t>>, Vec<FirewallEvent>), CompileError> {
     let mut seen = Seen::default();
     let mut events = Vec::new();
@@ -28,7 +26,7 @@ pub(super) fn apply<'t>(
         }
         let call = transcript.parent(position).and_then(|parent| places[parent]).map(|place| &*shown[place].item);
         let screened = firewall
-            .screen_counting(call, &item, &mut seen, &mut |text| meter.count(text))
+            .screen_if_needed(call, &item, &mut seen)
             .map_err(|source| CompileError::Firewall { item: item.id.clone(), source })?;
         let Some(mut screened) = screened else {
             shown.push(Candidate { position, item });
@@ -38,6 +36,13 @@ pub(super) fn apply<'t>(
         screened.item.sensitivity = screened.item.sensitivity.max(item.sensitivity);
         events.push(FirewallEvent { item_id: item.id.clone(), cause: FirewallCause::Screened, stats: screened.stats });
         shown.push(Candidate { position, item: Cow::Owned(screened.item) });
+    }
+    // Calls come last: results are compared with all that was sent.
+    for candidate in shown.iter_mut().filter(|candidate| candidate.item.kind == ItemKind::ToolCall) {
+        let failed = |source| CompileError::Firewall { item: candidate.item.id.clone(), source };
+        let Some(Screened { item, stats }) = firewall.screen_call(&candidate.item).map_err(failed)? else { continue };
+        events.push(FirewallEvent { item_id: item.id.clone(), cause: FirewallCause::Screened, stats });
+        candidate.item = Cow::Owned(item);
     }
     Ok((shown, events))
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::context::config::SensitivityAction;
+use crate::context::stats::Form;
 use crate::context::summary::Summarizer;
 use crate::event::{ItemKind, Sensitivity};
 use crate::store::MemoryArtifacts;
@@ -265,8 +266,7 @@ fn large_results_are_summarised_and_stay_sensitive() {
     let firewall = Firewall::new(&config.firewall, config.estimator, &Beginning, &artifacts);
     let transcript = Transcript::new(items).unwrap();
     let shown = sensitivity::filter(&transcript, &[0, 1], &config.policy, &mut Ledger::default());
-    let mut counter = Counter::new(Estimator::Cl100kBase);
-    let (screened, events) = screen::apply(&transcript, shown, &firewall, &mut Meter::new(&mut counter)).unwrap();
+    let (screened, events) = screen::apply(&transcript, shown, &firewall).unwrap();
     assert_eq!(screened[1].item.sensitivity, Sensitivity::Internal);
     assert!(config.estimator.count(&screened[1].item.text) <= config.firewall.summary_tokens);
     assert_eq!((events.len(), events[0].item_id.as_str()), (1, "r"));
@@ -295,11 +295,11 @@ fn near_duplicates_go_and_calls_turns_and_short_results_stay() {
     let mut config = ContextConfig::default();
     // The firewall's own search for repeats is not what is shown here.
     config.firewall.threshold_chars = 100_000;
-    let (mut counter, mut terms) = (Counter::new(config.estimator), Terms::default());
-    let mut meter = Meter::new(&mut counter);
+    let mut terms = Terms::default();
+    let meter = Meter::new(config.estimator);
     let candidates = items.iter().enumerate().map(|(position, item)| Candidate { position, item: Cow::Borrowed(item) });
     let request = Request::new(Phase::Answer, "");
-    let ranked = score::rank(candidates.collect(), &request, &config.scoring, &mut meter, &mut terms);
+    let ranked = score::rank(candidates.collect(), &request, &config.scoring, meter, &mut terms);
     let mut ledger = Ledger::default();
     let kept = dedup::remove(&transcript, ranked, config.dedup.threshold, &mut ledger);
     assert_eq!(kept.len(), items.len() - 1);
@@ -315,9 +315,9 @@ fn scores_are_the_weighted_sum_and_ties_break_by_id() {
     let ranked = |items: Vec<ContextItem>, request: &Request| {
         let config = ContextConfig::default();
         let candidates = items.into_iter().map(|item| Candidate { position: 0, item: Cow::Owned(item) }).collect();
-        let (mut counter, mut terms) = (Counter::new(config.estimator), Terms::default());
-        let mut meter = Meter::new(&mut counter);
-        let ranked = score::rank(candidates, request, &config.scoring, &mut meter, &mut terms);
+        let mut terms = Terms::default();
+        let meter = Meter::new(config.estimator);
+        let ranked = score::rank(candidates, request, &config.scoring, meter, &mut terms);
         ranked.iter().map(|one| format!("{} {} {}", one.item.id, one.score, one.cost)).collect::<Vec<_>>()
     };
     let items = vec![item("a", ItemKind::Policy, "disk full"), tagged];
@@ -345,7 +345,7 @@ fn a_result_comes_with_its_call_or_not_at_all() {
         item("c", ItemKind::ToolCall, &words(1, 200)),
         item("r", ItemKind::ToolResult, "small").under("c"),
     ];
-    let pack = built(items, 100);
+    let pack = built(items, 40);
     assert_eq!((shown(&pack), drops(&pack)), (vec!["u"], vec!["r budget".into(), "c budget".into()]));
     // Over the limit of its kind, the call takes its result with it.
     let mut config = ContextConfig::default();
@@ -357,6 +357,46 @@ fn a_result_comes_with_its_call_or_not_at_all() {
     ];
     let pack = built_with(items, &Memory::default(), &Request::new(Phase::Answer, ""), &config).unwrap();
     assert_eq!((shown(&pack), drops(&pack)), (vec!["c2"], vec!["r1 closure".into(), "c1 kind_limit".into()]));
+}
+
+#[test]
+fn a_call_with_long_arguments_stays_with_its_result() {
+    let rows: Vec<usize> = (0..1000).collect();
+    let mut call = item("c", ItemKind::ToolCall, &json!({"path": "a.md", "rows": rows}).to_string());
+    call.metadata.insert("function_name".into(), "write".into());
+    let items = vec![call, item("r", ItemKind::ToolResult, &json!(rows).to_string()).under("c")];
+    let pack = built(items.clone(), 300);
+    assert_eq!((shown(&pack), pack.stats.prompt_tokens <= 300), (vec!["c", "r"], true));
+    // The result is compared with what was sent, not with what is shown of it.
+    insta::assert_snapshot!(pack.prompt, @r#"
+    [TOOL CALL [artifact:c]]
+    write({"path":"a.md", "rows":…}
+    rows: 1000 items, 3891 characters)
+
+    [TOOL RESULT [artifact:r]]
+    (echo of the argument `rows`: 1000 items, 3891 characters)
+    "#);
+    let pack = built(items, 110);
+    assert_eq!((shown(&pack), pack.stats.prompt_tokens <= 110), (vec!["c", "r"], true), "{}", pack.prompt);
+}
+
+#[test]
+fn older_items_are_shortened_first_and_all_stay() {
+    let mut items = Vec::new();
+    for turn in 0..80 {
+        items.push(item(&format!("c{turn}"), ItemKind::ToolCall, &words(turn, 1)));
+        items.push(item(&format!("r{turn}"), ItemKind::ToolResult, &words(100 + turn, 60)).under(format!("c{turn}")));
+    }
+    let mut config = ContextConfig::default();
+    config.dedup.threshold = 1.5;
+    config.policy.max_items_per_kind = 80;
+    let request = Request { budget: Some(16_000), ..Request::new(Phase::Answer, "") };
+    let stats = built_with(items, &Memory::default(), &request, &config).unwrap().stats;
+    assert_eq!((stats.included_count, stats.dropped_count), (160, 0));
+    let forms: Vec<Form> =
+        stats.included_items.iter().filter(|one| one.kind == ItemKind::ToolResult).map(|one| one.form).collect();
+    assert!(forms.contains(&Form::Condensed) && forms.contains(&Form::Whole), "{forms:?}");
+    assert!(forms.is_sorted_by_key(|form| *form == Form::Whole), "{forms:?}");
 }
 
 #[test]
@@ -615,8 +655,7 @@ proptest! {
     #[test]
     fn sections_add_up(texts in prop::collection::vec(prop::collection::vec(0..AWKWARD.len(), 0..6), 0..8)) {
         for estimator in Estimator::ALL {
-            let mut counter = Counter::new(estimator);
-            let mut meter = Meter::new(&mut counter);
+            let meter = Meter::new(estimator);
             let sections: Vec<String> = texts
                 .iter()
                 .map(|pieces| {

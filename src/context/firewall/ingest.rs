@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::facts::facts;
 use super::seen::Seen;
-use super::{Content, Firewall, FirewallError, IS_ERROR, MOST_BYTES_PER_TOKEN, SHOWN_AS, strategy_name};
+use super::{Content, Firewall, FirewallError, IS_ERROR, MOST_BYTES_PER_TOKEN, RESULT, SHOWN_AS, strategy_name};
 use crate::context::brief::{Piece, pack};
 use crate::context::config::Secrets;
 use crate::context::literal::{Kind, Value as Literal};
@@ -106,7 +106,7 @@ impl Firewall<'_> {
                 Segment::Note(note) => Some(note.clone()),
                 Segment::Text(_) => None,
             });
-            let artifact = if main.text.is_empty() { None } else { Some(self.keep(&item.id, &main)?) };
+            let artifact = if main.text.is_empty() { None } else { Some(self.keep(&item.id, &main, RESULT)?) };
             let content = &main;
             let main = artifact.as_ref().map(|artifact| (&main, artifact));
             let (text, strategy) = self.replace(call, main, extra.as_ref(), notes.collect(), output.is_error, seen);

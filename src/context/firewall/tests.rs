@@ -370,7 +370,7 @@ fn condensing_returns_what_fits_and_else_a_summary_of_the_whole() {
         [condensed(&large, 12), condensed(&small, 3), condensed(&failed, 12), condensed(&failed, 0)].join("\n"),
         @r"
     2024-05-01 request 0 answered in
-    one two three
+    one two …
     Out of memory 2024-05-01 request
     "
     );

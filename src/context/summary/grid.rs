@@ -68,6 +68,11 @@ fn is_rule(line: &str) -> bool {
 }
 
 fn is_delimited(text: &str, delimiter: u8) -> bool {
+    // Most texts are no tables, and making a reader takes longer than this.
+    let mut first = text.lines().find(|line| !line.is_empty()).unwrap_or_default().bytes();
+    if !first.any(|byte| byte == delimiter || byte == b'"' || byte == b'\r') {
+        return false;
+    }
     let mut widths: Vec<usize> = Vec::new();
     let mut lengths = 0;
     for record in reader(text, delimiter).records().take(LOOKED_AT) {

@@ -1,0 +1,221 @@
+//! The lists that a client is given, page by page.
+//!
+//! A list is serialised once for a snapshot: a thousand tools are a megabyte, and every client asks for them. Some
+//! clients refuse messages over 1 MiB and the whole of a list in which one tool is not as they expect, so pages are
+//! bounded in bytes, and a definition whose input is no object is left out.
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::config::Mode;
+use super::snapshot::Snapshot;
+use super::surface::MetaTool;
+use super::wire::{Members, Outcome, Raw, RpcError};
+
+/// Entries of a page, at most.
+const MOST_ENTRIES: usize = 1_000;
+
+/// Bytes of the entries of a page, at most, unless a single one has more: with what is around them less than 1 MiB.
+const MOST_BYTES: usize = 1_000_000;
+
+/// The pages of a list, each the text of an array.
+#[derive(Debug, Default)]
+pub(super) struct Pages(Vec<String>);
+
+impl Pages {
+    fn of(entries: impl Iterator<Item = String>) -> Self {
+        let mut pages: Vec<String> = Vec::new();
+        let (mut page, mut count) = (String::new(), 0);
+        for entry in entries {
+            if count == MOST_ENTRIES || (count > 0 && page.len() + entry.len() > MOST_BYTES) {
+                pages.push(format!("[{}]", std::mem::take(&mut page)));
+                count = 0;
+            }
+            if count > 0 {
+                page.push(',');
+            }
+            // A catalog's file may break lines between tokens; a message is one line.
+            page.extend(entry.chars().map(|c| if matches!(c, '\n' | '\r') { ' ' } else { c }));
+            count += 1;
+        }
+        pages.push(format!("[{page}]"));
+        Self(pages)
+    }
+
+    /// The result of a request for the list called `key`; a cursor names the generation that it belongs to.
+    pub(super) fn answer(&self, key: &str, generation: u64, cursor: Option<&str>) -> Outcome {
+        let at = match cursor {
+            None => 0,
+            Some(cursor) => {
+                let written = cursor.split_once('.');
+                let number =
+                    written.filter(|(of, _)| *of == generation.to_string()).and_then(|(_, at)| at.parse().ok());
+                number.filter(|at| *at < self.0.len()).ok_or_else(|| {
+                    let reason = "belongs to no list as it is now; list again from the start";
+                    RpcError::invalid_params(format!("the cursor `{cursor}` {reason}"))
+                })?
+            }
+        };
+        let page = self.0.get(at).map_or("[]", String::as_str);
+        let next =
+            if at + 1 < self.0.len() { format!(r#","nextCursor":"{generation}.{}""#, at + 1) } else { String::new() };
+        Ok(Raw::of_text(format!(r#"{{"{key}":{page}{next}}}"#)))
+    }
+}
+
+/// The lists of a snapshot.
+#[derive(Debug)]
+pub(super) struct Lists {
+    pub(super) tools: Pages,
+    pub(super) resources: Pages,
+    pub(super) templates: Pages,
+    pub(super) prompts: Pages,
+}
+
+impl Lists {
+    /// The lists of what a mode shows of `snapshot`.
+    pub(super) fn of(mode: Mode, snapshot: &Snapshot) -> Self {
+        let (resources, prompts) = (snapshot.resources.is_some(), snapshot.prompts.is_some());
+        let own = MetaTool::offered(mode, resources, prompts).into_iter().map(|tool| tool.definition().to_string());
+        if mode == Mode::Gateway {
+            return Self {
+                tools: Pages::of(own),
+                resources: Pages::default(),
+                templates: Pages::default(),
+                prompts: Pages::default(),
+            };
+        }
+        let routes = snapshot.routes();
+        let texts = |entries: &[Box<RawValue>]| entries.iter().map(|entry| entry.get().to_owned()).collect::<Vec<_>>();
+        Self {
+            tools: Pages::of(own.chain(tools(mode, snapshot))),
+            resources: Pages::of(texts(routes.resources()).into_iter()),
+            templates: Pages::of(texts(routes.templates()).into_iter()),
+            prompts: Pages::of(prompts_of(snapshot)),
+        }
+    }
+}
+
+/// The tools of the upstreams, as the mode shows them.
+fn tools(mode: Mode, snapshot: &Snapshot) -> impl Iterator<Item = String> {
+    let items = snapshot.tools.as_ref().map(|shelf| shelf.router.catalog().items()).unwrap_or_default();
+    items.iter().enumerate().filter_map(move |(at, item)| {
+        let name = snapshot.tool_names().get(at)?;
+        match mode {
+            Mode::Passthrough => {
+                let definition = item.raw.as_ref().map_or_else(|| item.definition_json(), |raw| raw.get().to_owned());
+                let shown = renamed(&definition, name).and_then(|definition| with_object_input(&definition));
+                if shown.is_none() {
+                    tracing::warn!(id = %item.id, "not listed: its `inputSchema` is not the schema of an object");
+                }
+                shown
+            }
+            Mode::Gateway | Mode::Proxy => {
+                let card = snapshot.tools.as_ref()?.router.deck().card(u32::try_from(at).ok()?);
+                let description = card.map(|card| card.description().to_owned()).unwrap_or_default();
+                let stripped = json!({"name": name, "description": description, "inputSchema": {"type": "object"}});
+                Some(stripped.to_string())
+            }
+        }
+    })
+}
+
+/// The prompts of the upstreams under their published names.
+fn prompts_of(snapshot: &Snapshot) -> impl Iterator<Item = String> {
+    let items = snapshot.prompts.as_ref().map(|shelf| shelf.router.catalog().items()).unwrap_or_default();
+    items.iter().zip(snapshot.prompt_names()).filter_map(|(item, name)| renamed(item.raw.as_ref()?.get(), name))
+}
+
+/// The definition under another name, all else as it came.
+fn renamed(definition: &str, name: &str) -> Option<String> {
+    let mut members: Members<'_> = serde_json::from_str(definition).ok()?;
+    members.set("name", &Raw::of(name));
+    serde_json::to_string(&members).ok()
+}
+
+/// The definition with `"type": "object"` where its input does not say so; `None` when it says something else.
+fn with_object_input(definition: &str) -> Option<String> {
+    let mut members: Members<'_> = serde_json::from_str(definition).ok()?;
+    let input = members.get("inputSchema").map_or("{}", RawValue::get).to_owned();
+    let mut schema: Members<'_> = serde_json::from_str(&input).ok()?;
+    match schema.get("type").map(|kind| serde_json::from_str::<Value>(kind.get()).unwrap_or_default()) {
+        Some(Value::String(kind)) if kind == "object" => return Some(definition.to_owned()),
+        None => schema.set("type", &Raw::of("object")),
+        Some(_) => return None,
+    }
+    let schema = Raw::of(&schema);
+    members.set("inputSchema", &schema);
+    serde_json::to_string(&members).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(pages: &Pages, cursor: Option<&str>) -> Value {
+        pages.answer("tools", 3, cursor).unwrap().read().unwrap()
+    }
+
+    #[test]
+    fn pages_are_bounded_in_bytes_and_entries() {
+        let large = |bytes: usize| serde_json::to_string(&"x".repeat(bytes - 2)).unwrap();
+        for (sizes, expected) in [
+            (vec![10; 1000], vec![1000]),
+            (vec![10; 1001], vec![1000, 1]),
+            (vec![300_000; 7], vec![3, 3, 1]),
+            (vec![10, 2_000_000, 10], vec![1, 1, 1]),
+            (vec![], vec![0]),
+        ] {
+            let pages = Pages::of(sizes.iter().map(|size| large(*size)));
+            let (mut found, mut cursor) = (Vec::new(), None::<String>);
+            loop {
+                let answer = pages.answer("tools", 3, cursor.as_deref()).unwrap();
+                let read: Value = answer.read().unwrap();
+                found.push(read["tools"].as_array().unwrap().len());
+                assert!(answer.bytes().len() < 1 << 20 || sizes.contains(&2_000_000));
+                cursor = read["nextCursor"].as_str().map(str::to_owned);
+                if cursor.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn a_cursor_of_another_list_is_refused() {
+        let pages = Pages::of((0..1500).map(|number| number.to_string()));
+        assert_eq!(page(&pages, Some("3.1"))["tools"][0], 1000);
+        for cursor in ["2.1", "3.2", "3.-1", "1", "", "3.1x"] {
+            let error = pages.answer("tools", 3, Some(cursor)).unwrap_err();
+            assert_eq!(error.code, super::super::wire::INVALID_PARAMS, "{cursor}");
+        }
+    }
+
+    #[test]
+    fn a_tool_whose_input_is_not_typed_does_not_void_the_list() {
+        let cases = [
+            (
+                r#"{"name":"a","inputSchema":{"type":"object","x":1.0}}"#,
+                Some(r#"{"name":"a","inputSchema":{"type":"object","x":1.0}}"#),
+            ),
+            (
+                r#"{"name":"a","inputSchema":{"x":1.0},"y":2}"#,
+                Some(r#"{"name":"a","inputSchema":{"x":1.0,"type":"object"},"y":2}"#),
+            ),
+            (r#"{"name":"a"}"#, Some(r#"{"name":"a","inputSchema":{"type":"object"}}"#)),
+            (r#"{"name":"a","inputSchema":{"type":"array"}}"#, None),
+            (r#"{"name":"a","inputSchema":{"type":["object","null"]}}"#, None),
+            (r#"{"name":"a","inputSchema":true}"#, None),
+        ];
+        for (definition, expected) in cases {
+            assert_eq!(with_object_input(definition).as_deref(), expected);
+        }
+    }
+
+    #[test]
+    fn a_new_name_leaves_the_rest_as_it_was() {
+        let definition = r#"{"execution":{"taskSupport":"x"},"name":"a","z":1.50}"#;
+        assert_eq!(renamed(definition, "s__a").unwrap(), r#"{"execution":{"taskSupport":"x"},"name":"s__a","z":1.50}"#);
+    }
+}

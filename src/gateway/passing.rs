@@ -1,0 +1,325 @@
+//! Resources and prompts of several upstreams as one server's, for the modes that show everything.
+//!
+//! A resource belongs to the upstream that lists its URI, or whose template has it; where two list one URI, the first
+//! by name has it. A URI that neither says anything about goes to the upstream that alone uses its scheme: tools link
+//! to resources that no list names. Prompts go by published names as tools do. What is asked and answered stays as it
+//! is beside the name.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::config::Mode;
+use super::hub::Gateway;
+use super::protocol::pass;
+use super::session::Caller;
+use super::snapshot::Snapshot;
+use super::upstream::{Listing, Upstream};
+use super::wire::{INVALID_PARAMS, Members, Outcome, Raw, RpcError};
+
+/// There is no such resource, in the protocols with a handshake.
+const RESOURCE_NOT_FOUND: i64 = -32_002;
+
+/// Whose the resources are.
+#[derive(Debug, Default)]
+pub(super) struct Routes {
+    /// The server of each URI.
+    servers: BTreeMap<String, String>,
+    /// The templates with their servers.
+    patterns: Vec<(Pattern, String)>,
+    /// The server of each scheme that only one uses.
+    schemes: BTreeMap<String, Option<String>>,
+    resources: Vec<Box<RawValue>>,
+    templates: Vec<Box<RawValue>>,
+}
+
+impl Routes {
+    /// The routes to what these servers list.
+    pub(super) fn new<'l>(listings: impl Iterator<Item = (&'l str, &'l Listing)>) -> Self {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Entry {
+            uri: Option<String>,
+            uri_template: Option<String>,
+        }
+        let mut routes = Self::default();
+        for (server, listing) in listings {
+            for raw in listing.resources.iter().chain(&listing.templates) {
+                match serde_json::from_str::<Entry>(raw.get()) {
+                    Ok(Entry { uri: Some(uri), uri_template: None }) => routes.add_resource(server, uri, raw),
+                    Ok(Entry { uri: None, uri_template: Some(template) }) => {
+                        routes.add_template(server, &template, raw)
+                    }
+                    _ => tracing::debug!(server, "a resource without an address is not listed"),
+                }
+            }
+        }
+        routes
+    }
+
+    fn add_resource(&mut self, server: &str, uri: String, raw: &RawValue) {
+        self.add_scheme(server, &uri);
+        if let std::collections::btree_map::Entry::Vacant(free) = self.servers.entry(uri) {
+            free.insert(server.to_owned());
+            self.resources.push(raw.to_owned());
+        }
+    }
+
+    fn add_template(&mut self, server: &str, template: &str, raw: &RawValue) {
+        self.add_scheme(server, template);
+        let pattern = Pattern::new(template);
+        if !self.patterns.iter().any(|(other, _)| *other == pattern) {
+            self.patterns.push((pattern, server.to_owned()));
+            self.templates.push(raw.to_owned());
+        }
+    }
+
+    fn add_scheme(&mut self, server: &str, uri: &str) {
+        if let Some(scheme) = scheme_of(uri) {
+            let only = self.schemes.entry(scheme.to_owned()).or_insert_with(|| Some(server.to_owned()));
+            if only.as_deref() != Some(server) {
+                *only = None;
+            }
+        }
+    }
+
+    /// The server that a URI belongs to.
+    pub(super) fn server_of_uri(&self, uri: &str) -> Option<&str> {
+        let listed = || self.servers.get(uri);
+        let by_template = || {
+            let fitting = self.patterns.iter().filter(|(pattern, _)| pattern.matches(uri));
+            // Of several the most literal; the first of equals.
+            fitting.rev().max_by_key(|(pattern, _)| pattern.literals()).map(|(_, server)| server)
+        };
+        let by_scheme = || self.schemes.get(scheme_of(uri)?)?.as_ref();
+        listed().or_else(by_template).or_else(by_scheme).map(String::as_str)
+    }
+
+    /// The server of a template as it is listed.
+    fn server_of_template(&self, template: &str) -> Option<&str> {
+        let pattern = Pattern::new(template);
+        self.patterns.iter().find(|(other, _)| *other == pattern).map(|(_, server)| server.as_str())
+    }
+
+    /// The resources as they are listed, each URI once.
+    pub(super) fn resources(&self) -> &[Box<RawValue>] {
+        &self.resources
+    }
+
+    /// The templates as they are listed, each once.
+    pub(super) fn templates(&self) -> &[Box<RawValue>] {
+        &self.templates
+    }
+}
+
+fn scheme_of(uri: &str) -> Option<&str> {
+    let (scheme, _) = uri.split_once(':')?;
+    (!scheme.is_empty() && !scheme.contains('{')).then_some(scheme)
+}
+
+/// A URI template (RFC 6570), as far as it tells whose a URI is: the texts between its expressions.
+#[derive(Debug, PartialEq, Eq)]
+struct Pattern {
+    first: String,
+    /// The texts behind each expression.
+    rest: Vec<String>,
+}
+
+impl Pattern {
+    fn new(template: &str) -> Self {
+        let mut pieces = template.split('{');
+        let first = pieces.next().unwrap_or_default().to_owned();
+        let rest = pieces.map(|piece| piece.split_once('}').map_or("", |(_, text)| text).to_owned()).collect();
+        Self { first, rest }
+    }
+
+    fn literals(&self) -> usize {
+        self.first.len() + self.rest.iter().map(String::len).sum::<usize>()
+    }
+
+    fn matches(&self, uri: &str) -> bool {
+        let Some(mut left) = uri.strip_prefix(self.first.as_str()) else { return false };
+        let Some((last, between)) = self.rest.split_last() else { return left.is_empty() };
+        for text in between {
+            let Some((_, behind)) = left.split_once(text.as_str()) else { return false };
+            left = behind;
+        }
+        left.ends_with(last.as_str())
+    }
+}
+
+#[derive(Deserialize, Default)]
+struct ListParams {
+    cursor: Option<String>,
+}
+
+impl Gateway {
+    /// Answers what belongs to lists, resources and prompts of all upstreams together.
+    pub(super) async fn merged(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
+        let snapshot = self.snapshot();
+        let shows_all = self.config.mode != Mode::Gateway;
+        let lists = snapshot.lists(self.config.mode);
+        let (pages, key) = match method {
+            "tools/list" => (&lists.tools, "tools"),
+            "resources/list" if shows_all => (&lists.resources, "resources"),
+            "resources/templates/list" if shows_all => (&lists.templates, "resourceTemplates"),
+            "prompts/list" if shows_all => (&lists.prompts, "prompts"),
+            "resources/read" | "prompts/get" | "completion/complete" if shows_all => {
+                return self.routed(caller, &snapshot, method, params).await;
+            }
+            _ => return Err(RpcError::method_not_found(method)),
+        };
+        let read = params.map(Raw::read::<ListParams>).transpose().map_err(RpcError::invalid_params)?;
+        let cursor = read.and_then(|params| params.cursor);
+        pages.answer(key, snapshot.generation, cursor.as_deref())
+    }
+
+    /// Passes a request on to the upstream whose resource or prompt it names.
+    async fn routed(&self, caller: &Caller, snapshot: &Snapshot, method: &str, params: Option<&Raw>) -> Outcome {
+        let params = params.ok_or_else(|| RpcError::invalid_params("there are none"))?;
+        let mut members: Members<'_> = params.read().map_err(RpcError::invalid_params)?;
+        let text = |members: &Members<'_>, key: &str| {
+            let value = members.get(key).map(|value| serde_json::from_str::<String>(value.get()));
+            value
+                .transpose()
+                .map_err(RpcError::invalid_params)?
+                .ok_or_else(|| RpcError::invalid_params(format!("`{key}` is missing")))
+        };
+        let upstream = match method {
+            "resources/read" => {
+                let uri = text(&members, "uri")?;
+                let server = snapshot.routes().server_of_uri(&uri);
+                self.owner(server).ok_or_else(|| no_resource(&uri, caller.is_modern()))?
+            }
+            "prompts/get" => {
+                let (upstream, name) = self.prompt(snapshot, &text(&members, "name")?)?;
+                members.set("name", &Raw::of(&name));
+                upstream
+            }
+            _ => {
+                let reference =
+                    members.get("ref").ok_or_else(|| RpcError::invalid_params("`ref` is missing"))?.get().to_owned();
+                let mut reference: Members<'_> = serde_json::from_str(&reference).map_err(RpcError::invalid_params)?;
+                let upstream = match text(&reference, "type")?.as_str() {
+                    "ref/prompt" => {
+                        let (upstream, name) = self.prompt(snapshot, &text(&reference, "name")?)?;
+                        reference.set("name", &Raw::of(&name));
+                        upstream
+                    }
+                    "ref/resource" => {
+                        let uri = text(&reference, "uri")?;
+                        let routes = snapshot.routes();
+                        let server = routes.server_of_template(&uri).or_else(|| routes.server_of_uri(&uri));
+                        self.owner(server).ok_or_else(|| no_resource(&uri, caller.is_modern()))?
+                    }
+                    other => return Err(RpcError::invalid_params(format!("`ref.type` is `{other}`"))),
+                };
+                members.set("ref", &Raw::of(&reference));
+                upstream
+            }
+        };
+        pass(upstream, caller, method, Some(&Raw::of(&members))).await
+    }
+
+    /// The upstream of the resource that is to be watched, or not any more.
+    pub(super) fn watched(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Result<&Upstream, RpcError> {
+        #[derive(Deserialize)]
+        struct Subject {
+            uri: String,
+        }
+        if let Some(upstream) = self.only_upstream() {
+            return Ok(upstream);
+        }
+        if self.config.mode == Mode::Gateway {
+            return Err(RpcError::method_not_found(method));
+        }
+        let params = params.ok_or_else(|| RpcError::invalid_params("there are none"))?;
+        let Subject { uri } = params.read().map_err(RpcError::invalid_params)?;
+        let upstream = self.owner(self.snapshot().routes().server_of_uri(&uri));
+        upstream.ok_or_else(|| no_resource(&uri, caller.is_modern()))
+    }
+
+    fn owner(&self, server: Option<&str>) -> Option<&Upstream> {
+        self.upstream_of(server).map(|upstream| &**upstream)
+    }
+
+    /// The upstream of a prompt, and what it calls it.
+    fn prompt(&self, snapshot: &Snapshot, published: &str) -> Result<(&Upstream, String), RpcError> {
+        let item = snapshot.prompt(published);
+        let found = item.and_then(|item| Some((self.owner(item.server.as_deref())?, item.name.clone())));
+        found.ok_or_else(|| RpcError::new(INVALID_PARAMS, format!("unknown prompt: {published}")))
+    }
+
+    /// What the gateway offers, where it does not speak for a single upstream.
+    pub(super) fn merged_capabilities(&self) -> Value {
+        let mut offered = json!({"tools": {"listChanged": true}});
+        let snapshot = self.snapshot();
+        if self.config.mode == Mode::Gateway {
+            return offered;
+        }
+        let any = |can: fn(&Map<String, Value>) -> bool| {
+            self.upstreams().values().any(|upstream| upstream.server().is_some_and(|server| can(&server.capabilities)))
+        };
+        let routes = snapshot.routes();
+        if !routes.resources().is_empty() || !routes.templates().is_empty() {
+            let subscribes = any(|can| can.get("resources").is_some_and(|resources| resources["subscribe"] == true));
+            offered["resources"] = json!({"listChanged": true, "subscribe": subscribes});
+        }
+        if snapshot.prompts.is_some() {
+            offered["prompts"] = json!({"listChanged": true});
+        }
+        if any(|can| can.contains_key("completions")) {
+            offered["completions"] = json!({});
+        }
+        offered
+    }
+}
+
+fn no_resource(uri: &str, modern: bool) -> RpcError {
+    let code = if modern { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
+    let mut error = RpcError::new(code, format!("no upstream has the resource `{uri}`"));
+    error.data = serde_json::value::to_raw_value(&json!({ "uri": uri })).ok();
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listing(resources: &[&str], templates: &[&str]) -> Listing {
+        let raw = |key: &str, texts: &[&str]| -> Vec<Box<RawValue>> {
+            texts.iter().map(|text| serde_json::value::to_raw_value(&json!({ key: text })).unwrap()).collect()
+        };
+        Listing { resources: raw("uri", resources), templates: raw("uriTemplate", templates), ..Listing::default() }
+    }
+
+    #[test]
+    fn a_uri_belongs_to_who_lists_it_then_to_the_closest_template_then_to_the_only_user_of_its_scheme() {
+        let (a, b) = (
+            listing(&["file:///a", "x:1", "only-a:1"], &["file:///logs/{day}", "x:{+any}"]),
+            listing(&["file:///b", "x:1"], &["file:///logs/{day}/errors{?n}", "x:{+any}", "y://{host}/{id}/v"]),
+        );
+        let routes = Routes::new([("a", &a), ("b", &b)].into_iter());
+        assert_eq!((routes.resources().len(), routes.templates().len()), (4, 4));
+        let cases = [
+            ("file:///a", Some("a")),
+            ("file:///b", Some("b")),
+            ("x:1", Some("a")),
+            ("x:2", Some("a")),
+            ("file:///logs/monday", Some("a")),
+            ("file:///logs/monday/errors", Some("b")),
+            ("y://h/7/v", Some("b")),
+            ("y://h/7/w", Some("b")),
+            ("only-a:2", Some("a")),
+            ("file:///c", None),
+            ("z:1", None),
+            ("", None),
+        ];
+        for (uri, expected) in cases {
+            assert_eq!(routes.server_of_uri(uri), expected, "{uri}");
+        }
+        assert_eq!(routes.server_of_template("file:///logs/{day}/errors{?n}"), Some("b"));
+    }
+}
