@@ -22,17 +22,32 @@ pub fn tokens(text: &str) -> usize {
     Estimator::Cl100kBase.count(text)
 }
 
-/// A result, read by rules that share nothing with the gateway.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ToolResult {
-    #[serde(default)]
+/// A result of a tool, a resource or a prompt, read by rules that share nothing with the gateway.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Given {
+    /// Of a tool.
     content: Vec<Value>,
     structured_content: Option<Box<RawValue>>,
+    /// Of a resource.
+    contents: Vec<Value>,
+    /// Of a prompt.
+    messages: Vec<Message>,
 }
 
-fn read(result: &Raw) -> ToolResult {
-    result.read().unwrap_or(ToolResult { content: Vec::new(), structured_content: None })
+#[derive(Deserialize)]
+struct Message {
+    content: Value,
+}
+
+impl Given {
+    fn of(result: &Raw) -> Self {
+        result.read().unwrap_or_default()
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Value> {
+        self.content.iter().chain(&self.contents).chain(self.messages.iter().map(|message| &message.content))
+    }
 }
 
 fn text_of(part: &Value) -> Option<&str> {
@@ -42,9 +57,9 @@ fn text_of(part: &Value) -> Option<&str> {
 /// The texts of a result, one below the other; its structured content where there are none.
 #[must_use]
 pub fn texts(result: &Raw) -> String {
-    let result = read(result);
-    let texts: Vec<&str> = result.content.iter().filter_map(text_of).collect();
-    match (texts.is_empty(), result.structured_content) {
+    let result = Given::of(result);
+    let texts: Vec<&str> = result.parts().filter_map(text_of).collect();
+    match (texts.is_empty(), &result.structured_content) {
         (true, Some(structured)) => structured.get().to_owned(),
         _ => texts.join("\n"),
     }
@@ -73,13 +88,14 @@ pub fn handles(answer: &Raw) -> Vec<String> {
 /// What a server gave, in every form in which it may be stored as it is.
 fn contents(result: &Raw) -> Vec<Vec<u8>> {
     let all_texts = texts(result).into_bytes();
-    let result = read(result);
+    let result = Given::of(result);
     let mut contents = vec![all_texts];
-    contents.extend(result.structured_content.map(|structured| structured.get().as_bytes().to_vec()));
-    for part in &result.content {
+    contents.extend(result.structured_content.as_ref().map(|structured| structured.get().as_bytes().to_vec()));
+    for part in result.parts() {
         contents.extend(text_of(part).map(|text| text.as_bytes().to_vec()));
         contents.extend(part.get("uri").and_then(Value::as_str).map(|uri| uri.as_bytes().to_vec()));
-        let encoded = part.get("data").or_else(|| part.get("resource")?.get("blob")).and_then(Value::as_str);
+        let encoded = part.get("data").or_else(|| part.get("blob")).or_else(|| part.get("resource")?.get("blob"));
+        let encoded = encoded.and_then(Value::as_str);
         contents.extend(encoded.and_then(|encoded| STANDARD.decode(encoded).ok()));
     }
     contents
@@ -143,6 +159,9 @@ mod tests {
         let expected: [&[u8]; 6] = [b"a\nb", br#"{"k":1.5}"#, b"a", &[0, 1, 2], b"b", b"x:2"];
         assert_eq!(contents(&result), expected);
         assert_eq!(texts(&Raw::of(&json!({"structuredContent": {"k": 1}}))), r#"{"k":1}"#);
+        assert_eq!(texts(&Raw::of(&json!({"contents": [{"uri": "x:1", "text": "c"}]}))), "c");
+        let message = json!({"role": "user", "content": {"type": "text", "text": "d"}});
+        assert_eq!(texts(&Raw::of(&json!({ "messages": [message] }))), "d");
     }
 
     #[test]

@@ -10,12 +10,13 @@ use sha2::{Digest, Sha256};
 use super::case::{Case, Reader, Source};
 use super::exchange::{Ledger, failure, handles, texts, tokens};
 use super::record::{GATEWAY_SCHEMA, GatewayOutcome, GatewayRecord, GatewayResults, ScenarioFacts};
-use super::scenario::{Scenario, Shelf, Step, Then};
+use super::scenario::{Play, Scenario, Shelf, Step, Then};
 use super::stage::{Server, Stage};
 use super::surface::{direct_tokens, listed_tokens};
 use super::{session, surface};
 use crate::context::FirewallConfig;
-use crate::gateway::wire::Raw;
+use crate::gateway::upstream::Fault;
+use crate::gateway::wire::{INTERNAL_ERROR, Raw, RpcError};
 use crate::gateway::{CardForm, GatewayConfig, LocalClient, Mode, Snapshot, Structured};
 use crate::routing::RoutingConfig;
 use crate::text::hex;
@@ -150,24 +151,17 @@ impl Performance<'_> {
                 self.browse_tokens += tokens(&texts(&answer));
                 (answer, Ok(()))
             }
-            Step::Execute { tool, args, dry_run, answer: played, .. } => {
-                let result = played.as_ref().map(|play| play.answer(&self.scenario.folder)).transpose()?;
-                if let Some(result) = &result {
-                    self.stage.lay(result.clone());
-                }
-                let args: Option<Value> = args.as_ref().and_then(|args| serde_json::from_str(args).ok());
+            Step::Execute { tool, args, dry_run, answer, .. } => {
                 let dry_run = dry_run.then_some(true);
-                let answer =
-                    self.call("tool_execute", json!({"tool_id": self.id(tool), "args": args, "dry_run": dry_run}))?;
-                let reached = match (self.stage.asked().is_some(), &result) {
-                    (true, None) => Err("the call reached a server".to_owned()),
-                    (false, Some(_)) => Err("the call reached no server".to_owned()),
-                    _ => Ok(()),
-                };
-                if let Some(Ok(result)) = &result {
-                    self.ledger.add(result, &answer);
-                }
-                (answer, reached)
+                let arguments = json!({"tool_id": self.id(tool), "args": value(args.as_deref()), "dry_run": dry_run});
+                self.served("tool_execute", arguments, answer.as_ref())?
+            }
+            Step::Read { resource, answer, .. } => {
+                self.served("resource_read", json!({"resource_id": self.id(resource)}), answer.as_ref())?
+            }
+            Step::Get { prompt, args, answer, .. } => {
+                let arguments = json!({"prompt_id": self.id(prompt), "args": value(args.as_deref())});
+                self.served("prompt_get", arguments, answer.as_ref())?
             }
             Step::View { handle, selector, .. } => {
                 let handle = handle.as_ref().or(self.handles.first());
@@ -187,6 +181,24 @@ impl Performance<'_> {
         Ok(reached.and_then(|()| self.compared(step.then(), &texts(&answer), failed, named.len())))
     }
 
+    /// A call that a server answers with what is played; without that none must be asked.
+    fn served(&mut self, tool: &str, arguments: Value, play: Option<&Play>) -> Result<(Raw, Wrong), String> {
+        let result = play.map(|play| play.answer(&self.scenario.folder)).transpose()?;
+        let nothing = || Err(Fault::Rpc(RpcError::new(INTERNAL_ERROR, "nothing is played")));
+        self.stage.lay(result.clone().unwrap_or_else(nothing));
+        let answer = self.call(tool, arguments)?;
+        let reached = match (self.stage.asked(), result) {
+            (Some(asked), None) => Err(format!("a server was asked: {}", asked.method)),
+            (None, Some(_)) => Err("no server was asked".to_owned()),
+            (Some(_), Some(Ok(result))) => {
+                self.ledger.add(&result, &answer);
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        Ok((answer, reached))
+    }
+
     /// A call with the members that are set.
     fn call(&self, tool: &str, arguments: Value) -> Result<Raw, String> {
         let members: Map<String, Value> = match arguments {
@@ -196,10 +208,14 @@ impl Performance<'_> {
         self.client.call(tool, &members).map_err(|error| format!("{tool}: {}", error.message))
     }
 
-    /// The id for which `server:tool` stands; the text itself where it is none.
+    /// The id for which `server:name` stands; the text itself where it is none.
     fn id(&self, name: &str) -> String {
-        let tool = name.split_once(':').and_then(|(server, tool)| session::tool_id(self.snapshot, server, tool));
-        tool.unwrap_or_else(|| name.to_owned())
+        let Snapshot { tools, resources, prompts, .. } = self.snapshot;
+        let shelves = [tools.as_ref(), resources.as_ref(), prompts.as_ref()];
+        let found = name
+            .split_once(':')
+            .and_then(|(server, name)| shelves.into_iter().find_map(|shelf| session::item_id(shelf, server, name)));
+        found.unwrap_or_else(|| name.to_owned())
     }
 
     fn compared(&self, then: &Then, text: &str, failed: Option<(String, String)>, handles: usize) -> Wrong {
@@ -223,6 +239,11 @@ impl Performance<'_> {
             _ => Ok(()),
         }
     }
+}
+
+/// Arguments that were checked to be JSON.
+fn value(args: Option<&str>) -> Option<Value> {
+    args.and_then(|args| serde_json::from_str(args).ok())
 }
 
 impl Shelf {

@@ -90,12 +90,33 @@ pub enum Step {
         /// `server:tool`, or an id that is none.
         tool: String,
         /// The arguments, as JSON.
-        #[serde(default)]
         args: Option<String>,
         /// Whether the call is only checked.
         #[serde(default)]
         dry_run: bool,
         /// What the server answers; without it the call must not reach one.
+        answer: Option<Play>,
+        /// What must come of it.
+        #[serde(default)]
+        then: Then,
+    },
+    /// Reads a resource.
+    Read {
+        /// `server:name`, or an id or URI.
+        resource: String,
+        /// What the server answers; without it the request must not reach one.
+        answer: Option<Play>,
+        /// What must come of it.
+        #[serde(default)]
+        then: Then,
+    },
+    /// Fills in a prompt.
+    Get {
+        /// `server:name`, or an id that is none.
+        prompt: String,
+        /// The arguments, as JSON.
+        args: Option<String>,
+        /// What the server answers; without it the request must not reach one.
         answer: Option<Play>,
         /// What must come of it.
         #[serde(default)]
@@ -130,7 +151,7 @@ pub enum Shelf {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Then {
-    /// Texts that the answer must hold; `server:tool` stands for the tool's id.
+    /// Texts that the answer must hold; `server:name` stands for the id of that tool, resource or prompt.
     pub expect: Vec<String>,
     /// Texts that it must not hold.
     pub forbidden: Vec<String>,
@@ -267,7 +288,11 @@ impl Step {
     #[must_use]
     pub fn then(&self) -> &Then {
         match self {
-            Self::Browse { then, .. } | Self::Execute { then, .. } | Self::View { then, .. } => then,
+            Self::Browse { then, .. }
+            | Self::Execute { then, .. }
+            | Self::Read { then, .. }
+            | Self::Get { then, .. }
+            | Self::View { then, .. } => then,
         }
     }
 
@@ -276,7 +301,7 @@ impl Step {
         if then.expect.iter().chain(&then.forbidden).any(|text| text.trim().is_empty()) {
             return Err("a text of `expect` or `forbidden` is empty".to_owned());
         }
-        if let Self::Execute { args: Some(args), .. } = self {
+        if let Self::Execute { args: Some(args), .. } | Self::Get { args: Some(args), .. } = self {
             serde_json::from_str::<Value>(args).map_err(|error| format!("`args` is not JSON: {error}"))?;
         }
         Ok(())

@@ -12,7 +12,7 @@ use super::record::{Refusal, SessionFacts};
 use super::stage::{Called, Lists, Server, Stage};
 use super::surface::{direct_tokens, listed_tokens};
 use crate::gateway::wire::Raw;
-use crate::gateway::{LocalClient, Mode, Snapshot};
+use crate::gateway::{LocalClient, Mode, Shelf};
 
 /// A recording; what it says of times and notifications is not needed here.
 #[derive(Debug, Deserialize)]
@@ -48,11 +48,11 @@ pub struct RecordedCall {
     result: Value,
 }
 
-/// The id of a tool of a server.
+/// The id of what `server` calls `name`, among the items of one kind.
 #[must_use]
-pub fn tool_id(snapshot: &Snapshot, server: &str, tool: &str) -> Option<String> {
-    let items = snapshot.tools.as_ref()?.router.catalog().items();
-    let found = items.iter().find(|item| item.server.as_deref() == Some(server) && item.name == tool)?;
+pub fn item_id(shelf: Option<&Shelf>, server: &str, name: &str) -> Option<String> {
+    let items = shelf?.router.catalog().items();
+    let found = items.iter().find(|item| item.server.as_deref() == Some(server) && item.name == name)?;
     Some(found.id.clone())
 }
 
@@ -69,7 +69,7 @@ pub fn facts(recording: &Recording, lists: &BTreeMap<String, Lists>) -> Result<S
     let (mut ledger, mut altered, mut refused) = (Ledger::default(), 0, Vec::new());
     for call in &recording.calls {
         let name = format!("{}:{}", call.server, call.tool);
-        let id = tool_id(&snapshot, &call.server, &call.tool).unwrap_or_else(|| name.clone());
+        let id = item_id(snapshot.tools.as_ref(), &call.server, &call.tool).unwrap_or_else(|| name.clone());
         let result = Raw::of(&call.result);
         stage.lay(Ok(result.clone()));
         let arguments = json!({"tool_id": id, "args": call.arguments});

@@ -41,7 +41,7 @@ impl Server {
     }
 }
 
-/// What a server was asked, and would be asked again in vain.
+/// What a server was asked.
 #[derive(Debug, Clone)]
 pub struct Asked {
     /// The method.
