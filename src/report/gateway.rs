@@ -77,7 +77,8 @@ pub(super) fn chapter(page: &mut Document, gateway: &GatewayResults, overhead: &
         "Calls that real servers once answered, made again through `tool_execute`. Tokens of the texts of their results, \
          and of the gateway's answers; on the wire a result also has structured content and base64. Artifacts are \
          recovered when the store gives back, byte for byte, what a server gave, and viewed when `tool_view` shows the \
-         beginning of a text as it is. Definitions are those of the session's servers, the surface stands for them.",
+         beginning of a text as it is. Definitions are those of the session's servers, the surface stands for them; of the \
+         servers of sums marked by `*` some have no list there, and their tools that are called count without schemas.",
         &session_table(gateway),
     );
     let refused = refusals(gateway);
@@ -172,7 +173,7 @@ fn session_table(gateway: &GatewayResults) -> Table {
             record.name().to_owned(),
             count(facts.calls),
             count(facts.refused.len()),
-            count(facts.direct_tokens),
+            format!("{}{}", count(facts.direct_tokens), if facts.unlisted.is_empty() { "" } else { "*" }),
             count(facts.gateway_tokens),
             count(injected.raw_tokens),
             count(injected.wire_tokens),
@@ -382,6 +383,7 @@ mod tests {
                     calls: 14,
                     altered: 0,
                     refused,
+                    unlisted: vec!["up".to_owned()],
                     direct_tokens: 3_000,
                     gateway_tokens: 700,
                     injected,

@@ -184,7 +184,7 @@ impl Reader {
         Ok(servers.into_iter().map(|(name, lists)| Server { name, lists }).collect())
     }
 
-    /// A recording, and what its servers list.
+    /// A recording, and what its servers list; one without a file is left out.
     ///
     /// # Errors
     /// As [`Self::server`].
@@ -192,7 +192,10 @@ impl Reader {
         let recording: Recording = self.read(path)?;
         let mut lists = BTreeMap::new();
         for (name, server) in &recording.servers {
-            lists.insert(name.clone(), self.server(&server.catalog(catalogs))?.lists);
+            let path = server.catalog(catalogs);
+            if path.is_file() {
+                lists.insert(name.clone(), self.server(&path)?.lists);
+            }
         }
         Ok((recording, lists))
     }

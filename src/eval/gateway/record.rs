@@ -119,6 +119,8 @@ pub struct SessionFacts {
     pub altered: usize,
     /// Calls that the gateway did not pass on.
     pub refused: Vec<Refusal>,
+    /// Servers of which no list is there: they count with the tools that are called, without schemas.
+    pub unlisted: Vec<String>,
     /// Tokens of the definitions of the session's servers, as they list them.
     pub direct_tokens: usize,
     /// Tokens of what gateway mode lists.

@@ -364,8 +364,8 @@ impl Generated {
             }),
             Self::Json => {
                 let rows = lines(bytes, planted, None, |number| {
-                    json!({"id": number, "city": ["Lviv", "Graz", "Porto"][rng.below(3)], "amount": rng.below(100_000)})
-                        .to_string()
+                    let city = ["Lviv", "Graz", "Porto"][rng.below(3)];
+                    json!({"id": number, "city": city, "amount": rng.below(100_000)}).to_string()
                 });
                 format!("[{}]", rows.lines().collect::<Vec<_>>().join(","))
             }

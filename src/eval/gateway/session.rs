@@ -48,6 +48,20 @@ pub struct RecordedCall {
     result: Value,
 }
 
+impl Recording {
+    /// The tools that are called on a server, in the order of their first calls.
+    fn called(&self, server: &str) -> Lists {
+        let mut tools: Vec<Value> = Vec::new();
+        for call in self.calls.iter().filter(|call| call.server == server) {
+            let tool = json!({"name": call.tool, "inputSchema": {"type": "object"}});
+            if !tools.contains(&tool) {
+                tools.push(tool);
+            }
+        }
+        Lists { tools, ..Lists::default() }
+    }
+}
+
 /// The id of what `server` calls `name`, among the items of one kind.
 #[must_use]
 pub fn item_id(shelf: Option<&Shelf>, server: &str, name: &str) -> Option<String> {
@@ -61,7 +75,10 @@ pub fn item_id(shelf: Option<&Shelf>, server: &str, name: &str) -> Option<String
 /// # Errors
 /// The gateway did not start, or answered with an error of the protocol.
 pub fn facts(recording: &Recording, lists: &BTreeMap<String, Lists>) -> Result<SessionFacts, String> {
-    let server = |name: &String| Server { name: name.clone(), lists: lists.get(name).cloned().unwrap_or_default() };
+    let server = |name: &String| {
+        let lists = lists.get(name).cloned().unwrap_or_else(|| recording.called(name));
+        Server { name: name.clone(), lists }
+    };
     let servers: Vec<Server> = recording.servers.keys().map(server).collect();
     let stage = Stage::default();
     let client = LocalClient::start(stage.gateway(&servers, Mode::Gateway)).map_err(|error| error.to_string())?;
@@ -92,6 +109,7 @@ pub fn facts(recording: &Recording, lists: &BTreeMap<String, Lists>) -> Result<S
         calls: recording.calls.len(),
         altered,
         refused,
+        unlisted: recording.servers.keys().filter(|name| !lists.contains_key(*name)).cloned().collect(),
         direct_tokens: direct_tokens(&servers),
         gateway_tokens: listed_tokens(&client)?,
         injected: ledger.close(&client)?,
@@ -119,11 +137,14 @@ mod tests {
         let tool = json!({"name": "read", "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}});
         let lists = [("up".to_owned(), Lists { tools: vec![tool], ..Lists::default() })].into();
         let facts = facts(&recording, &lists).unwrap();
+        assert_eq!(facts.unlisted, Vec::<String>::new());
         let codes: Vec<(usize, &str)> = facts.refused.iter().map(|one| (one.call, one.code.as_str())).collect();
         assert_eq!(codes, [(3, "ARGS_INVALID"), (4, "HYDRATE_FAILED")]);
         assert_eq!((facts.calls, facts.altered), (4, 0));
         let injected = &facts.injected;
         assert!(injected.answer_tokens < injected.raw_tokens / 4, "{injected:?}");
         assert_eq!((injected.artifacts, injected.recovered, injected.viewed), (1, 1, 1));
+        let unlisted = super::facts(&recording, &BTreeMap::new()).unwrap();
+        assert_eq!((unlisted.unlisted.as_slice(), unlisted.refused.len()), (["up".to_owned()].as_slice(), 0));
     }
 }
