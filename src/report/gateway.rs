@@ -276,10 +276,10 @@ fn surface_figure(gateway: &GatewayResults) -> Option<Figure> {
     let (single, together) = apart(gateway);
     let rows = together.iter().chain(single.iter().take(SHOWN)).map(|(record, facts)| {
         let name = format!("{} ({})", record.name(), count(facts.tools));
-        (name, vec![dot(facts.gateway_tokens), dot(facts.proxy_tokens), dot(facts.direct_tokens)])
+        (name, vec![dot(facts.gateway_tokens), dot(facts.direct_tokens)])
     });
     let title = "Tokens of the tools that a client is shown, by catalog (tools)";
-    figure("gateway-surface.svg", title, &["gateway mode", "proxy mode", "direct"], rows.collect())
+    figure("gateway-surface.svg", title, &["gateway mode", "direct"], rows.collect())
 }
 
 fn session_figure(gateway: &GatewayResults) -> Option<Figure> {
