@@ -398,7 +398,7 @@ mod tests {
     #[test]
     fn the_tables_show_the_largest_and_count_the_rest() {
         let shown: Vec<String> = tables(&sample()).iter().map(Table::plain).collect();
-        let [surface, session, refused, scenario, failed] = shown.try_into().unwrap();
+        let [surface, session, refused, scenario, failed]: [String; 5] = shown.try_into().unwrap();
         assert_eq!(surface.lines().count(), 1 + SHOWN + 2, "{surface}");
         assert!(
             surface.contains("2 others, one gateway each") && surface.contains("all catalogs together (1)"),
