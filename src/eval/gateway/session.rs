@@ -93,9 +93,11 @@ pub fn facts(recording: &Recording, lists: &BTreeMap<String, Lists>) -> Result<S
         let answer = client.call("tool_execute", &arguments).map_err(|error| error.message)?;
         match stage.asked() {
             Some(asked) => {
-                let same = asked.params.read::<Called<'_>>().is_ok_and(|called| {
-                    called.name == call.tool && called.arguments.get() == call.arguments.to_string()
-                });
+                let arguments = call.arguments.to_string();
+                let same = asked
+                    .params
+                    .read::<Called<'_>>()
+                    .is_ok_and(|called| called.name == call.tool && called.arguments.get() == arguments);
                 altered += usize::from(!same);
                 ledger.add(&result, &answer);
             }
