@@ -1,11 +1,11 @@
 //! The servers behind the gateway.
 //!
 //! An upstream is connected when it is first needed and again after its connection broke; one that fails again and
-//! again is left alone for growing times, in which calls of it fail at once ([`health`]). Nothing that one does holds up
+//! again is left alone for growing times, in which calls of it fail at once (`health`). Nothing that one does holds up
 //! another: each has its own tasks, time-out and rest.
 //!
-//! A connection ([`Link`]) is a child process, HTTP in either form, or code of this process. What is asked on it and
-//! not answered yet is the matter of its [`peer`].
+//! A connection (`Link`) is a child process, HTTP in either form, or code of this process. What is asked on it and
+//! not answered yet is the matter of its `peer`.
 
 mod events;
 mod fault;
