@@ -3,6 +3,7 @@
 mod doctor;
 mod import;
 mod inspect;
+mod pins;
 mod record;
 mod replay;
 mod serve;
@@ -33,6 +34,8 @@ pub(super) enum Command {
     Record(record::Args),
     /// Serve a recorded session without its server
     Replay(replay::Args),
+    /// Look after the pinned definitions of tools: list, approve, reset
+    Pins(pins::Args),
     /// Count a gateway's events: success, durations, errors
     Stats(stats::Args),
 }
@@ -46,6 +49,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Snapshot(args) => snapshot::run(args, out),
         Command::Record(args) => record::run(args),
         Command::Replay(args) => replay::run(args),
+        Command::Pins(args) => pins::run(args, out),
         Command::Stats(args) => stats::run(args, out),
     }
 }

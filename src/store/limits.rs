@@ -4,8 +4,9 @@
 //! whenever it is asked for anything, and those that are too many after each that is stored. The order is that of
 //! storing, by number; only age needs a clock, which is given. Storing a handle again makes it the youngest.
 //!
-//! Content is counted once, however many handles mean it. An evicted handle is remembered as evicted until it is
-//! stored again or deleted, so that a model learns to repeat the call instead of doubting the handle.
+//! Content is counted once, however many handles mean it. An evicted handle is remembered as evicted until it is stored
+//! again or deleted, so that a model learns to repeat the call instead of doubting the handle; of very many only the
+//! last are.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -78,7 +79,42 @@ struct Books {
     /// The size of each content and how many handles mean it.
     contents: BTreeMap<ContentHash, (u64, usize)>,
     bytes: u64,
-    evicted: BTreeMap<Handle, String>,
+    evicted: Evicted,
+}
+
+/// Evicted handles that are remembered, at most: whoever asks for an older one is told that it is unknown.
+const MOST_EVICTED: usize = 10_000;
+
+/// The handles that were evicted last, with the reason.
+#[derive(Debug, Default)]
+struct Evicted {
+    reasons: BTreeMap<Handle, (u64, String)>,
+    /// By the number of their eviction.
+    order: BTreeMap<u64, Handle>,
+}
+
+impl Evicted {
+    fn insert(&mut self, handle: Handle, reason: String) {
+        self.remove(&handle);
+        let number = self.order.last_key_value().map_or(0, |(last, _)| last + 1);
+        self.order.insert(number, handle.clone());
+        self.reasons.insert(handle, (number, reason));
+        if self.order.len() > MOST_EVICTED
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.reasons.remove(&oldest);
+        }
+    }
+
+    fn remove(&mut self, handle: &Handle) {
+        if let Some((number, _)) = self.reasons.remove(handle) {
+            self.order.remove(&number);
+        }
+    }
+
+    fn reason(&self, handle: &Handle) -> Option<&str> {
+        self.reasons.get(handle).map(|(_, reason)| reason.as_str())
+    }
 }
 
 #[derive(Debug)]
@@ -151,8 +187,11 @@ impl<S: ArtifactStore, C: Clock> Limited<S, C> {
         }
         let now = clock.now();
         there.values().for_each(|reference| books.add(reference, now));
-        books.evicted = ledger.evicted;
-        books.evicted.retain(|handle, _| !books.numbers.contains_key(handle));
+        for (handle, reason) in ledger.evicted {
+            if !books.numbers.contains_key(&handle) {
+                books.evicted.insert(handle, reason);
+            }
+        }
         let limited = Self { store, limits, clock, books: Mutex::new(books) };
         limited.evict(&mut lock(&limited.books))?;
         Ok(limited)
@@ -164,7 +203,12 @@ impl<S: ArtifactStore, C: Clock> Limited<S, C> {
         let books = lock(&self.books);
         Ledger {
             stored: books.by_age.values().map(|entry| (entry.handle.clone(), entry.stored)).collect(),
-            evicted: books.evicted.clone(),
+            evicted: books
+                .evicted
+                .reasons
+                .iter()
+                .map(|(handle, (_, reason))| (handle.clone(), reason.clone()))
+                .collect(),
         }
     }
 
@@ -189,8 +233,8 @@ impl<S: ArtifactStore, C: Clock> Limited<S, C> {
     fn check(&self, handle: &Handle) -> Result<(), StoreError> {
         let mut books = lock(&self.books);
         self.evict(&mut books)?;
-        match books.evicted.get(handle) {
-            Some(reason) => Err(StoreError::Evicted { handle: handle.clone(), reason: reason.clone() }),
+        match books.evicted.reason(handle) {
+            Some(reason) => Err(StoreError::Evicted { handle: handle.clone(), reason: reason.to_owned() }),
             None => Ok(()),
         }
     }
@@ -289,6 +333,21 @@ mod tests {
         let error = store.get(&handle).unwrap_err().to_string();
         assert_eq!(store.reference(&handle).unwrap_err().to_string(), error);
         error
+    }
+
+    #[test]
+    fn evictions_are_remembered_up_to_a_bound() {
+        let mut evicted = Evicted::default();
+        let handle = |number: usize| Handle::new(format!("h{number}"));
+        for number in 0..MOST_EVICTED + 2 {
+            evicted.insert(handle(number), number.to_string());
+        }
+        evicted.insert(handle(2), "again".to_owned());
+        evicted.insert(handle(MOST_EVICTED + 2), "last".to_owned());
+        assert_eq!((evicted.reason(&handle(1)), evicted.reason(&handle(2))), (None, Some("again")));
+        assert_eq!((evicted.reason(&handle(3)), evicted.order.len()), (None, MOST_EVICTED));
+        evicted.remove(&handle(4));
+        assert_eq!((evicted.reasons.len(), evicted.order.len()), (MOST_EVICTED - 1, MOST_EVICTED - 1));
     }
 
     #[test]
