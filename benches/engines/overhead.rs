@@ -134,16 +134,18 @@ impl Client {
                 stdin.write_all(format!("{body}\n").as_bytes())?;
                 stdin.flush()?;
                 let mut line = String::new();
-                while wants_answer {
+                if !wants_answer {
+                    return Ok(line);
+                }
+                loop {
                     line.clear();
                     if stdout.read_line(&mut line)? == 0 {
                         return Err(std::io::ErrorKind::UnexpectedEof.into());
                     }
                     if !line.contains("\"method\"") || line.len() > 1_000 {
-                        break;
+                        return Ok(line);
                     }
                 }
-                Ok(line)
             }
             Wire::Http(http) => http.post(body),
         }

@@ -5,6 +5,7 @@ mod compare;
 mod context;
 mod eval;
 mod fidelity;
+mod gateway;
 mod rot;
 mod run;
 mod sweep;
@@ -18,6 +19,7 @@ use serde::Serialize;
 
 use super::{Format, Outcome, print_json};
 use crate::eval::engine::Engine;
+use crate::eval::gateway::case::Source;
 use crate::eval::matrix::Case;
 use crate::eval::workspace::Workspace;
 use crate::report;
@@ -106,7 +108,15 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
 fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = args.place.workspace()?;
     let matrix = workspace.matrix()?;
-    let pages = run::pages(&workspace, &workspace.read_results(&matrix)?, workspace.read_context()?.as_ref())?;
+    let (results, context) = (workspace.read_results(&matrix)?, workspace.read_context()?);
+    let gateway = workspace.read_gateway()?;
+    let records = report::Records {
+        results: &results,
+        context: context.as_ref(),
+        gateway: gateway.as_ref(),
+        ..report::Records::default()
+    };
+    let pages = run::pages(&workspace, &records)?;
     run::write_pages(&workspace, &pages)?;
     let paths: Vec<&str> = pages.iter().map(|page| page.path.as_str()).collect();
     match args.format {
@@ -129,6 +139,8 @@ fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = args.place.workspace()?;
     let matrix = workspace.matrix()?;
     let scenarios = workspace.scenarios()?;
+    let gateway = gateway::GatewayCases::of(&workspace)?;
+    let gateway_ids: Vec<String> = gateway.all.iter().map(crate::eval::gateway::case::Case::id).collect();
     let line = |case: &'_ Case| workspace.is_present(case);
     if args.format == Format::Json {
         let mut lines: Vec<CaseLine> = matrix
@@ -148,6 +160,14 @@ fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
             origin: scenario.origin,
             engines: &[],
             present: workspace.has_scenario(scenario),
+        }));
+        // What is not here has no file that could be listed.
+        lines.extend(gateway.all.iter().zip(&gateway_ids).map(|(case, id)| CaseLine {
+            case: id,
+            scenario: "gateway",
+            origin: case.origin,
+            engines: &[],
+            present: true,
         }));
         print_json(out, &lines)?;
         return Ok(Outcome::Ok);
@@ -169,6 +189,18 @@ fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
     for scenario in &scenarios {
         let absent = if workspace.has_scenario(scenario) { "" } else { "  (not here)" };
         writeln!(out, "  {}{absent}\n    {}", scenario.name, scenario.analysis.replace('\n', "\n    "))?;
+    }
+    if !gateway.all.is_empty() {
+        writeln!(out, "\nGateway")?;
+    }
+    for (case, id) in gateway.all.iter().zip(&gateway_ids) {
+        writeln!(out, "  {id}")?;
+        if let Source::Scenario(scenario, _) = &case.source {
+            writeln!(out, "    {}", scenario.analysis.replace('\n', "\n    "))?;
+        }
+    }
+    for absent in gateway.absent() {
+        writeln!(out, "  {absent}  (not here)")?;
     }
     Ok(Outcome::Ok)
 }

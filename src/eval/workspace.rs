@@ -16,6 +16,10 @@ use super::context::results as context_results;
 use super::context::run::CountedCatalog;
 use super::context::scenario::{self, Scenario};
 use super::files::{make_folder, replace_file};
+use super::gateway::case::Places;
+use super::gateway::overhead::{self, OverheadRow};
+use super::gateway::record::GatewayResults;
+use super::gateway::results as gateway_results;
 use super::matrix::{Case, Matrix};
 use super::record::{Origin, Record, Results};
 use super::results;
@@ -169,6 +173,50 @@ impl Workspace {
         Ok(())
     }
 
+    /// Where the cases of the gateway chapter are; public ones are looked for beside the public collections.
+    #[must_use]
+    pub fn gateway(&self) -> Places {
+        let public = self.public.join("..");
+        Places {
+            scenarios: self.path("scenarios/gateway"),
+            gold: self.path("gold"),
+            catalogs: public.join("catalogs"),
+            sessions: public.join("sessions"),
+        }
+    }
+
+    /// The committed results of the gateway chapter; `None` without a file.
+    ///
+    /// # Errors
+    /// As [`Workspace::read_results`].
+    pub fn read_gateway(&self) -> Result<Option<GatewayResults>> {
+        let path = self.results_path(gateway_results::NAME);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        gateway_results::from_json(&text).map(Some).with_context(|| path.display().to_string())
+    }
+
+    /// Writes the results of the gateway chapter.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn write_gateway(&self, results: &GatewayResults) -> Result<()> {
+        make_folder(&self.path("scorecard/results"))?;
+        replace_file(&self.results_path(gateway_results::NAME), gateway_results::to_json(results)?.as_bytes())?;
+        Ok(())
+    }
+
+    /// What a hop through the gateway cost when it was last measured; empty without a file.
+    ///
+    /// # Errors
+    /// A file that cannot be read or has other columns.
+    pub fn read_overhead(&self) -> Result<Vec<OverheadRow>> {
+        let path = self.path("scorecard/timings").join(overhead::FILE);
+        if path.exists() { rows(&path) } else { Ok(Vec::new()) }
+    }
+
     /// The committed results of every engine of `matrix`; engines without a file are left out.
     ///
     /// # Errors
@@ -196,7 +244,7 @@ impl Workspace {
         let mut strays = Vec::new();
         for path in list(&folder, "json")? {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            if matrix.engine(&name).is_none() && name != context_results::NAME {
+            if matrix.engine(&name).is_none() && ![context_results::NAME, gateway_results::NAME].contains(&&*name) {
                 strays.push(path);
             }
         }
@@ -233,14 +281,13 @@ impl Workspace {
     /// # Errors
     /// A file that cannot be read or has other columns.
     pub fn read_timings(&self) -> Result<Vec<TimingRow>> {
-        let mut rows = Vec::new();
+        let mut all = Vec::new();
         for path in list(&self.path("scorecard/timings"), "csv")? {
-            let reader = csv::Reader::from_path(&path).with_context(|| path.display().to_string())?;
-            for row in reader.into_deserialize() {
-                rows.push(row.with_context(|| path.display().to_string())?);
+            if path.file_name().is_none_or(|name| name != overhead::FILE) {
+                all.extend(rows::<TimingRow>(&path)?);
             }
         }
-        Ok(rows)
+        Ok(all)
     }
 
     /// Appends `rows` to the file of their day and machine.
@@ -285,6 +332,12 @@ pub fn kept_records(matrix: &Matrix, committed: &[Results], ran: impl Fn(&Case) 
         }
     }
     kept
+}
+
+/// The rows of a CSV file with a header.
+fn rows<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
+    let reader = csv::Reader::from_path(path).with_context(|| path.display().to_string())?;
+    reader.into_deserialize().map(|row| row.with_context(|| path.display().to_string())).collect()
 }
 
 fn list(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {

@@ -384,10 +384,18 @@ impl GatewayConfig {
     /// # Errors
     /// [`ConfigError`] for the first thing that is wrong.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        Self::load_for(path, None)
+    }
+
+    /// Reads and checks a file, with another mode than it says.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for the first thing that is wrong, or does not go with the mode.
+    pub fn load_for(path: &Path, mode: Option<Mode>) -> Result<Self, ConfigError> {
         let read = |error: std::io::Error| ConfigError::Read { path: path.to_owned(), reason: error.to_string() };
         let text = std::fs::read_to_string(path).map_err(read)?;
         let folder = path.parent().unwrap_or(Path::new("."));
-        Self::parse(&text, folder, &|name| std::env::var(name).ok()).map_err(|error| match error {
+        Self::parse_for(&text, folder, &|name| std::env::var(name).ok(), mode).map_err(|error| match error {
             ConfigError::Parse { reason, .. } => ConfigError::Parse { path: path.to_owned(), reason },
             ConfigError::Invalid { place, reason } => invalid(format!("{}: {place}", path.display()), reason),
             other @ ConfigError::Read { .. } => other,
@@ -399,8 +407,18 @@ impl GatewayConfig {
     /// # Errors
     /// [`ConfigError`] for the first thing that is wrong.
     pub fn parse(text: &str, folder: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        let written: WrittenConfig = serde_saphyr::from_str(text)
+        Self::parse_for(text, folder, environment, None)
+    }
+
+    fn parse_for(
+        text: &str,
+        folder: &Path,
+        environment: &dyn Fn(&str) -> Option<String>,
+        mode: Option<Mode>,
+    ) -> Result<Self, ConfigError> {
+        let mut written: WrittenConfig = serde_saphyr::from_str(text)
             .map_err(|error| ConfigError::Parse { path: PathBuf::new(), reason: error.to_string() })?;
+        written.mode = mode.unwrap_or(written.mode);
         if written.top_k == 0 {
             return Err(invalid("top_k", "must be at least 1"));
         }

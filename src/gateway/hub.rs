@@ -295,7 +295,8 @@ impl Gateway {
     /// Ends every upstream.
     pub async fn close(&self) {
         let mut closing = tokio::task::JoinSet::new();
-        for upstream in self.upstreams.values().cloned() {
+        for upstream in self.upstreams.values() {
+            let upstream = Arc::clone(upstream);
             closing.spawn(async move { upstream.close().await });
         }
         closing.join_all().await;
@@ -316,7 +317,8 @@ async fn list_all(
     timeout: Duration,
 ) -> BTreeMap<String, Result<Listing, Fault>> {
     let mut listing = tokio::task::JoinSet::new();
-    for upstream in upstreams.cloned() {
+    for upstream in upstreams {
+        let upstream = Arc::clone(upstream);
         listing.spawn(async move {
             let listed = tokio::time::timeout(timeout, upstream.list(timeout)).await;
             let listed = listed.unwrap_or(Err(Fault::Timeout(timeout)));

@@ -14,6 +14,7 @@
 mod artifacts;
 mod browse;
 mod capture;
+mod client;
 mod clients;
 mod config;
 mod convert;
@@ -50,6 +51,7 @@ pub mod wire;
 
 pub use artifacts::ArtifactsConfig;
 pub use capture::Capture;
+pub use client::{LocalClient, LocalError};
 pub use clients::{Client, ClientFile, ClientFileError, Place, Snippet, discover, snippet};
 pub use config::{
     CardForm, ConfigError, Era, GatewayConfig, Mode, StartConfig, StartMode, Structured, Target, UpstreamConfig,

@@ -50,7 +50,7 @@ impl Routes {
                 match serde_json::from_str::<Entry>(raw.get()) {
                     Ok(Entry { uri: Some(uri), uri_template: None }) => routes.add_resource(server, uri, raw),
                     Ok(Entry { uri: None, uri_template: Some(template) }) => {
-                        routes.add_template(server, &template, raw)
+                        routes.add_template(server, &template, raw);
                     }
                     _ => tracing::debug!(server, "a resource without an address is not listed"),
                 }

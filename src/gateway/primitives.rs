@@ -3,6 +3,8 @@
 //! Both are results like those of tools: a summary where they are large, the whole by its handle. A resource may also
 //! be named by its URI, since the results of tools link to resources that no list names.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -17,7 +19,8 @@ use super::surface::MetaTool;
 use super::upstream::{Call, Upstream};
 use super::wire::Raw;
 use crate::adapters::from_mcp_result;
-use crate::event::{PartBody, Sensitivity, ToolOutput};
+use crate::catalog::{Kind, SelectableItem, server_namespace};
+use crate::event::{PartBody, ToolOutput};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,7 +45,8 @@ impl Gateway {
         along: &Along,
     ) -> Result<Raw, GatewayError> {
         let id = args.resource_id.as_str();
-        let listed = find_in(snapshot.resources.as_ref(), id).map(|target| target.item);
+        let shelf = snapshot.resources.as_ref();
+        let listed = find_in(shelf, id).map(|target| target.item).or_else(|| with_uri(shelf, id));
         let listed_uri = listed.map(|item| item.metadata.get("uri").and_then(Value::as_str).unwrap_or(&item.name));
         let (uri, server) = match (listed, listed_uri) {
             (Some(item), Some(uri)) => (uri, item.server.as_deref()),
@@ -55,10 +59,20 @@ impl Gateway {
             }
             (_, server) => self.upstream_for(server, id)?,
         };
-        let arguments = Raw::of(&json!({ "uri": uri }));
-        self.guards.gate(caller, MetaTool::ResourceRead, listed)?;
+        let asked = json!({ "uri": uri });
+        let arguments = Raw::of(&asked);
+        // What no list names is guarded as what its server would list.
+        let unlisted = || SelectableItem {
+            kind: Kind::Resource,
+            server: server.map(str::to_owned),
+            ..SelectableItem::tool(id, &server_namespace(server.unwrap_or_default()), uri, "")
+        };
+        let item = listed.map_or_else(|| Cow::Owned(unlisted()), Cow::Borrowed);
+        let admission = self.guards.gate(caller, MetaTool::ResourceRead, Some(&item))?;
+        self.guards.count(caller, MetaTool::ResourceRead, &item).await?;
+        self.guards.approve(caller, &admission, &item, &asked).await?;
         let name = listed.map_or("resource", |item| &item.name);
-        let origin = Origin { id, name, arguments: &arguments, sensitivity: Sensitivity::Public };
+        let origin = Origin { id, name, arguments: &arguments, sensitivity: self.guards.sensitivity(&item) };
         let params = along.params(&arguments);
         self.fetched(caller, upstream, "resources/read", (origin, &params), along, contents).await
     }
@@ -101,6 +115,12 @@ impl Gateway {
         let finish = |envelope: &mut _| self.guards.sanitize().envelope(envelope);
         self.screened(caller, origin, read, &result, &finish).await
     }
+}
+
+/// The listed resource at an address.
+fn with_uri<'s>(shelf: Option<&'s Shelf>, uri: &str) -> Option<&'s SelectableItem> {
+    let mut items = shelf?.router.catalog().items().iter();
+    items.find(|item| item.metadata.get("uri").and_then(Value::as_str) == Some(uri))
 }
 
 /// The item of a shelf.

@@ -157,7 +157,7 @@ impl Screening {
         let name: String = origin.name.chars().take(NAME_IN_HANDLE).collect();
         call.metadata.insert("function_name".to_owned(), format!("{name}-{digits}").into());
         Self {
-            config: config.clone(),
+            config: *config,
             artifacts: Arc::clone(&artifacts.store),
             id: origin.id.to_owned(),
             call,

@@ -6,7 +6,9 @@
 
 mod context;
 mod figures;
+mod gateway;
 mod number;
+mod overhead;
 mod plot;
 pub mod readme;
 #[cfg(test)]
@@ -19,8 +21,25 @@ pub mod terminal;
 pub use number::count;
 
 use crate::eval::context::record::ContextResults;
+use crate::eval::gateway::overhead::OverheadRow;
+use crate::eval::gateway::record::GatewayResults;
 use crate::eval::record::Results;
 use crate::eval::timing::TimingRow;
+
+/// Everything that pages are rendered from. The order of rows changes nothing; a chapter without results is left out.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Records<'r> {
+    /// The routing engines.
+    pub results: &'r [Results],
+    /// The context engine.
+    pub context: Option<&'r ContextResults>,
+    /// The gateway.
+    pub gateway: Option<&'r GatewayResults>,
+    /// What was timed in one process.
+    pub timings: &'r [TimingRow],
+    /// What a hop through the gateway costs.
+    pub overhead: &'r [OverheadRow],
+}
 
 /// One rendered file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,11 +52,10 @@ pub struct Page {
 
 /// All pages of the scorecard: `SCORECARD.md` first, then its pictures in the order in which it shows them.
 ///
-/// A picture for which nothing was recorded is neither made nor shown. The order of `results` and `timings`
-/// changes nothing.
+/// A picture for which nothing was recorded is neither made nor shown.
 #[must_use]
-pub fn pages(results: &[Results], context: Option<&ContextResults>, timings: &[TimingRow]) -> Vec<Page> {
-    let (text, figures) = scorecard::render(results, context, timings);
+pub fn pages(records: &Records<'_>) -> Vec<Page> {
+    let (text, figures) = scorecard::render(records);
     let mut pages = vec![Page { path: "SCORECARD.md".to_owned(), bytes: text.into_bytes() }];
     pages.extend(figures.into_iter().map(|figure| Page { path: figure.path, bytes: figure.svg.into_bytes() }));
     pages
@@ -49,6 +67,10 @@ mod tests {
 
     use crate::eval::record::{Estimate, Outcome};
 
+    fn pages(results: &[Results], timings: &[TimingRow]) -> Vec<Page> {
+        super::pages(&Records { results, timings, ..Records::default() })
+    }
+
     fn text(page: &Page) -> &str {
         std::str::from_utf8(&page.bytes).unwrap()
     }
@@ -56,16 +78,16 @@ mod tests {
     #[test]
     fn pages_are_the_same_bytes_for_every_order_of_the_input() {
         let (mut results, mut timings) = (sample::results(), sample::timings());
-        let first = pages(&results, None, &timings);
+        let first = pages(&results, &timings);
         results.rotate_left(2);
         timings.reverse();
-        assert!(pages(&results, None, &timings) == first);
-        assert!(pages(&results, None, &timings) == first);
+        assert!(pages(&results, &timings) == first);
+        assert!(pages(&results, &timings) == first);
     }
 
     #[test]
     fn the_scorecard_shows_every_picture_once() {
-        let pages = pages(&sample::results(), None, &sample::timings());
+        let pages = pages(&sample::results(), &sample::timings());
         let (scorecard, pictures) = pages.split_first().unwrap();
         assert_eq!(pictures.len(), 7);
         for picture in pictures {
@@ -91,17 +113,17 @@ mod tests {
         }
         let mut timings = sample::timings();
         timings.iter_mut().for_each(|row| (row.median, row.p99) = (f64::NAN, f64::INFINITY));
-        let pages = pages(&results, None, &timings);
+        let pages = pages(&results, &timings);
         let shown = pages.iter().map(text).collect::<String>()
             + &terminal::summary(&results)
             + &terminal::timings(&timings)
-            + &readme::block(&results, None);
+            + &readme::block(&Records { results: &results, ..Records::default() });
         assert!(shown.split(|character: char| !character.is_alphanumeric()).all(|word| word != "NaN" && word != "inf"));
     }
 
     #[test]
     fn without_records_there_is_one_page_that_says_so() {
-        let pages = pages(&[], None, &[]);
+        let pages = pages(&[], &[]);
         assert_eq!(pages.len(), 1);
         assert!(text(&pages[0]).contains("Nothing is recorded"));
         assert!(text(&pages[0]).contains("No timings are recorded"));

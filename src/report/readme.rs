@@ -3,9 +3,7 @@
 //! The rest of the file belongs to its authors: [`splice`] replaces what stands between two markers and leaves every
 //! other byte as it is.
 
-use crate::eval::context::record::ContextResults;
-use crate::eval::record::Results;
-
+use super::Records;
 use super::figures;
 use super::number::{MISSING, count, estimate, percent};
 use super::scores::{CONTROL, DEFAULT, RECALL, Scores, recall};
@@ -27,8 +25,8 @@ pub struct SpliceError(&'static str);
 /// The block: the headline picture, and recall@5 of the default engine and of the control with the tokens saved,
 /// one row per collection.
 #[must_use]
-pub fn block(results: &[Results], context: Option<&ContextResults>) -> String {
-    let scores = Scores::new(results);
+pub fn block(records: &Records<'_>) -> String {
+    let scores = Scores::new(records.results);
     let headline = scores.grown_collections().into_iter().find_map(|name| figures::recall_by_size(&scores, name));
     let mut blocks: Vec<String> = headline.iter().map(|figure| figure.link(FOLDER)).collect();
     let table = headline_table(&scores);
@@ -42,7 +40,8 @@ pub fn block(results: &[Results], context: Option<&ContextResults>) -> String {
              [scorecard]({FOLDER}SCORECARD.md) has every other figure and the definitions.",
         ));
     }
-    blocks.extend(context.and_then(super::context::sentence));
+    blocks.extend(records.context.and_then(super::context::sentence));
+    blocks.extend(records.gateway.and_then(super::gateway::sentence));
     blocks.join("\n\n")
 }
 
@@ -82,11 +81,16 @@ pub fn splice(readme: &str, block: &str) -> Result<String, SpliceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eval::record::Results;
     use crate::report::sample;
+
+    fn block(results: &[Results]) -> String {
+        super::block(&Records { results, ..Records::default() })
+    }
 
     #[test]
     fn the_block_has_one_row_per_collection() {
-        insta::assert_snapshot!(block(&sample::few_results(), None), @r"
+        insta::assert_snapshot!(block(&sample::few_results()), @r"
         | collection | tools | queries | recall@5, flat BM25 | recall@5, default | tokens saved |
         | ---------- | ----: | ------: | ------------------: | ----------------: | -----------: |
         | household  |    96 |     164 |     .850 [.78, .92] |   .880 [.81, .95] |       97.0 % |
@@ -98,9 +102,9 @@ mod tests {
 
     #[test]
     fn the_block_shows_the_headline_picture() {
-        let block = block(&sample::results(), None);
-        assert!(block.starts_with("![recall@5 by catalog size and engine: workbench, mixed distractors](scorecard/workbench-recall-by-size.svg)\n\n|"));
-        assert_eq!(super::block(&[], None), "No results are recorded yet.");
+        let shown = block(&sample::results());
+        assert!(shown.starts_with("![recall@5 by catalog size and engine: workbench, mixed distractors](scorecard/workbench-recall-by-size.svg)\n\n|"));
+        assert_eq!(block(&[]), "No results are recorded yet.");
     }
 
     #[test]

@@ -3,10 +3,10 @@
 //! Sections choose and arrange; every number comes from a record, and sentences repeat none, so that a new run can
 //! never contradict the text around its tables.
 
-use crate::eval::context::record::ContextResults;
-use crate::eval::record::{Facts, Grade, Origin, Paired, Results, Slice, Verdict};
+use crate::eval::record::{Facts, Grade, Origin, Paired, Slice, Verdict};
 use crate::eval::timing::TimingRow;
 
+use super::Records;
 use super::figures::{self, Figure};
 use super::number::{MISSING, count, difference, estimate, fixed, percent, quantity, share, signed};
 use super::scores::{BEAM, CONTROL, Case, DEFAULT, RECALL, Scores, engine_position, grade_name, recall};
@@ -17,13 +17,9 @@ const MEASURES: [&str; 9] =
     ["recall@1", "recall@3", "recall@5", "recall@10", "hit@1", "P@5", "RR", "nDCG@10", "full@5"];
 
 /// The text of the page and the pictures it shows, in their order.
-pub(super) fn render(
-    results: &[Results],
-    context: Option<&ContextResults>,
-    timings: &[TimingRow],
-) -> (String, Vec<Figure>) {
-    let scores = Scores::new(results);
-    let recording = Recording::newest(timings);
+pub(super) fn render(records: &Records<'_>) -> (String, Vec<Figure>) {
+    let scores = Scores::new(records.results);
+    let recording = Recording::newest(records.timings);
     let mut page = Document::default();
     opening(&mut page);
     embedded_collections(&mut page, &scores);
@@ -41,8 +37,11 @@ pub(super) fn render(
     tokens(&mut page, &scores);
     work(&mut page, &scores);
     latency(&mut page, &scores, recording.as_ref());
-    if let Some(context) = context {
+    if let Some(context) = records.context {
         super::context::chapter(&mut page, context);
+    }
+    if let Some(gateway) = records.gateway {
+        super::gateway::chapter(&mut page, gateway, records.overhead);
     }
     failures(&mut page, &scores);
     engines(&mut page, &scores);
@@ -58,6 +57,11 @@ pub(super) struct Document {
 }
 
 impl Document {
+    #[cfg(test)]
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
     pub(super) fn heading(&mut self, text: &str) {
         self.block(&format!("## {text}"));
     }
@@ -616,11 +620,16 @@ fn short_verdict(paired: &Paired) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eval::record::Results;
     use crate::report::sample;
+
+    fn render(results: &[Results], timings: &[TimingRow]) -> (String, Vec<Figure>) {
+        super::render(&Records { results, timings, ..Records::default() })
+    }
 
     #[test]
     fn a_small_scorecard_as_a_whole() {
-        let (text, _) = render(&sample::few_results(), None, &[]);
+        let (text, _) = render(&sample::few_results(), &[]);
         let (_, sections) = text.split_once("## Embedded collections").unwrap();
         let (sections, _) = sections.split_once("## Definitions").unwrap();
         insta::assert_snapshot!(sections, @r#"
@@ -821,17 +830,17 @@ mod tests {
     #[test]
     fn the_newest_recording_is_shown_with_its_machine() {
         let timings = sample::timings();
-        let (text, figures) = render(&sample::results(), None, &timings);
+        let (text, figures) = render(&sample::results(), &timings);
         assert!(text.contains("Recorded 2026-01-31 on `desk`: Some CPU @ 3.0 GHz, Linux 6.1"));
         assert!(text.contains("the newest recording") && !text.contains("99.0"));
         assert!(figures.iter().any(|figure| figure.path == "latency.svg"));
-        let (text, _) = render(&[], None, &timings[1..]);
+        let (text, _) = render(&[], &timings[1..]);
         assert!(!text.contains("the newest recording"));
     }
 
     #[test]
     fn every_measure_of_the_overview_is_defined() {
-        let (text, _) = render(&[], None, &[]);
+        let (text, _) = render(&[], &[]);
         for measure in MEASURES {
             let kind = measure.split('@').next().unwrap();
             assert!(text.contains(&format!("- **{kind}")), "{measure}");

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use crate::eval::context::fidelity::Fidelity;
 use crate::eval::context::record::{ContextOutcome, ContextResults};
 use crate::eval::context::sweep::Outcome;
+use crate::eval::gateway::record::GatewayResults;
 use crate::eval::record::{Estimate, Facts, Paired, Results, Slice, Verdict};
 use crate::eval::timing::TimingRow;
 
@@ -74,6 +75,13 @@ pub fn context(results: &ContextResults) -> String {
         }
     }
     table.plain() + &text
+}
+
+/// What `bench run` prints of the gateway: the tables of its chapter.
+#[must_use]
+pub fn gateway(results: &GatewayResults) -> String {
+    let tables = super::gateway::tables(results);
+    tables.iter().filter(|table| !table.is_empty()).map(Table::plain).collect::<Vec<_>>().join("\n")
 }
 
 /// What `bench fidelity` prints: survival by class and kind, and what views of needles cost.

@@ -681,7 +681,7 @@ async fn resources_and_prompts_of_several_upstreams_are_one_servers() {
         let gateway = gateway(&["left", "right"], &format!("mode: {mode}")).await;
         let (client, _changes) = client(&gateway, ClientLifecycleMode::Initialize).await;
         let uris: Vec<String> =
-            client.list_all_resources().await.unwrap().into_iter().map(|resource| resource.uri.clone()).collect();
+            client.list_all_resources().await.unwrap().into_iter().map(|resource| resource.uri).collect();
         assert_eq!(
             uris,
             ["mem://left/readme", "mem://left/logo", "mem://shared", "mem://right/readme", "mem://right/logo"]
@@ -695,6 +695,7 @@ async fn resources_and_prompts_of_several_upstreams_are_one_servers() {
             assert_eq!(read["contents"][0]["text"], format!("{role} has {uri}"));
         }
         assert_eq!(wire.ask("resources/subscribe", json!({"uri": "other://x"})).await["code"], -32002);
+        wire.ask("initialize", json!({"protocolVersion": "2025-11-25"})).await;
         wire.unasked.clear();
         wire.ask("resources/subscribe", json!({"uri": "mem://right/readme"})).await;
         wire.ask("resources/subscribe", json!({"uri": "mem://right/readme"})).await;

@@ -5,6 +5,7 @@ mod cli;
 mod context;
 mod crash;
 mod gateway;
+mod gateway_scenarios;
 mod layers;
 mod mcp;
 mod real_catalogs;

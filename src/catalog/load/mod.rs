@@ -154,9 +154,9 @@ pub fn load_listings(listings: &[Listing<'_>]) -> (Vec<super::SelectableItem>, V
         let file: Arc<Path> = Arc::from(Path::new(listing.server));
         let lists =
             [(Form::Tools, listing.tools), (Form::Resources, listing.resources), (Form::Prompts, listing.prompts)];
-        let entries = lists.iter().flat_map(|(form, list)| {
-            list.iter().enumerate().map(|(index, raw)| Entry { form: *form, index, raw: &**raw })
-        });
+        let entries = lists
+            .iter()
+            .flat_map(|(form, list)| list.iter().enumerate().map(|(index, raw)| Entry { form: *form, index, raw }));
         let first = drafts.len();
         // A lenient sieve lets everything pass that it does not note.
         let _ = read_definitions(&file, entries, None, &mut drafts, &mut sieve);

@@ -10,16 +10,19 @@ use serde_json::Value;
 
 use super::Place;
 use super::context::Scenarios;
+use super::gateway::GatewayCases;
 use super::run::{compute, pages};
 use crate::cli::{Format, Outcome, print_json};
 use crate::context::ContextConfig;
 use crate::eval::context::results as context_results;
 use crate::eval::context::run::version;
 use crate::eval::engine::Engine;
+use crate::eval::gateway::results as gateway_results;
 use crate::eval::matrix::Matrix;
 use crate::eval::record::Results;
 use crate::eval::results::{Difference, differences};
 use crate::eval::workspace::Collections;
+use crate::report::Records;
 
 /// Differences printed before the rest is only counted.
 const SHOWN: usize = 20;
@@ -58,13 +61,7 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     for results in &computed {
         match committed.iter().find(|other| other.engine == results.engine) {
             Some(other) => facts.extend(differences(other, results)?),
-            None => facts.push(Difference {
-                engine: results.engine.clone(),
-                case: String::new(),
-                fact: format!("scorecard/results/{}.json", results.engine),
-                committed: None,
-                computed: Some(Value::from(results.records.len())),
-            }),
+            None => facts.push(no_file(&results.engine, results.records.len())),
         }
     }
     let scenarios = Scenarios::of(&workspace)?;
@@ -72,20 +69,28 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     match &scenarios.committed {
         Some(other) => facts.extend(context_results::differences(other, &context)?),
         None if context.records.is_empty() => {}
-        None => facts.push(Difference {
-            engine: context_results::NAME.to_owned(),
-            case: String::new(),
-            fact: format!("scorecard/results/{}.json", context_results::NAME),
-            committed: None,
-            computed: Some(Value::from(context.records.len())),
-        }),
+        None => facts.push(no_file(context_results::NAME, context.records.len())),
+    }
+    let cases = GatewayCases::of(&workspace)?;
+    let gateway = cases.compute()?;
+    match &cases.committed {
+        Some(other) => facts.extend(gateway_results::differences(other, &gateway)?),
+        None if gateway.records.is_empty() => {}
+        None => facts.push(no_file(gateway_results::NAME, gateway.records.len())),
     }
     let mut kept = kept_rows(&matrix, &collections, &committed);
     let is_here = |scenario: &_| workspace.has_scenario(scenario);
     let engine = version(&ContextConfig::default());
     kept.extend(context_results::wrong_rows(&scenarios.all, scenarios.committed.as_ref(), &engine, is_here));
+    kept.extend(cases.wrong_rows());
     let mut stale = Vec::new();
-    let rendered = pages(&workspace, &committed, scenarios.committed.as_ref())?;
+    let records = Records {
+        results: &committed,
+        context: scenarios.committed.as_ref(),
+        gateway: cases.committed.as_ref(),
+        ..Records::default()
+    };
+    let rendered = pages(&workspace, &records)?;
     let paths: Vec<&str> = rendered.iter().map(|page| page.path.as_str()).collect();
     let stray_pages = workspace.stray_pages(&paths)?;
     for page in rendered {
@@ -103,13 +108,28 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
             .map(|path| format!("{}: no engine of that name; delete the file", path.display()))
             .chain(stray_pages.iter().map(|path| format!("{}: no page of that name; delete the file", path.display())))
             .collect(),
-        not_run: super::absent(&matrix.cases, &collections).into_iter().chain(scenarios.absent(&workspace)).collect(),
+        not_run: super::absent(&matrix.cases, &collections)
+            .into_iter()
+            .chain(scenarios.absent(&workspace))
+            .chain(cases.absent())
+            .collect(),
     };
     match args.format {
         Format::Json => print_json(out, &verdict)?,
         Format::Text => print(&verdict, out)?,
     }
     Ok(if verdict.is_same() { Outcome::Ok } else { Outcome::Drift })
+}
+
+/// Results of which there is no committed file.
+fn no_file(name: &str, records: usize) -> Difference {
+    Difference {
+        engine: name.to_owned(),
+        case: String::new(),
+        fact: format!("scorecard/results/{name}.json"),
+        committed: None,
+        computed: Some(Value::from(records)),
+    }
 }
 
 impl Verdict {

@@ -118,7 +118,7 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
 /// The context-rot figure of the scorecard, drawn from these records.
 fn picture(records: Vec<Record>) -> Result<Vec<u8>> {
     let results = Results { schema: RESULTS_SCHEMA, engine: DEFAULT.to_owned(), configuration: String::new(), records };
-    let pages = report::pages(&[results], None, &[]);
+    let pages = report::pages(&report::Records { results: &[results], ..report::Records::default() });
     let picture = pages.into_iter().find(|page| page.path.ends_with("context-rot.svg"));
     Ok(picture.ok_or_else(|| anyhow!("nothing to draw: no query can be answered at these sizes"))?.bytes)
 }

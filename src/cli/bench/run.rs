@@ -12,12 +12,14 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::context::Scenarios;
+use super::gateway::GatewayCases;
 use super::{Pages, Place, absent};
 use crate::cli::{Format, Outcome, note, print_json};
 use crate::context::summary::StructureSummarizer;
 use crate::eval::context::record::ContextResults;
 use crate::eval::context::timing as context_timing;
 use crate::eval::files::replace_file;
+use crate::eval::gateway::record::GatewayResults;
 use crate::eval::latency::{self, Sample};
 use crate::eval::matrix::{Case, Matrix};
 use crate::eval::record::{Grade, Growth, Record, Results};
@@ -46,6 +48,7 @@ pub(in crate::cli) struct RunArgs {
 struct Output<'a> {
     results: &'a [Results],
     context: &'a ContextResults,
+    gateway: &'a GatewayResults,
     timings: &'a [TimingRow],
 }
 
@@ -57,6 +60,8 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     let results = compute(&matrix, &collections, &committed)?;
     let scenarios = Scenarios::of(&workspace)?;
     let context = scenarios.compute(&workspace)?;
+    let cases = GatewayCases::of(&workspace)?;
+    let gateway = cases.compute()?;
     let samples = timings(&matrix, &collections, args.record_timings)?;
     // Everything is computed before anything is written.
     let mut recorded = workspace.read_timings()?;
@@ -67,24 +72,34 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     if args.record_timings {
         recorded.extend(rows.iter().cloned());
     }
-    let pages = render(&workspace, &results, Some(&context), &recorded)?;
+    let overhead = workspace.read_overhead()?;
+    let records = report::Records {
+        results: &results,
+        context: Some(&context),
+        gateway: Some(&gateway),
+        timings: &recorded,
+        overhead: &overhead,
+    };
+    let pages = render(&workspace, &records)?;
     workspace.write_results(&results)?;
     workspace.write_context(&context)?;
+    workspace.write_gateway(&gateway)?;
     if args.record_timings {
         workspace.append_timings(&rows)?;
     }
     write_pages(&workspace, &pages)?;
     name_absent(&matrix, &collections);
-    let missing = scenarios.absent(&workspace);
+    let missing: Vec<String> = scenarios.absent(&workspace).into_iter().chain(cases.absent()).collect();
     if !missing.is_empty() {
-        note(&format!("not re-run, their logs are not here: {}", missing.join(", ")));
+        note(&format!("not re-run, their files are not here: {}", missing.join(", ")));
     }
     if args.format == Format::Json {
-        print_json(out, &Output { results: &results, context: &context, timings: &rows })?;
+        print_json(out, &Output { results: &results, context: &context, gateway: &gateway, timings: &rows })?;
         return Ok(Outcome::Ok);
     }
     write!(out, "{}", report::terminal::summary(&results))?;
     write!(out, "\n{}", report::terminal::context(&context))?;
+    write!(out, "\n{}", report::terminal::gateway(&gateway))?;
     write!(out, "\n{}", report::terminal::timings(&rows))?;
     writeln!(out, "\nWrote scorecard/ — read scorecard/SCORECARD.md")?;
     Ok(Outcome::Ok)
@@ -172,21 +187,17 @@ fn cold_processes(collection: &crate::eval::collection::Collection) -> Result<[S
 }
 
 /// The pages of these results with the timings that are recorded.
-pub(super) fn pages(workspace: &Workspace, results: &[Results], context: Option<&ContextResults>) -> Result<Pages> {
-    render(workspace, results, context, &workspace.read_timings()?)
+pub(super) fn pages(workspace: &Workspace, records: &report::Records<'_>) -> Result<Pages> {
+    let (timings, overhead) = (workspace.read_timings()?, workspace.read_overhead()?);
+    render(workspace, &report::Records { timings: &timings, overhead: &overhead, ..*records })
 }
 
-fn render(
-    workspace: &Workspace,
-    results: &[Results],
-    context: Option<&ContextResults>,
-    timings: &[TimingRow],
-) -> Result<Pages> {
-    let mut pages = report::pages(results, context, timings);
+fn render(workspace: &Workspace, records: &report::Records<'_>) -> Result<Pages> {
+    let mut pages = report::pages(records);
     pages.iter_mut().for_each(|page| page.path.insert_str(0, "scorecard/"));
     let readme = workspace.path("README.md");
     let text = fs::read_to_string(&readme).with_context(|| readme.display().to_string())?;
-    let block = report::readme::block(results, context);
+    let block = report::readme::block(records);
     let spliced = report::readme::splice(&text, &block).with_context(|| readme.display().to_string())?;
     pages.push(report::Page { path: "README.md".to_owned(), bytes: spliced.into_bytes() });
     Ok(pages)

@@ -99,17 +99,19 @@ enum ModeArg {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    // What is guarded in one mode may be refused in another: the check knows the mode that is served.
+    let mode = args.mode.map(|mode| match mode {
+        ModeArg::Gateway => Mode::Gateway,
+        ModeArg::Proxy => Mode::Proxy,
+        ModeArg::Passthrough => Mode::Passthrough,
+    });
     let mut config = match &args.config {
-        Some(path) => GatewayConfig::load(path)?,
-        None => GatewayConfig { catalog: args.catalog.clone(), ..GatewayConfig::default() },
+        Some(path) => GatewayConfig::load_for(path, mode)?,
+        None => {
+            let catalog = args.catalog.clone();
+            GatewayConfig { catalog, mode: mode.unwrap_or_default(), ..GatewayConfig::default() }
+        }
     };
-    if let Some(mode) = args.mode {
-        config.mode = match mode {
-            ModeArg::Gateway => Mode::Gateway,
-            ModeArg::Proxy => Mode::Proxy,
-            ModeArg::Passthrough => Mode::Passthrough,
-        };
-    }
     args.http.apply(&mut config.http)?;
     tracing_subscriber::fmt()
         .with_env_filter(

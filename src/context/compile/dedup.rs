@@ -201,7 +201,7 @@ fn parts(set: &TermSet, count: usize) -> impl Iterator<Item = Part> {
     for &term in set.hashes() {
         // The upper half of a product depends on all bits of the term.
         let upper = term.wrapping_mul(GOLDEN) >> 32;
-        let sum = &mut sums[(upper * count as u64 >> 32) as usize];
+        let sum = &mut sums[((upper * count as u64) >> 32) as usize];
         *sum = sum.wrapping_add(term);
     }
     sums.into_iter().enumerate().map(move |(number, sum)| Part { count: count as u32, number: number as u32, sum })

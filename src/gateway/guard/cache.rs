@@ -88,7 +88,7 @@ mod tests {
     fn only_what_the_operator_listed_is_kept() {
         let off = CacheConfig::default();
         let on = CacheConfig { read_only: true, ..CacheConfig::default() };
-        let listed = CacheConfig { allow: vec![Glob::new("fs:r*")], ..on.clone() };
+        let listed = CacheConfig { allow: vec![Glob::new("fs:r*")], read_only: true, ..CacheConfig::default() };
         let mut item = tool("fs:read#00000000");
         assert!(!on.keeps(&item, false) && on.keeps(&item, true) && listed.keeps(&item, false));
         assert!(!off.keeps(&item, true));

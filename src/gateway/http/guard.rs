@@ -124,7 +124,8 @@ mod tests {
     fn hosts_and_origins_are_checked() {
         let config = HttpConfig { listen: "192.0.2.7:80".parse().unwrap(), ..HttpConfig::default() };
         let guard = Guard::new(&config);
-        let cases: [(&[(HeaderName, &str)], Option<u16>); 8] = [
+        type Headers<'h> = &'h [(HeaderName, &'h str)];
+        let cases: [(Headers<'_>, Option<u16>); 8] = [
             (&[(HOST, "localhost:8080")], None),
             (&[(HOST, "192.0.2.7")], None),
             (&[(HOST, "[::1]:1"), (ORIGIN, "http://localhost:3000")], None),

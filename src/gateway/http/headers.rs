@@ -186,7 +186,8 @@ mod tests {
         }}});
         let wanted = param_headers(&definition.to_string());
         assert_eq!(wanted.len(), 2);
-        let cases: [(Value, &[(&str, &str)], bool); 6] = [
+        type Headers<'h> = &'h [(&'h str, &'h str)];
+        let cases: [(Value, Headers<'_>, bool); 6] = [
             (json!({"region": "eu", "deep": {"n": 3}}), &[("mcp-param-region", "eu"), ("mcp-param-n", "3")], true),
             (json!({"region": "eu"}), &[("mcp-param-region", "=?base64?ZXU=?=")], true),
             (json!({"region": "eu"}), &[("mcp-param-region", "us")], false),

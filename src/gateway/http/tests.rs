@@ -107,7 +107,7 @@ impl Served {
     }
 
     async fn session(&self) -> String {
-        let got = self.exchange("POST", &[], &initialize(json!({"elicitation": {}}))).await;
+        let got = self.exchange("POST", &[], &initialize(&json!({"elicitation": {}}))).await;
         assert_eq!(got.status, 200, "{got:?}");
         got.header("mcp-session-id").unwrap().to_owned()
     }
@@ -150,19 +150,22 @@ impl Got {
     }
 }
 
-fn initialize(capabilities: Value) -> String {
+/// Headers of a request.
+type Headers<'h> = &'h [(&'h str, &'h str)];
+
+fn initialize(capabilities: &Value) -> String {
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": {"name": "t", "version": "1"},
     });
     json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}).to_string()
 }
 
-fn request(method: &str, params: Value) -> String {
+fn request(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string()
 }
 
 fn call(name: &str) -> String {
-    request("tools/call", json!({"name": name, "arguments": {}, "_meta": {"progressToken": "p"}}))
+    request("tools/call", &json!({"name": name, "arguments": {}, "_meta": {"progressToken": "p"}}))
 }
 
 fn modern(mut params: Value) -> Value {
@@ -174,12 +177,12 @@ fn modern(mut params: Value) -> Value {
 #[tokio::test]
 async fn a_session_lives_from_its_handshake_to_its_end() {
     let served = Served::start("{}").await;
-    let ping = request("ping", json!({}));
+    let ping = request("ping", &json!({}));
     let id = served.session().await;
     let with = |version: &'static str| [("mcp-session-id", id.as_str()), ("mcp-protocol-version", version)];
     let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
     let answer = json!({"jsonrpc": "2.0", "id": 99, "result": {}}).to_string();
-    let cases: [(&str, &[(&str, &str)], &str, u16); 12] = [
+    let cases: [(&str, Headers<'_>, &str, u16); 12] = [
         ("POST", &with("2025-11-25"), &ping, 200),
         ("POST", &with(""), &ping, 200),
         ("POST", &with("2025-11-25"), &told, 202),
@@ -204,8 +207,8 @@ async fn a_session_lives_from_its_handshake_to_its_end() {
 async fn what_is_no_request_is_refused() {
     let served = Served::start("{token: s3cret, body_limit_bytes: 2000}").await;
     let auth = ("authorization", "Bearer s3cret");
-    let (hello, long) = (initialize(json!({})), " ".repeat(3000));
-    let cases: [(&str, &[(&str, &str)], &str, u16, Option<i64>); 18] = [
+    let (hello, long) = (initialize(&json!({})), " ".repeat(3000));
+    let cases: [(&str, Headers<'_>, &str, u16, Option<i64>); 18] = [
         ("POST", &[auth], &hello, 200, None),
         ("POST", &[], &hello, 401, None),
         ("POST", &[("authorization", "Bearer wrong")], &hello, 401, None),
@@ -242,13 +245,13 @@ async fn a_stateless_request_is_checked_and_answered_by_itself() {
     let served = Served::start("{}").await;
     let version = ("mcp-protocol-version", MODERN_VERSION);
     let (list, named) = (("mcp-method", "tools/list"), ("mcp-method", "tools/call"));
-    let lists = request("tools/list", modern(json!({})));
-    let calls = request("tools/call", modern(json!({"name": "echo", "arguments": {}})));
-    let unknown = request("x/y", modern(json!({})));
+    let lists = request("tools/list", &modern(json!({})));
+    let calls = request("tools/call", &modern(json!({"name": "echo", "arguments": {}})));
+    let unknown = request("x/y", &modern(json!({})));
     let other = lists.replace(MODERN_VERSION, "2999-01-01");
-    let bare = request("tools/list", json!({}));
-    let shaken = request("initialize", modern(json!({})));
-    let cases: [(&str, &[(&str, &str)], u16, Option<i64>); 13] = [
+    let bare = request("tools/list", &json!({}));
+    let shaken = request("initialize", &modern(json!({})));
+    let cases: [(&str, Headers<'_>, u16, Option<i64>); 13] = [
         (&shaken, &[version, ("mcp-method", "initialize")], 404, Some(-32_601)),
         (&lists, &[version, list], 200, None),
         (&calls, &[version, named, ("mcp-name", "echo")], 200, None),
@@ -294,7 +297,7 @@ async fn what_comes_before_the_answer_makes_a_stream_of_it() {
     let lines = [("mcp-protocol-version", MODERN_VERSION), ("mcp-method", "tools/call"), ("mcp-name", "slow")];
     for (log, expected) in [(json!("error"), "answer"), (json!("info"), "notifications/message")] {
         let params = json!({"name": "slow", "arguments": {}, "_meta": {"io.modelcontextprotocol/logLevel": log}});
-        let got = served.exchange("POST", &lines, &request("tools/call", modern(params))).await;
+        let got = served.exchange("POST", &lines, &request("tools/call", &modern(params))).await;
         assert_eq!(got.kinds()[0], expected, "{log}");
     }
     served.stop().await;
@@ -358,11 +361,11 @@ async fn changes_come_on_the_stream_of_the_session_and_of_the_subscription() {
     let served = Served::start("{}").await;
     let id = served.session().await;
     let session = [("mcp-session-id", id.as_str())];
-    let watch = request("resources/subscribe", json!({"uri": "a://2"}));
+    let watch = request("resources/subscribe", &json!({"uri": "a://2"}));
     assert_eq!(served.exchange("POST", &session, &watch).await.status, 200);
     let mut stream = served.open("GET", &session, "").await;
     let filter = json!({"notifications": {"toolsListChanged": true, "promptsListChanged": true}});
-    let listen = request("subscriptions/listen", modern(filter));
+    let listen = request("subscriptions/listen", &modern(filter));
     let lines = [("mcp-protocol-version", MODERN_VERSION), ("mcp-method", "subscriptions/listen")];
     let mut listening = served.open("POST", &lines, &listen).await;
     let (mut text, mut heard) = (String::new(), String::new());

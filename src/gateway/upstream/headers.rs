@@ -93,10 +93,10 @@ fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<(Vec<String>,
 /// A text as the value of a header: what would not survive there goes in base64.
 fn header_form(text: &str) -> String {
     const MARK: (&str, &str) = ("=?base64?", "?=");
-    let plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
-        && !text.starts_with(' ')
-        && !text.ends_with(' ')
-        && !(text.starts_with(MARK.0) && text.ends_with(MARK.1));
+    let printable = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let padded = text.starts_with(' ') || text.ends_with(' ');
+    let marked = text.starts_with(MARK.0) && text.ends_with(MARK.1);
+    let plain = printable && !padded && !marked;
     if plain { text.to_owned() } else { format!("{}{}{}", MARK.0, BASE64_STANDARD.encode(text), MARK.1) }
 }
 

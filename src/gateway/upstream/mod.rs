@@ -568,7 +568,7 @@ impl Connected {
             "clientInfo": own_info(),
         }));
         let result = self.request(&Call::own("initialize", Some(&params)), timeout).await?;
-        let result: InitializeResult = result.read().map_err(malformed)?;
+        let result: InitializeResult = result.read().map_err(|error| malformed(&error))?;
         self.server = ServerInfo {
             version: result.protocol_version,
             capabilities: result.capabilities,
@@ -606,7 +606,7 @@ impl Connected {
             link.set_stateless(true);
         }
         let result = self.request(&Call::own("server/discover", None), timeout).await?;
-        let mut result: DiscoverResult = result.read().map_err(malformed)?;
+        let mut result: DiscoverResult = result.read().map_err(|error| malformed(&error))?;
         if !result.supported_versions.iter().any(|version| version == MODERN_VERSION) {
             let versions = result.supported_versions.join(", ");
             return Err(Fault::Malformed(format!("it speaks {versions} and not {MODERN_VERSION}")));
@@ -649,11 +649,11 @@ impl Connected {
         for _ in 0..MOST_PAGES {
             let params = cursor.as_ref().map(|cursor| Raw::of(&json!({ "cursor": cursor })));
             let page = self.request(&Call::own(method, params.as_ref()), timeout).await?;
-            let members: Members<'_> = page.read().map_err(malformed)?;
+            let members: Members<'_> = page.read().map_err(|error| malformed(&error))?;
             let items = members.get(key).map(|items| serde_json::from_str::<Vec<Box<RawValue>>>(items.get()));
-            all.extend(items.transpose().map_err(malformed)?.unwrap_or_default());
+            all.extend(items.transpose().map_err(|error| malformed(&error))?.unwrap_or_default());
             let next = members.get("nextCursor").map(|next| serde_json::from_str::<Option<String>>(next.get()));
-            match next.transpose().map_err(malformed)?.flatten() {
+            match next.transpose().map_err(|error| malformed(&error))?.flatten() {
                 None => return Ok(all),
                 next if next == cursor => {
                     return Err(Fault::Malformed(format!("`{method}` gives the same cursor again and again")));
@@ -665,7 +665,7 @@ impl Connected {
     }
 }
 
-fn malformed(error: serde_json::Error) -> Fault {
+fn malformed(error: &serde_json::Error) -> Fault {
     Fault::Malformed(error.to_string())
 }
 

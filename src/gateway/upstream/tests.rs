@@ -358,13 +358,14 @@ fn upstream(config: UpstreamConfig) -> Upstream {
 }
 
 fn names(listing: &Listing) -> Vec<Value> {
-    let name = |tool: &Box<RawValue>| serde_json::from_str::<Value>(tool.get()).unwrap()["name"].take();
-    listing.tools.iter().map(name).collect()
+    let name = |tool: &RawValue| serde_json::from_str::<Value>(tool.get()).unwrap()["name"].take();
+    listing.tools.iter().map(|tool| name(tool)).collect()
 }
 
 #[test]
 fn lists_are_read_to_their_end_and_only_what_is_wanted_is_taken() {
-    let cases: [(&[&str], &[&str], &[Option<&str>]); 4] = [
+    type Globs<'g> = &'g [&'g str];
+    let cases: [(Globs<'_>, Globs<'_>, &[Option<&str>]); 4] = [
         (&[], &[], &[Some("echo"), Some("other"), None]),
         (&["e*"], &[], &[Some("echo"), None]),
         (&[], &["?cho"], &[Some("other"), None]),
@@ -630,6 +631,7 @@ fn a_process_that_comes_back_with_other_tools_is_listed_anew() {
         let gateway = gateway(Mode::Proxy, vec![("up", config)]).await;
         let (caller, mut told) = client(&json!({}));
         let session = Arc::clone(caller.session());
+        session.set_client(caller.client().clone());
         let (stream, mut unasked) = mpsc::channel(16);
         session.open_stream(stream);
         gateway.enter(&session);

@@ -375,7 +375,7 @@ fn largest(diff: &Diff) -> Option<Piece> {
 
 fn commits(diff: &Diff, tally: &Tally) -> Vec<Piece> {
     let [first, .., last] = diff.commits.as_slice() else {
-        return diff.commits.first().map(|commit| one_commit(commit)).unwrap_or_default();
+        return diff.commits.first().map(one_commit).unwrap_or_default();
     };
     let mut pieces = Vec::new();
     // The name of the newest commit stands in the first line.
