@@ -18,7 +18,8 @@ pub(super) const MISSING_CAPABILITY: i64 = -32_021;
 pub(super) const UNSUPPORTED_VERSION: i64 = -32_022;
 
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
-const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+/// Where a request of the stateless protocol says what its client can be asked.
+pub(super) const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// How bad what a log message tells is, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]

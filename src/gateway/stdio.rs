@@ -1,11 +1,13 @@
 //! The face on our own standard streams: one client, one message a line.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 
@@ -35,17 +37,36 @@ type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// Our own standard input and output.
 pub(super) fn own_streams() -> io::Result<(Input, Output)> {
-    // A pipe can be waited for without a thread of its own, which costs two changes of context a message.
-    let (input, output) = (io::stdin().as_fd().try_clone_to_owned()?, io::stdout().as_fd().try_clone_to_owned()?);
-    let input: Input = match pipe::Receiver::from_owned_fd(input) {
-        Ok(pipe) => Box::new(pipe),
-        Err(_) => Box::new(tokio::io::stdin()),
-    };
-    let output: Output = match pipe::Sender::from_owned_fd(output) {
-        Ok(pipe) => Box::new(pipe),
-        Err(_) => Box::new(tokio::io::stdout()),
-    };
+    let input = input(io::stdin().as_fd())?.unwrap_or_else(|| Box::new(tokio::io::stdin()));
+    let output = output(io::stdout().as_fd())?.unwrap_or_else(|| Box::new(tokio::io::stdout()));
     Ok((input, output))
+}
+
+/// The stream, if it can be waited for without a thread of its own, which costs two changes of context a message: it
+/// is a pipe, or a socket, which is what Node gives to its children.
+fn input(stream: BorrowedFd<'_>) -> io::Result<Option<Input>> {
+    Ok(match pipe::Receiver::from_owned_fd(stream.try_clone_to_owned()?) {
+        Ok(pipe) => Some(Box::new(pipe)),
+        Err(_) => socket(stream)?.map(|socket| Box::new(socket) as Input),
+    })
+}
+
+/// As [`input`], for the other direction.
+fn output(stream: BorrowedFd<'_>) -> io::Result<Option<Output>> {
+    Ok(match pipe::Sender::from_owned_fd(stream.try_clone_to_owned()?) {
+        Ok(pipe) => Some(Box::new(pipe)),
+        Err(_) => socket(stream)?.map(|socket| Box::new(socket) as Output),
+    })
+}
+
+fn socket(stream: BorrowedFd<'_>) -> io::Result<Option<UnixStream>> {
+    let socket = net::UnixStream::from(stream.try_clone_to_owned()?);
+    // What is no socket of this kind has no address of this kind.
+    if socket.local_addr().is_err() {
+        return Ok(None);
+    }
+    socket.set_nonblocking(true)?;
+    UnixStream::from_std(socket).map(Some)
 }
 
 /// Serves one client on a pair of streams until its input ends.
@@ -168,5 +189,22 @@ mod tests {
         let said: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(said[0]["method"], "notifications/subscriptions/acknowledged");
         assert_eq!((&said[1]["id"], &said[1]["result"]["resultType"]), (&json!("s"), &json!("complete")));
+    }
+
+    #[tokio::test]
+    async fn pipes_and_sockets_are_waited_for_and_files_are_not() {
+        let (from_pipe, to_pipe) = io::pipe().unwrap();
+        let (one_end, other_end) = net::UnixStream::pair().unwrap();
+        for (from, to) in [(from_pipe.as_fd(), to_pipe.as_fd()), (one_end.as_fd(), other_end.as_fd())] {
+            let (mut input, mut output) = (input(from).unwrap().unwrap(), output(to).unwrap().unwrap());
+            output.write_all(b"a line\n").await.unwrap();
+            output.flush().await.unwrap();
+            let mut read = [0; 7];
+            input.read_exact(&mut read).await.unwrap();
+            assert_eq!(&read, b"a line\n");
+        }
+        let file = tempfile::tempfile().unwrap();
+        assert!(input(file.as_fd()).unwrap().is_none());
+        assert!(output(file.as_fd()).unwrap().is_none());
     }
 }

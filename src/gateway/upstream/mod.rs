@@ -41,6 +41,7 @@ use self::http::HttpLink;
 use self::stdio::LineLink;
 use super::config::{Era, Target, UpstreamConfig};
 use super::glob;
+use super::modern::CAPABILITIES_KEY;
 use super::session::{Caller, LEGACY_VERSIONS, MODERN_VERSION, lock};
 use super::wire::{Members, Raw};
 
@@ -599,7 +600,7 @@ impl Connected {
         self.meta = Some(json!({
             "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
             "io.modelcontextprotocol/clientInfo": own_info(),
-            "io.modelcontextprotocol/clientCapabilities": own_capabilities(),
+            CAPABILITIES_KEY: own_capabilities(),
         }));
         if let Link::Http(link) = &self.link {
             link.set_stateless(true);

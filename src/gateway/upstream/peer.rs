@@ -12,10 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::{Call, Event, EventSender, Fault};
+use crate::gateway::modern::CAPABILITIES_KEY;
 use crate::gateway::session::{Caller, lock};
 use crate::gateway::wire::{self, INTERNAL_ERROR, Members, Message, Outcome, Raw, RpcError};
 
@@ -150,7 +151,7 @@ impl Peer {
         };
         let dressed;
         let params = if meta.is_some() || call.progress.is_some() {
-            dressed = dress(call.params, call.progress.is_some().then_some(id), meta);
+            dressed = dress(call, call.progress.is_some().then_some(id), meta);
             Some(&dressed)
         } else {
             call.params
@@ -338,16 +339,51 @@ impl Drop for Ticket<'_> {
 }
 
 /// Parameters with what the gateway has to say in their `_meta`.
-fn dress(params: Option<&Raw>, progress: Option<u64>, meta: Option<&Value>) -> Raw {
-    let mut members: Members<'_> = params.and_then(|params| params.read().ok()).unwrap_or_default();
-    let mut own: serde_json::Map<String, Value> =
+fn dress(call: &Call<'_>, progress: Option<u64>, meta: Option<&Value>) -> Raw {
+    let mut members: Members<'_> = call.params.and_then(|params| params.read().ok()).unwrap_or_default();
+    let mut own: Map<String, Value> =
         members.get("_meta").and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
     if let Some(token) = progress {
         own.insert("progressToken".to_owned(), token.into());
     }
     if let Some(Value::Object(meta)) = meta {
         own.extend(meta.clone());
+        if let Some(caller) = call.caller {
+            own.insert(CAPABILITIES_KEY.to_owned(), askable(caller).into());
+        }
     }
     members.set("_meta", &Raw::of(&own));
     Raw::of(&members)
+}
+
+/// What an upstream of the stateless protocol may ask a client for: it asks in its result, which a client of the
+/// handshake era does not understand.
+fn askable(caller: &Caller) -> Map<String, Value> {
+    if caller.is_modern() { caller.client().capabilities.clone() } else { Map::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::session::{ClientInfo, LEGACY_VERSIONS, MODERN_VERSION, Session};
+
+    #[test]
+    fn a_stateless_upstream_hears_what_the_client_can_be_asked() {
+        let meta = json!({ CAPABILITIES_KEY: {"roots": {}} });
+        let params = Raw::of(&json!({"name": "t", "_meta": {"kept": 1, CAPABILITIES_KEY: {"elicitation": {}}}}));
+        let told = |version: Option<&str>| {
+            let caller = version.map(|version| {
+                let capabilities = json!({"sampling": {}}).as_object().cloned().unwrap_or_default();
+                let client = ClientInfo { version: version.to_owned(), capabilities, log: None };
+                Caller::new(Session::new("s"), client, mpsc::channel(1).0)
+            });
+            let call = Call { method: "tools/call", params: Some(&params), caller: caller.as_ref(), progress: None };
+            let dressed: Value = dress(&call, None, Some(&meta)).read().unwrap();
+            assert_eq!((&dressed["name"], &dressed["_meta"]["kept"]), (&json!("t"), &json!(1)));
+            dressed["_meta"][CAPABILITIES_KEY].clone()
+        };
+        assert_eq!(told(None), json!({"roots": {}}));
+        assert_eq!(told(Some(MODERN_VERSION)), json!({"sampling": {}}));
+        assert_eq!(told(Some(LEGACY_VERSIONS[0])), json!({}));
+    }
 }
