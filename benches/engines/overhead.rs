@@ -446,7 +446,7 @@ fn main() {
     throughput("HTTP to stdio", &place.http_to_stdio(), span, &mut table);
     throughput("HTTP to HTTP", &place.http_to_http(), span, &mut table);
     drop(upstream);
-    starts_and_lists("stdio, 1 000 tools", &place.stdio(1_000), if quick { 3 } else { 15 }, &mut table);
+    starts_and_lists("stdio with 1 000 tools", &place.stdio(1_000), if quick { 3 } else { 15 }, &mut table);
     let mut csv = String::from("path,engine,measure,value,unit\n");
     for Row { path, engine, measure, value, unit } in &table.rows {
         println!("{path:<20} {engine:<28} {measure:<22} {value:>10.1} {unit}");
