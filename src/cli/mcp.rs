@@ -54,8 +54,14 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
     }
 }
 
-/// Runs `work` to its end, with the log on standard error.
+/// Runs `work` to its end on one thread, with the log on standard error.
 fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    // One client: a single thread wakes fastest.
+    block_on_runtime(&mut tokio::runtime::Builder::new_current_thread(), work)
+}
+
+/// As [`block_on`], on the runtime that `builder` makes.
+fn block_on_runtime<T>(builder: &mut tokio::runtime::Builder, work: impl Future<Output = Result<T>>) -> Result<T> {
     let filter = tracing_subscriber::EnvFilter::builder().with_default_directive(tracing::Level::WARN.into());
     // One that is set already stays.
     let _ = tracing_subscriber::fmt()
@@ -63,7 +69,7 @@ fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .try_init();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = builder.enable_all().build()?;
     let outcome = runtime.block_on(work);
     // A thread that reads a standard input which does not end must not hold the process.
     runtime.shutdown_background();

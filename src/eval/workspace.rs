@@ -15,7 +15,7 @@ use super::context::record::ContextResults;
 use super::context::results as context_results;
 use super::context::run::CountedCatalog;
 use super::context::scenario::{self, Scenario};
-use super::files::{make_folder, replace_file};
+use super::files::{files_ending_in, make_folder, replace_file};
 use super::gateway::case::Places;
 use super::gateway::overhead::{self, OverheadRow};
 use super::gateway::record::GatewayResults;
@@ -341,16 +341,5 @@ fn rows<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
 }
 
 fn list(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
-    if !folder.is_dir() {
-        return Ok(Vec::new());
-    }
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let path = entry.with_context(|| folder.display().to_string())?.path();
-        if path.extension().is_some_and(|found| found == ending) {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
+    files_ending_in(folder, ending).with_context(|| folder.display().to_string())
 }

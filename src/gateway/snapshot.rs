@@ -127,20 +127,7 @@ impl Names {
 }
 
 impl Snapshot {
-    /// The snapshot of these lists; the keys are the servers' names.
-    ///
-    /// # Errors
-    /// The router cannot be built.
-    pub fn new(
-        generation: u64,
-        listings: BTreeMap<String, Arc<Listing>>,
-        config: &RoutingConfig,
-    ) -> Result<Self, RouteError> {
-        let (items, left_out) = items_of(&listings);
-        Self::of_items(generation, items, left_out, listings, config)
-    }
-
-    /// The snapshot of a catalog that has no live servers.
+    /// The snapshot of these items, which the servers of `listings` list; a catalog from a file has none.
     ///
     /// # Errors
     /// The router cannot be built.

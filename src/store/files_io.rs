@@ -85,6 +85,25 @@ pub fn make_folder(folder: &Path) -> Result<(), WriteError> {
     fs::create_dir_all(folder).map_err(|source| WriteError { path: folder.to_owned(), source })
 }
 
+/// The files of a folder with this extension, by name; none without the folder.
+///
+/// # Errors
+/// What the file system says.
+pub fn files_ending_in(folder: &Path, extension: &str) -> io::Result<Vec<PathBuf>> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|found| found == extension) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

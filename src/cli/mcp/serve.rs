@@ -9,6 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::block_on_runtime;
 use crate::cli::Outcome;
 use crate::gateway::{Gateway, GatewayConfig, HostRule, HttpConfig, HttpFace, Mode, OriginRule, Token, serve_stdio};
 
@@ -113,22 +114,12 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         }
     };
     args.http.apply(&mut config.http)?;
-    tracing_subscriber::fmt()
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::builder()
-                .with_default_directive(tracing::Level::WARN.into())
-                .from_env_lossy(),
-        )
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .init();
-    let runtime = match args.transport {
-        // One client: a single thread wakes fastest.
-        Transport::Stdio => tokio::runtime::Builder::new_current_thread().enable_all().build()?,
+    let mut builder = match args.transport {
+        Transport::Stdio => tokio::runtime::Builder::new_current_thread(),
         // What one client's search or large result costs must not hold up the others.
-        Transport::Http => tokio::runtime::Builder::new_multi_thread().enable_all().build()?,
+        Transport::Http => tokio::runtime::Builder::new_multi_thread(),
     };
-    let outcome = runtime.block_on(async {
+    block_on_runtime(&mut builder, async {
         let gateway = Gateway::start(config).await.context("the gateway did not start")?;
         if args.dry_run {
             report(&gateway, out)?;
@@ -140,10 +131,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         }
         gateway.close().await;
         Ok(Outcome::Ok)
-    });
-    // A thread that reads a standard input which does not end must not hold the process.
-    runtime.shutdown_background();
-    outcome
+    })
 }
 
 async fn serve_http(gateway: &Arc<Gateway>) -> Result<()> {

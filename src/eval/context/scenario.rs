@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::adapters::{Conversation, recognise};
 use crate::context::ContextConfig;
+use crate::eval::files::files_ending_in;
 use crate::eval::record::Origin;
 use crate::event::Phase;
 
@@ -89,19 +90,8 @@ struct ScenarioFile {
 /// # Errors
 /// A file that cannot be read or that says something wrong.
 pub fn load_all(folder: &Path, public: &Path) -> Result<Vec<Scenario>, ScenarioError> {
-    if !folder.is_dir() {
-        return Ok(Vec::new());
-    }
     let refuse = |error: std::io::Error| ScenarioError { path: folder.to_owned(), reason: error.to_string() };
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(refuse)? {
-        let path = entry.map_err(refuse)?.path();
-        if path.extension().is_some_and(|ending| ending == "toml") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    files.iter().map(|path| Scenario::load(path, public)).collect()
+    files_ending_in(folder, "toml").map_err(refuse)?.iter().map(|path| Scenario::load(path, public)).collect()
 }
 
 impl Scenario {

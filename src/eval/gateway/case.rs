@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use super::scenario::{self, Scenario};
 use super::session::Recording;
 use super::stage::{Lists, Server};
+use crate::eval::files::files_ending_in;
 use crate::eval::record::Origin;
 use crate::text::hex;
 
@@ -120,18 +121,7 @@ impl Places {
 
 /// The JSON files of a folder, by name; none without it.
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    if !folder.is_dir() {
-        return Ok(Vec::new());
-    }
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
-        let path = entry.with_context(|| folder.display().to_string())?.path();
-        if path.extension().is_some_and(|ending| ending == "json") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
+    files_ending_in(folder, "json").with_context(|| folder.display().to_string())
 }
 
 fn stem(path: &Path) -> String {

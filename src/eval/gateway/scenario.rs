@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::stage::Lists;
 use crate::adapters::{recognise, to_mcp_result};
+use crate::eval::files::files_ending_in;
 use crate::eval::rng::Rng;
 use crate::gateway::Code;
 use crate::gateway::upstream::Fault;
@@ -226,19 +227,8 @@ pub enum Generated {
 /// # Errors
 /// A file that cannot be read or that says something wrong.
 pub fn load_all(folder: &Path) -> Result<Vec<Scenario>, ScenarioError> {
-    if !folder.is_dir() {
-        return Ok(Vec::new());
-    }
     let refuse = |error: std::io::Error| ScenarioError { path: folder.to_owned(), reason: error.to_string() };
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(refuse)? {
-        let path = entry.map_err(refuse)?.path();
-        if path.extension().is_some_and(|ending| ending == "toml") {
-            files.push(path);
-        }
-    }
-    files.sort();
-    files.iter().map(|path| Scenario::load(path)).collect()
+    files_ending_in(folder, "toml").map_err(refuse)?.iter().map(|path| Scenario::load(path)).collect()
 }
 
 impl Scenario {
