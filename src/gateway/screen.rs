@@ -181,7 +181,8 @@ impl Screening {
                     .map_err(|error| error.to_string())?;
                 envelope.artifacts.clear();
                 envelope.views.clear();
-                envelope.summary = format!("{}\n(the whole could not be stored: {error})", envelope.summary);
+                // Why is for the log alone: it names places of this machine.
+                envelope.summary = format!("{}\n(the whole could not be stored)", envelope.summary);
                 if envelope.status == Status::Ok {
                     envelope.status = Status::Partial;
                 }
