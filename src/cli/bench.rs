@@ -108,8 +108,8 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
 fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = args.place.workspace()?;
     let matrix = workspace.matrix()?;
-    let (results, context) = (workspace.read_results(&matrix)?, workspace.read_context()?);
-    let gateway = workspace.read_gateway()?;
+    let (results, context) = (workspace.read_results(&matrix)?, workspace.read_chapter()?);
+    let gateway = workspace.read_chapter()?;
     let records = report::Records {
         results: &results,
         context: context.as_ref(),

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::record::{RESULTS_SCHEMA, Results};
@@ -39,8 +40,82 @@ pub fn to_json(results: &Results) -> Result<String, serde_json::Error> {
     )
 }
 
+/// One record of a chapter's results.
+pub trait ChapterRecord: Serialize + DeserializeOwned {
+    /// The chapter: the name under which differences are reported, and of its file without the ending.
+    const NAME: &'static str;
+    /// The number of the format; a file with another number is refused.
+    const SCHEMA: u32;
+
+    /// What tells the records of a file apart.
+    fn case(&self) -> &str;
+}
+
+/// The results of a chapter that is not about engines: the content of one file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Chapter<R> {
+    /// [`ChapterRecord::SCHEMA`].
+    schema: u32,
+    /// The configuration that was measured, as text that a person can read.
+    pub configuration: String,
+    /// In ascending order of their cases, without repeats.
+    pub records: Vec<R>,
+}
+
+impl<R: ChapterRecord> Chapter<R> {
+    /// Puts records together, in the order of their cases.
+    #[must_use]
+    pub fn new(configuration: String, mut records: Vec<R>) -> Self {
+        records.sort_by(|left, right| left.case().cmp(right.case()));
+        Self { schema: R::SCHEMA, configuration, records }
+    }
+
+    /// The bytes of the file: JSON with one record a line, keys in the order of the types, LF.
+    ///
+    /// # Errors
+    /// Never for values made by this crate; a number that JSON cannot hold would be refused.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        #[derive(Serialize)]
+        struct Head<'a> {
+            schema: u32,
+            configuration: &'a str,
+        }
+        lines(&Head { schema: self.schema, configuration: &self.configuration }, &self.records)
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// Not JSON, of another format, or with records out of order.
+    pub fn from_json(text: &str) -> Result<Self, ResultsError> {
+        let results: Self = serde_json::from_str(text)?;
+        if results.schema != R::SCHEMA {
+            return Err(ResultsError::Schema(results.schema));
+        }
+        match results.records.windows(2).find(|pair| pair[0].case() >= pair[1].case()) {
+            Some(pair) => Err(ResultsError::Repeated(pair[1].case().to_owned())),
+            None => Ok(results),
+        }
+    }
+
+    /// Every fact in which what was `committed` differs from what was computed.
+    ///
+    /// # Errors
+    /// A number that JSON cannot hold.
+    pub fn differences(&self, committed: &Self) -> Result<Vec<Difference>, serde_json::Error> {
+        Ok(compared(R::NAME, committed.side()?, self.side()?))
+    }
+
+    fn side(&self) -> Result<Side<'_>, serde_json::Error> {
+        let row = |record: &R| Ok((record.case().to_owned(), serde_json::to_value(record)?));
+        let rows: Result<_, serde_json::Error> = self.records.iter().map(row).collect();
+        Ok(Side { configuration: &self.configuration, rows: rows? })
+    }
+}
+
 /// `head` (an object with members) with `records`, one a line.
-pub(super) fn lines(head: &impl Serialize, records: &[impl Serialize]) -> Result<String, serde_json::Error> {
+fn lines(head: &impl Serialize, records: &[impl Serialize]) -> Result<String, serde_json::Error> {
     let head = serde_json::to_string(head)?;
     let mut text = format!("{},\"records\":[", head.trim_end_matches('}'));
     for (number, record) in records.iter().enumerate() {
@@ -100,13 +175,13 @@ pub fn differences(committed: &Results, computed: &Results) -> Result<Vec<Differ
 }
 
 /// One of two files that are compared: its configuration, and its records by case.
-pub(super) struct Side<'a> {
-    pub(super) configuration: &'a str,
-    pub(super) rows: BTreeMap<String, Value>,
+struct Side<'a> {
+    configuration: &'a str,
+    rows: BTreeMap<String, Value>,
 }
 
 /// Every line of the configurations and every fact of the records in which the sides differ.
-pub(super) fn compared(engine: &str, mut committed: Side, mut computed: Side) -> Vec<Difference> {
+fn compared(engine: &str, mut committed: Side, mut computed: Side) -> Vec<Difference> {
     let mut found = Vec::new();
     let mut push = |case: &str, fact: &str, committed: Option<Value>, computed: Option<Value>| {
         let (case, fact) = (case.to_owned(), fact.to_owned());
@@ -175,5 +250,56 @@ fn walk(
         }
         (left, right) if left != right => report(path, left, right),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Shot {
+        case: String,
+        hits: u32,
+    }
+
+    impl ChapterRecord for Shot {
+        const NAME: &'static str = "shots";
+        const SCHEMA: u32 = 1;
+
+        fn case(&self) -> &str {
+            &self.case
+        }
+    }
+
+    fn shots() -> Chapter<Shot> {
+        let shot = |case: &str, hits| Shot { case: case.to_owned(), hits };
+        Chapter::new("top_k = 10\n".to_owned(), vec![shot("b", 2), shot("a", 1)])
+    }
+
+    #[test]
+    fn a_chapter_is_in_order_reads_the_same_and_disorder_is_refused() {
+        let text = shots().to_json().unwrap();
+        insta::assert_snapshot!(text, @r#"
+        {"schema":1,"configuration":"top_k = 10\n","records":[
+        {"case":"a","hits":1},
+        {"case":"b","hits":2}
+        ]}
+        "#);
+        assert_eq!(Chapter::from_json(&text).unwrap(), shots());
+        for (from, to) in [("\"schema\":1", "\"schema\":2"), ("\"a\"", "\"z\""), ("\"hits\":1", "\"misses\":1")] {
+            assert!(Chapter::<Shot>::from_json(&text.replace(from, to)).is_err(), "{to}");
+        }
+    }
+
+    #[test]
+    fn a_changed_fact_is_named_with_its_case() {
+        let mut other = shots();
+        other.records[1].hits = 3;
+        let found = other.differences(&shots()).unwrap();
+        let [only] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((&*only.engine, &*only.case, &*only.fact), ("shots", "b", "hits"));
+        assert_eq!((&only.committed, &only.computed), (&Some(2.into()), &Some(3.into())));
     }
 }

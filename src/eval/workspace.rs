@@ -11,18 +11,16 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 
 use super::collection::Collection;
-use super::context::record::ContextResults;
-use super::context::results as context_results;
+use super::context::record::ContextRecord;
 use super::context::run::CountedCatalog;
 use super::context::scenario::{self, Scenario};
 use super::files::{files_ending_in, make_folder, replace_file};
 use super::gateway::case::Places;
 use super::gateway::overhead::{self, OverheadRow};
-use super::gateway::record::GatewayResults;
-use super::gateway::results as gateway_results;
+use super::gateway::record::GatewayRecord;
 use super::matrix::{Case, Matrix};
 use super::record::{Origin, Record, Results};
-use super::results;
+use super::results::{self, Chapter, ChapterRecord};
 use super::timing::TimingRow;
 
 /// The folders of a checkout.
@@ -150,26 +148,26 @@ impl Workspace {
         [embedded, public].into_iter().find(|(folder, _)| folder.is_dir())
     }
 
-    /// The committed results of the context scenarios; `None` without a file.
+    /// The committed results of a chapter; `None` without a file.
     ///
     /// # Errors
     /// As [`Workspace::read_results`].
-    pub fn read_context(&self) -> Result<Option<ContextResults>> {
-        let path = self.results_path(context_results::NAME);
+    pub fn read_chapter<R: ChapterRecord>(&self) -> Result<Option<Chapter<R>>> {
+        let path = self.results_path(R::NAME);
         if !path.exists() {
             return Ok(None);
         }
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        context_results::from_json(&text).map(Some).with_context(|| path.display().to_string())
+        Chapter::from_json(&text).map(Some).with_context(|| path.display().to_string())
     }
 
-    /// Writes the results of the context scenarios.
+    /// Writes the results of a chapter.
     ///
     /// # Errors
     /// What the file system says.
-    pub fn write_context(&self, results: &ContextResults) -> Result<()> {
+    pub fn write_chapter<R: ChapterRecord>(&self, results: &Chapter<R>) -> Result<()> {
         make_folder(&self.path("scorecard/results"))?;
-        replace_file(&self.results_path(context_results::NAME), context_results::to_json(results)?.as_bytes())?;
+        replace_file(&self.results_path(R::NAME), results.to_json()?.as_bytes())?;
         Ok(())
     }
 
@@ -183,29 +181,6 @@ impl Workspace {
             catalogs: public.join("catalogs"),
             sessions: public.join("sessions"),
         }
-    }
-
-    /// The committed results of the gateway chapter; `None` without a file.
-    ///
-    /// # Errors
-    /// As [`Workspace::read_results`].
-    pub fn read_gateway(&self) -> Result<Option<GatewayResults>> {
-        let path = self.results_path(gateway_results::NAME);
-        if !path.exists() {
-            return Ok(None);
-        }
-        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        gateway_results::from_json(&text).map(Some).with_context(|| path.display().to_string())
-    }
-
-    /// Writes the results of the gateway chapter.
-    ///
-    /// # Errors
-    /// What the file system says.
-    pub fn write_gateway(&self, results: &GatewayResults) -> Result<()> {
-        make_folder(&self.path("scorecard/results"))?;
-        replace_file(&self.results_path(gateway_results::NAME), gateway_results::to_json(results)?.as_bytes())?;
-        Ok(())
     }
 
     /// What a hop through the gateway cost when it was last measured; empty without a file.
@@ -244,7 +219,7 @@ impl Workspace {
         let mut strays = Vec::new();
         for path in list(&folder, "json")? {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            if matrix.engine(&name).is_none() && ![context_results::NAME, gateway_results::NAME].contains(&&*name) {
+            if matrix.engine(&name).is_none() && ![ContextRecord::NAME, GatewayRecord::NAME].contains(&&*name) {
                 strays.push(path);
             }
         }

@@ -318,7 +318,7 @@ pub(super) fn sentence(gateway: &GatewayResults) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::gateway::record::{GATEWAY_SCHEMA, Injected, Refusal};
+    use crate::eval::gateway::record::{Injected, Refusal};
     use crate::eval::record::Origin;
 
     fn record(case: &str, outcome: GatewayOutcome) -> GatewayRecord {
@@ -392,7 +392,7 @@ mod tests {
             record(&format!("surface/{TOGETHER}"), surface(400)),
         ];
         records.extend((1..=17).map(|tools| record(&format!("surface/server-{tools:02}"), surface(tools))));
-        GatewayResults { schema: GATEWAY_SCHEMA, configuration: String::new(), records }
+        GatewayResults::new(String::new(), records)
     }
 
     #[test]
@@ -419,7 +419,7 @@ mod tests {
         }
         assert!(page.text().contains("step 2: the answer lacks") && !page.text().contains("What a hop costs"));
         assert!(sentence(&sample()).unwrap().starts_with("Gateway: the 400 tools of 1 real servers"));
-        let none = GatewayResults { schema: GATEWAY_SCHEMA, configuration: String::new(), records: Vec::new() };
+        let none = GatewayResults::new(String::new(), Vec::new());
         assert_eq!(sentence(&none), None);
     }
 }

@@ -14,13 +14,14 @@ use super::gateway::GatewayCases;
 use super::run::{compute, pages};
 use crate::cli::{Format, Outcome, print_json};
 use crate::context::ContextConfig;
-use crate::eval::context::results as context_results;
+use crate::eval::context::record::ContextRecord;
+use crate::eval::context::results::wrong_rows;
 use crate::eval::context::run::version;
 use crate::eval::engine::Engine;
-use crate::eval::gateway::results as gateway_results;
+use crate::eval::gateway::record::GatewayRecord;
 use crate::eval::matrix::Matrix;
 use crate::eval::record::Results;
-use crate::eval::results::{Difference, differences};
+use crate::eval::results::{ChapterRecord, Difference, differences};
 use crate::eval::workspace::Collections;
 use crate::report::Records;
 
@@ -67,21 +68,21 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     let scenarios = Scenarios::of(&workspace)?;
     let context = scenarios.compute(&workspace)?;
     match &scenarios.committed {
-        Some(other) => facts.extend(context_results::differences(other, &context)?),
+        Some(other) => facts.extend(context.differences(other)?),
         None if context.records.is_empty() => {}
-        None => facts.push(no_file(context_results::NAME, context.records.len())),
+        None => facts.push(no_file(ContextRecord::NAME, context.records.len())),
     }
     let cases = GatewayCases::of(&workspace)?;
     let gateway = cases.compute()?;
     match &cases.committed {
-        Some(other) => facts.extend(gateway_results::differences(other, &gateway)?),
+        Some(other) => facts.extend(gateway.differences(other)?),
         None if gateway.records.is_empty() => {}
-        None => facts.push(no_file(gateway_results::NAME, gateway.records.len())),
+        None => facts.push(no_file(GatewayRecord::NAME, gateway.records.len())),
     }
     let mut kept = kept_rows(&matrix, &collections, &committed);
     let is_here = |scenario: &_| workspace.has_scenario(scenario);
     let engine = version(&ContextConfig::default());
-    kept.extend(context_results::wrong_rows(&scenarios.all, scenarios.committed.as_ref(), &engine, is_here));
+    kept.extend(wrong_rows(&scenarios.all, scenarios.committed.as_ref(), &engine, is_here));
     kept.extend(cases.wrong_rows());
     let mut stale = Vec::new();
     let records = Records {

@@ -19,7 +19,7 @@ pub(super) struct Scenarios {
 
 impl Scenarios {
     pub(super) fn of(workspace: &Workspace) -> Result<Self> {
-        Ok(Self { all: workspace.scenarios()?, committed: workspace.read_context()? })
+        Ok(Self { all: workspace.scenarios()?, committed: workspace.read_chapter()? })
     }
 
     /// Runs every scenario that is here; the others keep their committed records.

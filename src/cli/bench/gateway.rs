@@ -20,7 +20,7 @@ pub(super) struct GatewayCases {
 impl GatewayCases {
     pub(super) fn of(workspace: &Workspace) -> Result<Self> {
         let places = workspace.gateway();
-        Ok(Self { all: places.cases()?, places, committed: workspace.read_gateway()? })
+        Ok(Self { all: places.cases()?, places, committed: workspace.read_chapter()? })
     }
 
     /// Runs every case that is here; the others keep their committed records.

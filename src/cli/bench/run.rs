@@ -82,8 +82,8 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     };
     let pages = render(&workspace, &records)?;
     workspace.write_results(&results)?;
-    workspace.write_context(&context)?;
-    workspace.write_gateway(&gateway)?;
+    workspace.write_chapter(&context)?;
+    workspace.write_chapter(&gateway)?;
     if args.record_timings {
         workspace.append_timings(&rows)?;
     }

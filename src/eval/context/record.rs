@@ -8,21 +8,19 @@ use serde::{Deserialize, Serialize};
 
 use super::fidelity::Fidelity;
 use crate::eval::record::Origin;
+use crate::eval::results::{Chapter, ChapterRecord};
 use crate::event::Phase;
 
-/// The number of the format; a file with another number is refused.
-pub const CONTEXT_SCHEMA: u32 = 1;
-
 /// The content of `scorecard/results/context.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ContextResults {
-    /// [`CONTEXT_SCHEMA`].
-    pub schema: u32,
-    /// The configuration of the engine, as text that a person can read.
-    pub configuration: String,
-    /// In ascending order of [`ContextRecord::scenario`], without repeats.
-    pub records: Vec<ContextRecord>,
+pub type ContextResults = Chapter<ContextRecord>;
+
+impl ChapterRecord for ContextRecord {
+    const NAME: &'static str = "context";
+    const SCHEMA: u32 = 1;
+
+    fn case(&self) -> &str {
+        &self.scenario
+    }
 }
 
 /// One scenario.

@@ -12,9 +12,7 @@ use sha2::{Digest, Sha256};
 use super::fidelity::{CAPS, Content, fidelity, measure};
 use super::probe::Haystack;
 use super::reach::{by_selector, pattern_view};
-use super::record::{
-    CONTEXT_SCHEMA, ContextFacts, ContextOutcome, ContextRecord, ContextResults, Kept, Naive, Prefix, Screening,
-};
+use super::record::{ContextFacts, ContextOutcome, ContextRecord, ContextResults, Kept, Naive, Prefix, Screening};
 use super::scenario::{Planted, Scenario};
 use crate::adapters::{Conversation, Event};
 use crate::catalog::Catalog;
@@ -65,9 +63,8 @@ pub fn configuration(config: &ContextConfig) -> String {
 
 /// Puts records together, in the order of their names.
 #[must_use]
-pub fn results(config: &ContextConfig, mut records: Vec<ContextRecord>) -> ContextResults {
-    records.sort_by(|left, right| left.scenario.cmp(&right.scenario));
-    ContextResults { schema: CONTEXT_SCHEMA, configuration: configuration(config), records }
+pub fn results(config: &ContextConfig, records: Vec<ContextRecord>) -> ContextResults {
+    ContextResults::new(configuration(config), records)
 }
 
 /// Runs a scenario under `base`, as far as the scenario does not set it otherwise.

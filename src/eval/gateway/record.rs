@@ -7,20 +7,18 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::eval::record::Origin;
-
-/// The number of the format; a file with another number is refused.
-pub const GATEWAY_SCHEMA: u32 = 1;
+use crate::eval::results::{Chapter, ChapterRecord};
 
 /// The content of `scorecard/results/gateway.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GatewayResults {
-    /// [`GATEWAY_SCHEMA`].
-    pub schema: u32,
-    /// The configuration of the gateway, as text that a person can read.
-    pub configuration: String,
-    /// In ascending order of [`GatewayRecord::case`], without repeats.
-    pub records: Vec<GatewayRecord>,
+pub type GatewayResults = Chapter<GatewayRecord>;
+
+impl ChapterRecord for GatewayRecord {
+    const NAME: &'static str = "gateway";
+    const SCHEMA: u32 = 1;
+
+    fn case(&self) -> &str {
+        &self.case
+    }
 }
 
 /// One case.

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::case::{Case, Reader, Source};
 use super::exchange::{Ledger, failure, handles, texts, tokens};
-use super::record::{GATEWAY_SCHEMA, GatewayOutcome, GatewayRecord, GatewayResults, ScenarioFacts};
+use super::record::{GatewayOutcome, GatewayRecord, GatewayResults, ScenarioFacts};
 use super::scenario::{Play, Scenario, Shelf, Step, Then};
 use super::stage::{Server, Stage};
 use super::surface::{direct_tokens, listed_tokens};
@@ -46,9 +46,8 @@ pub fn version() -> String {
 
 /// Puts records together, in the order of their cases.
 #[must_use]
-pub fn results(mut records: Vec<GatewayRecord>) -> GatewayResults {
-    records.sort_by(|left, right| left.case.cmp(&right.case));
-    GatewayResults { schema: GATEWAY_SCHEMA, configuration: configuration(), records }
+pub fn results(records: Vec<GatewayRecord>) -> GatewayResults {
+    GatewayResults::new(configuration(), records)
 }
 
 /// Measures a case.
