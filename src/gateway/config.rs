@@ -455,6 +455,16 @@ impl GatewayConfig {
         };
         let guards = guards.check(written.mode, folder, &|text| expand(text, environment));
         let guards = guards.map_err(|(place, reason)| invalid(place, reason))?;
+        let signed = guards.signing.iter().flat_map(|signing| signing.upstreams.keys());
+        if let Some(name) = signed.into_iter().find(|name| !upstreams.contains_key(*name)) {
+            let reason = "there is no upstream of that name; its calls would go out unsigned";
+            return Err(invalid(format!("signing.upstreams.{name}"), reason));
+        }
+        let http = written.http.check(folder, environment)?;
+        let mut profiles = http.tokens.iter().filter_map(|holder| holder.identity.profile.as_ref());
+        if let Some(name) = profiles.find(|name| !guards.visibility_profiles.contains_key(*name)) {
+            return Err(invalid("http.tokens", format!("there is no `{name}` under `visibility_profiles`")));
+        }
         Ok(Self {
             mode: written.mode,
             name: written.name,
@@ -472,7 +482,7 @@ impl GatewayConfig {
             artifacts,
             guards,
             diagnostics: written.diagnostics.map(|path| folder.join(path)),
-            http: written.http.check(folder, environment)?,
+            http,
         })
     }
 }
@@ -617,6 +627,10 @@ mod tests {
             ("{catalog: x.json, upstreams: {a: {command: x}}}", "catalog: a gateway has either"),
             ("startup: {upstream_timeout_seconds: -1}", "startup.upstream_timeout_seconds: is -1"),
             ("retry: {max_attempts: 0}", "retry.max_attempts: must be"),
+            (
+                "signing: {keys: {k: 0123456789abcdef0123456789abcdef}, upstreams: {pear: k}}",
+                "signing.upstreams.pear: there is no upstream",
+            ),
             ("retry: {retryable_codes: [NO]}", "NO"),
             ("upstreams: {a: {command: x}, b: {command: x, namespace: a}}", "upstreams.b.namespace: `a` is"),
         ];

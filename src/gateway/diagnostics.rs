@@ -23,6 +23,7 @@ use time::OffsetDateTime;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::GatewayError;
+use super::guard::sign::SignatureError;
 use super::hub::Gateway;
 use super::session::Session;
 use super::snapshot::Snapshot;
@@ -81,6 +82,9 @@ pub enum EventName {
     /// It was not.
     #[serde(rename = "view.failed")]
     ViewFailed,
+    /// The signature of a call, or of an answer to one, was missing or wrong.
+    #[serde(rename = "signature.refused")]
+    SignatureRefused,
 }
 
 /// A line of the file. The fields are in the order of their names.
@@ -274,6 +278,25 @@ fn timestamp(time: OffsetDateTime) -> String {
     )
 }
 
+/// What a signature belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Signed {
+    /// A call of a client.
+    Call,
+    /// An upstream's answer.
+    Answer,
+}
+
+impl Signed {
+    /// The word under which it is counted and recorded.
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Answer => "answer",
+        }
+    }
+}
+
 /// A call as far as it is recorded.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Called<'c> {
@@ -346,6 +369,18 @@ impl Gateway {
                 attributes,
             },
         );
+    }
+
+    /// Counts and records that a signature was not taken, and why; nothing of what was signed.
+    pub(super) fn signature_refused(&self, session: &Session, signed: Signed, error: &SignatureError) {
+        self.metrics.signature_refused(signed.label(), error.reason());
+        tracing::warn!(of = signed.label(), %error, "a signature is refused");
+        let Some(diagnostics) = &self.diagnostics else { return };
+        let mut attributes = Map::new();
+        attributes.insert("reason".to_owned(), error.reason().into());
+        attributes.insert("signed".to_owned(), signed.label().into());
+        let event = EventName::SignatureRefused;
+        diagnostics.record(Some(session), Happening { event, success: false, duration: None, tool: None, attributes });
     }
 
     /// Records that a snapshot is served from now on.

@@ -5,12 +5,13 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::config::Mode;
+use super::diagnostics::Signed;
 use super::error::{Code, GatewayError, text_result};
 use super::guard::sanitize::SanitizeConfig;
 use super::guard::schema::{Quote, refused, violations};
 use super::guard::sign::{SIGNATURE, Signature};
 use super::guard::tolerant::{Repair, repair};
-use super::guard::{Source, unusable};
+use super::guard::{Source, strict, unusable};
 use super::hub::Gateway;
 use super::screen::Origin;
 use super::session::Caller;
@@ -148,16 +149,23 @@ impl Gateway {
         along: &Along,
     ) -> Result<Raw, GatewayError> {
         let upstream = self.upstream(item)?;
-        let signature = self.guards.sign_call(upstream.name(), &item.name, arguments);
-        let params = along.params(&call_params(&item.name, arguments, signature.as_ref()));
         let progress = along.progress.as_ref();
-        let call = Call { method: "tools/call", params: Some(&params), caller: Some(caller), progress };
-        let tried = self.config.retry.run(|| upstream.request(call)).await;
+        // A signature is taken once: each attempt has its own.
+        let attempt = || async {
+            let signature = self.guards.sign_call(upstream.name(), &item.name, arguments);
+            let params = along.params(&call_params(&item.name, arguments, signature.as_ref()));
+            let call = Call { method: "tools/call", params: Some(&params), caller: Some(caller), progress };
+            upstream.request(call).await.map(|answer| (signature, answer))
+        };
+        let tried = self.config.retry.run(attempt).await;
         if tried.attempts > 1 {
             tracing::info!(upstream = upstream.name(), attempts = tried.attempts, "the call was made again");
         }
-        let answer = tried.answer.map_err(|fault| failed(upstream.name(), &fault, &item.id))?;
-        self.guards.verify_result(signature.as_ref(), answer).map_err(|error| error.at(&item.id))
+        let (signature, answer) = tried.answer.map_err(|fault| failed(upstream.name(), &fault, &item.id))?;
+        self.guards.verify_result(signature.as_ref(), &answer).map_err(|error| {
+            self.signature_refused(caller.session(), Signed::Answer, &error);
+            error.of_answer(&answer).at(&item.id)
+        })
     }
 
     pub(super) fn upstream(&self, item: &SelectableItem) -> Result<&Upstream, GatewayError> {
@@ -207,6 +215,8 @@ pub(super) fn checked(
     let refuse = |reason: String| GatewayError::new(Code::ArgsInvalid, reason).at(id);
     let text = args.map_or("{}", RawValue::get);
     let mut value: Value = serde_json::from_str(text).map_err(|error| refuse(error.to_string()))?;
+    // What goes on is the text: it must say what was checked, in whatever parser.
+    strict::check(text).map_err(|error| refuse(error.to_string()))?;
     let repairs = if is_tolerant { repair(&mut value, target.item.args_schema.as_deref()) } else { Vec::new() };
     if !value.is_object() {
         return Err(refuse("`args` must be an object".to_owned()));

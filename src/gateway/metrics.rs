@@ -75,6 +75,8 @@ pub(super) struct Metrics {
     durations: Mutex<BTreeMap<&'static str, Durations>>,
     /// Calls of tools by the code of their failure; `None` for those that did not fail.
     calls: Mutex<BTreeMap<Option<Code>, u64>>,
+    /// Signatures that were not taken, by what was signed and why.
+    signatures: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
     running: AtomicU64,
 }
 
@@ -117,6 +119,11 @@ impl Metrics {
         *lock(&self.calls).entry(failure).or_default() += 1;
     }
 
+    /// A signature of a call or an answer was not taken, for this reason.
+    pub(super) fn signature_refused(&self, signed: &'static str, reason: &'static str) {
+        *lock(&self.signatures).entry((signed, reason)).or_default() += 1;
+    }
+
     fn took(&self, method: &'static str, duration: Duration) {
         let bucket = BUCKETS.partition_point(|bound| u128::from(*bound) < duration.as_micros());
         let mut durations = lock(&self.durations);
@@ -145,6 +152,10 @@ impl Metrics {
             let code = failure.map(|code| serde_json::to_value(code).unwrap_or_default());
             let code = code.as_ref().and_then(serde_json::Value::as_str).unwrap_or("OK");
             text.sample("tool_calls_total", &[("code", code)], count);
+        }
+        text.head("signatures_refused_total", "counter", "Signatures that were not taken, by what was signed and why.");
+        for ((signed, reason), count) in &*lock(&self.signatures) {
+            text.sample("signatures_refused_total", &[("signed", signed), ("reason", reason)], count);
         }
         text.head("sessions", "gauge", "Clients that are connected.");
         text.sample("sessions", &[], &(sessions as u64));
@@ -200,6 +211,7 @@ mod tests {
         drop(metrics.begin("tools/call"));
         metrics.called(None);
         metrics.called(Some(Code::UpstreamTimeout));
+        metrics.signature_refused("call", "replayed");
         lock(&metrics.durations).clear();
         metrics.took("tools/call", Duration::from_micros(100));
         metrics.took("tools/call", Duration::from_secs(40));
@@ -229,6 +241,7 @@ mod tests {
         requests_running 1
         tool_calls_total{code="OK"} 1
         tool_calls_total{code="UPSTREAM_TIMEOUT"} 1
+        signatures_refused_total{signed="call",reason="replayed"} 1
         sessions 2
         upstream_up{upstream="a\"b"} 1
         upstream_up{upstream="c"} 0

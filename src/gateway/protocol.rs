@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::browse::Shelves;
 use super::config::Mode;
-use super::diagnostics::Called;
+use super::diagnostics::{Called, Signed};
 use super::error::{Code, GatewayError, text_result};
 use super::execute::{Along, ExecuteArgs, find};
 use super::hub::Gateway;
@@ -206,7 +206,10 @@ impl Gateway {
                 let answer = if caller.is_modern() { modern::completed("tools/call", answer) } else { answer };
                 Ok(self.guards.signed(&call, answer))
             }
-            Err(error) => Ok(error.to_result()),
+            Err(error) => {
+                self.signature_refused(caller.session(), Signed::Call, &error);
+                Ok(error.of_call().to_result())
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -43,14 +43,22 @@ impl ClientInfo {
     }
 }
 
+/// Who a client is to the gateway, by the face that it came in at and not by what it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// What its quotas are counted under, in all its sessions.
+    pub name: String,
+    /// The name of its visibility profile; that of all clients when `None`.
+    pub profile: Option<String>,
+}
+
 /// A client that is connected.
 #[derive(Debug)]
 pub struct Session {
     /// Tells sessions apart; on HTTP it is the session id.
     id: String,
+    identity: Arc<Identity>,
     client: Mutex<ClientInfo>,
-    /// The name of its visibility profile, when it has one of its own.
-    profile: OnceLock<String>,
     /// Where messages go that belong to no request.
     unasked: Mutex<Option<mpsc::Sender<Bytes>>>,
     /// What the client of the stateless protocol listens to.
@@ -76,13 +84,21 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Session {
-    /// A client that has said nothing yet.
+    /// A client that has said nothing yet, and is known by this session alone.
     #[must_use]
     pub fn new(id: impl Into<String>) -> Arc<Self> {
+        let id = id.into();
+        let identity = Identity { name: id.clone(), profile: None };
+        Self::of(id, Arc::new(identity))
+    }
+
+    /// A session of a client that is known.
+    #[must_use]
+    pub fn of(id: impl Into<String>, identity: Arc<Identity>) -> Arc<Self> {
         Arc::new(Self {
             id: id.into(),
+            identity,
             client: Mutex::default(),
-            profile: OnceLock::new(),
             unasked: Mutex::default(),
             subscriptions: Mutex::default(),
             watched: Mutex::default(),
@@ -101,15 +117,10 @@ impl Session {
         &self.id
     }
 
-    /// Gives the client a visibility profile of its own; the first that it is given stays.
-    pub fn set_profile(&self, name: impl Into<String>) {
-        let _ = self.profile.set(name.into());
-    }
-
-    /// The name of its visibility profile, when it has one of its own.
+    /// Whose it is.
     #[must_use]
-    pub fn profile(&self) -> Option<&str> {
-        self.profile.get().map(String::as_str)
+    pub fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     /// What the client says about itself.

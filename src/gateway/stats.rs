@@ -279,7 +279,7 @@ mod tests {
         },
         {
           "line": 8,
-          "reason": "unknown variant `browse.asked`, expected one of `catalog.loaded`, `browse.completed`, `browse.failed`, `hydrate.completed`, `hydrate.failed`, `execute.completed`, `execute.failed`, `execute.dry_run`, `execute.cache_hit`, `view.completed`, `view.failed` at line 1 column 55"
+          "reason": "unknown variant `browse.asked`, expected one of `catalog.loaded`, `browse.completed`, `browse.failed`, `hydrate.completed`, `hydrate.failed`, `execute.completed`, `execute.failed`, `execute.dry_run`, `execute.cache_hit`, `view.completed`, `view.failed`, `signature.refused` at line 1 column 55"
         },
         {
           "line": 9,

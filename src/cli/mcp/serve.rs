@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::block_on_runtime;
 use crate::cli::Outcome;
-use crate::gateway::{Gateway, GatewayConfig, HostRule, HttpConfig, HttpFace, Mode, OriginRule, Token, serve_stdio};
+use crate::gateway::{Gateway, GatewayConfig, HostRule, HttpConfig, HttpFace, Mode, OriginRule, Token, TokenHolder, serve_stdio};
 
 /// Serve the tools of any number of MCP servers
 #[derive(Debug, clap::Args)]
@@ -69,7 +69,12 @@ impl HttpArgs {
             config.listen = listen;
         }
         if let Some(path) = &self.token_file {
-            config.token = Some(Token::read(path).map_err(|reason| anyhow!("--token-file: {reason}"))?);
+            if config.tokens.iter().any(|holder| *holder != TokenHolder::anyone(holder.token.clone())) {
+                // Its holder would be shown what no profile of the file hides.
+                bail!("--token-file: the configuration has `http.tokens`; add an entry there");
+            }
+            let token = Token::read(path).map_err(|reason| anyhow!("--token-file: {reason}"))?;
+            config.tokens = vec![TokenHolder::anyone(token)];
         }
         if !self.allowed_hosts.is_empty() {
             config.allowed_hosts = self.allowed_hosts.clone();

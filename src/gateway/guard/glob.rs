@@ -3,8 +3,9 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::catalog::SelectableItem;
+use crate::catalog::{Kind, SelectableItem};
 use crate::gateway::glob::matches;
 
 /// A pattern over ids and names; case counts.
@@ -25,13 +26,27 @@ impl Glob {
         matches(&self.0, text)
     }
 
-    /// Whether the item's id, its id without version and hash, or its name at the upstream fits.
+    /// Whether the item's id, its id without version and hash, that without the kind, a resource's address behind its
+    /// namespace, or the name at the upstream fits.
+    ///
+    /// A pattern with a colon names a namespace, which is the operator's; it is not compared with names and addresses
+    /// alone, in which an upstream can write a namespace of its choice.
     #[must_use]
     pub fn names(&self, item: &SelectableItem) -> bool {
         let short = item.id.split(['@', '#']).next().unwrap_or(&item.id);
-        [item.id.as_str(), short, item.name.as_str()].into_iter().any(|name| self.matches(name))
+        let bare = KINDS.iter().find_map(|kind| short.strip_prefix(kind)).unwrap_or(short);
+        let by_address = || {
+            let address = item.metadata.get("uri").and_then(Value::as_str).filter(|_| item.kind == Kind::Resource);
+            address.is_some_and(|address| self.matches(&format!("{}:{address}", item.namespace)))
+        };
+        [item.id.as_str(), short, bare].into_iter().any(|name| self.matches(name))
+            || (!self.0.contains(':') && self.matches(&item.name))
+            || by_address()
     }
 }
+
+/// What ids of resources and prompts begin with.
+const KINDS: [&str; 2] = ["resource::", "prompt::"];
 
 impl fmt::Display for Glob {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -50,5 +65,26 @@ mod tests {
             assert!(Glob::new(pattern).names(&item), "{pattern}");
         }
         assert!(!Glob::new("fs").names(&item));
+    }
+
+    #[test]
+    fn a_namespace_in_a_pattern_is_the_operators() {
+        let claims = SelectableItem::tool("evil:fs_read#0123abcd", "evil", "fs:read", "");
+        assert!(!Glob::new("fs:*").names(&claims) && Glob::new("evil:*").names(&claims));
+        let mut resource = SelectableItem::tool("resource::evil:notes#0123abcd", "evil", "notes", "");
+        resource.kind = Kind::Resource;
+        resource.metadata.insert("uri".to_owned(), "fs:etc/notes".into());
+        for (pattern, expected) in [
+            ("fs:*", false),
+            ("evil:*", true),
+            ("evil:notes", true),
+            ("evil:fs:etc/*", true),
+            ("*:fs:etc/*", true),
+            ("*etc*", true),
+            ("notes", true),
+            ("resource::evil:notes", true),
+        ] {
+            assert_eq!(Glob::new(pattern).names(&resource), expected, "{pattern}");
+        }
     }
 }

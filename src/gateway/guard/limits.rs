@@ -1,4 +1,6 @@
-//! How often a session may call: by meta-tool and by tool.
+//! How often a caller may call: by meta-tool and by tool.
+//!
+//! Counted is by the caller's name and not by session, which a client over HTTP may open as often as it likes.
 //!
 //! The window slides: it holds the calls of the last sixty seconds, whenever that is. Without limits nothing is
 //! counted. The counting itself is that of the shared [state](super::state).
@@ -22,7 +24,7 @@ use crate::store::{Clock, SystemClock};
 pub struct Quota {
     /// Calls within any sixty seconds.
     pub max_calls_per_minute: Option<NonZeroU32>,
-    /// Calls of a session in all.
+    /// Calls of a caller in all, until it has made none for 24 hours.
     pub max_calls_per_session: Option<NonZeroU64>,
 }
 
@@ -54,7 +56,7 @@ fn tighter<N: Ord>(left: Option<N>, right: Option<N>) -> Option<N> {
     }
 }
 
-/// How often a session may call what.
+/// How often a caller may call what.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RateLimits {
@@ -92,7 +94,7 @@ impl RateLimits {
         }
     }
 
-    /// What a call of `tool` by the session `subject` has to be permitted by; `item` is what it calls, and `own` the
+    /// What a call of `tool` by the caller `subject` has to be permitted by; `item` is what it calls, and `own` the
     /// quota that the policy file gives that.
     pub(super) fn wants(&self, tool: MetaTool, item: Option<&SelectableItem>, own: Quota, subject: &str) -> Vec<Want> {
         let want = |scope: &str, quota| Want { subject: subject.to_owned(), scope: scope.to_owned(), quota };
@@ -115,7 +117,7 @@ pub(super) fn limited(exceeded: &Exceeded) -> GatewayError {
             GatewayError::new(Code::RateLimited, reason).with("retry_after", seconds)
         }
         None => {
-            let reason = format!("this session has used up its calls of `{scope}`");
+            let reason = format!("this caller has used up its calls of `{scope}`");
             let mut error = GatewayError::new(Code::RateLimited, reason);
             error.retryable = false;
             error
@@ -174,7 +176,7 @@ mod tests {
         let exceeded = |retry_after| Exceeded { scope: "tool_execute".to_owned(), retry_after };
         let text = |error: &GatewayError| serde_json::to_string(error).unwrap();
         insta::assert_snapshot!(text(&limited(&exceeded(Some(Duration::from_millis(1001))))), @r#"{"error":"RATE_LIMITED","message":"too many calls of `tool_execute` within a minute; try again in 2 s","path":"","retryable":true,"details":{"retry_after":2,"scope":"tool_execute"}}"#);
-        insta::assert_snapshot!(text(&limited(&exceeded(None))), @r#"{"error":"RATE_LIMITED","message":"this session has used up its calls of `tool_execute`","path":"","retryable":false,"details":{"scope":"tool_execute"}}"#);
+        insta::assert_snapshot!(text(&limited(&exceeded(None))), @r#"{"error":"RATE_LIMITED","message":"this caller has used up its calls of `tool_execute`","path":"","retryable":false,"details":{"scope":"tool_execute"}}"#);
     }
 
     #[test]

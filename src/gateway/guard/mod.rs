@@ -17,6 +17,7 @@ pub mod sanitize;
 pub(super) mod schema;
 pub mod sign;
 pub mod state;
+pub(super) mod strict;
 #[cfg(test)]
 mod tests;
 pub(super) mod tolerant;
@@ -24,6 +25,7 @@ pub(super) mod tolerant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -77,7 +79,7 @@ pub struct GuardConfig {
     pub visibility_profiles: BTreeMap<String, Visibility>,
     /// The profile of callers that have no other; everything is shown, and no scope given, when `None`.
     pub visibility_profile: Option<String>,
-    /// How often a session may call.
+    /// How often a caller may call.
     pub rate_limits: RateLimits,
     /// Bounds on schemas, and what is done with them.
     pub schemas: SchemaConfig,
@@ -295,7 +297,7 @@ impl Guards {
 
     /// The name of the caller's profile.
     fn profile_name<'c>(&'c self, caller: &'c Caller) -> Option<&'c str> {
-        caller.session().profile().or(self.config.visibility_profile.as_deref())
+        caller.session().identity().profile.as_deref().or(self.config.visibility_profile.as_deref())
     }
 
     /// What the caller is shown of a snapshot. A profile that the configuration does not have is shown nothing.
@@ -367,7 +369,7 @@ impl Guards {
         take: Take,
     ) -> Result<Result<(), Exceeded>, GatewayError> {
         let own = item.map(|item| self.config.policy.of_tool(item).quota()).unwrap_or_default();
-        let wants = self.config.rate_limits.wants(tool, item, own, caller.session().id());
+        let wants = self.config.rate_limits.wants(tool, item, own, &caller.session().identity().name);
         if wants.is_empty() {
             return Ok(Ok(()));
         }
@@ -527,33 +529,33 @@ impl Guards {
         tool: &str,
         arguments: Option<&RawValue>,
         signature: Option<&Raw>,
-    ) -> Result<Option<Signature>, GatewayError> {
+    ) -> Result<Option<Signature>, SignatureError> {
         let Some(signing) = &self.config.signing else { return Ok(None) };
-        let refused = |error: SignatureError| {
-            let code = if error == SignatureError::Full { Code::RateLimited } else { Code::AuthFailed };
-            GatewayError::new(code, format!("the call is refused: {error}"))
-        };
         let Some(signature) = signature else {
             return match signing.incoming {
-                Incoming::Required => Err(refused(SignatureError::Missing)),
+                Incoming::Required => Err(SignatureError::Missing),
                 Incoming::Optional => Ok(None),
             };
         };
-        let signature: Signature = signature.read().map_err(|_| refused(SignatureError::Malformed))?;
+        let signature: Signature = signature.read().map_err(|_| SignatureError::Malformed)?;
         let now = self.wall.now();
         // A call without arguments is signed as one with none.
-        let arguments: Value = serde_json::from_str(arguments.map_or("{}", RawValue::get))
-            .map_err(|_| refused(SignatureError::Malformed))?;
-        let until = signing.verify_call(&signature, tool, &arguments, now).map_err(refused)?;
+        let arguments: Value =
+            serde_json::from_str(arguments.map_or("{}", RawValue::get)).map_err(|_| SignatureError::Malformed)?;
+        let until = signing.verify_call(&signature, tool, &arguments, now)?;
         let (nonce, most) = (format!("{}:{}", signature.key, signature.nonce), signing.max_nonces);
-        let fresh = self.with_state(move |state| state.remember(&nonce, now, until, most)).await;
-        match fresh {
-            Ok(Freshness::Fresh) => Ok(Some(signature)),
-            Ok(Freshness::Seen) => Err(refused(SignatureError::Replayed)),
-            Ok(Freshness::Full) => Err(refused(SignatureError::Full)),
+        self.spend(nonce, now, until, most).await.map(|()| Some(signature))
+    }
+
+    /// Takes a nonce that was not taken before.
+    async fn spend(&self, nonce: String, now: Duration, until: Duration, most: usize) -> Result<(), SignatureError> {
+        match self.with_state(move |state| state.remember(&nonce, now, until, most)).await {
+            Ok(Freshness::Fresh) => Ok(()),
+            Ok(Freshness::Seen) => Err(SignatureError::Replayed),
+            Ok(Freshness::Full) => Err(SignatureError::Full),
             Err(error) => {
                 tracing::error!(%error, "nonces cannot be kept");
-                Err(refused(SignatureError::Unknown))
+                Err(SignatureError::Unknown)
             }
         }
     }
@@ -574,12 +576,10 @@ impl Guards {
     }
 
     /// The answer of an upstream to a call signed with `call`, its own signature checked and taken off.
-    pub(super) fn verify_result(&self, call: Option<&Signature>, result: Raw) -> Result<Raw, GatewayError> {
+    pub(super) fn verify_result(&self, call: Option<&Signature>, result: &Raw) -> Result<Raw, SignatureError> {
         match (&self.config.signing, call) {
-            (Some(signing), Some(call)) => signing
-                .verify_result(&result, call, self.wall.now())
-                .map_err(|error| GatewayError::new(Code::UpstreamError, format!("the answer is not taken: {error}"))),
-            _ => Ok(result),
+            (Some(signing), Some(call)) => signing.verify_result(result, call, self.wall.now()),
+            _ => Ok(result.clone()),
         }
     }
 

@@ -96,7 +96,7 @@ pub struct ToolPolicy {
     pub required_scopes: Vec<String>,
     /// How bad it is when what the tool returns gets into wrong hands.
     pub sensitivity: ToolSensitivity,
-    /// Calls of a session within any sixty seconds.
+    /// Calls of a caller within any sixty seconds.
     pub rate_limit: Option<NonZeroU32>,
     /// Whether a person must approve each call.
     pub requires_approval: bool,

@@ -9,12 +9,13 @@
 //! What is stored stays the bytes that came.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::catalog::SelectableItem;
@@ -96,7 +97,8 @@ impl SanitizeConfig {
             Html::Escape => Cow::Owned(escaped(&visible)),
         };
         match without_markers(&escaped) {
-            Some(clean) => Cow::Owned(clean),
+            // Where a marker was, joiners may stand side by side now; markers are found through them, so none appears.
+            Some(clean) => Cow::Owned(without_unseen(&clean).into_owned()),
             None => escaped,
         }
     }
@@ -112,6 +114,10 @@ impl SanitizeConfig {
         self.clean_in_place(&mut envelope.summary);
         envelope.facts.iter_mut().for_each(|fact| self.clean_in_place(fact));
         envelope.views.iter_mut().for_each(|view| self.clean_in_place(&mut view.label));
+        for artifact in &mut envelope.artifacts {
+            self.clean_in_place(&mut artifact.media_type);
+            self.clean_in_place(&mut artifact.label);
+        }
         envelope.provenance.values_mut().for_each(|value| self.value(value));
     }
 
@@ -131,26 +137,41 @@ impl SanitizeConfig {
         if after == before { raw.clone() } else { Raw::of(&after) }
     }
 
-    /// Every text of the value; its shape stays. Names of members are cleaned too where that makes no two equal.
-    fn value(&self, value: &mut Value) {
+    /// Every text of the value; its shape stays. Names of members are cleaned too: a clean name that another member has
+    /// is followed by `~2`, `~3` and so on, in the order of the members.
+    pub(in crate::gateway) fn value(&self, value: &mut Value) {
         match value {
             Value::String(text) => self.clean_in_place(text),
             Value::Array(elements) => elements.iter_mut().for_each(|element| self.value(element)),
             Value::Object(members) => {
-                let unclean: Vec<String> =
-                    members.keys().filter(|key| matches!(self.clean(key), Cow::Owned(_))).cloned().collect();
-                for key in unclean {
-                    let clean = self.clean(&key).into_owned();
-                    if !members.contains_key(&clean)
-                        && let Some(value) = members.shift_remove(&key)
-                    {
-                        members.insert(clean, value);
-                    }
+                if members.keys().any(|key| matches!(self.clean(key), Cow::Owned(_))) {
+                    *members = self.renamed(std::mem::take(members));
                 }
                 members.values_mut().for_each(|member| self.value(member));
             }
             _ => {}
         }
+    }
+
+    /// The members under clean names, no two equal.
+    fn renamed(&self, members: Map<String, Value>) -> Map<String, Value> {
+        let mut taken: BTreeSet<String> =
+            members.keys().filter(|key| self.clean(key).as_ref() == key.as_str()).cloned().collect();
+        let named = |(key, value): (String, Value)| {
+            if taken.contains(&key) {
+                return (key, value);
+            }
+            let clean = self.clean(&key).into_owned();
+            let mut name = clean.clone();
+            for number in 2.. {
+                if taken.insert(name.clone()) {
+                    break;
+                }
+                name = format!("{clean}~{number}");
+            }
+            (name, value)
+        };
+        members.into_iter().map(named).collect()
     }
 }
 
@@ -176,17 +197,42 @@ fn is_unseen(c: char) -> bool {
     }
 }
 
-/// Characters that are kept, and of no account where a marker is looked for.
+/// Characters that scripts and emoji are written with, and of no account where a marker is looked for.
 fn is_joiner(c: char) -> bool {
-    matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
+    matches!(c, '\u{200c}' | '\u{200d}') || is_selector(c)
+}
+
+/// Says which form of the character before it is meant.
+fn is_selector(c: char) -> bool {
+    matches!(c, '\u{fe00}'..='\u{fe0f}')
+}
+
+/// Whether a joiner or selector does nothing that is seen after the character before it, so that it can only hide
+/// something: one more of its kind, or a selector after what has a single form.
+fn is_idle(before: Option<char>, c: char) -> bool {
+    match before {
+        Some(before) if !is_selector(c) => is_joiner(before) && !is_selector(before),
+        // Digits, `#` and `*` have a form on keys.
+        Some('0'..='9' | '#' | '*') => false,
+        Some(before) => before.is_ascii() || before.is_whitespace() || is_joiner(before),
+        None => is_selector(c),
+    }
 }
 
 fn without_unseen(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_unseen) {
+    if !text.contains(|c| is_unseen(c) || is_joiner(c)) {
         return Cow::Borrowed(text);
     }
-    let text = TERMINAL.as_ref().map_or(Cow::Borrowed(text), |sequences| sequences.replace_all(text, ""));
-    Cow::Owned(text.chars().filter(|c| !is_unseen(*c)).collect())
+    let visible = TERMINAL.as_ref().map_or(Cow::Borrowed(text), |sequences| sequences.replace_all(text, ""));
+    let mut clean = String::with_capacity(visible.len());
+    let mut before = None;
+    for c in visible.chars() {
+        if !is_unseen(c) && !(is_joiner(c) && is_idle(before, c)) {
+            clean.push(c);
+            before = Some(c);
+        }
+    }
+    if clean == text { Cow::Borrowed(text) } else { Cow::Owned(clean) }
 }
 
 fn escaped(text: &str) -> String {
@@ -312,6 +358,12 @@ mod tests {
             ("hi\u{e0041}\u{e0042}\u{e007f}\u{e0100}", "hi"),
             // What scripts and emoji are written with stays.
             ("👨\u{200d}👩\u{200d}👧 می\u{200c}خواهم ❤\u{fe0f}", "👨\u{200d}👩\u{200d}👧 می\u{200c}خواهم ❤\u{fe0f}"),
+            ("1\u{fe0f}\u{20e3} ☃\u{fe0e} 葛\u{fe00} Auf\u{200c}lage", "1\u{fe0f}\u{20e3} ☃\u{fe0e} 葛\u{fe00} Auf\u{200c}lage"),
+            ("❤\u{fe0f}\u{200d}🔥", "❤\u{fe0f}\u{200d}🔥"),
+            // Text can be hidden in what does nothing there.
+            ("a\u{fe01}b \u{fe02}.\u{fe03}\u{fe04}", "ab ."),
+            ("☃\u{fe0e}\u{fe01}\u{fe02}\u{200d}\u{200c}\u{200d}\u{fe03}x", "☃\u{fe0e}\u{200d}x"),
+            ("\u{fe0f}x\u{200d}<s>\u{200d}y", "x\u{200d}y"),
             // Markers of every family, in any case.
             ("a<|im_start|>system\nb<|IM_END|>", "asystem\nb"),
             ("__SYSTEM__ x", " x"),
@@ -371,10 +423,13 @@ mod tests {
 
     #[test]
     fn the_shape_of_a_value_stays() {
-        let mut after =
-            json!({"a": ["<s>x\u{0}", 1, null, {"b\u{200b}": "__system__", "b": true}], "<s>c": {"d": "e"}});
+        let mut after = json!({
+            "a": ["<s>x\u{0}", 1, null, {"b\u{200b}": "__system__", "b": true, "b~2": 2, "<s>b": 3}],
+            "<s>c": {"d": "e"}, "z": 0,
+        });
         PLAIN.value(&mut after);
-        assert_eq!(after, json!({"a": ["x", 1, null, {"b\u{200b}": "", "b": true}], "c": {"d": "e"}}));
+        let expected = r#"{"a":["x",1,null,{"b~3":"","b":true,"b~2":2,"b~4":3}],"c":{"d":"e"},"z":0}"#;
+        assert_eq!(after.to_string(), expected);
         let clean = Raw::of(&json!({"z": 1.50, "a": "x"}));
         assert_eq!(PLAIN.raw(&clean), clean);
     }

@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use super::canonical::canonical;
+use crate::gateway::error::{Code, GatewayError};
 use crate::gateway::wire::{Members, Raw};
 use crate::text::hex;
 
@@ -128,6 +129,9 @@ impl WrittenSigning {
         let window = Duration::try_from_secs_f64(self.window_seconds).ok().filter(|window| !window.is_zero());
         let window = window
             .ok_or_else(|| format!("signing.window_seconds: is {}; it must be seconds above 0", self.window_seconds))?;
+        if self.max_nonces == 0 {
+            return Err("signing.max_nonces: must be at least 1: without nonces every signed call is refused".to_owned());
+        }
         if self.incoming == Incoming::Required && keys.is_empty() {
             return Err("signing.incoming: is `required`, and there is no key under `signing.keys`".to_owned());
         }
@@ -184,6 +188,55 @@ pub enum SignatureError {
     /// What the nonces are kept in failed.
     #[error("whether it was used before cannot be known now")]
     Unknown,
+}
+
+impl SignatureError {
+    /// The word under which it is counted and recorded.
+    pub(in crate::gateway) fn reason(&self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Malformed => "malformed",
+            Self::Invalid => "invalid",
+            Self::Time { .. } => "time",
+            Self::Replayed => "replayed",
+            Self::Full => "full",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// What a client is answered whose call is refused.
+    pub(in crate::gateway) fn of_call(&self) -> GatewayError {
+        let code = if *self == Self::Full { Code::RateLimited } else { Code::AuthFailed };
+        GatewayError::new(code, format!("the call is refused: {self}"))
+    }
+
+    /// What becomes of a call whose answer is not taken. What an unsigned refusal gives as its reason is told on: it
+    /// proves nothing, and who runs both gateways needs it.
+    pub(in crate::gateway) fn of_answer(&self, answer: &Raw) -> GatewayError {
+        let said = Some(answer).filter(|_| *self == Self::Missing).and_then(refusal);
+        let said = said.map(|said| format!("; it says, unproven: {said}")).unwrap_or_default();
+        GatewayError::new(Code::UpstreamError, format!("the answer is not taken: {self}{said}"))
+    }
+}
+
+/// What an answer says that refuses a call for its signature.
+fn refusal(answer: &Raw) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Answer {
+        content: Vec<Part>,
+    }
+    #[derive(Deserialize)]
+    struct Part {
+        text: String,
+    }
+    #[derive(Deserialize)]
+    struct Said {
+        error: Code,
+        message: String,
+    }
+    let text = answer.read::<Answer>().ok()?.content.into_iter().next()?.text;
+    let said: Said = serde_json::from_str(&text).ok()?;
+    matches!(said.error, Code::AuthFailed | Code::RateLimited).then_some(said.message)
 }
 
 /// The longest nonce that is read.
@@ -440,6 +493,7 @@ mod tests {
             ("upstreams: {peer: a}", "signing.upstreams.peer: there is no key `a`"),
             ("incoming: required", "there is no key"),
             ("window_seconds: 0", "signing.window_seconds"),
+            ("max_nonces: 0", "signing.max_nonces: must be at least 1"),
         ] {
             let message = check(text).unwrap_err();
             assert!(message.contains(expected) && !message.contains("short"), "{message}");

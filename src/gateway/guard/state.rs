@@ -21,7 +21,7 @@ use crate::store::StoreError;
 /// The window of quotas that count calls a minute.
 pub const MINUTE: Duration = Duration::from_secs(60);
 
-/// How long calls of a session are remembered after its last.
+/// How long calls of a caller are remembered after its last.
 const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Subjects with their scopes that quotas are kept for, at most.
@@ -30,7 +30,7 @@ const MOST_SUBJECTS: usize = 100_000;
 /// A call that a quota is asked for.
 #[derive(Debug, Clone)]
 pub struct Want {
-    /// Whose call: the session.
+    /// Whose call: the caller's name.
     pub subject: String,
     /// What is called: a meta-tool or a tool's id.
     pub scope: String,
@@ -43,7 +43,7 @@ pub struct Want {
 pub struct Exceeded {
     /// Of what.
     pub scope: String,
-    /// After how long the call would be permitted; `None` when that is not while the session lasts.
+    /// After how long the call would be permitted; `None` when that is not while it is remembered.
     pub retry_after: Option<Duration>,
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::gateway::config::{GatewayConfig, Structured, Target, UpstreamConfig};
 use crate::gateway::hub::Gateway;
-use crate::gateway::session::{ClientInfo, Session, lock};
+use crate::gateway::session::{ClientInfo, Identity, Session, lock};
 use crate::gateway::upstream::{Fault, InProcess};
 use crate::gateway::wire::Message;
 
@@ -77,8 +77,13 @@ async fn scene(yaml: &str) -> Scene {
 impl Scene {
     /// A client that answers every question with `answer`.
     fn caller(&self, answer: Option<Value>) -> Caller {
+        self.known(Identity { name: sign::unique(), profile: None }, answer)
+    }
+
+    /// The same, in a new session of a client that is known.
+    fn known(&self, identity: Identity, answer: Option<Value>) -> Caller {
         let (out, mut messages) = mpsc::channel::<Bytes>(8);
-        let session = Session::new(sign::unique());
+        let session = Session::of(sign::unique(), Arc::new(identity));
         let capabilities = answer.iter().map(|_| ("elicitation".to_owned(), json!({}))).collect();
         let client = ClientInfo { version: "2025-11-25".to_owned(), capabilities, ..ClientInfo::default() };
         let caller = Caller::new(Arc::clone(&session), client, out);
@@ -159,11 +164,12 @@ fn what_a_profile_hides_does_not_exist() {
         let shown = browsed(caller, Arc::clone(&scene.gateway)).await;
         assert!(shown.contains("price") && !shown.contains("delete"), "{shown}");
         assert!(!shown.contains("im_end"), "a description is cleaned: {shown}");
-        let other = scene.caller(None);
-        other.session().set_profile("other");
-        assert!(browsed(other, Arc::clone(&scene.gateway)).await.contains("delete"));
-        let unknown = scene.caller(None);
-        unknown.session().set_profile("no such");
+        let with = |profile: &str| {
+            let identity = Identity { name: "a".to_owned(), profile: Some(profile.to_owned()) };
+            scene.known(identity, None)
+        };
+        assert!(browsed(with("other"), Arc::clone(&scene.gateway)).await.contains("delete"));
+        let unknown = with("no such");
         assert_eq!(scene.outcome(&unknown, "price", json!({"id": 1})).await, "HYDRATE_FAILED");
         assert_eq!(scene.calls(), 0);
     });
@@ -190,6 +196,9 @@ fn a_dry_run_uses_nothing_up() {
         assert_eq!(scene.calls(), 1);
         let another = scene.caller(None);
         assert_eq!(scene.outcome(&another, "price", json!({"id": 1})).await, "ok");
+        // Another session of the same client has no other quota.
+        let again = scene.known(caller.session().identity().clone(), None);
+        assert_eq!(scene.outcome(&again, "price", json!({"id": 1})).await, "RATE_LIMITED");
     });
 }
 

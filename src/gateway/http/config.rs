@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::Uri;
@@ -10,6 +11,7 @@ use hyper::http::uri::Authority;
 use serde::Deserialize;
 
 use crate::gateway::config::{ConfigError, duration, expand, invalid};
+use crate::gateway::session::Identity;
 
 /// A secret that clients present; it is not printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -46,6 +48,28 @@ impl fmt::Debug for Token {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Token(…)")
     }
+}
+
+/// A token, and who its holder is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenHolder {
+    /// What is presented.
+    pub token: Token,
+    /// Who presents it.
+    pub identity: Arc<Identity>,
+}
+
+impl TokenHolder {
+    /// Everyone who holds the only token.
+    #[must_use]
+    pub fn anyone(token: Token) -> Self {
+        Self { token, identity: anyone() }
+    }
+}
+
+/// Who a client is that has no name of its own: quotas are counted for all such clients together.
+pub(super) fn anyone() -> Arc<Identity> {
+    Arc::new(Identity { name: "http".to_owned(), profile: None })
 }
 
 /// A host that clients may name: `host`, `host:port`, or `*` for any.
@@ -159,8 +183,9 @@ fn origin_parts(origin: &str) -> Option<(String, String, Option<u16>)> {
 pub struct HttpConfig {
     /// Where it listens.
     pub listen: SocketAddr,
-    /// What clients must present; nothing when `None`, which is for addresses of this machine only.
-    pub token: Option<Token>,
+    /// What clients must present, one of these; nothing when there are none, which is for addresses of this machine
+    /// only.
+    pub tokens: Vec<TokenHolder>,
     /// The hosts by which clients may name it. The address at which it listens is always one of them.
     pub allowed_hosts: Vec<HostRule>,
     /// The pages that may speak to it.
@@ -187,7 +212,7 @@ impl Default for HttpConfig {
         const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
-            token: None,
+            tokens: Vec::new(),
             allowed_hosts: LOOPBACK.into_iter().map(HostRule::loopback).collect(),
             allowed_origins: LOOPBACK
                 .into_iter()
@@ -202,6 +227,70 @@ impl Default for HttpConfig {
     }
 }
 
+/// An entry of `http.tokens`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenToken {
+    name: String,
+    token: Option<String>,
+    token_file: Option<PathBuf>,
+    profile: Option<String>,
+}
+
+impl WrittenToken {
+    fn check(self, folder: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<TokenHolder, String> {
+        if self.name.is_empty() || self.name.len() > LONGEST_NAME || !self.name.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(format!("the name `{}` must be 1 to {LONGEST_NAME} printable ASCII characters", self.name));
+        }
+        let token = token_of(self.token, self.token_file, folder, environment).map_err(|(_, reason)| reason)?;
+        let token = token.ok_or_else(|| format!("`{}` has neither `token` nor `token_file`", self.name))?;
+        Ok(TokenHolder { token, identity: Arc::new(Identity { name: self.name, profile: self.profile }) })
+    }
+}
+
+/// Characters of the name of a token's holder, at most.
+const LONGEST_NAME: usize = 64;
+
+/// The token that is written, or in the file; the field that is wrong, and why.
+fn token_of(
+    text: Option<String>,
+    file: Option<PathBuf>,
+    folder: &Path,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<Token>, (&'static str, String)> {
+    match (text, file) {
+        (None, None) => Ok(None),
+        (Some(text), None) => {
+            let token = expand(&text, environment).and_then(|text| Token::new(&text));
+            token.map(Some).map_err(|reason| ("token", reason))
+        }
+        (None, Some(path)) => Token::read(&folder.join(path)).map(Some).map_err(|reason| ("token_file", reason)),
+        (Some(_), Some(_)) => Err(("token", "give either `token` or `token_file`".to_owned())),
+    }
+}
+
+/// The holders of tokens; no two have one name, or one token.
+fn holders(
+    written: Vec<WrittenToken>,
+    folder: &Path,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<TokenHolder>, ConfigError> {
+    let mut holders: Vec<TokenHolder> = Vec::with_capacity(written.len());
+    for (number, entry) in written.into_iter().enumerate() {
+        let bad = |reason: String| invalid(format!("http.tokens[{number}]"), reason);
+        let holder = entry.check(folder, environment).map_err(bad)?;
+        let name = &holder.identity.name;
+        if holders.iter().any(|other| other.identity.name == *name) {
+            return Err(bad(format!("there is another entry of the name `{name}`")));
+        }
+        if let Some(other) = holders.iter().find(|other| other.token == holder.token) {
+            return Err(bad(format!("`{name}` has the token of `{}`; give each its own", other.identity.name)));
+        }
+        holders.push(holder);
+    }
+    Ok(holders)
+}
+
 /// The block `http` of a file.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -209,6 +298,7 @@ pub(in crate::gateway) struct WrittenHttp {
     listen: SocketAddr,
     token: Option<String>,
     token_file: Option<PathBuf>,
+    tokens: Vec<WrittenToken>,
     allowed_hosts: Option<Vec<String>>,
     allowed_origins: Option<Vec<String>>,
     body_limit_bytes: usize,
@@ -226,6 +316,7 @@ impl Default for WrittenHttp {
             listen,
             token: None,
             token_file: None,
+            tokens: Vec::new(),
             allowed_hosts: None,
             allowed_origins: None,
             body_limit_bytes: body_limit,
@@ -245,13 +336,15 @@ impl WrittenHttp {
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<HttpConfig, ConfigError> {
         let bad = |field: &'static str| move |reason: String| invalid(format!("http.{field}"), reason);
-        let token = match (self.token, self.token_file) {
-            (None, None) => None,
-            (Some(text), None) => {
-                Some(expand(&text, environment).and_then(|text| Token::new(&text)).map_err(bad("token"))?)
+        let token = token_of(self.token, self.token_file, folder, environment)
+            .map_err(|(field, reason)| invalid(format!("http.{field}"), reason))?;
+        let tokens = match (token, self.tokens) {
+            (Some(_), several) if !several.is_empty() => {
+                let reason = "give either `tokens`, or one `token` or `token_file`";
+                return Err(bad("tokens")(reason.to_owned()));
             }
-            (None, Some(path)) => Some(Token::read(&folder.join(path)).map_err(bad("token_file"))?),
-            (Some(_), Some(_)) => return Err(bad("token")("give either `token` or `token_file`".to_owned())),
+            (Some(token), _) => vec![TokenHolder::anyone(token)],
+            (None, several) => holders(several, folder, environment)?,
         };
         for (field, number) in [("body_limit_bytes", self.body_limit_bytes), ("max_sessions", self.max_sessions)] {
             if number == 0 {
@@ -261,7 +354,7 @@ impl WrittenHttp {
         let default = HttpConfig::default();
         Ok(HttpConfig {
             listen: self.listen,
-            token,
+            tokens,
             allowed_hosts: match self.allowed_hosts {
                 Some(hosts) => rules(&hosts, HostRule::parse).map_err(bad("allowed_hosts"))?,
                 None => default.allowed_hosts,
@@ -302,9 +395,24 @@ mod tests {
     #[test]
     fn a_token_comes_from_the_environment_and_is_not_printed() {
         let config = parse("http: {listen: '[::1]:9', token: '${env:TOKEN}', allowed_hosts: [a:1, '*']}").unwrap();
-        assert_eq!(config.token.as_ref().unwrap().text(), "s3cret");
+        assert_eq!(config.tokens, [TokenHolder::anyone(Token::new("s3cret").unwrap())]);
         assert!(!format!("{config:?}").contains("s3cret"));
         assert_eq!(config.allowed_hosts, [HostRule::parse("A:1").unwrap(), HostRule::Any]);
+    }
+
+    #[test]
+    fn tokens_have_names_and_profiles() {
+        let config = parse(
+            "{visibility_profiles: {reader: {}}, \
+             http: {tokens: [{name: a, token: '${env:TOKEN}', profile: reader}, {name: b, token: t}]}}",
+        )
+        .unwrap();
+        let known: Vec<(&str, &str, Option<&str>)> = config
+            .tokens
+            .iter()
+            .map(|holder| (holder.token.text(), holder.identity.name.as_str(), holder.identity.profile.as_deref()))
+            .collect();
+        assert_eq!(known, [("s3cret", "a", Some("reader")), ("t", "b", None)]);
     }
 
     #[test]
@@ -315,6 +423,13 @@ mod tests {
             ("http: {token: '${env:NO}'}", "http.token: the variable `NO` is not set"),
             ("http: {token: ' '}", "http.token: must be printable"),
             ("http: {token: a, token_file: b}", "http.token: give either"),
+            ("http: {token: a, tokens: [{name: b, token: c}]}", "http.tokens: give either"),
+            ("http: {tokens: [{name: b}]}", "http.tokens[0]: `b` has neither"),
+            ("http: {tokens: [{name: '', token: c}]}", "http.tokens[0]: the name `` must be"),
+            ("http: {tokens: [{name: b, token: '${env:NO}'}]}", "http.tokens[0]: the variable `NO` is not set"),
+            ("http: {tokens: [{name: b, token: c}, {name: b, token: d}]}", "http.tokens[1]: there is another"),
+            ("http: {tokens: [{name: b, token: c}, {name: d, token: c}]}", "http.tokens[1]: `d` has the token of `b`"),
+            ("http: {tokens: [{name: b, token: c, profile: p}]}", "http.tokens: there is no `p` under"),
             ("http: {token_file: none}", "http.token_file: /nowhere/none"),
             ("http: {allowed_hosts: ['a b']}", "http.allowed_hosts: `a b` is no host"),
             ("http: {allowed_origins: [a.example]}", "http.allowed_origins: `a.example` is no origin"),

@@ -3,13 +3,16 @@
 //! A page in a browser can have its own name resolved to this machine; the host that its requests name then gives it
 //! away, and where it sends `Origin`, that does too.
 
+use std::sync::Arc;
+
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use hyper::http::uri::Authority;
 use hyper::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
 
-use super::config::{HostRule, HttpConfig, OriginRule};
+use super::config::{HostRule, HttpConfig, OriginRule, TokenHolder, anyone};
 use super::reply::Refused;
+use crate::gateway::session::Identity;
 
 /// JSON.
 pub(super) const JSON: &str = "application/json";
@@ -21,8 +24,11 @@ pub(super) const EVENTS: &str = "text/event-stream";
 pub(super) struct Guard {
     hosts: Vec<HostRule>,
     origins: Vec<OriginRule>,
-    /// The digest of the token: how long a comparison of digests takes tells nothing about what was digested.
-    token: Option<[u8; 32]>,
+    /// The digests of the tokens, with their holders: how long a comparison of digests takes tells nothing about what
+    /// was digested.
+    tokens: Vec<([u8; 32], Arc<Identity>)>,
+    /// Who everyone is where there are no tokens.
+    anyone: Arc<Identity>,
 }
 
 impl Guard {
@@ -31,8 +37,9 @@ impl Guard {
         if !config.listen.ip().is_unspecified() {
             hosts.push(HostRule::Host { host: config.listen.ip().to_string(), port: None });
         }
-        let token = config.token.as_ref().map(|token| digest(token.text()));
-        Self { hosts, origins: config.allowed_origins.clone(), token }
+        let held = |holder: &TokenHolder| (digest(holder.token.text()), Arc::clone(&holder.identity));
+        let tokens = config.tokens.iter().map(held).collect();
+        Self { hosts, origins: config.allowed_origins.clone(), tokens, anyone: anyone() }
     }
 
     /// Checks the host that a request names and the page that it comes from.
@@ -55,18 +62,20 @@ impl Guard {
         }
     }
 
-    /// Checks the token.
-    pub(super) fn authorize(&self, headers: &HeaderMap) -> Result<(), Refused> {
-        let Some(expected) = &self.token else { return Ok(()) };
-        let shown = headers.get(AUTHORIZATION).and_then(|shown| shown.to_str().ok()?.split_once(' '));
-        match shown {
-            Some((scheme, token))
-                if scheme.eq_ignore_ascii_case("bearer") && equal(&digest(token.trim()), expected) =>
-            {
-                Ok(())
-            }
-            _ => Err(Refused::unauthorized()),
+    /// Checks the token; who holds it.
+    pub(super) fn authorize(&self, headers: &HeaderMap) -> Result<Arc<Identity>, Refused> {
+        if self.tokens.is_empty() {
+            return Ok(Arc::clone(&self.anyone));
         }
+        let shown = headers.get(AUTHORIZATION).and_then(|shown| shown.to_str().ok()?.split_once(' '));
+        let shown = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        let shown = shown.map(|(_, token)| digest(token.trim())).ok_or_else(Refused::unauthorized)?;
+        // All are compared, whichever fits.
+        let held = self.tokens.iter().fold(None, |held, (token, holder)| match equal(&shown, token) {
+            true => Some(holder),
+            false => held,
+        });
+        held.map(Arc::clone).ok_or_else(Refused::unauthorized)
     }
 }
 
@@ -143,22 +152,28 @@ mod tests {
 
     #[test]
     fn the_token_opens_and_nothing_else() {
-        let config = HttpConfig { token: Some(Token::new("s3cret\n").unwrap()), ..HttpConfig::default() };
-        let guard = Guard::new(&config);
+        let holder = |token: &str, name: &str| TokenHolder {
+            token: Token::new(token).unwrap(),
+            identity: Arc::new(Identity { name: name.to_owned(), profile: None }),
+        };
+        let tokens = vec![holder("s3cret\n", "one"), holder("other", "two")];
+        let guard = Guard::new(&HttpConfig { tokens, ..HttpConfig::default() });
         let cases = [
-            ("Bearer s3cret", true),
-            ("bearer  s3cret", true),
-            ("Bearer s3cre", false),
-            ("Bearer s3cret2", false),
-            ("Bearer", false),
-            ("Basic s3cret", false),
-            ("s3cret", false),
+            ("Bearer s3cret", Some("one")),
+            ("bearer  s3cret", Some("one")),
+            ("Bearer other", Some("two")),
+            ("Bearer s3cre", None),
+            ("Bearer s3cret2", None),
+            ("Bearer", None),
+            ("Basic s3cret", None),
+            ("s3cret", None),
         ];
-        for (shown, opens) in cases {
-            assert_eq!(guard.authorize(&headers(&[(AUTHORIZATION, shown)])).is_ok(), opens, "{shown}");
+        for (shown, name) in cases {
+            let held = guard.authorize(&headers(&[(AUTHORIZATION, shown)])).ok();
+            assert_eq!(held.as_ref().map(|held| held.name.as_str()), name, "{shown}");
         }
         assert_eq!(guard.authorize(&HeaderMap::new()).unwrap_err().status(), StatusCode::UNAUTHORIZED);
-        assert!(Guard::new(&HttpConfig::default()).authorize(&HeaderMap::new()).is_ok());
+        assert_eq!(Guard::new(&HttpConfig::default()).authorize(&HeaderMap::new()).unwrap(), anyone());
     }
 
     #[test]

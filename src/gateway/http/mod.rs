@@ -44,12 +44,12 @@ use super::config::Mode;
 use super::face::{Asked, serve_request};
 use super::hub::Gateway;
 use super::modern::{self, HEADER_MISMATCH, MISSING_CAPABILITY, RequestMeta, UNSUPPORTED_VERSION};
-use super::session::{Caller, LEGACY_VERSIONS, MODERN_VERSION, Session};
+use super::session::{Caller, Identity, LEGACY_VERSIONS, MODERN_VERSION, Session};
 use super::snapshot::published_name;
 use super::wire::{self, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Outcome, Raw, RpcError};
 
 pub(super) use self::config::WrittenHttp;
-pub use self::config::{HostRule, HttpConfig, OriginRule, Token};
+pub use self::config::{HostRule, HttpConfig, OriginRule, Token, TokenHolder};
 pub(super) use self::headers::ParamHeaders;
 
 /// The path of the endpoint.
@@ -72,7 +72,7 @@ const SWEEP: Duration = Duration::from_secs(30);
 pub enum HttpError {
     /// Others could reach it without showing anything.
     #[error(
-        "`{0}` can be reached from other machines, and no token is set; set `http.token` or `http.token_file`, or listen on 127.0.0.1"
+        "`{0}` can be reached from other machines, and no token is set; set `http.tokens`, `http.token` or `http.token_file`, or listen on 127.0.0.1"
     )]
     Exposed(SocketAddr),
     /// The address cannot be listened at.
@@ -112,7 +112,7 @@ impl HttpFace {
     /// The address cannot be listened at, or must not without a token.
     pub async fn bind(gateway: Arc<Gateway>, config: HttpConfig) -> Result<Self, HttpError> {
         let listen = config.listen;
-        if config.token.is_none() && !listen.ip().is_loopback() {
+        if config.tokens.is_empty() && !listen.ip().is_loopback() {
             return Err(HttpError::Exposed(listen));
         }
         let listener = TcpListener::bind(listen).await.map_err(|reason| HttpError::Listen { listen, reason })?;
@@ -212,17 +212,20 @@ async fn dispatch(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Re
     let authorized = shared.guard.authorize(&head.headers);
     match (head.uri.path(), &head.method) {
         (ENDPOINT, method) => {
-            authorized?;
+            let client = authorized?;
             match *method {
-                Method::POST => post(shared, &head, body).await,
-                Method::GET => listen(shared, &head),
-                Method::DELETE => end_session(shared, &head),
+                Method::POST => post(shared, &client, &head, body).await,
+                Method::GET => listen(shared, &client, &head),
+                Method::DELETE => end_session(shared, &client, &head),
                 _ => Ok(not_allowed("GET, POST, DELETE")),
             }
         }
-        ("/healthz", &Method::GET) => Ok(health(shared, authorized.is_ok())),
+        // Who is shown a part of the upstreams does not look after them.
+        ("/healthz", &Method::GET) => Ok(health(shared, authorized.is_ok_and(|client| client.profile.is_none()))),
         ("/metrics", &Method::GET) => {
-            authorized?;
+            if authorized?.profile.is_some() {
+                return Err(Refused::text(StatusCode::FORBIDDEN, "metrics are for tokens without a profile"));
+            }
             let text = shared.gateway.metrics_text();
             Ok(whole(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
         }
@@ -249,7 +252,12 @@ fn health(shared: &Shared, authorized: bool) -> Response<Reply> {
     whole(status, JSON, report.to_string())
 }
 
-async fn post(shared: &Arc<Shared>, head: &Parts, body: Incoming) -> Result<Response<Reply>, Refused> {
+async fn post(
+    shared: &Arc<Shared>,
+    client: &Arc<Identity>,
+    head: &Parts,
+    body: Incoming,
+) -> Result<Response<Reply>, Refused> {
     check_accept(&head.headers, &[JSON, EVENTS])?;
     check_content_type(&head.headers)?;
     let text = read(body, &shared.config).await?;
@@ -258,8 +266,8 @@ async fn post(shared: &Arc<Shared>, head: &Parts, body: Incoming) -> Result<Resp
         Message::Request { id, method, params } => {
             let asking = Asking { id, method, params };
             match asking.is_modern(&head.headers) {
-                true => stateless(shared, &head.headers, asking).await,
-                false => in_session(shared, &head.headers, asking).await,
+                true => stateless(shared, client, &head.headers, asking).await,
+                false => in_session(shared, client, &head.headers, asking).await,
             }
         }
         Message::Notification { method, params } => {
@@ -269,12 +277,12 @@ async fn post(shared: &Arc<Shared>, head: &Parts, body: Incoming) -> Result<Resp
                 Some(MODERN_VERSION) => {
                     headers::check(&head.headers, None, &method, params.as_ref()).map_err(refused)?;
                 }
-                _ => shared.gateway.take(&**visit(shared, &head.headers)?, &method, params.as_ref()),
+                _ => shared.gateway.take(&**visit(shared, client, &head.headers)?, &method, params.as_ref()),
             }
             Ok(empty(StatusCode::ACCEPTED))
         }
         Message::Response { id, outcome } => {
-            visit(shared, &head.headers)?.answered(&id, outcome);
+            visit(shared, client, &head.headers)?.answered(&id, outcome);
             Ok(empty(StatusCode::ACCEPTED))
         }
     }
@@ -332,7 +340,12 @@ impl Asking {
 }
 
 /// Serves a request of the stateless protocol.
-async fn stateless(shared: &Arc<Shared>, headers: &HeaderMap, asking: Asking) -> Result<Response<Reply>, Refused> {
+async fn stateless(
+    shared: &Arc<Shared>,
+    identity: &Arc<Identity>,
+    headers: &HeaderMap,
+    asking: Asking,
+) -> Result<Response<Reply>, Refused> {
     let meta = RequestMeta::read(asking.params.as_ref());
     let checked = headers::check(headers, meta.version.as_deref(), &asking.method, asking.params.as_ref());
     let checked = checked.and_then(|()| check_params(shared, headers, &asking));
@@ -340,7 +353,7 @@ async fn stateless(shared: &Arc<Shared>, headers: &HeaderMap, asking: Asking) ->
     let client = client.map_err(|error| Refused::rpc(StatusCode::BAD_REQUEST, Some(asking.id.clone()), error))?;
     let (out, messages) = mpsc::channel(QUEUE);
     let id = asking.id.clone();
-    let caller = Caller::new(Session::new("stateless"), client, out);
+    let caller = Caller::new(Session::of("stateless", Arc::clone(identity)), client, out);
     let work = asking.work(shared, caller, Leave::Cancel, None);
     Ok(match exchange(&id, work, messages).await {
         Exchanged::Answer(outcome) => whole(status(&outcome), JSON, wire::response(Some(&id), &outcome)),
@@ -381,11 +394,16 @@ fn status(outcome: &Outcome) -> StatusCode {
 }
 
 /// Serves a request of the handshake era.
-async fn in_session(shared: &Arc<Shared>, headers: &HeaderMap, asking: Asking) -> Result<Response<Reply>, Refused> {
+async fn in_session(
+    shared: &Arc<Shared>,
+    client: &Arc<Identity>,
+    headers: &HeaderMap,
+    asking: Asking,
+) -> Result<Response<Reply>, Refused> {
     let opens = asking.method == "initialize" && !headers.contains_key(SESSION_ID);
     let visited = match opens {
-        true => open_session(shared, &asking.id)?,
-        false => visit(shared, headers)?,
+        true => open_session(shared, client, &asking.id)?,
+        false => visit(shared, client, headers)?,
     };
     let (out, messages) = mpsc::channel(QUEUE);
     let (id, session) = (asking.id.clone(), Arc::clone(&visited));
@@ -431,8 +449,8 @@ async fn exchange(id: &Raw, mut work: Work, mut messages: mpsc::Receiver<Bytes>)
 }
 
 /// A session for a client that shakes hands.
-fn open_session(shared: &Shared, id: &Raw) -> Result<Visit, Refused> {
-    let visit = shared.sessions.open().ok_or_else(|| {
+fn open_session(shared: &Shared, client: &Arc<Identity>, id: &Raw) -> Result<Visit, Refused> {
+    let visit = shared.sessions.open(client).ok_or_else(|| {
         let error = RpcError::new(INTERNAL_ERROR, "too many sessions are in use; try again later");
         Refused::rpc(StatusCode::SERVICE_UNAVAILABLE, Some(id.clone()), error)
     })?;
@@ -441,12 +459,12 @@ fn open_session(shared: &Shared, id: &Raw) -> Result<Visit, Refused> {
 }
 
 /// The session that a request names.
-fn visit(shared: &Shared, headers: &HeaderMap) -> Result<Visit, Refused> {
+fn visit(shared: &Shared, client: &Identity, headers: &HeaderMap) -> Result<Visit, Refused> {
     let bad = |error: RpcError| Refused::rpc(StatusCode::BAD_REQUEST, None, error);
     let id = single(headers, &SESSION_ID).map_err(bad)?;
     let missing =
         || bad(RpcError::new(INVALID_REQUEST, "the header `Mcp-Session-Id` is missing; `initialize` gives it"));
-    let visit = shared.sessions.visit(id.ok_or_else(missing)?).ok_or_else(|| {
+    let visit = shared.sessions.visit(id.ok_or_else(missing)?, client).ok_or_else(|| {
         let error =
             RpcError::new(SESSION_NOT_FOUND, "the session is not known here any more; `initialize` gives another");
         Refused::rpc(StatusCode::NOT_FOUND, None, error)
@@ -461,23 +479,23 @@ fn visit(shared: &Shared, headers: &HeaderMap) -> Result<Visit, Refused> {
 }
 
 /// Opens the stream of messages that belong to no request.
-fn listen(shared: &Shared, head: &Parts) -> Result<Response<Reply>, Refused> {
+fn listen(shared: &Shared, client: &Identity, head: &Parts) -> Result<Response<Reply>, Refused> {
     check_accept(&head.headers, &[EVENTS])?;
     if is_stateless(&head.headers) {
         return Ok(not_allowed("POST"));
     }
-    let visited = visit(shared, &head.headers)?;
+    let visited = visit(shared, client, &head.headers)?;
     let (out, messages) = mpsc::channel(QUEUE);
     visited.open_stream(out);
     Ok(events(None, messages, End::Closed { _used: visited }))
 }
 
 /// Ends a session.
-fn end_session(shared: &Shared, head: &Parts) -> Result<Response<Reply>, Refused> {
+fn end_session(shared: &Shared, client: &Identity, head: &Parts) -> Result<Response<Reply>, Refused> {
     if is_stateless(&head.headers) {
         return Ok(not_allowed("POST"));
     }
-    shared.sessions.close(visit(shared, &head.headers)?.id());
+    shared.sessions.close(visit(shared, client, &head.headers)?.id());
     Ok(empty(StatusCode::NO_CONTENT))
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::gateway::session::{Session, lock};
+use crate::gateway::session::{Identity, Session, lock};
 
 /// Sessions that are open.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Sessions {
 
     /// Opens a session; where there are too many, the one that rested longest makes room. `None` when all are in use,
     /// or when the system gives no randomness for an id.
-    pub(super) fn open(&self) -> Option<Visit> {
+    pub(super) fn open(&self, owner: &Arc<Identity>) -> Option<Visit> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).ok()?;
         let id: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -83,16 +83,17 @@ impl Sessions {
         }
         let now = self.now;
         let (visits, rests_since) = (AtomicUsize::new(0), Mutex::new(now()));
-        let entry = Arc::new(Entry { session: Session::new(id.clone()), visits, rests_since, now });
+        let entry = Arc::new(Entry { session: Session::of(id.clone(), Arc::clone(owner)), visits, rests_since, now });
         let visit = Visit::new(&entry);
         entries.insert(id, entry);
         Some(visit)
     }
 
-    /// The session with this id, if it is open.
-    pub(super) fn visit(&self, id: &str) -> Option<Visit> {
+    /// The session with this id, if it is open and belongs to this client.
+    pub(super) fn visit(&self, id: &str, client: &Identity) -> Option<Visit> {
         let entries = lock(&self.entries);
-        entries.get(id).filter(|entry| !self.is_expired(entry)).map(Visit::new)
+        let entry = entries.get(id).filter(|entry| !self.is_expired(entry));
+        entry.filter(|entry| entry.session.identity() == client).map(Visit::new)
     }
 
     /// Ends a session and its stream of unasked messages.
@@ -122,6 +123,7 @@ impl Sessions {
 mod tests {
     use std::cell::Cell;
 
+    use super::super::config::anyone;
     use super::*;
 
     thread_local! {
@@ -140,16 +142,18 @@ mod tests {
     #[test]
     fn a_session_expires_when_it_rests_and_not_before() {
         let sessions = Sessions::new(Duration::from_secs(10), 8, now);
-        let visit = sessions.open().unwrap();
+        let visit = sessions.open(&anyone()).unwrap();
         let id = visit.id().to_owned();
         pass(100);
         drop(visit);
         pass(9);
-        drop(sessions.visit(&id).unwrap());
+        drop(sessions.visit(&id, &anyone()).unwrap());
         pass(9);
-        assert!(sessions.visit(&id).is_some());
+        assert!(sessions.visit(&id, &anyone()).is_some());
+        let other = Identity { name: "another".to_owned(), profile: None };
+        assert!(sessions.visit(&id, &other).is_none(), "a session is its owner's");
         pass(10);
-        assert!(sessions.visit(&id).is_none());
+        assert!(sessions.visit(&id, &anyone()).is_none());
         sessions.sweep();
         assert!(lock(&sessions.entries).is_empty());
     }
@@ -159,7 +163,7 @@ mod tests {
         let sessions = Sessions::new(Duration::from_secs(100), 2, now);
         let open = || {
             pass(1);
-            let visit = sessions.open()?;
+            let visit = sessions.open(&anyone())?;
             Some((visit.id().to_owned(), visit))
         };
         let (first, in_use) = open().unwrap();
@@ -168,10 +172,10 @@ mod tests {
         assert!(open().is_none(), "both are in use");
         drop(visit);
         let (third, _also_in_use) = open().unwrap();
-        let known: Vec<bool> = [&first, &second, &third].map(|id| sessions.visit(id).is_some()).into();
+        let known: Vec<bool> = [&first, &second, &third].map(|id| sessions.visit(id, &anyone()).is_some()).into();
         assert_eq!(known, [true, false, true]);
         drop(in_use);
         sessions.close(&first);
-        assert!(sessions.visit(&first).is_none() && open().is_some());
+        assert!(sessions.visit(&first, &anyone()).is_none() && open().is_some());
     }
 }

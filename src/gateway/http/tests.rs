@@ -433,7 +433,7 @@ async fn an_open_address_needs_a_token() {
     let gateway = Gateway::start(config).await.unwrap();
     let open = HttpConfig { listen: "0.0.0.0:0".parse().unwrap(), ..HttpConfig::default() };
     assert!(matches!(HttpFace::bind(Arc::clone(&gateway), open.clone()).await, Err(HttpError::Exposed(_))));
-    let guarded = HttpConfig { token: Some(Token::new("t").unwrap()), ..open };
+    let guarded = HttpConfig { tokens: vec![TokenHolder::anyone(Token::new("t").unwrap())], ..open };
     assert!(HttpFace::bind(gateway, guarded).await.is_ok());
 }
 
