@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::guard::sanitize::SanitizeConfig;
-use super::wire::Raw;
+use super::wire::{INVALID_PARAMS, Raw, RpcError};
 use crate::store::redact;
 
 /// What kind of failure it is (gateway surface, section 3.4).
@@ -61,6 +61,9 @@ impl Code {
     }
 }
 
+/// The code of JSON-RPC for a failure of the taxonomy, which is in the data.
+const REFUSED: i64 = -32_000;
+
 /// Characters of a message that a model sees.
 const LONGEST_MESSAGE: usize = 256;
 
@@ -112,6 +115,18 @@ impl GatewayError {
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// The error of JSON-RPC that carries it as its data, for requests that no tool answers.
+    #[must_use]
+    pub(super) fn to_rpc(&self) -> RpcError {
+        let code = match self.code {
+            Code::ArgsInvalid => INVALID_PARAMS,
+            _ => REFUSED,
+        };
+        let mut error = RpcError::new(code, self.to_string());
+        error.data = serde_json::value::to_raw_value(self).ok();
+        error
     }
 
     /// The `CallToolResult` that carries it.

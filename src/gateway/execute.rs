@@ -7,12 +7,14 @@ use serde_json::{Map, Value, json};
 use super::config::Mode;
 use super::diagnostics::Signed;
 use super::error::{Code, GatewayError, text_result};
+use super::guard::consent::Agreed;
 use super::guard::sanitize::SanitizeConfig;
 use super::guard::schema::{Quote, refused, violations};
 use super::guard::sign::{SIGNATURE, Signature};
 use super::guard::tolerant::{Repair, repair};
 use super::guard::{Source, strict, unusable};
 use super::hub::Gateway;
+use super::question::is_question;
 use super::screen::Origin;
 use super::session::Caller;
 use super::snapshot::{Shelf, Snapshot, published_name};
@@ -34,7 +36,7 @@ pub(super) struct ExecuteArgs<'a> {
 }
 
 /// What of a client's request goes on with the call that it causes.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Along {
     /// Its progress token.
     pub(super) progress: Option<Raw>,
@@ -79,7 +81,7 @@ pub(super) fn call_params(name: &str, arguments: &Raw, signature: Option<&Signat
     Raw::of(&Params { name, arguments: &arguments.to_raw_value(), meta })
 }
 
-/// A tool that was found and may be called.
+/// An item of a shelf, and where it is there.
 pub(super) struct Target<'s> {
     pub(super) shelf: &'s Shelf,
     pub(super) at: usize,
@@ -105,8 +107,12 @@ impl Gateway {
             let checks = self.guards.report(caller, &admission, item, &arguments.repairs).await?;
             return Ok(dry_run(&target, &checks, self.guards.sanitize()));
         }
-        self.guards.count(caller, MetaTool::Execute, item).await?;
-        self.guards.approve(caller, &admission, item, &arguments.value).await?;
+        let called = (MetaTool::Execute, item);
+        let passage = match self.guards.agree(caller, called, &admission, &arguments.value, along).await? {
+            Agreed::Go(passage) => passage,
+            Agreed::Ask(question) => return Ok(question),
+        };
+        let along = &passage.along;
         // A call that answers an earlier question is no repetition of it.
         let key = if along.is_answer() { None } else { self.guards.cache_key(item, &arguments.value) };
         let kept = match &key {
@@ -116,7 +122,11 @@ impl Gateway {
         let (result, source) = match kept {
             Some(result) => (result, Source::Cache),
             None => {
-                let result = self.dispatch(caller, item, &arguments.raw, along).await?;
+                let upstream = self.upstream(item)?;
+                let result = self.dispatch(caller, upstream, item, &arguments.raw, along).await?;
+                if is_question(&result) {
+                    return self.asked_back(caller, upstream.name(), &item.id, &passage, &result);
+                }
                 self.guards.check_output(target.shelf, target.at, item, &result)?;
                 (result, Source::Upstream)
             }
@@ -141,20 +151,20 @@ impl Gateway {
     }
 
     /// The answer of the tool's upstream, as it came.
-    pub(super) async fn dispatch(
+    async fn dispatch(
         &self,
         caller: &Caller,
+        upstream: &Upstream,
         item: &SelectableItem,
         arguments: &Raw,
         along: &Along,
     ) -> Result<Raw, GatewayError> {
-        let upstream = self.upstream(item)?;
-        let progress = along.progress.as_ref();
+        let (progress, questions) = (along.progress.as_ref(), self.questions());
         // A signature is taken once: each attempt has its own.
         let attempt = || async {
             let signature = self.guards.sign_call(upstream.name(), &item.name, arguments);
             let params = along.params(&call_params(&item.name, arguments, signature.as_ref()));
-            let call = Call { method: "tools/call", params: Some(&params), caller: Some(caller), progress };
+            let call = Call { method: "tools/call", params: Some(&params), caller: Some(caller), progress, questions };
             upstream.request(call).await.map(|answer| (signature, answer))
         };
         let tried = self.config.retry.run(attempt).await;

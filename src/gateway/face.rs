@@ -50,6 +50,7 @@ async fn listen(gateway: &Gateway, caller: &Caller, asked: &Asked<'_>, closing: 
         }
     }
     let filter = Filter::read(asked.params)?.supported_by(&gateway.capabilities());
+    let filter = filter.permitted(|uri| gateway.may_hear_of(caller, uri));
     let subscription = Subscription::new(asked.id.clone(), filter, caller.out().clone());
     subscription.acknowledge();
     let session = caller.session();

@@ -35,6 +35,7 @@ mod modern;
 mod passing;
 mod primitives;
 mod protocol;
+mod question;
 mod recording;
 mod replay;
 mod screen;
@@ -64,6 +65,7 @@ pub use http::{HostRule, HttpConfig, HttpError, HttpFace, OriginRule, Token, Tok
 pub use hub::{Gateway, StartError, UpstreamReport};
 pub use inspect::{InspectedTool, Inspection};
 pub use modern::LogLevel;
+pub use question::Questions;
 pub use recording::{Direction, RecordError, RecordReport, Recorder, Times, record};
 pub use replay::{Replay, ReplayError, serve_replay};
 pub use session::{Caller, ClientInfo, Identity, LEGACY_VERSIONS, MODERN_VERSION, Session};

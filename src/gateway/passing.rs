@@ -3,8 +3,9 @@
 //! A resource belongs to the upstream that lists its URI, or whose template has it; where two list one URI, the first
 //! by name has it. A URI that neither says anything about goes to the upstream that alone uses its scheme: tools link
 //! to resources that no list names. Prompts go by published names as tools do. What is asked and answered stays as it
-//! is beside the name.
+//! is beside the name, and passes the guards that calls pass: the caller's profile, policy, quotas, approvals, cleaning.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -12,15 +13,56 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::config::Mode;
+use super::error::GatewayError;
+use super::execute::{Along, checked};
+use super::guard::consent::{Agreed, Passage};
+use super::guard::strict;
 use super::hub::Gateway;
 use super::protocol::pass;
+use super::question::is_question;
 use super::session::Caller;
 use super::snapshot::Snapshot;
+use super::surface::MetaTool;
 use super::upstream::{Listing, Upstream};
 use super::wire::{INVALID_PARAMS, Members, Outcome, Raw, RpcError};
+use crate::catalog::{Kind, SelectableItem, server_namespace};
 
 /// There is no such resource, in the protocols with a handshake.
 const RESOURCE_NOT_FOUND: i64 = -32_002;
+
+/// Where a listed resource is.
+#[derive(Debug)]
+pub(super) enum Address {
+    /// At this URI.
+    Resource(String),
+    /// At the URIs of this template.
+    Template(String),
+}
+
+/// Where a resource or template that a server lists is; `None` for what has no address, or two.
+pub(super) fn address_of(raw: &RawValue) -> Option<Address> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Entry {
+        uri: Option<String>,
+        uri_template: Option<String>,
+    }
+    match serde_json::from_str(raw.get()).ok()? {
+        Entry { uri: Some(uri), uri_template: None } => Some(Address::Resource(uri)),
+        Entry { uri: None, uri_template: Some(template) } => Some(Address::Template(template)),
+        _ => None,
+    }
+}
+
+/// What stands for an address of `server` that no list names: it is guarded as a resource that the server would list.
+pub(super) fn unlisted(server: &str, address: &str) -> SelectableItem {
+    let namespace = server_namespace(server);
+    let mut item = SelectableItem::tool(&format!("resource::{namespace}:{address}"), &namespace, address, "");
+    item.kind = Kind::Resource;
+    item.server = Some(server.to_owned());
+    item.metadata.insert("uri".to_owned(), address.into());
+    item
+}
 
 /// Whose the resources are.
 #[derive(Debug, Default)]
@@ -38,21 +80,13 @@ pub(super) struct Routes {
 impl Routes {
     /// The routes to what these servers list.
     pub(super) fn new<'l>(listings: impl Iterator<Item = (&'l str, &'l Listing)>) -> Self {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Entry {
-            uri: Option<String>,
-            uri_template: Option<String>,
-        }
         let mut routes = Self::default();
         for (server, listing) in listings {
             for raw in listing.resources.iter().chain(&listing.templates) {
-                match serde_json::from_str::<Entry>(raw.get()) {
-                    Ok(Entry { uri: Some(uri), uri_template: None }) => routes.add_resource(server, uri, raw),
-                    Ok(Entry { uri: None, uri_template: Some(template) }) => {
-                        routes.add_template(server, &template, raw);
-                    }
-                    _ => tracing::debug!(server, "a resource without an address is not listed"),
+                match address_of(raw) {
+                    Some(Address::Resource(uri)) => routes.add_resource(server, uri, raw),
+                    Some(Address::Template(template)) => routes.add_template(server, &template, raw),
+                    None => tracing::debug!(server, "a resource without an address is not listed"),
                 }
             }
         }
@@ -176,55 +210,111 @@ impl Gateway {
         pages.answer(key, snapshot.generation, cursor.as_deref())
     }
 
-    /// Passes a request on to the upstream whose resource or prompt it names.
+    /// Passes a request on to the upstream whose resource or prompt it names, through the guards of calls.
     async fn routed(&self, caller: &Caller, snapshot: &Snapshot, method: &str, params: Option<&Raw>) -> Outcome {
         let params = params.ok_or_else(|| RpcError::invalid_params("there are none"))?;
+        // What goes on is the text: it must say what is guarded, in whatever parser.
+        let text = std::str::from_utf8(params.bytes()).map_err(RpcError::invalid_params)?;
+        strict::check(text).map_err(RpcError::invalid_params)?;
         let mut members: Members<'_> = params.read().map_err(RpcError::invalid_params)?;
-        let text = |members: &Members<'_>, key: &str| {
-            let value = members.get(key).map(|value| serde_json::from_str::<String>(value.get()));
-            value
-                .transpose()
-                .map_err(RpcError::invalid_params)?
-                .ok_or_else(|| RpcError::invalid_params(format!("`{key}` is missing")))
+        let named = match method {
+            "resources/read" => self.named_resource(caller, snapshot, &text_of(&members, "uri")?)?,
+            "prompts/get" => self.named_prompt(snapshot, &text_of(&members, "name")?, members.get("arguments"))?,
+            _ => self.named_reference(caller, snapshot, &mut members)?,
         };
-        let upstream = match method {
-            "resources/read" => {
-                let uri = text(&members, "uri")?;
-                let server = snapshot.routes().server_of_uri(&uri);
-                self.owner(server).ok_or_else(|| no_resource(&uri, caller.is_modern()))?
-            }
-            "prompts/get" => {
-                let (upstream, name) = self.prompt(snapshot, &text(&members, "name")?)?;
-                members.set("name", &Raw::of(&name));
-                upstream
-            }
-            _ => {
-                let reference =
-                    members.get("ref").ok_or_else(|| RpcError::invalid_params("`ref` is missing"))?.get().to_owned();
-                let mut reference: Members<'_> = serde_json::from_str(&reference).map_err(RpcError::invalid_params)?;
-                let upstream = match text(&reference, "type")?.as_str() {
-                    "ref/prompt" => {
-                        let (upstream, name) = self.prompt(snapshot, &text(&reference, "name")?)?;
-                        reference.set("name", &Raw::of(&name));
-                        upstream
-                    }
-                    "ref/resource" => {
-                        let uri = text(&reference, "uri")?;
-                        let routes = snapshot.routes();
-                        let server = routes.server_of_template(&uri).or_else(|| routes.server_of_uri(&uri));
-                        self.owner(server).ok_or_else(|| no_resource(&uri, caller.is_modern()))?
-                    }
-                    other => return Err(RpcError::invalid_params(format!("`ref.type` is `{other}`"))),
-                };
-                members.set("ref", &Raw::of(&reference));
-                upstream
+        if method == "prompts/get" {
+            members.set("name", &Raw::of(&named.item.name));
+        }
+        let along = Along {
+            progress: None,
+            input_responses: members.get("inputResponses").map(Raw::of),
+            request_state: members.get("requestState").map(Raw::of),
+        };
+        let refuse = |error: GatewayError| {
+            tracing::info!(method, %error, "refused");
+            error.to_rpc()
+        };
+        let admission = self.guards.gate(caller, named.tool, Some(&named.item)).map_err(refuse)?;
+        let passage = if method == "completion/complete" {
+            let agreed = self.guards.agree_unasked(caller, named.tool, &named.item, &admission).await;
+            agreed.map(|()| Passage::unasked(along)).map_err(refuse)?
+        } else {
+            let called = (named.tool, &*named.item);
+            match self.guards.agree(caller, called, &admission, &named.asked, &along).await.map_err(refuse)? {
+                Agreed::Go(passage) => passage,
+                Agreed::Ask(question) => return Ok(question),
             }
         };
-        pass(upstream, caller, method, Some(&Raw::of(&members))).await
+        members.remove("inputResponses");
+        members.remove("requestState");
+        let params = passage.along.params(&Raw::of(&members));
+        let result = pass(named.upstream, caller, self.questions(), method, Some(&params)).await?;
+        if is_question(&result) {
+            return self.asked_back(caller, named.upstream.name(), &named.item.id, &passage, &result).map_err(refuse);
+        }
+        Ok(self.guards.passed(result))
     }
 
-    /// The upstream of the resource that is to be watched, or not any more.
-    pub(super) fn watched(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Result<&Upstream, RpcError> {
+    fn named_resource<'s>(&'s self, caller: &Caller, snapshot: &'s Snapshot, uri: &str) -> Result<Named<'s>, RpcError> {
+        let item = snapshot.resource_at(uri).ok_or_else(|| no_resource(uri, caller.is_modern()))?;
+        let upstream = self.owner(item.server.as_deref()).ok_or_else(|| no_resource(uri, caller.is_modern()))?;
+        Ok(Named { upstream, tool: MetaTool::ResourceRead, item, asked: json!({ "uri": uri }) })
+    }
+
+    fn named_prompt<'s>(
+        &'s self,
+        snapshot: &'s Snapshot,
+        published: &str,
+        arguments: Option<&RawValue>,
+    ) -> Result<Named<'s>, RpcError> {
+        let target = snapshot.prompt(published).ok_or_else(|| no_prompt(published))?;
+        let upstream = self.owner(target.item.server.as_deref()).ok_or_else(|| no_prompt(published))?;
+        let asked = checked(&target, arguments, false).map_err(|error| error.to_rpc())?.value;
+        Ok(Named { upstream, tool: MetaTool::PromptGet, item: Cow::Borrowed(target.item), asked })
+    }
+
+    /// What a completion is for; its reference becomes the upstream's own.
+    fn named_reference<'s>(
+        &'s self,
+        caller: &Caller,
+        snapshot: &'s Snapshot,
+        members: &mut Members<'_>,
+    ) -> Result<Named<'s>, RpcError> {
+        let reference =
+            members.get("ref").ok_or_else(|| RpcError::invalid_params("`ref` is missing"))?.get().to_owned();
+        let mut reference: Members<'_> = serde_json::from_str(&reference).map_err(RpcError::invalid_params)?;
+        let asked = Value::Null;
+        let named = match text_of(&reference, "type")?.as_str() {
+            "ref/prompt" => {
+                let published = text_of(&reference, "name")?;
+                let item = snapshot.prompt(&published).ok_or_else(|| no_prompt(&published))?.item;
+                let upstream = self.owner(item.server.as_deref()).ok_or_else(|| no_prompt(&published))?;
+                reference.set("name", &Raw::of(&item.name));
+                Named { upstream, tool: MetaTool::PromptGet, item: Cow::Borrowed(item), asked }
+            }
+            "ref/resource" => {
+                let uri = text_of(&reference, "uri")?;
+                let template = snapshot.routes().server_of_template(&uri).map(|server| unlisted(server, &uri));
+                match template.and_then(|item| Some((self.owner(item.server.as_deref())?, item))) {
+                    Some((upstream, item)) => {
+                        Named { upstream, tool: MetaTool::ResourceRead, item: Cow::Owned(item), asked }
+                    }
+                    None => self.named_resource(caller, snapshot, &uri)?,
+                }
+            }
+            other => return Err(RpcError::invalid_params(format!("`ref.type` is `{other}`"))),
+        };
+        members.set("ref", &Raw::of(&reference));
+        Ok(named)
+    }
+
+    /// The upstream of the resource that is to be watched, or not any more; watching is guarded as reading is.
+    pub(super) async fn watched(
+        &self,
+        caller: &Caller,
+        method: &str,
+        params: Option<&Raw>,
+    ) -> Result<&Upstream, RpcError> {
         #[derive(Deserialize)]
         struct Subject {
             uri: String,
@@ -237,19 +327,32 @@ impl Gateway {
         }
         let params = params.ok_or_else(|| RpcError::invalid_params("there are none"))?;
         let Subject { uri } = params.read().map_err(RpcError::invalid_params)?;
-        let upstream = self.owner(self.snapshot().routes().server_of_uri(&uri));
-        upstream.ok_or_else(|| no_resource(&uri, caller.is_modern()))
+        let snapshot = self.snapshot_for(caller);
+        let item = snapshot.resource_at(&uri).ok_or_else(|| no_resource(&uri, caller.is_modern()))?;
+        if method == "resources/subscribe" {
+            let read = (MetaTool::ResourceRead, &*item);
+            let admission = self.guards.gate(caller, read.0, Some(&item)).map_err(|error| error.to_rpc())?;
+            let along = Along::default();
+            let agreed = self.guards.agree(caller, read, &admission, &json!({ "uri": uri }), &along).await;
+            // The method is of the era in which a person is asked at once.
+            agreed.map_err(|error| error.to_rpc())?;
+        }
+        self.owner(item.server.as_deref()).ok_or_else(|| no_resource(&uri, caller.is_modern()))
+    }
+
+    /// Whether the caller may hear of changes of the resource without anybody being asked.
+    pub(super) fn may_hear_of(&self, caller: &Caller, uri: &str) -> bool {
+        if self.only_upstream().is_some() {
+            return true;
+        }
+        let snapshot = self.snapshot_for(caller);
+        let admitted =
+            snapshot.resource_at(uri).map(|item| self.guards.gate(caller, MetaTool::ResourceRead, Some(&item)));
+        admitted.is_some_and(|admitted| admitted.is_ok_and(|admission| admission.is_free()))
     }
 
     fn owner(&self, server: Option<&str>) -> Option<&Upstream> {
         self.upstream_of(server).map(|upstream| &**upstream)
-    }
-
-    /// The upstream of a prompt, and what it calls it.
-    fn prompt(&self, snapshot: &Snapshot, published: &str) -> Result<(&Upstream, String), RpcError> {
-        let item = snapshot.prompt(published);
-        let found = item.and_then(|item| Some((self.owner(item.server.as_deref())?, item.name.clone())));
-        found.ok_or_else(|| RpcError::new(INVALID_PARAMS, format!("unknown prompt: {published}")))
     }
 
     /// What the gateway offers, where it does not speak for a single upstream.
@@ -275,6 +378,25 @@ impl Gateway {
         }
         offered
     }
+}
+
+/// What a request names, and by which rules it is guarded.
+struct Named<'s> {
+    upstream: &'s Upstream,
+    tool: MetaTool,
+    item: Cow<'s, SelectableItem>,
+    /// What a person who approves it is shown.
+    asked: Value,
+}
+
+fn text_of(members: &Members<'_>, key: &str) -> Result<String, RpcError> {
+    let value = members.get(key).map(|value| serde_json::from_str::<String>(value.get()));
+    let value = value.transpose().map_err(RpcError::invalid_params)?;
+    value.ok_or_else(|| RpcError::invalid_params(format!("`{key}` is missing")))
+}
+
+fn no_prompt(published: &str) -> RpcError {
+    RpcError::new(INVALID_PARAMS, format!("unknown prompt: {published}"))
 }
 
 fn no_resource(uri: &str, modern: bool) -> RpcError {

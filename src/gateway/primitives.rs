@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 
 use super::error::{Code, GatewayError};
 use super::execute::{Along, Target, call_params, checked, failed};
+use super::guard::consent::{Agreed, Passage};
 use super::hub::Gateway;
+use super::question::is_question;
 use super::screen::{Origin, Read};
 use super::session::Caller;
 use super::snapshot::{Shelf, Snapshot};
@@ -19,7 +21,6 @@ use super::surface::MetaTool;
 use super::upstream::{Call, Upstream};
 use super::wire::Raw;
 use crate::adapters::from_mcp_result;
-use crate::catalog::{Kind, SelectableItem, server_namespace};
 use crate::event::{PartBody, ToolOutput};
 
 #[derive(Deserialize)]
@@ -45,36 +46,24 @@ impl Gateway {
         along: &Along,
     ) -> Result<Raw, GatewayError> {
         let id = args.resource_id.as_str();
-        let shelf = snapshot.resources.as_ref();
-        let listed = find_in(shelf, id).map(|target| target.item).or_else(|| with_uri(shelf, id));
-        let listed_uri = listed.map(|item| item.metadata.get("uri").and_then(Value::as_str).unwrap_or(&item.name));
-        let (uri, server) = match (listed, listed_uri) {
-            (Some(item), Some(uri)) => (uri, item.server.as_deref()),
-            _ => (id, snapshot.routes().server_of_uri(id)),
+        let listed = find_in(snapshot.resources.as_ref(), id).map(|target| Cow::Borrowed(target.item));
+        let Some(item) = listed.or_else(|| snapshot.resource_at(id)) else {
+            let reason = "no such resource is in the catalog now; find one with resource_browse";
+            return Err(GatewayError::new(Code::ResourceNotFound, reason).at(id));
         };
-        let upstream = match (listed, server) {
-            (None, None) => {
-                let reason = "no such resource is in the catalog now; find one with resource_browse";
-                return Err(GatewayError::new(Code::ResourceNotFound, reason).at(id));
-            }
-            (_, server) => self.upstream_for(server, id)?,
-        };
-        let asked = json!({ "uri": uri });
-        let arguments = Raw::of(&asked);
-        // What no list names is guarded as what its server would list.
-        let unlisted = || SelectableItem {
-            kind: Kind::Resource,
-            server: server.map(str::to_owned),
-            ..SelectableItem::tool(id, &server_namespace(server.unwrap_or_default()), uri, "")
-        };
-        let item = listed.map_or_else(|| Cow::Owned(unlisted()), Cow::Borrowed);
+        let upstream = self.upstream_for(item.server.as_deref(), id)?;
+        let asked = json!({ "uri": item.metadata.get("uri").and_then(Value::as_str).unwrap_or(&item.name) });
         let admission = self.guards.gate(caller, MetaTool::ResourceRead, Some(&item))?;
-        self.guards.count(caller, MetaTool::ResourceRead, &item).await?;
-        self.guards.approve(caller, &admission, &item, &asked).await?;
-        let name = listed.map_or("resource", |item| &item.name);
-        let origin = Origin { id, name, arguments: &arguments, sensitivity: self.guards.sensitivity(&item) };
-        let params = along.params(&arguments);
-        self.fetched(caller, upstream, "resources/read", (origin, &params), along, contents).await
+        let read = (MetaTool::ResourceRead, &*item);
+        let passage = match self.guards.agree(caller, read, &admission, &asked, along).await? {
+            Agreed::Go(passage) => passage,
+            Agreed::Ask(question) => return Ok(question),
+        };
+        let arguments = Raw::of(&asked);
+        let origin =
+            Origin { id, name: &item.name, arguments: &arguments, sensitivity: self.guards.sensitivity(&item) };
+        let params = passage.along.params(&arguments);
+        self.fetched(caller, upstream, "resources/read", (origin, &params), &passage, contents).await
     }
 
     pub(super) async fn prompt_get(
@@ -92,13 +81,16 @@ impl Gateway {
         let item = target.item;
         let admission = self.guards.gate(caller, MetaTool::PromptGet, Some(item))?;
         let arguments = checked(&target, args.args, self.config.tolerant_args)?;
-        self.guards.count(caller, MetaTool::PromptGet, item).await?;
-        self.guards.approve(caller, &admission, item, &arguments.value).await?;
+        let got = (MetaTool::PromptGet, item);
+        let passage = match self.guards.agree(caller, got, &admission, &arguments.value, along).await? {
+            Agreed::Go(passage) => passage,
+            Agreed::Ask(question) => return Ok(question),
+        };
         let upstream = self.upstream(item)?;
-        let params = along.params(&call_params(&item.name, &arguments.raw, None));
+        let params = passage.along.params(&call_params(&item.name, &arguments.raw, None));
         let sensitivity = self.guards.sensitivity(item);
         let origin = Origin { id, name: &item.name, arguments: &arguments.raw, sensitivity };
-        self.fetched(caller, upstream, "prompts/get", (origin, &params), along, messages).await
+        self.fetched(caller, upstream, "prompts/get", (origin, &params), &passage, messages).await
     }
 
     async fn fetched(
@@ -107,20 +99,18 @@ impl Gateway {
         upstream: &Upstream,
         method: &str,
         (origin, params): (Origin<'_>, &Raw),
-        along: &Along,
+        passage: &Passage,
         read: Read,
     ) -> Result<Raw, GatewayError> {
-        let call = Call { method, params: Some(params), caller: Some(caller), progress: along.progress.as_ref() };
+        let (progress, questions) = (passage.along.progress.as_ref(), self.questions());
+        let call = Call { method, params: Some(params), caller: Some(caller), progress, questions };
         let result = upstream.request(call).await.map_err(|fault| failed(upstream.name(), &fault, origin.id))?;
+        if is_question(&result) {
+            return self.asked_back(caller, upstream.name(), origin.id, passage, &result);
+        }
         let finish = |envelope: &mut _| self.guards.sanitize().envelope(envelope);
         self.screened(caller, origin, read, &result, &finish).await
     }
-}
-
-/// The listed resource at an address.
-fn with_uri<'s>(shelf: Option<&'s Shelf>, uri: &str) -> Option<&'s SelectableItem> {
-    let mut items = shelf?.router.catalog().items().iter();
-    items.find(|item| item.metadata.get("uri").and_then(Value::as_str) == Some(uri))
 }
 
 /// The item of a shelf.

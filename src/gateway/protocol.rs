@@ -11,8 +11,10 @@ use super::config::Mode;
 use super::diagnostics::{Called, Signed};
 use super::error::{Code, GatewayError, text_result};
 use super::execute::{Along, ExecuteArgs, find};
+use super::guard::sanitize::Scope;
 use super::hub::Gateway;
 use super::modern;
+use super::question::{Questions, is_question};
 use super::session::{Caller, ClientInfo, LEGACY_VERSIONS, Session};
 use super::snapshot::Snapshot;
 use super::surface::MetaTool;
@@ -72,14 +74,17 @@ impl Gateway {
             "server/discover" => Err(modern::meta_required()),
             "ping" => Ok(Raw::of(&json!({}))),
             "tools/list" => match self.only_upstream() {
-                Some(upstream) => pass(upstream, caller, method, params).await.map(|page| upstream.select_of(page)),
+                Some(upstream) => {
+                    let page = pass(upstream, caller, Questions::AsTheyCame, method, params).await;
+                    page.map(|page| upstream.select_of(page))
+                }
                 None => self.merged(caller, method, params).await,
             },
             "tools/call" => self.tool_call(caller, params).await,
             "logging/setLevel" => Ok(Raw::of(&json!({}))),
             "resources/subscribe" | "resources/unsubscribe" => {
-                let upstream = self.watched(caller, method, params)?;
-                let pass = || pass(upstream, caller, method, params);
+                let upstream = self.watched(caller, method, params).await?;
+                let pass = || pass(upstream, caller, self.questions(), method, params);
                 let result = self.subscriptions.pass(caller.session(), method, params, pass).await?;
                 match (method, modern::named(method, params)) {
                     ("resources/subscribe", Some(uri)) => caller.session().watch(&uri),
@@ -89,10 +94,18 @@ impl Gateway {
                 Ok(result)
             }
             _ => match self.only_upstream() {
-                Some(upstream) => pass(upstream, caller, method, params).await,
+                Some(upstream) => self.passed_by(upstream, caller, method, params).await,
                 None => self.merged(caller, method, params).await,
             },
         }
+    }
+
+    /// The answer of the only upstream, cleaned where that is wanted of whatever passes; a question stays as it is.
+    async fn passed_by(&self, upstream: &Upstream, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
+        let result = pass(upstream, caller, Questions::AsTheyCame, method, params).await?;
+        let is_content = matches!(method, "tools/call" | "resources/read" | "prompts/get" | "completion/complete");
+        let cleaned = is_content && self.guards.sanitize().scope == Scope::All && !is_question(&result);
+        Ok(if cleaned { self.guards.passed(result) } else { result })
     }
 
     /// Takes a notification of a client.
@@ -194,7 +207,7 @@ impl Gateway {
                     return Err(RpcError::new(INVALID_PARAMS, format!("unknown tool: {}", call.name)));
                 }
             }
-            return pass(upstream, caller, "tools/call", params).await;
+            return self.passed_by(upstream, caller, "tools/call", params).await;
         }
         let params: CallParams<'_> = read(params)?;
         let signature = params.meta.as_ref().and_then(|meta| meta.signature).map(Raw::of);
@@ -289,14 +302,20 @@ impl Gateway {
 }
 
 /// Passes a request on as it is.
-pub(super) async fn pass(upstream: &Upstream, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
+pub(super) async fn pass(
+    upstream: &Upstream,
+    caller: &Caller,
+    questions: Questions,
+    method: &str,
+    params: Option<&Raw>,
+) -> Outcome {
     #[derive(Deserialize, Default)]
     struct Progress<'p> {
         #[serde(rename = "_meta", borrow)]
         meta: Option<Meta<'p>>,
     }
     let token = params.and_then(|params| params.read::<Progress<'_>>().ok()?.meta?.progress_token.map(Raw::of));
-    let call = Call { method, params, caller: Some(caller), progress: token.as_ref() };
+    let call = Call { method, params, caller: Some(caller), progress: token.as_ref(), questions };
     upstream.request(call).await.map_err(|fault| match fault {
         super::upstream::Fault::Rpc(error) => error,
         fault => RpcError::new(INTERNAL_ERROR, fault.to_error(upstream.name()).message()),

@@ -9,7 +9,6 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::artifacts::Artifacts;
@@ -83,7 +82,7 @@ pub(super) struct Origin<'o> {
 pub(super) type Finish<'f> = &'f (dyn Fn(&mut ResultEnvelope) + Sync);
 
 impl Gateway {
-    /// What a model gets of `result`, when `finish` is done with it. A result that asks the caller for more goes back untouched.
+    /// What a model gets of `result`, when `finish` is done with it.
     pub(super) async fn screened(
         &self,
         caller: &Caller,
@@ -104,14 +103,10 @@ impl Gateway {
         } else {
             work.run(&mut *caller.session().history.lock().await)
         };
-        match outcome.map_err(|reason| GatewayError::new(Code::UpstreamError, reason).at(origin.id))? {
-            Screened::Question => Ok(result.clone()),
-            Screened::Envelope(mut envelope) => {
-                finish(&mut envelope);
-                lock(&caller.session().recent).add(&envelope.artifacts);
-                Ok(self.envelope_result(&envelope))
-            }
-        }
+        let mut envelope = outcome.map_err(|reason| GatewayError::new(Code::UpstreamError, reason).at(origin.id))?;
+        finish(&mut envelope);
+        lock(&caller.session().recent).add(&envelope.artifacts);
+        Ok(self.envelope_result(&envelope))
     }
 
     fn envelope_result(&self, envelope: &ResultEnvelope) -> Raw {
@@ -126,12 +121,6 @@ impl Gateway {
             })),
         }
     }
-}
-
-enum Screened {
-    /// It is no result yet.
-    Question,
-    Envelope(Box<ResultEnvelope>),
 }
 
 /// A result that is to be screened, with all that it takes.
@@ -153,8 +142,17 @@ impl Screening {
         let arguments = String::from_utf8_lossy(origin.arguments.bytes()).into_owned();
         let mut call = ContextItem::new(digits, ItemKind::ToolCall, arguments);
         call.sensitivity = origin.sensitivity;
-        // Handles of further parts are made of this name: the digits keep those of other results apart.
-        let name: String = origin.name.chars().take(NAME_IN_HANDLE).collect();
+        // Handles of further parts are made of this name: the digits keep those of other results apart. The name is the
+        // upstream's, and a handle comes back: it has letters that nothing changes and that hide nothing.
+        let mut name = String::with_capacity(NAME_IN_HANDLE);
+        for c in origin.name.chars().take(NAME_IN_HANDLE) {
+            name.push(match c {
+                // Two in a row are how a marker begins.
+                '_' if name.ends_with('_') => '-',
+                _ if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') => c,
+                _ => '-',
+            });
+        }
         call.metadata.insert("function_name".to_owned(), format!("{name}-{digits}").into());
         Self {
             config: *config,
@@ -166,10 +164,7 @@ impl Screening {
         }
     }
 
-    fn run(self, history: &mut History) -> Result<Screened, String> {
-        if is_input_required(&self.result) {
-            return Ok(Screened::Question);
-        }
+    fn run(self, history: &mut History) -> Result<Box<ResultEnvelope>, String> {
         let text = std::str::from_utf8(self.result.bytes()).map_err(|error| error.to_string())?;
         let output = (self.read)(text)?;
         let mut envelope = match self.ingest(&output, &*self.artifacts, &mut history.seen) {
@@ -192,7 +187,7 @@ impl Screening {
         };
         history.count(text.len());
         envelope.provenance.insert("tool".to_owned(), self.id.into());
-        Ok(Screened::Envelope(Box::new(envelope)))
+        Ok(Box::new(envelope))
     }
 
     fn ingest(
@@ -232,17 +227,6 @@ fn offered(envelope: &ResultEnvelope) -> Vec<Value> {
     let of_whole = envelope.views.iter().filter(|view| view.handle == whole.handle);
     let selectors = of_whole.filter_map(|view| serde_json::to_value(&view.selector).ok());
     selectors.filter(|selector| selector.to_string().len() <= LONGEST_VIEW).take(MOST_VIEWS).collect()
-}
-
-/// Whether a result asks the caller for more, in the stateless protocol.
-fn is_input_required(result: &Raw) -> bool {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Kind<'k> {
-        #[serde(borrow)]
-        result_type: Option<std::borrow::Cow<'k, str>>,
-    }
-    result.read::<Kind<'_>>().is_ok_and(|kind| kind.result_type.as_deref() == Some("input_required"))
 }
 
 /// The handles that a client was given last, oldest first.

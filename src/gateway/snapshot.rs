@@ -3,7 +3,8 @@
 //! A call works on one snapshot from its start to its end, and a refresh replaces the whole at once (gateway surface,
 //! section 4.6): an id never meets the index of another moment.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use jsonschema::Validator;
@@ -11,10 +12,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::config::Mode;
+use super::execute::Target;
 use super::guard::schema::compiled;
 use super::http::ParamHeaders;
 use super::lists::Lists;
-use super::passing::Routes;
+use super::passing::{Routes, unlisted};
 use super::upstream::Listing;
 use crate::catalog::{self, Catalog, Kind, LeftOut, SelectableItem, load_listings};
 use crate::routing::{RouteError, Router, RoutingConfig};
@@ -93,6 +95,9 @@ pub struct Snapshot {
     pub(super) profiles: BTreeMap<String, Arc<Snapshot>>,
     /// What each upstream listed.
     pub listings: BTreeMap<String, Arc<Listing>>,
+    /// Servers of which only the listed resources are served, since others of theirs are hidden: an address that no
+    /// list names could lead to one of those.
+    pub(super) listed_only: BTreeSet<String>,
     tool_names: Names,
     prompt_names: Names,
     lists: OnceLock<Lists>,
@@ -158,6 +163,7 @@ impl Snapshot {
             quarantined: BTreeMap::new(),
             profiles: BTreeMap::new(),
             listings,
+            listed_only: BTreeSet::new(),
             lists: OnceLock::new(),
             routes: OnceLock::new(),
             param_headers: OnceLock::new(),
@@ -176,6 +182,7 @@ impl Snapshot {
             quarantined: BTreeMap::new(),
             profiles: BTreeMap::new(),
             listings: BTreeMap::new(),
+            listed_only: BTreeSet::new(),
             tool_names: Names::default(),
             prompt_names: Names::default(),
             lists: OnceLock::new(),
@@ -206,9 +213,23 @@ impl Snapshot {
     }
 
     /// The prompt that is published as `name`.
-    pub(super) fn prompt(&self, name: &str) -> Option<&SelectableItem> {
-        let at = *self.prompt_names.items.get(name)?;
-        self.prompts.as_ref()?.router.catalog().items().get(at)
+    pub(super) fn prompt(&self, name: &str) -> Option<Target<'_>> {
+        let (at, shelf) = (*self.prompt_names.items.get(name)?, self.prompts.as_ref()?);
+        Some(Target { shelf, at, item: shelf.router.catalog().items().get(at)? })
+    }
+
+    /// The resource at an address: the listed one, or what stands for an address of its server that no list names.
+    pub(super) fn resource_at(&self, uri: &str) -> Option<Cow<'_, SelectableItem>> {
+        let server = self.routes().server_of_uri(uri)?;
+        let mut items = self.resources.iter().flat_map(|shelf| shelf.router.catalog().items());
+        let has_it = |item: &&SelectableItem| {
+            item.server.as_deref() == Some(server) && item.metadata.get("uri").and_then(Value::as_str) == Some(uri)
+        };
+        match items.find(has_it) {
+            Some(item) => Some(Cow::Borrowed(item)),
+            None if self.listed_only.contains(server) => None,
+            None => Some(Cow::Owned(unlisted(server, uri))),
+        }
     }
 
     /// The tool that is published as `name`: its safe name or its id.
@@ -312,8 +333,6 @@ impl Snapshot {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use proptest::prelude::*;
 
     use super::*;

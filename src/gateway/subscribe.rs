@@ -62,6 +62,12 @@ impl Filter {
         }
     }
 
+    /// The part of it that names resources which `may_hear` permits.
+    pub(super) fn permitted(mut self, may_hear: impl Fn(&str) -> bool) -> Self {
+        self.resource_subscriptions.retain(|uri| may_hear(uri));
+        self
+    }
+
     fn accepts(&self, method: &str, uri: Option<&str>) -> bool {
         match method {
             "notifications/tools/list_changed" => self.tools_list_changed,

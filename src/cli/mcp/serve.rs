@@ -11,7 +11,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::block_on_runtime;
 use crate::cli::Outcome;
-use crate::gateway::{Gateway, GatewayConfig, HostRule, HttpConfig, HttpFace, Mode, OriginRule, Token, TokenHolder, serve_stdio};
+use crate::gateway::{
+    Gateway, GatewayConfig, HostRule, HttpConfig, HttpFace, Mode, OriginRule, Token, TokenHolder, serve_stdio,
+};
 
 /// Serve the tools of any number of MCP servers
 #[derive(Debug, clap::Args)]

@@ -9,6 +9,7 @@
 
 pub mod cache;
 mod canonical;
+pub(super) mod consent;
 mod glob;
 pub mod limits;
 pub mod pins;
@@ -32,6 +33,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use self::cache::CacheConfig;
+use self::consent::Seals;
 pub use self::glob::Glob;
 use self::limits::{RateLimits, SteadyClock, limited};
 use self::pins::{PinConfig, PinMode, Pins};
@@ -43,12 +45,13 @@ use self::state::{Exceeded, Freshness, MemoryState, SqliteState, State, Take};
 use self::tolerant::Repair;
 use super::config::Mode;
 use super::error::{Code, GatewayError};
+use super::passing::{Address, address_of, unlisted};
 use super::session::Caller;
 use super::snapshot::{Shelf, Snapshot};
 use super::surface::MetaTool;
 use super::upstream::Listing;
 use super::wire::Raw;
-use crate::catalog::{LeftOut, SelectableItem};
+use crate::catalog::{Kind, LeftOut, SelectableItem};
 use crate::event::{ResultEnvelope, Sensitivity};
 use crate::routing::{RouteError, RoutingConfig};
 use crate::store::{Clock, StoreError, SystemClock};
@@ -220,6 +223,8 @@ pub(super) struct Guards {
     steady: Arc<dyn Clock>,
     /// For times that other machines wrote.
     wall: Arc<dyn Clock>,
+    /// For approvals by clients of the stateless protocol.
+    seals: Option<Seals>,
 }
 
 impl std::fmt::Debug for Guards {
@@ -235,6 +240,13 @@ pub(super) struct Admission {
     approval: Option<String>,
 }
 
+impl Admission {
+    /// Whether nobody has to approve it.
+    pub(super) fn is_free(&self) -> bool {
+        self.approval.is_none()
+    }
+}
+
 impl Guards {
     /// # Errors
     /// The state cannot be used.
@@ -247,7 +259,7 @@ impl Guards {
         let pins = Pins::new(&config.pins, Arc::clone(&state));
         // Windows that outlive the process or are shared need the time that is.
         let steady = if state.waits() { Arc::clone(&wall) } else { steady };
-        Self { config, state, pins, steady, wall }
+        Self { config, state, pins, steady, wall, seals: Seals::new() }
     }
 
     pub(super) fn sanitize(&self) -> &SanitizeConfig {
@@ -281,7 +293,7 @@ impl Guards {
         items.iter_mut().for_each(|item| self.config.sanitize.item(item));
         let served = |profile: Option<&Visibility>, left_out, listings| {
             let shows = |item: &&SelectableItem| profile.is_none_or(|profile| self.config.policy.shows(profile, item));
-            let visible = items.iter().filter(shows).cloned().collect();
+            let visible: Vec<SelectableItem> = items.iter().filter(shows).cloned().collect();
             let mut snapshot = Snapshot::of_items(generation, visible, left_out, listings, routing)?;
             let waiting = quarantine.iter().filter(|(item, _)| shows(&item));
             snapshot.quarantined = waiting.map(|(item, reason)| (item.id.clone(), reason.clone())).collect();
@@ -289,7 +301,10 @@ impl Guards {
         };
         let mut all = served(None, left_out, listings)?;
         for (name, profile) in &self.config.visibility_profiles {
-            let snapshot = served(Some(profile), Vec::new(), BTreeMap::new())?;
+            let shows = |item: &SelectableItem| self.config.policy.shows(profile, item);
+            let (listings, partly) = shown_of(&all.listings, &items, &shows);
+            let mut snapshot = served(Some(profile), Vec::new(), listings)?;
+            snapshot.listed_only = partly;
             all.profiles.insert(name.clone(), Arc::new(snapshot));
         }
         Ok(all)
@@ -337,17 +352,20 @@ impl Guards {
         }
     }
 
-    /// Asks a person, where the call was admitted on that condition.
-    pub(super) async fn approve(
+    /// Counts what goes with a resource or prompt and is too small a matter to ask a person about it.
+    ///
+    /// # Errors
+    /// The quota is used up, or a person would have to approve it.
+    pub(super) async fn agree_unasked(
         &self,
         caller: &Caller,
-        admission: &Admission,
+        tool: MetaTool,
         item: &SelectableItem,
-        arguments: &Value,
+        admission: &Admission,
     ) -> Result<(), GatewayError> {
         match &admission.approval {
-            Some(reason) => policy::ask(caller, item, arguments, reason).await,
-            None => Ok(()),
+            Some(reason) => Err(policy::unapproved(item, reason, "nobody is asked to approve completions")),
+            None => self.count(caller, tool, item).await,
         }
     }
 
@@ -381,12 +399,7 @@ impl Guards {
     }
 
     /// Counts a call of a tool, or refuses it.
-    pub(super) async fn count(
-        &self,
-        caller: &Caller,
-        tool: MetaTool,
-        item: &SelectableItem,
-    ) -> Result<(), GatewayError> {
+    async fn count(&self, caller: &Caller, tool: MetaTool, item: &SelectableItem) -> Result<(), GatewayError> {
         self.take(caller, tool, Some(item), Take::Use).await?.map_err(|exceeded| limited(&exceeded).at(&item.id))
     }
 
@@ -596,6 +609,38 @@ impl Guards {
             Err(StoreError::Backend { place: "shared state".to_owned(), reason: error.to_string() })
         })
     }
+}
+
+/// The resources and templates of these listings that are shown, and the servers of which some are not.
+fn shown_of(
+    listings: &BTreeMap<String, Arc<Listing>>,
+    items: &[SelectableItem],
+    shows: &dyn Fn(&SelectableItem) -> bool,
+) -> (BTreeMap<String, Arc<Listing>>, BTreeSet<String>) {
+    let mut resources: BTreeMap<(&str, &str), bool> = BTreeMap::new();
+    for item in items.iter().filter(|item| item.kind == Kind::Resource) {
+        if let (Some(server), Some(uri)) = (item.server.as_deref(), item.metadata.get("uri").and_then(Value::as_str)) {
+            resources.insert((server, uri), shows(item));
+        }
+    }
+    let (mut shown, mut partly) = (BTreeMap::new(), BTreeSet::new());
+    for (server, listing) in listings {
+        let is_shown = |raw: &RawValue| match address_of(raw) {
+            Some(Address::Resource(uri)) => resources.get(&(server.as_str(), uri.as_str())).copied().unwrap_or(false),
+            Some(Address::Template(template)) => shows(&unlisted(server, &template)),
+            None => false,
+        };
+        let filtered = |raws: &[Box<RawValue>]| raws.iter().filter(|raw| is_shown(raw)).cloned().collect::<Vec<_>>();
+        let (some, templates) = (filtered(&listing.resources), filtered(&listing.templates));
+        if some.len() < listing.resources.len() || templates.len() < listing.templates.len() {
+            partly.insert(server.clone());
+        }
+        if !some.is_empty() || !templates.is_empty() {
+            let listing = Listing { resources: some, templates, ..Listing::default() };
+            shown.insert(server.clone(), Arc::new(listing));
+        }
+    }
+    (shown, partly)
 }
 
 /// Where a result came from.

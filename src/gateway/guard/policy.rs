@@ -5,7 +5,8 @@
 //! tool that is on no list counts as one that changes something.
 //!
 //! A caller is shown what its profile shows; the rest does not exist for it. An approval is asked of the person at the
-//! client, by elicitation; where that cannot be, it counts as refused.
+//! client, by elicitation; where that cannot be, it counts as refused. How that goes in the stateless protocol is the
+//! matter of [`consent`](super::consent).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -335,11 +336,11 @@ const MOST_SHOWN: usize = 20;
 /// Characters of a name or value that a person is shown, at most.
 const LONGEST_SHOWN: usize = 80;
 
-/// Whether the person at the client can be asked. In the stateless protocol a server asks nothing.
+/// Whether the person at the client can be asked.
 pub(super) fn can_ask(caller: &Caller) -> bool {
     let elicitation = caller.client().capabilities.get("elicitation").and_then(Value::as_object);
     // An empty object means forms, as do clients from before there was anything else.
-    !caller.is_modern() && elicitation.is_some_and(|modes| modes.is_empty() || modes.contains_key("form"))
+    elicitation.is_some_and(|modes| modes.is_empty() || modes.contains_key("form"))
 }
 
 /// The refusal of a call that needs an approval.
@@ -354,18 +355,23 @@ pub(super) async fn ask(
     arguments: &Value,
     reason: &str,
 ) -> Result<(), GatewayError> {
+    let params = question(item, arguments, reason);
+    match caller.ask("elicitation/create", Some(&Raw::of(&params))).await {
+        Ok(answer) => judge(item, reason, &answer),
+        Err(error) => Err(unapproved(item, reason, &format!("nobody approved it ({})", error.message))),
+    }
+}
+
+/// Reads the answer of the person; anything but a plain yes is a no.
+pub(super) fn judge(item: &SelectableItem, reason: &str, answer: &Raw) -> Result<(), GatewayError> {
     #[derive(Deserialize)]
     struct Answer {
         action: String,
         #[serde(default)]
         content: Value,
     }
-    let params = question(item, arguments, reason);
-    let answer = match caller.ask("elicitation/create", Some(&Raw::of(&params))).await {
-        Ok(answer) => answer.read::<Answer>().map_err(|error| error.to_string()),
-        Err(error) => Err(error.message),
-    };
-    let answer = answer.map_err(|why| unapproved(item, reason, &format!("nobody approved it ({why})")))?;
+    let answer: Answer =
+        answer.read().map_err(|error| unapproved(item, reason, &format!("nobody approved it ({error})")))?;
     match (answer.action.as_str(), answer.content.get("approve")) {
         ("accept", Some(Value::Bool(true))) => Ok(()),
         ("cancel", _) => Err(unapproved(item, reason, "the request for approval was dismissed")),
@@ -373,7 +379,7 @@ pub(super) async fn ask(
     }
 }
 
-fn question(item: &SelectableItem, arguments: &Value, reason: &str) -> Value {
+pub(super) fn question(item: &SelectableItem, arguments: &Value, reason: &str) -> Value {
     let mut lines = vec![format!("Allow a call of `{}`? {reason}", item.id)];
     let members = arguments.as_object();
     for (name, value) in members.into_iter().flatten().take(MOST_SHOWN) {
@@ -577,7 +583,8 @@ tools:
             (json!({"elicitation": {"url": {}}}), "2025-11-25", false),
             (json!({"elicitation": true}), "2025-11-25", false),
             (json!({}), "2025-11-25", false),
-            (json!({"elicitation": {}}), MODERN_VERSION, false),
+            (json!({"elicitation": {}}), MODERN_VERSION, true),
+            (json!({}), MODERN_VERSION, false),
         ];
         for (capabilities, version, expected) in cases {
             assert_eq!(can_ask(&caller(capabilities.clone(), version).0), expected, "{capabilities} {version}");

@@ -358,7 +358,10 @@ mod tests {
             ("hi\u{e0041}\u{e0042}\u{e007f}\u{e0100}", "hi"),
             // What scripts and emoji are written with stays.
             ("👨\u{200d}👩\u{200d}👧 می\u{200c}خواهم ❤\u{fe0f}", "👨\u{200d}👩\u{200d}👧 می\u{200c}خواهم ❤\u{fe0f}"),
-            ("1\u{fe0f}\u{20e3} ☃\u{fe0e} 葛\u{fe00} Auf\u{200c}lage", "1\u{fe0f}\u{20e3} ☃\u{fe0e} 葛\u{fe00} Auf\u{200c}lage"),
+            (
+                "1\u{fe0f}\u{20e3} ☃\u{fe0e} 葛\u{fe00} Auf\u{200c}lage",
+                "1\u{fe0f}\u{20e3} ☃\u{fe0e} 葛\u{fe00} Auf\u{200c}lage",
+            ),
             ("❤\u{fe0f}\u{200d}🔥", "❤\u{fe0f}\u{200d}🔥"),
             // Text can be hidden in what does nothing there.
             ("a\u{fe01}b \u{fe02}.\u{fe03}\u{fe04}", "ab ."),

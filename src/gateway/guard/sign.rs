@@ -62,6 +62,16 @@ impl Key {
         mac.update(text.as_bytes());
         Some(mac)
     }
+
+    /// The bytes of the code over `text`.
+    pub(super) fn code(&self, text: &str) -> Option<Vec<u8>> {
+        self.over(text).map(|mac| mac.finalize().into_bytes().to_vec())
+    }
+
+    /// Whether these are the bytes of the code over `text`; compared in constant time.
+    pub(super) fn is_code(&self, text: &str, code: &[u8]) -> bool {
+        self.over(text).is_some_and(|mac| mac.verify_slice(code).is_ok())
+    }
 }
 
 /// Whether calls must be signed.
@@ -130,7 +140,9 @@ impl WrittenSigning {
         let window = window
             .ok_or_else(|| format!("signing.window_seconds: is {}; it must be seconds above 0", self.window_seconds))?;
         if self.max_nonces == 0 {
-            return Err("signing.max_nonces: must be at least 1: without nonces every signed call is refused".to_owned());
+            return Err(
+                "signing.max_nonces: must be at least 1: without nonces every signed call is refused".to_owned()
+            );
         }
         if self.incoming == Incoming::Required && keys.is_empty() {
             return Err("signing.incoming: is `required`, and there is no key under `signing.keys`".to_owned());
@@ -264,17 +276,18 @@ impl Subject<'_> {
 impl SigningConfig {
     fn sign(&self, subject: &Subject<'_>, key: &str, now: Duration, nonce: &str) -> Option<Signature> {
         let timestamp = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-        let mac = self.keys.get(key)?.over(&subject.text(key, timestamp, nonce))?;
-        let mac = hex(&mac.finalize().into_bytes());
+        let mac = hex(&self.keys.get(key)?.code(&subject.text(key, timestamp, nonce))?);
         Some(Signature { key: key.to_owned(), timestamp, nonce: nonce.to_owned(), mac })
     }
 
     /// Whether the code is right and the time near `now`.
     fn verify(&self, subject: &Subject<'_>, signature: &Signature, now: Duration) -> Result<(), SignatureError> {
         let text = subject.text(&signature.key, signature.timestamp, &signature.nonce);
-        let mac = self.keys.get(&signature.key).and_then(|key| key.over(&text)).ok_or(SignatureError::Invalid)?;
+        let key = self.keys.get(&signature.key).ok_or(SignatureError::Invalid)?;
         let code = unhex(&signature.mac).ok_or(SignatureError::Malformed)?;
-        mac.verify_slice(&code).map_err(|_| SignatureError::Invalid)?;
+        if !key.is_code(&text, &code) {
+            return Err(SignatureError::Invalid);
+        }
         let apart = now.abs_diff(Duration::from_millis(signature.timestamp));
         if apart > self.window {
             return Err(SignatureError::Time { seconds: apart.as_secs(), window: self.window.as_secs() });
@@ -359,7 +372,7 @@ fn with_signature(message: &Raw, signature: &Signature) -> Raw {
     Raw::of(&members)
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
+pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let pair = |pair: &[u8]| match pair {
         [high, low] => Some(digit(high)? << 4 | digit(low)?),

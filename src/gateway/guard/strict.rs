@@ -55,7 +55,6 @@ impl<'de> Visitor<'de> for Once {
         Ok(())
     }
 
-
     fn visit_unit<E: Error>(self) -> Result<(), E> {
         Ok(())
     }

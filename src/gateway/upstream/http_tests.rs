@@ -150,7 +150,7 @@ fn upstream(url: &str, era: Era) -> (Upstream, mpsc::Receiver<(Arc<str>, Event)>
 
 async fn call(upstream: &Upstream) -> Result<String, Fault> {
     let params = Raw::of(&json!({"name": "écho", "arguments": {}}));
-    let call = Call { method: "tools/call", params: Some(&params), caller: None, progress: None };
+    let call = Call::own("tools/call", Some(&params));
     upstream.request(call).await.map(|raw| String::from_utf8(raw.bytes().to_vec()).unwrap())
 }
 

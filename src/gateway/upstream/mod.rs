@@ -42,6 +42,7 @@ use self::stdio::LineLink;
 use super::config::{Era, Target, UpstreamConfig};
 use super::glob;
 use super::modern::CAPABILITIES_KEY;
+use super::question::Questions;
 use super::session::{Caller, LEGACY_VERSIONS, MODERN_VERSION, lock};
 use super::wire::{Members, Raw};
 
@@ -94,13 +95,15 @@ pub struct Call<'c> {
     pub caller: Option<&'c Caller>,
     /// The caller's progress token, when it wants to hear of progress.
     pub progress: Option<&'c Raw>,
+    /// How what the upstream asks meanwhile is put to the caller.
+    pub questions: Questions,
 }
 
 impl<'c> Call<'c> {
     /// A request of the gateway's own.
     #[must_use]
     pub fn own(method: &'c str, params: Option<&'c Raw>) -> Self {
-        Self { method, params, caller: None, progress: None }
+        Self { method, params, caller: None, progress: None, questions: Questions::AsTheyCame }
     }
 }
 

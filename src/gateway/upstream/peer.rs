@@ -17,6 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use super::{Call, Event, EventSender, Fault};
 use crate::gateway::modern::CAPABILITIES_KEY;
+use crate::gateway::question::{Questions, capability};
 use crate::gateway::session::{Caller, lock};
 use crate::gateway::wire::{self, INTERNAL_ERROR, Members, Message, Outcome, Raw, RpcError};
 
@@ -100,6 +101,7 @@ struct Waiting {
     caller: Option<Caller>,
     /// The caller's own token, if it wants to hear of progress.
     progress: Option<Raw>,
+    questions: Questions,
 }
 
 /// A request in the table; taken back when it is dropped before its answer.
@@ -144,7 +146,8 @@ impl Peer {
     pub(super) fn enter(&self, call: &Call<'_>, meta: Option<&Value>) -> Result<(Ticket<'_>, Bytes), Fault> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
-        let waiting = Waiting { answer: sender, caller: call.caller.cloned(), progress: call.progress.cloned() };
+        let (caller, progress) = (call.caller.cloned(), call.progress.cloned());
+        let waiting = Waiting { answer: sender, caller, progress, questions: call.questions };
         match &mut *lock(&self.table) {
             Table::Open(table) => table.insert(id, waiting),
             Table::Closed(reason) => return Err(Fault::Unavailable(reason.clone())),
@@ -234,7 +237,7 @@ impl Peer {
             "notifications/progress" => return self.progressed(params.as_ref()),
             "notifications/message" => {
                 let callers = self.callers();
-                callers.iter().for_each(|caller| caller.notify(method, params.as_ref()));
+                callers.iter().for_each(|(caller, _)| caller.notify(method, params.as_ref()));
                 return;
             }
             "notifications/tools/list_changed" => Event::ToolsChanged,
@@ -263,19 +266,20 @@ impl Peer {
         }
     }
 
-    /// The callers whose requests are being served, one of each client.
-    fn callers(&self) -> Vec<Caller> {
-        let mut callers: Vec<(u64, Caller)> = match &*lock(&self.table) {
+    /// The callers whose requests are being served, one of each client, and how questions are put to them.
+    fn callers(&self) -> Vec<(Caller, Questions)> {
+        let mut callers: Vec<(u64, (Caller, Questions))> = match &*lock(&self.table) {
             Table::Open(table) => {
-                table.iter().filter_map(|(id, waiting)| Some((*id, waiting.caller.clone()?))).collect()
+                let asking = |waiting: &Waiting| Some((waiting.caller.clone()?, waiting.questions));
+                table.iter().filter_map(|(id, waiting)| Some((*id, asking(waiting)?))).collect()
             }
             Table::Closed(_) => Vec::new(),
         };
         callers.sort_unstable_by_key(|(id, _)| *id);
-        let mut single: Vec<Caller> = Vec::new();
-        for (_, caller) in callers {
-            if !single.iter().any(|other| Arc::ptr_eq(other.session(), caller.session())) {
-                single.push(caller);
+        let mut single: Vec<(Caller, Questions)> = Vec::new();
+        for (_, (caller, questions)) in callers {
+            if !single.iter().any(|(other, _)| Arc::ptr_eq(other.session(), caller.session())) {
+                single.push((caller, questions));
             }
         }
         single
@@ -285,15 +289,12 @@ impl Peer {
         if method == "ping" {
             return Ok(Raw::of(&json!({})));
         }
-        let callers = self.callers();
-        let capability = match method {
-            "sampling/createMessage" => "sampling",
-            "elicitation/create" => "elicitation",
-            "roots/list" => "roots",
-            _ => return Err(RpcError::method_not_found(method)),
-        };
-        match callers.as_slice() {
-            [caller] if caller.client().can(capability) => caller.ask(method, params).await,
+        let Some(capability) = capability(method) else { return Err(RpcError::method_not_found(method)) };
+        match self.callers().as_slice() {
+            [(caller, questions)] if caller.client().can(capability) => {
+                let params = questions.present(&self.upstream, method, params).map_err(RpcError::invalid_params)?;
+                caller.ask(method, params.as_ref()).await
+            }
             _ => Err(RpcError::method_not_found(method)),
         }
     }
@@ -377,7 +378,7 @@ mod tests {
                 let client = ClientInfo { version: version.to_owned(), capabilities, log: None };
                 Caller::new(Session::new("s"), client, mpsc::channel(1).0)
             });
-            let call = Call { method: "tools/call", params: Some(&params), caller: caller.as_ref(), progress: None };
+            let call = Call { caller: caller.as_ref(), ..Call::own("tools/call", Some(&params)) };
             let dressed: Value = dress(&call, None, Some(&meta)).read().unwrap();
             assert_eq!((&dressed["name"], &dressed["_meta"]["kept"]), (&json!("t"), &json!(1)));
             dressed["_meta"][CAPABILITIES_KEY].clone()

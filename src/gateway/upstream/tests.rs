@@ -71,10 +71,11 @@ fn client(capabilities: &Value) -> (Caller, mpsc::Receiver<Bytes>) {
 }
 
 /// A call on nobody's behalf.
-static PLAIN: Call<'static> = Call { method: "tools/call", params: None, caller: None, progress: None };
+static PLAIN: Call<'static> =
+    Call { method: "tools/call", params: None, caller: None, progress: None, questions: Questions::AsTheyCame };
 
 fn call<'c>(caller: Option<&'c Caller>, progress: Option<&'c Raw>) -> Call<'c> {
-    Call { method: "tools/call", params: None, caller, progress }
+    Call { caller, progress, ..PLAIN }
 }
 
 fn text(raw: &Raw) -> &str {
@@ -641,7 +642,7 @@ fn a_process_that_comes_back_with_other_tools_is_listed_anew() {
             items.unwrap_or_default().into_iter().map(|item| item.name).collect()
         };
         assert_eq!(names(), ["start_1"]);
-        let call = Call { method: "tools/call", params: None, caller: Some(&caller), progress: None };
+        let call = Call { caller: Some(&caller), ..PLAIN };
         let answer = gateway.upstreams()["up"].request(call).await;
         assert!(matches!(answer, Err(Fault::Unavailable(_))), "{answer:?}");
         let said = unasked.recv().await.unwrap();
