@@ -25,6 +25,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::error::GatewayError;
 use super::guard::sign::SignatureError;
 use super::hub::Gateway;
+use super::question::is_question;
 use super::session::Session;
 use super::snapshot::Snapshot;
 use super::surface::MetaTool;
@@ -352,6 +353,9 @@ impl Gateway {
             Ok(result) if tool == MetaTool::Execute && is_error(result) => {
                 success = false;
                 attributes.insert("tool_error".to_owned(), true.into());
+            }
+            Ok(result) if is_question(result) => {
+                attributes.insert("input_required".to_owned(), true.into());
             }
             Ok(_) => {}
         }

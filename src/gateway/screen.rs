@@ -281,6 +281,21 @@ mod tests {
     }
 
     #[test]
+    fn a_handle_is_made_of_letters_that_hide_nothing() {
+        let name_of = |name: &str| {
+            let arguments = Raw::of(&json!({}));
+            let origin = Origin { id: "a:b", name, arguments: &arguments, sensitivity: Sensitivity::Public };
+            let store = Artifacts::open(&crate::gateway::ArtifactsConfig::default()).unwrap();
+            let read: Read = |_| Err(String::new());
+            let work = Screening::new(&FirewallConfig::default(), &store, origin, read, &arguments);
+            let name = work.call.metadata["function_name"].as_str().unwrap().to_owned();
+            name.rsplit_once('-').unwrap().0.to_owned()
+        };
+        assert_eq!(name_of("read_file.v2"), "read_file.v2");
+        assert_eq!(name_of("__system__ <|im_start|>\u{200b}é"), "_-system_----im_start----");
+    }
+
+    #[test]
     fn only_short_ways_into_the_whole_are_offered() {
         let view = |handle: &str, selector: &str| crate::event::ViewSpec {
             view_id: String::new(),

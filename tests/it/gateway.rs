@@ -588,7 +588,7 @@ async fn progress_comes_under_the_clients_token_and_cancellation_reaches_the_ups
 }
 
 #[tokio::test]
-async fn a_question_goes_to_the_client_untouched_and_its_answer_to_the_upstream() {
+async fn a_question_goes_to_the_client_and_its_answer_to_the_upstream() {
     for mode in ["gateway", "proxy", "passthrough"] {
         let gateway = gateway(&["modern", "legacy"], &format!("mode: {mode}")).await;
         let mut wire = Wire::new(&gateway).modern();
@@ -599,7 +599,7 @@ async fn a_question_goes_to_the_client_untouched_and_its_answer_to_the_upstream(
         };
         let question = wire.ask("tools/call", params.clone()).await;
         assert_eq!((&question["resultType"], &question["requestState"]), (&json!("input_required"), &json!("s 1")));
-        assert_eq!(question["inputRequests"]["who"]["params"]["message"], "who?");
+        assert_eq!(question["inputRequests"]["who"]["params"]["message"], "modern asks: who?");
         params["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ann"}}});
         params["requestState"] = question["requestState"].clone();
         let answer = wire.ask("tools/call", params).await.to_string();

@@ -227,7 +227,8 @@ fn without_unseen(text: &str) -> Cow<'_, str> {
     let mut clean = String::with_capacity(visible.len());
     let mut before = None;
     for c in visible.chars() {
-        if !is_unseen(c) && !(is_joiner(c) && is_idle(before, c)) {
+        let hides = is_unseen(c) || (is_joiner(c) && is_idle(before, c));
+        if !hides {
             clean.push(c);
             before = Some(c);
         }
@@ -338,6 +339,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::store::ArtifactStore;
 
     const PLAIN: SanitizeConfig = SanitizeConfig { scope: Scope::Shown, html: Html::Keep };
     const ESCAPING: SanitizeConfig = SanitizeConfig { scope: Scope::Shown, html: Html::Escape };
@@ -435,6 +437,26 @@ mod tests {
         assert_eq!(after.to_string(), expected);
         let clean = Raw::of(&json!({"z": 1.50, "a": "x"}));
         assert_eq!(PLAIN.raw(&clean), clean);
+    }
+
+    #[test]
+    fn what_an_envelope_says_of_its_artifacts_is_cleaned() {
+        let store = crate::store::MemoryArtifacts::default();
+        let reference =
+            store.put(&crate::event::Handle::new("h"), b"x", "image/<|im_start|>png", "a\u{200b}b").unwrap();
+        let mut envelope = ResultEnvelope {
+            status: crate::event::Status::Ok,
+            summary: "<s>x".to_owned(),
+            facts: vec!["\u{1b}[1my".to_owned()],
+            artifacts: vec![reference],
+            views: Vec::new(),
+            provenance: Map::new(),
+            firewall: None,
+        };
+        PLAIN.envelope(&mut envelope);
+        let artifact = &envelope.artifacts[0];
+        let texts = [&envelope.summary, &envelope.facts[0], &artifact.media_type, &artifact.label];
+        assert_eq!(texts, ["x", "y", "image/png", "ab"]);
     }
 
     #[test]

@@ -57,10 +57,14 @@ struct Served {
 
 impl Served {
     async fn start(http: &str) -> Self {
+        Self::configured("mode: passthrough", http).await
+    }
+
+    /// The same with further fields of the configuration.
+    async fn configured(more: &str, http: &str) -> Self {
         let script = serde_json::to_string(UPSTREAM).unwrap();
-        let text = format!(
-            "{{mode: passthrough, upstreams: {{u: {{command: sh, args: [-c, {script}], era: legacy}}}}, http: {http}}}"
-        );
+        let text =
+            format!("{{{more}, upstreams: {{u: {{command: sh, args: [-c, {script}], era: legacy}}}}, http: {http}}}");
         let config = GatewayConfig::parse(&text, std::path::Path::new("/"), &|_| None).unwrap();
         let mut http = config.http.clone();
         http.listen.set_port(0);
@@ -435,6 +439,51 @@ async fn an_open_address_needs_a_token() {
     assert!(matches!(HttpFace::bind(Arc::clone(&gateway), open.clone()).await, Err(HttpError::Exposed(_))));
     let guarded = HttpConfig { tokens: vec![TokenHolder::anyone(Token::new("t").unwrap())], ..open };
     assert!(HttpFace::bind(gateway, guarded).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_caller_is_known_by_its_token() {
+    let more = "rate_limits: {tool_execute: {max_calls_per_minute: 2}}, \
+                visibility_profiles: {blind: {exclude_namespaces: ['*']}}";
+    let http = "{tokens: [{name: a, token: ta}, {name: b, token: tb}, {name: c, token: tc, profile: blind}]}";
+    let served = Served::configured(more, http).await;
+    let (a, b, c) = (("authorization", "Bearer ta"), ("authorization", "Bearer tb"), ("authorization", "Bearer tc"));
+    let id = served.gateway.snapshot().tools.as_ref().unwrap().router.catalog().items()[0].id.clone();
+    let params = json!({"name": "tool_execute", "arguments": {"tool_id": id}});
+    let opened = |token: (&'static str, &'static str)| {
+        let served = &served;
+        async move {
+            let got = served.exchange("POST", &[token], &initialize(&json!({}))).await;
+            got.header("mcp-session-id").unwrap().to_owned()
+        }
+    };
+    let call = |token: (&'static str, &'static str), session: String| {
+        let (served, body) = (&served, request("tools/call", &params));
+        async move { served.exchange("POST", &[token, ("mcp-session-id", &session)], &body).await }
+    };
+    let (first, second) = (opened(a).await, opened(a).await);
+    assert!(format!("{:?}", call(a, first.clone()).await.messages).contains("done"));
+    assert!(format!("{:?}", call(a, second).await.messages).contains("done"));
+    // Neither another session nor none has another quota.
+    let limited = call(a, opened(a).await).await;
+    assert!(format!("{:?}", limited.messages).contains("RATE_LIMITED"), "{limited:?}");
+    let lines = [("mcp-protocol-version", MODERN_VERSION), ("mcp-method", "tools/call"), ("mcp-name", "tool_execute")];
+    let stateless = |token: (&'static str, &'static str)| {
+        let (served, body) = (&served, request("tools/call", &modern(params.clone())));
+        async move { served.exchange("POST", &[&lines[..], &[token]].concat(), &body).await }
+    };
+    assert!(format!("{:?}", stateless(a).await.messages).contains("RATE_LIMITED"));
+    assert!(format!("{:?}", stateless(b).await.messages).contains("done"));
+    assert_eq!(call(b, first).await.status, 404, "a session is its owner's");
+    let hidden = call(c, opened(c).await).await;
+    assert!(format!("{:?}", hidden.messages).contains("HYDRATE_FAILED"), "{hidden:?}");
+    for (token, metrics, sees) in [(b, 200, true), (c, 403, false)] {
+        assert_eq!(served.exchange("GET /metrics", &[token], "").await.status, metrics);
+        let health = served.exchange("GET /healthz", &[token], "").await;
+        assert_eq!(health.messages[0]["upstreams"].is_array(), sees);
+    }
+    assert_eq!(served.exchange("POST", &[], &initialize(&json!({}))).await.status, 401);
+    served.stop().await;
 }
 
 #[tokio::test]
