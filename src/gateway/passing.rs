@@ -25,7 +25,7 @@ use super::snapshot::Snapshot;
 use super::surface::MetaTool;
 use super::upstream::{Listing, Upstream};
 use super::wire::{INVALID_PARAMS, Members, Outcome, Raw, RpcError};
-use crate::catalog::{Kind, SelectableItem, server_namespace};
+use crate::catalog::SelectableItem;
 
 /// There is no such resource, in the protocols with a handshake.
 const RESOURCE_NOT_FOUND: i64 = -32_002;
@@ -52,16 +52,6 @@ pub(super) fn address_of(raw: &RawValue) -> Option<Address> {
         Entry { uri: None, uri_template: Some(template) } => Some(Address::Template(template)),
         _ => None,
     }
-}
-
-/// What stands for an address of `server` that no list names: it is guarded as a resource that the server would list.
-pub(super) fn unlisted(server: &str, address: &str) -> SelectableItem {
-    let namespace = server_namespace(server);
-    let mut item = SelectableItem::tool(&format!("resource::{namespace}:{address}"), &namespace, address, "");
-    item.kind = Kind::Resource;
-    item.server = Some(server.to_owned());
-    item.metadata.insert("uri".to_owned(), address.into());
-    item
 }
 
 /// Whose the resources are.
@@ -294,7 +284,7 @@ impl Gateway {
             }
             "ref/resource" => {
                 let uri = text_of(&reference, "uri")?;
-                let template = snapshot.routes().server_of_template(&uri).map(|server| unlisted(server, &uri));
+                let template = snapshot.routes().server_of_template(&uri).map(|server| snapshot.unlisted(server, &uri));
                 match template.and_then(|item| Some((self.owner(item.server.as_deref())?, item))) {
                     Some((upstream, item)) => {
                         Named { upstream, tool: MetaTool::ResourceRead, item: Cow::Owned(item), asked }

@@ -16,9 +16,9 @@ use super::execute::Target;
 use super::guard::schema::compiled;
 use super::http::ParamHeaders;
 use super::lists::Lists;
-use super::passing::{Routes, unlisted};
+use super::passing::Routes;
 use super::upstream::Listing;
-use crate::catalog::{self, Catalog, Kind, LeftOut, SelectableItem, load_listings};
+use crate::catalog::{self, Catalog, Kind, LeftOut, SelectableItem, load_listings, server_namespace};
 use crate::routing::{RouteError, Router, RoutingConfig};
 
 /// The items of one kind, ranked by one index and named by one tree.
@@ -98,6 +98,8 @@ pub struct Snapshot {
     /// Servers of which only the listed resources are served, since others of theirs are hidden: an address that no
     /// list names could lead to one of those.
     pub(super) listed_only: BTreeSet<String>,
+    /// The namespaces of the servers that list something.
+    pub(super) namespaces: BTreeMap<String, String>,
     tool_names: Names,
     prompt_names: Names,
     lists: OnceLock<Lists>,
@@ -144,7 +146,11 @@ impl Snapshot {
         config: &RoutingConfig,
     ) -> Result<Self, RouteError> {
         let (mut tools, mut resources, mut prompts) = (Vec::new(), Vec::new(), Vec::new());
+        let mut namespaces = BTreeMap::new();
         for item in items {
+            if let Some(server) = item.server.as_ref().filter(|server| !namespaces.contains_key(*server)) {
+                namespaces.insert(server.clone(), item.namespace.clone());
+            }
             match item.kind {
                 Kind::Resource => resources.push(item),
                 Kind::Prompt => prompts.push(item),
@@ -164,6 +170,7 @@ impl Snapshot {
             profiles: BTreeMap::new(),
             listings,
             listed_only: BTreeSet::new(),
+            namespaces,
             lists: OnceLock::new(),
             routes: OnceLock::new(),
             param_headers: OnceLock::new(),
@@ -183,6 +190,7 @@ impl Snapshot {
             profiles: BTreeMap::new(),
             listings: BTreeMap::new(),
             listed_only: BTreeSet::new(),
+            namespaces: BTreeMap::new(),
             tool_names: Names::default(),
             prompt_names: Names::default(),
             lists: OnceLock::new(),
@@ -228,8 +236,19 @@ impl Snapshot {
         match items.find(has_it) {
             Some(item) => Some(Cow::Borrowed(item)),
             None if self.listed_only.contains(server) => None,
-            None => Some(Cow::Owned(unlisted(server, uri))),
+            None => Some(Cow::Owned(self.unlisted(server, uri))),
         }
+    }
+
+    /// What stands for an address of `server` that no list names: it is guarded as a resource that the server would
+    /// list.
+    pub(super) fn unlisted(&self, server: &str, address: &str) -> SelectableItem {
+        let namespace = self.namespaces.get(server).cloned().unwrap_or_else(|| server_namespace(server));
+        let mut item = SelectableItem::tool(&format!("resource::{namespace}:{address}"), &namespace, address, "");
+        item.kind = Kind::Resource;
+        item.server = Some(server.to_owned());
+        item.metadata.insert("uri".to_owned(), address.into());
+        item
     }
 
     /// The tool that is published as `name`: its safe name or its id.

@@ -45,7 +45,7 @@ use self::state::{Exceeded, Freshness, MemoryState, SqliteState, State, Take};
 use self::tolerant::Repair;
 use super::config::Mode;
 use super::error::{Code, GatewayError};
-use super::passing::{Address, address_of, unlisted};
+use super::passing::{Address, address_of};
 use super::session::Caller;
 use super::snapshot::{Shelf, Snapshot};
 use super::surface::MetaTool;
@@ -302,9 +302,10 @@ impl Guards {
         let mut all = served(None, left_out, listings)?;
         for (name, profile) in &self.config.visibility_profiles {
             let shows = |item: &SelectableItem| self.config.policy.shows(profile, item);
-            let (listings, partly) = shown_of(&all.listings, &items, &shows);
+            let (listings, partly) = shown_of(&all, &items, &shows);
             let mut snapshot = served(Some(profile), Vec::new(), listings)?;
             snapshot.listed_only = partly;
+            snapshot.namespaces = all.namespaces.clone();
             all.profiles.insert(name.clone(), Arc::new(snapshot));
         }
         Ok(all)
@@ -336,6 +337,13 @@ impl Guards {
         let none = BTreeSet::new();
         let profile = self.profile_name(caller).and_then(|name| self.config.visibility_profiles.get(name));
         let scopes = profile.map_or(&none, |profile| &profile.scopes);
+        if let (Some(profile), Some(item)) = (profile, item)
+            && !self.config.policy.shows(profile, item)
+        {
+            // What is listed was looked up in what is shown; an address that no list names was not.
+            let reason = "the profile of this caller does not show it";
+            return Err(GatewayError::new(Code::PolicyDenied, reason).at(&item.id));
+        }
         let default = self.config.policy.default.unwrap_or_default();
         let subject = item.map_or(tool.name(), |item| &item.id);
         match (self.config.policy.decide(default, tool, item, scopes), item) {
@@ -611,9 +619,9 @@ impl Guards {
     }
 }
 
-/// The resources and templates of these listings that are shown, and the servers of which some are not.
+/// The resources and templates that are shown, and the servers of which some are not.
 fn shown_of(
-    listings: &BTreeMap<String, Arc<Listing>>,
+    all: &Snapshot,
     items: &[SelectableItem],
     shows: &dyn Fn(&SelectableItem) -> bool,
 ) -> (BTreeMap<String, Arc<Listing>>, BTreeSet<String>) {
@@ -624,10 +632,10 @@ fn shown_of(
         }
     }
     let (mut shown, mut partly) = (BTreeMap::new(), BTreeSet::new());
-    for (server, listing) in listings {
+    for (server, listing) in &all.listings {
         let is_shown = |raw: &RawValue| match address_of(raw) {
             Some(Address::Resource(uri)) => resources.get(&(server.as_str(), uri.as_str())).copied().unwrap_or(false),
-            Some(Address::Template(template)) => shows(&unlisted(server, &template)),
+            Some(Address::Template(template)) => shows(&all.unlisted(server, &template)),
             None => false,
         };
         let filtered = |raws: &[Box<RawValue>]| raws.iter().filter(|raw| is_shown(raw)).cloned().collect::<Vec<_>>();

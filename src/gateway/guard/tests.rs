@@ -440,7 +440,8 @@ fn nothing_is_changed_where_no_guard_is_configured() {
 #[test]
 fn a_profile_shows_the_resources_and_prompts_of_its_namespaces() {
     run(async {
-        let profiles = "visibility_profiles: {clerk: {include_namespaces: [shop]}, guest: {exclude_tools: [keys]}}";
+        let profiles = "visibility_profiles: {clerk: {include_namespaces: [shop]}, guest: {exclude_tools: [keys]}, \
+                        shy: {exclude_tools: ['*draft*']}}";
         let scene = scene_of(&format!("mode: proxy\n{profiles}"), &["shop", "bank"]).await;
         let with = |profile: &str| {
             let identity = Identity { name: profile.to_owned(), profile: Some(profile.to_owned()) };
@@ -469,6 +470,8 @@ fn a_profile_shows_the_resources_and_prompts_of_its_namespaces() {
             // Beside what is hidden an address that no list names may lead to it.
             assert_eq!(scene.ask(&guest, method, json!({"uri": "shop:page/1"})).await, none, "{method}");
         }
+        let draft = scene.ask(&with("shy"), "resources/read", json!({"uri": "shop:page/draft"})).await;
+        assert_eq!(draft, Err("-32000 POLICY_DENIED".to_owned()));
         assert_eq!(scene.calls(), 0);
         for (caller, uri) in [(&clerk, "shop:keys"), (&clerk, "shop:page/1"), (&guest, "shop:terms")] {
             assert!(scene.ask(caller, "resources/read", json!({ "uri": uri })).await.is_ok(), "{uri}");
