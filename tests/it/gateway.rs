@@ -8,8 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use contextweaver::gateway::{Gateway, GatewayConfig, serve};
-use rmcp::model::{CallToolRequestParams, ProtocolVersion};
-use rmcp::service::{NotificationContext, RunningService};
+use rmcp::model::{
+    CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ProtocolVersion,
+};
+use rmcp::service::{NotificationContext, RequestContext, RunningService};
 use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
@@ -182,7 +185,7 @@ impl Upstream {
             }
             "cancelled" => text(&self.cancelled.load(Ordering::SeqCst).to_string()),
             "ask" => match params["inputResponses"]["who"]["content"]["name"].as_str() {
-                None => Ok(r#"{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"who?","requestedSchema":{"type":"object"}}}},"requestState":"s 1"}"#.to_owned()),
+                None => Ok(r#"{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}},"requestState":"s 1"}"#.to_owned()),
                 Some(name) => text(&format!("{name} with {}", params["requestState"])),
             },
             "odd" => Ok(r#"{"answer":42}"#.to_owned()),
@@ -310,6 +313,28 @@ struct Listener(mpsc::UnboundedSender<()>);
 impl ClientHandler for Listener {
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         let _ = self.0.send(());
+    }
+}
+
+/// A client of the official library whose person agrees, and what that person was asked.
+struct Agreeing(mpsc::UnboundedSender<String>);
+
+impl ClientHandler for Agreeing {
+    fn get_info(&self) -> ClientConfig {
+        let mut config = ClientConfig::default();
+        config.capabilities = ClientCapabilities::builder().enable_elicitation().build();
+        config
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, rmcp::ErrorData> {
+        let ElicitRequestParams::FormElicitationParams { message, .. } = request else { panic!("{request:?}") };
+        let content = if message.starts_with("Allow") { json!({"approve": true}) } else { json!({"name": "Ann"}) };
+        let _ = self.0.send(message.lines().next().unwrap_or_default().to_owned());
+        Ok(ElicitResult::new(ElicitationAction::Accept).with_content(content))
     }
 }
 
@@ -604,6 +629,38 @@ async fn a_question_goes_to_the_client_and_its_answer_to_the_upstream() {
         params["requestState"] = question["requestState"].clone();
         let answer = wire.ask("tools/call", params).await.to_string();
         assert!(answer.contains("Ann with") && answer.contains("s 1"), "{mode}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_real_client_of_either_protocol_approves_and_answers() {
+    let policy = "policy: {rules: [{action: require_approval, tool: '*'}]}";
+    let gateway = gateway(&["modern"], policy).await;
+    for lifecycle in [ClientLifecycleMode::Initialize, modern()] {
+        let is_modern = lifecycle != ClientLifecycleMode::Initialize;
+        let (near, far) = tokio::io::duplex(1 << 20);
+        let (input, output) = tokio::io::split(far);
+        tokio::spawn(serve(Arc::clone(&gateway), input, output));
+        let (sender, mut asked) = mpsc::unbounded_channel();
+        let client = Agreeing(sender).serve_with_lifecycle(near, lifecycle).await.unwrap();
+        let name = if is_modern { "ask" } else { "echo" };
+        let id = id_of(&gateway, "modern", name);
+        let arguments = json!({"tool_id": id, "args": if is_modern { json!({}) } else { json!({"text": "x"}) }});
+        let Value::Object(arguments) = arguments else { panic!() };
+        let params = CallToolRequestParams::new("tool_execute").with_arguments(arguments);
+        let result = client.call_tool(params).await.unwrap();
+        let text = result.content[0].as_text().unwrap().text.clone();
+        let approval = format!("Allow a call of `{id}`? the policy of this gateway wants a person to approve it");
+        assert_eq!(asked.recv().await.unwrap(), approval);
+        match is_modern {
+            true => {
+                assert_eq!(asked.recv().await.unwrap(), "modern asks: who?");
+                assert!(text.contains("Ann with"), "{text}");
+            }
+            false => assert!(text.contains("modern: x"), "{text}"),
+        }
+        assert!(asked.try_recv().is_err());
+        client.cancel().await.unwrap();
     }
 }
 
