@@ -6,7 +6,7 @@
 //!
 //! A caller is shown what its profile shows; the rest does not exist for it. An approval is asked of the person at the
 //! client, by elicitation; where that cannot be, it counts as refused. How that goes in the stateless protocol is the
-//! matter of [`consent`](super::consent).
+//! matter of `consent`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
