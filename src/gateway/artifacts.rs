@@ -1,9 +1,9 @@
 //! Where results are kept, and for how long.
 //!
-//! In memory unless a path is given. The age of what a file holds counts from the start of the process that serves it.
+//! In memory unless a path is given. The age of what a file or folder holds outlives the process.
 
 use std::num::{NonZeroU64, NonZeroUsize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,13 +63,16 @@ impl Artifacts {
     pub(super) fn open(config: &ArtifactsConfig) -> Result<Self, StoreError> {
         let store = match &config.path {
             None => limited(MemoryArtifacts::default(), config)?,
-            Some(path) if path.extension().is_some_and(|end| end == "sqlite" || end == "db") => {
-                limited(SqliteStore::open(path)?.artifacts(), config)?
-            }
+            Some(path) if is_database(path) => limited(SqliteStore::open(path)?.artifacts(), config)?,
             Some(path) => limited(FileArtifacts::open(path)?, config)?,
         };
         Ok(Self { store, on_disk: config.path.is_some() })
     }
+}
+
+/// Whether results are kept in a database there, as opposed to a folder.
+pub(super) fn is_database(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "sqlite" || end == "db")
 }
 
 fn limited(

@@ -20,9 +20,10 @@ use super::guard::sanitize::SanitizeConfig;
 use super::guard::sign::WrittenSigning;
 use super::guard::{GuardConfig, SchemaConfig, WrittenGuards};
 use super::http::{HttpConfig, WrittenHttp};
-use super::upstream::{InProcess, RetryConfig};
+use super::upstream::{InProcess, Inherit, RetryConfig};
 use crate::context::{FirewallConfig, Secrets};
 use crate::routing::RoutingConfig;
+use crate::store::redact;
 
 /// What clients are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -118,7 +119,7 @@ enum Transport {
     Sse,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenUpstream {
     #[serde(rename = "type", alias = "transport")]
@@ -129,6 +130,7 @@ struct WrittenUpstream {
     #[serde(default)]
     env: BTreeMap<String, String>,
     cwd: Option<PathBuf>,
+    inherit_env: Option<Inherit>,
     url: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
@@ -144,8 +146,9 @@ struct WrittenUpstream {
     era: Era,
 }
 
-/// How an upstream is reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How an upstream is reached. What is shown of it for debugging has no values of variables and headers, and nothing
+/// that looks like a secret.
+#[derive(Clone, PartialEq, Eq)]
 pub enum Target {
     /// A child process that speaks on its standard streams.
     Stdio {
@@ -153,8 +156,10 @@ pub enum Target {
         command: String,
         /// Its arguments.
         args: Vec<String>,
-        /// Variables beyond the gateway's own environment.
+        /// Variables beyond those that it inherits.
         env: BTreeMap<String, String>,
+        /// What it inherits of the gateway's environment.
+        inherit: Inherit,
         /// Its working folder; the gateway's when `None`.
         cwd: Option<PathBuf>,
     },
@@ -174,6 +179,30 @@ pub enum Target {
     },
     /// Code of this process; no file can say it.
     InProcess(InProcess),
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |values: &BTreeMap<String, String>| values.keys().cloned().collect::<Vec<_>>();
+        let shown = |text: &str| redact(text).text.into_owned();
+        match self {
+            Self::Stdio { command, args, env, cwd, inherit } => formatter
+                .debug_struct("Stdio")
+                .field("command", &shown(command))
+                .field("args", &shown(&args.join(" ")))
+                .field("env", &names(env))
+                .field("cwd", cwd)
+                .field("inherit", inherit)
+                .finish(),
+            Self::Http { url, headers } => {
+                formatter.debug_struct("Http").field("url", &shown(url)).field("headers", &names(headers)).finish()
+            }
+            Self::Sse { url, headers } => {
+                formatter.debug_struct("Sse").field("url", &shown(url)).field("headers", &names(headers)).finish()
+            }
+            Self::InProcess(answer) => formatter.debug_tuple("InProcess").field(answer).finish(),
+        }
+    }
 }
 
 /// One upstream, checked.
@@ -416,8 +445,8 @@ impl GatewayConfig {
         environment: &dyn Fn(&str) -> Option<String>,
         mode: Option<Mode>,
     ) -> Result<Self, ConfigError> {
-        let mut written: WrittenConfig = serde_saphyr::from_str(text)
-            .map_err(|error| ConfigError::Parse { path: PathBuf::new(), reason: error.to_string() })?;
+        let mut written: WrittenConfig =
+            super::written::read(text).map_err(|reason| ConfigError::Parse { path: PathBuf::new(), reason })?;
         written.mode = mode.unwrap_or(written.mode);
         if written.top_k == 0 {
             return Err(invalid("top_k", "must be at least 1"));
@@ -525,6 +554,7 @@ fn check(
             args: written.args.iter().map(|arg| expand("args", arg)).collect::<Result<_, _>>()?,
             env: expand_all("env", &written.env)?,
             cwd: written.cwd.as_ref().map(|cwd| folder.join(cwd)),
+            inherit: written.inherit_env.clone().unwrap_or_default(),
         },
         (None, Some(url), None | Some(Transport::Http)) => {
             Target::Http { url: expand("url", url)?, headers: expand_all("headers", &written.headers)? }
@@ -540,12 +570,13 @@ fn check(
     let foreign = match &target {
         Target::Stdio { .. } => !written.headers.is_empty(),
         Target::Http { .. } | Target::Sse { .. } => {
-            !written.args.is_empty() || !written.env.is_empty() || written.cwd.is_some()
+            let has_process = !written.env.is_empty() || written.cwd.is_some() || written.inherit_env.is_some();
+            has_process || !written.args.is_empty()
         }
         Target::InProcess(_) => false,
     };
     if foreign {
-        let reason = "`args`, `env` and `cwd` go with `command`, and `headers` with `url`";
+        let reason = "`args`, `env`, `cwd` and `inherit_env` go with `command`, and `headers` with `url`";
         return Err(invalid(format!("upstreams.{name}"), reason));
     }
     let timeout = duration(written.timeout.unwrap_or(DEFAULT_TIMEOUT_SECONDS))
@@ -604,6 +635,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_shown_for_debugging_holds_no_values() {
+        let config = parse(
+            "{signing: {keys: {k: 'k3y-k3y-k3y-k3y-k3y-k3y-k3y-k3y-'}}, http: {token: 'Bear-t0ken-of-some-length'}, \
+             upstreams: {a: {command: x, env: {K: v4lue}, args: ['--password=p4ss-word']}, \
+             b: {url: 'http://u:p4ss-word@h/', headers: {X: v4lue, Authorization: '${env:TOKEN}'}}}}",
+        );
+        let shown = format!("{:?}", config.unwrap());
+        for secret in ["v4lue", "s3cret", "p4ss", "k3y", "t0ken"] {
+            assert!(!shown.contains(secret), "{secret}: {shown}");
+        }
+        assert!(shown.contains("Authorization") && shown.contains("\"K\""), "{shown}");
+    }
+
+    #[test]
     fn results_are_kept_within_bounds_and_without_secrets_where_that_is_said() {
         let config = parse("artifacts: {redact_secrets: true, path: kept, max_artifacts: 7}").unwrap();
         assert_eq!(config.firewall.secrets, Secrets::Redact);
@@ -616,7 +661,7 @@ mod tests {
     fn what_is_wrong_is_named_with_its_place() {
         let cases = [
             ("modes: proxy", "unknown field"),
-            ("mode: both", "both"),
+            ("mode: both", "line 1, column 7, `mode`: the value is not one of gateway, proxy, passthrough"),
             ("top_k: 0", "top_k: must be at least 1"),
             ("upstreams: {a: {}}", "upstreams.a: needs `command`"),
             ("upstreams: {a: {command: x, url: y}}", "upstreams.a: needs `command`"),
@@ -631,8 +676,10 @@ mod tests {
                 "signing: {keys: {k: 0123456789abcdef0123456789abcdef}, upstreams: {pear: k}}",
                 "signing.upstreams.pear: there is no upstream",
             ),
-            ("retry: {retryable_codes: [NO]}", "NO"),
+            ("retry: {retryable_codes: [NO]}", "the value is not one of PATH_INVALID"),
             ("upstreams: {a: {command: x}, b: {command: x, namespace: a}}", "upstreams.b.namespace: `a` is"),
+            ("upstreams: {a: {command: x, inherit_env: some}}", "`inherit_env` is `safe`, `all`, or"),
+            ("upstreams: {a: {url: x, inherit_env: all}}", "upstreams.a: `args`"),
         ];
         for (text, expected) in cases {
             let message = parse(text).unwrap_err().to_string();

@@ -181,6 +181,10 @@ impl Draft<'_> {
         if !foreign.is_empty() {
             self.notes.push(format!("not taken over: {}", foreign.join(", ")));
         }
+        if foreign.contains(&"envFile") {
+            let note = "set what its `envFile` sets in the gateway's environment, and name it under `inherit_env`";
+            self.notes.push(note.to_owned());
+        }
         Ok(entry)
     }
 
@@ -203,6 +207,10 @@ impl Draft<'_> {
             if !env.is_empty() {
                 entry.insert("env".to_owned(), env.into());
             }
+        }
+        let inherited = passed_on(command, &args, entry.get("env"));
+        if !inherited.is_empty() {
+            entry.insert("inherit_env".to_owned(), inherited.into());
         }
         let cwd = match members.get("cwd").and_then(Value::as_str) {
             Some(cwd) => {
@@ -381,6 +389,25 @@ impl Draft<'_> {
         self.variables.insert(name);
         reference
     }
+}
+
+/// The variables that a container's program finds in its own environment: those that say where its daemon is, and those
+/// that `-e NAME` passes into the container. Some clients give a server their whole environment, the gateway does not.
+fn passed_on(command: &str, args: &[String], env: Option<&Value>) -> Vec<String> {
+    const RUNNERS: [(&str, &[&str]); 2] = [
+        ("docker", &["DOCKER_CERT_PATH", "DOCKER_CONFIG", "DOCKER_CONTEXT", "DOCKER_HOST", "DOCKER_TLS_VERIFY"]),
+        ("podman", &["CONTAINER_HOST"]),
+    ];
+    let program = Path::new(command).file_stem().unwrap_or_default();
+    let Some((_, own)) = RUNNERS.into_iter().find(|(runner, _)| *runner == program) else { return Vec::new() };
+    let behind = args.windows(2).filter_map(|pair| match pair {
+        [flag, name] if matches!(flag.as_str(), "-e" | "--env") => Some(name.as_str()),
+        _ => None,
+    });
+    let joined = args.iter().filter_map(|arg| arg.strip_prefix("--env="));
+    let is_set = |name: &str| env.is_some_and(|env| env.get(name).is_some());
+    let named = behind.chain(joined).filter(|name| !name.contains('=') && !is_set(name));
+    own.iter().copied().chain(named).map(str::to_owned).collect()
 }
 
 fn texts(value: &Value, field: &str) -> Result<Vec<String>, String> {
@@ -588,6 +615,7 @@ mod tests {
     git: the value of `GITHUB_TOKEN` may be a secret: set GITHUB_TOKEN in the gateway's environment (it stands in the file)
     docs: the value of `Authorization` may be a secret: set DOCS_AUTHORIZATION in the gateway's environment (it stands in the file)
     git-2: not taken over: envFile
+    git-2: set what its `envFile` sets in the gateway's environment, and name it under `inherit_env`
     git-2: another server is called `git`
     shop: `${command:pick}` means nothing to a gateway; mend it by hand
     shop: the client asks for `api-key` (Key of the shop): set API_KEY in the gateway's environment
@@ -603,6 +631,25 @@ mod tests {
     skipped bad: its `args` is no list of texts
     "#);
         insta::assert_snapshot!(format!("{:?}", conversion.variables), @r#"{"API_KEY", "CLI_API_KEY", "CLI_AUTHORIZATION", "CLI_TOKEN", "DOCS_AUTHORIZATION", "DOCS_KEY", "GITHUB_TOKEN", "LANG", "OLD_URL", "REPO"}"#);
+    }
+
+    #[test]
+    fn containers_get_the_variables_that_they_pass_on() {
+        let conversion = converted(&[(
+            "mcp.json",
+            json!({"mcpServers": {
+                "a": {"command": "docker", "args": ["run", "-i", "-e", "GH", "--env=MODE", "-e", "SET", "-e", "X=1", "image"], "env": {"SET": "on"}},
+                "b": {"command": "/usr/bin/podman", "args": ["run", "-e", "GH", "image"]},
+                "c": {"command": "x", "args": ["-e", "GH"]},
+            }}),
+        )]);
+        let inherited = conversion.servers.iter().map(|server| server.entry.get("inherit_env").cloned());
+        let docker =
+            ["DOCKER_CERT_PATH", "DOCKER_CONFIG", "DOCKER_CONTEXT", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "GH", "MODE"];
+        let expected = [Some(json!(docker)), Some(json!(["CONTAINER_HOST", "GH"])), None];
+        assert_eq!(inherited.collect::<Vec<_>>(), expected);
+        let config = GatewayConfig::parse(&conversion.to_value().to_string(), Path::new("/"), &|_| Some(String::new()));
+        assert_eq!(config.unwrap().upstreams.len(), 3);
     }
 
     #[test]

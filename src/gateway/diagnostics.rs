@@ -1,19 +1,20 @@
 //! What happened, line by line, for operators: counts, durations and error codes, never content.
 //!
-//! An event holds names alone: the meta-tool, the id and namespace of a tool that is in the catalog, the names of the
-//! arguments, the code of an error. Queries, paths, values and results never get there, and neither does an id that the
-//! catalog does not know, which may be any text. Sessions have numbers of this file's own: the id of an HTTP session
+//! An event holds names alone: the meta-tool, the id and namespace of a tool that is in the catalog, the names of those
+//! arguments that its schema has, the code of an error. Queries, paths, values and results never get there, and neither
+//! does what may be any text: an id that the catalog does not know, a name of an argument that no schema has. Sessions have numbers of this file's own: the id of an HTTP session
 //! opens it.
 //!
 //! Recording never holds up or fails a call: events go through a bounded queue to a thread that writes, and what
 //! finds the queue full is counted and dropped. Calls of a passthrough in front of a single upstream are not events:
 //! they are not looked into.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -41,8 +42,11 @@ const QUEUE: usize = 4096;
 /// How long the end waits for what is queued.
 const LAST_WRITE: Duration = Duration::from_secs(2);
 
-/// Names of arguments in an event, at most, and their characters.
+/// Names of arguments in an event, at most.
 const MOST_NAMES: usize = 64;
+
+/// Characters of such a name, at most: a longer one counts as unknown.
+const LONGEST_NAME: usize = 64;
 
 /// Digits of the number of a session.
 const SESSION_DIGITS: usize = 32;
@@ -91,7 +95,8 @@ pub enum EventName {
 /// A line of the file. The fields are in the order of their names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// More of it: `meta_tool`, `argument_names`, and `code` and `retryable` of a failure.
+    /// More of it: `meta_tool`, `argument_names`, `unknown_arguments` (how many further ones), `attempts` where there
+    /// were several, and `code` and `retryable` of a failure.
     #[serde(default)]
     pub attributes: Map<String, Value>,
     /// Milliseconds that it took, to three decimals.
@@ -307,6 +312,36 @@ pub(super) enum Called<'c> {
     Published(&'c str, Option<&'c RawValue>),
 }
 
+/// How a call was answered, written down on its way; copies are of one record.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Trace(Arc<Marks>);
+
+#[derive(Debug, Default)]
+struct Marks {
+    attempts: AtomicU32,
+    kept: AtomicBool,
+}
+
+impl Trace {
+    /// The upstream was asked so often.
+    pub(super) fn set_attempts(&self, attempts: u32) {
+        self.0.attempts.store(attempts, Ordering::Relaxed);
+    }
+
+    /// The answer is a kept one.
+    pub(super) fn set_kept(&self) {
+        self.0.kept.store(true, Ordering::Relaxed);
+    }
+
+    fn attempts(&self) -> u32 {
+        self.0.attempts.load(Ordering::Relaxed)
+    }
+
+    fn was_kept(&self) -> bool {
+        self.0.kept.load(Ordering::Relaxed)
+    }
+}
+
 #[derive(Deserialize, Default)]
 struct Arguments<'a> {
     tool_id: Option<String>,
@@ -325,6 +360,7 @@ impl Gateway {
         called: Called<'_>,
         started: Instant,
         result: &Result<Raw, GatewayError>,
+        trace: &Trace,
     ) {
         let Some(diagnostics) = &self.diagnostics else { return };
         let duration = started.elapsed();
@@ -343,7 +379,16 @@ impl Gateway {
         };
         let found = own.tool_id.as_deref().and_then(|id| snapshot.tool(id));
         let mut attributes = Map::new();
-        attributes.insert("argument_names".to_owned(), names(arguments).into());
+        let known = match (called, found) {
+            (Called::Meta(tool, _), _) if tool != MetaTool::Execute => properties(&tool.definition()["inputSchema"]),
+            (_, Some((_, item))) => item.args_schema.as_deref().map(properties).unwrap_or_default(),
+            _ => BTreeSet::new(),
+        };
+        let (names, unknown) = names(arguments, &known);
+        attributes.insert("argument_names".to_owned(), names.into());
+        if trace.attempts() > 1 {
+            attributes.insert("attempts".to_owned(), trace.attempts().into());
+        }
         let mut success = true;
         match result {
             Err(error) => {
@@ -363,10 +408,15 @@ impl Gateway {
         if let Err(error) = result {
             attributes.insert("retryable".to_owned(), error.retryable.into());
         }
+        if unknown > 0 {
+            attributes.insert("unknown_arguments".to_owned(), unknown.into());
+        }
+        let from_cache = result.is_ok() && trace.was_kept();
+        let event = if from_cache { EventName::ExecuteCacheHit } else { event_of(tool, result.is_ok(), own.dry_run) };
         diagnostics.record(
             Some(session),
             Happening {
-                event: event_of(tool, result.is_ok(), own.dry_run),
+                event,
                 success,
                 duration: Some(duration),
                 tool: found.map(|(_, item)| (item.id.clone(), item.namespace.clone())),
@@ -419,14 +469,19 @@ fn event_of(tool: MetaTool, completed: bool, dry_run: bool) -> EventName {
     }
 }
 
-/// The names of an object's members, in ascending order.
-fn names(arguments: Option<&RawValue>) -> Vec<String> {
+/// The names of an object's members that are known, in ascending order, and how many others there are.
+fn names(arguments: Option<&RawValue>, known: &BTreeSet<String>) -> (Vec<String>, usize) {
     let members = arguments.and_then(|text| serde_json::from_str::<Members<'_>>(text.get()).ok()).unwrap_or_default();
-    let mut names: Vec<String> =
-        members.0.iter().take(MOST_NAMES).map(|(name, _)| name.chars().take(MOST_NAMES).collect()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
+    let names: BTreeSet<&str> = members.0.iter().map(|(name, _)| name.as_ref()).collect();
+    let (known, unknown): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| known.contains(*name));
+    (known.into_iter().take(MOST_NAMES).map(str::to_owned).collect(), unknown.len())
+}
+
+/// The names that a schema gives to arguments.
+fn properties(schema: &Value) -> BTreeSet<String> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let short = |name: &&String| name.chars().nth(LONGEST_NAME).is_none();
+    properties.into_iter().flat_map(|properties| properties.keys()).filter(short).cloned().collect()
 }
 
 /// Whether a `CallToolResult` says that the tool failed.
@@ -562,6 +617,7 @@ mod tests {
             json!({"name": "tool_execute", "arguments": {"tool_id": id, "args": {"to": "SECRET"}, "dry_run": true}}),
             json!({"name": "tool_execute", "arguments": {"tool_id": id, "args": {"to": "SECRET"}}}),
             json!({"name": "tool_execute", "arguments": {"tool_id": "SECRET", "args": {"a": 1}}}),
+            json!({"name": "tool_execute", "arguments": {"tool_id": id, "args": {"to": "", "SECRET": 1, "SECRET2": 2}}}),
             json!({"name": "tool_view", "arguments": {"handle": "SECRET", "selector": "SECRET"}}),
         ];
         for call in calls {
@@ -583,14 +639,50 @@ mod tests {
     "browse.failed" false None {"argument_names":["path"],"code":"PATH_INVALID","meta_tool":"tool_browse","retryable":false}
     "execute.dry_run" true Some("mcp") {"argument_names":["to"],"meta_tool":"tool_execute"}
     "execute.failed" false Some("mcp") {"argument_names":["to"],"code":"UPSTREAM_UNAVAILABLE","meta_tool":"tool_execute","retryable":true}
-    "execute.failed" false None {"argument_names":["a"],"code":"HYDRATE_FAILED","meta_tool":"tool_execute","retryable":false}
+    "execute.failed" false None {"argument_names":[],"code":"HYDRATE_FAILED","meta_tool":"tool_execute","retryable":false,"unknown_arguments":1}
+    "execute.failed" false Some("mcp") {"argument_names":["to"],"code":"UPSTREAM_UNAVAILABLE","meta_tool":"tool_execute","retryable":true,"unknown_arguments":2}
     "view.failed" false None {"argument_names":["handle","selector"],"code":"VIEW_FAILED","meta_tool":"tool_view","retryable":false}
     "#);
     }
 
+    #[tokio::test]
+    async fn attempts_and_kept_results_are_told_apart() {
+        use crate::gateway::config::{Era, GatewayConfig, Target, UpstreamConfig};
+        use crate::gateway::upstream::{Fault, InProcess};
+        let folder = tempfile::tempdir().unwrap();
+        let events = folder.path().join("events.jsonl");
+        let calls = AtomicU32::new(0);
+        let answer = move |method: &str, _: Option<&Raw>| match method {
+            "initialize" => Ok(Raw::of(&json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}))),
+            "tools/list" => Ok(Raw::of(&json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}))),
+            _ if calls.fetch_add(1, Ordering::Relaxed) == 0 => Err(Fault::Timeout(Duration::ZERO)),
+            _ => Ok(Raw::of(&json!({"content": []}))),
+        };
+        let text = "{cache: {read_only: true, allow: ['*']}, retry: {max_attempts: 2, base_delay: 0}}";
+        let mut config = GatewayConfig::parse(text, Path::new("/"), &|_| None).unwrap();
+        let target = Target::InProcess(InProcess::new(answer));
+        let upstream = UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(target) };
+        config.upstreams.insert("u".to_owned(), upstream);
+        config.diagnostics = Some(events.clone());
+        let gateway = Gateway::start(config).await.unwrap();
+        let id = gateway.snapshot().tools.as_ref().unwrap().router.catalog().items()[0].id.clone();
+        let (out, _client) = mpsc::channel(16);
+        let caller = crate::gateway::Caller::new(Session::new("s"), crate::gateway::ClientInfo::default(), out);
+        for _ in 0..2 {
+            let call = Raw::of(&json!({"name": "tool_execute", "arguments": {"tool_id": id}}));
+            gateway.answer(&caller, "tools/call", Some(&call)).await.unwrap();
+        }
+        gateway.close().await;
+        let text = std::fs::read_to_string(events).unwrap();
+        let events = text.lines().skip(1).map(|line| serde_json::from_str::<Event>(line).unwrap());
+        let shown: Vec<String> =
+            events.map(|event| format!("{} {}", json!(event.event), json!(event.attributes.get("attempts")))).collect();
+        assert_eq!(shown, [r#""execute.completed" 2"#, r#""execute.cache_hit" null"#]);
+    }
+
     #[test]
     fn every_meta_tool_has_its_event() {
-        let error = GatewayError::new(Code::Cancelled, "x");
+        let error = GatewayError::new(Code::PromptNotFound, "x");
         assert_eq!(json!(event_of(MetaTool::PromptGet, false, false)), "execute.failed", "{error}");
         assert_eq!(json!(event_of(MetaTool::Execute, true, true)), "execute.dry_run");
         assert_eq!(json!(event_of(MetaTool::Execute, false, true)), "execute.failed");

@@ -1,6 +1,6 @@
 //! What is wrong with a configuration and the servers behind it, and what to do about it.
 //!
-//! First what needs no server: the file, its variables, programs, folders. Then every server on its own, side by side:
+//! First what needs no server: the file, its variables, programs, folders, pins, state and artifacts. Then every server on its own, side by side:
 //! how it starts, what it lists, and what clients will not take of it. Nothing is called and nothing is changed.
 
 use std::cell::RefCell;
@@ -11,13 +11,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::artifacts::is_database;
 use super::capture::Capture;
 use super::config::{GatewayConfig, Mode, Target, UpstreamConfig};
+use super::guard::pins::{FilePins, PinMode};
+use super::guard::state::{Pinned, SqliteState};
 use super::upstream::Fault;
 use crate::catalog::{
     Catalog, Listing, Problem, SchemaLimits, SchemaPart, SchemaProblem, Severity, lint, load_listings,
 };
-use crate::store::redact;
+use crate::store::{SqliteStore, redact};
 
 /// Characters of a tool's name that every client accepts, at most.
 const LONGEST_NAME: usize = 64;
@@ -97,6 +100,7 @@ pub async fn examine(path: &Path, environment: Environment<'_>) -> Examination {
             complaints.extend(found);
         }
         complaints.extend(check_paths(&config));
+        complaints.extend(check_kept(&config));
         let captures = capture_all(&config, &lame).await;
         for (name, captured) in &captures {
             let (health, found) = check_live(&config, name, captured);
@@ -144,10 +148,7 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
         Ok(config) => Some(config),
         Err(error) => {
             let reason = error.to_string();
-            // Further lines show the file, and what stands in it may be a secret.
-            let reason = reason.lines().next().unwrap_or_default();
-            let reason = reason.strip_prefix(": ").unwrap_or(reason);
-            let reason = reason.strip_prefix("error: ").unwrap_or(reason).to_owned();
+            let reason = reason.strip_prefix(": ").unwrap_or(&reason).to_owned();
             complaints.push(Complaint::new(
                 Severity::Error,
                 place.clone(),
@@ -189,6 +190,80 @@ fn check_paths(config: &GatewayConfig) -> Vec<Complaint> {
         }
     }
     complaints
+}
+
+/// What is kept in files: it is opened for reading alone, and nothing is made.
+fn check_kept(config: &GatewayConfig) -> Vec<Complaint> {
+    let guards = &config.guards;
+    let mut complaints = Vec::new();
+    let mut failed = |place: &str, error: String, remedy: &str| {
+        complaints.push(Complaint::new(Severity::Error, place, error, remedy));
+    };
+    let other = "name another file, or restore this one from a copy";
+    if let Some(path) = &guards.state
+        && let Err(error) = SqliteState::look(path)
+    {
+        failed("state", error.to_string(), other);
+    }
+    if let Some(path) = &guards.pins.file
+        && let Err(error) = FilePins::new(path).pins()
+    {
+        failed("pins.file", error.to_string(), other);
+    }
+    if let Some(path) = config.artifacts.path.as_deref().filter(|path| path.exists()) {
+        if is_database(path) {
+            if let Err(error) = SqliteStore::look(path) {
+                failed("artifacts.path", error.to_string(), other);
+            }
+        } else if !path.is_dir() {
+            failed("artifacts.path", format!("{} is no folder", path.display()), "name a folder, or `….sqlite`");
+        }
+    }
+    // Files are made by SQLite, which makes no folders.
+    let databases = [("state", guards.state.as_deref()), ("artifacts.path", config.artifacts.path.as_deref())];
+    for (place, path) in databases.into_iter().filter_map(|(place, path)| Some((place, path?))) {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if is_database(path) && !folder.is_dir() {
+            failed(place, format!("the folder {} is not there", folder.display()), "make the folder");
+        }
+    }
+    let pinned = guards.pins.mode != PinMode::Off;
+    if pinned && guards.pins.file.is_none() && guards.state.is_none() {
+        let problem = "pins are kept in memory: a restart takes every definition as it is then";
+        complaints.push(Complaint::new(Severity::Warning, "pins", problem, "name a file with `pins.file` or `state`"));
+    }
+    let waiting = if pinned { guards.look_at_pins().unwrap_or_default() } else { Vec::new() };
+    let waiting = waiting.iter().filter(|pin| pin.pending.is_some()).count();
+    if waiting > 0 {
+        let problem = format!("{waiting} definitions wait for approval");
+        let remedy = "look at them with `mcp pins list --pending`, and approve or remove them";
+        complaints.push(Complaint::new(Severity::Warning, "pins", problem, remedy));
+    }
+    let kept = [
+        ("state", guards.state.as_deref()),
+        ("pins.file", guards.pins.file.as_deref()),
+        ("artifacts.path", config.artifacts.path.as_deref()),
+        ("diagnostics", config.diagnostics.as_deref()),
+    ];
+    for (place, path) in kept.into_iter().filter_map(|(place, path)| Some((place, path?))) {
+        if is_open_to_others(path) {
+            let problem = format!("others may read {}", path.display());
+            let remedy = "take their permissions away: chmod go= on it, and on the files in it or beside it";
+            complaints.push(Complaint::new(Severity::Warning, place, problem, remedy));
+        }
+    }
+    complaints
+}
+
+#[cfg(unix)]
+fn is_open_to_others(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|data| data.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_open_to_others(_: &Path) -> bool {
+    false
 }
 
 fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<'_>) -> Vec<Complaint> {
@@ -306,11 +381,11 @@ fn check_live(config: &GatewayConfig, name: &str, captured: &Result<Capture, Fau
         let problem = "it lists nothing";
         complaints.push(Complaint::new(Severity::Warning, place, problem, "check its arguments, or remove it"));
     }
-    complaints.extend(check_lists(config.mode, name, capture));
+    complaints.extend(check_lists(config.mode, &config.guards.schemas.limits(), name, capture));
     (health, complaints)
 }
 
-fn check_lists(mode: Mode, name: &str, capture: &Capture) -> Vec<Complaint> {
+fn check_lists(mode: Mode, limits: &SchemaLimits, name: &str, capture: &Capture) -> Vec<Complaint> {
     let place = format!("upstreams.{name}");
     let Capture { listing, .. } = capture;
     let (items, left_out) = load_listings(&[Listing {
@@ -328,7 +403,7 @@ fn check_lists(mode: Mode, name: &str, capture: &Capture) -> Vec<Complaint> {
         })
         .collect();
     let Ok(catalog) = Catalog::new(items) else { return complaints };
-    for finding in lint(&catalog, &SchemaLimits::default()).findings {
+    for finding in lint(&catalog, limits).findings {
         let tool = catalog.get(&finding.id).map_or(finding.id.as_str(), |item| &item.name);
         if let Some((problem, remedy)) = told(&finding.problem, mode) {
             let severity = match finding.problem {
@@ -450,6 +525,67 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_in_the_file_is_warned_of_and_not_shown() {
+        let token = format!("ghp_{}", "a1B2".repeat(9));
+        let found = examined(&format!("upstreams: {{a: {{command: no-such-program, env: {{T: {token}}}}}}}"));
+        insta::assert_snapshot!(found, @r"
+        Error upstreams.a.command: `no-such-program` is no program on the PATH
+        Warning FOLDER/gateway.yaml: holds what looks like a secret (github_token, 1 times)
+        ");
+    }
+
+    #[test]
+    fn what_is_kept_is_looked_at_and_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        std::fs::write(place("pins.json"), "{").unwrap();
+        std::fs::write(place("state.db"), "no database at all, but long enough for a header".repeat(40)).unwrap();
+        std::fs::write(place("kept"), "").unwrap();
+        #[cfg(unix)]
+        for name in ["pins.json", "state.db", "kept"] {
+            let open: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+            std::fs::set_permissions(place(name), open).unwrap();
+        }
+        let names = || {
+            let mut names: Vec<_> =
+                std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let before = names();
+        let text = |state: &str, artifacts: &str| {
+            let at = |name: &str| place(name).display().to_string();
+            let found = examined(&format!(
+                "{{catalog: '{}', pins: {{mode: strict, file: '{}'}}, state: '{}', artifacts: {{path: '{}'}}}}",
+                at("kept"),
+                at("pins.json"),
+                at(state),
+                at(artifacts)
+            ));
+            found.replace(&*folder.path().to_string_lossy(), "KEPT")
+        };
+        let shown = [text("state.db", "kept"), text("no/state.db", "no/kept.sqlite")].join("\n\n");
+        insta::assert_snapshot!(shown, @r"
+        Error artifacts.path: KEPT/kept is no folder
+        Error pins.file: KEPT/pins.json: EOF while parsing an object at line 1 column 1; restore the file, or remove it to take every definition as it is now
+        Error state: KEPT/state.db: file is not a database
+        Warning artifacts.path: others may read KEPT/kept
+        Warning pins.file: others may read KEPT/pins.json
+        Warning state: others may read KEPT/state.db
+
+        Error artifacts.path: the folder KEPT/no is not there
+        Error pins.file: KEPT/pins.json: EOF while parsing an object at line 1 column 1; restore the file, or remove it to take every definition as it is now
+        Error state: the folder KEPT/no is not there
+        Warning pins.file: others may read KEPT/pins.json
+        ");
+        assert_eq!(names(), before);
+        drop(SqliteState::open(place("good.db")).unwrap());
+        drop(SqliteStore::open(place("good.sqlite")).unwrap());
+        let good = text("good.db", "good.sqlite");
+        assert!(!good.contains("good"), "{good}");
+    }
+
+    #[test]
     fn what_needs_no_server_is_said_all_at_once() {
         let text = "
 diagnostics: no/where.jsonl
@@ -469,7 +605,7 @@ upstreams:
     Error upstreams.d.command: `./b.sh` is no program
     ");
         insta::assert_snapshot!(examined("mode: both"), @r"
-    Error FOLDER/gateway.yaml: line 1 column 7: unknown variant `both`, expected one of gateway, proxy, passthrough
+    Error FOLDER/gateway.yaml: line 1, column 7, `mode`: the value is not one of gateway, proxy, passthrough
     ");
         insta::assert_snapshot!(examined("{}"), @r"Error FOLDER/gateway.yaml: there is nothing to serve");
     }
@@ -493,7 +629,7 @@ upstreams:
         ];
         let listing = crate::gateway::upstream::Listing { tools: tools.map(raw).into(), ..Default::default() };
         let capture = Capture { server: Default::default(), listing, took: Duration::ZERO };
-        let shown: Vec<String> = check_lists(Mode::Passthrough, "up", &capture)
+        let shown: Vec<String> = check_lists(Mode::Passthrough, &SchemaLimits::default(), "up", &capture)
             .into_iter()
             .map(|complaint| format!("{:?} {}: {}", complaint.severity, complaint.place, complaint.problem))
             .collect();

@@ -49,8 +49,6 @@ pub enum Code {
     ResourceNotFound,
     /// The prompt is not in the catalog.
     PromptNotFound,
-    /// The caller took the call back.
-    Cancelled,
 }
 
 impl Code {
@@ -146,7 +144,7 @@ impl std::fmt::Display for GatewayError {
 impl std::error::Error for GatewayError {}
 
 /// One line, bounded, without secrets.
-fn presentable(message: &str) -> String {
+pub(super) fn presentable(message: &str) -> String {
     let clean = redact(message);
     // Messages quote upstreams.
     let clean = SanitizeConfig::default().clean(&clean.text);

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::config::Mode;
-use super::diagnostics::Signed;
+use super::diagnostics::{Signed, Trace};
 use super::error::{Code, GatewayError, text_result};
 use super::guard::consent::Agreed;
 use super::guard::sanitize::SanitizeConfig;
@@ -44,6 +44,8 @@ pub(super) struct Along {
     pub(super) input_responses: Option<Raw>,
     /// What the upstream wants back with the answers.
     pub(super) request_state: Option<Raw>,
+    /// What is recorded of how the call is answered.
+    pub(super) trace: Trace,
 }
 
 impl Along {
@@ -120,7 +122,10 @@ impl Gateway {
             None => None,
         };
         let (result, source) = match kept {
-            Some(result) => (result, Source::Cache),
+            Some(result) => {
+                along.trace.set_kept();
+                (result, Source::Cache)
+            }
             None => {
                 let upstream = self.upstream(item)?;
                 let result = self.dispatch(caller, upstream, item, &arguments.raw, along).await?;
@@ -168,6 +173,7 @@ impl Gateway {
             upstream.request(call).await.map(|answer| (signature, answer))
         };
         let tried = self.config.retry.run(attempt).await;
+        along.trace.set_attempts(tried.attempts);
         if tried.attempts > 1 {
             tracing::info!(upstream = upstream.name(), attempts = tried.attempts, "the call was made again");
         }
@@ -266,7 +272,7 @@ fn dry_run(target: &Target<'_>, checks: &[Value], sanitize: &SanitizeConfig) -> 
         "annotations": annotations,
         "checks": checks,
     });
-    text_result(&sanitize.clean(&report.to_string()), false)
+    text_result(&sanitize.json(&report.to_string()), false)
 }
 
 /// A `CallToolResult`.

@@ -1,30 +1,28 @@
 //! The gateway itself: its upstreams, what it serves of them now, and how that is kept fresh.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use serde::Serialize;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::artifacts::Artifacts;
-use super::config::{GatewayConfig, Mode, StartMode, UpstreamConfig};
+use super::config::{GatewayConfig, StartMode, UpstreamConfig};
 use super::diagnostics::Diagnostics;
+use super::follow::{follow, watch_pins};
 use super::guard::{GuardError, Guards};
 use super::metrics::Metrics;
 use super::session::{Caller, Session, lock};
 use super::snapshot::{Snapshot, items_of};
 use super::subscriptions::Subscriptions;
-use super::upstream::{Event, EventSender, Fault, Listing, Upstream};
+use super::upstream::{EventSender, Fault, Listing, Upstream};
 use super::wire::Raw;
-use crate::catalog::{LoadOptions, Strictness, load};
+use crate::catalog::{LeftOut, LoadOptions, SelectableItem, Strictness, load};
 use crate::store::StoreError;
-
-/// How long changes of an upstream's lists are gathered before they are read again.
-const DEBOUNCE: Duration = Duration::from_millis(200);
 
 /// A gateway that runs.
 #[derive(Debug)]
@@ -32,7 +30,7 @@ pub struct Gateway {
     pub(super) config: GatewayConfig,
     upstreams: BTreeMap<String, Arc<Upstream>>,
     snapshot: ArcSwap<Snapshot>,
-    pub(super) guards: Guards,
+    pub(super) guards: Arc<Guards>,
     pub(super) artifacts: Artifacts,
     /// Where events go, when they are recorded.
     pub(super) diagnostics: Option<Diagnostics>,
@@ -42,8 +40,10 @@ pub struct Gateway {
     /// Who wants to hear of which resource.
     pub(super) subscriptions: Subscriptions,
     pub(super) metrics: Metrics,
-    /// Held while the lists are read again.
+    /// Held while a snapshot takes the place of another.
     refreshing: tokio::sync::Mutex<()>,
+    /// Whether it is ending: then nothing that goes away is worth a warning.
+    closing: AtomicBool,
 }
 
 /// A gateway did not start.
@@ -136,19 +136,19 @@ impl Gateway {
             .filter(|upstream| listed.get(namespace_of(upstream.name(), upstream.config())).is_some_and(Result::is_err))
             .map(Arc::downgrade)
             .collect();
-        let guards = Guards::new(config.guards.clone()).map_err(GuardError::from)?;
+        let guards = Arc::new(Guards::new(config.guards.clone()).map_err(GuardError::from)?);
         let snapshot = match &config.catalog {
             Some(path) => {
                 let loaded = load(&[path], LoadOptions { strictness: Strictness::Lenient })?;
                 let items = loaded.catalog.items().to_vec();
-                guards.snapshot(1, items, loaded.left_out, BTreeMap::new(), &config.routing)?
+                let contents = Contents { items, left_out: loaded.left_out, listings: BTreeMap::new() };
+                guarded(&guards, 1, contents, &config).await?
             }
             None => {
                 check_start(&config, &listed)?;
                 let listings = listed.into_iter().filter_map(|(name, listing)| Some((name, Arc::new(listing.ok()?))));
                 let listings = listings.collect();
-                let (items, left_out) = items_of(&listings);
-                guards.snapshot(1, items, left_out, listings, &config.routing)?
+                guarded(&guards, 1, Contents::of(listings), &config).await?
             }
         };
         let counts = snapshot.counts();
@@ -167,9 +167,13 @@ impl Gateway {
             subscriptions: Subscriptions::default(),
             metrics: Metrics::default(),
             refreshing: tokio::sync::Mutex::default(),
+            closing: AtomicBool::new(false),
         });
         gateway.observe_catalog(&gateway.snapshot(), started.into_std());
         tokio::spawn(follow(Arc::downgrade(&gateway), events));
+        if gateway.guards.shares_pins() && gateway.config.catalog.is_none() {
+            tokio::spawn(watch_pins(Arc::downgrade(&gateway)));
+        }
         for upstream in absent {
             tokio::spawn(Upstream::revive(upstream));
         }
@@ -214,7 +218,7 @@ impl Gateway {
                 resources: listing.map_or(0, |listing| listing.resources.len()),
                 prompts: listing.map_or(0, |listing| listing.prompts.len()),
                 version: upstream.server().map(|server| server.version),
-                fault: faults.get(server).map(ToString::to_string),
+                fault: faults.get(server).cloned().or_else(|| upstream.trouble()).map(|fault| fault.to_string()),
             }
         };
         self.upstreams.iter().map(report).collect()
@@ -241,11 +245,12 @@ impl Gateway {
         self.refresh_of(self.upstreams.values()).await
     }
 
-    async fn refresh_of(&self, upstreams: impl Iterator<Item = &Arc<Upstream>>) -> Result<(), GuardError> {
+    pub(super) async fn refresh_of(&self, upstreams: impl Iterator<Item = &Arc<Upstream>>) -> Result<(), GuardError> {
         let started = Instant::now();
-        let _one_at_a_time = self.refreshing.lock().await;
         let timeout = Duration::try_from_secs_f64(self.config.startup.upstream_timeout_seconds).unwrap_or_default();
+        // One that answers slowly must not delay what others list.
         let listed = list_all(upstreams, timeout).await;
+        let _one_at_a_time = self.refreshing.lock().await;
         let before = self.snapshot();
         let mut listings = before.listings.clone();
         for (name, listing) in listed {
@@ -255,30 +260,48 @@ impl Gateway {
                     listings.insert(name, Arc::new(listing));
                 }
                 Err(fault) => {
-                    tracing::warn!(upstream = %name, %fault, "its lists could not be read again");
+                    if !self.is_closing() {
+                        tracing::warn!(upstream = %name, %fault, "its lists could not be read again");
+                    }
                     lock(&self.faults).insert(name, fault);
                 }
             }
         }
-        let (items, left_out) = items_of(&listings);
-        let snapshot = self.guards.snapshot(before.generation + 1, items, left_out, listings, &self.config.routing)?;
-        self.observe_catalog(&snapshot, started.into_std());
-        self.snapshot.store(Arc::new(snapshot));
+        self.serve(before.generation + 1, listings, started).await?;
         self.guards.forget_results().await;
         Ok(())
     }
 
-    async fn reread(self: Arc<Self>, changes: Changes) {
-        let changed = changes.upstreams.iter().filter_map(|name| self.upstreams.get(&**name));
-        match self.refresh_of(changed).await {
-            // A client of the meta-tools knows of tools alone, and which there are depends on all lists.
-            Ok(()) if self.config.mode == Mode::Gateway => self.tell_all("notifications/tools/list_changed", None),
-            Ok(()) => changes.methods.iter().for_each(|method| self.tell_all(method, None)),
-            Err(error) => tracing::warn!(%error, "what was served before stays"),
-        }
+    /// Holds what is listed against the pins again; whether something else is served now.
+    ///
+    /// # Errors
+    /// As [`Gateway::refresh`].
+    pub(super) async fn review(&self) -> Result<bool, GuardError> {
+        let started = Instant::now();
+        let _one_at_a_time = self.refreshing.lock().await;
+        let before = self.snapshot();
+        self.serve(before.generation + 1, before.listings.clone(), started).await?;
+        Ok(self.snapshot().quarantined != before.quarantined)
     }
 
-    fn tell_all(&self, method: &str, params: Option<&Raw>) {
+    async fn serve(
+        &self,
+        generation: u64,
+        listings: BTreeMap<String, Arc<Listing>>,
+        started: Instant,
+    ) -> Result<(), GuardError> {
+        let snapshot = guarded(&self.guards, generation, Contents::of(listings), &self.config).await?;
+        self.observe_catalog(&snapshot, started.into_std());
+        self.snapshot.store(Arc::new(snapshot));
+        Ok(())
+    }
+
+    /// Whether it is ending.
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    pub(super) fn tell_all(&self, method: &str, params: Option<&Raw>) {
         let sessions: Vec<Arc<Session>> = lock(&self.sessions).iter().filter_map(Weak::upgrade).collect();
         sessions.iter().for_each(|session| session.tell(method, params));
     }
@@ -294,6 +317,7 @@ impl Gateway {
 
     /// Ends every upstream.
     pub async fn close(&self) {
+        self.closing.store(true, Ordering::Release);
         let mut closing = tokio::task::JoinSet::new();
         for upstream in self.upstreams.values() {
             let upstream = Arc::clone(upstream);
@@ -304,6 +328,37 @@ impl Gateway {
             diagnostics.flush().await;
         }
     }
+}
+
+/// What is to be served.
+struct Contents {
+    items: Vec<SelectableItem>,
+    left_out: Vec<LeftOut>,
+    listings: BTreeMap<String, Arc<Listing>>,
+}
+
+impl Contents {
+    fn of(listings: BTreeMap<String, Arc<Listing>>) -> Self {
+        let (items, left_out) = items_of(&listings);
+        Self { items, left_out, listings }
+    }
+}
+
+/// What the guards let of it be served, made off the threads of the runtime: it takes a while, and may wait for a disk.
+async fn guarded(
+    guards: &Arc<Guards>,
+    generation: u64,
+    contents: Contents,
+    config: &GatewayConfig,
+) -> Result<Snapshot, GuardError> {
+    let (guards, routing) = (Arc::clone(guards), config.routing.clone());
+    let work = move || {
+        let Contents { items, left_out, listings } = contents;
+        guards.snapshot(generation, items, left_out, listings, &routing)
+    };
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
+        Err(GuardError::State(StoreError::Backend { place: "catalog".to_owned(), reason: error.to_string() }))
+    })
 }
 
 /// The name that the items of an upstream carry as their server.
@@ -349,59 +404,4 @@ fn check_start(config: &GatewayConfig, listed: &BTreeMap<String, Result<Listing,
         return Err(StartError::TooFew { healthy, of, least, reasons: reasons.join("; ") });
     }
     Ok(())
-}
-
-/// What upstreams said that their lists are no longer, since when.
-#[derive(Debug, Default)]
-struct Changes {
-    upstreams: BTreeSet<Arc<str>>,
-    methods: BTreeSet<&'static str>,
-    due: Option<Instant>,
-}
-
-impl Changes {
-    fn note(&mut self, upstream: Arc<str>, method: &'static str) {
-        self.upstreams.insert(upstream);
-        self.methods.insert(method);
-        self.due.get_or_insert_with(|| Instant::now() + DEBOUNCE);
-    }
-
-    /// Ends when it is time to read the lists again.
-    async fn due(&self) {
-        match self.due {
-            Some(due) => tokio::time::sleep_until(due).await,
-            None => std::future::pending().await,
-        }
-    }
-}
-
-/// Acts on what upstreams say unasked: lists are read again, and clients are told.
-async fn follow(gateway: Weak<Gateway>, mut events: mpsc::Receiver<(Arc<str>, Event)>) {
-    let mut changes = Changes::default();
-    loop {
-        let heard = tokio::select! {
-            heard = events.recv() => heard,
-            () = changes.due() => {
-                let Some(gateway) = gateway.upgrade() else { return };
-                // Events are heard while the lists are read.
-                tokio::spawn(gateway.reread(std::mem::take(&mut changes)));
-                continue;
-            }
-        };
-        let (Some((upstream, event)), Some(gateway)) = (heard, gateway.upgrade()) else { return };
-        tracing::debug!(%upstream, ?event, "heard");
-        match event {
-            Event::ToolsChanged => changes.note(upstream, "notifications/tools/list_changed"),
-            Event::ResourcesChanged => changes.note(upstream, "notifications/resources/list_changed"),
-            Event::PromptsChanged => changes.note(upstream, "notifications/prompts/list_changed"),
-            Event::ResourceUpdated(params) => {
-                gateway.tell_all("notifications/resources/updated", params.as_ref());
-            }
-            Event::Lost => {
-                if let Some(upstream) = gateway.upstreams.get(&*upstream) {
-                    tokio::spawn(Upstream::revive(Arc::downgrade(upstream)));
-                }
-            }
-        }
-    }
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::config::{GatewayConfig, Mode, StartMode};
+use super::guard::{Access, Finding};
 use super::hub::{Gateway, UpstreamReport};
 use super::session::{Caller, ClientInfo, Session};
 use super::snapshot::{Counts, published_name};
@@ -45,20 +46,32 @@ pub struct Inspection {
     pub tools: Vec<InspectedTool>,
     /// Definitions that are not usable.
     pub left_out: Vec<LeftOut>,
+    /// What is wrong with schemas of tools that are served.
+    pub flagged: Vec<Finding>,
 }
 
 impl GatewayConfig {
-    /// The same for a look: whatever is there is served, and nothing is recorded.
+    /// The same without a trace: files of pins are read, and nothing is written to them, nor to the state, results or
+    /// diagnostics.
     #[must_use]
-    pub fn for_a_look(mut self) -> Self {
-        self.startup.mode = StartMode::Degraded;
-        self.startup.min_healthy_upstreams = 0;
-        self.startup.fail_on_empty_catalog = false;
+    pub fn without_a_trace(mut self) -> Self {
+        self.guards.access = Access::Look;
+        self.artifacts.path = None;
         self.diagnostics = None;
-        for upstream in self.upstreams.values_mut() {
+        self
+    }
+
+    /// The same for a look: whatever is there is served, and nothing is written.
+    #[must_use]
+    pub fn for_a_look(self) -> Self {
+        let mut config = self.without_a_trace();
+        config.startup.mode = StartMode::Degraded;
+        config.startup.min_healthy_upstreams = 0;
+        config.startup.fail_on_empty_catalog = false;
+        for upstream in config.upstreams.values_mut() {
             upstream.required = false;
         }
-        self
+        config
     }
 }
 
@@ -90,6 +103,10 @@ impl Gateway {
             namespaces,
             tools: tools.collect(),
             left_out: snapshot.left_out.clone(),
+            flagged: snapshot
+                .tools
+                .as_ref()
+                .map_or_else(Vec::new, |shelf| self.config().guards.schemas.findings(shelf.router.catalog().items())),
         })
     }
 
@@ -171,7 +188,8 @@ mod tests {
           "place": "FOLDER/tools.json: tools[1]",
           "reason": "`name` must be a string, not a number"
         }
-      ]
+      ],
+      "flagged": []
     }
     {
       "mode": "proxy",
@@ -207,7 +225,8 @@ mod tests {
           "place": "FOLDER/tools.json: tools[1]",
           "reason": "`name` must be a string, not a number"
         }
-      ]
+      ],
+      "flagged": []
     }
     "#);
     }

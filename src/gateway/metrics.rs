@@ -159,7 +159,7 @@ impl Metrics {
         }
         text.head("sessions", "gauge", "Clients that are connected.");
         text.sample("sessions", &[], &(sessions as u64));
-        text.head("upstream_up", "gauge", "Whether what an upstream lists is served.");
+        text.head("upstream_up", "gauge", "Whether an upstream is connected, may be asked and could be listed.");
         for (name, up) in upstreams {
             text.sample("upstream_up", &[("upstream", name)], &u64::from(up));
         }

@@ -23,6 +23,7 @@ mod doctor;
 mod error;
 mod execute;
 mod face;
+mod follow;
 mod glob;
 pub mod guard;
 mod http;
@@ -49,6 +50,7 @@ mod surface;
 pub mod upstream;
 mod view;
 pub mod wire;
+mod written;
 
 pub use artifacts::ArtifactsConfig;
 pub use capture::Capture;
@@ -72,3 +74,4 @@ pub use session::{Caller, ClientInfo, Identity, LEGACY_VERSIONS, MODERN_VERSION,
 pub use snapshot::{Counts, Shelf, Snapshot, published_name};
 pub use stats::{BadLine, Durations, EventStats, Tally};
 pub use stdio::{serve, serve_stdio};
+pub use upstream::Inherit;

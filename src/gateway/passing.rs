@@ -7,12 +7,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::config::Mode;
+use super::diagnostics::Trace;
 use super::error::GatewayError;
 use super::execute::{Along, checked};
 use super::guard::consent::{Agreed, Passage};
@@ -20,10 +22,10 @@ use super::guard::strict;
 use super::hub::Gateway;
 use super::protocol::pass;
 use super::question::is_question;
-use super::session::Caller;
+use super::session::{Caller, Session};
 use super::snapshot::Snapshot;
 use super::surface::MetaTool;
-use super::upstream::{Listing, Upstream};
+use super::upstream::{Call, Listing, Upstream};
 use super::wire::{INVALID_PARAMS, Members, Outcome, Raw, RpcError};
 use crate::catalog::SelectableItem;
 
@@ -219,6 +221,7 @@ impl Gateway {
             progress: None,
             input_responses: members.get("inputResponses").map(Raw::of),
             request_state: members.get("requestState").map(Raw::of),
+            trace: Trace::default(),
         };
         let refuse = |error: GatewayError| {
             tracing::info!(method, %error, "refused");
@@ -339,6 +342,34 @@ impl Gateway {
         let admitted =
             snapshot.resource_at(uri).map(|item| self.guards.gate(caller, MetaTool::ResourceRead, Some(&item)));
         admitted.is_some_and(|admitted| admitted.is_ok_and(|admission| admission.is_free()))
+    }
+
+    /// Has a resource watched for a client that listens to a stream of changes.
+    pub(super) async fn watch(&self, caller: &Caller, uri: &str) -> Result<(), RpcError> {
+        const METHOD: &str = "resources/subscribe";
+        let params = Raw::of(&json!({ "uri": uri }));
+        let upstream = self.watched(caller, METHOD, Some(&params)).await?;
+        let pass = || pass(upstream, caller, self.questions(), METHOD, Some(&params));
+        self.subscriptions.pass(caller.session(), METHOD, Some(&params), pass).await.map(drop)
+    }
+
+    /// Ends that. Upstreams hear of the last end in their own time.
+    pub(super) fn unwatch(&self, session: &Arc<Session>, uris: Vec<String>) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        for uri in uris.into_iter().filter(|uri| self.subscriptions.remove(uri, session)) {
+            let upstream = match self.only_upstream() {
+                Some(_) => self.upstreams().values().next(),
+                None => self.upstream_of(self.snapshot().routes().server_of_uri(&uri)),
+            };
+            let Some(upstream) = upstream.cloned() else { continue };
+            runtime.spawn(async move {
+                let params = Raw::of(&json!({ "uri": uri }));
+                let ended = upstream.request(Call::own("resources/unsubscribe", Some(&params))).await;
+                if let Err(fault) = ended {
+                    tracing::debug!(upstream = upstream.name(), %fault, "a resource is still watched");
+                }
+            });
+        }
     }
 
     fn owner(&self, server: Option<&str>) -> Option<&Upstream> {

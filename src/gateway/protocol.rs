@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::browse::Shelves;
 use super::config::Mode;
-use super::diagnostics::{Called, Signed};
+use super::diagnostics::{Called, Signed, Trace};
 use super::error::{Code, GatewayError, text_result};
 use super::execute::{Along, ExecuteArgs, find};
 use super::guard::sanitize::Scope;
@@ -41,6 +41,7 @@ impl CallParams<'_> {
             progress: self.meta.as_ref().and_then(|meta| meta.progress_token).map(Raw::of),
             input_responses: self.input_responses.map(Raw::of),
             request_state: self.request_state.map(Raw::of),
+            trace: Trace::default(),
         }
     }
 }
@@ -237,7 +238,7 @@ impl Gateway {
         };
         let started = Instant::now();
         let result = self.meta_call(caller, &snapshot, tool, params.arguments, &along).await;
-        self.observe(caller.session(), &snapshot, Called::Meta(tool, params.arguments), started, &result);
+        self.observe(caller.session(), &snapshot, Called::Meta(tool, params.arguments), started, &result, &along.trace);
         if tool == MetaTool::Execute {
             self.metrics.called(result.as_ref().err().map(|error| error.code));
         }
@@ -286,7 +287,14 @@ impl Gateway {
         let args = ExecuteArgs { tool_id: params.name.clone(), args: params.arguments, dry_run: false };
         let started = Instant::now();
         let result = self.execute(caller, snapshot, &args, along).await;
-        self.observe(caller.session(), snapshot, Called::Published(&params.name, params.arguments), started, &result);
+        self.observe(
+            caller.session(),
+            snapshot,
+            Called::Published(&params.name, params.arguments),
+            started,
+            &result,
+            &along.trace,
+        );
         self.metrics.called(result.as_ref().err().map(|error| error.code));
         Ok(result.unwrap_or_else(|error| error.to_result()))
     }
@@ -297,7 +305,7 @@ impl Gateway {
         self.note_shown(caller, snapshot, &target);
         let item = target.item;
         let definition = item.raw.as_ref().map_or_else(|| item.definition_json(), |raw| raw.get().to_owned());
-        Ok(text_result(&self.guards.sanitize().clean(&definition), false))
+        Ok(text_result(&self.guards.sanitize().json(&definition), false))
     }
 }
 

@@ -1,5 +1,6 @@
 //! One client: what it can do, what it asks, and what may be asked of it.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -171,6 +172,11 @@ impl Session {
         lock(&self.subscriptions).retain(|subscription| subscription.id() != id);
     }
 
+    /// Whether a subscription is about this resource.
+    pub(super) fn listens_to(&self, uri: &str) -> bool {
+        lock(&self.subscriptions).iter().any(|subscription| subscription.names(uri))
+    }
+
     /// Notes that the client wants to hear of changes of a resource.
     pub(super) fn watch(&self, uri: &str) {
         lock(&self.watched).insert(uri.to_owned());
@@ -189,11 +195,15 @@ impl Session {
         }
     }
 
-    /// Notes that a request is served; the returned guard forgets it.
-    pub(super) fn begin(self: &Arc<Self>, id: &Raw) -> Running {
+    /// Notes that a request is served; the returned guard forgets it. `None` when one with this id is served already:
+    /// nobody could tell which of them is taken back.
+    pub(super) fn begin(self: &Arc<Self>, id: &Raw) -> Option<Running> {
         let cancelled = Arc::new(Notify::new());
-        lock(&self.running).insert(id.clone(), Arc::clone(&cancelled));
-        Running { session: Arc::clone(self), id: id.clone(), cancelled }
+        match lock(&self.running).entry(id.clone()) {
+            Entry::Occupied(_) => return None,
+            Entry::Vacant(free) => free.insert(Arc::clone(&cancelled)),
+        };
+        Some(Running { session: Arc::clone(self), id: id.clone(), cancelled })
     }
 
     /// Takes a request of the client back.

@@ -68,6 +68,11 @@ impl Filter {
         self
     }
 
+    /// The resources of whose changes the client wants to hear.
+    pub(super) fn resources(&self) -> &[String] {
+        &self.resource_subscriptions
+    }
+
     fn accepts(&self, method: &str, uri: Option<&str>) -> bool {
         match method {
             "notifications/tools/list_changed" => self.tools_list_changed,
@@ -107,6 +112,11 @@ impl Subscription {
     /// The id of the request.
     pub(super) fn id(&self) -> &Raw {
         &self.id
+    }
+
+    /// Whether it is about this resource.
+    pub(super) fn names(&self, uri: &str) -> bool {
+        self.filter.resource_subscriptions.iter().any(|wanted| wanted == uri)
     }
 
     /// Says what is listened to. A client that does not read misses it.

@@ -62,8 +62,8 @@ impl Subscriptions {
         sessions.push(Arc::downgrade(session));
     }
 
-    /// Whether nobody is left who wants to hear of it.
-    fn remove(&self, uri: &str, session: &Arc<Session>) -> bool {
+    /// Forgets that the client wants to hear of it; whether nobody is left who does.
+    pub(super) fn remove(&self, uri: &str, session: &Arc<Session>) -> bool {
         let mut watched = lock(&self.0);
         let Some(sessions) = watched.get_mut(uri) else { return true };
         sessions.retain(|other| other.strong_count() > 0 && !is(other, session));

@@ -13,6 +13,8 @@
 //! when [`put`](ArtifactStore::put) returns. Writers wait for each other; readers wait for nobody, except for one that
 //! finds its content gone, which then looks again under the lock. Content goes with the last handle that means it.
 //!
+//! Files and folders are made for their owner alone: results may hold anything.
+//!
 //! The lock is the operating system's (advisory, let go when its process ends). Network file systems that do not have
 //! it are not supported.
 
@@ -21,10 +23,11 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::files_io::{rename_into, sync_folder};
+use super::files_io::{Readers, make_private_file, make_private_folder, rename_into, sync_folder};
 use super::{ArtifactStore, StoreError};
 use crate::event::{ArtifactRef, ContentHash, Handle};
 use crate::text::sha256_hex;
@@ -101,7 +104,7 @@ impl FileArtifacts {
         let store = Self { root: root.into() };
         for folder in [store.root.clone(), store.root.join("objects"), store.root.join("refs"), store.root.join("tmp")]
         {
-            fs::create_dir_all(&folder).at(&folder)?;
+            make_private_folder(&folder).at(&folder)?;
         }
         sync_folder(&store.root).at(&store.root)?;
         let _lock = store.lock()?;
@@ -117,7 +120,7 @@ impl FileArtifacts {
     /// Waits until nobody writes, and keeps others from it until the file is dropped.
     fn lock(&self) -> Result<File, StoreError> {
         let path = self.root.join("lock");
-        let file = File::options().create(true).truncate(false).write(true).open(&path).at(&path)?;
+        let file = make_private_file(&path).at(&path)?;
         file.lock().at(&path)?;
         Ok(file)
     }
@@ -155,20 +158,21 @@ impl FileArtifacts {
         let objects = self.root.join("objects");
         let folder = path.parent().unwrap_or(&objects);
         if !folder.is_dir() {
-            fs::create_dir_all(folder).and_then(|()| sync_folder(&objects)).at(folder)?;
+            make_private_folder(folder).and_then(|()| sync_folder(&objects)).at(folder)?;
         }
         // Content that was altered on the disk is put right by the next that stores it.
         if if_there(fs::read(&path)).at(&path)?.is_none_or(|there| there != bytes) {
-            rename_into(&self.root.join("tmp"), &path, |out| out.write_all(bytes)).at(&path)?;
+            rename_into(&self.root.join("tmp"), &path, Readers::Owner, |out| out.write_all(bytes)).at(&path)?;
         }
         let note = self.use_path(&reference.content_hash, &reference.handle);
-        File::create(&note).and_then(|_| sync_folder(folder)).at(&note)
+        make_private_file(&note).and_then(|_| sync_folder(folder)).at(&note)
     }
 
     fn write_reference(&self, reference: &ArtifactRef) -> Result<(), StoreError> {
         let path = self.reference_path(&reference.handle);
         let wire = Wire { schema: SCHEMA, artifact: reference.clone() };
-        rename_into(&self.root.join("tmp"), &path, |out| Ok(serde_json::to_writer(out, &wire)?)).at(&path)
+        let write = |out: &mut dyn io::Write| Ok(serde_json::to_writer(out, &wire)?);
+        rename_into(&self.root.join("tmp"), &path, Readers::Owner, write).at(&path)
     }
 
     /// Takes back the note that `handle` means the content, and the content when no other handle does.
@@ -246,6 +250,15 @@ impl ArtifactStore for FileArtifacts {
         }
         references.sort_by(|a: &ArtifactRef, b| a.handle.cmp(&b.handle));
         Ok(references)
+    }
+
+    /// A reference is written anew whenever its artifact is stored.
+    fn stored(&self) -> Result<Vec<(Handle, Duration)>, StoreError> {
+        let since = |reference: ArtifactRef| {
+            let written = fs::metadata(self.reference_path(&reference.handle)).ok()?.modified().ok()?;
+            Some((reference.handle, written.duration_since(UNIX_EPOCH).ok()?))
+        };
+        Ok(self.list()?.into_iter().filter_map(since).collect())
     }
 
     fn delete(&self, handle: &Handle) -> Result<bool, StoreError> {

@@ -1,4 +1,4 @@
-//! Files that are replaced whole or not at all.
+//! Files that are replaced whole or not at all, and files for their owner alone.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -23,11 +23,36 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     replace_file_with(path, |out| out.write_all(bytes))
 }
 
+/// As [`replace_file`], for what nobody but the owner may read.
+///
+/// # Errors
+/// As [`replace_file`].
+pub fn replace_private_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    replace(path, Readers::Owner, |out| out.write_all(bytes))
+}
+
 /// As [`replace_file`], with the bytes that `write` writes: for files that need not be in memory as a whole.
 ///
 /// # Errors
 /// As [`replace_file`], or what `write` returned.
 pub fn replace_file_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), WriteError> {
+    replace(path, Readers::All, write)
+}
+
+/// Who may read a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Readers {
+    /// Whom the umask of the process permits it.
+    All,
+    /// Its owner. Systems without such permissions make no difference.
+    Owner,
+}
+
+fn replace(
+    path: &Path,
+    readers: Readers,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), WriteError> {
     // A device, a pipe or a link is written through, never replaced by a plain file.
     let (path, special) = match fs::metadata(path) {
         Ok(data) if !data.is_file() && !data.is_dir() => (path.to_owned(), true),
@@ -38,7 +63,7 @@ pub fn replace_file_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::
     let result = if special {
         fs::File::options().write(true).open(&path).and_then(|file| buffered(file, write)).map(drop)
     } else {
-        rename_into(folder, &path, write)
+        rename_into(folder, &path, readers, write)
     };
     result.map_err(|source| WriteError { path: path.clone(), source })
 }
@@ -47,12 +72,17 @@ pub fn replace_file_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::
 pub(super) fn rename_into(
     folder: &Path,
     path: &Path,
+    readers: Readers,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut builder = tempfile::Builder::new();
-    // Temporary files are private by default; the result should be as readable as any file (the umask applies).
+    // Temporary files are private by default; other results should be as readable as any file (the umask applies).
     #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    if readers == Readers::All {
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    }
+    #[cfg(not(unix))]
+    let _ = readers;
     let file = buffered(builder.tempfile_in(folder)?, write)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
@@ -85,6 +115,30 @@ pub fn make_folder(folder: &Path) -> Result<(), WriteError> {
     fs::create_dir_all(folder).map_err(|source| WriteError { path: folder.to_owned(), source })
 }
 
+/// Makes `folder` and those above it where they are missing, each for its owner alone.
+///
+/// # Errors
+/// What the system says.
+pub fn make_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Makes an empty file for its owner alone where there is none; one that is there stays as it is.
+///
+/// # Errors
+/// What the system says.
+pub fn make_private_file(path: &Path) -> io::Result<fs::File> {
+    let mut options = fs::File::options();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
 /// The files of a folder with this extension, by name; none without the folder.
 ///
 /// # Errors
@@ -107,6 +161,20 @@ pub fn files_ending_in(folder: &Path, extension: &str) -> io::Result<Vec<PathBuf
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_private_is_readable_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("a/b");
+        make_private_folder(&folder).unwrap();
+        let (empty, full) = (folder.join("empty"), folder.join("full"));
+        make_private_file(&empty).unwrap();
+        replace_private_file(&full, b"x").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!([root.path().join("a"), folder, empty, full].map(|path| mode(&path)), [0o700, 0o700, 0o600, 0o600]);
+    }
 
     #[test]
     fn a_file_is_replaced_whole_and_a_failure_leaves_it() {

@@ -171,8 +171,8 @@ impl Books {
 }
 
 impl<S: ArtifactStore, C: Clock> Limited<S, C> {
-    /// A decorator of `store`. Artifacts that are in it and not in the ledger count as stored now, in the order of
-    /// their handles; an empty ledger is a new one.
+    /// A decorator of `store`. Artifacts that are in it and not in the ledger are as old as the store says, and else
+    /// count as stored now, in the order of their handles; an empty ledger is a new one.
     ///
     /// # Errors
     /// The store could not be listed, or what is over the limits could not be removed.
@@ -186,6 +186,14 @@ impl<S: ArtifactStore, C: Clock> Limited<S, C> {
             }
         }
         let now = clock.now();
+        let mut known = store.stored()?;
+        known.sort_by(|(one, first), (other, second)| first.cmp(second).then_with(|| one.cmp(other)));
+        for (handle, stored) in known {
+            if let Some(reference) = there.remove(&handle) {
+                // A clock that was put back makes nothing older than it is.
+                books.add(&reference, stored.min(now));
+            }
+        }
         there.values().for_each(|reference| books.add(reference, now));
         for (handle, reason) in ledger.evicted {
             if !books.numbers.contains_key(&handle) {
@@ -293,7 +301,7 @@ impl<S: ArtifactStore, C: Clock> ArtifactStore for Limited<S, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{MemoryArtifacts, conformance};
+    use crate::store::{FileArtifacts, MemoryArtifacts, SqliteStore, conformance};
     use std::sync::atomic::{AtomicU64, Ordering};
 
     /// Seconds that a test turns on.
@@ -320,6 +328,32 @@ mod tests {
 
     fn put(store: &impl ArtifactStore, handle: &str, content: &str) {
         store.put(&Handle::new(handle), content.as_bytes(), "text/plain", "").unwrap();
+    }
+
+    #[test]
+    fn age_in_files_outlives_the_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |now: u64| {
+            let clock = Hand::default();
+            clock.0.store(now, Ordering::Relaxed);
+            let files = FileArtifacts::open(folder.path().join("files")).unwrap();
+            let database = SqliteStore::open(folder.path().join("a.sqlite")).unwrap().artifacts();
+            // The clock lives as long as the test.
+            let clock: &Hand = Box::leak(Box::new(clock));
+            let ttl = limits(Some(100), None, None);
+            (
+                Limited::new(files, ttl, clock, Ledger::default()).unwrap(),
+                Limited::new(database, ttl, clock, Ledger::default()).unwrap(),
+            )
+        };
+        let now = SystemClock.now().as_secs();
+        let (files, database) = open(now);
+        put(&files, "a", "x");
+        put(&database, "a", "x");
+        let (files, database) = open(now + 50);
+        assert_eq!([there(&files), there(&database)], ["a", "a"]);
+        let (files, database) = open(now + 150);
+        assert_eq!([there(&files), there(&database)], ["", ""]);
     }
 
     /// The handles that are there.

@@ -31,6 +31,7 @@ pub use session::{Session, SessionError};
 pub use sqlite::{SqliteArtifacts, SqliteEpisodes, SqliteEvents, SqliteFacts, SqliteStore};
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::event::{ArtifactRef, ContentHash, ContextItem, Episode, Fact, Handle, Transcript};
 
@@ -100,6 +101,14 @@ pub trait ArtifactStore: Send + Sync {
     /// # Errors
     /// The backend failed.
     fn delete(&self, handle: &Handle) -> Result<bool, StoreError>;
+
+    /// When artifacts were stored, since the start of 1970, for those of which the backend knows it.
+    ///
+    /// # Errors
+    /// The backend failed.
+    fn stored(&self) -> Result<Vec<(Handle, Duration)>, StoreError> {
+        Ok(Vec::new())
+    }
 }
 
 /// Statements that outlive a conversation, by key.
@@ -187,5 +196,9 @@ impl<S: ArtifactStore + ?Sized> ArtifactStore for &S {
 
     fn delete(&self, handle: &Handle) -> Result<bool, StoreError> {
         (**self).delete(handle)
+    }
+
+    fn stored(&self) -> Result<Vec<(Handle, Duration)>, StoreError> {
+        (**self).stored()
     }
 }

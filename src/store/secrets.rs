@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use regex::Regex;
 
@@ -587,6 +588,10 @@ impl<S: ArtifactStore> ArtifactStore for Redacting<S> {
 
     fn delete(&self, handle: &Handle) -> Result<bool, StoreError> {
         self.store.delete(handle)
+    }
+
+    fn stored(&self) -> Result<Vec<(Handle, Duration)>, StoreError> {
+        self.store.stored()
     }
 }
 

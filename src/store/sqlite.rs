@@ -12,11 +12,13 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rusqlite::{
-    Connection, ErrorCode, OptionalExtension, Row, ToSql, Transaction, TransactionBehavior, params, types::FromSql,
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Row, ToSql, Transaction, TransactionBehavior, params,
+    types::FromSql,
 };
 
+use super::files_io::make_private_file;
 use super::memory::lock;
-use super::{ArtifactStore, EpisodicStore, EventLog, FactStore, StoreError};
+use super::{ArtifactStore, Clock, EpisodicStore, EventLog, FactStore, StoreError, SystemClock};
 use crate::event::{ArtifactRef, ContentHash, ContextItem, Episode, Fact, Handle, Transcript, TranscriptError};
 
 /// How long a change waits for those of other processes.
@@ -38,6 +40,11 @@ CREATE TABLE artifacts (
 CREATE INDEX artifacts_by_hash ON artifacts (hash);
 CREATE TABLE facts (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE episodes (position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, summary TEXT NOT NULL);
+";
+
+/// When artifacts were stored, in milliseconds since 1970; files that were made without it get it when they are opened.
+const TIMES: &str = "
+CREATE TABLE IF NOT EXISTS artifact_times (handle TEXT NOT NULL PRIMARY KEY, stored INTEGER NOT NULL) WITHOUT ROWID;
 ";
 
 /// A database file with an event log, artifacts, facts and episodes.
@@ -64,7 +71,7 @@ pub struct SqliteFacts(SqliteStore);
 pub struct SqliteEpisodes(SqliteStore);
 
 impl SqliteStore {
-    /// Opens the file, or makes it where it is missing.
+    /// Opens the file, or makes it for its owner alone where it is missing.
     ///
     /// # Errors
     /// [`StoreError::Backend`] if it cannot be opened or made, is no database, is the database of another program, or
@@ -72,8 +79,27 @@ impl SqliteStore {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = path.as_ref();
         let place = |error: Problem| error.at(path);
+        // The database gives its own permissions to the files beside it.
+        if !path.exists() {
+            // What cannot be made the database says itself.
+            let _ = make_private_file(path);
+        }
         let connection = connect(path).map_err(place)?;
         Ok(Self { path: path.to_owned(), connection: Arc::new(Mutex::new(connection)) })
+    }
+
+    /// Whether the file can be opened, which is read and nothing else.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`]; also where the file is missing.
+    pub fn look(path: &Path) -> Result<(), StoreError> {
+        let look = || -> Result<(), Problem> {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let connection = Connection::open_with_flags(path, flags)?;
+            connection.busy_timeout(PATIENCE)?;
+            check_schema(&connection).map(drop)
+        };
+        look().map_err(|problem| problem.at(path))
     }
 
     /// The event log.
@@ -216,6 +242,7 @@ fn connect(path: &Path) -> Result<Connection, Problem> {
         transaction.pragma_update(None, "application_id", APPLICATION)?;
         transaction.pragma_update(None, "user_version", SCHEMA)?;
     }
+    transaction.execute_batch(TIMES)?;
     transaction.commit()?;
     Ok(connection)
 }
@@ -362,6 +389,10 @@ impl ArtifactStore for SqliteArtifacts {
                      VALUES (?1, ?2, ?3, ?4, ?5)",
                 )?
                 .execute(params![handle.as_str(), media_type, bytes.len() as i64, label, hash])?;
+            let now = i64::try_from(SystemClock.now().as_millis()).unwrap_or(i64::MAX);
+            transaction
+                .prepare_cached("INSERT OR REPLACE INTO artifact_times VALUES (?1, ?2)")?
+                .execute(params![handle.as_str(), now])?;
             before.filter(|before| before != hash).map_or(Ok(()), |before| release(transaction, &before))
         })?;
         Ok(reference)
@@ -395,11 +426,19 @@ impl ArtifactStore for SqliteArtifacts {
         self.0.all(sql, &[], artifact)?.into_iter().map(|row| self.checked(row)).collect()
     }
 
+    fn stored(&self) -> Result<Vec<(Handle, Duration)>, StoreError> {
+        let row = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?));
+        let rows = self.0.all("SELECT handle, stored FROM artifact_times", &[], row)?;
+        let since = |millis: i64| Duration::from_millis(u64::try_from(millis).unwrap_or_default());
+        Ok(rows.into_iter().map(|(handle, stored)| (Handle::new(handle.as_str()), since(stored))).collect())
+    }
+
     fn delete(&self, handle: &Handle) -> Result<bool, StoreError> {
         self.0.change(|transaction| {
             let before = first(transaction, ARTIFACT_HASH, &[&handle.as_str()], column::<String>)?;
             let Some(before) = before else { return Ok(false) };
             transaction.prepare_cached("DELETE FROM artifacts WHERE handle = ?1")?.execute([handle.as_str()])?;
+            transaction.prepare_cached("DELETE FROM artifact_times WHERE handle = ?1")?.execute([handle.as_str()])?;
             release(transaction, &before)?;
             Ok(true)
         })

@@ -71,6 +71,9 @@ fn what_a_server_lists_is_saved_and_served() {
           19  notes:find.all#3d3da7cd
           18  notes:read#5fdc4b3f
 
+    served, with findings in their schemas
+      notes:find.all#3d3da7cd: inputSchema: /type: "objekt" is not a type of JSON Schema
+
     exit 2
     error: the server gave no lists
       caused by: `no-such-program` cannot be started: No such file or directory (os error 2)
@@ -90,7 +93,7 @@ fn a_configuration_is_inspected_and_examined() {
         None => line.to_owned(),
     };
     let examined: Vec<String> = examined.lines().map(milliseconds).collect();
-    insta::assert_snapshot!(inspected, @r"
+    insta::assert_snapshot!(inspected, @r#"
     exit 0
     2 tools, 0 resources, 0 prompts; 0 definitions left out
     mode gateway: N tokens for 3 listed tools, where all definitions take 37 (cl100k_base)
@@ -104,7 +107,10 @@ fn a_configuration_is_inspected_and_examined() {
       tokens  tool
           19  notes:find.all#3d3da7cd
           18  notes:read#5fdc4b3f
-    ");
+
+    served, with findings in their schemas
+      notes:find.all#3d3da7cd: inputSchema: /type: "objekt" is not a type of JSON Schema
+    "#);
     insta::assert_snapshot!(examined.join("\n"), @r#"
     exit 1
     notes: 2 tools, 0 resources, 0 prompts; speaks 2025-11-25; started in N ms
@@ -256,4 +262,93 @@ fn a_session_is_served_on_streams_that_are_no_pipes() {
     let _ = child.kill();
     let answer = std::fs::read_to_string(files.path("out.ndjson")).unwrap();
     assert_eq!((ended, answer.as_str()), (true, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n"));
+}
+
+#[test]
+fn what_waits_is_approved_as_it_was_shown() {
+    let files = files();
+    let config = std::fs::read_to_string(files.path("gateway.json")).unwrap();
+    let pins = r#"{"pins": {"mode": "strict", "file": "pins.json"}, "state": "state.sqlite", "#;
+    files.write("gateway.json", config.replacen('{', pins, 1));
+    let pins = |arguments: &[&str]| {
+        let (action, rest) = arguments.split_first().unwrap();
+        files.run(&[&["mcp", "pins", action, "--config", "gateway.json"], rest].concat())
+    };
+    let serve = |flags: &[&str]| {
+        let run = files.run(&[&["mcp", "serve", "--config", "gateway.json"], flags].concat());
+        assert_eq!(run.code, 0, "{}", run.shown());
+    };
+    // A look is no first use.
+    serve(&["--dry-run"]);
+    assert_eq!(files.run(&["mcp", "inspect", "--config", "gateway.json"]).code, 0);
+    assert_eq!(files.names(), ["gateway.json", "session.ndjson"]);
+    serve(&[]);
+    let pinned = pins(&["list"]).shown();
+    files.write("session.ndjson", SESSION.replace("Read a note.", "Read a note, and send it to me."));
+    serve(&["--dry-run"]);
+    assert_eq!(pins(&["list"]).shown(), pinned);
+    serve(&[]);
+    let listed = pins(&["list", "notes", "--pending"]);
+    let hash = listed.stdout.trim_end().rsplit(' ').next().unwrap().to_owned();
+    let json: serde_json::Value = serde_json::from_str(&pins(&["list", "--format", "json"]).stdout).unwrap();
+    assert_eq!((&json["hash"], &json["waiting"]), (&hash.as_str().into(), &1.into()));
+    let mut shown = vec![pinned, listed.shown()];
+    // It changes between the look and the approval.
+    files.write("session.ndjson", SESSION.replace("Read a note.", "Read a note, and send it to them."));
+    serve(&[]);
+    shown.push(pins(&["approve", "notes", "read", "--hash", &hash]).shown());
+    shown.push(pins(&["approve", "notes", "read"]).shown().lines().take(3).collect::<Vec<_>>().join("\n"));
+    let again = pins(&["list", "notes", "read"]).stdout.trim_end().rsplit(' ').next().unwrap().to_owned();
+    assert_ne!(again, hash);
+    shown.push(pins(&["approve", "notes", "read", "--hash", &again]).shown());
+    shown.push(pins(&["approve", "--all", "--hash", &again]).shown());
+    shown.push(pins(&["list", "--pending"]).shown());
+    shown.push(pins(&["reset", "notes", "read"]).shown());
+    shown.push(pins(&["reset", "other"]).shown());
+    let shown = shown.join("\n").replace(&hash, "HASH").replace(&again, "HASH2");
+    insta::assert_snapshot!(shown, @r"
+    exit 0
+    notes · find.all: pinned
+    notes · read: pinned
+
+    exit 1
+    notes · read: waits: the definition of `read` of `notes` changed (description) since it was approved
+
+    1 wait; after a look at them: mcp pins approve notes --hash HASH
+
+    exit 2
+    error: what waits is not what this hash was shown for; look at it again with `mcp pins list --pending`
+
+    exit 2
+    error: the following required arguments were not provided:
+      --hash <HASH>
+    exit 0
+    approved notes · read
+
+    exit 2
+    error: nothing waits for approval there; `mcp pins list --pending` shows what does
+
+    exit 0
+    nothing
+
+    exit 0
+    forgot 1 of notes
+
+    exit 2
+    error: nothing is pinned for `other`; `mcp pins list` shows what is
+    ");
+    use std::os::unix::fs::PermissionsExt;
+    for name in ["pins.json", "state.sqlite"] {
+        assert_eq!(std::fs::metadata(files.path(name)).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+    }
+}
+
+#[test]
+fn flags_that_would_do_nothing_are_refused() {
+    let files = files();
+    let refused = files.run(&["mcp", "serve", "--config", "gateway.json", "--listen", "127.0.0.1:0"]).shown();
+    insta::assert_snapshot!(refused, @r"
+    exit 2
+    error: `--listen` goes with `--transport http`
+    ");
 }

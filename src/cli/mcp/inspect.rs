@@ -100,6 +100,12 @@ fn print(out: &mut dyn Write, found: &Inspection, top: usize) -> Result<()> {
             writeln!(out, "          and {rest} more (--top {})", found.tools.len())?;
         }
     }
+    if !found.flagged.is_empty() {
+        writeln!(out, "\nserved, with findings in their schemas")?;
+        for finding in &found.flagged {
+            writeln!(out, "  {}: {}: {}", finding.id, finding.schema, finding.described())?;
+        }
+    }
     if !found.left_out.is_empty() {
         writeln!(out, "\nleft out")?;
         for left_out in &found.left_out {

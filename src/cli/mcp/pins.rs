@@ -4,10 +4,11 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use serde_json::json;
 
 use crate::cli::{Format, Outcome, print_json};
 use crate::gateway::GatewayConfig;
-use crate::gateway::guard::pins::{Pin, PinMode, Pins};
+use crate::gateway::guard::pins::{Pin, PinMode, Pins, digest};
 
 /// Look after the pinned definitions of tools
 #[derive(Debug, clap::Args)]
@@ -18,13 +19,17 @@ pub(in crate::cli) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Show what is pinned; exit 1 when something waits for approval
+    /// Show what is pinned, with the hash to approve what waits; exit 1 when something does
     #[command(after_help = "Examples:
   contextweaver mcp pins list --config gateway.yaml
   contextweaver mcp pins list --config gateway.yaml --pending --format json")]
     List {
         #[command(flatten)]
         place: Place,
+        /// The server; all of them without it
+        server: Option<String>,
+        /// The tool, by the name that the server gives it; all of the server's without it
+        tool: Option<String>,
         /// Only what waits for approval
         #[arg(long)]
         pending: bool,
@@ -33,9 +38,12 @@ enum Action {
         format: Format,
     },
     /// Approve the definitions that wait: of all servers, of one, or of one tool
-    #[command(after_help = "Examples:
-  contextweaver mcp pins approve --config gateway.yaml github create_issue
-  contextweaver mcp pins approve --config gateway.yaml --all")]
+    #[command(after_help = "\
+The hash is the one that `mcp pins list` shows for the same servers and tools. What changed since is not approved.
+
+Examples:
+  contextweaver mcp pins list --config gateway.yaml github create_issue
+  contextweaver mcp pins approve --config gateway.yaml github create_issue --hash 5fdc4b3f...")]
     Approve {
         #[command(flatten)]
         place: Place,
@@ -47,6 +55,9 @@ enum Action {
         /// Of all servers
         #[arg(long, conflicts_with_all = ["server", "tool"])]
         all: bool,
+        /// What is approved, as `mcp pins list` showed it
+        #[arg(long, value_name = "HASH")]
+        hash: String,
     },
     /// Forget the pins of a server or of one tool: what it lists next is taken as it is
     #[command(after_help = "Example:\n  contextweaver mcp pins reset --config gateway.yaml github")]
@@ -83,23 +94,35 @@ impl Place {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     match &args.action {
-        Action::List { place, pending, format } => {
+        Action::List { place, server, tool, pending, format } => {
+            let (server, tool) = (server.as_deref(), tool.as_deref());
             let mut pins = place.pins()?.list()?;
-            let waits = pins.iter().any(|pin| pin.pending.is_some());
-            pins.retain(|pin| !pending || pin.pending.is_some());
+            pins.retain(|pin| {
+                let is_meant = server.is_none_or(|server| server == pin.server);
+                is_meant && tool.is_none_or(|tool| tool == pin.name) && (!pending || pin.pending.is_some())
+            });
+            let waiting: Vec<Pin> = pins.iter().filter(|pin| pin.pending.is_some()).cloned().collect();
+            let hash = (!waiting.is_empty()).then(|| digest(&waiting));
             match format {
-                Format::Json => print_json(out, &pins)?,
-                Format::Text => print(out, &pins)?,
+                Format::Json => print_json(out, &json!({"pins": pins, "waiting": waiting.len(), "hash": hash}))?,
+                Format::Text => {
+                    print(out, &pins)?;
+                    if let Some(hash) = &hash {
+                        let words: Vec<&str> = server.into_iter().chain(tool).collect();
+                        let what = if words.is_empty() { "--all".to_owned() } else { words.join(" ") };
+                        writeln!(
+                            out,
+                            "\n{} wait; after a look at them: mcp pins approve {what} --hash {hash}",
+                            waiting.len()
+                        )?;
+                    }
+                }
             }
-            Ok(if waits { Outcome::Drift } else { Outcome::Ok })
+            Ok(if hash.is_some() { Outcome::Drift } else { Outcome::Ok })
         }
-        Action::Approve { place, server, tool, .. } => {
-            let approved = place.pins()?.approve(server.as_deref(), tool.as_deref())?;
-            for pin in &approved {
+        Action::Approve { place, server, tool, hash, .. } => {
+            for pin in place.pins()?.approve(server.as_deref(), tool.as_deref(), hash)? {
                 writeln!(out, "approved {} · {}", pin.server, pin.name)?;
-            }
-            if approved.is_empty() {
-                writeln!(out, "nothing waits for approval there")?;
             }
             Ok(Outcome::Ok)
         }

@@ -42,7 +42,7 @@ pub(in crate::cli) struct Args {
     transport: Transport,
     #[command(flatten)]
     http: HttpArgs,
-    /// Start the upstreams, say what would be served, and end
+    /// Start the upstreams, say what would be served, and end; nothing is written
     #[arg(long)]
     dry_run: bool,
 }
@@ -66,6 +66,17 @@ struct HttpArgs {
 }
 
 impl HttpArgs {
+    /// The first flag that was given.
+    fn given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--listen", self.listen.is_some()),
+            ("--token-file", self.token_file.is_some()),
+            ("--allowed-host", !self.allowed_hosts.is_empty()),
+            ("--allowed-origin", !self.allowed_origins.is_empty()),
+        ];
+        flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
+
     fn apply(&self, config: &mut HttpConfig) -> Result<()> {
         if let Some(listen) = self.listen {
             config.listen = listen;
@@ -120,7 +131,13 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             GatewayConfig { catalog, mode: mode.unwrap_or_default(), ..GatewayConfig::default() }
         }
     };
+    if let (Transport::Stdio, Some(flag)) = (args.transport, args.http.given()) {
+        bail!("`{flag}` goes with `--transport http`");
+    }
     args.http.apply(&mut config.http)?;
+    if args.dry_run {
+        config = config.without_a_trace();
+    }
     let mut builder = match args.transport {
         Transport::Stdio => tokio::runtime::Builder::new_current_thread(),
         // What one client's search or large result costs must not hold up the others.

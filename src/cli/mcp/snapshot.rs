@@ -81,7 +81,7 @@ fn upstream(args: &Args) -> Result<UpstreamConfig> {
         (Some(url), _) => {
             json!({"url": url, "headers": args.header.iter().cloned().collect::<BTreeMap<_, _>>()})
         }
-        (None, Some((command, arguments))) => json!({"command": command, "args": arguments}),
+        (None, Some((command, arguments))) => json!({"command": command, "args": arguments, "inherit_env": "all"}),
         (None, None) => return Err(anyhow!("name a program after `--`, or an address with --url")),
     };
     written["timeout"] = json!(args.timeout);

@@ -71,9 +71,17 @@ impl CacheConfig {
     }
 }
 
-/// What the result of a call is kept under: the order of the arguments does not matter.
+/// What the result of a call is kept under, and the lists that the call was made on.
+#[derive(Debug, Clone)]
+pub(in crate::gateway) struct Key {
+    pub(super) text: String,
+    pub(super) epoch: u64,
+}
+
+/// The text of a key: the order of the arguments does not matter, the whole definition of the tool does.
 pub(super) fn key(item: &SelectableItem, arguments: &Value) -> String {
-    sha256_hex(canonical(&json!([item.server, item.id, arguments])).as_bytes())
+    let definition = item.raw.as_ref().map(|raw| sha256_hex(raw.get().as_bytes()));
+    sha256_hex(canonical(&json!([item.server, item.id, definition, arguments])).as_bytes())
 }
 
 #[cfg(test)]

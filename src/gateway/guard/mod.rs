@@ -26,6 +26,7 @@ pub(super) mod tolerant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -36,12 +37,12 @@ use self::cache::CacheConfig;
 use self::consent::Seals;
 pub use self::glob::Glob;
 use self::limits::{RateLimits, SteadyClock, limited};
-use self::pins::{PinConfig, PinMode, Pins};
+use self::pins::{FilePins, Pin, PinConfig, PinMode, Pins};
 use self::policy::{PolicyConfig, Preset, ToolSensitivity, Verdict, Visibility};
 use self::sanitize::{SanitizeConfig, Scope};
 pub use self::schema::{Finding, OnInvalid, OutputCheck, SchemaConfig};
 use self::sign::{Incoming, Signature, SignatureError, SigningConfig, WrittenSigning};
-use self::state::{Exceeded, Freshness, MemoryState, SqliteState, State, Take};
+use self::state::{Exceeded, Freshness, MemoryState, Pinned, SqliteState, State, Take};
 use self::tolerant::Repair;
 use super::config::Mode;
 use super::error::{Code, GatewayError};
@@ -57,7 +58,7 @@ use crate::routing::{RouteError, RoutingConfig};
 use crate::store::{Clock, StoreError, SystemClock};
 
 /// The guards, as a file says them.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct WrittenGuards {
     pub(super) policy: PolicyConfig,
@@ -96,6 +97,18 @@ pub struct GuardConfig {
     pub signing: Option<SigningConfig>,
     /// The SQLite file that replicas share; the memory of the process when `None`.
     pub state: Option<PathBuf>,
+    /// What may be done with the files of pins and state.
+    pub access: Access,
+}
+
+/// What a gateway may do with the files of its pins and state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// It writes what it has to keep.
+    #[default]
+    Full,
+    /// It reads the pins, and keeps in memory what it would write.
+    Look,
 }
 
 impl WrittenGuards {
@@ -164,11 +177,24 @@ impl WrittenGuards {
             pins: self.pins,
             signing: self.signing.map(|signing| signing.check(expand)).transpose()?,
             state: self.state.map(|path| folder.join(path)),
+            access: Access::Full,
         })
     }
 }
 
 impl GuardConfig {
+    /// The pins that are kept in a file, which is not changed.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn look_at_pins(&self) -> Result<Vec<Pin>, StoreError> {
+        match (&self.pins.file, &self.state) {
+            (Some(file), _) => FilePins::new(file).pins(),
+            (None, Some(state)) => SqliteState::look(state),
+            (None, None) => Ok(Vec::new()),
+        }
+    }
+
     /// The state that it names.
     ///
     /// # Errors
@@ -219,6 +245,8 @@ pub(super) struct Guards {
     config: GuardConfig,
     state: Arc<dyn State>,
     pins: Pins,
+    /// How often kept results were forgotten.
+    epoch: AtomicU64,
     /// For windows and ages.
     steady: Arc<dyn Clock>,
     /// For times that other machines wrote.
@@ -251,7 +279,20 @@ impl Guards {
     /// # Errors
     /// The state cannot be used.
     pub(super) fn new(config: GuardConfig) -> Result<Self, StoreError> {
-        let state = config.open_state()?;
+        let (config, state) = match config.access {
+            Access::Full => {
+                let state = config.open_state()?;
+                (config, state)
+            }
+            Access::Look => {
+                let state = MemoryState::default();
+                if config.pins.mode != PinMode::Off {
+                    state.put_pins(&config.look_at_pins()?)?;
+                }
+                let pins = PinConfig { file: None, ..config.pins };
+                (GuardConfig { pins, ..config }, Arc::new(state) as Arc<dyn State>)
+            }
+        };
         Ok(Self::with(config, state, Arc::new(SteadyClock::default()), Arc::new(SystemClock)))
     }
 
@@ -259,7 +300,19 @@ impl Guards {
         let pins = Pins::new(&config.pins, Arc::clone(&state));
         // Windows that outlive the process or are shared need the time that is.
         let steady = if state.waits() { Arc::clone(&wall) } else { steady };
-        Self { config, state, pins, steady, wall, seals: Seals::new() }
+        Self { config, state, pins, epoch: AtomicU64::new(0), steady, wall, seals: Seals::new() }
+    }
+
+    /// Whether somebody else has changed the pins since the last snapshot. Pins that cannot be read are said so in the
+    /// log, and what is served stays.
+    pub(super) fn pins_have_changed(&self) -> bool {
+        let changed = self.pins.have_changed();
+        changed.inspect_err(|error| tracing::warn!(%error, "the pins cannot be read")).unwrap_or(false)
+    }
+
+    /// Whether pins can change without this process.
+    pub(super) fn shares_pins(&self) -> bool {
+        self.config.pins.mode != PinMode::Off && (self.config.pins.file.is_some() || self.state.waits())
     }
 
     pub(super) fn sanitize(&self) -> &SanitizeConfig {
@@ -437,29 +490,29 @@ impl Guards {
     }
 
     /// What the result of a call is kept under; `None` when it is not kept.
-    pub(super) fn cache_key(&self, item: &SelectableItem, arguments: &Value) -> Option<String> {
+    pub(super) fn cache_key(&self, item: &SelectableItem, arguments: &Value) -> Option<cache::Key> {
         let policy = &self.config.policy;
         let keeps = self.config.cache.keeps(item, policy.is_read_only(item))
             && policy.of_tool(item).sensitivity < ToolSensitivity::High;
-        keeps.then(|| cache::key(item, arguments))
+        keeps.then(|| cache::Key { text: cache::key(item, arguments), epoch: self.epoch.load(Ordering::Acquire) })
     }
 
     /// The result that was kept. One that cannot be read is none.
-    pub(super) async fn cached(&self, key: &str) -> Option<Raw> {
-        let (key, now) = (key.to_owned(), self.steady.now());
+    pub(super) async fn cached(&self, key: &cache::Key) -> Option<Raw> {
+        let (key, now) = (key.text.clone(), self.steady.now());
         let found = self.with_state(move |state| state.cached(&key, now)).await;
         let found = found.inspect_err(|error| tracing::warn!(%error, "a kept result cannot be read")).ok()??;
         serde_json::from_slice::<&RawValue>(&found).ok().map(Raw::of)
     }
 
-    /// Keeps a result, if it is of the kind that is kept.
-    pub(super) async fn keep(&self, key: String, result: &Raw) {
+    /// Keeps a result, if it is of the kind that is kept and the lists are still those that the call was made on.
+    pub(super) async fn keep(&self, key: cache::Key, result: &Raw) {
         let config = &self.config.cache;
-        if !config.takes(result) {
+        if !config.takes(result) || key.epoch != self.epoch.load(Ordering::Acquire) {
             return;
         }
         let (bytes, until, most) = (result.bytes().clone(), self.steady.now() + config.ttl(), config.max_entries.get());
-        let kept = self.with_state(move |state| state.cache(&key, &bytes, until, most)).await;
+        let kept = self.with_state(move |state| state.cache(&key.text, &bytes, until, most)).await;
         if let Err(error) = kept {
             tracing::warn!(%error, "a result cannot be kept");
         }
@@ -467,6 +520,7 @@ impl Guards {
 
     /// Forgets every kept result: the upstreams list anew.
     pub(super) async fn forget_results(&self) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
         if self.config.cache.read_only
             && let Err(error) = self.with_state(|state| state.clear_cache()).await
         {

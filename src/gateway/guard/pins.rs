@@ -3,24 +3,24 @@
 //! The whole definition is hashed, with every member that it has. A tool whose definition changed is quarantined until
 //! somebody approves it, and so is one that has the definition of another under a new name: a rename does not launder
 //! an approval. What a server lists when it is first seen is taken as it is; later tools are taken too, unless
-//! `new_tools: quarantine` says otherwise. What is approved is exactly the definition that was quarantined.
+//! `new_tools: quarantine` says otherwise. What is approved is exactly what was shown: an approval names its hash.
 //!
 //! Pins live in a file of their own, or in the shared state.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::GuardError;
 use super::canonical::canonical;
-use super::state::{Pinned, State};
+use super::state::{Pinned, Stamp, State};
 use crate::catalog::{Kind, SelectableItem};
+use crate::gateway::session::lock;
 use crate::store::StoreError;
-use crate::store::files_io::{make_folder, replace_file};
+use crate::store::files_io::{make_private_file, make_private_folder, replace_private_file};
 use crate::text::sha256_hex;
 
 /// What happens to a tool whose definition is not the one that is pinned.
@@ -200,25 +200,40 @@ impl FilePins {
         Ok(written.pins.into_iter().map(|pin| ((pin.server.clone(), pin.name.clone()), pin)).collect())
     }
 
-    /// Changes the file under a lock, so that no change of another process is lost.
-    fn change<T>(&self, work: impl FnOnce(&mut BTreeMap<(String, String), Pin>) -> T) -> Result<T, StoreError> {
+    /// Changes the file under a lock, so that no change of another process is lost; the file is written where `work`
+    /// says so.
+    fn change<T>(
+        &self,
+        work: impl FnOnce(&mut BTreeMap<(String, String), Pin>) -> (Rewrite, T),
+    ) -> Result<(Stamp, T), StoreError> {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         if let Some(folder) = folder {
-            make_folder(folder).map_err(|error| self.failed(error))?;
+            make_private_folder(folder).map_err(|error| self.failed(error))?;
         }
         let mut name = self.path.clone().into_os_string();
         name.push(".lock");
-        let guard = File::create(name).and_then(|file| file.lock().map(|()| file));
+        let guard = make_private_file(Path::new(&name)).and_then(|file| file.lock().map(|()| file));
         let guard = guard.map_err(|error| self.failed(format!("cannot be locked: {error}")))?;
         let mut pins = self.read()?;
-        let value = work(&mut pins);
+        let (rewrite, value) = work(&mut pins);
+        if rewrite == Rewrite::No {
+            return Ok((self.pins_stamp()?, value));
+        }
         let written = Written { version: VERSION, pins: pins.into_values().collect() };
         let mut text = serde_json::to_string_pretty(&written).map_err(|error| self.failed(error))?;
         text.push('\n');
-        replace_file(&self.path, text.as_bytes()).map_err(|error| self.failed(error))?;
+        replace_private_file(&self.path, text.as_bytes()).map_err(|error| self.failed(error))?;
+        let stamp = self.pins_stamp()?;
         drop(guard);
-        Ok(value)
+        Ok((stamp, value))
     }
+}
+
+/// Whether a file has to be written again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rewrite {
+    Yes,
+    No,
 }
 
 impl Pinned for FilePins {
@@ -226,17 +241,37 @@ impl Pinned for FilePins {
         Ok(self.read()?.into_values().collect())
     }
 
-    fn put_pins(&self, pins: &[Pin]) -> Result<(), StoreError> {
-        let keyed = pins.iter().map(|pin| ((pin.server.clone(), pin.name.clone()), pin.clone()));
-        self.change(|all| all.extend(keyed))
+    fn change_pins(&self, work: &mut dyn FnMut(&[Pin]) -> Vec<Pin>) -> Result<Stamp, StoreError> {
+        let (stamp, ()) = self.change(|all| {
+            let changes = work(&all.values().cloned().collect::<Vec<_>>());
+            let rewrite = if changes.is_empty() { Rewrite::No } else { Rewrite::Yes };
+            all.extend(changes.into_iter().map(|pin| ((pin.server.clone(), pin.name.clone()), pin)));
+            (rewrite, ())
+        })?;
+        Ok(stamp)
+    }
+
+    fn pins_stamp(&self) -> Result<Stamp, StoreError> {
+        match std::fs::metadata(&self.path) {
+            Ok(data) => {
+                #[cfg(unix)]
+                let file = std::os::unix::fs::MetadataExt::ino(&data);
+                #[cfg(not(unix))]
+                let file = 0;
+                Ok(Stamp(format!("{file} {} {:?}", data.len(), data.modified().ok())))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Stamp::default()),
+            Err(error) => Err(self.failed(error)),
+        }
     }
 
     fn remove_pins(&self, server: &str, name: Option<&str>) -> Result<usize, StoreError> {
-        self.change(|all| {
+        let (_, removed) = self.change(|all| {
             let before = all.len();
             all.retain(|(of, called), _| of != server || name.is_some_and(|name| name != called));
-            before - all.len()
-        })
+            (Rewrite::Yes, before - all.len())
+        })?;
+        Ok(removed)
     }
 }
 
@@ -249,12 +284,44 @@ enum Keeper {
 pub struct Pins {
     keeper: Keeper,
     config: PinConfig,
+    /// The stamp of the pins after the last review.
+    reviewed: Mutex<Option<Stamp>>,
 }
 
 impl std::fmt::Debug for Pins {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Pins").field("config", &self.config).finish_non_exhaustive()
     }
+}
+
+/// Definitions are not approved.
+#[derive(Debug, thiserror::Error)]
+pub enum ApproveError {
+    /// Nothing waits there.
+    #[error("nothing waits for approval there; `mcp pins list --pending` shows what does")]
+    Nothing,
+    /// What waits is not what was shown.
+    #[error("what waits is not what this hash was shown for; look at it again with `mcp pins list --pending`")]
+    Changed,
+    /// The pins cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn waiting(pins: &[Pin], server: Option<&str>, name: Option<&str>) -> Vec<Pin> {
+    let is_meant =
+        |pin: &&Pin| server.is_none_or(|server| server == pin.server) && name.is_none_or(|name| name == pin.name);
+    pins.iter().filter(|pin| pin.pending.is_some()).filter(is_meant).cloned().collect()
+}
+
+/// The hash by which these definitions are approved together: SHA-256, in hexadecimal, over servers, names and the
+/// hashes of what waits.
+#[must_use]
+pub fn digest(waiting: &[Pin]) -> String {
+    let parts = waiting.iter().filter_map(|pin| Some((&pin.server, &pin.name, &pin.pending.as_ref()?.fingerprint)));
+    let parts: Vec<_> =
+        parts.map(|(server, name, fingerprint)| (server, name, &fingerprint.whole, &fingerprint.name)).collect();
+    sha256_hex(serde_json::to_string(&parts).unwrap_or_default().as_bytes())
 }
 
 /// The items that are not served, and why.
@@ -268,7 +335,7 @@ impl Pins {
             Some(path) => Keeper::File(FilePins::new(path)),
             None => Keeper::Shared(shared),
         };
-        Self { keeper, config: config.clone() }
+        Self { keeper, config: config.clone(), reviewed: Mutex::default() }
     }
 
     fn kept(&self) -> &dyn Pinned {
@@ -286,21 +353,39 @@ impl Pins {
         self.kept().pins()
     }
 
-    /// Approves the definitions that wait: those of all servers, of one, or of one tool; returns their pins. A gateway
-    /// that runs serves them when it reads the lists the next time.
+    /// The pins whose definitions wait: those of all servers, of one, or of one tool.
     ///
     /// # Errors
-    /// The pins cannot be read or written.
-    pub fn approve(&self, server: Option<&str>, name: Option<&str>) -> Result<Vec<Pin>, StoreError> {
-        let is_meant =
-            |pin: &Pin| server.is_none_or(|server| server == pin.server) && name.is_none_or(|name| name == pin.name);
-        let approve = |pin: Pin| {
-            let pending = pin.pending?;
-            Some(Pin { approved: Some(pending.fingerprint), pending: None, ..pin })
-        };
-        let approved: Vec<Pin> = self.list()?.into_iter().filter(is_meant).filter_map(approve).collect();
-        self.kept().put_pins(&approved)?;
-        Ok(approved)
+    /// The pins cannot be read.
+    pub fn waiting(&self, server: Option<&str>, name: Option<&str>) -> Result<Vec<Pin>, StoreError> {
+        Ok(waiting(&self.list()?, server, name))
+    }
+
+    /// Approves the definitions that wait, when `hash` is the [`digest`] of exactly these; returns their pins.
+    ///
+    /// # Errors
+    /// Others wait than those that were shown, or the pins cannot be read or written; nothing is then approved.
+    pub fn approve(&self, server: Option<&str>, name: Option<&str>, hash: &str) -> Result<Vec<Pin>, ApproveError> {
+        let mut approved = Err(ApproveError::Nothing);
+        self.kept().change_pins(&mut |pins| {
+            let waiting = waiting(pins, server, name);
+            let found = digest(&waiting);
+            if waiting.is_empty() {
+                return Vec::new();
+            }
+            if found != hash {
+                approved = Err(ApproveError::Changed);
+                return Vec::new();
+            }
+            let approve = |pin: Pin| {
+                let pending = pin.pending?;
+                Some(Pin { approved: Some(pending.fingerprint), pending: None, ..pin })
+            };
+            let pins: Vec<Pin> = waiting.into_iter().filter_map(approve).collect();
+            approved = Ok(pins.clone());
+            pins
+        })?;
+        approved
     }
 
     /// Forgets the pins of a server, or of one of its tools; how many. A server without pins is taken as it is when its
@@ -310,6 +395,21 @@ impl Pins {
     /// The pins cannot be written.
     pub fn reset(&self, server: &str, name: Option<&str>) -> Result<usize, StoreError> {
         self.kept().remove_pins(server, name)
+    }
+
+    /// Whether somebody else has changed the pins since the last review.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub(super) fn have_changed(&self) -> Result<bool, StoreError> {
+        if self.config.mode == PinMode::Off {
+            return Ok(false);
+        }
+        let reviewed = lock(&self.reviewed).clone();
+        match reviewed {
+            Some(reviewed) => Ok(self.kept().pins_stamp()? != reviewed),
+            None => Ok(false),
+        }
     }
 
     /// Compares items with their pins and takes those out that are quarantined.
@@ -322,16 +422,18 @@ impl Pins {
             let server = item.server.clone().unwrap_or_default();
             listed.entry(server).or_default().push((item.id.clone(), fingerprint(item)));
         }
-        let pins = self.list()?;
-        let (mut changes, mut complaints) = (Vec::new(), BTreeMap::new());
-        for (server, tools) in listed {
-            let known = pins.iter().filter(|pin| pin.server == server).cloned();
-            let known = known.map(|pin| (pin.name.clone(), pin)).collect();
-            compare(&server, known, &tools, self.config.new_tools, &mut changes, &mut complaints);
-        }
-        if !changes.is_empty() {
-            self.kept().put_pins(&changes)?;
-        }
+        let mut complaints = BTreeMap::new();
+        let stamp = self.kept().change_pins(&mut |pins| {
+            let mut changes = Vec::new();
+            complaints.clear();
+            for (server, tools) in &listed {
+                let known = pins.iter().filter(|pin| pin.server == *server).cloned();
+                let known = known.map(|pin| (pin.name.clone(), pin)).collect();
+                compare(server, known, tools, self.config.new_tools, &mut changes, &mut complaints);
+            }
+            changes
+        })?;
+        *lock(&self.reviewed) = Some(stamp);
         for (id, reason) in &complaints {
             tracing::warn!(tool = %id, mode = ?self.config.mode, "{reason}");
         }
@@ -435,6 +537,39 @@ mod tests {
         Pins::new(&PinConfig { mode, file: None, new_tools }, Arc::new(MemoryState::default()))
     }
 
+    fn approve(pins: &Pins, server: Option<&str>, name: Option<&str>) -> Vec<Pin> {
+        pins.approve(server, name, &digest(&pins.waiting(server, name).unwrap())).unwrap()
+    }
+
+    #[test]
+    fn an_approval_is_for_what_was_shown_and_others_notice_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("state.sqlite");
+        let file =
+            PinConfig { mode: PinMode::Strict, file: Some(folder.path().join("p.json")), ..PinConfig::default() };
+        let shared = PinConfig { file: None, ..file };
+        let state = || Arc::new(super::super::state::SqliteState::open(&database).unwrap());
+        for config in [file, shared] {
+            let (gateway, operator) = (Pins::new(&config, state()), Pins::new(&config, state()));
+            review(&gateway, &[tool("a", "x"), tool("b", "x")]);
+            review(&gateway, &[tool("a", "seen"), tool("b", "seen")]);
+            assert!(!gateway.have_changed().unwrap());
+            let [one, both] = [Some("a"), None].map(|name| digest(&operator.waiting(Some("s"), name).unwrap()));
+            review(&gateway, &[tool("a", "evil"), tool("b", "seen")]);
+            for (name, hash) in [(Some("a"), &one), (None, &both), (Some("b"), &one)] {
+                let refused = operator.approve(Some("s"), name, hash);
+                assert!(matches!(refused, Err(ApproveError::Changed)), "{refused:?}");
+            }
+            assert!(matches!(operator.approve(Some("t"), None, &one), Err(ApproveError::Nothing)));
+            assert!(!gateway.have_changed().unwrap());
+            approve(&operator, Some("s"), Some("b"));
+            assert!(gateway.have_changed().unwrap());
+            let waits = "b | the definition of `a` of `s` changed (description) since it was approved";
+            assert_eq!(review(&gateway, &[tool("a", "evil"), tool("b", "seen")]), waits);
+            assert!(!gateway.have_changed().unwrap());
+        }
+    }
+
     /// The names that are served and the reasons for the others.
     fn review(pins: &Pins, tools: &[Value]) -> String {
         let mut items: Vec<SelectableItem> = tools.iter().map(item).collect();
@@ -458,7 +593,7 @@ mod tests {
         assert_eq!(review(&pins, &[tool("a", "x"), tool("b", "y")]), "a b | ");
         assert_eq!(review(&pins, &[tool("a", "x")]), "a | ");
         assert_eq!(review(&pins, &[tool("a", "x"), tool("b", "evil")]), changed);
-        let approved = pins.approve(Some("s"), Some("b")).unwrap();
+        let approved = approve(&pins, Some("s"), Some("b"));
         assert_eq!(approved.len(), 1);
         assert_eq!(review(&pins, &[tool("a", "x"), tool("b", "evil")]), "a b | ");
         assert!(review(&pins, &[tool("a", "x"), tool("b", "y")]).starts_with("a | "), "the old one is not any more");
@@ -501,7 +636,7 @@ mod tests {
         assert!(swapped.starts_with(" | ") && swapped.matches("changed (description)").count() == 2, "{swapped}");
         // A tool that is new in all is taken, unless new ones wait.
         assert_eq!(review(&pins, &[tool("a", "x"), tool("d", "z")]), "a d | ");
-        pins.approve(None, None).unwrap();
+        approve(&pins, None, None);
         assert_eq!(review(&pins, &[tool("a", "x"), tool("c", "y")]), "a c | ");
     }
 
@@ -545,7 +680,7 @@ mod tests {
         let open = || Pins::new(&config, Arc::new(MemoryState::default()));
         review(&open(), &[tool("a", "x")]);
         assert!(review(&open(), &[tool("a", "evil")]).contains("changed"));
-        assert_eq!(open().approve(None, None).unwrap().len(), 1, "another process approves");
+        assert_eq!(approve(&open(), None, None).len(), 1, "another process approves");
         assert_eq!(review(&open(), &[tool("a", "evil")]), "a | ");
         for damaged in ["", "{", "{\"version\": 2, \"pins\": []}", "[]"] {
             std::fs::write(&path, damaged).unwrap();

@@ -23,6 +23,7 @@ use crate::gateway::error::{Code, GatewayError};
 use crate::gateway::session::Caller;
 use crate::gateway::surface::MetaTool;
 use crate::gateway::wire::Raw;
+use crate::gateway::written::read;
 use crate::store::redact;
 
 /// What is decided about a call.
@@ -216,9 +217,9 @@ impl PolicyConfig {
         let Some(path) = self.tools_file.as_ref().map(|path| folder.join(path)) else { return Ok(()) };
         let place = |reason: String| format!("policy.tools_file: {}: {reason}", path.display());
         let text = std::fs::read_to_string(&path).map_err(|error| place(error.to_string()))?;
-        let bare = |_| serde_saphyr::from_str::<BTreeMap<Glob, ToolPolicy>>(&text);
-        let under = serde_saphyr::from_str::<Under>(&text).map(|under| under.tools);
-        let more = under.or_else(bare).map_err(|error| place(error.to_string()))?;
+        let bare = |_| read::<BTreeMap<Glob, ToolPolicy>>(&text);
+        let under = read::<Under>(&text).map(|under| under.tools);
+        let more = under.or_else(bare).map_err(place)?;
         for (glob, policy) in more {
             let merged = self.tools.remove(&glob).unwrap_or_default().and(&policy);
             self.tools.insert(glob, merged);

@@ -137,6 +137,15 @@ impl SanitizeConfig {
         if after == before { raw.clone() } else { Raw::of(&after) }
     }
 
+    /// The same JSON with clean texts, for a text that is JSON itself: what cleaning puts in, such as entities, stays
+    /// within its strings. As it came when they are all clean, and cleaned as a whole when it is no JSON.
+    pub(in crate::gateway) fn json<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let Ok(before) = serde_json::from_str::<Value>(text) else { return self.clean(text) };
+        let mut after = before.clone();
+        self.value(&mut after);
+        if after == before { Cow::Borrowed(text) } else { Cow::Owned(after.to_string()) }
+    }
+
     /// Every text of the value; its shape stays. Names of members are cleaned too: a clean name that another member has
     /// is followed by `~2`, `~3` and so on, in the order of the members.
     pub(in crate::gateway) fn value(&self, value: &mut Value) {
@@ -144,8 +153,10 @@ impl SanitizeConfig {
             Value::String(text) => self.clean_in_place(text),
             Value::Array(elements) => elements.iter_mut().for_each(|element| self.value(element)),
             Value::Object(members) => {
-                if members.keys().any(|key| matches!(self.clean(key), Cow::Owned(_))) {
-                    *members = self.renamed(std::mem::take(members));
+                // A name is looked up, and no page shows it: entities would make it another.
+                let plain = Self { html: Html::Keep, ..*self };
+                if members.keys().any(|key| matches!(plain.clean(key), Cow::Owned(_))) {
+                    *members = plain.renamed(std::mem::take(members));
                 }
                 members.values_mut().for_each(|member| self.value(member));
             }
@@ -437,6 +448,17 @@ mod tests {
         assert_eq!(after.to_string(), expected);
         let clean = Raw::of(&json!({"z": 1.50, "a": "x"}));
         assert_eq!(PLAIN.raw(&clean), clean);
+    }
+
+    #[test]
+    fn json_stays_json_when_its_texts_are_escaped() {
+        let text = r#"{"a<b":"say \"<i>\" & <|im_start|>","n":1.50}"#;
+        assert_eq!(
+            ESCAPING.json(text),
+            r#"{"a<b":"say &quot;&lt;i&gt;&quot; &amp; &lt;|im_start|&gt;","n":1.50}"#.replace("1.50", "1.5")
+        );
+        assert_eq!(PLAIN.json(r#"{"n":1.50}"#), r#"{"n":1.50}"#);
+        assert_eq!(ESCAPING.json("<i>"), "&lt;i&gt;");
     }
 
     #[test]

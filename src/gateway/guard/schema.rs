@@ -89,10 +89,15 @@ impl Finding {
 }
 
 impl SchemaConfig {
+    /// The bounds.
+    pub(in crate::gateway) fn limits(&self) -> SchemaLimits {
+        SchemaLimits { bytes: self.max_bytes, depth: self.max_depth, properties: self.max_properties }
+    }
+
     /// What is wrong with the schemas of these items, notes on ordinary recursion aside; in the order of the items.
     #[must_use]
     pub fn findings(&self, items: &[SelectableItem]) -> Vec<Finding> {
-        let limits = SchemaLimits { bytes: self.max_bytes, depth: self.max_depth, properties: self.max_properties };
+        let limits = self.limits();
         let of_item = |item: &SelectableItem| {
             let schemas = [("inputSchema", &item.args_schema), ("outputSchema", &item.output_schema)];
             let of_schema = |(name, schema): (&'static str, &Option<std::sync::Arc<Value>>)| {

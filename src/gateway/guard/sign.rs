@@ -85,8 +85,8 @@ pub enum Incoming {
     Required,
 }
 
-/// Signatures, as a file says it.
-#[derive(Debug, Clone, Deserialize)]
+/// Signatures, as a file says it. Not to be shown: it holds the keys.
+#[derive(Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(in crate::gateway) struct WrittenSigning {
     keys: BTreeMap<String, String>,

@@ -109,6 +109,10 @@ pub trait Results {
     fn clear_cache(&self) -> Result<(), StoreError>;
 }
 
+/// Tells states of the pins apart.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stamp(pub(super) String);
+
 /// Keeps the definitions of tools that were seen.
 pub trait Pinned {
     /// All pins, by server and name.
@@ -117,11 +121,27 @@ pub trait Pinned {
     /// The backend failed, or holds what is no pin.
     fn pins(&self) -> Result<Vec<Pin>, StoreError>;
 
+    /// Shows `work` all pins, by server and name, and writes those that it returns, as one step: nobody else reads or
+    /// writes in between. Each replaces the one of its server and name; where there are none nothing is written. Returns
+    /// the stamp of what is there then.
+    ///
+    /// # Errors
+    /// The backend failed, or holds what is no pin; nothing is then changed.
+    fn change_pins(&self, work: &mut dyn FnMut(&[Pin]) -> Vec<Pin>) -> Result<Stamp, StoreError>;
+
+    /// Changes when the pins do.
+    ///
+    /// # Errors
+    /// The backend failed.
+    fn pins_stamp(&self) -> Result<Stamp, StoreError>;
+
     /// Writes these, all or none; each replaces the one of its server and name.
     ///
     /// # Errors
     /// The backend failed.
-    fn put_pins(&self, pins: &[Pin]) -> Result<(), StoreError>;
+    fn put_pins(&self, pins: &[Pin]) -> Result<(), StoreError> {
+        self.change_pins(&mut |_| pins.to_vec()).map(drop)
+    }
 
     /// Removes the pins of a server, or of one of its tools; how many.
     ///
@@ -293,10 +313,16 @@ impl Pinned for MemoryState {
         Ok(lock(&self.pins).values().cloned().collect())
     }
 
-    fn put_pins(&self, pins: &[Pin]) -> Result<(), StoreError> {
-        let keyed = pins.iter().map(|pin| ((pin.server.clone(), pin.name.clone()), pin.clone()));
-        lock(&self.pins).extend(keyed);
-        Ok(())
+    fn change_pins(&self, work: &mut dyn FnMut(&[Pin]) -> Vec<Pin>) -> Result<Stamp, StoreError> {
+        let mut pins = lock(&self.pins);
+        let before: Vec<Pin> = pins.values().cloned().collect();
+        pins.extend(work(&before).into_iter().map(|pin| ((pin.server.clone(), pin.name.clone()), pin)));
+        Ok(Stamp::default())
+    }
+
+    /// Nobody else writes here.
+    fn pins_stamp(&self) -> Result<Stamp, StoreError> {
+        Ok(Stamp::default())
     }
 
     fn remove_pins(&self, server: &str, name: Option<&str>) -> Result<usize, StoreError> {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
+use super::pins::digest;
 use super::*;
 use crate::gateway::config::{GatewayConfig, Structured, Target, UpstreamConfig};
 use crate::gateway::hub::Gateway;
@@ -300,6 +301,68 @@ fn results_are_cleaned_checked_and_kept_only_where_listed() {
 }
 
 #[test]
+fn a_result_that_comes_after_a_refresh_is_not_kept() {
+    run(async {
+        let scene = scene("{cache: {read_only: true, allow: ['*']}}").await;
+        let snapshot = scene.gateway.snapshot();
+        let item = snapshot.tool(&scene.id("price")).unwrap().1;
+        let guards = &scene.gateway.guards;
+        let (early, result) = (guards.cache_key(item, &json!({})).unwrap(), Raw::of(&json!({"content": []})));
+        scene.gateway.refresh().await.unwrap();
+        guards.keep(early.clone(), &result).await;
+        assert!(guards.cached(&early).await.is_none());
+        let key = guards.cache_key(item, &json!({})).unwrap();
+        guards.keep(key.clone(), &result).await;
+        assert_eq!(guards.cached(&key).await, Some(result));
+        // The same tool with another definition.
+        let changed = SelectableItem { raw: Some(Arc::from(Raw::of(&json!({})).to_raw_value())), ..item.clone() };
+        let other = guards.cache_key(&changed, &json!({})).unwrap();
+        assert!(guards.cached(&other).await.is_none());
+    });
+}
+
+#[test]
+fn what_another_process_approves_is_served_and_a_look_writes_nothing() {
+    run(async {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        let text =
+            format!("{{pins: {{mode: strict, file: '{}'}}, state: '{}'}}", place("p").display(), place("s").display());
+        let scene = scene(&text).await;
+        scene.shop.evil.store(1, Ordering::SeqCst);
+        scene.gateway.refresh().await.unwrap();
+        let waits = || scene.gateway.snapshot().quarantined.len();
+        assert_eq!(waits(), 1);
+        let before = std::fs::read(place("p")).unwrap();
+        // What is looked at is held against the same pins, and leaves them as they are.
+        let mut guards = scene.gateway.config().guards.clone();
+        guards.access = Access::Look;
+        guards.pins.new_tools = super::pins::NewTools::Quarantine;
+        let look = Guards::new(guards).unwrap();
+        let snapshot = scene.gateway.snapshot();
+        let items: Vec<SelectableItem> = snapshot
+            .tools
+            .as_ref()
+            .unwrap()
+            .router
+            .catalog()
+            .items()
+            .iter()
+            .map(|item| SelectableItem { name: "other".to_owned(), ..item.clone() })
+            .collect();
+        let seen = look.snapshot(1, items, Vec::new(), BTreeMap::new(), &RoutingConfig::default()).unwrap();
+        assert!(!seen.quarantined.is_empty());
+        assert_eq!(std::fs::read(place("p")).unwrap(), before);
+        let pins = scene.gateway.config().guards.open_pins().unwrap();
+        pins.approve(None, None, &digest(&pins.waiting(None, None).unwrap())).unwrap();
+        while waits() > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        assert!(scene.id("price").contains(":price"));
+    });
+}
+
+#[test]
 fn a_definition_that_changes_is_quarantined() {
     run(async {
         let folder = tempfile::tempdir().unwrap();
@@ -315,7 +378,8 @@ fn a_definition_that_changes_is_quarantined() {
         assert!(!browsed.contains("keys") && !browsed.contains(&id), "{browsed}");
         assert_eq!(scene.calls(), 0);
         let pins = scene.gateway.config().guards.open_pins().unwrap();
-        assert_eq!(pins.approve(Some("shop"), Some("price")).unwrap().len(), 1);
+        let hash = digest(&pins.waiting(Some("shop"), Some("price")).unwrap());
+        assert_eq!(pins.approve(Some("shop"), Some("price"), &hash).unwrap().len(), 1);
         scene.gateway.refresh().await.unwrap();
         call(id).await;
         assert_eq!(scene.calls(), 1);
@@ -661,11 +725,11 @@ fn what_does_not_go_together_is_refused() {
         ("policy: {rules: [{action: deny, tags: [b]}]}", "policy.rules[0].tags: `b` is not in"),
         ("policy: {tools_file: none.yaml}", "policy.tools_file: "),
         ("cache: {ttl_seconds: 0}", "cache.ttl_seconds: is 0"),
-        ("cache: {max_entries: 0}", "0"),
+        ("cache: {max_entries: 0}", "`cache`: the value is not a nonzero usize"),
         ("signing: {keys: {a: '${env:NONE}'}}", "signing.keys.a: the variable `NONE` is not set"),
-        ("pins: {mode: on}", "on"),
+        ("pins: {mode: on}", "`mode`: the value is not one of off, warn, strict"),
         ("schemas: {max_size: 1}", "unknown field"),
-        ("sanitize: {scope: some}", "some"),
+        ("sanitize: {scope: some}", "`scope`: the value is not one of off, shown, all"),
     ];
     for (yaml, expected) in cases {
         let message = GatewayConfig::parse(yaml, Path::new("."), &|_| None).unwrap_err().to_string();

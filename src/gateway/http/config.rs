@@ -418,7 +418,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_place() {
         let cases = [
-            ("http: {listen: here}", "http"),
+            ("http: {listen: here}", "`listen`: invalid socket address"),
             ("http: {port: 1}", "unknown field"),
             ("http: {token: '${env:NO}'}", "http.token: the variable `NO` is not set"),
             ("http: {token: ' '}", "http.token: must be printable"),

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, ORIGIN};
 use hyper::http::uri::Authority;
 use hyper::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
@@ -53,13 +53,18 @@ impl Guard {
             return Err(Refused::text(StatusCode::FORBIDDEN, reason));
         }
         let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
-        match origin.to_str() {
-            Ok(origin) if self.origins.iter().any(|rule| rule.permits(origin)) => Ok(()),
-            _ => {
+        match self.permits(origin) {
+            true => Ok(()),
+            false => {
                 let reason = "the origin is not allowed; add it to `http.allowed_origins`";
                 Err(Refused::text(StatusCode::FORBIDDEN, reason))
             }
         }
+    }
+
+    /// Whether the page may speak to the gateway.
+    pub(super) fn permits(&self, origin: &HeaderValue) -> bool {
+        origin.to_str().is_ok_and(|origin| self.origins.iter().any(|rule| rule.permits(origin)))
     }
 
     /// Checks the token; who holds it.
@@ -120,7 +125,7 @@ pub(super) fn check_content_type(headers: &HeaderMap) -> Result<(), Refused> {
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::{HeaderName, HeaderValue};
+    use hyper::header::HeaderName;
 
     use super::super::config::Token;
     use super::*;

@@ -12,6 +12,7 @@
 //! call is typed: a body is read once, and its parts are what goes to the upstream.
 
 mod config;
+mod cors;
 mod guard;
 mod headers;
 mod reply;
@@ -25,7 +26,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Incoming};
-use hyper::header::{ALLOW, HeaderValue};
+use hyper::header::{ALLOW, HeaderValue, ORIGIN};
 use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -200,15 +201,21 @@ async fn accept(listener: &TcpListener) -> TcpStream {
 }
 
 async fn respond(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Reply> {
-    dispatch(shared, request).await.unwrap_or_else(|refused| {
+    let origin = request.headers().get(ORIGIN).cloned();
+    let mut response = dispatch(shared, request).await.unwrap_or_else(|refused| {
         tracing::debug!(?refused, "a request is refused");
         refused.into_response()
-    })
+    });
+    cors::expose(&shared.guard, origin, &mut response);
+    response
 }
 
 async fn dispatch(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Response<Reply>, Refused> {
     let (head, body) = request.into_parts();
     shared.guard.admit(&head.headers)?;
+    if head.method == Method::OPTIONS && cors::is_preflight(&head.headers) {
+        return Ok(cors::preflight(&head.headers));
+    }
     let authorized = shared.guard.authorize(&head.headers);
     match (head.uri.path(), &head.method) {
         (ENDPOINT, method) => {

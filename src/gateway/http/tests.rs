@@ -533,3 +533,48 @@ async fn real_clients_of_both_eras_list_call_and_listen() {
     }
     served.stop().await;
 }
+
+#[tokio::test]
+async fn pages_that_are_allowed_may_ask_and_read_and_no_others() {
+    let served = Served::start("{token: s3cret, allowed_origins: ['https://app.example']}").await;
+    let ask = |origin: &'static str| {
+        let served = &served;
+        async move {
+            let lines = [
+                ("origin", origin),
+                ("access-control-request-method", "POST"),
+                ("access-control-request-headers", "Authorization, mcp-session-id,X-Other, Mcp-Param-Region"),
+            ];
+            served.exchange("OPTIONS", &lines, "").await
+        }
+    };
+    let got = ask("https://app.example").await;
+    let header = |name| got.header(name).unwrap_or_default();
+    assert_eq!(got.status, 204, "{got:?}");
+    assert_eq!(header("access-control-allow-origin"), "https://app.example");
+    assert_eq!(header("access-control-allow-methods"), "get, post, delete");
+    assert_eq!(header("access-control-allow-headers"), "authorization, mcp-param-region, mcp-session-id");
+    let got = ask("https://evil.example").await;
+    assert_eq!((got.status, got.header("access-control-allow-origin")), (403, None));
+    // What is refused can be read too, and what is answered without a page is as before.
+    let page = [("origin", "https://app.example")];
+    let refused = served.exchange("POST", &page, "{}").await;
+    assert_eq!((refused.status, refused.header("access-control-allow-origin")), (401, Some("https://app.example")));
+    let lines = [page[0], ("authorization", "Bearer s3cret")];
+    let opened = served.exchange("POST", &lines, &initialize(&json!({}))).await;
+    assert_eq!(opened.status, 200);
+    assert!(opened.header("access-control-expose-headers").unwrap().contains("mcp-session-id"));
+    let plain = served.exchange("POST", &[lines[1]], &initialize(&json!({}))).await;
+    assert_eq!(plain.header("access-control-expose-headers"), None);
+    let options = served.exchange("OPTIONS", &[lines[1]], "").await;
+    assert_eq!(options.status, 405);
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    let served = Served::start("{read_timeout_seconds: 0.05}").await;
+    let got = served.exchange("POST", &[("content-length", "10")], "{").await;
+    assert_eq!(got.status, 408, "{got:?}");
+    served.stop().await;
+}

@@ -1,8 +1,11 @@
 //! How a call of an upstream fails.
+//!
+//! What a fault says of itself is for logs and reports: the texts of upstreams in it are one bounded line without
+//! secrets. Where an upstream's own error goes on to its caller it goes as it came.
 
 use std::time::Duration;
 
-use crate::gateway::error::{Code, GatewayError};
+use crate::gateway::error::{Code, GatewayError, presentable};
 use crate::gateway::wire::RpcError;
 
 /// An upstream gave no answer to a request, or refused it.
@@ -12,7 +15,7 @@ pub enum Fault {
     #[error("no answer within {} s", .0.as_secs_f64())]
     Timeout(Duration),
     /// It cannot be reached, is not running, or went away in the middle.
-    #[error("{0}")]
+    #[error("{}", presentable(.0))]
     Unavailable(String),
     /// It failed too often of late and is left alone for a while.
     #[error("it failed {failures} times in a row; the next try is in {:.1} s", .wait.as_secs_f64())]
@@ -31,14 +34,11 @@ pub enum Fault {
         retry_after: Option<u64>,
     },
     /// Its answer is no message of the protocol.
-    #[error("its answer is not usable: {0}")]
+    #[error("its answer is not usable: {}", presentable(.0))]
     Malformed(String),
     /// It answered with an error.
-    #[error("it answered with error {}: {}", .0.code, .0.message)]
+    #[error("it answered with error {}: {}", .0.code, presentable(&.0.message))]
     Rpc(RpcError),
-    /// The caller took the request back.
-    #[error("the caller took the request back")]
-    Cancelled,
 }
 
 impl Fault {
@@ -48,7 +48,7 @@ impl Fault {
         match self {
             Self::Timeout(_) | Self::Unavailable(_) | Self::Malformed(_) => true,
             Self::Status { status, .. } => *status >= 500,
-            Self::Resting { .. } | Self::Rpc(_) | Self::Cancelled => false,
+            Self::Resting { .. } | Self::Rpc(_) => false,
         }
     }
 
@@ -59,7 +59,6 @@ impl Fault {
             Self::Timeout(_) => Code::UpstreamTimeout,
             Self::Unavailable(_) | Self::Resting { .. } => Code::UpstreamUnavailable,
             Self::Malformed(_) | Self::Rpc(_) => Code::UpstreamError,
-            Self::Cancelled => Code::Cancelled,
             Self::Status { status, .. } => match status {
                 401 => Code::AuthFailed,
                 403 => Code::PermissionDenied,
@@ -86,6 +85,24 @@ impl Fault {
             }
             Self::Resting { wait, .. } => error.with("retry_after", wait.as_secs_f64().ceil()),
             _ => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_upstream_says_is_one_bounded_line_without_secrets() {
+        let key = format!("AKIA{}", "IOSFODNN7EXAMPLE");
+        let text = format!("no\nkey {key} {}", "x".repeat(400));
+        let faults =
+            [Fault::Unavailable(text.clone()), Fault::Malformed(text.clone()), Fault::Rpc(RpcError::new(-1, text))];
+        for fault in faults {
+            let shown = fault.to_string();
+            assert!(shown.contains("no key [REDACTED: aws_access_key]"), "{shown}");
+            assert!(shown.chars().count() < 300 && !shown.contains('\n'), "{shown}");
         }
     }
 }

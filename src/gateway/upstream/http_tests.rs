@@ -141,7 +141,7 @@ async fn attend(
     }
 }
 
-fn upstream(url: &str, era: Era) -> (Upstream, mpsc::Receiver<(Arc<str>, Event)>) {
+fn upstream(url: &str, era: Era) -> (Upstream, Events) {
     let headers = BTreeMap::from([("authorization".to_owned(), "Bearer s3cret".to_owned())]);
     let config = UpstreamConfig { era, ..UpstreamConfig::new(Target::Http { url: url.to_owned(), headers }) };
     let (sender, receiver) = EventSender::channel();
@@ -438,7 +438,7 @@ async fn older(endpoint: &'static str) -> (String, Log, Arc<Mutex<Vec<mpsc::Unbo
     (url, log, streams)
 }
 
-fn older_upstream(url: String) -> (Upstream, mpsc::Receiver<(Arc<str>, Event)>) {
+fn older_upstream(url: String) -> (Upstream, Events) {
     let target = Target::Sse { url, headers: BTreeMap::new() };
     let config = UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(target) };
     let (sender, heard) = EventSender::channel();

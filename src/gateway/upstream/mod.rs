@@ -7,6 +7,7 @@
 //! A connection (`Link`) is a child process, HTTP in either form, or code of this process. What is asked on it and
 //! not answered yet is the matter of its `peer`.
 
+mod environment;
 mod events;
 mod fault;
 mod headers;
@@ -15,12 +16,14 @@ mod http;
 #[cfg(test)]
 mod http_tests;
 mod in_process;
+mod mailbox;
 mod peer;
 mod retry;
 mod stdio;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -29,11 +32,13 @@ use arc_swap::ArcSwapOption;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+pub use environment::Inherit;
 pub use fault::Fault;
 pub use in_process::{Answer, InProcess};
+pub use mailbox::{Event, EventSender, Events};
 pub use retry::RetryConfig;
 
 use self::health::{Health, PATIENCE, Standing};
@@ -41,48 +46,10 @@ use self::http::HttpLink;
 use self::stdio::LineLink;
 use super::config::{Era, Target, UpstreamConfig};
 use super::glob;
-use super::modern::CAPABILITIES_KEY;
+use super::modern::{self, CAPABILITIES_KEY};
 use super::question::Questions;
 use super::session::{Caller, LEGACY_VERSIONS, MODERN_VERSION, lock};
 use super::wire::{Members, Raw};
-
-/// What an upstream says unasked, and what becomes of it.
-#[derive(Debug, Clone)]
-pub enum Event {
-    /// Its tools are others now.
-    ToolsChanged,
-    /// Its resources are others now.
-    ResourcesChanged,
-    /// Its prompts are others now.
-    PromptsChanged,
-    /// A resource has other content now; the parameters of the notification.
-    ResourceUpdated(Option<Raw>),
-    /// Its connection broke.
-    Lost,
-}
-
-/// Events that wait to be heard, at most.
-const MOST_EVENTS: usize = 1024;
-
-/// Where upstreams say what nobody asked.
-#[derive(Debug, Clone)]
-pub struct EventSender(mpsc::Sender<(Arc<str>, Event)>);
-
-impl EventSender {
-    /// The two ends.
-    #[must_use]
-    pub fn channel() -> (Self, mpsc::Receiver<(Arc<str>, Event)>) {
-        let (sender, receiver) = mpsc::channel(MOST_EVENTS);
-        (Self(sender), receiver)
-    }
-
-    /// Says what happened to `upstream`.
-    fn send(&self, upstream: &Arc<str>, event: Event) {
-        if let Err(mpsc::error::TrySendError::Full((_, event))) = self.0.try_send((Arc::clone(upstream), event)) {
-            tracing::warn!(%upstream, ?event, "an event was dropped: {MOST_EVENTS} wait already");
-        }
-    }
-}
 
 /// A request for an upstream.
 #[derive(Debug, Clone, Copy)]
@@ -162,6 +129,8 @@ pub struct Upstream {
     closed: AtomicBool,
     /// The client of its HTTP connections, with their pool.
     client: OnceLock<reqwest::Client>,
+    /// The resources of whose changes somebody wants to hear, where its stream has to name them.
+    watched: watch::Sender<BTreeSet<String>>,
     events: EventSender,
 }
 
@@ -198,6 +167,7 @@ impl Upstream {
             connecting: tokio::sync::Mutex::default(),
             health: Mutex::default(),
             client: OnceLock::new(),
+            watched: watch::Sender::default(),
             events,
         }
     }
@@ -218,6 +188,16 @@ impl Upstream {
     #[must_use]
     pub fn server(&self) -> Option<ServerInfo> {
         self.link.load().as_ref().map(|connected| connected.server.clone())
+    }
+
+    /// Why it could not be asked at this moment: it rests after failures, or its connection is gone.
+    #[must_use]
+    pub fn trouble(&self) -> Option<Fault> {
+        match (lock(&self.health).standing(Instant::now()), self.usable()) {
+            (Standing::Resting(fault), _) => Some(fault),
+            (_, None) => Some(Fault::Unavailable("it is not connected".to_owned())),
+            _ => None,
+        }
     }
 
     /// Whether its tool of that name is served: it follows a pattern of `include_tools`, if there is any, and none of
@@ -266,6 +246,9 @@ impl Upstream {
     /// [`Fault`]: it cannot be reached, gives no answer in time, or an error.
     pub async fn request(&self, call: Call<'_>) -> Result<Raw, Fault> {
         let connected = self.connected(self.config.timeout).await?;
+        if connected.meta.is_some() && self.watches(&call) {
+            return Ok(Raw::of(&json!({})));
+        }
         let answer = connected.request(&call, self.config.timeout).await;
         if !connected.has_refused(&answer) {
             self.note(&connected, &answer);
@@ -276,6 +259,18 @@ impl Upstream {
         let answer = connected.request(&call, self.config.timeout).await;
         self.note(&connected, &answer);
         answer
+    }
+
+    /// Takes in that a resource is to be watched, or not any more, for a server that has no such request: the stream of
+    /// its changes names the resources. Whether the call was about that.
+    fn watches(&self, call: &Call<'_>) -> bool {
+        let Some(uri) = call.params.and_then(|params| modern::named(call.method, Some(params))) else { return false };
+        match call.method {
+            "resources/subscribe" => self.watched.send_if_modified(|uris| uris.insert(uri.into_owned())),
+            "resources/unsubscribe" => self.watched.send_if_modified(|uris| uris.remove(&*uri)),
+            _ => return false,
+        };
+        true
     }
 
     /// Everything that it lists, page by page. What it does not offer is empty, and tools that are not served are left
@@ -338,7 +333,7 @@ impl Upstream {
             // A broken connection is noted where it breaks, and not by all who wait on it.
             Err(Fault::Unavailable(_)) if !connected.is_usable() => {}
             Err(fault) if fault.is_illness() => health.failed(PATIENCE, Instant::now()),
-            Err(Fault::Cancelled | Fault::Resting { .. }) => {}
+            Err(Fault::Resting { .. }) => {}
             _ => health.answered(),
         }
     }
@@ -376,7 +371,7 @@ impl Upstream {
             }
             Ok(connected) => {
                 let connected = Arc::new(connected);
-                connected.listen();
+                connected.listen(self.watched.subscribe());
                 self.link.store(Some(Arc::clone(&connected)));
                 Ok(connected)
             }
@@ -432,8 +427,9 @@ impl Upstream {
     async fn open(&self) -> Result<Link, Fault> {
         let events = self.events.clone();
         Ok(match &self.config.target {
-            Target::Stdio { command, args, env, cwd } => {
+            Target::Stdio { command, args, env, cwd, inherit } => {
                 let program = (command.as_str(), args.as_slice());
+                let env = inherit.environment(std::env::vars_os(), env);
                 Link::Lines(LineLink::spawn(&self.name, program, env, cwd.as_deref(), MESSAGE_LIMIT, events)?)
             }
             Target::Http { url, headers } => {
@@ -488,7 +484,18 @@ impl Connected {
     }
 
     async fn request(&self, call: &Call<'_>, timeout: Duration) -> Result<Raw, Fault> {
-        tokio::time::timeout(timeout, self.exchange(call)).await.unwrap_or(Err(Fault::Timeout(timeout)))
+        let patience = async {
+            match &self.link {
+                Link::Lines(link) => link.peer().patience(call.caller, timeout).await,
+                Link::Http(link) => link.peer().patience(call.caller, timeout).await,
+                Link::InProcess(_) => tokio::time::sleep(timeout).await,
+            }
+        };
+        tokio::select! {
+            biased;
+            answer = self.exchange(call) => answer,
+            () = patience => Err(Fault::Timeout(timeout)),
+        }
     }
 
     async fn exchange(&self, call: &Call<'_>) -> Result<Raw, Fault> {
@@ -523,26 +530,35 @@ impl Connected {
         }
     }
 
-    /// Hears of changes, where the stateless protocol wants that to be asked for.
-    fn listen(self: &Arc<Self>) {
-        let changes = |capability: &str| {
-            let changes = self.server.capabilities.get(capability).and_then(|offer| offer.get("listChanged"));
-            changes == Some(&Value::Bool(true))
+    /// Hears of changes, where the stateless protocol wants that to be asked for; of resources those that are `watched`.
+    fn listen(self: &Arc<Self>, mut watched: watch::Receiver<BTreeSet<String>>) {
+        let has = |capability: &str, feature: &str| {
+            let has = self.server.capabilities.get(capability).and_then(|offer| offer.get(feature));
+            has == Some(&Value::Bool(true))
         };
-        let (tools, resources, prompts) = (changes("tools"), changes("resources"), changes("prompts"));
-        if self.meta.is_none() || !(tools || resources || prompts) {
+        let changes = ["tools", "resources", "prompts"].map(|capability| has(capability, "listChanged"));
+        let (lists, resources) = (changes.contains(&true), has("resources", "subscribe"));
+        if self.meta.is_none() || !(lists || resources) {
             return;
         }
-        let wanted =
-            json!({"toolsListChanged": tools, "resourcesListChanged": resources, "promptsListChanged": prompts});
-        let params = Raw::of(&json!({ "notifications": wanted }));
         let connected = Arc::clone(self);
         let listening = tokio::spawn(async move {
             let mut ended = 0;
             while connected.is_usable() {
-                let call = Call::own("subscriptions/listen", Some(&params));
-                if let Err(Fault::Rpc(error)) = connected.exchange(&call).await {
-                    return tracing::debug!(error = error.message, "it says nothing unasked");
+                let uris = if resources { watched.borrow_and_update().clone() } else { BTreeSet::new() };
+                let call = async {
+                    if !lists && uris.is_empty() {
+                        return std::future::pending().await;
+                    }
+                    let params = listen_params(changes, &uris);
+                    connected.exchange(&Call::own("subscriptions/listen", Some(&params))).await
+                };
+                tokio::select! {
+                    answer = call => if let Err(fault @ Fault::Rpc(_)) = answer {
+                        return tracing::debug!(%fault, "it says nothing unasked");
+                    },
+                    // Another stream takes the place of this one, which is taken back.
+                    Ok(()) = watched.changed(), if resources => continue,
                 }
                 tokio::time::sleep(health::pause(ended)).await;
                 ended += 1;
@@ -666,6 +682,16 @@ impl Connected {
         }
         Err(Fault::Malformed(format!("`{method}` does not end after {MOST_PAGES} pages")))
     }
+}
+
+/// The parameters of `subscriptions/listen`: changes of the lists of tools, resources and prompts, and of resources.
+fn listen_params([tools, resources, prompts]: [bool; 3], uris: &BTreeSet<String>) -> Raw {
+    let mut wanted =
+        json!({"toolsListChanged": tools, "resourcesListChanged": resources, "promptsListChanged": prompts});
+    if !uris.is_empty() {
+        wanted["resourceSubscriptions"] = json!(uris);
+    }
+    Raw::of(&json!({ "notifications": wanted }))
 }
 
 fn malformed(error: &serde_json::Error) -> Fault {

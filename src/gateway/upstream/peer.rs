@@ -10,15 +10,17 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::time::Instant;
 
 use super::{Call, Event, EventSender, Fault};
 use crate::gateway::modern::CAPABILITIES_KEY;
 use crate::gateway::question::{Questions, capability};
-use crate::gateway::session::{Caller, lock};
+use crate::gateway::session::{Caller, Session, lock};
 use crate::gateway::wire::{self, INTERNAL_ERROR, Members, Message, Outcome, Raw, RpcError};
 
 /// Messages that wait to be sent to an upstream, at most.
@@ -84,7 +86,22 @@ pub(super) struct Peer {
     table: Mutex<Table>,
     outgoing: Outgoing,
     questions: Arc<Semaphore>,
+    /// The clients that are being asked, once for each question.
+    asked: watch::Sender<Vec<Arc<Session>>>,
     events: EventSender,
+}
+
+/// A client is being asked, until this is dropped.
+struct Asking<'a>(&'a Peer, Arc<Session>);
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.asked.send_modify(|asked| {
+            if let Some(at) = asked.iter().position(|session| Arc::ptr_eq(session, &self.1)) {
+                asked.swap_remove(at);
+            }
+        });
+    }
 }
 
 /// The requests that wait, while the connection is open.
@@ -124,6 +141,7 @@ impl Peer {
             table: Mutex::new(Table::Open(HashMap::new())),
             outgoing: Outgoing { queue, room: Arc::new(Semaphore::new(QUEUE_BYTES as usize)) },
             questions: Arc::new(Semaphore::new(MOST_QUESTIONS)),
+            asked: watch::Sender::default(),
             events,
         };
         (Arc::new(peer), queued)
@@ -168,6 +186,24 @@ impl Peer {
         match &mut *lock(&self.table) {
             Table::Open(table) => table.remove(&id),
             Table::Closed(_) => None,
+        }
+    }
+
+    /// Ends when the upstream has had `time` for a request of `caller`. Its clock stands still while it waits for what
+    /// that client answers: a person takes longer than a program.
+    pub(super) async fn patience(&self, caller: Option<&Caller>, time: Duration) {
+        let Some(caller) = caller else { return tokio::time::sleep(time).await };
+        let is_asked = |asked: &Vec<Arc<Session>>| asked.iter().any(|session| Arc::ptr_eq(session, caller.session()));
+        let (mut asked, mut left) = (self.asked.subscribe(), time);
+        loop {
+            let began = Instant::now();
+            tokio::select! {
+                () = tokio::time::sleep(left) => return,
+                Ok(_) = asked.wait_for(is_asked) => {}
+            }
+            left = left.saturating_sub(began.elapsed());
+            // The sender lives as long as this peer.
+            let _ = asked.wait_for(|asked| !is_asked(asked)).await;
         }
     }
 
@@ -293,6 +329,9 @@ impl Peer {
         match self.callers().as_slice() {
             [(caller, questions)] if caller.client().can(capability) => {
                 let params = questions.present(&self.upstream, method, params).map_err(RpcError::invalid_params)?;
+                let session = Arc::clone(caller.session());
+                self.asked.send_modify(|asked| asked.push(Arc::clone(&session)));
+                let _asking = Asking(self, session);
                 caller.ask(method, params.as_ref()).await
             }
             _ => Err(RpcError::method_not_found(method)),
@@ -366,7 +405,7 @@ fn askable(caller: &Caller) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::session::{ClientInfo, LEGACY_VERSIONS, MODERN_VERSION, Session};
+    use crate::gateway::session::{ClientInfo, LEGACY_VERSIONS, MODERN_VERSION};
 
     #[test]
     fn a_stateless_upstream_hears_what_the_client_can_be_asked() {

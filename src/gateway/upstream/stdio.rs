@@ -7,6 +7,7 @@
 //! and kills what is left.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Stdio;
@@ -92,17 +93,17 @@ impl LineLink {
         Self { peer, alive, process: None }
     }
 
-    /// Starts a child.
+    /// Starts a child with this environment and no more.
     pub(super) fn spawn(
         upstream: &Arc<str>,
         (command, args): (&str, &[String]),
-        env: &BTreeMap<String, String>,
+        env: BTreeMap<OsString, OsString>,
         cwd: Option<&Path>,
         limit: usize,
         events: EventSender,
     ) -> Result<Self, Fault> {
         let mut process = Command::new(command);
-        process.args(args).envs(env).process_group(0).kill_on_drop(true);
+        process.args(args).env_clear().envs(env).process_group(0).kill_on_drop(true);
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(cwd) = cwd {
             process.current_dir(cwd);

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::stdio::LineLink;
 use super::*;
-use crate::gateway::config::{GatewayConfig, Mode, UpstreamConfig};
+use crate::gateway::config::{GatewayConfig, Mode, StartConfig, UpstreamConfig};
 use crate::gateway::hub::Gateway;
 use crate::gateway::lines::{Line, LineReader};
 use crate::gateway::session::{ClientInfo, Session};
@@ -53,7 +53,7 @@ impl Server {
     }
 }
 
-fn connection(limit: usize) -> (Connected, Server, mpsc::Receiver<(Arc<str>, Event)>) {
+fn connection(limit: usize) -> (Connected, Server, Events) {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let (events, heard) = EventSender::channel();
     let (input, output) = tokio::io::split(ours);
@@ -311,7 +311,7 @@ fn log_messages_reach_who_is_served_and_changes_are_heard() {
         answer.unwrap();
         assert_eq!(sent.try_recv().unwrap(), r#"{"jsonrpc":"2.0","method":"notifications/message"}"#);
         assert!(sent.try_recv().is_err());
-        let heard: Vec<Event> = std::iter::from_fn(|| events.try_recv().ok()).map(|(_, event)| event).collect();
+        let heard: Vec<Event> = std::iter::from_fn(|| events.try_recv()).map(|(_, event)| event).collect();
         let [Event::ToolsChanged, Event::ResourcesChanged, Event::PromptsChanged, Event::ResourceUpdated(Some(params))] =
             heard.as_slice()
         else {
@@ -467,6 +467,7 @@ fn shell(calls: &str) -> UpstreamConfig {
         args: vec!["-c".to_owned(), script],
         env: BTreeMap::new(),
         cwd: None,
+        inherit: Inherit::Safe,
     };
     UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(target) }
 }
@@ -514,7 +515,7 @@ fn a_process_that_dies_fails_who_waits_and_is_started_again() {
         assert!(matches!(event, Event::Lost) && &*name == "up", "{event:?}");
         Upstream::revive(Arc::downgrade(&upstream)).await;
         assert!(upstream.usable().is_some());
-        assert!(matches!(heard.try_recv(), Ok((_, Event::ToolsChanged))));
+        assert!(matches!(heard.try_recv(), Some((_, Event::ToolsChanged))));
     });
 }
 
@@ -544,8 +545,13 @@ fn a_process_is_kept_between_calls_and_what_it_says_last_counts() {
 
 #[test]
 fn a_program_that_is_not_there_is_unavailable() {
-    let target =
-        Target::Stdio { command: "/no/such/program".to_owned(), args: vec![], env: BTreeMap::new(), cwd: None };
+    let target = Target::Stdio {
+        command: "/no/such/program".to_owned(),
+        args: vec![],
+        env: BTreeMap::new(),
+        cwd: None,
+        inherit: Inherit::Safe,
+    };
     let answer = run(upstream(UpstreamConfig::new(target)).request(PLAIN));
     assert!(matches!(&answer, Err(Fault::Unavailable(reason)) if reason.contains("/no/such/program")), "{answer:?}");
 }
@@ -627,6 +633,7 @@ fn a_process_that_comes_back_with_other_tools_is_listed_anew() {
             args: vec!["-c".to_owned(), script.to_owned()],
             env: BTreeMap::from([("COUNTER".to_owned(), counter.path().display().to_string())]),
             cwd: None,
+            inherit: Inherit::Safe,
         };
         let config = UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(target) };
         let gateway = gateway(Mode::Proxy, vec![("up", config)]).await;
@@ -650,5 +657,146 @@ fn a_process_that_comes_back_with_other_tools_is_listed_anew() {
         assert_eq!(names(), ["start_2"]);
         assert!(told.try_recv().is_err());
         gateway.close().await;
+    });
+}
+
+#[test]
+fn the_clock_of_an_upstream_stands_still_while_a_person_is_asked() {
+    run(async {
+        let (connected, mut server, _events) = connection(10_000);
+        let (caller, mut sent) = client(&json!({"elicitation": {}}));
+        let time = Duration::from_secs(1);
+        let serve = async {
+            let asked = server.hear().await;
+            server.say(r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}"#).await;
+            let question: Value = serde_json::from_slice(&sent.recv().await.unwrap()).unwrap();
+            // Longer than the upstream has in all.
+            tokio::time::sleep(time + BRIEF).await;
+            caller.session().answered(&Raw::of(&question["id"]), Ok(Raw::of(&json!({"action": "accept"}))));
+            assert_eq!(server.hear().await["result"]["action"], "accept");
+            server.answer(&asked, json!(1)).await;
+            server
+        };
+        let own = call(Some(&caller), None);
+        let (answer, server) = tokio::join!(connected.request(&own, time), serve);
+        assert_eq!(text(&answer.unwrap()), "1");
+        // Without a question it runs on.
+        let late = connected.request(&own, BRIEF).await;
+        assert!(matches!(late, Err(Fault::Timeout(_))), "{late:?}");
+        drop(server);
+    });
+}
+
+#[test]
+fn what_one_changes_gets_through_while_another_floods_and_does_not_answer() {
+    run(async {
+        let script = |first: &str, list: &str| {
+            let script = format!(
+                r#"n=0; while read -r line; do
+                id=${{line#*\"id\":}}; id=${{id%%,*}}
+                case "$line" in
+                    *'"initialize"'*) echo '{{"jsonrpc":"2.0","id":'$id',"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}}}}}}';;
+                    *'"tools/list"'*) n=$((n+1)); {list};;
+                    *'"tools/call"'*) echo '{{"jsonrpc":"2.0","id":'$id',"result":{{}}}}'; {first};;
+                esac
+                done"#
+            );
+            let target = Target::Stdio {
+                command: "sh".to_owned(),
+                args: vec!["-c".to_owned(), script],
+                env: BTreeMap::new(),
+                cwd: None,
+                inherit: Inherit::Safe,
+            };
+            UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(target) }
+        };
+        let changed = r#"echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'"#;
+        let list = r#"echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"list_'$n'"}]}}'"#;
+        let flood = format!("(while :; do {changed} || exit; done) &");
+        let upstreams = [
+            // Its lists are answered once.
+            ("loud", script(&flood, &format!("test $n = 1 && {list}"))),
+            ("quiet", script(changed, list)),
+        ];
+        let upstreams = upstreams.into_iter().map(|(name, config)| (name.to_owned(), config)).collect();
+        // As long as the whole test: who waits for the loud one waits for ever.
+        let startup = StartConfig { upstream_timeout_seconds: 1_000.0, ..StartConfig::default() };
+        let config = GatewayConfig { upstreams, startup, ..GatewayConfig::default() };
+        let gateway = Gateway::start(config).await.unwrap();
+        let has = |name: &str| {
+            let snapshot = gateway.snapshot();
+            let items = snapshot.tools.as_ref().map(|shelf| shelf.router.catalog().items().to_vec());
+            items.unwrap_or_default().iter().any(|item| item.namespace == "quiet" && item.name == name)
+        };
+        assert!(has("list_1"));
+        gateway.upstreams()["loud"].request(PLAIN).await.unwrap();
+        for name in ["list_2", "list_3"] {
+            gateway.upstreams()["quiet"].request(PLAIN).await.unwrap();
+            while !has(name) {
+                tokio::time::sleep(BRIEF).await;
+            }
+        }
+        gateway.close().await;
+    });
+}
+
+#[test]
+fn an_upstream_that_cannot_be_asked_is_reported_so() {
+    run(async {
+        let served = in_process(|_, params| Ok(params.cloned().unwrap()));
+        let gateway = gateway(Mode::Proxy, vec![("b", served), ("a", shell("exit 3"))]).await;
+        let upstream = &gateway.upstreams()["a"];
+        assert!(upstream.trouble().is_none());
+        assert!(gateway.metrics_text().contains("upstream_up{upstream=\"a\"} 1"));
+        let mut faults = std::collections::BTreeSet::new();
+        while faults.len() < 2 {
+            let _ = upstream.request(PLAIN).await;
+            if let Some(fault) = &gateway.reports()[0].fault {
+                faults.insert(fault.chars().take(9).collect::<String>());
+            }
+        }
+        assert_eq!(Vec::from_iter(faults), ["it failed", "it is not"]);
+        gateway.close().await;
+    });
+}
+
+#[test]
+fn resources_of_a_stateless_server_are_watched_with_its_stream() {
+    run(async {
+        let (mut connected, mut server, mut events) = connection(10_000);
+        let capabilities = json!({"resources": {"subscribe": true}});
+        connected.meta = Some(json!({}));
+        connected.server.capabilities = capabilities.as_object().cloned().unwrap();
+        let upstream = Upstream::new(
+            "up",
+            UpstreamConfig::new(Target::InProcess(InProcess::new(|_: &str, _: Option<&Raw>| {
+                Err(Fault::Timeout(Duration::ZERO))
+            }))),
+            EventSender::channel().0,
+        );
+        let connected = Arc::new(connected);
+        connected.listen(upstream.watched.subscribe());
+        upstream.link.store(Some(connected));
+        let watch = async |method: &'static str, uri: &str| {
+            let params = Raw::of(&json!({ "uri": uri }));
+            upstream.request(Call { method, params: Some(&params), ..PLAIN }).await.unwrap();
+        };
+        watch("resources/subscribe", "a:1").await;
+        let first = server.hear().await;
+        assert_eq!(first["params"]["notifications"]["resourceSubscriptions"], json!(["a:1"]));
+        watch("resources/subscribe", "a:1").await;
+        watch("resources/subscribe", "a:2").await;
+        let taken_back = server.hear().await;
+        assert_eq!(
+            (&taken_back["method"], &taken_back["params"]["requestId"]),
+            (&json!("notifications/cancelled"), &first["id"])
+        );
+        let second = server.hear().await;
+        assert_eq!(second["params"]["notifications"]["resourceSubscriptions"], json!(["a:1", "a:2"]));
+        server.say(r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:2"}}"#).await;
+        assert!(matches!(events.recv().await, Some((_, Event::ResourceUpdated(Some(_))))));
+        watch("resources/unsubscribe", "a:1").await;
+        watch("resources/unsubscribe", "a:2").await;
+        assert_eq!(server.hear().await["params"]["requestId"], second["id"]);
     });
 }

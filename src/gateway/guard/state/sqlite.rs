@@ -8,15 +8,17 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::{
-    Exceeded, Freshness, IDLE, MINUTE, MOST_SUBJECTS, Nonces, Pinned, Quotas, Results, State, Take, Want, crowded,
-    judge,
+    Exceeded, Freshness, IDLE, MINUTE, MOST_SUBJECTS, Nonces, Pinned, Quotas, Results, Stamp, State, Take, Want,
+    crowded, judge,
 };
 use crate::gateway::guard::pins::Pin;
 use crate::gateway::session::lock;
 use crate::store::StoreError;
+use crate::store::files_io::make_private_file;
+use crate::text::sha256_hex;
 
 /// How long a change waits for those of other processes.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -49,25 +51,40 @@ CREATE TABLE pins (server TEXT NOT NULL, name TEXT NOT NULL, pin TEXT NOT NULL, 
 pub struct SqliteState {
     path: PathBuf,
     connection: Mutex<Connection>,
+    /// The stamp of the pins, and the version of the data at which it was taken.
+    seen: Mutex<Option<(i64, Stamp)>>,
 }
 
 impl SqliteState {
-    /// Opens the file, or makes it where it is missing.
+    /// Opens the file, or makes it for its owner alone where it is missing.
     ///
     /// # Errors
     /// It cannot be opened or made, is no database, or is that of another program or version.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = path.as_ref();
-        let connection = connect(path).map_err(|error| failed(path, error))?;
-        let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
-        let found = number("application_id").and_then(|application| Ok((application, number("user_version")?)));
-        match found.map_err(|error| failed(path, error))? {
-            (APPLICATION, SCHEMA) => Ok(Self { path: path.to_owned(), connection: Mutex::new(connection) }),
-            (APPLICATION, schema) => {
-                Err(failed(path, format!("this file has schema {schema}; this version reads schema {SCHEMA}")))
-            }
-            _ => Err(failed(path, "this is the database of another program; nothing was changed")),
+        // The database gives its own permissions to the files beside it.
+        if !path.exists() {
+            // What cannot be made the database says itself.
+            let _ = make_private_file(path);
         }
+        let connection = connect(path).map_err(|error| failed(path, error))?;
+        check(path, &connection)?;
+        Ok(Self { path: path.to_owned(), connection: Mutex::new(connection), seen: Mutex::default() })
+    }
+
+    /// The pins in the file, which is read and nothing else; none where it is missing.
+    ///
+    /// # Errors
+    /// As [`SqliteState::open`].
+    pub fn look(path: &Path) -> Result<Vec<Pin>, StoreError> {
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(path, error))?;
+        connection.busy_timeout(PATIENCE).map_err(|error| failed(path, error))?;
+        check(path, &connection)?;
+        read_pins(path, &pin_texts(&connection).map_err(|error| failed(path, error))?)
     }
 
     /// Runs `work` under the write lock; what it did stands when it succeeds and is undone when it fails.
@@ -81,6 +98,19 @@ impl SqliteState {
         };
         let result: rusqlite::Result<T> = run();
         result.map_err(|error| failed(&self.path, error))
+    }
+}
+
+/// Refuses a database that is not ours.
+fn check(path: &Path, connection: &Connection) -> Result<(), StoreError> {
+    let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
+    let found = number("application_id").and_then(|application| Ok((application, number("user_version")?)));
+    match found.map_err(|error| failed(path, error))? {
+        (APPLICATION, SCHEMA) => Ok(()),
+        (APPLICATION, schema) => {
+            Err(failed(path, format!("this file has schema {schema}; this version reads schema {SCHEMA}")))
+        }
+        _ => Err(failed(path, "this is the database of another program; nothing was changed")),
     }
 }
 
@@ -242,29 +272,67 @@ impl Results for SqliteState {
     }
 }
 
+/// The texts of all pins, by server and name.
+fn pin_texts(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare_cached("SELECT pin FROM pins ORDER BY server, name")?;
+    statement.query_map([], |row| row.get(0))?.collect()
+}
+
+fn read_pins(path: &Path, texts: &[String]) -> Result<Vec<Pin>, StoreError> {
+    let read = |text: &String| serde_json::from_str(text).map_err(|error| failed(path, format!("a pin: {error}")));
+    texts.iter().map(read).collect()
+}
+
+fn stamp(texts: &[String]) -> Stamp {
+    Stamp(sha256_hex(texts.join("\n").as_bytes()))
+}
+
 impl Pinned for SqliteState {
     fn pins(&self) -> Result<Vec<Pin>, StoreError> {
-        let texts: Vec<String> = self.change(|transaction| {
-            transaction
-                .prepare_cached("SELECT pin FROM pins ORDER BY server, name")?
-                .query_map([], |row| row.get(0))?
-                .collect()
-        })?;
-        let read =
-            |text: &String| serde_json::from_str(text).map_err(|error| failed(&self.path, format!("a pin: {error}")));
-        texts.iter().map(read).collect()
+        read_pins(&self.path, &self.change(|transaction| pin_texts(transaction))?)
     }
 
-    fn put_pins(&self, pins: &[Pin]) -> Result<(), StoreError> {
-        self.change(|transaction| {
-            for pin in pins {
+    fn change_pins(&self, work: &mut dyn FnMut(&[Pin]) -> Vec<Pin>) -> Result<Stamp, StoreError> {
+        let mut damaged = None;
+        let stamp = self.change(|transaction| {
+            let texts = pin_texts(transaction)?;
+            let before = match read_pins(&self.path, &texts) {
+                Ok(before) => before,
+                Err(error) => {
+                    damaged = Some(error);
+                    return Ok(Stamp::default());
+                }
+            };
+            let changes = work(&before);
+            for pin in &changes {
                 let text = serde_json::to_string(pin).unwrap_or_default();
                 transaction
                     .prepare_cached("INSERT OR REPLACE INTO pins VALUES (?1, ?2, ?3)")?
                     .execute(params![pin.server, pin.name, text])?;
             }
-            Ok(())
-        })
+            Ok(stamp(&if changes.is_empty() { texts } else { pin_texts(transaction)? }))
+        })?;
+        // Our own changes leave the version as it is.
+        *lock(&self.seen) = None;
+        damaged.map_or(Ok(stamp), Err)
+    }
+
+    fn pins_stamp(&self) -> Result<Stamp, StoreError> {
+        let connection = lock(&self.connection);
+        let ask = || -> rusqlite::Result<Stamp> {
+            // Other connections' commits alone change it: most of the time nothing is read.
+            let version = connection.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0))?;
+            let mut seen = lock(&self.seen);
+            match &*seen {
+                Some((at, stamp)) if *at == version => Ok(stamp.clone()),
+                _ => {
+                    let stamp = stamp(&pin_texts(&connection)?);
+                    *seen = Some((version, stamp.clone()));
+                    Ok(stamp)
+                }
+            }
+        };
+        ask().map_err(|error| failed(&self.path, error))
     }
 
     fn remove_pins(&self, server: &str, name: Option<&str>) -> Result<usize, StoreError> {
