@@ -59,7 +59,6 @@ fn analysis(criterion: &mut Criterion) {
 
 fn cards(criterion: &mut Criterion) {
     let collection = workbench(250);
-    contextweaver::text::warm_up();
     criterion.bench_function("250 cards", |bencher| {
         bencher.iter(|| {
             for item in collection.catalog.items() {

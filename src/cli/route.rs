@@ -91,9 +91,7 @@ enum SchemaFor {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    // Reading the catalog and decoding the token vocabulary take about as long: do both at once.
-    let (router, ()) = rayon::join(|| router(args), crate::text::warm_up);
-    let router = router?;
+    let router = router(args)?;
     let outcome = match (&args.path, args.query.as_ref().or(args.query_option.as_ref())) {
         (Some(path), _) => browse(args, &router, path, out),
         (None, Some(query)) => rank(args, &router, query, out),

@@ -13,7 +13,6 @@ use super::engine::Engine;
 use super::statistics::{mad, median, percentile};
 use super::timing::{Subject, Unit};
 use crate::routing::ChoiceCard;
-use crate::text::warm_up;
 
 /// Tools returned by a timed search.
 const TOP: usize = 10;
@@ -102,8 +101,6 @@ pub fn search(engine: &dyn Engine, collection: &Collection, rounds: usize) -> Re
 /// # Errors
 /// A card that breaks its bounds.
 pub fn cards(collection: &Collection) -> Result<Sample, String> {
-    // The vocabulary is decoded before the clock starts.
-    warm_up();
     let mut times = Vec::new();
     for item in collection.catalog.items() {
         let start = Instant::now();

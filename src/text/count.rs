@@ -30,8 +30,8 @@ impl Estimator {
     /// All estimators, in the order in which they are listed to people.
     pub const ALL: [Self; 3] = [Self::Cl100kBase, Self::O200kBase, Self::CharsDiv4];
 
-    /// The number of tokens of `text`. The first call for a vocabulary decodes it (about 20 ms). What pieces of text
-    /// cost is remembered for each thread, so what resembles an earlier text is counted faster.
+    /// The number of tokens of `text`. What pieces of text cost is remembered for each thread, so what resembles an
+    /// earlier text is counted faster.
     #[must_use]
     pub fn count(self, text: &str) -> usize {
         match self {
@@ -81,11 +81,6 @@ pub fn cl100k_if_over(text: &str, limit: usize) -> Option<usize> {
     }
     let count = Estimator::Cl100kBase.count(text);
     (count > limit).then_some(count)
-}
-
-/// Decodes the `cl100k_base` vocabulary now, so that a first count later does not wait for it.
-pub fn warm_up() {
-    bpe_openai::cl100k_base();
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use crate::eval::rng::Rng;
 use crate::eval::timing::{Subject, Unit};
 use crate::event::{ContextItem, ItemKind, Phase, Transcript};
 use crate::store::MemoryArtifacts;
-use crate::text::warm_up;
 
 /// Numbers of events at which compiling is timed.
 pub const SIZES: [usize; 4] = [100, 1_000, 10_000, 100_000];
@@ -72,7 +71,6 @@ fn records(bytes: usize) -> String {
 /// # Errors
 /// The message of what failed.
 pub fn samples(summarizer: &dyn Summarizer, rounds: usize) -> Result<Vec<Sample>, String> {
-    warm_up();
     let config = ContextConfig::default();
     let mut samples = Vec::new();
     for size in SIZES {
