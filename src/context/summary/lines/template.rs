@@ -57,20 +57,34 @@ impl<'a> Templates<'a> {
 /// A hash of the line with every word that contains a digit replaced by one mark, and blanks collapsed.
 fn pattern(line: &str) -> u64 {
     let mut hasher = FxHasher::default();
-    let bytes = line.as_bytes();
-    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80;
-    for run in bytes.chunk_by(|&a, &b| is_word(a) == is_word(b)) {
-        let word = run.first().is_some_and(|&byte| is_word(byte));
+    let mut rest = line.as_bytes();
+    while let Some(&first) = rest.first() {
+        let word = is_word(first);
+        let (run, behind) = rest.split_at(rest.iter().position(|&byte| is_word(byte) != word).unwrap_or(rest.len()));
+        rest = behind;
         if word && run.iter().any(u8::is_ascii_digit) {
             hasher.write_u8(0);
-        } else if word {
-            hasher.write(run);
-        } else if !run.iter().all(u8::is_ascii_whitespace) {
+        } else if word || !run.iter().all(u8::is_ascii_whitespace) {
             // `-`, `:` and `.` between numbers belong to dates and addresses, whose length may vary.
             hasher.write(run);
         }
     }
     hasher.finish()
+}
+
+/// Whether a byte belongs to a word.
+fn is_word(byte: u8) -> bool {
+    /// By byte: what takes several comparisons is asked twice for each byte of large texts.
+    static WORD: [bool; 256] = {
+        let mut word = [false; 256];
+        let mut byte = 0;
+        while byte < word.len() {
+            word[byte] = (byte as u8).is_ascii_alphanumeric() || byte == b'_' as usize || byte >= 0x80;
+            byte += 1;
+        }
+        word
+    };
+    WORD[usize::from(byte)]
 }
 
 #[cfg(test)]
