@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use serde::Serialize;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::Instant;
 
 use super::artifacts::Artifacts;
@@ -170,6 +171,7 @@ impl Gateway {
             closing: AtomicBool::new(false),
         });
         gateway.observe_catalog(&gateway.snapshot(), started.into_std());
+        gateway.prepare_search();
         tokio::spawn(follow(Arc::downgrade(&gateway), events));
         if gateway.guards.shares_pins() && gateway.config.catalog.is_none() {
             tokio::spawn(watch_pins(Arc::downgrade(&gateway)));
@@ -184,6 +186,14 @@ impl Gateway {
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
+    }
+
+    /// Makes beside all else what the first search of what is served now would wait for.
+    fn prepare_search(&self) {
+        if self.config.mode == Mode::Gateway {
+            let snapshot = self.snapshot();
+            tokio::task::spawn_blocking(move || snapshot.prepare_search());
+        }
     }
 
     /// What the caller is shown of it.
@@ -293,6 +303,7 @@ impl Gateway {
         let snapshot = guarded(&self.guards, generation, Contents::of(listings), &self.config).await?;
         self.observe_catalog(&snapshot, started.into_std());
         self.snapshot.store(Arc::new(snapshot));
+        self.prepare_search();
         Ok(())
     }
 
@@ -359,6 +370,14 @@ async fn guarded(
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
         Err(GuardError::State(StoreError::Backend { place: "catalog".to_owned(), reason: error.to_string() }))
     })
+}
+
+/// Does what takes long so that the calls of others go on meanwhile, where the runtime has threads for that.
+pub(super) fn at_length<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
+    }
 }
 
 /// The name that the items of an upstream carry as their server.

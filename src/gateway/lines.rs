@@ -1,11 +1,21 @@
 //! Messages on a byte stream: one a line.
 
+use std::os::fd::AsFd;
+
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::mpsc;
 
 /// Bytes asked for in one read: what a pipe holds.
 const CHUNK: usize = 64 * 1024;
+
+/// Free bytes below which a buffer is enlarged before it is read into: what is left of one serves small messages.
+const LEAST: usize = 4 * 1024;
+
+/// Bytes that a pipe holds, where the system permits it: a large message takes few turns. A user's pipes hold 64 MiB
+/// together before the system makes new ones small.
+const PIPE: usize = 256 * 1024;
 
 /// Bytes of either end of a line that is too long that are kept: there is the id.
 const END: usize = 256;
@@ -63,7 +73,9 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             if self.searched > self.limit {
                 return self.skip().await.map(Some);
             }
-            self.buffer.reserve(CHUNK);
+            if self.buffer.capacity() - self.buffer.len() < LEAST {
+                self.buffer.reserve(self.buffer.len().max(CHUNK));
+            }
             if self.source.read_buf(&mut self.buffer).await? == 0 {
                 self.searched = 0;
                 let rest = self.buffer.split().freeze();
@@ -97,6 +109,15 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 }
 
+/// Lets a pipe hold more.
+pub(super) fn widen(pipe: &impl AsFd) {
+    // A system without it, or a user who has used up his share, keeps what he has.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
+    #[cfg(not(target_os = "linux"))]
+    let _ = (pipe, PIPE);
+}
+
 /// Writes what comes, a line each, until all senders are gone or the stream is closed.
 pub(super) async fn write_lines<W, L>(mut sink: W, mut lines: mpsc::Receiver<L>)
 where
@@ -108,17 +129,30 @@ where
     const SMALL: usize = 16 * 1024;
     let mut batch = Vec::with_capacity(TOGETHER);
     let mut buffer = BytesMut::new();
+    // With several clients more is often about to be sent: one write for all wakes the reader once. Where one thread
+    // does everything, tasks take turns by themselves.
+    let gathers = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
     while lines.recv_many(&mut batch, TOGETHER).await > 0 {
+        if gathers {
+            tokio::task::yield_now().await;
+            while batch.len() < TOGETHER
+                && let Ok(line) = lines.try_recv()
+            {
+                batch.push(line);
+            }
+        }
         for line in batch.drain(..) {
             let text = line.as_ref();
             if text.len() > SMALL {
-                if write_out(&mut sink, &mut buffer).await.is_err() || sink.write_all(text).await.is_err() {
+                // The line end goes along: who reads must not wake for it alone.
+                let mut whole = Buf::chain(text, &b"\n"[..]);
+                if write_out(&mut sink, &mut buffer).await.is_err() || sink.write_all_buf(&mut whole).await.is_err() {
                     return;
                 }
             } else {
                 buffer.extend_from_slice(text);
+                buffer.extend_from_slice(b"\n");
             }
-            buffer.extend_from_slice(b"\n");
         }
         if write_out(&mut sink, &mut buffer).await.is_err() || sink.flush().await.is_err() {
             return;

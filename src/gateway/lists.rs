@@ -18,17 +18,21 @@ const MOST_ENTRIES: usize = 1_000;
 /// Bytes of the entries of a page, at most, unless a single one has more: with what is around them less than 1 MiB.
 const MOST_BYTES: usize = 1_000_000;
 
-/// The pages of a list, each the text of an array.
+/// The pages of a list, each the result that is sent.
 #[derive(Debug, Default)]
-pub(super) struct Pages(Vec<String>);
+pub(super) struct Pages {
+    generation: u64,
+    results: Vec<Raw>,
+}
 
 impl Pages {
-    fn of(entries: impl Iterator<Item = String>) -> Self {
+    /// The list called `key`.
+    fn of(key: &str, generation: u64, entries: impl Iterator<Item = String>) -> Self {
         let mut pages: Vec<String> = Vec::new();
         let (mut page, mut count) = (String::new(), 0);
         for entry in entries {
             if count == MOST_ENTRIES || (count > 0 && page.len() + entry.len() > MOST_BYTES) {
-                pages.push(format!("[{}]", std::mem::take(&mut page)));
+                pages.push(std::mem::take(&mut page));
                 count = 0;
             }
             if count > 0 {
@@ -38,28 +42,28 @@ impl Pages {
             page.extend(entry.chars().map(|c| if matches!(c, '\n' | '\r') { ' ' } else { c }));
             count += 1;
         }
-        pages.push(format!("[{page}]"));
-        Self(pages)
+        pages.push(page);
+        let last = pages.len() - 1;
+        let result = |(at, page): (usize, &String)| {
+            let next = if at < last { format!(r#","nextCursor":"{generation}.{}""#, at + 1) } else { String::new() };
+            Raw::of_text(format!(r#"{{"{key}":[{page}]{next}}}"#))
+        };
+        Self { generation, results: pages.iter().enumerate().map(result).collect() }
     }
 
-    /// The result of a request for the list called `key`; a cursor names the generation that it belongs to.
-    pub(super) fn answer(&self, key: &str, generation: u64, cursor: Option<&str>) -> Outcome {
+    /// The result of a request for the list; a cursor names the generation that it belongs to.
+    pub(super) fn answer(&self, cursor: Option<&str>) -> Outcome {
         let at = match cursor {
-            None => 0,
+            None => Some(0),
             Some(cursor) => {
                 let written = cursor.split_once('.');
-                let number =
-                    written.filter(|(of, _)| *of == generation.to_string()).and_then(|(_, at)| at.parse().ok());
-                number.filter(|at| *at < self.0.len()).ok_or_else(|| {
-                    let reason = "belongs to no list as it is now; list again from the start";
-                    RpcError::invalid_params(format!("the cursor `{cursor}` {reason}"))
-                })?
+                written.filter(|(of, _)| *of == self.generation.to_string()).and_then(|(_, at)| at.parse().ok())
             }
         };
-        let page = self.0.get(at).map_or("[]", String::as_str);
-        let next =
-            if at + 1 < self.0.len() { format!(r#","nextCursor":"{generation}.{}""#, at + 1) } else { String::new() };
-        Ok(Raw::of_text(format!(r#"{{"{key}":{page}{next}}}"#)))
+        at.and_then(|at: usize| self.results.get(at)).cloned().ok_or_else(|| {
+            let reason = "belongs to no list as it is now; list again from the start";
+            RpcError::invalid_params(format!("the cursor `{}` {reason}", cursor.unwrap_or_default()))
+        })
     }
 }
 
@@ -75,11 +79,12 @@ pub(super) struct Lists {
 impl Lists {
     /// The lists of what a mode shows of `snapshot`.
     pub(super) fn of(mode: Mode, snapshot: &Snapshot) -> Self {
+        let generation = snapshot.generation;
         let (resources, prompts) = (snapshot.resources.is_some(), snapshot.prompts.is_some());
         let own = MetaTool::offered(mode, resources, prompts).into_iter().map(|tool| tool.definition().to_string());
         if mode == Mode::Gateway {
             return Self {
-                tools: Pages::of(own),
+                tools: Pages::of("tools", generation, own),
                 resources: Pages::default(),
                 templates: Pages::default(),
                 prompts: Pages::default(),
@@ -88,10 +93,10 @@ impl Lists {
         let routes = snapshot.routes();
         let texts = |entries: &[Box<RawValue>]| entries.iter().map(|entry| entry.get().to_owned()).collect::<Vec<_>>();
         Self {
-            tools: Pages::of(own.chain(tools(mode, snapshot))),
-            resources: Pages::of(texts(routes.resources()).into_iter()),
-            templates: Pages::of(texts(routes.templates()).into_iter()),
-            prompts: Pages::of(prompts_of(snapshot)),
+            tools: Pages::of("tools", generation, own.chain(tools(mode, snapshot))),
+            resources: Pages::of("resources", generation, texts(routes.resources()).into_iter()),
+            templates: Pages::of("resourceTemplates", generation, texts(routes.templates()).into_iter()),
+            prompts: Pages::of("prompts", generation, prompts_of(snapshot)),
         }
     }
 }
@@ -153,7 +158,7 @@ mod tests {
     use super::*;
 
     fn page(pages: &Pages, cursor: Option<&str>) -> Value {
-        pages.answer("tools", 3, cursor).unwrap().read().unwrap()
+        pages.answer(cursor).unwrap().read().unwrap()
     }
 
     #[test]
@@ -166,10 +171,10 @@ mod tests {
             (vec![10, 2_000_000, 10], vec![1, 1, 1]),
             (vec![], vec![0]),
         ] {
-            let pages = Pages::of(sizes.iter().map(|size| large(*size)));
+            let pages = Pages::of("tools", 3, sizes.iter().map(|size| large(*size)));
             let (mut found, mut cursor) = (Vec::new(), None::<String>);
             loop {
-                let answer = pages.answer("tools", 3, cursor.as_deref()).unwrap();
+                let answer = pages.answer(cursor.as_deref()).unwrap();
                 let read: Value = answer.read().unwrap();
                 found.push(read["tools"].as_array().unwrap().len());
                 assert!(answer.bytes().len() < 1 << 20 || sizes.contains(&2_000_000));
@@ -184,10 +189,10 @@ mod tests {
 
     #[test]
     fn a_cursor_of_another_list_is_refused() {
-        let pages = Pages::of((0..1500).map(|number| number.to_string()));
+        let pages = Pages::of("tools", 3, (0..1500).map(|number| number.to_string()));
         assert_eq!(page(&pages, Some("3.1"))["tools"][0], 1000);
         for cursor in ["2.1", "3.2", "3.-1", "1", "", "3.1x"] {
-            let error = pages.answer("tools", 3, Some(cursor)).unwrap_err();
+            let error = pages.answer(Some(cursor)).unwrap_err();
             assert_eq!(error.code, super::super::wire::INVALID_PARAMS, "{cursor}");
         }
     }

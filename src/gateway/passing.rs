@@ -187,19 +187,18 @@ impl Gateway {
         let snapshot = self.snapshot_for(caller);
         let shows_all = self.config.mode != Mode::Gateway;
         let lists = snapshot.lists(self.config.mode);
-        let (pages, key) = match method {
-            "tools/list" => (&lists.tools, "tools"),
-            "resources/list" if shows_all => (&lists.resources, "resources"),
-            "resources/templates/list" if shows_all => (&lists.templates, "resourceTemplates"),
-            "prompts/list" if shows_all => (&lists.prompts, "prompts"),
+        let pages = match method {
+            "tools/list" => &lists.tools,
+            "resources/list" if shows_all => &lists.resources,
+            "resources/templates/list" if shows_all => &lists.templates,
+            "prompts/list" if shows_all => &lists.prompts,
             "resources/read" | "prompts/get" | "completion/complete" if shows_all => {
                 return self.routed(caller, &snapshot, method, params).await;
             }
             _ => return Err(RpcError::method_not_found(method)),
         };
         let read = params.map(Raw::read::<ListParams>).transpose().map_err(RpcError::invalid_params)?;
-        let cursor = read.and_then(|params| params.cursor);
-        pages.answer(key, snapshot.generation, cursor.as_deref())
+        pages.answer(read.and_then(|params| params.cursor).as_deref())
     }
 
     /// Passes a request on to the upstream whose resource or prompt it names, through the guards of calls.

@@ -12,7 +12,7 @@ use super::diagnostics::{Called, Signed, Trace};
 use super::error::{Code, GatewayError, text_result};
 use super::execute::{Along, ExecuteArgs, find};
 use super::guard::sanitize::Scope;
-use super::hub::Gateway;
+use super::hub::{Gateway, at_length};
 use super::modern;
 use super::question::{Questions, is_question};
 use super::session::{Caller, ClientInfo, LEGACY_VERSIONS, Session};
@@ -260,10 +260,14 @@ impl Gateway {
         if !matches!(tool, MetaTool::Execute | MetaTool::ResourceRead | MetaTool::PromptGet) {
             self.guards.admit(caller, tool).await?;
         }
+        let search = |shelves| {
+            let args = args(tool, arguments)?;
+            at_length(|| self.browse(caller, snapshot, shelves, &args))
+        };
         match tool {
-            MetaTool::Browse => self.browse(caller, snapshot, Shelves::Tools, &args(tool, arguments)?),
-            MetaTool::ResourceBrowse => self.browse(caller, snapshot, Shelves::Resources, &args(tool, arguments)?),
-            MetaTool::PromptBrowse => self.browse(caller, snapshot, Shelves::Prompts, &args(tool, arguments)?),
+            MetaTool::Browse => search(Shelves::Tools),
+            MetaTool::ResourceBrowse => search(Shelves::Resources),
+            MetaTool::PromptBrowse => search(Shelves::Prompts),
             MetaTool::Execute => self.execute(caller, snapshot, &args(tool, arguments)?, along).await,
             MetaTool::View => self.view(caller, args(tool, arguments)?).await,
             MetaTool::Hydrate => self.hydrate(caller, snapshot, &args::<HydrateArgs>(tool, arguments)?.tool_id),

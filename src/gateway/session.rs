@@ -59,7 +59,7 @@ pub struct Session {
     /// Tells sessions apart; on HTTP it is the session id.
     id: String,
     identity: Arc<Identity>,
-    client: Mutex<ClientInfo>,
+    client: Mutex<Arc<ClientInfo>>,
     /// Where messages go that belong to no request.
     unasked: Mutex<Option<mpsc::Sender<Bytes>>>,
     /// What the client of the stateless protocol listens to.
@@ -126,12 +126,12 @@ impl Session {
 
     /// What the client says about itself.
     #[must_use]
-    pub fn client(&self) -> ClientInfo {
-        lock(&self.client).clone()
+    pub fn client(&self) -> Arc<ClientInfo> {
+        Arc::clone(&lock(&self.client))
     }
 
-    pub(super) fn set_client(&self, client: ClientInfo) {
-        *lock(&self.client) = client;
+    pub(super) fn set_client(&self, client: impl Into<Arc<ClientInfo>>) {
+        *lock(&self.client) = client.into();
     }
 
     /// Opens the stream of messages that belong to no request; an earlier one is closed.
@@ -239,7 +239,7 @@ impl Drop for Running {
 #[derive(Debug, Clone)]
 pub struct Caller {
     session: Arc<Session>,
-    client: ClientInfo,
+    client: Arc<ClientInfo>,
     /// Messages that belong to the request, before its answer.
     out: mpsc::Sender<Bytes>,
 }
@@ -247,8 +247,8 @@ pub struct Caller {
 impl Caller {
     /// The caller of a request of `session` whose messages go to `out`.
     #[must_use]
-    pub fn new(session: Arc<Session>, client: ClientInfo, out: mpsc::Sender<Bytes>) -> Self {
-        Self { session, client, out }
+    pub fn new(session: Arc<Session>, client: impl Into<Arc<ClientInfo>>, out: mpsc::Sender<Bytes>) -> Self {
+        Self { session, client: client.into(), out }
     }
 
     /// The client that it belongs to.

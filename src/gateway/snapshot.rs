@@ -40,7 +40,8 @@ impl Shelf {
         let Ok(catalog) = Catalog::new(items) else { return Ok(None) };
         let slots = || std::iter::repeat_with(OnceLock::new).take(catalog.len()).collect();
         let (validators, output_validators) = (slots(), slots());
-        let router = Router::build(Arc::new(catalog), config.clone())?;
+        // Most modes never search, and a start must not wait for what the first search can do.
+        let router = Router::deferred(Arc::new(catalog), config.clone())?;
         Ok(Some(Self { router, validators, output_validators }))
     }
 
@@ -197,6 +198,14 @@ impl Snapshot {
             routes: OnceLock::new(),
             param_headers: OnceLock::new(),
         }
+    }
+
+    /// Makes the indexes that searches need; who searches meanwhile waits for the same.
+    pub(super) fn prepare_search(&self) {
+        for shelf in [&self.tools, &self.resources, &self.prompts].into_iter().flatten() {
+            let _ = shelf.router.index();
+        }
+        self.profiles.values().for_each(|snapshot| snapshot.prepare_search());
     }
 
     /// The lists that `mode` shows, made when they are first needed; a gateway has one mode.

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -14,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use super::face::{Asked, serve_request};
 use super::guard::sign::unique;
 use super::hub::Gateway;
-use super::lines::{Line, LineReader, write_lines};
+use super::lines::{Line, LineReader, widen, write_lines};
 use super::modern::RequestMeta;
 use super::session::{Caller, Session};
 use super::upstream::MESSAGE_LIMIT;
@@ -23,13 +24,18 @@ use super::wire::{self, INVALID_REQUEST, Message, Raw, RpcError};
 /// Messages that wait to be written, at most.
 const QUEUE: usize = 1024;
 
+/// How often a timer runs out that does nothing. It is sooner than any time-out of a request: when that is the first of
+/// all timers, the runtime wakes itself for it, which costs two system calls a request.
+const PULSE: Duration = Duration::from_secs(10);
+
 /// Serves one client on standard input and output until its input ends.
 ///
 /// # Errors
 /// The streams cannot be used.
 pub async fn serve_stdio(gateway: Arc<Gateway>) -> io::Result<()> {
     let (input, output) = own_streams()?;
-    serve(gateway, input, output).await
+    // A task of its own: each time that what a runtime blocks on is woken costs it two system calls more.
+    tokio::spawn(serve(gateway, input, output)).await.map_err(io::Error::other)?
 }
 
 type Input = Box<dyn AsyncRead + Send + Unpin>;
@@ -46,7 +52,10 @@ pub(super) fn own_streams() -> io::Result<(Input, Output)> {
 /// is a pipe, or a socket, which is what Node gives to its children.
 fn input(stream: BorrowedFd<'_>) -> io::Result<Option<Input>> {
     Ok(match pipe::Receiver::from_owned_fd(stream.try_clone_to_owned()?) {
-        Ok(pipe) => Some(Box::new(pipe)),
+        Ok(pipe) => {
+            widen(&pipe);
+            Some(Box::new(pipe))
+        }
         Err(_) => socket(stream)?.map(|socket| Box::new(socket) as Input),
     })
 }
@@ -54,7 +63,10 @@ fn input(stream: BorrowedFd<'_>) -> io::Result<Option<Input>> {
 /// As [`input`], for the other direction.
 fn output(stream: BorrowedFd<'_>) -> io::Result<Option<Output>> {
     Ok(match pipe::Sender::from_owned_fd(stream.try_clone_to_owned()?) {
-        Ok(pipe) => Some(Box::new(pipe)),
+        Ok(pipe) => {
+            widen(&pipe);
+            Some(Box::new(pipe))
+        }
         Err(_) => socket(stream)?.map(|socket| Box::new(socket) as Output),
     })
 }
@@ -85,6 +97,7 @@ where
     gateway.enter(&session);
     let mut input = LineReader::new(input, MESSAGE_LIMIT);
     let mut serving = tokio::task::JoinSet::new();
+    let mut pulse = tokio::time::interval(PULSE);
     let (open, closing) = watch::channel(());
     let read = loop {
         tokio::select! {
@@ -103,6 +116,7 @@ where
                 Err(error) => break Err(error),
             },
             Some(_) = serving.join_next(), if !serving.is_empty() => {}
+            _ = pulse.tick() => {}
         }
     };
     // What was asked before the input ended is answered, and who listens is told that it ends.
@@ -145,7 +159,7 @@ async fn request(
     let outcome = match RequestMeta::read(params.as_ref()).client() {
         Err(error) => Some(Err(error)),
         Ok(client) => {
-            let client = client.unwrap_or_else(|| session.client());
+            let client = client.map_or_else(|| session.client(), Arc::new);
             let caller = Caller::new(session, client, out.clone());
             let asked = Asked { id: &id, method: &method, params: params.as_ref() };
             let closing = async {

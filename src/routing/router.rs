@@ -60,7 +60,7 @@ thread_local! {
 pub struct Router {
     catalog: Arc<Catalog>,
     config: RoutingConfig,
-    index: Index,
+    index: OnceLock<Index>,
     graph: OnceLock<ChoiceGraph>,
     deck: CardDeck,
 }
@@ -164,10 +164,19 @@ impl Router {
     /// # Errors
     /// [`RouteError::Config`], and [`RouteError::Graph`] where the configuration navigates by the graph.
     pub fn build(catalog: Arc<Catalog>, config: RoutingConfig) -> Result<Self, RouteError> {
+        let router = Self::deferred(catalog, config)?;
+        let _ = router.index();
+        Ok(router)
+    }
+
+    /// As [`Router::build`], with the index to be made when something first needs it.
+    ///
+    /// # Errors
+    /// As [`Router::build`].
+    pub fn deferred(catalog: Arc<Catalog>, config: RoutingConfig) -> Result<Self, RouteError> {
         config.validate()?;
-        let index = Index::build(&catalog, &config);
         let deck = CardDeck::new(Arc::clone(&catalog));
-        let router = Self { catalog, config, index, graph: OnceLock::new(), deck };
+        let router = Self { catalog, config, index: OnceLock::new(), graph: OnceLock::new(), deck };
         if let Navigation::Beam(_) = router.config.navigation {
             router.choice_graph()?;
         }
@@ -177,7 +186,7 @@ impl Router {
     /// A router from parts that were saved, see [`super::load`].
     pub(super) fn from_saved(catalog: Arc<Catalog>, config: RoutingConfig, index: Index, graph: ChoiceGraph) -> Self {
         let deck = CardDeck::new(Arc::clone(&catalog));
-        Self { catalog, config, index, graph: OnceLock::from(graph), deck }
+        Self { catalog, config, index: OnceLock::from(index), graph: OnceLock::from(graph), deck }
     }
 
     /// The catalog.
@@ -195,7 +204,7 @@ impl Router {
     /// The index.
     #[must_use]
     pub fn index(&self) -> &Index {
-        &self.index
+        self.index.get_or_init(|| Index::build(&self.catalog, &self.config))
     }
 
     /// The cards of the catalog.
@@ -227,8 +236,8 @@ impl Router {
     #[must_use]
     pub fn search(&self, text: &str, k: usize, scratch: &mut Scratch) -> Vec<Hit> {
         match self.config.navigation {
-            Navigation::Flat => self.index.search(text, Depth::Exactly(k), |_| true, scratch),
-            Navigation::Beam(_) => self.navigate(&self.index.analyze(text), Depth::Exactly(k), |_| true, scratch),
+            Navigation::Flat => self.index().search(text, Depth::Exactly(k), |_| true, scratch),
+            Navigation::Beam(_) => self.navigate(&self.index().analyze(text), Depth::Exactly(k), |_| true, scratch),
         }
     }
 
@@ -248,20 +257,20 @@ impl Router {
         match (self.config.navigation, self.graph.get()) {
             (Navigation::Beam(beam), Some(graph)) => {
                 let k = depth.k();
-                let postings = AllowedPostings { index: &self.index, query, allow: &allow };
+                let postings = AllowedPostings { index: self.index(), query, allow: &allow };
                 let terms: Vec<u32> = (0..query.terms.len() as u32).collect();
                 let found = beam_search(graph, &terms, &postings, beam, k, self.config.confidence_gap);
                 let hits = found.hits.into_iter().map(|(item, score)| Hit { item, score }).collect();
-                self.index.with_exact(query, hits, k, allow, scratch)
+                self.index().with_exact(query, hits, k, allow, scratch)
             }
-            _ => self.index.search_query(query, depth, allow, scratch),
+            _ => self.index().search_query(query, depth, allow, scratch),
         }
     }
 
     /// How sure the router is that an item of score `best` answers the query, in [0, 1].
     #[must_use]
     pub fn confidence(&self, query: &Query, best: u64) -> f64 {
-        if query.exact.is_empty() { self.index.coverage(query, best) } else { 1.0 }
+        if query.exact.is_empty() { self.index().coverage(query, best) } else { 1.0 }
     }
 
     /// Routes a request.
@@ -272,7 +281,7 @@ impl Router {
     pub fn route(&self, request: &Request) -> Result<Route, RouteError> {
         let top_k = request.top_k.unwrap_or(self.config.top_k);
         let allowed = request.filter.compile(&self.catalog)?;
-        let mut query = self.index.analyze(&request.query);
+        let mut query = self.index().analyze(&request.query);
         // A name that may not be shown is no answer: it makes nothing certain.
         query.exact.retain(|item| allowed.allows(*item));
         let (found, best) = SCRATCH.with_borrow_mut(|scratch| {
@@ -284,7 +293,7 @@ impl Router {
         let ranked = self.rerank(found, best, request, top_k);
         let scored: Vec<(u32, u64)> = ranked.iter().map(|(hit, _)| (hit.item, hit.score)).collect();
         let placed = request.filter.apply_quota_and_pins(&scored, &self.catalog, &allowed, top_k);
-        let words = self.index.words(&request.query);
+        let words = self.index().words(&request.query);
         let parts = |placed: &Placed| placed.position.map(|at| ranked[at].1.as_slice()).unwrap_or_default();
         let choices = placed.iter().map(|placed| self.pack(placed, &words, &query, parts(placed)));
         let choices = choices.collect::<Result<Vec<_>, _>>()?;
@@ -347,7 +356,7 @@ impl Router {
         let pins = request.filter.pins.iter().filter_map(|id| self.catalog.position(id));
         for item in pins.map(|number| number as u32).filter(|item| allowed.allows(*item)) {
             if !found.iter().any(|hit| hit.item == item) {
-                let score = self.index.score(query, item, scratch);
+                let score = self.index().score(query, item, scratch);
                 found.extend((score > 0).then_some(Hit { item, score }));
             }
         }
@@ -394,7 +403,7 @@ impl Router {
 
     /// The words of the query in the item, and the exact name as what is left of `total`.
     fn retrieval_parts(&self, words: &[(String, Vec<QueryTerm>)], query: &Query, item: u32, total: i64) -> Vec<Part> {
-        let words = self.index.explain_words(words, item);
+        let words = self.index().explain_words(words, item);
         let sum: i64 = words.iter().map(|(_, value)| *value as i64).sum();
         let mut parts: Vec<Part> = words
             .into_iter()

@@ -12,7 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::block_on_runtime;
 use crate::cli::Outcome;
 use crate::gateway::{
-    Gateway, GatewayConfig, HostRule, HttpConfig, HttpFace, Mode, OriginRule, Token, TokenHolder, serve_stdio,
+    Gateway, GatewayConfig, HostRule, HttpConfig, HttpFace, Mode, OriginRule, Target, Token, TokenHolder, serve_stdio,
 };
 
 /// Serve the tools of any number of MCP servers
@@ -140,8 +140,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     }
     let mut builder = match args.transport {
         Transport::Stdio => tokio::runtime::Builder::new_current_thread(),
-        // What one client's search or large result costs must not hold up the others.
-        Transport::Http => tokio::runtime::Builder::new_multi_thread(),
+        Transport::Http => {
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            builder.worker_threads(workers(&config));
+            builder
+        }
     };
     block_on_runtime(&mut builder, async {
         let gateway = Gateway::start(config).await.context("the gateway did not start")?;
@@ -156,6 +159,18 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         gateway.close().await;
         Ok(Outcome::Ok)
     })
+}
+
+/// Threads that serve clients. A call to a child process is little work and many wake-ups, of which each further thread
+/// adds some, and the children take their share of the processors; a call over HTTP is twice the work.
+fn workers(config: &GatewayConfig) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let is_local = |target: &Target| matches!(target, Target::Stdio { .. });
+    if config.upstreams.values().all(|upstream| is_local(&upstream.target)) {
+        processors.div_ceil(2)
+    } else {
+        processors
+    }
 }
 
 async fn serve_http(gateway: &Arc<Gateway>) -> Result<()> {

@@ -8,7 +8,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use tokio::task::JoinHandle;
 
 use super::peer::{Peer, Ticket};
 use super::{EventSender, Fault};
-use crate::gateway::lines::{Line, LineReader, write_lines};
+use crate::gateway::lines::{Line, LineReader, widen, write_lines};
 use crate::gateway::wire::{Message, Raw};
 
 /// How long a child has to leave when its input ends, and again when it is asked to.
@@ -35,9 +34,6 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Bytes of a line of a child's standard error that go to the log.
 const LONGEST_LOG_LINE: usize = 8 * 1024;
-
-/// Bytes that a pipe to or from a child holds, where the system permits it: a large message takes few turns.
-const PIPE: usize = 1024 * 1024;
 
 /// A connection on which each message is a line.
 #[derive(Debug)]
@@ -253,15 +249,6 @@ async fn log(mut lines: LineReader<tokio::process::ChildStderr>, upstream: Arc<s
         let text = String::from_utf8_lossy(&text);
         tracing::debug!(%upstream, "{}", crate::store::redact(&text).text);
     }
-}
-
-/// Lets a pipe hold more.
-fn widen(pipe: &impl AsFd) {
-    // A system without it, or a user who has used up his share, keeps what he has.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
-    #[cfg(not(target_os = "linux"))]
-    let _ = (pipe, PIPE);
 }
 
 /// Whether a line that is no message was meant as one, as opposed to what programs print for people, and is whole, as
