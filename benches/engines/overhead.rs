@@ -2,12 +2,14 @@
 //!
 //! Engines take turns in short blocks, so that what the machine does besides meets all of them. `--quick` is for
 //! trying; `--out FILE` writes the rows as CSV. The engines are the examples of this folder and `contextweaver` beside
-//! them; `mcp-proxy`, when it is on the path, is the rival over HTTP.
+//! them; `mcp-proxy` (`cargo install mcp-proxy --version 0.6.0 --locked`), when it is on the path, is the rival over
+//! HTTP.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -18,12 +20,18 @@ const SIZES: [u64; 3] = [10, 10_000, 250_000];
 const CLIENTS: [usize; 3] = [1, 8, 32];
 /// Calls of one engine in a row.
 const BLOCK: usize = 25;
+/// Calls after which, and up to which, memory is looked at.
+const LONG_RUN: [usize; 2] = [1_000, 100_000];
+/// Of these calls one in so many has the second size, the others the first.
+const LARGER: usize = 50;
 
 /// How a tool of the upstream is called through an engine.
 #[derive(Clone, Copy, PartialEq)]
 enum Surface {
     /// By its own name.
     Plain,
+    /// By its name behind that of its server.
+    Prefixed,
     /// Through `tool_execute`.
     Meta,
 }
@@ -58,7 +66,6 @@ struct Client {
     wire: Wire,
     next: u64,
     surface: Surface,
-    tool: String,
 }
 
 impl Http {
@@ -167,17 +174,15 @@ impl Client {
         let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
         self.request("initialize", &params)?;
         self.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, false)?;
-        if self.surface == Surface::Meta {
-            self.tool = tool_id();
-        }
         Ok(())
     }
 
     fn call(&mut self, bytes: u64) -> std::io::Result<usize> {
         let arguments = json!({ "bytes": bytes });
         let params = match self.surface {
-            Surface::Plain => json!({"name": self.tool, "arguments": arguments}),
-            Surface::Meta => json!({"name": "tool_execute", "arguments": {"tool_id": self.tool, "args": arguments}}),
+            Surface::Plain => json!({"name": "blob", "arguments": arguments}),
+            Surface::Prefixed => json!({"name": "up/blob", "arguments": arguments}),
+            Surface::Meta => json!({"name": "tool_execute", "arguments": {"tool_id": tool_id(), "args": arguments}}),
         };
         let text = self.request("tools/call", &params)?;
         if text.contains("\"isError\":true") {
@@ -188,9 +193,12 @@ impl Client {
 }
 
 /// The id under which the upstream's tool is served.
-fn tool_id() -> String {
-    let schema = json!({"properties": {"bytes": {}, "unit": {}}, "required": ["bytes"]});
-    format!("up:blob#{}", tool_hash8("blob", Some(&schema)))
+fn tool_id() -> &'static str {
+    static ID: LazyLock<String> = LazyLock::new(|| {
+        let schema = json!({"properties": {"bytes": {}, "unit": {}}, "required": ["bytes"]});
+        format!("up:blob#{}", tool_hash8("blob", Some(&schema)))
+    });
+    &ID
 }
 
 /// An engine of the table.
@@ -226,7 +234,7 @@ impl Engine {
             }
             _ => return Err(std::io::ErrorKind::NotConnected.into()),
         };
-        let mut client = Client { wire, next: 0, surface: self.surface, tool: "blob".to_owned() };
+        let mut client = Client { wire, next: 0, surface: self.surface };
         client.handshake()?;
         Ok(client)
     }
@@ -261,7 +269,7 @@ impl Engine {
                 Running { engine: self, process: Some(process), client, samples: Default::default(), failed: None }
             }
             Err(error) => {
-                let client = Client { wire: nothing, next: 0, surface: self.surface, tool: String::new() };
+                let client = Client { wire: nothing, next: 0, surface: self.surface };
                 let failed = Some(error.to_string());
                 Running { engine: self, process: None, client, samples: Default::default(), failed }
             }
@@ -360,6 +368,26 @@ fn resident(id: u32) -> Option<f64> {
     Some(kib / 1024.0)
 }
 
+/// The memory of each engine early and late in a long run of calls.
+fn growth(path: &'static str, engines: &[Engine], calls: [usize; 2], table: &mut Table) {
+    for engine in engines {
+        let mut running = engine.start();
+        let Some(id) = running.process.as_ref().map(|process| process.0.id()) else { continue };
+        let mut made = 0;
+        for (until, shown) in calls.into_iter().zip(["early", "late"]) {
+            while made < until && running.failed.is_none() {
+                made += 1;
+                let bytes = if made % LARGER == 0 { SIZES[1] } else { SIZES[0] };
+                running.failed = running.client.call(bytes).err().map(|error| error.to_string());
+            }
+            match (&running.failed, resident(id)) {
+                (None, Some(resident)) => table.add(path, engine.name, format!("resident {shown}"), resident, "MiB"),
+                (failed, _) => eprintln!("{path}, {}, call {made}: {failed:?}", engine.name),
+            }
+        }
+    }
+}
+
 fn throughput(path: &'static str, engines: &[Engine], span: Duration, table: &mut Table) {
     for clients in CLIENTS {
         for engine in engines {
@@ -374,7 +402,7 @@ fn throughput(path: &'static str, engines: &[Engine], span: Duration, table: &mu
                     scope.spawn(|| {
                         let Ok(http) = engine.connect() else { return };
                         let wire = Wire::Http(http);
-                        let mut client = Client { wire, next: 0, surface: engine.surface, tool: "blob".to_owned() };
+                        let mut client = Client { wire, next: 0, surface: engine.surface };
                         if client.handshake().is_err() {
                             errors.fetch_add(1, Ordering::Relaxed);
                             return;
@@ -421,9 +449,11 @@ fn starts_and_lists(path: &'static str, engines: &[Engine], rounds: usize, table
             }
         }
     }
-    for (at, engine) in engines.iter().enumerate() {
-        table.add(path, engine.name, "start p50", quantile(&mut starts[at], 0.5), "us");
-        table.add(path, engine.name, "list p50", quantile(&mut lists[at], 0.5), "us");
+    for ((engine, starts), lists) in engines.iter().zip(&mut starts).zip(&mut lists) {
+        if !starts.is_empty() {
+            table.add(path, engine.name, "start p50", quantile(starts, 0.5), "us");
+            table.add(path, engine.name, "list p50", quantile(lists, 0.5), "us");
+        }
     }
 }
 
@@ -446,6 +476,8 @@ fn main() {
     throughput("HTTP to stdio", &place.http_to_stdio(), span, &mut table);
     throughput("HTTP to HTTP", &place.http_to_http(), span, &mut table);
     drop(upstream);
+    let [early, late] = LONG_RUN;
+    growth("100 000 calls over stdio", &place.stdio(2), [early, if quick { 5_000 } else { late }], &mut table);
     starts_and_lists("stdio with 1 000 tools", &place.stdio(1_000), if quick { 3 } else { 15 }, &mut table);
     let mut csv = String::from("path,engine,measure,value,unit\n");
     for Row { path, engine, measure, value, unit } in &table.rows {
@@ -515,6 +547,20 @@ impl Place {
         Process(child.expect("the upstream starts"))
     }
 
+    /// The proxy of that name from crates.io, of which a server is configured by these lines.
+    fn rival(&self, port: u16, server: &str) -> Engine {
+        let listen = format!("[proxy.listen]\nhost = \"127.0.0.1\"\nport = {port}\n");
+        let text = format!("[proxy]\nname = \"p\"\n{listen}[[backends]]\nname = \"up\"\n{server}");
+        let path = self.folder.join(format!("{port}.toml"));
+        std::fs::write(&path, text).expect("the configuration is written");
+        Engine {
+            name: "Rust mcp-proxy",
+            command: vec!["mcp-proxy".to_owned(), "--config".to_owned(), path.display().to_string()],
+            address: Some((format!("127.0.0.1:{port}"), "/")),
+            surface: Surface::Prefixed,
+        }
+    }
+
     fn over_http(&self, config: &str, first_port: u16) -> Vec<Engine> {
         let modes = [
             ("contextweaver passthrough", "passthrough", Surface::Plain),
@@ -531,7 +577,6 @@ impl Place {
 
     fn http_to_stdio(&self) -> Vec<Engine> {
         let direct = "127.0.0.1:18472".to_owned();
-        let rival = "127.0.0.1:18473".to_owned();
         let upstream = self.program("engine-upstream");
         let config = self.config("http-stdio.json", &json!({"command": upstream}));
         let mut engines = vec![
@@ -541,12 +586,7 @@ impl Place {
                 address: Some((direct, "/mcp")),
                 surface: Surface::Plain,
             },
-            Engine {
-                name: "Rust mcp-proxy",
-                command: ["mcp-proxy", "--port", "18473", "--", &upstream].map(str::to_owned).to_vec(),
-                address: Some((rival, "/mcp")),
-                surface: Surface::Plain,
-            },
+            self.rival(18_473, &format!("transport = \"stdio\"\ncommand = {upstream:?}\n")),
         ];
         engines.extend(self.over_http(&config, 18_480));
         engines
@@ -555,12 +595,13 @@ impl Place {
     fn http_to_http(&self) -> Vec<Engine> {
         let url = format!("http://{UPSTREAM}/mcp");
         let config = self.config("http-http.json", &json!({ "url": url }));
-        let mut engines = vec![Engine {
+        let direct = Engine {
             name: "direct over HTTP",
             command: vec!["sleep".to_owned(), "1000".to_owned()],
             address: Some((UPSTREAM.to_owned(), "/mcp")),
             surface: Surface::Plain,
-        }];
+        };
+        let mut engines = vec![direct, self.rival(18_474, &format!("transport = \"http\"\nurl = {url:?}\n"))];
         engines.extend(self.over_http(&config, 18_490));
         engines
     }
