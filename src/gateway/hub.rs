@@ -12,7 +12,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::Instant;
 
 use super::artifacts::Artifacts;
-use super::config::{GatewayConfig, StartMode, UpstreamConfig};
+use super::config::{GatewayConfig, Mode, StartMode, UpstreamConfig};
 use super::diagnostics::Diagnostics;
 use super::follow::{follow, watch_pins};
 use super::guard::{GuardError, Guards};
