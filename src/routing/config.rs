@@ -38,7 +38,7 @@ impl Default for RoutingConfig {
     fn default() -> Self {
         Self {
             scorer: Scorer::Bm25f,
-            k1: 1.2,
+            k1: 1.0,
             b: 0.75,
             fields: FieldWeights::default(),
             name: NameMatch::default(),
@@ -171,7 +171,7 @@ pub struct Field {
 impl Default for FieldWeights {
     fn default() -> Self {
         let whole = Field { weight: 1.0, b: 0.75 };
-        let parameters = Field { weight: 0.7, ..whole };
+        let parameters = Field { weight: 0.6, ..whole };
         Self { name: whole, description: whole, parameters, tags: whole, server: whole }
     }
 }
