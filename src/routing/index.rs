@@ -535,10 +535,10 @@ impl Index {
 /// Adds a term to a query, or counts it once more.
 fn push_term(new: QueryTerm, query: &mut Query, words: &mut Words) {
     words.read += 1;
-    match query.terms.iter_mut().zip(&mut words.counts).find(|(known, _)| known.term == new.term) {
-        Some((known, count)) => {
-            known.weight = known.weight.max(new.weight);
-            *count += 1;
+    match query.terms.iter().position(|known| known.term == new.term) {
+        Some(at) => {
+            query.terms[at].weight = query.terms[at].weight.max(new.weight);
+            words.counts[at] += 1;
         }
         None => {
             query.terms.push(new);

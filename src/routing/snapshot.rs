@@ -293,7 +293,7 @@ mod tests {
             ("terms", forged(|payload| drop(payload.terms.pop()))),
             ("surface", forged(|payload| payload.surfaces[0].1 = 9999)),
             ("pair", forged(|payload| payload.pairs[0].1 = 0)),
-            ("pairs", forged(|payload| drop(payload.pairs.pop()))),
+            ("pairs", forged(|payload| payload.pairs.truncate(1))),
             ("offset", forged(|payload| payload.offsets[1] = 9999)),
             ("start", forged(|payload| payload.offsets[0] = 1)),
             ("no offsets", forged(|payload| payload.offsets.clear())),

@@ -96,6 +96,10 @@ fn block_at(first: u8, length: usize) -> Option<usize> {
 fn one_edit_apart(left: &[u8], right: &[u8]) -> bool {
     let same = left.iter().zip(right).take_while(|(one, other)| one == other).count();
     let (left, right) = (&left[same..], &right[same..]);
+    // An edit reaches over two letters at most: what ends otherwise behind it needs no closer look.
+    if left.len().min(right.len()) > 2 && left.last() != right.last() {
+        return false;
+    }
     match (left, right) {
         ([], []) => false,
         ([_, rest @ ..], _) if rest == right => true,
