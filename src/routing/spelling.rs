@@ -68,6 +68,9 @@ impl Spelling {
             let close = block.letters.chunks_exact(length).zip(&block.terms);
             readings.extend(close.filter(|(other, _)| one_edit_apart(word, other)).map(|(other, &term)| (other, term)));
         }
+        if readings.is_empty() {
+            return;
+        }
         readings.sort_unstable();
         // Forms of one stem need not be neighbours in the alphabet; each term counts once all the same.
         let mut distinct: Vec<TermId> = Vec::with_capacity(READINGS);
