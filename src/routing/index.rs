@@ -930,8 +930,9 @@ mod tests {
         let pair = 0.5 * rare * tf / (tf + 1.2);
         let round = |score: f64| (score * 1e4).round() / 1e4;
         assert_eq!(ranked(&index, "mail thing"), [(0, round(first)), (2, round(third))]);
-        // Twice is 2 · 2 / 3 times where k3 is 1.
-        assert_eq!(ranked(&index, "mail thing mail"), [(0, round(first * 4.0 / 3.0)), (2, round(third * 4.0 / 3.0))]);
+        // Twice is 2 · 2 / 3 times where k3 is 1, in whole parts of a weight.
+        let twice = (4.0 / 3.0 * 256.0_f64).round() / 256.0;
+        assert_eq!(ranked(&index, "mail thing mail"), [(0, round(first * twice)), (2, round(third * twice))]);
         assert_eq!(ranked(&index, "mail, the list please")[0], (0, round(first + list + pair)));
         assert_eq!(ranked(&index, "list mail now")[0], (0, round(first + list)));
     }

@@ -242,7 +242,7 @@ mod tests {
         let (good, same) = (saved(), RoutingConfig::default());
         let mut flipped = good.clone();
         *flipped.last_mut().unwrap() ^= 1;
-        let newer = String::from_utf8_lossy(&good).replace("\"schema\":1", "\"schema\":2").into_bytes();
+        let newer = String::from_utf8_lossy(&good).replace("\"schema\":2", "\"schema\":3").into_bytes();
         let version = format!("\"version\":\"{VERSION}\"");
         let older = String::from_utf8_lossy(&good).replace(&version, "\"version\":\"0.0.0\"").into_bytes();
         let seen = [
@@ -260,8 +260,8 @@ mod tests {
         stale: built from another catalog; build it again with `contextweaver build`
         stale: built from another configuration; build it again with `contextweaver build`
         damaged (checksum differs); build it again with `contextweaver build`
-        damaged (423 bytes instead of 424); build it again with `contextweaver build`
-        its format version is not 1; build it again with `contextweaver build`
+        damaged (440 bytes instead of 441); build it again with `contextweaver build`
+        its format version is not 2; build it again with `contextweaver build`
         not a snapshot; build it again with `contextweaver build`
         not a snapshot; build it again with `contextweaver build`
         ");

@@ -129,11 +129,11 @@ mod tests {
     #[test]
     fn a_word_is_read_as_what_is_one_edit_away() {
         let words = ["weather", "whether", "wether", "list", "lisp", "forecast", "x", "Über"];
-        let shared = (f64::from(FULL_WEIGHT) / 2f64.sqrt()).round() as u32;
+        let shared = (f64::from(FULL_WEIGHT) / 3f64.sqrt()).round() as u32;
         let table: [(&str, &[(TermId, u32)]); 8] = [
             ("forcast", &[(5, FULL_WEIGHT)]),
             ("forecsat", &[(5, FULL_WEIGHT)]),
-            ("waether", &[(0, shared), (2, shared)]),
+            ("waether", &[(0, shared), (2, shared), (1, shared)]),
             ("lista", &[(3, FULL_WEIGHT)]),
             ("orecast", &[]),
             ("lis", &[]),
