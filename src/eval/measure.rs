@@ -109,6 +109,9 @@ impl Measure {
     /// The measure of the headline: what share of the needed tools is among the first five.
     pub const RECALL_5: Self = Self::Recall(K5);
 
+    /// How high the needed tools stand among the first ten.
+    pub const NDCG_10: Self = Self::Ndcg(K10);
+
     /// Every measure that is reported, in the order in which people read them.
     pub const ALL: [Self; 15] = [
         Self::Recall(K1),

@@ -21,6 +21,7 @@ pub mod results;
 pub mod rng;
 pub mod run;
 pub mod statistics;
+pub mod sweep;
 pub mod ties;
 pub mod timing;
 pub mod trec;

@@ -40,6 +40,8 @@ pub struct Evaluation {
     pub facts: Facts,
     /// Equivalence-aware recall@5 of every answerable query, in query order: the input of paired comparisons.
     pub recall_at_5: Vec<f64>,
+    /// Equivalence-aware nDCG@10 of the same queries.
+    pub ndcg_at_10: Vec<f64>,
     /// The ranking of every query, in query order.
     pub rankings: Vec<Ranking>,
 }
@@ -66,6 +68,7 @@ struct Answer {
     aware: Vec<f64>,
     strict: Vec<f64>,
     recall: f64,
+    ndcg: f64,
     ties: Ties,
     loss: Loss,
 }
@@ -88,6 +91,7 @@ pub fn evaluate(collection: &Collection, engine: &dyn Engine, tokens: PromptToke
         .collect::<Result<_, String>>()?;
     let answers: Vec<&Answer> = rows.iter().filter_map(|row| row.answer.as_ref()).collect();
     let recall_at_5: Vec<f64> = answers.iter().map(|answer| answer.recall).collect();
+    let ndcg_at_10: Vec<f64> = answers.iter().map(|answer| answer.ndcg).collect();
     let size = prepared.size();
     let facts = Facts {
         tools: collection.catalog.len(),
@@ -111,7 +115,7 @@ pub fn evaluate(collection: &Collection, engine: &dyn Engine, tokens: PromptToke
         },
     };
     let rankings = rows.into_iter().map(|row| row.ranking).collect();
-    Ok(Evaluation { facts, recall_at_5, rankings })
+    Ok(Evaluation { facts, recall_at_5, ndcg_at_10, rankings })
 }
 
 fn row<'a>(
@@ -147,6 +151,7 @@ fn answer(query: &Query, copies: &Copies, ranking: &Ranking, engine: &dyn Prepar
         aware: Measure::ALL.iter().map(|measure| measure.of(&found)).collect(),
         strict: Measure::ALL.iter().map(|measure| measure.of(&strict)).collect(),
         recall: Measure::RECALL_5.of(&found),
+        ndcg: Measure::NDCG_10.of(&found),
         ties: recall_over_orders(&hits, &judgement, K)?,
         loss: loss_at_5(&hits, &flat, score_of, &judgement)?,
     })

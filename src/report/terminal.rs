@@ -8,6 +8,7 @@ use crate::eval::context::record::{ContextOutcome, ContextResults};
 use crate::eval::context::sweep::Outcome;
 use crate::eval::gateway::record::GatewayResults;
 use crate::eval::record::{Estimate, Facts, Paired, Results, Slice, Verdict};
+use crate::eval::sweep::Outcome as Routed;
 use crate::eval::timing::TimingRow;
 
 use super::number::{MISSING, count, difference, fixed, interval, percent, share};
@@ -106,6 +107,25 @@ pub fn fidelity(fidelity: &Fidelity) -> String {
 #[must_use]
 pub fn paired(paired: &Paired) -> String {
     format!("{} {}", difference(&paired.difference), verdict_name(paired.verdict))
+}
+
+/// What `bench sweep --what routing` prints: one row per configuration, and with `collections` one per collection below.
+#[must_use]
+pub fn routing_sweep(outcomes: &[Routed], collections: bool) -> String {
+    let titles = ["configuration", "nDCG@10", "recall@5", "nDCG@10 from the default", "recall@5 from the default"];
+    let mut table = Table::new(titles);
+    for one in outcomes {
+        let row = |name: String, ndcg: f64, recall: f64, of_ndcg: &Paired, of_recall: &Paired| {
+            [name, share(ndcg), share(recall), paired(of_ndcg), paired(of_recall)]
+        };
+        let name = one.name.clone();
+        table.row(row(name, one.ndcg_at_10, one.recall_at_5, &one.ndcg_against_first, &one.recall_against_first));
+        for on in one.collections.iter().filter(|_| collections) {
+            let name = format!("  {}", on.name);
+            table.row(row(name, on.ndcg_at_10, on.recall_at_5, &on.ndcg_against_first, &on.recall_against_first));
+        }
+    }
+    table.plain()
 }
 
 /// What `bench sweep` prints: one row per configuration.

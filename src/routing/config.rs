@@ -16,6 +16,14 @@ pub struct RoutingConfig {
     /// What each part of a tool contributes. Every scorer reads the fields whose weight is above zero; BM25F
     /// alone uses the values.
     pub fields: FieldWeights,
+    /// What a tool's name adds beyond its field in BM25F.
+    pub name: NameMatch,
+    /// Saturation of repeated query words in BM25F (`k3`), ≥ 0: a word that is there c times counts
+    /// c · (k3 + 1) / (c + k3) times. 0 counts every word once; the larger, the closer to c.
+    pub k3: f64,
+    /// The weight of a known word that an unknown word of the query is one edit away from, in [0, 1]; 0 reads unknown
+    /// words as nothing else. For BM25F.
+    pub spelling: f64,
     /// How candidates are reached.
     pub navigation: Navigation,
     /// The shape of the choice graph.
@@ -30,9 +38,12 @@ impl Default for RoutingConfig {
     fn default() -> Self {
         Self {
             scorer: Scorer::Bm25f,
-            k1: 1.1,
+            k1: 1.0,
             b: 0.75,
             fields: FieldWeights::default(),
+            name: NameMatch::default(),
+            k3: 2.0,
+            spelling: 0.8,
             navigation: Navigation::Flat,
             tree: TreeConfig::default(),
             top_k: 10,
@@ -63,6 +74,11 @@ impl RoutingConfig {
         };
         real("k1", self.k1, self.k1 > 0.0 && self.k1 <= 100.0, "above 0 and at most 100")?;
         real("b", self.b, unit.contains(&self.b), "from 0 to 1")?;
+        real("name.share", self.name.share, (0.0..=8.0).contains(&self.name.share), "from 0 to 8")?;
+        real("name.prior", self.name.prior, (0.0..=1000.0).contains(&self.name.prior), "from 0 to 1000")?;
+        real("name.pairs", self.name.pairs, (0.0..=1.0).contains(&self.name.pairs), "from 0 to 1")?;
+        real("k3", self.k3, (0.0..=1000.0).contains(&self.k3), "from 0 to 1000")?;
+        real("spelling", self.spelling, unit.contains(&self.spelling), "from 0 to 1")?;
         real("confidence_gap", self.confidence_gap, unit.contains(&self.confidence_gap), "from 0 to 1")?;
         let fields = &self.fields;
         let all = [
@@ -99,11 +115,32 @@ pub enum Scorer {
     TfIdf,
     /// BM25 over the flat text of all fields.
     Bm25,
-    /// BM25F: per-field weights and length normalisation before one common saturation.
+    /// BM25F: per-field weights and length normalisation before one common saturation, with what [`NameMatch`] adds.
     #[default]
     Bm25f,
     /// BM25F where a query word that the catalog does not know stands for the similar words that it knows.
     Fuzzy,
+}
+
+/// What a tool's name adds to a BM25F score. A name is short and chosen with care, so how much of it the query says
+/// tells more than how often its words occur.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NameMatch {
+    /// What the score gains when the query has every word of the name, in units of idf; 0 to leave it out.
+    pub share: f64,
+    /// Information that every name is taken to have beyond its words, in units of idf, ≥ 0: keeps the only word of a
+    /// short name from being worth the whole share.
+    pub prior: f64,
+    /// The weight of two neighbouring words of the name that are neighbours in the query too, as a share of what a word
+    /// as rare would add by the name alone, in [0, 1]; 0 to leave it out.
+    pub pairs: f64,
+}
+
+impl Default for NameMatch {
+    fn default() -> Self {
+        Self { share: 2.5, prior: 2.0, pairs: 0.7 }
+    }
 }
 
 /// The parts of a tool that can be searched.
@@ -133,13 +170,9 @@ pub struct Field {
 
 impl Default for FieldWeights {
     fn default() -> Self {
-        Self {
-            name: Field { weight: 1.2, b: 0.25 },
-            description: Field { weight: 1.0, b: 0.75 },
-            parameters: Field { weight: 0.45, b: 0.55 },
-            tags: Field { weight: 1.0, b: 0.5 },
-            server: Field { weight: 0.9, b: 0.4 },
-        }
+        let whole = Field { weight: 1.0, b: 0.75 };
+        let parameters = Field { weight: 0.6, ..whole };
+        Self { name: whole, description: whole, parameters, tags: whole, server: whole }
     }
 }
 

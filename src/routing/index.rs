@@ -5,29 +5,32 @@
 //! scorer. Impacts are integers: sums do not depend on the order of addition, equal scores are really equal, and
 //! the parts of an explanation add up to the score without a rest.
 //!
+//! Two neighbouring words of a name are a term of their own, a *pair*, numbered behind the words.
+//!
 //! Searching is exhaustive. Queries for tools carry a dozen terms over short texts, and at that shape dynamic
 //! pruning (MaxScore, block-max) costs more than the additions it saves.
 
 use rustc_hash::FxHashMap;
 
-use super::config::{RoutingConfig, Scorer};
+use super::config::{NameMatch, RoutingConfig, Scorer};
 use super::exact::ExactNames;
 use super::fuzzy;
 use super::hit::{Hit, SCORE_UNITS, TopK};
+use super::spelling::{MOST_CORRECTED, Spelling};
 use crate::catalog::{Catalog, SelectableItem};
 use crate::text::{Analyzer, for_each_word, is_stop_word};
 
 /// The number of a term in an [`Index`].
 pub type TermId = u32;
 
-/// A query has at most this many words that count, unknown ones included; further ones are ignored. Together with
-/// `MAX_IMPACT` it keeps every score within 32 bits.
+/// A query has at most this many words and pairs that count, unknown words and repeats included; further ones are
+/// ignored. Together with `MAX_IMPACT` it keeps every score within 32 bits, since no word weighs more than it is often.
 pub const MAX_QUERY_TERMS: usize = 1000;
 
 /// The largest impact of one posting (16.0 in fixed point): idf stays below ln(2 · 10⁶) ≈ 14.5 up to a million items.
 const MAX_IMPACT: u32 = 1 << 22;
 
-/// A term weighted in full; fuzzy matches have less.
+/// The weight of a term that the query has once; readings of unknown words have less, repeated words more.
 pub const FULL_WEIGHT: u32 = 256;
 
 /// Marks a surface form that is a stop word.
@@ -36,12 +39,15 @@ const STOP: TermId = TermId::MAX;
 /// The searchable fields, in the order of [`super::FieldWeights`].
 const FIELDS: usize = 5;
 
+/// The place of the name among them.
+const NAME: usize = 0;
+
 /// One item that a term occurs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Posting {
     /// The item's position in [`Catalog::items`].
     pub item: u32,
-    /// What one occurrence of the term in the query adds to the item's score, in units of 2⁻¹⁸.
+    /// What the term adds to the item's score when the query has it once, in units of 2⁻¹⁸.
     pub impact: u32,
 }
 
@@ -57,7 +63,7 @@ pub struct QueryTerm {
 /// A query after analysis.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
-    /// The known terms, repeats kept.
+    /// The known terms, each once.
     pub terms: Vec<QueryTerm>,
     /// How many words that are not stop words the catalog does not know.
     pub unknown: usize,
@@ -70,6 +76,7 @@ pub struct Query {
 pub struct Scratch {
     scores: Vec<u32>,
     query: Query,
+    words: Words,
 }
 
 /// How far down a ranking goes.
@@ -99,12 +106,61 @@ pub struct Index {
     pub(super) terms: FxHashMap<Box<str>, TermId>,
     /// Normalised word to term number, or [`STOP`]: spares the stemmer for every word that the catalog uses.
     pub(super) surfaces: FxHashMap<Box<str>, TermId>,
-    /// Start of each term's postings; one more entry than terms.
+    /// Two terms that are neighbours in a name to the number of the pair.
+    pub(super) pairs: FxHashMap<(TermId, TermId), TermId>,
+    /// Start of the postings of each term, then of each pair; one more entry than both.
     pub(super) offsets: Vec<u32>,
     pub(super) postings: Vec<Posting>,
     pub(super) exact: ExactNames,
-    pub(super) scorer: Scorer,
+    reading: Reading,
+    spelling: Spelling,
     analyzer: Analyzer,
+}
+
+/// The parts of the configuration that a query is read by.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    scorer: Scorer,
+    /// `None` where a repeated word counts as often as it is there.
+    k3: Option<f64>,
+    spelling: f64,
+    name_share: f64,
+}
+
+impl Reading {
+    fn of(config: &RoutingConfig) -> Self {
+        let fielded = is_fielded(config.scorer);
+        Self {
+            scorer: config.scorer,
+            k3: fielded.then_some(config.k3),
+            spelling: if config.scorer == Scorer::Bm25f { config.spelling } else { 0.0 },
+            name_share: if fielded { config.name.share } else { 0.0 },
+        }
+    }
+
+    /// The weight of a term that weighs `weight` each time and is there `count` times: c (k3 + 1) / (c + k3), the factor
+    /// of a query's term frequency in BM25 (Robertson and Zaragoza 2009, §3.5; see [`Builder::field_norms`]).
+    fn repeated(&self, weight: u32, count: u32) -> u32 {
+        let count = f64::from(count);
+        let times = self.k3.map_or(count, |k3| count * (k3 + 1.0) / (count + k3));
+        (f64::from(weight) * times).round() as u32
+    }
+}
+
+/// Whether a scorer is BM25F with all that belongs to it; the others are the plain formulas.
+fn is_fielded(scorer: Scorer) -> bool {
+    matches!(scorer, Scorer::Bm25f | Scorer::Fuzzy)
+}
+
+/// A query while it is read: the words so far.
+#[derive(Debug, Default)]
+struct Words {
+    /// How often each of the query's terms is there.
+    counts: Vec<u32>,
+    /// Words, readings of unknown words and pairs that counted.
+    read: usize,
+    /// The known word before, when nothing but stop words is between.
+    previous: Option<TermId>,
 }
 
 impl Index {
@@ -122,18 +178,13 @@ impl Index {
     ///
     /// # Errors
     /// What no index that was built can be: a number that points outside, lists out of order, an impact out of range.
-    pub(super) fn from_parts(
-        items: u32,
-        terms: FxHashMap<Box<str>, TermId>,
-        surfaces: FxHashMap<Box<str>, TermId>,
-        offsets: Vec<u32>,
-        postings: Vec<Posting>,
-        exact: ExactNames,
-        scorer: Scorer,
-    ) -> Result<Self, &'static str> {
+    pub(super) fn from_parts(parts: Parts, config: &RoutingConfig) -> Result<Self, &'static str> {
+        let Parts { items, terms, surfaces, pairs, offsets, postings, exact } = parts;
         let check = |holds: bool, reason| if holds { Ok(()) } else { Err(reason) };
         let known = terms.len() as u64;
-        check(offsets.len() as u64 == known + 1, "there is not one list of postings for each term")?;
+        let all = known + pairs.len() as u64;
+        check(offsets.len() as u64 == all + 1, "there is not one list of postings for each term and pair")?;
+        check(pairs.values().all(|&pair| (known..all).contains(&u64::from(pair))), "a pair is out of range")?;
         check(terms.values().all(|&term| u64::from(term) < known), "a term is out of range")?;
         let is_known = |&term: &TermId| term == STOP || u64::from(term) < known;
         check(surfaces.values().all(is_known), "a word stands for no term")?;
@@ -146,10 +197,29 @@ impl Index {
         let in_range = |posting: &Posting| (1..=MAX_IMPACT).contains(&posting.impact);
         check(postings.iter().all(in_range), "an impact is out of range")?;
         check(exact.are_within(items), "a name is of no item")?;
-        let index = Self { items, terms, surfaces, offsets, postings, exact, scorer, analyzer: Analyzer::default() };
+        let index = Self::assemble(Parts { items, terms, surfaces, pairs, offsets, postings, exact }, config);
         let ascends = |term| index.postings(term).is_sorted_by(|left, right| left.item < right.item);
-        check((0..index.terms() as u32).all(ascends), "postings are out of order")?;
+        check((0..all as u32).all(ascends), "postings are out of order")?;
         Ok(index)
+    }
+
+    fn assemble(parts: Parts, config: &RoutingConfig) -> Self {
+        let Parts { items, terms, surfaces, pairs, offsets, postings, exact } = parts;
+        let reading = Reading::of(config);
+        let words = surfaces.iter().filter(|(_, term)| **term != STOP && reading.spelling > 0.0);
+        let spelling = Spelling::of(words.map(|(word, &term)| (&**word, term)));
+        Self {
+            items,
+            terms,
+            surfaces,
+            pairs,
+            offsets,
+            postings,
+            exact,
+            reading,
+            spelling,
+            analyzer: Analyzer::default(),
+        }
     }
 
     /// The number of indexed items.
@@ -158,10 +228,10 @@ impl Index {
         self.items as usize
     }
 
-    /// The number of distinct terms.
+    /// The number of distinct terms, pairs not counted.
     #[must_use]
     pub fn terms(&self) -> usize {
-        self.offsets.len() - 1
+        self.terms.len()
     }
 
     /// The number of postings.
@@ -170,7 +240,7 @@ impl Index {
         self.postings.len()
     }
 
-    /// The items that `term` occurs in, ascending.
+    /// The items that a term or pair occurs in, ascending.
     #[must_use]
     pub fn postings(&self, term: TermId) -> &[Posting] {
         let at = term as usize;
@@ -184,36 +254,71 @@ impl Index {
     #[must_use]
     pub fn analyze(&self, text: &str) -> Query {
         let mut query = Query::default();
-        self.analyze_into(text, &mut query);
+        self.analyze_into(text, &mut query, &mut Words::default());
         query
     }
 
-    fn analyze_into(&self, text: &str, query: &mut Query) {
-        query.terms.clear();
-        query.exact.clear();
-        query.unknown = 0;
+    fn analyze_into(&self, text: &str, query: &mut Query, words: &mut Words) {
         let mut sequence = self.exact.sequence();
-        for_each_word(text, |word| {
-            sequence.push(word);
-            self.push_word(word, query);
-        });
+        self.read(text, query, words, |word, _| sequence.push(word));
         self.exact.find(&sequence, text, &mut query.exact);
     }
 
-    /// Adds what one normalised word stands for.
-    fn push_word(&self, word: &str, query: &mut Query) {
-        if query.terms.len() + query.unknown >= MAX_QUERY_TERMS {
+    /// Reads the words of `text` into `query`. `each` is told of every word, stop words included, with how many terms
+    /// the query had before it; what was added since is what the word, and the word before with it, stand for.
+    fn read(&self, text: &str, query: &mut Query, words: &mut Words, mut each: impl FnMut(&str, &Query)) {
+        query.terms.clear();
+        query.exact.clear();
+        query.unknown = 0;
+        words.counts.clear();
+        words.read = 0;
+        words.previous = None;
+        for_each_word(text, |word| {
+            self.push_word(word, query, words);
+            each(word, query);
+        });
+        for (term, &count) in query.terms.iter_mut().zip(&words.counts) {
+            if count > 1 {
+                term.weight = self.reading.repeated(term.weight, count);
+            }
+        }
+    }
+
+    /// Adds what one normalised word stands for, and the pair that it makes with the word before.
+    fn push_word(&self, word: &str, query: &mut Query, words: &mut Words) {
+        if words.read >= MAX_QUERY_TERMS {
             return;
         }
         match self.lookup(word) {
             Some(STOP) => {}
-            Some(term) => query.terms.push(QueryTerm { term, weight: FULL_WEIGHT }),
-            None => {
-                query.unknown += 1;
-                if self.scorer == Scorer::Fuzzy && query.unknown <= fuzzy::MOST_CORRECTED {
-                    fuzzy::expand(self, word, &mut query.terms);
+            Some(term) => {
+                push_term(QueryTerm { term, weight: FULL_WEIGHT }, query, words);
+                if let Some(previous) = words.previous.replace(term)
+                    && words.read < MAX_QUERY_TERMS
+                    && let Some(&pair) = self.pairs.get(&(previous, term))
+                {
+                    push_term(QueryTerm { term: pair, weight: FULL_WEIGHT }, query, words);
                 }
             }
+            None => {
+                words.read += 1;
+                words.previous = None;
+                query.unknown += 1;
+                self.read_unknown(word, query, words);
+            }
+        }
+    }
+
+    /// Adds the terms that an unknown word may be a misspelling of.
+    fn read_unknown(&self, word: &str, query: &mut Query, words: &mut Words) {
+        let mut readings = Vec::new();
+        if self.reading.scorer == Scorer::Fuzzy && query.unknown <= fuzzy::MOST_CORRECTED {
+            fuzzy::expand(self, word, &mut readings);
+        } else if self.reading.spelling > 0.0 && query.unknown <= MOST_CORRECTED {
+            self.spelling.read(word, self.reading.spelling, &mut readings);
+        }
+        for reading in readings {
+            push_term(reading, query, words);
         }
     }
 
@@ -233,7 +338,7 @@ impl Index {
     /// result.
     pub fn search(&self, text: &str, depth: Depth, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Vec<Hit> {
         let mut query = std::mem::take(&mut scratch.query);
-        self.analyze_into(text, &mut query);
+        self.analyze_into(text, &mut query, &mut scratch.words);
         let hits = self.search_query(&query, depth, allow, scratch);
         scratch.query = query;
         hits
@@ -308,28 +413,38 @@ impl Index {
         words + exact_bonus(u64::from(best))
     }
 
-    /// What each word of `text` adds to the score of `item`, in query order, repeats added up; words that add nothing
-    /// are left out. The values and the bonus of an exact name are the whole score.
+    /// What each word of `text` adds to the score of `item`, in query order, and each pair behind its second word; what
+    /// adds nothing is left out. A word stands for its repeats and its other forms. The values and the bonus of an exact
+    /// name are the whole score.
     #[must_use]
     pub fn explain(&self, text: &str, item: u32) -> Vec<(String, u64)> {
         self.explain_words(&self.words(text), item)
     }
 
-    /// The words of `text` with the terms that they stand for, repeats together: what [`Self::explain_words`] needs
-    /// once for many items.
+    /// The words and pairs of `text` with the terms that they stand for, each term with the first that does: what
+    /// [`Self::explain_words`] needs once for many items.
     pub(super) fn words(&self, text: &str) -> Vec<(String, Vec<QueryTerm>)> {
-        let mut words: Vec<(String, Vec<QueryTerm>)> = Vec::new();
         let mut query = Query::default();
-        for_each_word(text, |word| {
-            let before = query.terms.len();
-            self.push_word(word, &mut query);
-            let added = &query.terms[before..];
-            match words.iter_mut().find(|(other, _)| other == word) {
-                _ if added.is_empty() => {}
-                Some((_, terms)) => terms.extend_from_slice(added),
-                None => words.push((word.to_owned(), added.to_vec())),
+        // For each new term its place and what the text calls it.
+        let mut called: Vec<(usize, String)> = Vec::new();
+        let mut before = String::new();
+        self.read(text, &mut query, &mut Words::default(), |word, query| {
+            for (at, term) in query.terms.iter().enumerate().skip(called.len()) {
+                let is_pair = term.term as usize >= self.terms.len();
+                called.push((at, if is_pair { format!("{before} {word}") } else { word.to_owned() }));
+            }
+            if self.lookup(word) != Some(STOP) {
+                before.clear();
+                before.push_str(word);
             }
         });
+        let mut words: Vec<(String, Vec<QueryTerm>)> = Vec::new();
+        for (at, name) in called {
+            match words.last_mut() {
+                Some((last, terms)) if *last == name => terms.push(query.terms[at]),
+                _ => words.push((name, vec![query.terms[at]])),
+            }
+        }
         words
     }
 
@@ -391,22 +506,50 @@ impl Index {
         lifted
     }
 
-    /// The share of the query that `score` accounts for, in [0, 1]: the score over the sum of the words' idf as BM25
-    /// has it, unknown words counted as the rarest possible. No BM25 or BM25F score reaches that sum; under
-    /// [`Scorer::TfIdf`], whose scores have another scale, it is a yardstick and no ceiling, and the share is cut at 1. It
-    /// is what confidence is made of: an unanswerable query has words that no tool carries.
+    /// The score of an item that would answer `query` in full, in units of 2⁻¹⁸: the idf of its words, unknown ones
+    /// counted as the rarest possible, and the whole share of a name. It is a yardstick that makes the scores of queries
+    /// comparable and not quite a bound: a word in every field comes close to its idf, and pairs, which hardly any item
+    /// has, come on top. The plain scorers have no share of a name; that of [`Scorer::TfIdf`] has another scale.
+    #[must_use]
+    pub fn ideal(&self, query: &Query) -> f64 {
+        let rarest = idf(self.items as usize, 0) * query.unknown as f64;
+        let words = query.terms.iter().filter(|term| (term.term as usize) < self.terms.len());
+        let known: f64 = words
+            .map(|&QueryTerm { term, weight }| {
+                idf(self.items as usize, self.postings(term).len()) * f64::from(weight) / f64::from(FULL_WEIGHT)
+            })
+            .sum();
+        let total = known + rarest;
+        if total > 0.0 { (total + self.reading.name_share) * SCORE_UNITS as f64 } else { 0.0 }
+    }
+
+    /// The share of the query that `score` accounts for, in [0, 1]: the score over [`Self::ideal`], cut at 1. It is what
+    /// confidence is made of: an unanswerable query has words that no tool carries.
     #[must_use]
     pub fn coverage(&self, query: &Query, score: u64) -> f64 {
-        let ceiling = |items_with: usize| idf(self.items as usize, items_with) * SCORE_UNITS as f64;
-        let known: f64 = query.terms.iter().map(|term| ceiling(self.postings(term.term).len())).sum();
-        let total = known + ceiling(0) * query.unknown as f64;
-        if total > 0.0 { (score as f64 / total).min(1.0) } else { 0.0 }
+        let ideal = self.ideal(query);
+        if ideal > 0.0 { (score as f64 / ideal).min(1.0) } else { 0.0 }
     }
 }
 
-/// An impact at a reduced weight, rounded down.
+/// Adds a term to a query, or counts it once more.
+fn push_term(new: QueryTerm, query: &mut Query, words: &mut Words) {
+    words.read += 1;
+    match query.terms.iter().position(|known| known.term == new.term) {
+        Some(at) => {
+            query.terms[at].weight = query.terms[at].weight.max(new.weight);
+            words.counts[at] += 1;
+        }
+        None => {
+            query.terms.push(new);
+            words.counts.push(1);
+        }
+    }
+}
+
+/// An impact at a weight, rounded down.
 pub(super) fn weighted(impact: u32, weight: u32) -> u32 {
-    // Both factors fit into 32 bits, and weight ≤ FULL_WEIGHT keeps the quotient within the impact.
+    // No word weighs more than it is often: the quotient is at most MAX_IMPACT · MAX_QUERY_TERMS, within 32 bits.
     (u64::from(impact) * u64::from(weight) / u64::from(FULL_WEIGHT)) as u32
 }
 
@@ -442,6 +585,17 @@ fn idf(items: usize, items_with: usize) -> f64 {
     libm::log(1.0 + (items - with + 0.5) / (with + 0.5))
 }
 
+/// What an index is made of, built or loaded.
+pub(super) struct Parts {
+    pub(super) items: u32,
+    pub(super) terms: FxHashMap<Box<str>, TermId>,
+    pub(super) surfaces: FxHashMap<Box<str>, TermId>,
+    pub(super) pairs: FxHashMap<(TermId, TermId), TermId>,
+    pub(super) offsets: Vec<u32>,
+    pub(super) postings: Vec<Posting>,
+    pub(super) exact: ExactNames,
+}
+
 /// One term in one item: how often it occurs in each field.
 struct Occurrence {
     term: TermId,
@@ -452,11 +606,15 @@ struct Occurrence {
 struct Builder {
     analyzer: Analyzer,
     weights: [super::Field; FIELDS],
+    /// Whether neighbouring words of names are indexed.
+    with_pairs: bool,
     terms: FxHashMap<Box<str>, TermId>,
     surfaces: FxHashMap<Box<str>, TermId>,
     /// For each term, its latest entry in `occurrences`.
     latest: Vec<u32>,
     occurrences: Vec<Occurrence>,
+    /// Every pair that occurs in a name, with its item, as the names have them.
+    pairs: Vec<((TermId, TermId), u32)>,
     /// Words per item and field, stop words not counted.
     lengths: Vec<[u32; FIELDS]>,
 }
@@ -467,17 +625,19 @@ impl Builder {
         Self {
             analyzer: Analyzer::default(),
             weights: [fields.name, fields.description, fields.parameters, fields.tags, fields.server],
+            with_pairs: is_fielded(config.scorer) && config.name.pairs > 0.0 && fields.name.weight > 0.0,
             terms: FxHashMap::default(),
             surfaces: FxHashMap::default(),
             latest: Vec::new(),
             occurrences: Vec::new(),
+            pairs: Vec::new(),
             lengths: Vec::new(),
         }
     }
 
     fn add(&mut self, item: &SelectableItem) {
         self.lengths.push([0; FIELDS]);
-        self.field(0, &item.name);
+        self.name(&item.name);
         self.field(1, &item.description);
         item.for_each_parameter(|name, description| {
             self.field(2, name);
@@ -490,7 +650,22 @@ impl Builder {
         self.field(4, item.server_description.as_deref().unwrap_or(""));
     }
 
+    fn name(&mut self, text: &str) {
+        let item = self.lengths.len() as u32 - 1;
+        let mut previous = None;
+        self.each_term(NAME, text, |builder, term| {
+            if let Some(previous) = previous.replace(term).filter(|_| builder.with_pairs) {
+                builder.pairs.push(((previous, term), item));
+            }
+        });
+    }
+
     fn field(&mut self, field: usize, text: &str) {
+        self.each_term(field, text, |_, _| ());
+    }
+
+    /// Counts the terms of a text in a field and hands each on.
+    fn each_term(&mut self, field: usize, text: &str, mut each: impl FnMut(&mut Self, TermId)) {
         if self.weights[field].weight <= 0.0 || text.is_empty() {
             return;
         }
@@ -498,6 +673,7 @@ impl Builder {
             let term = self.term(word);
             if term != STOP {
                 self.count(term, field);
+                each(self, term);
             }
         });
     }
@@ -541,38 +717,70 @@ impl Builder {
         }
     }
 
-    fn finish(self, catalog: &Catalog, config: &RoutingConfig) -> Index {
-        let mut offsets = vec![0u32; self.latest.len() + 1];
+    fn finish(mut self, catalog: &Catalog, config: &RoutingConfig) -> Index {
+        let mut frequencies = vec![0usize; self.latest.len()];
         for occurrence in &self.occurrences {
-            offsets[occurrence.term as usize + 1] += 1;
+            frequencies[occurrence.term as usize] += 1;
+        }
+        let norms = self.field_norms();
+        let impacts = self.impacts(config, &frequencies, &norms);
+        let words = self.occurrences.iter().zip(impacts).map(|(one, impact)| (one.term, one.item, impact));
+        let mut entries: Vec<(TermId, u32, f64)> = words.collect();
+        let pairs = self.add_pairs(config, &norms, &mut entries);
+        let mut offsets = vec![0u32; self.latest.len() + pairs.len() + 1];
+        for (term, ..) in &entries {
+            offsets[*term as usize + 1] += 1;
         }
         for at in 1..offsets.len() {
             offsets[at] += offsets[at - 1];
         }
-        let frequencies: Vec<usize> = offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize).collect();
-        let impacts = self.impacts(config, &frequencies);
         let mut next = offsets.clone();
-        let mut postings = vec![Posting { item: 0, impact: 0 }; self.occurrences.len()];
-        for (occurrence, impact) in self.occurrences.iter().zip(impacts) {
-            let at = &mut next[occurrence.term as usize];
+        let mut postings = vec![Posting { item: 0, impact: 0 }; entries.len()];
+        for (term, item, impact) in entries {
+            let at = &mut next[term as usize];
             let impact = ((impact * SCORE_UNITS as f64).round() as u32).clamp(1, MAX_IMPACT);
-            postings[*at as usize] = Posting { item: occurrence.item, impact };
+            postings[*at as usize] = Posting { item, impact };
             *at += 1;
         }
-        Index {
+        let parts = Parts {
             items: catalog.len() as u32,
             terms: self.terms,
             surfaces: self.surfaces,
+            pairs,
             offsets,
             postings,
             exact: ExactNames::of(catalog),
-            scorer: config.scorer,
-            analyzer: self.analyzer,
+        };
+        Index::assemble(parts, config)
+    }
+
+    /// Numbers the pairs behind the words and adds their entries: BM25 over the name alone, with the norm of the field,
+    /// by the weight of pairs. Sequential dependence, as Metzler and Croft ("A Markov Random Field Model for Term
+    /// Dependencies", SIGIR 2005) have it for ordered windows of two, kept to the field where order means most.
+    fn add_pairs(
+        &mut self,
+        config: &RoutingConfig,
+        norms: &[[f64; FIELDS]],
+        entries: &mut Vec<(TermId, u32, f64)>,
+    ) -> FxHashMap<(TermId, TermId), TermId> {
+        self.pairs.sort_unstable();
+        let mut numbers = FxHashMap::default();
+        for same in self.pairs.chunk_by(|left, right| left.0 == right.0) {
+            let number = (self.latest.len() + numbers.len()) as TermId;
+            numbers.insert(same[0].0, number);
+            let in_items = || same.chunk_by(|left, right| left.1 == right.1);
+            let idf = idf(self.lengths.len(), in_items().count());
+            entries.extend(in_items().map(|times| {
+                let item = times[0].1;
+                let tf = times.len() as f64 * norms[item as usize][NAME];
+                (number, item, config.name.pairs * idf * tf / (tf + config.k1))
+            }));
         }
+        numbers
     }
 
     /// The impact of every occurrence, by the formula of the scorer.
-    fn impacts(&self, config: &RoutingConfig, frequencies: &[usize]) -> Vec<f64> {
+    fn impacts(&self, config: &RoutingConfig, frequencies: &[usize], norms: &[[f64; FIELDS]]) -> Vec<f64> {
         let items = self.lengths.len();
         match config.scorer {
             Scorer::TfIdf => self.tf_idf(frequencies),
@@ -587,15 +795,29 @@ impl Builder {
                 })
             }
             Scorer::Bm25f | Scorer::Fuzzy => {
-                let norms = self.field_norms();
                 let idf = idf_table(items, frequencies);
+                let names = self.name_information(&idf);
+                let NameMatch { share, prior, .. } = config.name;
                 self.per_occurrence(|occurrence| {
-                    let norm = &norms[occurrence.item as usize];
+                    let (item, idf) = (occurrence.item as usize, idf[occurrence.term as usize]);
+                    let norm = &norms[item];
                     let tf: f64 = (0..FIELDS).map(|field| f64::from(occurrence.counts[field]) * norm[field]).sum();
-                    idf[occurrence.term as usize] * tf / (tf + config.k1)
+                    let of_name = if occurrence.counts[NAME] > 0 { share * idf / (prior + names[item]) } else { 0.0 };
+                    idf * tf / (tf + config.k1) + of_name
                 })
             }
         }
+    }
+
+    /// For every item the idf of the distinct words of its name, added up. A word's share in it is what the word adds
+    /// for being of the name: containment of the name in the query (Broder, "On the Resemblance and Containment of
+    /// Documents", 1997) with words weighted by idf.
+    fn name_information(&self, idf: &[f64]) -> Vec<f64> {
+        let mut information = vec![0.0; self.lengths.len()];
+        for occurrence in self.occurrences.iter().filter(|occurrence| occurrence.counts[NAME] > 0) {
+            information[occurrence.item as usize] += idf[occurrence.term as usize];
+        }
+        information
     }
 
     fn per_occurrence(&self, impact: impl Fn(&Occurrence) -> f64) -> Vec<f64> {
@@ -648,7 +870,7 @@ fn idf_table(items: usize, frequencies: &[usize]) -> Vec<f64> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::config::{Field, FieldWeights};
+    use super::super::config::{Field, FieldWeights, NameMatch};
     use super::*;
 
     fn catalog(tools: &[(&str, &str)]) -> Catalog {
@@ -684,7 +906,39 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_query_word_counts_twice() {
+    fn bm25f_with_its_name_is_the_formula_worked_by_hand() {
+        // Names of 2, 2 and 1 words, mean 5/3; descriptions of one word. "mail" is in items 0 and 2, "send" in item 2,
+        // "mail list" in item 0 alone.
+        let catalog = catalog(&[("mail_list", "letter"), ("read_book", "page"), ("send", "mail")]);
+        let off = Field { weight: 0.0, b: 0.0 };
+        let fields = FieldWeights {
+            name: Field { weight: 2.0, b: 0.5 },
+            description: Field { weight: 1.0, b: 0.75 },
+            parameters: off,
+            tags: off,
+            server: off,
+        };
+        let name = NameMatch { share: 3.0, prior: 1.0, pairs: 0.5 };
+        let index =
+            Index::build(&catalog, &RoutingConfig { k1: 1.2, k3: 1.0, fields, name, ..RoutingConfig::default() });
+        let idf = |with: f64| (1.0 + (3.0 - with + 0.5) / (with + 0.5)).ln();
+        let (mail, rare) = (idf(2.0), idf(1.0));
+        let tf = 2.0 / (0.5 + 0.5 * 2.0 / (5.0 / 3.0));
+        let first = mail * tf / (tf + 1.2) + 3.0 * mail / (1.0 + mail + rare);
+        let third = mail / (1.0 + 1.2);
+        let list = rare * tf / (tf + 1.2) + 3.0 * rare / (1.0 + mail + rare);
+        let pair = 0.5 * rare * tf / (tf + 1.2);
+        let round = |score: f64| (score * 1e4).round() / 1e4;
+        assert_eq!(ranked(&index, "mail thing"), [(0, round(first)), (2, round(third))]);
+        // Twice is 2 · 2 / 3 times where k3 is 1, in whole parts of a weight.
+        let twice = (4.0 / 3.0 * 256.0_f64).round() / 256.0;
+        assert_eq!(ranked(&index, "mail thing mail"), [(0, round(first * twice)), (2, round(third * twice))]);
+        assert_eq!(ranked(&index, "mail, the list please")[0], (0, round(first + list + pair)));
+        assert_eq!(ranked(&index, "list mail now")[0], (0, round(first + list)));
+    }
+
+    #[test]
+    fn a_repeated_query_word_counts_twice_in_the_plain_formula() {
         let index = Index::build(&catalog(&[("alpha", "x"), ("beta", "y")]), &flat(1.2, 0.75));
         let once = index.score_all(&index.analyze("the alpha thing"));
         let twice = index.score_all(&index.analyze("the alpha thing alpha"));
@@ -712,8 +966,11 @@ mod tests {
     #[test]
     fn fuzzy_reads_a_typo_as_the_closest_word() {
         let catalog = catalog(&[("weather", "forecast"), ("whether", "or not")]);
-        let config = |scorer| RoutingConfig { scorer, ..RoutingConfig::default() };
+        let config = |scorer| RoutingConfig { scorer, spelling: 0.0, ..RoutingConfig::default() };
         assert_eq!(ranked(&Index::build(&catalog, &config(Scorer::Bm25f)), "wether forcast"), []);
+        let spelling = Index::build(&catalog, &RoutingConfig::default());
+        assert_eq!(ranked(&spelling, "the forcast").iter().map(|(item, _)| *item).collect::<Vec<_>>(), [0]);
+        assert_eq!(spelling.analyze("forcast").unknown, 1);
         let fuzzy = ranked(&Index::build(&catalog, &config(Scorer::Fuzzy)), "the forcast");
         assert_eq!(fuzzy.iter().map(|(item, _)| *item).collect::<Vec<_>>(), [0]);
     }
@@ -728,8 +985,42 @@ mod tests {
         terms.dedup();
         assert_eq!(terms.len(), 2);
         let many = index.analyze(&"pagex ".repeat(2 * MAX_QUERY_TERMS));
-        assert_eq!(many.terms.len(), 2 * fuzzy::MOST_CORRECTED);
-        assert_eq!(many.terms.len() + many.unknown, MAX_QUERY_TERMS);
+        assert_eq!(many.terms.len(), 2);
+        assert_eq!(many.unknown, MAX_QUERY_TERMS - 2 * fuzzy::MOST_CORRECTED);
+    }
+
+    #[test]
+    fn no_query_is_worth_more_than_its_words_allow() {
+        let index = Index::build(&catalog(&[("page_list", "pages"), ("page", "x")]), &flat(1.2, 0.75));
+        let query = index.analyze(&"page list ".repeat(MAX_QUERY_TERMS));
+        assert_eq!(query.terms.iter().map(|term| term.weight).sum::<u32>(), FULL_WEIGHT * MAX_QUERY_TERMS as u32);
+        let fielded = Index::build(&catalog(&[("page_list", "pages"), ("page", "x")]), &RoutingConfig::default());
+        let query = fielded.analyze(&"page list pagf ".repeat(MAX_QUERY_TERMS));
+        assert!(query.terms.iter().map(|term| term.weight).sum::<u32>() < FULL_WEIGHT * MAX_QUERY_TERMS as u32);
+    }
+
+    #[test]
+    fn an_explanation_names_words_and_pairs() {
+        let index = Index::build(&catalog(&[("mail_list", "letters"), ("send_mail", "x")]), &RoutingConfig::default());
+        let text = "a mail list of lists, leters";
+        let parts = index.explain(text, 0);
+        let named: Vec<&str> = parts.iter().map(|(word, _)| word.as_str()).collect();
+        assert_eq!(named, ["mail", "list", "mail list", "leters"]);
+        assert_eq!(parts.iter().map(|(_, value)| value).sum::<u64>(), index.score_all(&index.analyze(text))[0]);
+    }
+
+    #[test]
+    fn a_full_answer_is_worth_about_the_ideal() {
+        let tools = [("send_mail", "send mail letter"), ("read_book", "page"), ("mail_list", "letters")];
+        let index = Index::build(&catalog(&tools), &RoutingConfig::default());
+        let coverage = |text: &str| {
+            let query = index.analyze(text);
+            index.coverage(&query, index.score_all(&query)[2])
+        };
+        assert!(coverage("please send the mail") > 0.5);
+        assert!(coverage("please send the mail to zebra crossings") < coverage("please send the mail"));
+        assert_eq!(coverage("send_mail"), 1.0);
+        assert_eq!(index.ideal(&index.analyze("")), 0.0);
     }
 
     #[test]
@@ -797,6 +1088,19 @@ mod tests {
                 let tied = plain.iter().take_while(|hit| last.is_none_or(|last| hit.score >= last)).count();
                 let through = index.search(&query, Depth::ThroughTies(k), allow, &mut scratch);
                 prop_assert_eq!(&through[..], &plain[..if k == 0 { 0 } else { tied }]);
+            }
+        }
+
+        #[test]
+        fn the_parts_of_every_item_add_up_to_its_score(tools in tools(), query in sentence(12), scorer in scorer()) {
+            let tools: Vec<(&str, &str)> = tools.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+            let index = Index::build(&catalog(&tools), &RoutingConfig { scorer, ..RoutingConfig::default() });
+            // One word that only spelling knows, and a name in no other order than its own.
+            let query = format!("{query} brunch {}", tools[0].0.replace('_', " and the "));
+            let analyzed = Query { exact: Vec::new(), ..index.analyze(&query) };
+            for (item, score) in index.score_all(&analyzed).into_iter().enumerate() {
+                let parts = index.explain(&query, item as u32);
+                prop_assert_eq!(parts.iter().map(|(_, value)| value).sum::<u64>(), score);
             }
         }
 

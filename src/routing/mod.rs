@@ -18,10 +18,13 @@ mod path;
 mod router;
 mod selection;
 mod snapshot;
+mod spelling;
 mod tree;
 
 pub use card::{CARD_CAP, CARD_TAGS, CARD_TARGET, CardDeck, ChoiceCard, DESCRIPTION_RESERVE, render_cards};
-pub use config::{BeamConfig, ConfigError, Field, FieldWeights, Navigation, RoutingConfig, Scorer, TreeConfig};
+pub use config::{
+    BeamConfig, ConfigError, Field, FieldWeights, NameMatch, Navigation, RoutingConfig, Scorer, TreeConfig,
+};
 pub use filter::{AllowSet, Filter, FilterError, Placement, Subject};
 pub use graph::{ChoiceGraph, GraphError, Node, NodeId, NodeKind};
 pub use history::{History, ScoreSource};

@@ -522,11 +522,11 @@ mod tests {
             .collect();
         seen.push(format!("{:?}", route.ambiguity));
         insta::assert_snapshot!(seen.join("\n"), @r#"
-        create_issue 224453 = Word("open") 104714 + Word("new") 104714 + Word("issue") 15025
-        createTicket 219835 = Word("open") 104714 + Word("new") 104714 + Word("issue") 10407
-        list_issues 15522 = Word("issue") 15522
-        send_mail 11623 = Word("issue") 11623
-        delete_repository 10407 = Word("issue") 10407
+        create_issue 254573 = Word("open") 110159 + Word("new") 110159 + Word("issue") 34255
+        createTicket 231267 = Word("open") 110159 + Word("new") 110159 + Word("issue") 10949
+        list_issues 31970 = Word("issue") 31970
+        send_mail 12165 = Word("issue") 12165
+        delete_repository 10949 = Word("issue") 10949
         Some(Ambiguity { question: "Which of these do you mean: `forge` or `tracker`?", ids: ["forge:create_issue#00000000", "tracker:createTicket#00000000"] })
         "#);
     }

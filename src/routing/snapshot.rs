@@ -15,13 +15,13 @@ use sha2::{Digest, Sha256};
 use super::config::RoutingConfig;
 use super::exact::ExactNames;
 use super::graph::ChoiceGraph;
-use super::index::{Index, Posting, TermId};
+use super::index::{Index, Parts, Posting, TermId};
 use super::router::{RouteError, Router};
 use crate::catalog::Catalog;
 use crate::text::{hex, sha256_hex};
 
 const FORMAT: &str = "contextweaver-index";
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A snapshot is not usable.
@@ -57,6 +57,7 @@ struct Payload {
     /// Sorted, so that the bytes do not depend on a hash table's order.
     terms: Vec<(Box<str>, TermId)>,
     surfaces: Vec<(Box<str>, TermId)>,
+    pairs: Vec<((TermId, TermId), TermId)>,
     offsets: Vec<u32>,
     postings: Vec<Posting>,
     exact: ExactNames,
@@ -98,6 +99,7 @@ pub fn save(router: &Router) -> Result<Vec<u8>, RouteError> {
         items: index.items,
         terms: sorted(&index.terms),
         surfaces: sorted(&index.surfaces),
+        pairs: sorted(&index.pairs),
         offsets: index.offsets.clone(),
         postings: index.postings.clone(),
         exact: index.exact.clone(),
@@ -121,8 +123,8 @@ pub fn save(router: &Router) -> Result<Vec<u8>, RouteError> {
     Ok(bytes)
 }
 
-fn sorted(table: &FxHashMap<Box<str>, TermId>) -> Vec<(Box<str>, TermId)> {
-    let mut entries: Vec<_> = table.iter().map(|(word, &term)| (word.clone(), term)).collect();
+fn sorted<K: Clone + Ord>(table: &FxHashMap<K, TermId>) -> Vec<(K, TermId)> {
+    let mut entries: Vec<_> = table.iter().map(|(key, &term)| (key.clone(), term)).collect();
     entries.sort_unstable();
     entries
 }
@@ -146,16 +148,16 @@ pub fn load(bytes: &[u8], catalog: Arc<Catalog>, config: RoutingConfig) -> Resul
         let reason = format!("it has {} items, the catalog {}", payload.items, catalog.len());
         return Err(damaged(reason).into());
     }
-    let index = Index::from_parts(
-        payload.items,
-        payload.terms.into_iter().collect(),
-        payload.surfaces.into_iter().collect(),
-        payload.offsets,
-        payload.postings,
-        payload.exact,
-        config.scorer,
-    )
-    .map_err(|reason| damaged(reason.to_owned()))?;
+    let parts = Parts {
+        items: payload.items,
+        terms: payload.terms.into_iter().collect(),
+        surfaces: payload.surfaces.into_iter().collect(),
+        pairs: payload.pairs.into_iter().collect(),
+        offsets: payload.offsets,
+        postings: payload.postings,
+        exact: payload.exact,
+    };
+    let index = Index::from_parts(parts, &config).map_err(|reason| damaged(reason.to_owned()))?;
     Ok(Router::from_saved(catalog, config, index, payload.graph))
 }
 
@@ -240,7 +242,7 @@ mod tests {
         let (good, same) = (saved(), RoutingConfig::default());
         let mut flipped = good.clone();
         *flipped.last_mut().unwrap() ^= 1;
-        let newer = String::from_utf8_lossy(&good).replace("\"schema\":1", "\"schema\":2").into_bytes();
+        let newer = String::from_utf8_lossy(&good).replace("\"schema\":2", "\"schema\":3").into_bytes();
         let version = format!("\"version\":\"{VERSION}\"");
         let older = String::from_utf8_lossy(&good).replace(&version, "\"version\":\"0.0.0\"").into_bytes();
         let seen = [
@@ -258,8 +260,8 @@ mod tests {
         stale: built from another catalog; build it again with `contextweaver build`
         stale: built from another configuration; build it again with `contextweaver build`
         damaged (checksum differs); build it again with `contextweaver build`
-        damaged (423 bytes instead of 424); build it again with `contextweaver build`
-        its format version is not 1; build it again with `contextweaver build`
+        damaged (440 bytes instead of 441); build it again with `contextweaver build`
+        its format version is not 2; build it again with `contextweaver build`
         not a snapshot; build it again with `contextweaver build`
         not a snapshot; build it again with `contextweaver build`
         ");
@@ -285,11 +287,13 @@ mod tests {
         let mut other = catalog("Open an issue").items().to_vec();
         other.push(SelectableItem::tool("wiki:more#00000003", "wiki", "more", ""));
         let names = ExactNames::of(&Catalog::new(other).unwrap());
-        let forgeries: [(&str, Vec<u8>); 12] = [
+        let forgeries: [(&str, Vec<u8>); 14] = [
             ("items", forged(|payload| payload.items = 3)),
             ("term", forged(|payload| payload.terms[0].1 = 9999)),
             ("terms", forged(|payload| drop(payload.terms.pop()))),
             ("surface", forged(|payload| payload.surfaces[0].1 = 9999)),
+            ("pair", forged(|payload| payload.pairs[0].1 = 0)),
+            ("pairs", forged(|payload| payload.pairs.truncate(1))),
             ("offset", forged(|payload| payload.offsets[1] = 9999)),
             ("start", forged(|payload| payload.offsets[0] = 1)),
             ("no offsets", forged(|payload| payload.offsets.clear())),

@@ -1,22 +1,20 @@
 //! `bench sweep`: a grid of configurations, and which of them are worth having.
 
+use std::collections::BTreeSet;
 use std::io::Write;
+use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
-use rayon::prelude::*;
-use serde::Serialize;
 
 use super::Place;
 use super::run::progress;
 use crate::cli::{Format, Outcome, note, print_json};
 use crate::context::summary::StructureSummarizer;
+use crate::eval::collection::Collection;
 use crate::eval::context::sweep;
-use crate::eval::engine::RouterEngine;
-use crate::eval::record::{Origin, Paired};
-use crate::eval::run::{Evaluation, PromptTokens, against, evaluate};
+use crate::eval::sweep as routing;
 use crate::report;
-use crate::routing::{BeamConfig, Field, FieldWeights, Navigation, RoutingConfig, Scorer};
 
 pub(super) const EXAMPLE: &str = "\
 Every configuration is compared with the default, case by case: `better` and `worse` mean that the interval of the paired
@@ -32,7 +30,7 @@ enum What {
     /// The context engine, on the context scenarios.
     #[default]
     Context,
-    /// The router, on the embedded collections.
+    /// The router, on every collection that is there: macro means, and what choosing gives where it did not look.
     Routing,
 }
 
@@ -44,7 +42,7 @@ pub(in crate::cli) struct SweepArgs {
     /// What is varied
     #[arg(long, value_enum, default_value_t)]
     what: What,
-    /// Show every configuration, not only the default and the fronts
+    /// Show every configuration and not only the default and the fronts; for the router, every collection too
     #[arg(long)]
     all: bool,
     /// Form of the output
@@ -55,7 +53,7 @@ pub(in crate::cli) struct SweepArgs {
 pub(super) fn run(args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
     match args.what {
         What::Context => context(args, out),
-        What::Routing => routing(args, out),
+        What::Routing => routing_grid(args, out),
     }
 }
 
@@ -87,109 +85,29 @@ fn context(args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::Ok)
 }
 
-/// One configuration of the router.
-#[derive(Serialize)]
-struct Routed {
-    name: String,
-    tokens: f64,
-    recall_at_5: f64,
-    on_front: bool,
-    against_default: Paired,
-}
-
-fn routing(args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
+fn routing_grid(args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = args.place.workspace()?;
-    let matrix = workspace.matrix()?;
-    let cases: Vec<_> =
-        matrix.cases.iter().filter(|case| case.origin == Origin::Embedded && case.growth.is_none()).cloned().collect();
-    let collections = workspace.collections(&cases)?;
-    let candidates = routing_grid();
+    let cases: Vec<_> = workspace.matrix()?.cases.into_iter().filter(|case| case.growth.is_none()).collect();
+    let found = workspace.collections(&cases)?;
+    let names: BTreeSet<&str> = cases.iter().map(|case| case.collection.as_str()).collect();
+    let collections: Vec<&Collection> = names.iter().filter_map(|name| found.get(name)).map(Arc::as_ref).collect();
+    let candidates = routing::grid();
     let bar = progress(candidates.len());
-    let run = |(name, config): &(String, RoutingConfig)| {
-        let engine = RouterEngine::new(name, config.clone());
-        let evaluated = cases.iter().filter_map(|case| collections.get(&case.collection)).map(|collection| {
-            evaluate(collection, &engine, PromptTokens::Count).map_err(|error| anyhow!("{name}: {error}"))
-        });
-        let evaluated = evaluated.collect::<Result<Vec<Evaluation>>>();
-        bar.inc(1);
-        evaluated
-    };
-    let evaluations = candidates.par_iter().map(run).collect::<Result<Vec<_>>>()?;
+    let outcomes = routing::sweep(&candidates, &collections, || bar.inc(1));
     bar.finish_and_clear();
-    let recalls = |all: &[Evaluation]| -> Vec<f64> { all.iter().flat_map(|one| one.recall_at_5.clone()).collect() };
-    let Some(first) = evaluations.first().map(|all| recalls(all)) else { return Ok(Outcome::Ok) };
-    let mut rows: Vec<Routed> = Vec::new();
-    for ((name, _), all) in candidates.iter().zip(&evaluations) {
-        let own = recalls(all);
-        let asked = own.len().max(1) as f64;
-        let of_collection =
-            |one: &Evaluation| Some(one.facts.tokens.as_ref()?.cards_mean * one.recall_at_5.len() as f64);
-        let tokens = all.iter().filter_map(of_collection).sum::<f64>() / asked;
-        let recall_at_5 = own.iter().sum::<f64>() / asked;
-        let against_default = against("default", &first, &own);
-        rows.push(Routed { name: name.clone(), tokens, recall_at_5, on_front: false, against_default });
-    }
-    let points: Vec<(f64, f64)> = rows.iter().map(|row| (row.tokens, row.recall_at_5)).collect();
-    for row in &mut rows {
-        let beats = |&(tokens, recall): &(f64, f64)| {
-            let no_worse = tokens <= row.tokens && recall >= row.recall_at_5;
-            no_worse && (tokens < row.tokens || recall > row.recall_at_5)
-        };
-        row.on_front = !points.iter().any(beats);
-    }
-    rows.retain(|row| args.all || row.on_front || row.name == "default");
+    let outcomes = outcomes.map_err(|message| anyhow!(message))?;
+    let left_out = routing::left_out(&outcomes);
     if args.format == Format::Json {
-        print_json(out, &rows)?;
+        print_json(out, &serde_json::json!({ "configurations": outcomes, "left_out": left_out }))?;
         return Ok(Outcome::Ok);
     }
-    writeln!(out, "{:<28} {:>8} {:>9}  front  difference from the default", "configuration", "tokens", "recall@5")?;
-    for row in &rows {
-        let Routed { name, tokens, recall_at_5, on_front, against_default } = row;
-        let front = if *on_front { "yes" } else { "" };
-        let difference = report::terminal::paired(against_default);
-        writeln!(out, "{name:<28} {tokens:>8.0} {recall_at_5:>9.3}  {front:<5}  {difference}")?;
+    note(&format!("{} configurations on {} collections", outcomes.len(), collections.len()));
+    write!(out, "{}", report::terminal::routing_sweep(&outcomes, args.all))?;
+    if let Some(left) = left_out {
+        let chosen: Vec<String> = left.chosen.iter().map(|(name, times)| format!("{name} ({times})")).collect();
+        let (ndcg, recall) = (left.ndcg_at_10, left.recall_at_5);
+        writeln!(out, "\nchosen without the collection that is scored: nDCG@10 {ndcg:.3}, recall@5 {recall:.3}")?;
+        writeln!(out, "by {}", chosen.join(", "))?;
     }
     Ok(Outcome::Ok)
-}
-
-/// The default first, then each of its choices varied: saturation with length normalisation, what the fields weigh, how
-/// tools are scored and reached, how many are shown.
-fn routing_grid() -> Vec<(String, RoutingConfig)> {
-    let default = RoutingConfig::default();
-    let mut all = vec![("default".to_owned(), default.clone())];
-    for k1 in [0.6, 0.9, 1.1, 1.5, 2.0] {
-        for share in [0.0, 0.5, 1.0, 1.3] {
-            let mut config = RoutingConfig { k1, ..default.clone() };
-            every_field(&mut config.fields).into_iter().for_each(|(_, field)| field.b = (field.b * share).min(1.0));
-            all.push((format!("k1 {k1:.1}, b x {share:.1}"), config));
-        }
-    }
-    for position in 0..every_field(&mut default.clone().fields).len() {
-        for factor in [0.0, 0.5, 2.0] {
-            let mut config = default.clone();
-            let varied = every_field(&mut config.fields).into_iter().nth(position).map(|(name, field)| {
-                field.weight *= factor;
-                format!("{name} x {factor:.1}")
-            });
-            all.extend(varied.map(|name| (name, config)));
-        }
-    }
-    for b in [0.25, 0.5, 0.75] {
-        all.push((format!("flat bm25, b {b:.2}"), RoutingConfig { scorer: Scorer::Bm25, b, ..default.clone() }));
-    }
-    all.push(("tf-idf".to_owned(), RoutingConfig { scorer: Scorer::TfIdf, ..default.clone() }));
-    for width in [2, 8] {
-        let beam = Navigation::Beam(BeamConfig { width, ..BeamConfig::default() });
-        all.push((format!("beam of {width}"), RoutingConfig { navigation: beam, ..default.clone() }));
-    }
-    for top_k in [5, 20] {
-        all.push((format!("{top_k} cards"), RoutingConfig { top_k, ..default.clone() }));
-    }
-    all.retain(|(name, config)| name == "default" || *config != default);
-    all
-}
-
-fn every_field(fields: &mut FieldWeights) -> [(&'static str, &mut Field); 5] {
-    let FieldWeights { name, description, parameters, tags, server } = fields;
-    [("name", name), ("description", description), ("parameters", parameters), ("tags", tags), ("server", server)]
 }

@@ -1,0 +1,178 @@
+//! The known words that a misspelt one may stand for.
+//!
+//! A reading is a word of the catalog one edit away (an insertion, deletion, substitution or swap of neighbours: the
+//! optimal string alignment distance) with the same first letter, which people seldom mistype. Words are kept in blocks
+//! by first letter and length, so that a look-up compares a word with a few dozen others and not with the vocabulary.
+//!
+//! Only words of `a`–`z` take part: names and numbers in a query are arguments more often than misspelt tools.
+
+use super::index::{FULL_WEIGHT, QueryTerm, TermId};
+
+/// Shorter words are neither corrected nor readings: too many words are one edit away from them.
+const SHORTEST_READING: usize = 4;
+
+/// Shorter words of a query are not corrected.
+const SHORTEST: usize = 5;
+
+/// Longer words are not corrected.
+const LONGEST: usize = 24;
+
+/// At most this many unknown words of a query are corrected, the first ones: a query that consists of more is no query
+/// with typos.
+pub(super) const MOST_CORRECTED: usize = 32;
+
+/// At most this many readings of one word, the first ones by the alphabet.
+const READINGS: usize = 3;
+
+/// Lengths from [`SHORTEST_READING`] to [`LONGEST`] and one more.
+const LENGTHS: usize = LONGEST + 2 - SHORTEST_READING;
+
+/// The words of a catalog by first letter and length.
+#[derive(Debug, Default)]
+pub(super) struct Spelling {
+    blocks: Vec<Block>,
+}
+
+/// Words of one first letter and length in alphabetical order, their letters one after another.
+#[derive(Debug, Default, Clone)]
+struct Block {
+    letters: Vec<u8>,
+    terms: Vec<TermId>,
+}
+
+impl Spelling {
+    /// From every word with the term that it stands for.
+    pub(super) fn of<'w>(words: impl Iterator<Item = (&'w str, TermId)>) -> Self {
+        let mut words: Vec<(&str, TermId)> = words.filter(|(word, _)| block_of(word.as_bytes()).is_some()).collect();
+        words.sort_unstable();
+        let mut blocks = vec![Block::default(); if words.is_empty() { 0 } else { 26 * LENGTHS }];
+        for (word, term) in words {
+            if let Some(block) = block_of(word.as_bytes()).and_then(|at| blocks.get_mut(at)) {
+                block.letters.extend_from_slice(word.as_bytes());
+                block.terms.push(term);
+            }
+        }
+        Self { blocks }
+    }
+
+    /// Adds the terms that `word` may stand for to `terms`. Readings share the weight: n of them have weight / √n each,
+    /// so that their squares add up to the same.
+    pub(super) fn read(&self, word: &str, weight: f64, terms: &mut Vec<QueryTerm>) {
+        let word = word.as_bytes();
+        if word.len() < SHORTEST || word.len() > LONGEST || !word.iter().all(u8::is_ascii_lowercase) {
+            return;
+        }
+        let mut readings: Vec<(&[u8], TermId)> = Vec::new();
+        for length in word.len() - 1..=word.len() + 1 {
+            let Some(block) = block_at(word[0], length).and_then(|at| self.blocks.get(at)) else { continue };
+            let close = block.letters.chunks_exact(length).zip(&block.terms);
+            readings.extend(close.filter(|(other, _)| one_edit_apart(word, other)).map(|(other, &term)| (other, term)));
+        }
+        if readings.is_empty() {
+            return;
+        }
+        readings.sort_unstable();
+        // Forms of one stem need not be neighbours in the alphabet; each term counts once all the same.
+        let mut distinct: Vec<TermId> = Vec::with_capacity(READINGS);
+        for (_, term) in readings {
+            if distinct.len() < READINGS && !distinct.contains(&term) {
+                distinct.push(term);
+            }
+        }
+        let shared = (weight * f64::from(FULL_WEIGHT) / (distinct.len() as f64).sqrt()).round() as u32;
+        terms.extend(distinct.into_iter().map(|term| QueryTerm { term, weight: shared }));
+    }
+}
+
+/// The block of a word, `None` for one that is no reading.
+fn block_of(word: &[u8]) -> Option<usize> {
+    let first = word.iter().all(u8::is_ascii_lowercase).then(|| word.first().copied()).flatten()?;
+    block_at(first, word.len())
+}
+
+fn block_at(first: u8, length: usize) -> Option<usize> {
+    let length = length.checked_sub(SHORTEST_READING).filter(|length| *length < LENGTHS)?;
+    Some(usize::from(first.checked_sub(b'a')?) * LENGTHS + length)
+}
+
+/// Whether the optimal string alignment distance of two words is exactly one.
+fn one_edit_apart(left: &[u8], right: &[u8]) -> bool {
+    let same = left.iter().zip(right).take_while(|(one, other)| one == other).count();
+    let (left, right) = (&left[same..], &right[same..]);
+    // An edit reaches over two letters at most: what ends otherwise behind it needs no closer look.
+    if left.len().min(right.len()) > 2 && left.last() != right.last() {
+        return false;
+    }
+    match (left, right) {
+        ([], []) => false,
+        ([_, rest @ ..], _) if rest == right => true,
+        (_, [_, rest @ ..]) if rest == left => true,
+        ([_, rest @ ..], [_, other @ ..]) if rest == other => true,
+        ([a, b, rest @ ..], [c, d, other @ ..]) => a == d && b == c && rest == other,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn readings(words: &[&str], query: &str) -> Vec<(TermId, u32)> {
+        let numbered = words.iter().zip(0..).map(|(&word, term)| (word, term));
+        let mut terms = Vec::new();
+        Spelling::of(numbered).read(query, 1.0, &mut terms);
+        terms.iter().map(|term| (term.term, term.weight)).collect()
+    }
+
+    #[test]
+    fn a_word_is_read_as_what_is_one_edit_away() {
+        let words = ["weather", "whether", "wether", "list", "lisp", "forecast", "x", "Über"];
+        let shared = (f64::from(FULL_WEIGHT) / 3f64.sqrt()).round() as u32;
+        let table: [(&str, &[(TermId, u32)]); 8] = [
+            ("forcast", &[(5, FULL_WEIGHT)]),
+            ("forecsat", &[(5, FULL_WEIGHT)]),
+            ("waether", &[(0, shared), (2, shared), (1, shared)]),
+            ("lista", &[(3, FULL_WEIGHT)]),
+            ("orecast", &[]),
+            ("lis", &[]),
+            ("forcst", &[]),
+            ("überx", &[]),
+        ];
+        for (query, expected) in table {
+            assert_eq!(readings(&words, query), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_as_a_word_that_is_known_or_too_long() {
+        let long = "a".repeat(LONGEST + 1);
+        assert_eq!(readings(&[&long], &long[..LONGEST]), [(0, FULL_WEIGHT)]);
+        assert_eq!(readings(&[&long[..LONGEST]], &long), []);
+        assert_eq!(readings(&["weather"], "weather"), []);
+        assert_eq!(readings(&[], "weather"), []);
+    }
+
+    proptest! {
+        #[test]
+        fn one_edit_is_that_of_the_plain_distance(left in "[ab]{0,6}", right in "[ab]{0,6}") {
+            let plain = strsim::osa_distance(&left, &right) == 1;
+            prop_assert_eq!(one_edit_apart(left.as_bytes(), right.as_bytes()), plain);
+        }
+
+        #[test]
+        fn the_blocks_find_what_a_scan_of_all_words_finds(
+            words in prop::collection::btree_set("[abc]{1,7}", 0..40), query in "[abc]{1,7}",
+        ) {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let close = |word: &&&str| {
+                word.len() >= SHORTEST_READING && word[..1] == query[..1] && strsim::osa_distance(word, &query) == 1
+            };
+            let plain: Vec<TermId> =
+                words.iter().zip(0..).filter(|(word, _)| close(&word)).map(|(_, term)| term).take(READINGS).collect();
+            let found: Vec<TermId> = readings(&words, &query).iter().map(|(term, _)| *term).collect();
+            prop_assert_eq!(found, if query.len() < SHORTEST { Vec::new() } else { plain });
+        }
+    }
+}
