@@ -172,6 +172,7 @@ fn explanation(choice: &Choice) -> String {
     let hundredths = hundredths(choice);
     let source = |source: &PartSource| match source {
         PartSource::Word(word) => word.clone(),
+        PartSource::Meaning => "(meaning)".to_owned(),
         PartSource::ExactName => "(exact name)".to_owned(),
         PartSource::History(ScoreSource::Retrieval) => "(retrieval)".to_owned(),
         PartSource::History(ScoreSource::AlreadyCalled) => "(already called)".to_owned(),

@@ -24,6 +24,9 @@ pub struct RoutingConfig {
     /// The weight of a known word that an unknown word of the query is one edit away from, in [0, 1]; 0 reads unknown
     /// words as nothing else. For BM25F.
     pub spelling: f64,
+    /// What the nearest tool by meaning gains, as a share of the best lexical score, from 0 to 100; 0 ranks by words
+    /// alone. For BM25F and flat navigation; the others go by words.
+    pub semantic: f64,
     /// How candidates are reached.
     pub navigation: Navigation,
     /// The shape of the choice graph.
@@ -44,6 +47,7 @@ impl Default for RoutingConfig {
             name: NameMatch::default(),
             k3: 2.0,
             spelling: 0.8,
+            semantic: 0.25,
             navigation: Navigation::Flat,
             tree: TreeConfig::default(),
             top_k: 10,
@@ -79,6 +83,7 @@ impl RoutingConfig {
         real("name.pairs", self.name.pairs, (0.0..=1.0).contains(&self.name.pairs), "from 0 to 1")?;
         real("k3", self.k3, (0.0..=1000.0).contains(&self.k3), "from 0 to 1000")?;
         real("spelling", self.spelling, unit.contains(&self.spelling), "from 0 to 1")?;
+        real("semantic", self.semantic, (0.0..=100.0).contains(&self.semantic), "from 0 to 100")?;
         real("confidence_gap", self.confidence_gap, unit.contains(&self.confidence_gap), "from 0 to 1")?;
         let fields = &self.fields;
         let all = [

@@ -7,15 +7,18 @@
 //!
 //! Two neighbouring words of a name are a term of their own, a *pair*, numbered behind the words.
 //!
+//! Where the configuration gives the semantic side a weight, its part is added in the same units ([`Fusion`]).
+//!
 //! Searching is exhaustive. Queries for tools carry a dozen terms over short texts, and at that shape dynamic
 //! pruning (MaxScore, block-max) costs more than the additions it saves.
 
 use rustc_hash::FxHashMap;
 
-use super::config::{NameMatch, RoutingConfig, Scorer};
+use super::config::{NameMatch, Navigation, RoutingConfig, Scorer};
 use super::exact::ExactNames;
 use super::fuzzy;
 use super::hit::{Hit, SCORE_UNITS, TopK};
+use super::semantic::{DocumentVectors, Fusion, QueryVector, Table};
 use super::spelling::{MOST_CORRECTED, Spelling};
 use crate::catalog::{Catalog, SelectableItem};
 use crate::text::{Analyzer, for_each_word, is_stop_word};
@@ -69,6 +72,8 @@ pub struct Query {
     pub unknown: usize,
     /// The items whose name the query gives exactly, ascending.
     pub exact: Vec<u32>,
+    /// What it means, where the index has vectors to compare it with.
+    pub meaning: Option<QueryVector>,
 }
 
 /// Reusable memory of searches, so that a search allocates only its result. One per thread.
@@ -114,6 +119,7 @@ pub struct Index {
     pub(super) exact: ExactNames,
     reading: Reading,
     spelling: Spelling,
+    semantic: Option<Semantic>,
     analyzer: Analyzer,
 }
 
@@ -163,6 +169,23 @@ struct Words {
     previous: Option<TermId>,
 }
 
+/// The semantic side of an index.
+#[derive(Debug)]
+struct Semantic {
+    weight: f64,
+    vectors: DocumentVectors,
+}
+
+impl Semantic {
+    /// `None` where the configuration leaves it out: weight 0, a scorer that is there as a plain formula, or a
+    /// navigation that follows words.
+    fn of(catalog: &Catalog, config: &RoutingConfig) -> Option<Self> {
+        let plain = config.scorer != Scorer::Bm25f || config.navigation != Navigation::Flat;
+        let wanted = config.semantic > 0.0 && !plain;
+        wanted.then(|| Self { weight: config.semantic, vectors: DocumentVectors::build(catalog, Table::builtin()) })
+    }
+}
+
 impl Index {
     /// Indexes every item of `catalog` under the scorer, fields and constants of `config`.
     #[must_use]
@@ -178,7 +201,7 @@ impl Index {
     ///
     /// # Errors
     /// What no index that was built can be: a number that points outside, lists out of order, an impact out of range.
-    pub(super) fn from_parts(parts: Parts, config: &RoutingConfig) -> Result<Self, &'static str> {
+    pub(super) fn from_parts(parts: Parts, catalog: &Catalog, config: &RoutingConfig) -> Result<Self, &'static str> {
         let Parts { items, terms, surfaces, pairs, offsets, postings, exact } = parts;
         let check = |holds: bool, reason| if holds { Ok(()) } else { Err(reason) };
         let known = terms.len() as u64;
@@ -197,13 +220,13 @@ impl Index {
         let in_range = |posting: &Posting| (1..=MAX_IMPACT).contains(&posting.impact);
         check(postings.iter().all(in_range), "an impact is out of range")?;
         check(exact.are_within(items), "a name is of no item")?;
-        let index = Self::assemble(Parts { items, terms, surfaces, pairs, offsets, postings, exact }, config);
+        let index = Self::assemble(Parts { items, terms, surfaces, pairs, offsets, postings, exact }, catalog, config);
         let ascends = |term| index.postings(term).is_sorted_by(|left, right| left.item < right.item);
         check((0..all as u32).all(ascends), "postings are out of order")?;
         Ok(index)
     }
 
-    fn assemble(parts: Parts, config: &RoutingConfig) -> Self {
+    fn assemble(parts: Parts, catalog: &Catalog, config: &RoutingConfig) -> Self {
         let Parts { items, terms, surfaces, pairs, offsets, postings, exact } = parts;
         let reading = Reading::of(config);
         let words = surfaces.iter().filter(|(_, term)| **term != STOP && reading.spelling > 0.0);
@@ -218,6 +241,7 @@ impl Index {
             exact,
             reading,
             spelling,
+            semantic: Semantic::of(catalog, config),
             analyzer: Analyzer::default(),
         }
     }
@@ -262,6 +286,7 @@ impl Index {
         let mut sequence = self.exact.sequence();
         self.read(text, query, words, |word, _| sequence.push(word));
         self.exact.find(&sequence, text, &mut query.exact);
+        query.meaning = self.semantic.as_ref().map(|_| Table::builtin().encode_query(text));
     }
 
     /// Reads the words of `text` into `query`. `each` is told of every word, stop words included, with how many terms
@@ -353,9 +378,16 @@ impl Index {
         scratch: &mut Scratch,
     ) -> Vec<Hit> {
         self.accumulate(query, scratch);
+        if let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) {
+            let Semantic { weight, vectors } = semantic;
+            let (hits, fusion) = Fusion::rank(*weight, &scratch.scores, vectors, meaning, depth, &allow);
+            let lifted = self.lift_exact(query, &scratch.scores, &fusion, &allow);
+            scratch.scores.fill(0);
+            return merge_exact(hits, lifted, depth);
+        }
         let mut top = TopK::new(depth.k());
         top.scan(&scratch.scores, &allow);
-        let lifted = self.lift_exact(query, &scratch.scores, &allow);
+        let lifted = self.lift_exact(query, &scratch.scores, &Fusion::default(), &allow);
         let mut hits = top.into_hits();
         if let (Depth::ThroughTies(k), Some(last)) = (depth, hits.last().copied())
             && hits.len() == k
@@ -381,7 +413,7 @@ impl Index {
             return hits;
         }
         self.accumulate(query, scratch);
-        let lifted = self.lift_exact(query, &scratch.scores, &allow);
+        let lifted = self.lift_exact(query, &scratch.scores, &Fusion::default(), &allow);
         scratch.scores.fill(0);
         merge_exact(hits, lifted, Depth::Exactly(k))
     }
@@ -391,9 +423,14 @@ impl Index {
     pub fn score_all(&self, query: &Query) -> Vec<u64> {
         let mut scratch = Scratch::default();
         self.accumulate(query, &mut scratch);
+        let fusion = self.fusion_of(query, &scratch.scores);
+        let best = scratch.scores.iter().copied().max().unwrap_or(0);
         let mut scores: Vec<u64> = scratch.scores.iter().copied().map(u64::from).collect();
+        for (item, score) in scores.iter_mut().enumerate() {
+            *score += self.semantic_part(query, &fusion, item as u32);
+        }
         if !query.exact.is_empty() {
-            let bonus = exact_bonus(scores.iter().copied().max().unwrap_or(0));
+            let bonus = exact_bonus(u64::from(best) + fusion.most());
             for &item in &query.exact {
                 scores[item as usize] += bonus;
             }
@@ -404,18 +441,43 @@ impl Index {
     /// The score of one item as a search for `query` gives it.
     pub(super) fn score(&self, query: &Query, item: u32, scratch: &mut Scratch) -> u64 {
         let words: u64 = query.terms.iter().map(|&term| self.contribution(term, item)).sum();
+        let fusion = self.fusion(query, scratch);
+        let score = words + self.semantic_part(query, &fusion, item);
         if query.exact.binary_search(&item).is_err() {
-            return words;
+            return score;
         }
         self.accumulate(query, scratch);
         let best = scratch.scores.iter().copied().max().unwrap_or(0);
         scratch.scores.fill(0);
-        words + exact_bonus(u64::from(best))
+        score + exact_bonus(u64::from(best) + fusion.most())
+    }
+
+    /// How much the semantic side counts for `query`.
+    pub(super) fn fusion(&self, query: &Query, scratch: &mut Scratch) -> Fusion {
+        if self.semantic.is_none() {
+            return Fusion::default();
+        }
+        self.accumulate(query, scratch);
+        let fusion = self.fusion_of(query, &scratch.scores);
+        scratch.scores.fill(0);
+        fusion
+    }
+
+    fn fusion_of(&self, query: &Query, scores: &[u32]) -> Fusion {
+        let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) else { return Fusion::default() };
+        let (_, best) = semantic.vectors.nearest_and_best(meaning, 1, |_| true);
+        Fusion::new(semantic.weight, scores.iter().copied().max().unwrap_or(0), best)
+    }
+
+    /// What the meaning of `query` adds to the score of `item`.
+    pub(super) fn semantic_part(&self, query: &Query, fusion: &Fusion, item: u32) -> u64 {
+        let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) else { return 0 };
+        fusion.part(semantic.vectors.similarity(item, meaning))
     }
 
     /// What each word of `text` adds to the score of `item`, in query order, and each pair behind its second word; what
-    /// adds nothing is left out. A word stands for its repeats and its other forms. The values and the bonus of an exact
-    /// name are the whole score.
+    /// adds nothing is left out. A word stands for its repeats and its other forms. The values, the
+    /// semantic part and the bonus of an exact name are the whole score.
     #[must_use]
     pub fn explain(&self, text: &str, item: u32) -> Vec<(String, u64)> {
         self.explain_words(&self.words(text), item)
@@ -489,19 +551,16 @@ impl Index {
     }
 
     /// The items that the query names exactly, above everything else.
-    fn lift_exact(&self, query: &Query, scores: &[u32], allow: &impl Fn(u32) -> bool) -> Vec<Hit> {
+    fn lift_exact(&self, query: &Query, scores: &[u32], fusion: &Fusion, allow: &impl Fn(u32) -> bool) -> Vec<Hit> {
         if query.exact.is_empty() {
             return Vec::new();
         }
         // The best score is taken over all items, not only the allowed ones, so that a filter changes no score.
         let best = scores.iter().copied().max().unwrap_or(0);
-        let bonus = exact_bonus(u64::from(best));
-        let mut lifted: Vec<Hit> = query
-            .exact
-            .iter()
-            .filter(|&&item| allow(item))
-            .map(|&item| Hit { item, score: u64::from(scores[item as usize]) + bonus })
-            .collect();
+        let bonus = exact_bonus(u64::from(best) + fusion.most());
+        let score = |item: u32| u64::from(scores[item as usize]) + self.semantic_part(query, fusion, item) + bonus;
+        let allowed = query.exact.iter().filter(|&&item| allow(item));
+        let mut lifted: Vec<Hit> = allowed.map(|&item| Hit { item, score: score(item) }).collect();
         lifted.sort_unstable_by_key(Hit::order);
         lifted
     }
@@ -523,11 +582,14 @@ impl Index {
         if total > 0.0 { (total + self.reading.name_share) * SCORE_UNITS as f64 } else { 0.0 }
     }
 
-    /// The share of the query that `score` accounts for, in [0, 1]: the score over [`Self::ideal`], cut at 1. It is what
+    /// The share of the query that `score` accounts for, in [0, 1]: the score over [`Self::ideal`] and
+    /// what the semantic side can add to it, cut at 1. It is what
     /// confidence is made of: an unanswerable query has words that no tool carries.
     #[must_use]
     pub fn coverage(&self, query: &Query, score: u64) -> f64 {
-        let ideal = self.ideal(query);
+        // The semantic side can add its weight to the best of the words.
+        let fused = 1.0 + query.meaning.and(self.semantic.as_ref()).map_or(0.0, |semantic| semantic.weight);
+        let ideal = self.ideal(query) * fused;
         if ideal > 0.0 { (score as f64 / ideal).min(1.0) } else { 0.0 }
     }
 }
@@ -751,7 +813,7 @@ impl Builder {
             postings,
             exact: ExactNames::of(catalog),
         };
-        Index::assemble(parts, config)
+        Index::assemble(parts, catalog, config)
     }
 
     /// Numbers the pairs behind the words and adds their entries: BM25 over the name alone, with the norm of the field,
@@ -919,8 +981,10 @@ mod tests {
             server: off,
         };
         let name = NameMatch { share: 3.0, prior: 1.0, pairs: 0.5 };
-        let index =
-            Index::build(&catalog, &RoutingConfig { k1: 1.2, k3: 1.0, fields, name, ..RoutingConfig::default() });
+        let index = Index::build(
+            &catalog,
+            &RoutingConfig { k1: 1.2, k3: 1.0, fields, name, semantic: 0.0, ..RoutingConfig::default() },
+        );
         let idf = |with: f64| (1.0 + (3.0 - with + 0.5) / (with + 0.5)).ln();
         let (mail, rare) = (idf(2.0), idf(1.0));
         let tf = 2.0 / (0.5 + 0.5 * 2.0 / (5.0 / 3.0));
@@ -966,9 +1030,10 @@ mod tests {
     #[test]
     fn fuzzy_reads_a_typo_as_the_closest_word() {
         let catalog = catalog(&[("weather", "forecast"), ("whether", "or not")]);
-        let config = |scorer| RoutingConfig { scorer, spelling: 0.0, ..RoutingConfig::default() };
+        let config = |scorer| RoutingConfig { scorer, spelling: 0.0, semantic: 0.0, ..RoutingConfig::default() };
         assert_eq!(ranked(&Index::build(&catalog, &config(Scorer::Bm25f)), "wether forcast"), []);
-        let spelling = Index::build(&catalog, &RoutingConfig::default());
+        let words = RoutingConfig { semantic: 0.0, ..RoutingConfig::default() };
+        let spelling = Index::build(&catalog, &words);
         assert_eq!(ranked(&spelling, "the forcast").iter().map(|(item, _)| *item).collect::<Vec<_>>(), [0]);
         assert_eq!(spelling.analyze("forcast").unknown, 1);
         let fuzzy = ranked(&Index::build(&catalog, &config(Scorer::Fuzzy)), "the forcast");
@@ -1001,7 +1066,8 @@ mod tests {
 
     #[test]
     fn an_explanation_names_words_and_pairs() {
-        let index = Index::build(&catalog(&[("mail_list", "letters"), ("send_mail", "x")]), &RoutingConfig::default());
+        let words = RoutingConfig { semantic: 0.0, ..RoutingConfig::default() };
+        let index = Index::build(&catalog(&[("mail_list", "letters"), ("send_mail", "x")]), &words);
         let text = "a mail list of lists, leters";
         let parts = index.explain(text, 0);
         let named: Vec<&str> = parts.iter().map(|(word, _)| word.as_str()).collect();
@@ -1070,7 +1136,9 @@ mod tests {
             tools in tools(), query in sentence(8), k in 0usize..20, modulus in 1u32..4, scorer in scorer(),
         ) {
             let tools: Vec<(&str, &str)> = tools.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-            let index = Index::build(&catalog(&tools), &RoutingConfig { scorer, ..RoutingConfig::default() });
+            // The semantic side compares what both sides propose, not everything.
+            let config = RoutingConfig { scorer, semantic: 0.0, ..RoutingConfig::default() };
+            let index = Index::build(&catalog(&tools), &config);
             let analyzed = index.analyze(&query);
             let allow = |item: u32| item.is_multiple_of(modulus);
             let scored = index.score_all(&analyzed).into_iter().enumerate();
@@ -1098,9 +1166,11 @@ mod tests {
             // One word that only spelling knows, and a name in no other order than its own.
             let query = format!("{query} brunch {}", tools[0].0.replace('_', " and the "));
             let analyzed = Query { exact: Vec::new(), ..index.analyze(&query) };
+            let fusion = index.fusion(&analyzed, &mut Scratch::default());
             for (item, score) in index.score_all(&analyzed).into_iter().enumerate() {
                 let parts = index.explain(&query, item as u32);
-                prop_assert_eq!(parts.iter().map(|(_, value)| value).sum::<u64>(), score);
+                let words = parts.iter().map(|(_, value)| value).sum::<u64>();
+                prop_assert_eq!(words + index.semantic_part(&analyzed, &fusion, item as u32), score);
             }
         }
 

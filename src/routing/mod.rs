@@ -17,6 +17,7 @@ mod index;
 mod path;
 mod router;
 mod selection;
+pub mod semantic;
 mod snapshot;
 mod spelling;
 mod tree;

@@ -16,6 +16,7 @@ use super::hit::{Hit, SCORE_UNITS};
 use super::index::{Depth, Index, Query, QueryTerm, Scratch, weighted};
 use super::path::{Path, PathError, resolve};
 use super::selection::{Provider, SelectionError, SelectionValidation, selection_schema, validate_selection};
+use super::semantic::Fusion;
 use super::snapshot::SnapshotError;
 use super::tree::TreeBuilder;
 use crate::catalog::{Catalog, CatalogError};
@@ -121,6 +122,8 @@ pub struct Part {
 pub enum PartSource {
     /// A word of the query that the tool carries.
     Word(String),
+    /// The tool means what the query means, in whatever words.
+    Meaning,
     /// The query gives the tool's name.
     ExactName,
     /// What the conversation so far says.
@@ -294,8 +297,9 @@ impl Router {
         let scored: Vec<(u32, u64)> = ranked.iter().map(|(hit, _)| (hit.item, hit.score)).collect();
         let placed = request.filter.apply_quota_and_pins(&scored, &self.catalog, &allowed, top_k);
         let words = self.index().words(&request.query);
+        let fusion = SCRATCH.with_borrow_mut(|scratch| self.index().fusion(&query, scratch));
         let parts = |placed: &Placed| placed.position.map(|at| ranked[at].1.as_slice()).unwrap_or_default();
-        let choices = placed.iter().map(|placed| self.pack(placed, &words, &query, parts(placed)));
+        let choices = placed.iter().map(|placed| self.pack(placed, &words, &query, &fusion, parts(placed)));
         let choices = choices.collect::<Result<Vec<_>, _>>()?;
         Ok(Route {
             ambiguity: self.ambiguity(&choices),
@@ -387,12 +391,15 @@ impl Router {
         placed: &Placed,
         words: &[(String, Vec<QueryTerm>)],
         query: &Query,
+        fusion: &Fusion,
         adjusted: &[ScorePart],
     ) -> Result<Choice, CatalogError> {
         let mut parts = Vec::new();
         for part in adjusted {
             match part.source {
-                ScoreSource::Retrieval => parts.extend(self.retrieval_parts(words, query, placed.item, part.value)),
+                ScoreSource::Retrieval => {
+                    parts.extend(self.retrieval_parts(words, query, fusion, placed.item, part.value))
+                }
                 source => parts.push(Part { source: PartSource::History(source), value: part.value }),
             }
         }
@@ -401,14 +408,23 @@ impl Router {
         Ok(Choice { card: card.with_score(score), placement: placed.placement, score: placed.score, parts })
     }
 
-    /// The words of the query in the item, and the exact name as what is left of `total`.
-    fn retrieval_parts(&self, words: &[(String, Vec<QueryTerm>)], query: &Query, item: u32, total: i64) -> Vec<Part> {
+    /// The words of the query in the item, its meaning, and the exact name as what is left of `total`.
+    fn retrieval_parts(
+        &self,
+        words: &[(String, Vec<QueryTerm>)],
+        query: &Query,
+        fusion: &Fusion,
+        item: u32,
+        total: i64,
+    ) -> Vec<Part> {
         let words = self.index().explain_words(words, item);
-        let sum: i64 = words.iter().map(|(_, value)| *value as i64).sum();
         let mut parts: Vec<Part> = words
             .into_iter()
             .map(|(word, value)| Part { source: PartSource::Word(word), value: value as i64 })
             .collect();
+        let meaning = self.index().semantic_part(query, fusion, item) as i64;
+        parts.extend((meaning > 0).then_some(Part { source: PartSource::Meaning, value: meaning }));
+        let sum: i64 = parts.iter().map(|part| part.value).sum();
         if query.exact.binary_search(&item).is_ok() {
             parts.push(Part { source: PartSource::ExactName, value: total - sum });
         }
@@ -510,7 +526,8 @@ mod tests {
 
     #[test]
     fn a_route_is_ranked_explained_and_asked_about() {
-        let route = router(items(), RoutingConfig::default()).route(&request("open a new issue")).unwrap();
+        let config = RoutingConfig { semantic: 0.4, ..RoutingConfig::default() };
+        let route = router(items(), config).route(&request("open a new issue")).unwrap();
         let mut seen: Vec<String> = route
             .choices
             .iter()
@@ -522,12 +539,12 @@ mod tests {
             .collect();
         seen.push(format!("{:?}", route.ambiguity));
         insta::assert_snapshot!(seen.join("\n"), @r#"
-        create_issue 254573 = Word("open") 110159 + Word("new") 110159 + Word("issue") 34255
-        createTicket 231267 = Word("open") 110159 + Word("new") 110159 + Word("issue") 10949
-        list_issues 31970 = Word("issue") 31970
-        send_mail 12165 = Word("issue") 12165
-        delete_repository 10949 = Word("issue") 10949
-        Some(Ambiguity { question: "Which of these do you mean: `forge` or `tracker`?", ids: ["forge:create_issue#00000000", "tracker:createTicket#00000000"] })
+        create_issue 356501 = Word("open") 110159 + Word("new") 110159 + Word("issue") 34255 + Meaning 101928
+        createTicket 289352 = Word("open") 110159 + Word("new") 110159 + Word("issue") 10949 + Meaning 58085
+        list_issues 82224 = Word("issue") 31970 + Meaning 50254
+        send_mail 40467 = Word("issue") 12165 + Meaning 28302
+        delete_repository 27222 = Word("issue") 10949 + Meaning 16273
+        None
         "#);
     }
 
@@ -701,7 +718,7 @@ mod tests {
         fn a_wide_beam_is_the_flat_ranking(tools in tools(), query in sentence(), max_children in 2usize..8) {
             let navigation = Navigation::Beam(BeamConfig { width: usize::MAX, max_depth: 64 });
             let tree = TreeConfig { max_children };
-            let flat = RoutingConfig { tree, ..RoutingConfig::default() };
+            let flat = RoutingConfig { tree, semantic: 0.0, ..RoutingConfig::default() };
             let beam = RoutingConfig { navigation, tree, ..RoutingConfig::default() };
             let search = |config| router(tools.clone(), config).search(&query, 10, &mut Scratch::default());
             prop_assert_eq!(search(flat), search(beam));

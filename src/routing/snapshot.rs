@@ -157,7 +157,7 @@ pub fn load(bytes: &[u8], catalog: Arc<Catalog>, config: RoutingConfig) -> Resul
         postings: payload.postings,
         exact: payload.exact,
     };
-    let index = Index::from_parts(parts, &config).map_err(|reason| damaged(reason.to_owned()))?;
+    let index = Index::from_parts(parts, &catalog, &config).map_err(|reason| damaged(reason.to_owned()))?;
     Ok(Router::from_saved(catalog, config, index, payload.graph))
 }
 

@@ -1,0 +1,60 @@
+"""The training data: tools and query-tool pairs whose source states an open licence, and nothing else."""
+
+import gzip
+import json
+
+# Collections that are one source under two names are left out together.
+TOGETHER = {"metatool": {"metatool", "metatool_multi"}}
+LICENCES = {
+    "apibench": "Apache-2.0 (gorilla APIBench)",
+    "aws": "Apache-2.0 (botocore service descriptions)",
+    "banking77": "CC-BY-4.0 (PolyAI banking77)",
+    "bfcl_synth": "Apache-2.0 (Berkeley Function Calling Leaderboard)",
+    "clinc": "CC-BY-3.0 (CLINC150)",
+    "google": "Apache-2.0 (Google API descriptions)",
+    "mcp": "MIT, Apache-2.0, BSD and ISC (catalogs of MCP servers)",
+    "metatool": "MIT (MetaTool)",
+    "metatool_multi": "MIT (MetaTool)",
+    "nestful": "Apache-2.0 (IBM NESTFUL)",
+    "sealtools": "Apache-2.0 (Seal-Tools)",
+    "tldr": "CC-BY-4.0 (tldr-pages)",
+    "toolalpaca": "Apache-2.0 (ToolAlpaca)",
+    "wordnet": "WordNet licence (Princeton WordNet)",
+}
+# Sources that are lists of many similar entries: this many of each are shown to the teacher.
+TEACHER_TOOLS, TEACHER_QUERIES = 2500, 3000
+
+
+def spread(entries, most):
+    """At most `most` of `entries`, evenly spread."""
+    return entries if len(entries) <= most else [entries[at * len(entries) // most] for at in range(most)]
+
+
+class Data:
+    def __init__(self, folder, left_out=()):
+        gone = set().union(*(TOGETHER.get(name, {name}) for name in left_out))
+        with gzip.open(folder / "tools.jsonl.gz", "rt", encoding="utf-8") as lines:
+            tools = [json.loads(line) for line in lines]
+        with gzip.open(folder / "pairs.jsonl.gz", "rt", encoding="utf-8") as lines:
+            pairs = [json.loads(line) for line in lines]
+        unclean = {tool for pair in pairs if not pair["clean_licence"] for tool in pair["tools"]}
+        pairs = [pair for pair in pairs if pair["clean_licence"]]
+        clean_sources = {pair["source"] for pair in pairs}
+        self.tools = {
+            tool["tool"]: tool
+            for tool in tools
+            if tool["source"] in clean_sources - gone and tool["tool"] not in unclean
+        }
+        self.pairs = [
+            pair for pair in pairs if pair["source"] not in gone and all(tool in self.tools for tool in pair["tools"])
+        ]
+        self.sources = sorted({pair["source"] for pair in self.pairs})
+
+    def teacher_texts(self):
+        """(source, texts) for the teacher: tools as "name. description", then queries."""
+        for source in sorted({tool["source"] for tool in self.tools.values()}):
+            tools = [tool for tool in self.tools.values() if tool["source"] == source]
+            yield f"{source}-tools", [(t["name"], t["description"]) for t in spread(tools, TEACHER_TOOLS)]
+        for source in self.sources:
+            queries = sorted({pair["query"] for pair in self.pairs if pair["source"] == source})
+            yield f"{source}-queries", [("", query) for query in spread(queries, TEACHER_QUERIES)]

