@@ -34,6 +34,9 @@ pub struct RoutingConfig {
     pub top_k: usize,
     /// A route is ambiguous when the second score is within this share of the first, in [0, 1].
     pub confidence_gap: f64,
+    /// Below this confidence a route says that no tool seems to fit, in [0, 1]; 0 never says so.
+    #[serde(skip_serializing_if = "is_default")]
+    pub abstain_below: f64,
     /// What feedback may do, where a router is given some.
     #[serde(skip_serializing_if = "is_default")]
     pub feedback: FeedbackConfig,
@@ -53,6 +56,7 @@ impl Default for RoutingConfig {
             tree: TreeConfig::default(),
             top_k: 10,
             confidence_gap: 0.15,
+            abstain_below: 0.0,
             feedback: FeedbackConfig::default(),
         }
     }
@@ -91,6 +95,7 @@ impl RoutingConfig {
         real("k3", self.k3, (0.0..=1000.0).contains(&self.k3), "from 0 to 1000")?;
         real("spelling", self.spelling, unit.contains(&self.spelling), "from 0 to 1")?;
         real("confidence_gap", self.confidence_gap, unit.contains(&self.confidence_gap), "from 0 to 1")?;
+        real("abstain_below", self.abstain_below, unit.contains(&self.abstain_below), "from 0 to 1")?;
         let FeedbackConfig { half_life, most } = self.feedback;
         real("feedback.half_life", half_life, half_life > 0.0, "above 0")?;
         real("feedback.most", most, unit.contains(&most), "from 0 to 1")?;
