@@ -644,7 +644,7 @@ struct AllowedPostings<'a, A> {
 impl<A: Fn(u32) -> bool> Postings for AllowedPostings<'_, A> {
     fn for_each(&self, place: u32, visit: &mut dyn FnMut(u32, u32)) {
         let Some(term) = self.query.terms.get(place as usize) else { return };
-        for posting in self.index().postings(term.term) {
+        for posting in self.index.postings(term.term) {
             if (self.allow)(posting.item) {
                 visit(posting.item, weighted(posting.impact, term.weight));
             }
