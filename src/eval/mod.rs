@@ -5,10 +5,13 @@
 
 pub mod abstention;
 pub mod audit;
+pub mod capability;
 pub mod collection;
+pub mod confidence;
 pub mod context;
 pub mod engine;
 pub mod export;
+pub mod feedback;
 pub mod gateway;
 pub mod growth;
 pub mod latency;
@@ -16,6 +19,7 @@ pub mod loss;
 pub mod machine;
 pub mod matrix;
 pub mod measure;
+pub mod played;
 pub mod record;
 pub mod results;
 pub mod rng;

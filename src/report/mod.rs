@@ -4,7 +4,10 @@
 //! and knows no file system, so the same records give the same bytes on every run and machine. Every number on a
 //! page comes from a record; sentences never repeat one.
 
+mod confidence;
 mod context;
+mod copies;
+mod feedback;
 mod figures;
 mod gateway;
 mod number;
@@ -20,7 +23,10 @@ pub mod terminal;
 
 pub use number::count;
 
+use crate::eval::capability::CopiesResults;
+use crate::eval::confidence::ConfidenceResults;
 use crate::eval::context::record::ContextResults;
+use crate::eval::feedback::FeedbackResults;
 use crate::eval::gateway::overhead::OverheadRow;
 use crate::eval::gateway::record::GatewayResults;
 use crate::eval::record::Results;
@@ -35,6 +41,12 @@ pub struct Records<'r> {
     pub context: Option<&'r ContextResults>,
     /// The gateway.
     pub gateway: Option<&'r GatewayResults>,
+    /// Routers that were taught.
+    pub feedback: Option<&'r FeedbackResults>,
+    /// How far confidence can be believed.
+    pub confidence: Option<&'r ConfidenceResults>,
+    /// What copies of tools cost.
+    pub copies: Option<&'r CopiesResults>,
     /// What was timed in one process.
     pub timings: &'r [TimingRow],
     /// What a hop through the gateway costs.

@@ -25,6 +25,9 @@ pub(super) fn render(records: &Records<'_>) -> (String, Vec<Figure>) {
     embedded_collections(&mut page, &scores);
     public_collections(&mut page, &scores);
     copies(&mut page, &scores);
+    if let Some(copies) = records.copies {
+        super::copies::section(&mut page, copies);
+    }
     for collection in scores.grown_collections() {
         growth(&mut page, &scores, collection);
         context_rot(&mut page, &scores, collection);
@@ -34,6 +37,12 @@ pub(super) fn render(records: &Records<'_>) -> (String, Vec<Figure>) {
     namespaces(&mut page, &scores);
     registers(&mut page, &scores);
     abstention(&mut page, &scores);
+    if let Some(confidence) = records.confidence {
+        super::confidence::section(&mut page, confidence);
+    }
+    if let Some(feedback) = records.feedback {
+        super::feedback::chapter(&mut page, feedback);
+    }
     tokens(&mut page, &scores);
     work(&mut page, &scores);
     latency(&mut page, &scores, recording.as_ref());

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::eval::capability::CopiesResults;
+use crate::eval::confidence::ConfidenceResults;
 use crate::eval::context::fidelity::Fidelity;
 use crate::eval::context::record::{ContextOutcome, ContextResults};
 use crate::eval::context::sweep::Outcome;
+use crate::eval::feedback::FeedbackResults;
 use crate::eval::gateway::record::GatewayResults;
 use crate::eval::record::{Estimate, Facts, Paired, Results, Slice, Verdict};
 use crate::eval::sweep::Outcome as Routed;
@@ -82,6 +85,27 @@ pub fn context(results: &ContextResults) -> String {
 #[must_use]
 pub fn gateway(results: &GatewayResults) -> String {
     let tables = super::gateway::tables(results);
+    tables.iter().filter(|table| !table.is_empty()).map(Table::plain).collect::<Vec<_>>().join("\n")
+}
+
+/// What `bench run` and `bench feedback` print of feedback: the tables of its chapter.
+#[must_use]
+pub fn feedback(results: &FeedbackResults) -> String {
+    let tables = super::feedback::tables(results);
+    tables.iter().filter(|table| !table.is_empty()).map(Table::plain).collect::<Vec<_>>().join("\n")
+}
+
+/// What `bench run` prints of confidence: the tables of its section.
+#[must_use]
+pub fn confidence(results: &ConfidenceResults) -> String {
+    let tables = super::confidence::tables(results);
+    tables.iter().filter(|table| !table.is_empty()).map(Table::plain).collect::<Vec<_>>().join("\n")
+}
+
+/// What `bench run` prints of copies: the tables of its section.
+#[must_use]
+pub fn copies(results: &CopiesResults) -> String {
+    let tables = super::copies::tables(results);
     tables.iter().filter(|table| !table.is_empty()).map(Table::plain).collect::<Vec<_>>().join("\n")
 }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::feedback::FeedbackConfig;
+
 /// The configuration of a [`Router`](super::Router). A file holds any subset of the fields; what it leaves out
 /// keeps the default, and unknown fields are refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +37,15 @@ pub struct RoutingConfig {
     pub top_k: usize,
     /// A route is ambiguous when the second score is within this share of the first, in [0, 1].
     pub confidence_gap: f64,
+    /// Whether copies of one tool share a place.
+    #[serde(skip_serializing_if = "is_default")]
+    pub copies: Copies,
+    /// Below this confidence a route says that no tool seems to fit, in [0, 1]; 0 never says so.
+    #[serde(skip_serializing_if = "is_default")]
+    pub abstain_below: f64,
+    /// What feedback may do, where a router is given some.
+    #[serde(skip_serializing_if = "is_default")]
+    pub feedback: FeedbackConfig,
 }
 
 impl Default for RoutingConfig {
@@ -52,8 +63,16 @@ impl Default for RoutingConfig {
             tree: TreeConfig::default(),
             top_k: 10,
             confidence_gap: 0.15,
+            copies: Copies::default(),
+            abstain_below: 0.0,
+            feedback: FeedbackConfig::default(),
         }
     }
+}
+
+/// What never acts unless it is asked for is written only where it is not as usual.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// A parameter is outside its range.
@@ -85,6 +104,10 @@ impl RoutingConfig {
         real("spelling", self.spelling, unit.contains(&self.spelling), "from 0 to 1")?;
         real("semantic", self.semantic, (0.0..=100.0).contains(&self.semantic), "from 0 to 100")?;
         real("confidence_gap", self.confidence_gap, unit.contains(&self.confidence_gap), "from 0 to 1")?;
+        real("abstain_below", self.abstain_below, unit.contains(&self.abstain_below), "from 0 to 1")?;
+        let FeedbackConfig { half_life, most } = self.feedback;
+        real("feedback.half_life", half_life, half_life > 0.0, "above 0")?;
+        real("feedback.most", most, unit.contains(&most), "from 0 to 1")?;
         let fields = &self.fields;
         let all = [
             ("fields.name", fields.name),
@@ -217,6 +240,17 @@ impl From<WrittenFields> for FieldWeights {
             server: written.server.or(default.server),
         }
     }
+}
+
+/// What becomes of tools that are copies of one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Copies {
+    /// Each has a place of its own.
+    #[default]
+    Apart,
+    /// The best of them for the query stands for all, and its card names the others.
+    Together,
 }
 
 /// How candidates are reached.

@@ -5,9 +5,12 @@
 //! hold schemas.
 
 mod beam;
+mod capability;
 mod card;
+mod confidence;
 mod config;
 mod exact;
+mod feedback;
 mod filter;
 mod fuzzy;
 mod graph;
@@ -24,8 +27,9 @@ mod tree;
 
 pub use card::{CARD_CAP, CARD_TAGS, CARD_TARGET, CardDeck, ChoiceCard, DESCRIPTION_RESERVE, render_cards};
 pub use config::{
-    BeamConfig, ConfigError, Field, FieldWeights, NameMatch, Navigation, RoutingConfig, Scorer, TreeConfig,
+    BeamConfig, ConfigError, Copies, Field, FieldWeights, NameMatch, Navigation, RoutingConfig, Scorer, TreeConfig,
 };
+pub use feedback::{FeedbackConfig, FeedbackError, FeedbackLog, MAX_LOG_BYTES, MAX_OBSERVATIONS, Observation};
 pub use filter::{AllowSet, Filter, FilterError, Placement, Subject};
 pub use graph::{ChoiceGraph, GraphError, Node, NodeId, NodeKind};
 pub use history::{History, ScoreSource};

@@ -1,14 +1,17 @@
 //! The way of a query through the room: retrieve, navigate, rerank, pack.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 
 use super::beam::{Postings, beam_search};
+use super::capability::Capabilities;
 use super::card::{CardDeck, ChoiceCard};
-use super::config::{ConfigError, Navigation, RoutingConfig};
+use super::confidence::{self, LEAD_OVER};
+use super::config::{ConfigError, Copies, Navigation, RoutingConfig};
+use super::feedback::{Feedback, Observation};
 use super::filter::{AllowSet, Filter, FilterError, Placed, Placement};
 use super::graph::{ChoiceGraph, GraphError, NodeId, NodeKind};
 use super::history::{History, ScorePart, ScoreSource, total_score};
@@ -48,6 +51,9 @@ pub enum RouteError {
 /// Candidates that history may reorder, as a multiple of the tools returned.
 const RERANKED: usize = 5;
 
+/// So many times deeper a search goes when copies fill it.
+const DEEPER: usize = 4;
+
 /// Tools named in a clarifying question.
 const ASKED: usize = 3;
 
@@ -64,6 +70,9 @@ pub struct Router {
     index: OnceLock<Index>,
     graph: OnceLock<ChoiceGraph>,
     deck: CardDeck,
+    feedback: Option<Feedback>,
+    /// `None` where copies of a tool are apart.
+    capabilities: Option<Capabilities>,
 }
 
 /// What is asked of a router.
@@ -86,8 +95,11 @@ pub struct Route {
     pub query: String,
     /// The tools, best first, pins in front.
     pub choices: Vec<Choice>,
-    /// The share of the query that the best tool accounts for, in [0, 1]; 1 for an exact name.
+    /// How likely it is that one of the first five tools fits, in [0, 1]; 1 for an exact name. As likely as tools and
+    /// none were before the query was read.
     pub confidence: f64,
+    /// Whether the confidence is below [`RoutingConfig::abstain_below`]. The choices are the nearest tools then.
+    pub no_tool_fits: bool,
     /// Set when the first tools offered, pins aside, are too close to call.
     pub ambiguity: Option<Ambiguity>,
     /// Words of the query that no tool of the catalog carries, stop words aside.
@@ -128,6 +140,8 @@ pub enum PartSource {
     ExactName,
     /// What the conversation so far says.
     History(ScoreSource),
+    /// Earlier queries with the same words led to the tool.
+    Feedback,
 }
 
 /// The first tools are too close to call.
@@ -179,7 +193,16 @@ impl Router {
     pub fn deferred(catalog: Arc<Catalog>, config: RoutingConfig) -> Result<Self, RouteError> {
         config.validate()?;
         let deck = CardDeck::new(Arc::clone(&catalog));
-        let router = Self { catalog, config, index: OnceLock::new(), graph: OnceLock::new(), deck };
+        let capabilities = capabilities(&catalog, &config);
+        let router = Self {
+            catalog,
+            config,
+            index: OnceLock::new(),
+            graph: OnceLock::new(),
+            deck,
+            feedback: None,
+            capabilities,
+        };
         if let Navigation::Beam(_) = router.config.navigation {
             router.choice_graph()?;
         }
@@ -189,7 +212,23 @@ impl Router {
     /// A router from parts that were saved, see [`super::load`].
     pub(super) fn from_saved(catalog: Arc<Catalog>, config: RoutingConfig, index: Index, graph: ChoiceGraph) -> Self {
         let deck = CardDeck::new(Arc::clone(&catalog));
-        Self { catalog, config, index: OnceLock::from(index), graph: OnceLock::from(graph), deck }
+        let capabilities = capabilities(&catalog, &config);
+        Self {
+            catalog,
+            config,
+            index: OnceLock::from(index),
+            graph: OnceLock::from(graph),
+            deck,
+            feedback: None,
+            capabilities,
+        }
+    }
+
+    /// The router with what `observations` (the oldest first) teach it, instead of what it was taught before.
+    #[must_use]
+    pub fn with_feedback(self, observations: &[Observation]) -> Self {
+        let feedback = Feedback::learn(observations, &self.catalog, self.index(), self.config.feedback);
+        Self { feedback: Some(feedback), ..self }
     }
 
     /// The catalog.
@@ -238,6 +277,17 @@ impl Router {
     /// Text in, the `k` best items out: the path that serving and timing take.
     #[must_use]
     pub fn search(&self, text: &str, k: usize, scratch: &mut Scratch) -> Vec<Hit> {
+        if self.feedback.is_some() || self.capabilities.is_some() {
+            let query = self.index().analyze(text);
+            let mut found = self.find(&query, k, |_| true, scratch);
+            let best = found.first().map_or(0, |hit| hit.score);
+            let lifts = self.lifts(text, &query, best);
+            self.add_lifted(&mut found, &query, &lifts, |_| true, scratch);
+            found.iter_mut().for_each(|hit| hit.score += lift(&lifts, hit.item));
+            self.fold(&mut found, |hit| hit.item, |_| false);
+            found.truncate(k);
+            return found;
+        }
         match self.config.navigation {
             Navigation::Flat => self.index().search(text, Depth::Exactly(k), |_| true, scratch),
             Navigation::Beam(_) => self.navigate(&self.index().analyze(text), Depth::Exactly(k), |_| true, scratch),
@@ -246,14 +296,44 @@ impl Router {
 
     /// The ranking of an analysed query, as evaluation reads it. Here a beam never returns more than the configured
     /// number of tools, whatever the depth: asking it for more would make it search longer, and so rank the first ones
-    /// better than it serves them.
+    /// better than it serves them. Where copies share a place there are no ties to go through.
     #[must_use]
     pub fn rank(&self, query: &Query, depth: Depth, scratch: &mut Scratch) -> Vec<Hit> {
         let depth = match self.config.navigation {
             Navigation::Flat => depth,
             Navigation::Beam(_) => Depth::Exactly(depth.k().min(self.config.top_k)),
         };
-        self.navigate(query, depth, |_| true, scratch)
+        self.ranked(query, depth, |_| true, scratch)
+    }
+
+    fn ranked(&self, query: &Query, depth: Depth, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Vec<Hit> {
+        if self.capabilities.is_none() {
+            return self.navigate(query, depth, allow, scratch);
+        }
+        let mut found = self.find(query, depth.k(), allow, scratch);
+        self.fold(&mut found, |hit| hit.item, |_| false);
+        found.truncate(depth.k());
+        found
+    }
+
+    /// The best items, of `k` capabilities at least where there are so many; copies are still in it.
+    fn find(&self, query: &Query, k: usize, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Vec<Hit> {
+        let mut depth = k;
+        loop {
+            let found = self.navigate(query, Depth::Exactly(depth), &allow, scratch);
+            let Some(capabilities) = &self.capabilities else { return found };
+            if found.len() < depth || capabilities.count(found.iter().map(|hit| hit.item)) >= k {
+                return found;
+            }
+            depth = depth.saturating_mul(DEEPER);
+        }
+    }
+
+    /// Leaves one place to each capability: the first in the order of the ranking, unless one must be kept.
+    fn fold<T>(&self, ranked: &mut Vec<T>, item: impl Fn(&T) -> u32, keep: impl Fn(u32) -> bool) {
+        if let Some(capabilities) = &self.capabilities {
+            capabilities.fold(ranked, item, keep);
+        }
     }
 
     fn navigate(&self, query: &Query, depth: Depth, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Vec<Hit> {
@@ -270,10 +350,34 @@ impl Router {
         }
     }
 
-    /// How sure the router is that an item of score `best` answers the query, in [0, 1].
+    /// How likely it is that one of the first five of `hits`, the ranking of `query`, answers it, in [0, 1].
     #[must_use]
-    pub fn confidence(&self, query: &Query, best: u64) -> f64 {
-        if query.exact.is_empty() { self.index().coverage(query, best) } else { 1.0 }
+    pub fn confidence(&self, query: &Query, hits: &[Hit]) -> f64 {
+        if !query.exact.is_empty() {
+            return 1.0;
+        }
+        let score = |place: usize| hits.get(place).map_or(0, |hit| hit.score);
+        let lead = score(0).saturating_sub(score(LEAD_OVER)) as f64 / SCORE_UNITS as f64;
+        confidence::estimate(self.index().coverage(query, score(0)), lead / self.index().rarity_of_unknown())
+    }
+
+    /// The first of `hits`, a ranking, when they are too close to call, best first: what is asked about. Otherwise none.
+    #[must_use]
+    pub fn too_close<'h>(&self, hits: &'h [Hit]) -> &'h [Hit] {
+        let near = close(hits.iter().map(|hit| hit.score), self.config.confidence_gap);
+        hits.get(..near).unwrap_or_default()
+    }
+
+    /// [`Self::rank`] as if the catalog did not have `left_out`.
+    #[must_use]
+    pub fn rank_without(
+        &self,
+        query: &Query,
+        depth: Depth,
+        left_out: &BTreeSet<u32>,
+        scratch: &mut Scratch,
+    ) -> Vec<Hit> {
+        self.ranked(query, depth, |item| !left_out.contains(&item), scratch)
     }
 
     /// Routes a request.
@@ -287,27 +391,52 @@ impl Router {
         let mut query = self.index().analyze(&request.query);
         // A name that may not be shown is no answer: it makes nothing certain.
         query.exact.retain(|item| allowed.allows(*item));
-        let (found, best) = SCRATCH.with_borrow_mut(|scratch| {
+        let (found, best, confidence, lifts) = SCRATCH.with_borrow_mut(|scratch| {
             let mut found = self.retrieve(&query, request, &allowed, top_k, scratch);
             let best = found.first().map_or(0, |hit| hit.score);
+            let mut distinct = found.clone();
+            self.fold(&mut distinct, |hit| hit.item, |_| false);
+            let confidence = self.confidence(&query, &distinct);
             self.add_pins(&mut found, &query, request, &allowed, scratch);
-            (found, best)
+            let lifts = self.lifts(&request.query, &query, best);
+            self.add_lifted(&mut found, &query, &lifts, |item| allowed.allows(item), scratch);
+            (found, best, confidence, lifts)
         });
-        let ranked = self.rerank(found, best, request, top_k);
+        let mut ranked = self.rerank(found, best, &lifts, request, top_k);
+        let is_pinned = |item: u32| self.id(item).is_some_and(|id| request.filter.pins.iter().any(|pin| pin == id));
+        self.fold(&mut ranked, |(hit, _)| hit.item, is_pinned);
         let scored: Vec<(u32, u64)> = ranked.iter().map(|(hit, _)| (hit.item, hit.score)).collect();
         let placed = request.filter.apply_quota_and_pins(&scored, &self.catalog, &allowed, top_k);
         let words = self.index().words(&request.query);
         let fusion = SCRATCH.with_borrow_mut(|scratch| self.index().fusion(&query, scratch));
         let parts = |placed: &Placed| placed.position.map(|at| ranked[at].1.as_slice()).unwrap_or_default();
-        let choices = placed.iter().map(|placed| self.pack(placed, &words, &query, &fusion, parts(placed)));
+        let lift = |placed: &Placed| placed.position.map_or(0, |_| lift(&lifts, placed.item));
+        let choices = placed.iter().map(|placed| {
+            let mut choice = self.pack(placed, &words, &query, &fusion, parts(placed), lift(placed))?;
+            choice.card = self.with_alternatives(choice.card, placed.item, &allowed);
+            Ok::<_, CatalogError>(choice)
+        });
         let choices = choices.collect::<Result<Vec<_>, _>>()?;
         Ok(Route {
             ambiguity: self.ambiguity(&choices),
             choices,
-            confidence: self.confidence(&query, best),
+            confidence,
+            no_tool_fits: confidence < self.config.abstain_below,
             unknown_words: query.unknown,
             query: request.query.clone(),
         })
+    }
+
+    fn id(&self, item: u32) -> Option<&str> {
+        self.catalog.items().get(item as usize).map(|item| item.id.as_str())
+    }
+
+    /// `card` with the copies of `item` that may be shown.
+    fn with_alternatives(&self, card: ChoiceCard, item: u32, allowed: &AllowSet) -> ChoiceCard {
+        let Some(capabilities) = &self.capabilities else { return card };
+        let others = capabilities.alternatives(item).filter(|other| allowed.allows(*other));
+        let ids: Vec<&str> = others.filter_map(|other| self.id(other)).collect();
+        if ids.is_empty() { card } else { card.with_alternatives(&ids) }
     }
 
     /// The cards at a path of the choice graph: one for each child, or the single card of a leaf. Navigation nodes have
@@ -341,10 +470,11 @@ impl Router {
     ) -> Vec<Hit> {
         let depth = match (request.history == History::default(), request.filter.namespace_quota) {
             (_, Some(_)) => self.catalog.len(),
-            (true, None) => top_k,
-            (false, None) => top_k.saturating_mul(RERANKED),
+            // As many as confidence reads.
+            (true, None) => top_k.max(LEAD_OVER + 1),
+            (false, None) => top_k.saturating_mul(RERANKED).max(LEAD_OVER + 1),
         };
-        self.navigate(query, Depth::Exactly(depth.max(1)), |item| allowed.allows(item), scratch)
+        self.find(query, depth.max(1), |item| allowed.allows(item), scratch)
     }
 
     /// Adds the pinned items that the query finds and that were not retrieved, so that a pin's score does not depend on
@@ -366,9 +496,49 @@ impl Router {
         }
     }
 
-    /// The candidates with what history adds or takes, best first. It is looked up for those that it could bring among
-    /// the first `top_k` and for the pins; a quota has many more candidates, which keep the score of the retrieval.
-    fn rerank(&self, found: Vec<Hit>, best: u64, request: &Request, top_k: usize) -> Vec<(Hit, Vec<ScorePart>)> {
+    /// What feedback adds to each item, by item. A query that gives a tool's name is answered by the name alone; where
+    /// the words find nothing, a score of one stands for the best.
+    fn lifts(&self, text: &str, query: &Query, best: u64) -> BTreeMap<u32, u64> {
+        match &self.feedback {
+            Some(feedback) if query.exact.is_empty() => {
+                let best = if best > 0 { best } else { SCORE_UNITS };
+                feedback.lifts(text, self.index().rarities(query), best)
+            }
+            _ => BTreeMap::new(),
+        }
+    }
+
+    /// Adds the lifted items that were not retrieved, and puts all into the order of their scores with the lifts. An
+    /// item without a lift that was not retrieved stands behind those that were, so the first ones are exact.
+    fn add_lifted(
+        &self,
+        found: &mut Vec<Hit>,
+        query: &Query,
+        lifts: &BTreeMap<u32, u64>,
+        allow: impl Fn(u32) -> bool,
+        scratch: &mut Scratch,
+    ) {
+        if lifts.is_empty() {
+            return;
+        }
+        let known: BTreeSet<u32> = found.iter().map(|hit| hit.item).collect();
+        for &item in lifts.keys().filter(|item| !known.contains(item) && allow(**item)) {
+            found.push(Hit { item, score: self.index().score(query, item, scratch) });
+        }
+        found.sort_by_key(|hit| Hit { item: hit.item, score: hit.score + lift(lifts, hit.item) }.order());
+    }
+
+    /// The candidates with what feedback and history add or take, best first. History is looked up for those that it
+    /// could bring among the first `top_k` and for the pins; a quota has many more candidates, which keep the score of
+    /// the retrieval.
+    fn rerank(
+        &self,
+        found: Vec<Hit>,
+        best: u64,
+        lifts: &BTreeMap<u32, u64>,
+        request: &Request,
+        top_k: usize,
+    ) -> Vec<(Hit, Vec<ScorePart>)> {
         let analyzer = Analyzer::default();
         let history = request.history.prepare(&self.catalog, &analyzer);
         let adjusted = if request.history == History::default() { usize::MAX } else { top_k.saturating_mul(RERANKED) };
@@ -379,7 +549,7 @@ impl Router {
             } else {
                 vec![ScorePart { source: ScoreSource::Retrieval, value: hit.score as i64 }]
             };
-            (Hit { item: hit.item, score: total_score(&parts) }, parts)
+            (Hit { item: hit.item, score: total_score(&parts) + lift(lifts, hit.item) }, parts)
         };
         let mut ranked: Vec<_> = found.into_iter().enumerate().map(adjust).collect();
         ranked.sort_by_key(|(hit, _)| hit.order());
@@ -393,6 +563,7 @@ impl Router {
         query: &Query,
         fusion: &Fusion,
         adjusted: &[ScorePart],
+        lift: u64,
     ) -> Result<Choice, CatalogError> {
         let mut parts = Vec::new();
         for part in adjusted {
@@ -402,6 +573,9 @@ impl Router {
                 }
                 source => parts.push(Part { source: PartSource::History(source), value: part.value }),
             }
+        }
+        if lift > 0 {
+            parts.push(Part { source: PartSource::Feedback, value: lift as i64 });
         }
         let card = self.deck.card(placed.item)?.clone();
         let score = (placed.score as f64 / SCORE_UNITS as f64 * 1e4).round() / 1e4;
@@ -435,10 +609,9 @@ impl Router {
     /// whatever the query says, so they are not compared.
     fn ambiguity(&self, choices: &[Choice]) -> Option<Ambiguity> {
         let ranked = || choices.iter().filter(|choice| choice.placement == Placement::Ranked);
-        let best = ranked().next()?.score as f64;
-        let near = |choice: &&Choice| best - choice.score as f64 <= self.config.confidence_gap * best;
-        let near: Vec<&ChoiceCard> = ranked().take_while(near).take(ASKED).map(|choice| &choice.card).collect();
-        if near.len() < 2 {
+        let near = close(ranked().map(|choice| choice.score), self.config.confidence_gap);
+        let near: Vec<&ChoiceCard> = ranked().take(near).map(|choice| &choice.card).collect();
+        if near.is_empty() {
             return None;
         }
         let ids: Vec<&str> = near.iter().map(|card| card.id()).collect();
@@ -454,6 +627,26 @@ impl Router {
         };
         Some(Ambiguity { question, ids: ids.into_iter().map(str::to_owned).collect() })
     }
+}
+
+/// How many of the first of descending `scores` are within the share `gap` of the best, at most [`ASKED`]; 0 when the
+/// best stands alone.
+fn close(scores: impl Iterator<Item = u64>, gap: f64) -> usize {
+    let mut scores = scores.map(|score| score as f64).peekable();
+    let best = scores.peek().copied().unwrap_or(0.0);
+    match scores.take_while(|score| best - score <= gap * best).take(ASKED).count() {
+        1 => 0,
+        near => near,
+    }
+}
+
+fn capabilities(catalog: &Catalog, config: &RoutingConfig) -> Option<Capabilities> {
+    (config.copies == Copies::Together).then(|| Capabilities::of(catalog))
+}
+
+/// What is added to the score of an item.
+fn lift(lifts: &BTreeMap<u32, u64>, item: u32) -> u64 {
+    lifts.get(&item).copied().unwrap_or(0)
 }
 
 /// The postings of one query's terms as beam search reads them: terms by their place in the query, at their weight,
@@ -583,6 +776,33 @@ mod tests {
         let route = router(items(), RoutingConfig::default()).route(&request("createTicket")).unwrap();
         assert_eq!((names(&route)[0], route.confidence), ("createTicket", 1.0));
         assert!(route.choices[0].parts.iter().any(|part| part.source == PartSource::ExactName));
+    }
+
+    #[test]
+    fn a_route_says_when_no_tool_seems_to_fit() {
+        let config = RoutingConfig { abstain_below: 0.3, ..RoutingConfig::default() };
+        for (query, fits) in
+            [("open a new issue in the tracker", true), ("what is the issue with my car engine", false)]
+        {
+            let asked = |config: &RoutingConfig| router(items(), config.clone()).route(&request(query)).unwrap();
+            assert_eq!(asked(&config).no_tool_fits, !fits, "{query}: {}", asked(&config).confidence);
+            assert!(!asked(&config).choices.is_empty() && !asked(&RoutingConfig::default()).no_tool_fits);
+        }
+        assert!(router(items(), config).route(&request("zebra")).unwrap().no_tool_fits);
+    }
+
+    #[test]
+    fn confidence_does_not_depend_on_how_many_are_asked_for() {
+        let router = router(items(), RoutingConfig::default());
+        let confidence =
+            |top_k| router.route(&Request { top_k: Some(top_k), ..request("new issue") }).unwrap().confidence;
+        assert_eq!(confidence(1), confidence(5));
+        let query = router.index().analyze("new issue");
+        let hits = router.rank(&query, Depth::Exactly(5), &mut Scratch::default());
+        assert_eq!(router.confidence(&query, &hits), confidence(5));
+        let left_out = hits.first().map(|hit| hit.item).into_iter().collect();
+        let left = router.rank_without(&query, Depth::Exactly(5), &left_out, &mut Scratch::default());
+        assert_eq!(left, hits[1..]);
     }
 
     #[test]
