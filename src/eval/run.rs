@@ -380,7 +380,9 @@ mod tests {
 
     #[test]
     fn a_query_without_an_answer_scores_zero_and_stays_in_the_denominator() {
-        let evaluation = evaluated(&collection());
+        // By words alone: among three tools every one is near in meaning.
+        let words = RouterEngine::new("words", RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
+        let evaluation = evaluate(&collection(), &words, PromptTokens::Count).unwrap();
         assert_eq!(evaluation.recall_at_5, [1.0, 1.0, 0.0]);
         let facts = &evaluation.facts;
         assert_eq!((facts.answerable, facts.unanswerable), (3, 1));

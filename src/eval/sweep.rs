@@ -188,6 +188,9 @@ pub fn grid() -> Vec<Candidate> {
     for spelling in [0.0, 0.5, 1.0] {
         add(format!("spelling {spelling:.1}"), &|config| config.spelling = spelling);
     }
+    for semantic in [0.0, 0.15, 0.4, 0.6] {
+        add(format!("semantic {semantic:.2}"), &|config| config.semantic = semantic);
+    }
     for k1 in [0.6, 0.9, 1.6, 2.0] {
         add(format!("k1 {k1:.1}"), &|config| config.k1 = k1);
     }
@@ -206,7 +209,7 @@ pub fn grid() -> Vec<Candidate> {
     }
     let plain = |config: &mut RoutingConfig| {
         config.name = NameMatch { share: 0.0, prior: 0.0, pairs: 0.0 };
-        (config.k3, config.spelling) = (1000.0, 0.0);
+        (config.k3, config.spelling, config.semantic) = (1000.0, 0.0, 0.0);
     };
     add("plain bm25f".to_owned(), &plain);
     for b in [0.25, 0.5, 0.75] {
@@ -258,7 +261,7 @@ mod tests {
     fn a_choice_is_scored_where_it_was_not_made() {
         let collections = [collection("a", "zzz send", "send_mail"), collection("b", "sned leter", "send_mail")];
         let collections: Vec<&Collection> = collections.iter().collect();
-        let default = RoutingConfig::default();
+        let default = RoutingConfig { semantic: 0.0, ..RoutingConfig::default() };
         let candidates = [
             Candidate { name: "without".to_owned(), config: RoutingConfig { spelling: 0.0, ..default.clone() } },
             Candidate { name: "with".to_owned(), config: default },
