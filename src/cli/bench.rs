@@ -4,6 +4,7 @@ mod check;
 mod compare;
 mod context;
 mod eval;
+mod feedback;
 mod fidelity;
 mod gateway;
 mod rot;
@@ -42,6 +43,9 @@ pub(super) enum Command {
     /// Measure the engine on your own catalog and queries
     #[command(after_help = eval::EXAMPLE)]
     Eval(eval::EvalArgs),
+    /// Measure what learning from feedback gains, and what wrong feedback costs
+    #[command(after_help = feedback::EXAMPLE)]
+    Feedback(feedback::FeedbackArgs),
     /// Measure how much of large results survives in their summaries
     #[command(after_help = fidelity::EXAMPLE)]
     Fidelity(fidelity::FidelityArgs),
@@ -98,6 +102,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Check(args) => check::run(args, out),
         Command::List(args) => list(args, out),
         Command::Eval(args) => eval::run(args, out),
+        Command::Feedback(args) => feedback::run(args, out),
         Command::Fidelity(args) => fidelity::run(args, out),
         Command::Sweep(args) => sweep::run(args, out),
         Command::Compare(args) => compare::run(args, out),
@@ -109,11 +114,12 @@ fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = args.place.workspace()?;
     let matrix = workspace.matrix()?;
     let (results, context) = (workspace.read_results(&matrix)?, workspace.read_chapter()?);
-    let gateway = workspace.read_chapter()?;
+    let (gateway, feedback) = (workspace.read_chapter()?, workspace.read_chapter()?);
     let records = report::Records {
         results: &results,
         context: context.as_ref(),
         gateway: gateway.as_ref(),
+        feedback: feedback.as_ref(),
         ..report::Records::default()
     };
     let pages = run::pages(&workspace, &records)?;

@@ -13,6 +13,7 @@ mod bench;
 mod budget_check;
 mod build;
 mod catalog;
+mod feedback;
 mod firewall;
 mod gold;
 mod ingest;
@@ -97,6 +98,9 @@ enum Command {
     Mcp(mcp::Command),
     /// Build the index and choice graph of a catalog and save them
     Build(build::Args),
+    /// Keep a log of which queries led to which tools, for `route --feedback`
+    #[command(subcommand)]
+    Feedback(feedback::Command),
     /// Show what a prompt would get in place of a result
     Firewall(firewall::Args),
     /// Show the choice graph that a catalog is browsed by
@@ -133,6 +137,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -
         Command::Gold(command) => gold::run(&command, out),
         Command::Mcp(command) => mcp::run(&command, out),
         Command::Build(args) => build::run(&args, out),
+        Command::Feedback(command) => feedback::run(&command, out),
         Command::Firewall(args) => firewall::run(&args, out),
         Command::PrintTree(args) => print_tree::run(&args, out),
     }

@@ -77,6 +77,9 @@ pub(super) struct Args {
     /// What the last result said
     #[arg(long, value_name = "TEXT", conflicts_with = "path")]
     last_result: Option<String>,
+    /// Lift the tools that similar queries led to, as this log of `contextweaver feedback` says
+    #[arg(long, value_name = "FILE", conflicts_with = "path")]
+    feedback: Option<PathBuf>,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -105,9 +108,17 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 fn router(args: &Args) -> Result<Router> {
     let catalog = args.source.load()?;
     let config = read_config(args.config.as_deref())?;
-    let Some(path) = &args.index else { return Ok(Router::build(catalog, config)?) };
-    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
-    load(&bytes, catalog, config).with_context(|| path.display().to_string())
+    let router = match &args.index {
+        None => Router::build(catalog, config)?,
+        Some(path) => {
+            let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+            load(&bytes, catalog, config).with_context(|| path.display().to_string())?
+        }
+    };
+    match &args.feedback {
+        None => Ok(router),
+        Some(path) => Ok(router.with_feedback(&super::feedback::read(path)?.observations)),
+    }
 }
 
 fn request(args: &Args, query: &str) -> Request {
@@ -174,6 +185,7 @@ fn explanation(choice: &Choice) -> String {
         PartSource::Word(word) => word.clone(),
         PartSource::Meaning => "(meaning)".to_owned(),
         PartSource::ExactName => "(exact name)".to_owned(),
+        PartSource::Feedback => "(feedback)".to_owned(),
         PartSource::History(ScoreSource::Retrieval) => "(retrieval)".to_owned(),
         PartSource::History(ScoreSource::AlreadyCalled) => "(already called)".to_owned(),
         PartSource::History(ScoreSource::LastResult) => "(last result)".to_owned(),

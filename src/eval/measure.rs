@@ -124,7 +124,7 @@ impl Measure {
         Self::Precision(K5),
         Self::Precision(K10),
         Self::ReciprocalRank,
-        Self::Ndcg(K10),
+        Self::NDCG_10,
         Self::Full(K1),
         Self::Full(K3),
         Self::Full(K5),

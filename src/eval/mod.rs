@@ -9,6 +9,7 @@ pub mod collection;
 pub mod context;
 pub mod engine;
 pub mod export;
+pub mod feedback;
 pub mod gateway;
 pub mod growth;
 pub mod latency;

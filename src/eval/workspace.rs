@@ -14,6 +14,7 @@ use super::collection::Collection;
 use super::context::record::ContextRecord;
 use super::context::run::CountedCatalog;
 use super::context::scenario::{self, Scenario};
+use super::feedback::FeedbackRecord;
 use super::files::{files_ending_in, make_folder, replace_file};
 use super::gateway::case::Places;
 use super::gateway::overhead::{self, OverheadRow};
@@ -219,7 +220,9 @@ impl Workspace {
         let mut strays = Vec::new();
         for path in list(&folder, "json")? {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            if matrix.engine(&name).is_none() && ![ContextRecord::NAME, GatewayRecord::NAME].contains(&&*name) {
+            if matrix.engine(&name).is_none()
+                && ![ContextRecord::NAME, FeedbackRecord::NAME, GatewayRecord::NAME].contains(&&*name)
+            {
                 strays.push(path);
             }
         }

@@ -5,6 +5,7 @@
 //! page comes from a record; sentences never repeat one.
 
 mod context;
+mod feedback;
 mod figures;
 mod gateway;
 mod number;
@@ -21,6 +22,7 @@ pub mod terminal;
 pub use number::count;
 
 use crate::eval::context::record::ContextResults;
+use crate::eval::feedback::FeedbackResults;
 use crate::eval::gateway::overhead::OverheadRow;
 use crate::eval::gateway::record::GatewayResults;
 use crate::eval::record::Results;
@@ -35,6 +37,8 @@ pub struct Records<'r> {
     pub context: Option<&'r ContextResults>,
     /// The gateway.
     pub gateway: Option<&'r GatewayResults>,
+    /// Routers that were taught.
+    pub feedback: Option<&'r FeedbackResults>,
     /// What was timed in one process.
     pub timings: &'r [TimingRow],
     /// What a hop through the gateway costs.

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use crate::eval::context::fidelity::Fidelity;
 use crate::eval::context::record::{ContextOutcome, ContextResults};
 use crate::eval::context::sweep::Outcome;
+use crate::eval::feedback::FeedbackResults;
 use crate::eval::gateway::record::GatewayResults;
 use crate::eval::record::{Estimate, Facts, Paired, Results, Slice, Verdict};
 use crate::eval::sweep::Outcome as Routed;
@@ -82,6 +83,13 @@ pub fn context(results: &ContextResults) -> String {
 #[must_use]
 pub fn gateway(results: &GatewayResults) -> String {
     let tables = super::gateway::tables(results);
+    tables.iter().filter(|table| !table.is_empty()).map(Table::plain).collect::<Vec<_>>().join("\n")
+}
+
+/// What `bench run` and `bench feedback` print of feedback: the tables of its chapter.
+#[must_use]
+pub fn feedback(results: &FeedbackResults) -> String {
+    let tables = super::feedback::tables(results);
     tables.iter().filter(|table| !table.is_empty()).map(Table::plain).collect::<Vec<_>>().join("\n")
 }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::feedback::FeedbackConfig;
+
 /// The configuration of a [`Router`](super::Router). A file holds any subset of the fields; what it leaves out
 /// keeps the default, and unknown fields are refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +37,9 @@ pub struct RoutingConfig {
     pub top_k: usize,
     /// A route is ambiguous when the second score is within this share of the first, in [0, 1].
     pub confidence_gap: f64,
+    /// What feedback may do, where a router is given some.
+    #[serde(skip_serializing_if = "is_default")]
+    pub feedback: FeedbackConfig,
 }
 
 impl Default for RoutingConfig {
@@ -52,8 +57,14 @@ impl Default for RoutingConfig {
             tree: TreeConfig::default(),
             top_k: 10,
             confidence_gap: 0.15,
+            feedback: FeedbackConfig::default(),
         }
     }
+}
+
+/// What never acts unless it is asked for is written only where it is not as usual.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// A parameter is outside its range.
@@ -85,6 +96,9 @@ impl RoutingConfig {
         real("spelling", self.spelling, unit.contains(&self.spelling), "from 0 to 1")?;
         real("semantic", self.semantic, (0.0..=100.0).contains(&self.semantic), "from 0 to 100")?;
         real("confidence_gap", self.confidence_gap, unit.contains(&self.confidence_gap), "from 0 to 1")?;
+        let FeedbackConfig { half_life, most } = self.feedback;
+        real("feedback.half_life", half_life, half_life > 0.0, "above 0")?;
+        real("feedback.most", most, unit.contains(&most), "from 0 to 1")?;
         let fields = &self.fields;
         let all = [
             ("fields.name", fields.name),

@@ -571,14 +571,7 @@ impl Index {
     /// has, come on top. The plain scorers have no share of a name; that of [`Scorer::TfIdf`] has another scale.
     #[must_use]
     pub fn ideal(&self, query: &Query) -> f64 {
-        let rarest = idf(self.items as usize, 0) * query.unknown as f64;
-        let words = query.terms.iter().filter(|term| (term.term as usize) < self.terms.len());
-        let known: f64 = words
-            .map(|&QueryTerm { term, weight }| {
-                idf(self.items as usize, self.postings(term).len()) * f64::from(weight) / f64::from(FULL_WEIGHT)
-            })
-            .sum();
-        let total = known + rarest;
+        let total = self.rarities(query);
         if total > 0.0 { (total + self.reading.name_share) * SCORE_UNITS as f64 } else { 0.0 }
     }
 
@@ -591,6 +584,24 @@ impl Index {
         let fused = 1.0 + query.meaning.and(self.semantic.as_ref()).map_or(0.0, |semantic| semantic.weight);
         let ideal = self.ideal(query) * fused;
         if ideal > 0.0 { (score as f64 / ideal).min(1.0) } else { 0.0 }
+    }
+}
+
+impl Index {
+    /// The idf of all words of a query together at their weights, unknown ones counted as the rarest possible.
+    pub(super) fn rarities(&self, query: &Query) -> f64 {
+        let words = query.terms.iter().filter(|term| (term.term as usize) < self.terms.len());
+        let known: f64 = words
+            .map(|&QueryTerm { term, weight }| {
+                idf(self.items as usize, self.postings(term).len()) * f64::from(weight) / f64::from(FULL_WEIGHT)
+            })
+            .sum();
+        known + idf(self.items as usize, 0) * query.unknown as f64
+    }
+
+    /// The idf of one stem; that of a word in no item for one that the catalog does not know.
+    pub(super) fn rarity(&self, stem: &str) -> f64 {
+        idf(self.items as usize, self.terms.get(stem).map_or(0, |term| self.postings(*term).len()))
     }
 }
 

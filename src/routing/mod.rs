@@ -8,6 +8,7 @@ mod beam;
 mod card;
 mod config;
 mod exact;
+mod feedback;
 mod filter;
 mod fuzzy;
 mod graph;
@@ -26,6 +27,7 @@ pub use card::{CARD_CAP, CARD_TAGS, CARD_TARGET, CardDeck, ChoiceCard, DESCRIPTI
 pub use config::{
     BeamConfig, ConfigError, Field, FieldWeights, NameMatch, Navigation, RoutingConfig, Scorer, TreeConfig,
 };
+pub use feedback::{FeedbackConfig, FeedbackError, FeedbackLog, MAX_LOG_BYTES, MAX_OBSERVATIONS, Observation};
 pub use filter::{AllowSet, Filter, FilterError, Placement, Subject};
 pub use graph::{ChoiceGraph, GraphError, Node, NodeId, NodeKind};
 pub use history::{History, ScoreSource};

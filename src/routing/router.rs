@@ -1,7 +1,7 @@
 //! The way of a query through the room: retrieve, navigate, rerank, pack.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::beam::{Postings, beam_search};
 use super::card::{CardDeck, ChoiceCard};
 use super::config::{ConfigError, Navigation, RoutingConfig};
+use super::feedback::{Feedback, Observation};
 use super::filter::{AllowSet, Filter, FilterError, Placed, Placement};
 use super::graph::{ChoiceGraph, GraphError, NodeId, NodeKind};
 use super::history::{History, ScorePart, ScoreSource, total_score};
@@ -64,6 +65,7 @@ pub struct Router {
     index: OnceLock<Index>,
     graph: OnceLock<ChoiceGraph>,
     deck: CardDeck,
+    feedback: Option<Feedback>,
 }
 
 /// What is asked of a router.
@@ -128,6 +130,8 @@ pub enum PartSource {
     ExactName,
     /// What the conversation so far says.
     History(ScoreSource),
+    /// Earlier queries with the same words led to the tool.
+    Feedback,
 }
 
 /// The first tools are too close to call.
@@ -179,7 +183,7 @@ impl Router {
     pub fn deferred(catalog: Arc<Catalog>, config: RoutingConfig) -> Result<Self, RouteError> {
         config.validate()?;
         let deck = CardDeck::new(Arc::clone(&catalog));
-        let router = Self { catalog, config, index: OnceLock::new(), graph: OnceLock::new(), deck };
+        let router = Self { catalog, config, index: OnceLock::new(), graph: OnceLock::new(), deck, feedback: None };
         if let Navigation::Beam(_) = router.config.navigation {
             router.choice_graph()?;
         }
@@ -189,7 +193,14 @@ impl Router {
     /// A router from parts that were saved, see [`super::load`].
     pub(super) fn from_saved(catalog: Arc<Catalog>, config: RoutingConfig, index: Index, graph: ChoiceGraph) -> Self {
         let deck = CardDeck::new(Arc::clone(&catalog));
-        Self { catalog, config, index: OnceLock::from(index), graph: OnceLock::from(graph), deck }
+        Self { catalog, config, index: OnceLock::from(index), graph: OnceLock::from(graph), deck, feedback: None }
+    }
+
+    /// The router with what `observations` (the oldest first) teach it, instead of what it was taught before.
+    #[must_use]
+    pub fn with_feedback(self, observations: &[Observation]) -> Self {
+        let feedback = Feedback::learn(observations, &self.catalog, self.index(), self.config.feedback);
+        Self { feedback: Some(feedback), ..self }
     }
 
     /// The catalog.
@@ -238,6 +249,16 @@ impl Router {
     /// Text in, the `k` best items out: the path that serving and timing take.
     #[must_use]
     pub fn search(&self, text: &str, k: usize, scratch: &mut Scratch) -> Vec<Hit> {
+        if self.feedback.is_some() {
+            let query = self.index().analyze(text);
+            let mut found = self.navigate(&query, Depth::Exactly(k), |_| true, scratch);
+            let best = found.first().map_or(0, |hit| hit.score);
+            let lifts = self.lifts(text, &query, best);
+            self.add_lifted(&mut found, &query, &lifts, |_| true, scratch);
+            found.iter_mut().for_each(|hit| hit.score += lift(&lifts, hit.item));
+            found.truncate(k);
+            return found;
+        }
         match self.config.navigation {
             Navigation::Flat => self.index().search(text, Depth::Exactly(k), |_| true, scratch),
             Navigation::Beam(_) => self.navigate(&self.index().analyze(text), Depth::Exactly(k), |_| true, scratch),
@@ -287,19 +308,22 @@ impl Router {
         let mut query = self.index().analyze(&request.query);
         // A name that may not be shown is no answer: it makes nothing certain.
         query.exact.retain(|item| allowed.allows(*item));
-        let (found, best) = SCRATCH.with_borrow_mut(|scratch| {
+        let (found, best, lifts) = SCRATCH.with_borrow_mut(|scratch| {
             let mut found = self.retrieve(&query, request, &allowed, top_k, scratch);
             let best = found.first().map_or(0, |hit| hit.score);
             self.add_pins(&mut found, &query, request, &allowed, scratch);
-            (found, best)
+            let lifts = self.lifts(&request.query, &query, best);
+            self.add_lifted(&mut found, &query, &lifts, |item| allowed.allows(item), scratch);
+            (found, best, lifts)
         });
-        let ranked = self.rerank(found, best, request, top_k);
+        let ranked = self.rerank(found, best, &lifts, request, top_k);
         let scored: Vec<(u32, u64)> = ranked.iter().map(|(hit, _)| (hit.item, hit.score)).collect();
         let placed = request.filter.apply_quota_and_pins(&scored, &self.catalog, &allowed, top_k);
         let words = self.index().words(&request.query);
         let fusion = SCRATCH.with_borrow_mut(|scratch| self.index().fusion(&query, scratch));
         let parts = |placed: &Placed| placed.position.map(|at| ranked[at].1.as_slice()).unwrap_or_default();
-        let choices = placed.iter().map(|placed| self.pack(placed, &words, &query, &fusion, parts(placed)));
+        let lift = |placed: &Placed| placed.position.map_or(0, |_| lift(&lifts, placed.item));
+        let choices = placed.iter().map(|placed| self.pack(placed, &words, &query, &fusion, parts(placed), lift(placed)));
         let choices = choices.collect::<Result<Vec<_>, _>>()?;
         Ok(Route {
             ambiguity: self.ambiguity(&choices),
@@ -366,9 +390,49 @@ impl Router {
         }
     }
 
-    /// The candidates with what history adds or takes, best first. It is looked up for those that it could bring among
-    /// the first `top_k` and for the pins; a quota has many more candidates, which keep the score of the retrieval.
-    fn rerank(&self, found: Vec<Hit>, best: u64, request: &Request, top_k: usize) -> Vec<(Hit, Vec<ScorePart>)> {
+    /// What feedback adds to each item, by item. A query that gives a tool's name is answered by the name alone; where
+    /// the words find nothing, a score of one stands for the best.
+    fn lifts(&self, text: &str, query: &Query, best: u64) -> BTreeMap<u32, u64> {
+        match &self.feedback {
+            Some(feedback) if query.exact.is_empty() => {
+                let best = if best > 0 { best } else { SCORE_UNITS };
+                feedback.lifts(text, self.index().rarities(query), best)
+            }
+            _ => BTreeMap::new(),
+        }
+    }
+
+    /// Adds the lifted items that were not retrieved, and puts all into the order of their scores with the lifts. An
+    /// item without a lift that was not retrieved stands behind those that were, so the first ones are exact.
+    fn add_lifted(
+        &self,
+        found: &mut Vec<Hit>,
+        query: &Query,
+        lifts: &BTreeMap<u32, u64>,
+        allow: impl Fn(u32) -> bool,
+        scratch: &mut Scratch,
+    ) {
+        if lifts.is_empty() {
+            return;
+        }
+        let known: BTreeSet<u32> = found.iter().map(|hit| hit.item).collect();
+        for &item in lifts.keys().filter(|item| !known.contains(item) && allow(**item)) {
+            found.push(Hit { item, score: self.index().score(query, item, scratch) });
+        }
+        found.sort_by_key(|hit| Hit { item: hit.item, score: hit.score + lift(lifts, hit.item) }.order());
+    }
+
+    /// The candidates with what feedback and history add or take, best first. History is looked up for those that it
+    /// could bring among the first `top_k` and for the pins; a quota has many more candidates, which keep the score of
+    /// the retrieval.
+    fn rerank(
+        &self,
+        found: Vec<Hit>,
+        best: u64,
+        lifts: &BTreeMap<u32, u64>,
+        request: &Request,
+        top_k: usize,
+    ) -> Vec<(Hit, Vec<ScorePart>)> {
         let analyzer = Analyzer::default();
         let history = request.history.prepare(&self.catalog, &analyzer);
         let adjusted = if request.history == History::default() { usize::MAX } else { top_k.saturating_mul(RERANKED) };
@@ -379,7 +443,7 @@ impl Router {
             } else {
                 vec![ScorePart { source: ScoreSource::Retrieval, value: hit.score as i64 }]
             };
-            (Hit { item: hit.item, score: total_score(&parts) }, parts)
+            (Hit { item: hit.item, score: total_score(&parts) + lift(lifts, hit.item) }, parts)
         };
         let mut ranked: Vec<_> = found.into_iter().enumerate().map(adjust).collect();
         ranked.sort_by_key(|(hit, _)| hit.order());
@@ -393,6 +457,7 @@ impl Router {
         query: &Query,
         fusion: &Fusion,
         adjusted: &[ScorePart],
+        lift: u64,
     ) -> Result<Choice, CatalogError> {
         let mut parts = Vec::new();
         for part in adjusted {
@@ -402,6 +467,9 @@ impl Router {
                 }
                 source => parts.push(Part { source: PartSource::History(source), value: part.value }),
             }
+        }
+        if lift > 0 {
+            parts.push(Part { source: PartSource::Feedback, value: lift as i64 });
         }
         let card = self.deck.card(placed.item)?.clone();
         let score = (placed.score as f64 / SCORE_UNITS as f64 * 1e4).round() / 1e4;
@@ -454,6 +522,11 @@ impl Router {
         };
         Some(Ambiguity { question, ids: ids.into_iter().map(str::to_owned).collect() })
     }
+}
+
+/// What is added to the score of an item.
+fn lift(lifts: &BTreeMap<u32, u64>, item: u32) -> u64 {
+    lifts.get(&item).copied().unwrap_or(0)
 }
 
 /// The postings of one query's terms as beam search reads them: terms by their place in the query, at their weight,

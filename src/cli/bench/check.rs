@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::Place;
 use super::context::Scenarios;
+use super::feedback::Lessons;
 use super::gateway::GatewayCases;
 use super::run::{compute, pages};
 use crate::cli::{Format, Outcome, print_json};
@@ -18,6 +19,7 @@ use crate::eval::context::record::ContextRecord;
 use crate::eval::context::results::wrong_rows;
 use crate::eval::context::run::version;
 use crate::eval::engine::Engine;
+use crate::eval::feedback::FeedbackRecord;
 use crate::eval::gateway::record::GatewayRecord;
 use crate::eval::matrix::Matrix;
 use crate::eval::record::Results;
@@ -79,16 +81,25 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
         None if gateway.records.is_empty() => {}
         None => facts.push(no_file(GatewayRecord::NAME, gateway.records.len())),
     }
+    let lessons = Lessons::of(&workspace, &matrix, &collections)?;
+    let feedback = lessons.compute();
+    match &lessons.committed {
+        Some(other) => facts.extend(feedback.differences(other)?),
+        None if feedback.records.is_empty() => {}
+        None => facts.push(no_file(FeedbackRecord::NAME, feedback.records.len())),
+    }
     let mut kept = kept_rows(&matrix, &collections, &committed);
     let is_here = |scenario: &_| workspace.has_scenario(scenario);
     let engine = version(&ContextConfig::default());
     kept.extend(wrong_rows(&scenarios.all, scenarios.committed.as_ref(), &engine, is_here));
     kept.extend(cases.wrong_rows());
+    kept.extend(lessons.wrong_rows());
     let mut stale = Vec::new();
     let records = Records {
         results: &committed,
         context: scenarios.committed.as_ref(),
         gateway: cases.committed.as_ref(),
+        feedback: lessons.committed.as_ref(),
         ..Records::default()
     };
     let rendered = pages(&workspace, &records)?;

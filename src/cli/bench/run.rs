@@ -12,12 +12,14 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::context::Scenarios;
+use super::feedback::Lessons;
 use super::gateway::GatewayCases;
 use super::{Pages, Place, absent};
 use crate::cli::{Format, Outcome, note, print_json};
 use crate::context::summary::StructureSummarizer;
 use crate::eval::context::record::ContextResults;
 use crate::eval::context::timing as context_timing;
+use crate::eval::feedback::FeedbackResults;
 use crate::eval::files::replace_file;
 use crate::eval::gateway::record::GatewayResults;
 use crate::eval::latency::{self, Sample};
@@ -49,6 +51,7 @@ struct Output<'a> {
     results: &'a [Results],
     context: &'a ContextResults,
     gateway: &'a GatewayResults,
+    feedback: &'a FeedbackResults,
     timings: &'a [TimingRow],
 }
 
@@ -62,6 +65,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     let context = scenarios.compute(&workspace)?;
     let cases = GatewayCases::of(&workspace)?;
     let gateway = cases.compute()?;
+    let feedback = Lessons::of(&workspace, &matrix, &collections)?.compute();
     let samples = timings(&matrix, &collections, args.record_timings)?;
     // Everything is computed before anything is written.
     let mut recorded = workspace.read_timings()?;
@@ -77,6 +81,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
         results: &results,
         context: Some(&context),
         gateway: Some(&gateway),
+        feedback: Some(&feedback),
         timings: &recorded,
         overhead: &overhead,
     };
@@ -84,6 +89,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     workspace.write_results(&results)?;
     workspace.write_chapter(&context)?;
     workspace.write_chapter(&gateway)?;
+    workspace.write_chapter(&feedback)?;
     if args.record_timings {
         workspace.append_timings(&rows)?;
     }
@@ -94,12 +100,14 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
         note(&format!("not re-run, their files are not here: {}", missing.join(", ")));
     }
     if args.format == Format::Json {
-        print_json(out, &Output { results: &results, context: &context, gateway: &gateway, timings: &rows })?;
+        let (context, gateway, feedback) = (&context, &gateway, &feedback);
+        print_json(out, &Output { results: &results, context, gateway, feedback, timings: &rows })?;
         return Ok(Outcome::Ok);
     }
     write!(out, "{}", report::terminal::summary(&results))?;
     write!(out, "\n{}", report::terminal::context(&context))?;
     write!(out, "\n{}", report::terminal::gateway(&gateway))?;
+    write!(out, "\n{}", report::terminal::feedback(&feedback))?;
     write!(out, "\n{}", report::terminal::timings(&rows))?;
     writeln!(out, "\nWrote scorecard/ — read scorecard/SCORECARD.md")?;
     Ok(Outcome::Ok)

@@ -1,0 +1,131 @@
+//! `feedback`: the log of which queries led to which tools.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+use clap::Subcommand;
+use serde::Serialize;
+
+use super::{Format, Outcome, note, print_json};
+use crate::catalog::{LoadOptions, load};
+use crate::routing::{FeedbackLog, Observation};
+
+/// Keep a log of which queries led to which tools, for `route --feedback`
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Add an observation to a log, which is made where there is none
+    #[command(after_help = "\
+The log is a local file for its owner alone: queries stand in it as they were asked. It keeps to 10 000 observations
+and 4 MB by dropping the older half.
+
+Example:
+  contextweaver feedback add --log feedback.jsonl --tool \"pager:get_schedule#0a1b2c3d\" \"who is on call\"")]
+    Add(AddArgs),
+    /// Say what a log holds
+    #[command(after_help = "Example:\n  contextweaver feedback show --log feedback.jsonl")]
+    Show(ShowArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct AddArgs {
+    /// The log (JSONL)
+    #[arg(long, value_name = "FILE")]
+    log: PathBuf,
+    /// The id of the tool that the query led to
+    #[arg(long, value_name = "ID")]
+    tool: String,
+    /// The tool was not what the query wanted
+    #[arg(long)]
+    not_useful: bool,
+    /// When it happened, in seconds since 1970 [default: now]
+    #[arg(long, value_name = "SECONDS")]
+    at: Option<u64>,
+    /// Catalog that must have the tool; may be repeated
+    #[arg(long, value_name = "PATH")]
+    catalog: Vec<PathBuf>,
+    /// The query as it was asked
+    query: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ShowArgs {
+    /// The log (JSONL)
+    #[arg(long, value_name = "FILE")]
+    log: PathBuf,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
+    match command {
+        Command::Add(args) => add(args, out),
+        Command::Show(args) => show(args, out),
+    }
+}
+
+/// Reads a log; damaged lines are named on standard error.
+pub(super) fn read(path: &Path) -> Result<FeedbackLog> {
+    let log = FeedbackLog::read(path)?;
+    if log.damaged > 0 {
+        note(&format!("{}: {} damaged lines were skipped", path.display(), log.damaged));
+    }
+    Ok(log)
+}
+
+fn add(args: &AddArgs, out: &mut dyn Write) -> Result<Outcome> {
+    if !args.catalog.is_empty() && load(&args.catalog, LoadOptions::default())?.catalog.get(&args.tool).is_none() {
+        bail!("no tool has the id `{}`; `contextweaver route` shows the ids", args.tool);
+    }
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs());
+    let at = args.at.map_or_else(now, Ok).context("the clock is before 1970; give --at")?;
+    let observation = Observation { at, query: args.query.clone(), tool: args.tool.clone(), useful: !args.not_useful };
+    FeedbackLog::append(&args.log, &observation)?;
+    writeln!(out, "added to {}", args.log.display())?;
+    Ok(Outcome::Ok)
+}
+
+/// What a log says about one tool.
+#[derive(Debug, Default, Serialize)]
+struct Told {
+    useful: usize,
+    not_useful: usize,
+    /// The latest query.
+    query: String,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    observations: usize,
+    damaged: usize,
+    tools: &'a BTreeMap<&'a str, Told>,
+}
+
+fn show(args: &ShowArgs, out: &mut dyn Write) -> Result<Outcome> {
+    let log = FeedbackLog::read(&args.log)?;
+    let mut tools: BTreeMap<&str, Told> = BTreeMap::new();
+    for observation in &log.observations {
+        let told = tools.entry(&observation.tool).or_default();
+        *(if observation.useful { &mut told.useful } else { &mut told.not_useful }) += 1;
+        told.query.clone_from(&observation.query);
+    }
+    if args.format == Format::Json {
+        let shown = Shown { observations: log.observations.len(), damaged: log.damaged, tools: &tools };
+        print_json(out, &shown)?;
+        return Ok(Outcome::Ok);
+    }
+    writeln!(out, "{} observations of {} tools, {} damaged lines", log.observations.len(), tools.len(), log.damaged)?;
+    for (tool, Told { useful, not_useful, query }) in &tools {
+        let against = if *not_useful > 0 { format!(", not useful {not_useful}") } else { String::new() };
+        writeln!(out, "{tool}: useful {useful}{against}; last: {}", printable(query))?;
+    }
+    Ok(Outcome::Ok)
+}
+
+/// One line without control characters.
+fn printable(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).take(100).collect()
+}
