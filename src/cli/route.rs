@@ -163,6 +163,9 @@ fn print(route: &Route, explain: bool, filtered: bool, out: &mut dyn Write) -> R
         writeln!(out, "{reason} shares a word with this query; try other words, or browse with --path /")?;
         return Ok(());
     }
+    if route.no_tool_fits {
+        writeln!(out, "no tool seems to fit (confidence {:.2}); the nearest:", route.confidence)?;
+    }
     for (number, choice) in route.choices.iter().enumerate() {
         writeln!(out, "{}", choice.card.line(number + 1, route.choices.len()))?;
         if explain {

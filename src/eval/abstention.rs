@@ -39,6 +39,20 @@ pub fn abstention(queries: &[(f64, Answer)]) -> Option<Abstention> {
     Some(Abstention { aurc: round6(aurc), auroc: round6(auroc), curve: (1..=10).map(point).collect() })
 }
 
+/// The expected calibration error over ten bins of equal width: the mean distance between confidence and the share of
+/// [`Answer::Right`], bins weighted by their queries; rounded to six decimals, 0 of nothing (Naeini, Cooper and
+/// Hauskrecht, "Obtaining Well Calibrated Probabilities Using Bayesian Binning", AAAI 2015).
+#[must_use]
+pub fn calibration_error(queries: &[(f64, Answer)]) -> f64 {
+    const BINS: usize = 10;
+    let mut surplus = [0.0; BINS];
+    for (confidence, answer) in by_confidence(queries) {
+        let bin = ((confidence * BINS as f64) as usize).min(BINS - 1);
+        surplus[bin] += confidence - f64::from(u8::from(answer == Answer::Right));
+    }
+    round6(surplus.iter().map(|sum| sum.abs()).sum::<f64>() / queries.len().max(1) as f64)
+}
+
 /// Errors made so far as a function of the queries answered so far: straight within a tie.
 struct Errors {
     /// Queries and errors at the end of each tie, ascending, from (0, 0).
@@ -106,6 +120,15 @@ mod tests {
         // Coverage .5 is 2.5 queries: half of the third, which is an error.
         assert_eq!(risks, [0.0, 0.0, 0.0, 0.0, 0.2, 0.333333, 0.285714, 0.25, 0.333333, 0.4]);
         assert_eq!(figures.curve[2].coverage, 0.3);
+    }
+
+    #[test]
+    fn calibration_is_off_by_what_confidence_promises_too_much_or_too_little() {
+        // The last bin promises 2.9 and keeps 2, that of .8 promises .85 and keeps 1, that of .2 promises .5 and keeps 1.
+        let queries = [(0.95, Right), (0.85, Right), (0.95, Wrong), (0.25, Right), (0.25, Unanswerable), (1.0, Right)];
+        let expected = ((2.9_f64 - 2.0).abs() + (0.85_f64 - 1.0).abs() + (0.5_f64 - 1.0).abs()) / 6.0;
+        assert!((calibration_error(&queries) - expected).abs() < 1e-6);
+        assert_eq!(calibration_error(&[]), 0.0);
     }
 
     #[test]

@@ -122,8 +122,7 @@ impl Prepared for PreparedRouter {
         let index = self.router.index();
         let query: Query = index.analyze(text);
         let hits = SCRATCH.with_borrow_mut(|scratch| self.router.rank(&query, Depth::ThroughTies(depth), scratch));
-        let best = hits.first().map_or(0, |hit| hit.score);
-        Ranking { confidence: self.router.confidence(&query, best), postings_read: index.postings_read(&query), hits }
+        Ranking { confidence: self.router.confidence(&query, &hits), postings_read: index.postings_read(&query), hits }
     }
 
     fn top(&self, text: &str, k: usize) -> Vec<u32> {

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::collection::{Collection, Query};
 use super::engine::{Engine, RouterEngine};
 use super::measure::{Found, Judgement, Measure};
+use super::played::CollectionRecord;
 use super::record::{Origin, Paired};
 use super::results::{Chapter, ChapterRecord};
 use super::rng::Rng;
@@ -114,36 +115,24 @@ impl ChapterRecord for FeedbackRecord {
     }
 }
 
-/// Teaches `engine` with the queries of `collection`.
-#[must_use]
-pub fn record(collection: &Collection, engine: &RouterEngine) -> FeedbackRecord {
-    FeedbackRecord {
-        case: collection.name.clone(),
-        origin: collection.origin,
-        engine_version: engine.version(),
-        inputs_sha256: collection.inputs_sha256.clone(),
-        outcome: measure(collection, engine).map_or_else(FeedbackOutcome::Failed, FeedbackOutcome::Measured),
+impl CollectionRecord for FeedbackRecord {
+    fn measure(collection: &Collection, engine: &RouterEngine) -> Self {
+        Self {
+            case: collection.name.clone(),
+            origin: collection.origin,
+            engine_version: engine.version(),
+            inputs_sha256: collection.inputs_sha256.clone(),
+            outcome: measure(collection, engine).map_or_else(FeedbackOutcome::Failed, FeedbackOutcome::Measured),
+        }
     }
-}
 
-/// The committed records of public collections that are not on this machine.
-#[must_use]
-pub fn kept_records(absent: &[&str], committed: Option<&FeedbackResults>) -> Vec<FeedbackRecord> {
-    let kept = |record: &&FeedbackRecord| record.origin == Origin::Public && absent.contains(&record.case.as_str());
-    committed.into_iter().flat_map(|results| &results.records).filter(kept).cloned().collect()
-}
+    fn origin(&self) -> Origin {
+        self.origin
+    }
 
-/// What is wrong with the rows that cannot be computed here: each must be made by this `version`.
-#[must_use]
-pub fn wrong_rows(absent: &[&str], committed: Option<&FeedbackResults>, version: &str) -> Vec<String> {
-    let kept = kept_records(absent, committed).into_iter().filter(|record| record.engine_version != version);
-    let wrong = kept.map(|FeedbackRecord { case, engine_version, .. }| {
-        format!(
-            "{} · {case}: the row is of version {engine_version}, the engine here is {version}",
-            FeedbackRecord::NAME
-        )
-    });
-    wrong.collect()
+    fn engine_version(&self) -> &str {
+        &self.engine_version
+    }
 }
 
 /// recall@5 and nDCG@10 of one query.
@@ -268,7 +257,7 @@ mod tests {
     }
 
     fn facts() -> FeedbackFacts {
-        match record(&collection(), &RouterEngine::new("default", RoutingConfig::default())).outcome {
+        match FeedbackRecord::measure(&collection(), &RouterEngine::new("default", RoutingConfig::default())).outcome {
             FeedbackOutcome::Measured(facts) => facts,
             FeedbackOutcome::Failed(message) => panic!("{message}"),
         }
@@ -294,16 +283,5 @@ mod tests {
             serde_json::to_string(&pool.install(facts)).unwrap()
         };
         assert_eq!(text(1), text(3));
-    }
-
-    #[test]
-    fn rows_of_absent_collections_are_kept_and_must_be_of_this_version() {
-        let engine = RouterEngine::new("default", RoutingConfig::default());
-        let public = FeedbackRecord { origin: Origin::Public, ..record(&collection(), &engine) };
-        let committed = FeedbackResults::new(String::new(), vec![public.clone()]);
-        assert_eq!(kept_records(&["test"], Some(&committed)), [public]);
-        assert_eq!(kept_records(&["other"], Some(&committed)), []);
-        assert!(wrong_rows(&["test"], Some(&committed), &engine.version()).is_empty());
-        assert!(wrong_rows(&["test"], Some(&committed), "2")[0].contains("the engine here is 2"));
     }
 }

@@ -6,6 +6,7 @@
 pub mod abstention;
 pub mod audit;
 pub mod collection;
+pub mod confidence;
 pub mod context;
 pub mod engine;
 pub mod export;
@@ -17,6 +18,7 @@ pub mod loss;
 pub mod machine;
 pub mod matrix;
 pub mod measure;
+pub mod played;
 pub mod record;
 pub mod results;
 pub mod rng;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 
 use super::collection::Collection;
+use super::confidence::ConfidenceRecord;
 use super::context::record::ContextRecord;
 use super::context::run::CountedCatalog;
 use super::context::scenario::{self, Scenario};
@@ -217,12 +218,11 @@ impl Workspace {
     /// The folder cannot be listed.
     pub fn stray_results(&self, matrix: &Matrix) -> Result<Vec<PathBuf>> {
         let folder = self.path("scorecard/results");
+        let chapters = [ConfidenceRecord::NAME, ContextRecord::NAME, FeedbackRecord::NAME, GatewayRecord::NAME];
         let mut strays = Vec::new();
         for path in list(&folder, "json")? {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            if matrix.engine(&name).is_none()
-                && ![ContextRecord::NAME, FeedbackRecord::NAME, GatewayRecord::NAME].contains(&&*name)
-            {
+            if matrix.engine(&name).is_none() && !chapters.contains(&&*name) {
                 strays.push(path);
             }
         }

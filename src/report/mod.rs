@@ -4,6 +4,7 @@
 //! and knows no file system, so the same records give the same bytes on every run and machine. Every number on a
 //! page comes from a record; sentences never repeat one.
 
+mod confidence;
 mod context;
 mod feedback;
 mod figures;
@@ -21,6 +22,7 @@ pub mod terminal;
 
 pub use number::count;
 
+use crate::eval::confidence::ConfidenceResults;
 use crate::eval::context::record::ContextResults;
 use crate::eval::feedback::FeedbackResults;
 use crate::eval::gateway::overhead::OverheadRow;
@@ -39,6 +41,8 @@ pub struct Records<'r> {
     pub gateway: Option<&'r GatewayResults>,
     /// Routers that were taught.
     pub feedback: Option<&'r FeedbackResults>,
+    /// How far confidence can be believed.
+    pub confidence: Option<&'r ConfidenceResults>,
     /// What was timed in one process.
     pub timings: &'r [TimingRow],
     /// What a hop through the gateway costs.

@@ -34,6 +34,9 @@ pub(super) fn render(records: &Records<'_>) -> (String, Vec<Figure>) {
     namespaces(&mut page, &scores);
     registers(&mut page, &scores);
     abstention(&mut page, &scores);
+    if let Some(confidence) = records.confidence {
+        super::confidence::section(&mut page, confidence);
+    }
     if let Some(feedback) = records.feedback {
         super::feedback::chapter(&mut page, feedback);
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::eval::confidence::ConfidenceResults;
 use crate::eval::context::fidelity::Fidelity;
 use crate::eval::context::record::{ContextOutcome, ContextResults};
 use crate::eval::context::sweep::Outcome;
@@ -90,6 +91,13 @@ pub fn gateway(results: &GatewayResults) -> String {
 #[must_use]
 pub fn feedback(results: &FeedbackResults) -> String {
     let tables = super::feedback::tables(results);
+    tables.iter().filter(|table| !table.is_empty()).map(Table::plain).collect::<Vec<_>>().join("\n")
+}
+
+/// What `bench run` prints of confidence: the tables of its section.
+#[must_use]
+pub fn confidence(results: &ConfidenceResults) -> String {
+    let tables = super::confidence::tables(results);
     tables.iter().filter(|table| !table.is_empty()).map(Table::plain).collect::<Vec<_>>().join("\n")
 }
 

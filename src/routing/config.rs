@@ -37,6 +37,9 @@ pub struct RoutingConfig {
     pub top_k: usize,
     /// A route is ambiguous when the second score is within this share of the first, in [0, 1].
     pub confidence_gap: f64,
+    /// Below this confidence a route says that no tool seems to fit, in [0, 1]; 0 never says so.
+    #[serde(skip_serializing_if = "is_default")]
+    pub abstain_below: f64,
     /// What feedback may do, where a router is given some.
     #[serde(skip_serializing_if = "is_default")]
     pub feedback: FeedbackConfig,
@@ -57,6 +60,7 @@ impl Default for RoutingConfig {
             tree: TreeConfig::default(),
             top_k: 10,
             confidence_gap: 0.15,
+            abstain_below: 0.0,
             feedback: FeedbackConfig::default(),
         }
     }
@@ -96,6 +100,7 @@ impl RoutingConfig {
         real("spelling", self.spelling, unit.contains(&self.spelling), "from 0 to 1")?;
         real("semantic", self.semantic, (0.0..=100.0).contains(&self.semantic), "from 0 to 100")?;
         real("confidence_gap", self.confidence_gap, unit.contains(&self.confidence_gap), "from 0 to 1")?;
+        real("abstain_below", self.abstain_below, unit.contains(&self.abstain_below), "from 0 to 1")?;
         let FeedbackConfig { half_life, most } = self.feedback;
         real("feedback.half_life", half_life, half_life > 0.0, "above 0")?;
         real("feedback.most", most, unit.contains(&most), "from 0 to 1")?;

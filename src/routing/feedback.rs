@@ -313,7 +313,7 @@ mod tests {
         #[test]
         fn no_observation_panics(query in any::<String>(), tool in any::<String>(), asked in any::<String>()) {
             let learnt = [Observation { at: 1, query, tool, useful: true }];
-            router(&learnt).search(&asked, 3, &mut Scratch::default());
+            let _ = router(&learnt).search(&asked, 3, &mut Scratch::default());
         }
     }
 

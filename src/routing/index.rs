@@ -575,9 +575,8 @@ impl Index {
         if total > 0.0 { (total + self.reading.name_share) * SCORE_UNITS as f64 } else { 0.0 }
     }
 
-    /// The share of the query that `score` accounts for, in [0, 1]: the score over [`Self::ideal`] and
-    /// what the semantic side can add to it, cut at 1. It is what
-    /// confidence is made of: an unanswerable query has words that no tool carries.
+    /// The share of the query that `score` accounts for, in [0, 1]: the score over [`Self::ideal`] and what the semantic
+    /// side can add to it, cut at 1. It is one half of confidence: an unanswerable query has words that no tool carries.
     #[must_use]
     pub fn coverage(&self, query: &Query, score: u64) -> f64 {
         // The semantic side can add its weight to the best of the words.
@@ -596,7 +595,12 @@ impl Index {
                 idf(self.items as usize, self.postings(term).len()) * f64::from(weight) / f64::from(FULL_WEIGHT)
             })
             .sum();
-        known + idf(self.items as usize, 0) * query.unknown as f64
+        known + self.rarity_of_unknown() * query.unknown as f64
+    }
+
+    /// The idf of a word that no item has: the rarest possible.
+    pub(super) fn rarity_of_unknown(&self) -> f64 {
+        idf(self.items as usize, 0)
     }
 
     /// The idf of one stem; that of a word in no item for one that the catalog does not know.

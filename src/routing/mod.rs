@@ -6,6 +6,7 @@
 
 mod beam;
 mod card;
+mod confidence;
 mod config;
 mod exact;
 mod feedback;

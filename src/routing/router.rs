@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::beam::{Postings, beam_search};
 use super::card::{CardDeck, ChoiceCard};
+use super::confidence::{self, LEAD_OVER};
 use super::config::{ConfigError, Navigation, RoutingConfig};
 use super::feedback::{Feedback, Observation};
 use super::filter::{AllowSet, Filter, FilterError, Placed, Placement};
@@ -88,8 +89,11 @@ pub struct Route {
     pub query: String,
     /// The tools, best first, pins in front.
     pub choices: Vec<Choice>,
-    /// The share of the query that the best tool accounts for, in [0, 1]; 1 for an exact name.
+    /// How likely it is that one of the first five tools fits, in [0, 1]; 1 for an exact name. As likely as tools and
+    /// none were before the query was read.
     pub confidence: f64,
+    /// Whether the confidence is below [`RoutingConfig::abstain_below`]. The choices are the nearest tools then.
+    pub no_tool_fits: bool,
     /// Set when the first tools offered, pins aside, are too close to call.
     pub ambiguity: Option<Ambiguity>,
     /// Words of the query that no tool of the catalog carries, stop words aside.
@@ -291,10 +295,34 @@ impl Router {
         }
     }
 
-    /// How sure the router is that an item of score `best` answers the query, in [0, 1].
+    /// How likely it is that one of the first five of `hits`, the ranking of `query`, answers it, in [0, 1].
     #[must_use]
-    pub fn confidence(&self, query: &Query, best: u64) -> f64 {
-        if query.exact.is_empty() { self.index().coverage(query, best) } else { 1.0 }
+    pub fn confidence(&self, query: &Query, hits: &[Hit]) -> f64 {
+        if !query.exact.is_empty() {
+            return 1.0;
+        }
+        let score = |place: usize| hits.get(place).map_or(0, |hit| hit.score);
+        let lead = score(0).saturating_sub(score(LEAD_OVER)) as f64 / SCORE_UNITS as f64;
+        confidence::estimate(self.index().coverage(query, score(0)), lead / self.index().rarity_of_unknown())
+    }
+
+    /// The first of `hits`, a ranking, when they are too close to call, best first: what is asked about. Otherwise none.
+    #[must_use]
+    pub fn too_close<'h>(&self, hits: &'h [Hit]) -> &'h [Hit] {
+        let near = close(hits.iter().map(|hit| hit.score), self.config.confidence_gap);
+        hits.get(..near).unwrap_or_default()
+    }
+
+    /// [`Self::rank`] as if the catalog did not have `left_out`.
+    #[must_use]
+    pub fn rank_without(
+        &self,
+        query: &Query,
+        depth: Depth,
+        left_out: &BTreeSet<u32>,
+        scratch: &mut Scratch,
+    ) -> Vec<Hit> {
+        self.navigate(query, depth, |item| !left_out.contains(&item), scratch)
     }
 
     /// Routes a request.
@@ -308,13 +336,14 @@ impl Router {
         let mut query = self.index().analyze(&request.query);
         // A name that may not be shown is no answer: it makes nothing certain.
         query.exact.retain(|item| allowed.allows(*item));
-        let (found, best, lifts) = SCRATCH.with_borrow_mut(|scratch| {
+        let (found, best, confidence, lifts) = SCRATCH.with_borrow_mut(|scratch| {
             let mut found = self.retrieve(&query, request, &allowed, top_k, scratch);
             let best = found.first().map_or(0, |hit| hit.score);
+            let confidence = self.confidence(&query, &found);
             self.add_pins(&mut found, &query, request, &allowed, scratch);
             let lifts = self.lifts(&request.query, &query, best);
             self.add_lifted(&mut found, &query, &lifts, |item| allowed.allows(item), scratch);
-            (found, best, lifts)
+            (found, best, confidence, lifts)
         });
         let ranked = self.rerank(found, best, &lifts, request, top_k);
         let scored: Vec<(u32, u64)> = ranked.iter().map(|(hit, _)| (hit.item, hit.score)).collect();
@@ -328,7 +357,8 @@ impl Router {
         Ok(Route {
             ambiguity: self.ambiguity(&choices),
             choices,
-            confidence: self.confidence(&query, best),
+            confidence,
+            no_tool_fits: confidence < self.config.abstain_below,
             unknown_words: query.unknown,
             query: request.query.clone(),
         })
@@ -365,8 +395,9 @@ impl Router {
     ) -> Vec<Hit> {
         let depth = match (request.history == History::default(), request.filter.namespace_quota) {
             (_, Some(_)) => self.catalog.len(),
-            (true, None) => top_k,
-            (false, None) => top_k.saturating_mul(RERANKED),
+            // As many as confidence reads.
+            (true, None) => top_k.max(LEAD_OVER + 1),
+            (false, None) => top_k.saturating_mul(RERANKED).max(LEAD_OVER + 1),
         };
         self.navigate(query, Depth::Exactly(depth.max(1)), |item| allowed.allows(item), scratch)
     }
@@ -503,10 +534,9 @@ impl Router {
     /// whatever the query says, so they are not compared.
     fn ambiguity(&self, choices: &[Choice]) -> Option<Ambiguity> {
         let ranked = || choices.iter().filter(|choice| choice.placement == Placement::Ranked);
-        let best = ranked().next()?.score as f64;
-        let near = |choice: &&Choice| best - choice.score as f64 <= self.config.confidence_gap * best;
-        let near: Vec<&ChoiceCard> = ranked().take_while(near).take(ASKED).map(|choice| &choice.card).collect();
-        if near.len() < 2 {
+        let near = close(ranked().map(|choice| choice.score), self.config.confidence_gap);
+        let near: Vec<&ChoiceCard> = ranked().take(near).map(|choice| &choice.card).collect();
+        if near.is_empty() {
             return None;
         }
         let ids: Vec<&str> = near.iter().map(|card| card.id()).collect();
@@ -521,6 +551,17 @@ impl Router {
             format!("Which of these should be done: {}?", quoted(if told_apart { &names } else { &ids }))
         };
         Some(Ambiguity { question, ids: ids.into_iter().map(str::to_owned).collect() })
+    }
+}
+
+/// How many of the first of descending `scores` are within the share `gap` of the best, at most [`ASKED`]; 0 when the
+/// best stands alone.
+fn close(scores: impl Iterator<Item = u64>, gap: f64) -> usize {
+    let mut scores = scores.map(|score| score as f64).peekable();
+    let best = scores.peek().copied().unwrap_or(0.0);
+    match scores.take_while(|score| best - score <= gap * best).take(ASKED).count() {
+        1 => 0,
+        near => near,
     }
 }
 
@@ -656,6 +697,33 @@ mod tests {
         let route = router(items(), RoutingConfig::default()).route(&request("createTicket")).unwrap();
         assert_eq!((names(&route)[0], route.confidence), ("createTicket", 1.0));
         assert!(route.choices[0].parts.iter().any(|part| part.source == PartSource::ExactName));
+    }
+
+    #[test]
+    fn a_route_says_when_no_tool_seems_to_fit() {
+        let config = RoutingConfig { abstain_below: 0.3, ..RoutingConfig::default() };
+        for (query, fits) in
+            [("open a new issue in the tracker", true), ("what is the issue with my car engine", false)]
+        {
+            let asked = |config: &RoutingConfig| router(items(), config.clone()).route(&request(query)).unwrap();
+            assert_eq!(asked(&config).no_tool_fits, !fits, "{query}: {}", asked(&config).confidence);
+            assert!(!asked(&config).choices.is_empty() && !asked(&RoutingConfig::default()).no_tool_fits);
+        }
+        assert!(router(items(), config).route(&request("zebra")).unwrap().no_tool_fits);
+    }
+
+    #[test]
+    fn confidence_does_not_depend_on_how_many_are_asked_for() {
+        let router = router(items(), RoutingConfig::default());
+        let confidence =
+            |top_k| router.route(&Request { top_k: Some(top_k), ..request("new issue") }).unwrap().confidence;
+        assert_eq!(confidence(1), confidence(5));
+        let query = router.index().analyze("new issue");
+        let hits = router.rank(&query, Depth::Exactly(5), &mut Scratch::default());
+        assert_eq!(router.confidence(&query, &hits), confidence(5));
+        let left_out = hits.first().map(|hit| hit.item).into_iter().collect();
+        let left = router.rank_without(&query, Depth::Exactly(5), &left_out, &mut Scratch::default());
+        assert_eq!(left, hits[1..]);
     }
 
     #[test]

@@ -10,11 +10,12 @@ use serde_json::Value;
 
 use super::Place;
 use super::context::Scenarios;
-use super::feedback::Lessons;
 use super::gateway::GatewayCases;
+use super::played::Played;
 use super::run::{compute, pages};
 use crate::cli::{Format, Outcome, print_json};
 use crate::context::ContextConfig;
+use crate::eval::confidence::ConfidenceRecord;
 use crate::eval::context::record::ContextRecord;
 use crate::eval::context::results::wrong_rows;
 use crate::eval::context::run::version;
@@ -81,25 +82,24 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
         None if gateway.records.is_empty() => {}
         None => facts.push(no_file(GatewayRecord::NAME, gateway.records.len())),
     }
-    let lessons = Lessons::of(&workspace, &matrix, &collections)?;
-    let feedback = lessons.compute();
-    match &lessons.committed {
-        Some(other) => facts.extend(feedback.differences(other)?),
-        None if feedback.records.is_empty() => {}
-        None => facts.push(no_file(FeedbackRecord::NAME, feedback.records.len())),
-    }
+    let feedback = Played::<FeedbackRecord>::of(&workspace, &matrix, &collections)?;
+    let confidence = Played::<ConfidenceRecord>::of(&workspace, &matrix, &collections)?;
+    facts.extend(feedback.differences()?);
+    facts.extend(confidence.differences()?);
     let mut kept = kept_rows(&matrix, &collections, &committed);
     let is_here = |scenario: &_| workspace.has_scenario(scenario);
     let engine = version(&ContextConfig::default());
     kept.extend(wrong_rows(&scenarios.all, scenarios.committed.as_ref(), &engine, is_here));
     kept.extend(cases.wrong_rows());
-    kept.extend(lessons.wrong_rows());
+    kept.extend(feedback.wrong_rows());
+    kept.extend(confidence.wrong_rows());
     let mut stale = Vec::new();
     let records = Records {
         results: &committed,
         context: scenarios.committed.as_ref(),
         gateway: cases.committed.as_ref(),
-        feedback: lessons.committed.as_ref(),
+        feedback: feedback.committed.as_ref(),
+        confidence: confidence.committed.as_ref(),
         ..Records::default()
     };
     let rendered = pages(&workspace, &records)?;
@@ -134,7 +134,7 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
 }
 
 /// Results of which there is no committed file.
-fn no_file(name: &str, records: usize) -> Difference {
+pub(super) fn no_file(name: &str, records: usize) -> Difference {
     Difference {
         engine: name.to_owned(),
         case: String::new(),

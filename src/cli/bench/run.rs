@@ -12,11 +12,12 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::context::Scenarios;
-use super::feedback::Lessons;
 use super::gateway::GatewayCases;
+use super::played::Played;
 use super::{Pages, Place, absent};
 use crate::cli::{Format, Outcome, note, print_json};
 use crate::context::summary::StructureSummarizer;
+use crate::eval::confidence::ConfidenceResults;
 use crate::eval::context::record::ContextResults;
 use crate::eval::context::timing as context_timing;
 use crate::eval::feedback::FeedbackResults;
@@ -52,6 +53,7 @@ struct Output<'a> {
     context: &'a ContextResults,
     gateway: &'a GatewayResults,
     feedback: &'a FeedbackResults,
+    confidence: &'a ConfidenceResults,
     timings: &'a [TimingRow],
 }
 
@@ -65,7 +67,8 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     let context = scenarios.compute(&workspace)?;
     let cases = GatewayCases::of(&workspace)?;
     let gateway = cases.compute()?;
-    let feedback = Lessons::of(&workspace, &matrix, &collections)?.compute();
+    let feedback = Played::of(&workspace, &matrix, &collections)?.compute();
+    let confidence = Played::of(&workspace, &matrix, &collections)?.compute();
     let samples = timings(&matrix, &collections, args.record_timings)?;
     // Everything is computed before anything is written.
     let mut recorded = workspace.read_timings()?;
@@ -82,6 +85,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
         context: Some(&context),
         gateway: Some(&gateway),
         feedback: Some(&feedback),
+        confidence: Some(&confidence),
         timings: &recorded,
         overhead: &overhead,
     };
@@ -90,6 +94,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     workspace.write_chapter(&context)?;
     workspace.write_chapter(&gateway)?;
     workspace.write_chapter(&feedback)?;
+    workspace.write_chapter(&confidence)?;
     if args.record_timings {
         workspace.append_timings(&rows)?;
     }
@@ -100,14 +105,15 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
         note(&format!("not re-run, their files are not here: {}", missing.join(", ")));
     }
     if args.format == Format::Json {
-        let (context, gateway, feedback) = (&context, &gateway, &feedback);
-        print_json(out, &Output { results: &results, context, gateway, feedback, timings: &rows })?;
+        let (context, gateway, feedback, confidence) = (&context, &gateway, &feedback, &confidence);
+        print_json(out, &Output { results: &results, context, gateway, feedback, confidence, timings: &rows })?;
         return Ok(Outcome::Ok);
     }
     write!(out, "{}", report::terminal::summary(&results))?;
     write!(out, "\n{}", report::terminal::context(&context))?;
     write!(out, "\n{}", report::terminal::gateway(&gateway))?;
     write!(out, "\n{}", report::terminal::feedback(&feedback))?;
+    write!(out, "\n{}", report::terminal::confidence(&confidence))?;
     write!(out, "\n{}", report::terminal::timings(&rows))?;
     writeln!(out, "\nWrote scorecard/ — read scorecard/SCORECARD.md")?;
     Ok(Outcome::Ok)
