@@ -115,14 +115,15 @@ fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = args.place.workspace()?;
     let matrix = workspace.matrix()?;
     let (results, context) = (workspace.read_results(&matrix)?, workspace.read_chapter()?);
-    let (gateway, feedback, confidence) =
-        (workspace.read_chapter()?, workspace.read_chapter()?, workspace.read_chapter()?);
+    let (gateway, feedback) = (workspace.read_chapter()?, workspace.read_chapter()?);
+    let (confidence, copies) = (workspace.read_chapter()?, workspace.read_chapter()?);
     let records = report::Records {
         results: &results,
         context: context.as_ref(),
         gateway: gateway.as_ref(),
         feedback: feedback.as_ref(),
         confidence: confidence.as_ref(),
+        copies: copies.as_ref(),
         ..report::Records::default()
     };
     let pages = run::pages(&workspace, &records)?;

@@ -3,7 +3,8 @@
 //! The answerable queries of a collection are put in a random order of a fixed seed and cut into five parts. Each part is
 //! asked in turn of a router that was taught with observations of the other four, so every query is asked once and by a
 //! router that never saw it. An observation is a query with one of its relevant tools; a wrong one has instead a tool
-//! drawn from the first five that are shown for it and are not relevant: what somebody picks who trusts the ranking.
+//! drawn from the first five that are shown for it and are not relevant, or from the catalog where there are none: what
+//! somebody picks who trusts the ranking.
 //! More observations begin with the fewer ones, and a wrong share makes the same observations wrong at every number.
 //!
 //! What a collection cannot show: queries that come again word for word, which a site has and a collection has not.
@@ -212,7 +213,8 @@ fn pool<'q>(collection: &Collection, plain: &Router, folds: &[Vec<&'q Query>], h
         let mut wrong: Vec<u32> = shown.iter().map(|hit| hit.item).filter(|item| !relevant.contains(item)).collect();
         wrong.truncate(SHOWN);
         for tool in query.groups.iter().filter_map(|group| group.first().copied()) {
-            let other = wrong.get(rng.below(wrong.len())).copied().unwrap_or(tool);
+            let any = rng.below(collection.catalog.len()) as u32;
+            let other = wrong.get(rng.below(wrong.len())).copied().unwrap_or(any);
             leads.push(Lead { query, tool, other, right_until: rng.below(10) });
         }
     }

@@ -5,6 +5,7 @@
 
 pub mod abstention;
 pub mod audit;
+pub mod capability;
 pub mod collection;
 pub mod confidence;
 pub mod context;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
+use super::capability::CopiesRecord;
 use super::collection::Collection;
 use super::confidence::ConfidenceRecord;
 use super::context::record::ContextRecord;
@@ -218,7 +219,13 @@ impl Workspace {
     /// The folder cannot be listed.
     pub fn stray_results(&self, matrix: &Matrix) -> Result<Vec<PathBuf>> {
         let folder = self.path("scorecard/results");
-        let chapters = [ConfidenceRecord::NAME, ContextRecord::NAME, FeedbackRecord::NAME, GatewayRecord::NAME];
+        let chapters = [
+            ConfidenceRecord::NAME,
+            ContextRecord::NAME,
+            CopiesRecord::NAME,
+            FeedbackRecord::NAME,
+            GatewayRecord::NAME,
+        ];
         let mut strays = Vec::new();
         for path in list(&folder, "json")? {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();

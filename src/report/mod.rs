@@ -6,6 +6,7 @@
 
 mod confidence;
 mod context;
+mod copies;
 mod feedback;
 mod figures;
 mod gateway;
@@ -22,6 +23,7 @@ pub mod terminal;
 
 pub use number::count;
 
+use crate::eval::capability::CopiesResults;
 use crate::eval::confidence::ConfidenceResults;
 use crate::eval::context::record::ContextResults;
 use crate::eval::feedback::FeedbackResults;
@@ -43,6 +45,8 @@ pub struct Records<'r> {
     pub feedback: Option<&'r FeedbackResults>,
     /// How far confidence can be believed.
     pub confidence: Option<&'r ConfidenceResults>,
+    /// What copies of tools cost.
+    pub copies: Option<&'r CopiesResults>,
     /// What was timed in one process.
     pub timings: &'r [TimingRow],
     /// What a hop through the gateway costs.

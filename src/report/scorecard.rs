@@ -25,6 +25,9 @@ pub(super) fn render(records: &Records<'_>) -> (String, Vec<Figure>) {
     embedded_collections(&mut page, &scores);
     public_collections(&mut page, &scores);
     copies(&mut page, &scores);
+    if let Some(copies) = records.copies {
+        super::copies::section(&mut page, copies);
+    }
     for collection in scores.grown_collections() {
         growth(&mut page, &scores, collection);
         context_rot(&mut page, &scores, collection);

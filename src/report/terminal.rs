@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::eval::capability::CopiesResults;
 use crate::eval::confidence::ConfidenceResults;
 use crate::eval::context::fidelity::Fidelity;
 use crate::eval::context::record::{ContextOutcome, ContextResults};
@@ -98,6 +99,13 @@ pub fn feedback(results: &FeedbackResults) -> String {
 #[must_use]
 pub fn confidence(results: &ConfidenceResults) -> String {
     let tables = super::confidence::tables(results);
+    tables.iter().filter(|table| !table.is_empty()).map(Table::plain).collect::<Vec<_>>().join("\n")
+}
+
+/// What `bench run` prints of copies: the tables of its section.
+#[must_use]
+pub fn copies(results: &CopiesResults) -> String {
+    let tables = super::copies::tables(results);
     tables.iter().filter(|table| !table.is_empty()).map(Table::plain).collect::<Vec<_>>().join("\n")
 }
 

@@ -7,7 +7,8 @@
 //! Decided within the surface:
 //! - The line is `[i/n] id (kind) — description [tag, tag] | cost 0.5 | side-effects`. The dash stands only before a
 //!   description, the cost only when it is known, `side-effects` only when true and not implied by the tag
-//!   `destructive`. The score is in the JSON form alone.
+//!   `destructive`. The score is in the JSON form alone. Where copies share a place, ` | also id, id +7` names
+//!   alternatives, as far as the cap leaves room.
 //! - The target binds the description. Where id and tags alone come near the target, the description still gets
 //!   [`DESCRIPTION_RESERVE`] tokens as far as the hard cap allows: a card without any description cannot be chosen well.
 //! - A sentence ends at `.`, `!` or `?` before white space or the end, but not inside `e.g.` or after `2.`.
@@ -50,6 +51,9 @@ const MAX_TOKEN_BYTES: usize = 128;
 
 const ELLIPSIS: char = '…';
 
+/// Alternatives that a card names at most; the others are counted.
+const NAMED_ALTERNATIVES: usize = 3;
+
 /// Characters of the first try of a hard cut: what a description within its bound usually has.
 const FIRST_PROBE: usize = 256;
 
@@ -68,6 +72,12 @@ pub struct ChoiceCard {
     safety: Safety,
     #[serde(skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
+    /// Ids of tools that do the same.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    alternatives: Vec<String>,
+    /// How many more there are.
+    #[serde(skip_serializing_if = "is_zero")]
+    more_alternatives: usize,
 }
 
 impl ChoiceCard {
@@ -98,6 +108,8 @@ impl ChoiceCard {
             side_effects: item.side_effects,
             safety: item.safety,
             score: None,
+            alternatives: Vec::new(),
+            more_alternatives: 0,
         }
     }
 
@@ -118,6 +130,8 @@ impl ChoiceCard {
             side_effects: false,
             safety: Safety::Undeclared,
             score: None,
+            alternatives: Vec::new(),
+            more_alternatives: 0,
         }
         .describe(hint)
         .map_err(|tokens| too_large(path, tokens))
@@ -127,6 +141,21 @@ impl ChoiceCard {
     #[must_use]
     pub fn with_score(mut self, score: f64) -> Self {
         self.score = Some(score);
+        self
+    }
+
+    /// The same card with other tools that do the same: as many of `ids` as the line has room for within [`CARD_CAP`],
+    /// three at most, and the number of the others. Without room for either it stays as it is.
+    #[must_use]
+    pub fn with_alternatives(mut self, ids: &[&str]) -> Self {
+        for named in (0..=ids.len().min(NAMED_ALTERNATIVES)).rev() {
+            self.alternatives = ids.iter().take(named).map(|id| (*id).to_owned()).collect();
+            self.more_alternatives = ids.len() - named;
+            if cl100k_if_over(&self.line(1, 1), CARD_CAP).is_none() {
+                return self;
+            }
+        }
+        (self.alternatives, self.more_alternatives) = (Vec::new(), 0);
         self
     }
 
@@ -199,6 +228,13 @@ impl ChoiceCard {
         }
         if self.side_effects && !self.tags.iter().any(|tag| tag == "destructive") {
             line.push_str(" | side-effects");
+        }
+        if !self.alternatives.is_empty() || self.more_alternatives > 0 {
+            let _ = write!(line, " | also {}", self.alternatives.join(", "));
+            if self.more_alternatives > 0 {
+                let space = if self.alternatives.is_empty() { "" } else { " " };
+                let _ = write!(line, "{space}+{}", self.more_alternatives);
+            }
         }
         line
     }
@@ -305,6 +341,10 @@ impl CardDeck {
         let failed = numbers.into_par_iter().map(|item| self.tokens(item).map(drop)).find_first(Result::is_err);
         failed.unwrap_or(Ok(()))
     }
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 fn too_large(id: &str, tokens: usize) -> CatalogError {

@@ -37,6 +37,9 @@ pub struct RoutingConfig {
     pub top_k: usize,
     /// A route is ambiguous when the second score is within this share of the first, in [0, 1].
     pub confidence_gap: f64,
+    /// Whether copies of one tool share a place.
+    #[serde(skip_serializing_if = "is_default")]
+    pub copies: Copies,
     /// Below this confidence a route says that no tool seems to fit, in [0, 1]; 0 never says so.
     #[serde(skip_serializing_if = "is_default")]
     pub abstain_below: f64,
@@ -60,6 +63,7 @@ impl Default for RoutingConfig {
             tree: TreeConfig::default(),
             top_k: 10,
             confidence_gap: 0.15,
+            copies: Copies::default(),
             abstain_below: 0.0,
             feedback: FeedbackConfig::default(),
         }
@@ -236,6 +240,17 @@ impl From<WrittenFields> for FieldWeights {
             server: written.server.or(default.server),
         }
     }
+}
+
+/// What becomes of tools that are copies of one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Copies {
+    /// Each has a place of its own.
+    #[default]
+    Apart,
+    /// The best of them for the query stands for all, and its card names the others.
+    Together,
 }
 
 /// How candidates are reached.

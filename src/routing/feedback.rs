@@ -233,7 +233,7 @@ mod tests {
             ("tell me who has the call", "pager:get_schedule"),
         ]);
         assert_eq!(routed(&[], "on call tomorrow"), "");
-        assert_eq!(routed(&learnt, "on call tomorrow"), "get_schedule 433");
+        assert_eq!(routed(&learnt, "on call tomorrow"), "get_schedule 432");
         assert_eq!(routed(&learnt, "open a new issue"), routed(&[], "open a new issue"));
     }
 

@@ -5,6 +5,7 @@
 //! hold schemas.
 
 mod beam;
+mod capability;
 mod card;
 mod confidence;
 mod config;
@@ -26,7 +27,7 @@ mod tree;
 
 pub use card::{CARD_CAP, CARD_TAGS, CARD_TARGET, CardDeck, ChoiceCard, DESCRIPTION_RESERVE, render_cards};
 pub use config::{
-    BeamConfig, ConfigError, Field, FieldWeights, NameMatch, Navigation, RoutingConfig, Scorer, TreeConfig,
+    BeamConfig, ConfigError, Copies, Field, FieldWeights, NameMatch, Navigation, RoutingConfig, Scorer, TreeConfig,
 };
 pub use feedback::{FeedbackConfig, FeedbackError, FeedbackLog, MAX_LOG_BYTES, MAX_OBSERVATIONS, Observation};
 pub use filter::{AllowSet, Filter, FilterError, Placement, Subject};

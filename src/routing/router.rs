@@ -7,9 +7,10 @@ use std::sync::{Arc, OnceLock};
 use serde::Serialize;
 
 use super::beam::{Postings, beam_search};
+use super::capability::Capabilities;
 use super::card::{CardDeck, ChoiceCard};
 use super::confidence::{self, LEAD_OVER};
-use super::config::{ConfigError, Navigation, RoutingConfig};
+use super::config::{ConfigError, Copies, Navigation, RoutingConfig};
 use super::feedback::{Feedback, Observation};
 use super::filter::{AllowSet, Filter, FilterError, Placed, Placement};
 use super::graph::{ChoiceGraph, GraphError, NodeId, NodeKind};
@@ -50,6 +51,9 @@ pub enum RouteError {
 /// Candidates that history may reorder, as a multiple of the tools returned.
 const RERANKED: usize = 5;
 
+/// So many times deeper a search goes when copies fill it.
+const DEEPER: usize = 4;
+
 /// Tools named in a clarifying question.
 const ASKED: usize = 3;
 
@@ -67,6 +71,8 @@ pub struct Router {
     graph: OnceLock<ChoiceGraph>,
     deck: CardDeck,
     feedback: Option<Feedback>,
+    /// `None` where copies of a tool are apart.
+    capabilities: Option<Capabilities>,
 }
 
 /// What is asked of a router.
@@ -187,7 +193,16 @@ impl Router {
     pub fn deferred(catalog: Arc<Catalog>, config: RoutingConfig) -> Result<Self, RouteError> {
         config.validate()?;
         let deck = CardDeck::new(Arc::clone(&catalog));
-        let router = Self { catalog, config, index: OnceLock::new(), graph: OnceLock::new(), deck, feedback: None };
+        let capabilities = capabilities(&catalog, &config);
+        let router = Self {
+            catalog,
+            config,
+            index: OnceLock::new(),
+            graph: OnceLock::new(),
+            deck,
+            feedback: None,
+            capabilities,
+        };
         if let Navigation::Beam(_) = router.config.navigation {
             router.choice_graph()?;
         }
@@ -197,7 +212,16 @@ impl Router {
     /// A router from parts that were saved, see [`super::load`].
     pub(super) fn from_saved(catalog: Arc<Catalog>, config: RoutingConfig, index: Index, graph: ChoiceGraph) -> Self {
         let deck = CardDeck::new(Arc::clone(&catalog));
-        Self { catalog, config, index: OnceLock::from(index), graph: OnceLock::from(graph), deck, feedback: None }
+        let capabilities = capabilities(&catalog, &config);
+        Self {
+            catalog,
+            config,
+            index: OnceLock::from(index),
+            graph: OnceLock::from(graph),
+            deck,
+            feedback: None,
+            capabilities,
+        }
     }
 
     /// The router with what `observations` (the oldest first) teach it, instead of what it was taught before.
@@ -253,13 +277,14 @@ impl Router {
     /// Text in, the `k` best items out: the path that serving and timing take.
     #[must_use]
     pub fn search(&self, text: &str, k: usize, scratch: &mut Scratch) -> Vec<Hit> {
-        if self.feedback.is_some() {
+        if self.feedback.is_some() || self.capabilities.is_some() {
             let query = self.index().analyze(text);
-            let mut found = self.navigate(&query, Depth::Exactly(k), |_| true, scratch);
+            let mut found = self.find(&query, k, |_| true, scratch);
             let best = found.first().map_or(0, |hit| hit.score);
             let lifts = self.lifts(text, &query, best);
             self.add_lifted(&mut found, &query, &lifts, |_| true, scratch);
             found.iter_mut().for_each(|hit| hit.score += lift(&lifts, hit.item));
+            self.fold(&mut found, |hit| hit.item, |_| false);
             found.truncate(k);
             return found;
         }
@@ -271,14 +296,44 @@ impl Router {
 
     /// The ranking of an analysed query, as evaluation reads it. Here a beam never returns more than the configured
     /// number of tools, whatever the depth: asking it for more would make it search longer, and so rank the first ones
-    /// better than it serves them.
+    /// better than it serves them. Where copies share a place there are no ties to go through.
     #[must_use]
     pub fn rank(&self, query: &Query, depth: Depth, scratch: &mut Scratch) -> Vec<Hit> {
         let depth = match self.config.navigation {
             Navigation::Flat => depth,
             Navigation::Beam(_) => Depth::Exactly(depth.k().min(self.config.top_k)),
         };
-        self.navigate(query, depth, |_| true, scratch)
+        self.ranked(query, depth, |_| true, scratch)
+    }
+
+    fn ranked(&self, query: &Query, depth: Depth, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Vec<Hit> {
+        if self.capabilities.is_none() {
+            return self.navigate(query, depth, allow, scratch);
+        }
+        let mut found = self.find(query, depth.k(), allow, scratch);
+        self.fold(&mut found, |hit| hit.item, |_| false);
+        found.truncate(depth.k());
+        found
+    }
+
+    /// The best items, of `k` capabilities at least where there are so many; copies are still in it.
+    fn find(&self, query: &Query, k: usize, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Vec<Hit> {
+        let mut depth = k;
+        loop {
+            let found = self.navigate(query, Depth::Exactly(depth), &allow, scratch);
+            let Some(capabilities) = &self.capabilities else { return found };
+            if found.len() < depth || capabilities.count(found.iter().map(|hit| hit.item)) >= k {
+                return found;
+            }
+            depth = depth.saturating_mul(DEEPER);
+        }
+    }
+
+    /// Leaves one place to each capability: the first in the order of the ranking, unless one must be kept.
+    fn fold<T>(&self, ranked: &mut Vec<T>, item: impl Fn(&T) -> u32, keep: impl Fn(u32) -> bool) {
+        if let Some(capabilities) = &self.capabilities {
+            capabilities.fold(ranked, item, keep);
+        }
     }
 
     fn navigate(&self, query: &Query, depth: Depth, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Vec<Hit> {
@@ -322,7 +377,7 @@ impl Router {
         left_out: &BTreeSet<u32>,
         scratch: &mut Scratch,
     ) -> Vec<Hit> {
-        self.navigate(query, depth, |item| !left_out.contains(&item), scratch)
+        self.ranked(query, depth, |item| !left_out.contains(&item), scratch)
     }
 
     /// Routes a request.
@@ -339,20 +394,28 @@ impl Router {
         let (found, best, confidence, lifts) = SCRATCH.with_borrow_mut(|scratch| {
             let mut found = self.retrieve(&query, request, &allowed, top_k, scratch);
             let best = found.first().map_or(0, |hit| hit.score);
-            let confidence = self.confidence(&query, &found);
+            let mut distinct = found.clone();
+            self.fold(&mut distinct, |hit| hit.item, |_| false);
+            let confidence = self.confidence(&query, &distinct);
             self.add_pins(&mut found, &query, request, &allowed, scratch);
             let lifts = self.lifts(&request.query, &query, best);
             self.add_lifted(&mut found, &query, &lifts, |item| allowed.allows(item), scratch);
             (found, best, confidence, lifts)
         });
-        let ranked = self.rerank(found, best, &lifts, request, top_k);
+        let mut ranked = self.rerank(found, best, &lifts, request, top_k);
+        let is_pinned = |item: u32| self.id(item).is_some_and(|id| request.filter.pins.iter().any(|pin| pin == id));
+        self.fold(&mut ranked, |(hit, _)| hit.item, is_pinned);
         let scored: Vec<(u32, u64)> = ranked.iter().map(|(hit, _)| (hit.item, hit.score)).collect();
         let placed = request.filter.apply_quota_and_pins(&scored, &self.catalog, &allowed, top_k);
         let words = self.index().words(&request.query);
         let fusion = SCRATCH.with_borrow_mut(|scratch| self.index().fusion(&query, scratch));
         let parts = |placed: &Placed| placed.position.map(|at| ranked[at].1.as_slice()).unwrap_or_default();
         let lift = |placed: &Placed| placed.position.map_or(0, |_| lift(&lifts, placed.item));
-        let choices = placed.iter().map(|placed| self.pack(placed, &words, &query, &fusion, parts(placed), lift(placed)));
+        let choices = placed.iter().map(|placed| {
+            let mut choice = self.pack(placed, &words, &query, &fusion, parts(placed), lift(placed))?;
+            choice.card = self.with_alternatives(choice.card, placed.item, &allowed);
+            Ok::<_, CatalogError>(choice)
+        });
         let choices = choices.collect::<Result<Vec<_>, _>>()?;
         Ok(Route {
             ambiguity: self.ambiguity(&choices),
@@ -362,6 +425,18 @@ impl Router {
             unknown_words: query.unknown,
             query: request.query.clone(),
         })
+    }
+
+    fn id(&self, item: u32) -> Option<&str> {
+        self.catalog.items().get(item as usize).map(|item| item.id.as_str())
+    }
+
+    /// `card` with the copies of `item` that may be shown.
+    fn with_alternatives(&self, card: ChoiceCard, item: u32, allowed: &AllowSet) -> ChoiceCard {
+        let Some(capabilities) = &self.capabilities else { return card };
+        let others = capabilities.alternatives(item).filter(|other| allowed.allows(*other));
+        let ids: Vec<&str> = others.filter_map(|other| self.id(other)).collect();
+        if ids.is_empty() { card } else { card.with_alternatives(&ids) }
     }
 
     /// The cards at a path of the choice graph: one for each child, or the single card of a leaf. Navigation nodes have
@@ -399,7 +474,7 @@ impl Router {
             (true, None) => top_k.max(LEAD_OVER + 1),
             (false, None) => top_k.saturating_mul(RERANKED).max(LEAD_OVER + 1),
         };
-        self.navigate(query, Depth::Exactly(depth.max(1)), |item| allowed.allows(item), scratch)
+        self.find(query, depth.max(1), |item| allowed.allows(item), scratch)
     }
 
     /// Adds the pinned items that the query finds and that were not retrieved, so that a pin's score does not depend on
@@ -563,6 +638,10 @@ fn close(scores: impl Iterator<Item = u64>, gap: f64) -> usize {
         1 => 0,
         near => near,
     }
+}
+
+fn capabilities(catalog: &Catalog, config: &RoutingConfig) -> Option<Capabilities> {
+    (config.copies == Copies::Together).then(|| Capabilities::of(catalog))
 }
 
 /// What is added to the score of an item.

@@ -27,7 +27,7 @@ fn route_explains() {
     [2/2] forge:list_issues#fd2ca69d (tool) — List the issues of a repository. [read-only]
           score 0.18 = 0.18 repository
 
-    confidence 0.27, words that no tool has: 1
+    confidence 0.51, words that no tool has: 1
     ");
 }
 
@@ -82,6 +82,27 @@ fn print_tree_shows_the_graph() {
       mail: send mail (1 items)  /mail
         send_mail
     ");
+}
+
+#[test]
+fn a_log_of_feedback_lifts_what_queries_led_to() {
+    let files = files();
+    let route = |more: &[&str]| files.run(&[&["route", "--catalog", "tools.json"], more].concat());
+    assert!(route(&["ping the board"]).stdout.starts_with("no tool"));
+    let add = |more: &[&str]| files.run(&[&["feedback", "add", "--log", "log.jsonl", "--at", "1"], more].concat());
+    let tool = ["--catalog", "tools.json", "--tool", "forge:create_issue#3955128d"];
+    for query in ["ping the board", "what does the board say"] {
+        assert_eq!(add(&[&tool[..], &[query]].concat()).code, 0);
+    }
+    assert_eq!(add(&["--catalog", "tools.json", "--tool", "gone:tool", "x"]).code, 2);
+    assert_eq!(add(&["--tool", "forge:list_issues#fd2ca69d", "--not-useful", "ping the board"]).code, 0);
+    let taught = route(&["--feedback", "log.jsonl", "--explain", "ping the board"]);
+    assert!(taught.stdout.starts_with("[1/1] forge:create_issue#3955128d"), "{}", taught.shown());
+    assert!(taught.stdout.contains(" (feedback)\n"), "{}", taught.shown());
+    let shown = files.run(&["feedback", "show", "--log", "log.jsonl"]);
+    assert!(shown.stdout.starts_with("3 observations of 2 tools, 0 damaged lines\n"), "{}", shown.shown());
+    assert!(shown.stdout.contains("useful 0, not useful 1; last: ping the board"), "{}", shown.shown());
+    assert_eq!(route(&["--feedback", "none.jsonl", "issue"]).code, 2);
 }
 
 #[test]
@@ -237,7 +258,7 @@ fn bad_input_names_the_place_and_the_way_out() {
       |
     1 | top = 3
       | ^^^
-    unknown field `top`, expected one of `scorer`, `k1`, `b`, `fields`, `navigation`, `tree`, `top_k`, `confidence_gap`
+    unknown field `top`, expected one of `scorer`, `k1`, `b`, `fields`, `navigation`, `tree`, `top_k`, `confidence_gap`, `copies`, `abstain_below`, `feedback`
 
 
     route --catalog tools.json --config folder issue
@@ -275,7 +296,7 @@ fn bad_input_names_the_place_and_the_way_out() {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    let commands: [&[&str]; 20] = [
+    let commands: [&[&str]; 24] = [
         &[],
         &["bench"],
         &["route"],
@@ -285,6 +306,9 @@ fn every_command_has_help_with_an_example() {
         &["catalog", "inspect"],
         &["catalog", "lint"],
         &["catalog", "diff"],
+        &["feedback"],
+        &["feedback", "add"],
+        &["feedback", "show"],
         &["gold"],
         &["gold", "list"],
         &["gold", "audit"],
@@ -295,13 +319,17 @@ fn every_command_has_help_with_an_example() {
         &["bench", "check"],
         &["bench", "list"],
         &["bench", "eval"],
+        &["bench", "feedback"],
         &["bench", "rot"],
     ];
     for command in commands {
         let run = run_in(&checkout(), &[command, &["--help"]].concat());
         assert_eq!(run.code, 0, "{command:?}");
         let shows_example = run.stdout.contains("Example") || run.stdout.contains("Start here");
-        assert!(shows_example || matches!(command, ["catalog"] | ["gold"] | ["bench"]), "{command:?} shows no example");
+        assert!(
+            shows_example || matches!(command, ["catalog"] | ["feedback"] | ["gold"] | ["bench"]),
+            "{command:?} shows no example"
+        );
     }
 }
 

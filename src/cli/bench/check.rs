@@ -15,6 +15,7 @@ use super::played::Played;
 use super::run::{compute, pages};
 use crate::cli::{Format, Outcome, print_json};
 use crate::context::ContextConfig;
+use crate::eval::capability::CopiesRecord;
 use crate::eval::confidence::ConfidenceRecord;
 use crate::eval::context::record::ContextRecord;
 use crate::eval::context::results::wrong_rows;
@@ -84,8 +85,10 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     }
     let feedback = Played::<FeedbackRecord>::of(&workspace, &matrix, &collections)?;
     let confidence = Played::<ConfidenceRecord>::of(&workspace, &matrix, &collections)?;
+    let copies = Played::<CopiesRecord>::of(&workspace, &matrix, &collections)?;
     facts.extend(feedback.differences()?);
     facts.extend(confidence.differences()?);
+    facts.extend(copies.differences()?);
     let mut kept = kept_rows(&matrix, &collections, &committed);
     let is_here = |scenario: &_| workspace.has_scenario(scenario);
     let engine = version(&ContextConfig::default());
@@ -93,6 +96,7 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     kept.extend(cases.wrong_rows());
     kept.extend(feedback.wrong_rows());
     kept.extend(confidence.wrong_rows());
+    kept.extend(copies.wrong_rows());
     let mut stale = Vec::new();
     let records = Records {
         results: &committed,
@@ -100,6 +104,7 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
         gateway: cases.committed.as_ref(),
         feedback: feedback.committed.as_ref(),
         confidence: confidence.committed.as_ref(),
+        copies: copies.committed.as_ref(),
         ..Records::default()
     };
     let rendered = pages(&workspace, &records)?;

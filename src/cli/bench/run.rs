@@ -17,6 +17,7 @@ use super::played::Played;
 use super::{Pages, Place, absent};
 use crate::cli::{Format, Outcome, note, print_json};
 use crate::context::summary::StructureSummarizer;
+use crate::eval::capability::CopiesResults;
 use crate::eval::confidence::ConfidenceResults;
 use crate::eval::context::record::ContextResults;
 use crate::eval::context::timing as context_timing;
@@ -54,6 +55,7 @@ struct Output<'a> {
     gateway: &'a GatewayResults,
     feedback: &'a FeedbackResults,
     confidence: &'a ConfidenceResults,
+    copies: &'a CopiesResults,
     timings: &'a [TimingRow],
 }
 
@@ -69,6 +71,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     let gateway = cases.compute()?;
     let feedback = Played::of(&workspace, &matrix, &collections)?.compute();
     let confidence = Played::of(&workspace, &matrix, &collections)?.compute();
+    let copies = Played::of(&workspace, &matrix, &collections)?.compute();
     let samples = timings(&matrix, &collections, args.record_timings)?;
     // Everything is computed before anything is written.
     let mut recorded = workspace.read_timings()?;
@@ -86,6 +89,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
         gateway: Some(&gateway),
         feedback: Some(&feedback),
         confidence: Some(&confidence),
+        copies: Some(&copies),
         timings: &recorded,
         overhead: &overhead,
     };
@@ -95,6 +99,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     workspace.write_chapter(&gateway)?;
     workspace.write_chapter(&feedback)?;
     workspace.write_chapter(&confidence)?;
+    workspace.write_chapter(&copies)?;
     if args.record_timings {
         workspace.append_timings(&rows)?;
     }
@@ -105,8 +110,9 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
         note(&format!("not re-run, their files are not here: {}", missing.join(", ")));
     }
     if args.format == Format::Json {
-        let (context, gateway, feedback, confidence) = (&context, &gateway, &feedback, &confidence);
-        print_json(out, &Output { results: &results, context, gateway, feedback, confidence, timings: &rows })?;
+        let (context, gateway, feedback) = (&context, &gateway, &feedback);
+        let (confidence, copies) = (&confidence, &copies);
+        print_json(out, &Output { results: &results, context, gateway, feedback, confidence, copies, timings: &rows })?;
         return Ok(Outcome::Ok);
     }
     write!(out, "{}", report::terminal::summary(&results))?;
@@ -114,6 +120,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     write!(out, "\n{}", report::terminal::gateway(&gateway))?;
     write!(out, "\n{}", report::terminal::feedback(&feedback))?;
     write!(out, "\n{}", report::terminal::confidence(&confidence))?;
+    write!(out, "\n{}", report::terminal::copies(&copies))?;
     write!(out, "\n{}", report::terminal::timings(&rows))?;
     writeln!(out, "\nWrote scorecard/ — read scorecard/SCORECARD.md")?;
     Ok(Outcome::Ok)

@@ -1,0 +1,92 @@
+//! What copies of tools cost, apart and together, as a section of the scorecard.
+
+use crate::eval::capability::{CopiesFacts, CopiesOutcome, CopiesResults, Grown, SIZES};
+
+use super::number::{MISSING, count, difference, share};
+use super::scorecard::Document;
+use super::table::Table;
+
+pub(super) fn section(page: &mut Document, copies: &CopiesResults) {
+    let [served, failed] = tables(copies);
+    page.subheading("Copies apart and together");
+    page.table(
+        "recall@5 of the default engine as it serves: each place counts, and any copy of a relevant tool is as good as the \
+         tool. Without copies; the difference when tools of the same catalog that are alike share a place \
+         (`copies = \"together\"`); then the differences at each size with copies apart and together.",
+        &served,
+    );
+    if !failed.is_empty() {
+        page.table("Collections that could not be grown.", &failed);
+    }
+}
+
+/// The tables of the section, for a terminal.
+pub(super) fn tables(copies: &CopiesResults) -> [Table; 2] {
+    [served(copies), failures(copies)]
+}
+
+fn served(copies: &CopiesResults) -> Table {
+    let sizes = SIZES.map(|size| [format!("{} apart", count(size)), format!("{} together", count(size))]);
+    let front = ["collection", "tools", "without copies", "together"].map(str::to_owned);
+    let mut table = Table::new(front.into_iter().chain(sizes.into_iter().flatten()));
+    for record in &copies.records {
+        let CopiesOutcome::Measured(facts) = &record.outcome else { continue };
+        let CopiesFacts { tools, original, original_together, grown, .. } = facts;
+        let mut cells =
+            vec![record.case.clone(), count(*tools), share(*original), difference(&original_together.difference)];
+        for size in SIZES {
+            let found: Option<&Grown> = grown.iter().find(|grown| grown.tools == size);
+            let pair = found.map(|grown| [&grown.apart, &grown.together].map(|paired| difference(&paired.difference)));
+            cells.extend(pair.unwrap_or([MISSING, MISSING].map(str::to_owned)));
+        }
+        table.row(cells);
+    }
+    table
+}
+
+fn failures(copies: &CopiesResults) -> Table {
+    let mut table = Table::new(["collection", "message"]).words(&["message"]);
+    for record in &copies.records {
+        if let CopiesOutcome::Failed(message) = &record.outcome {
+            table.row([record.case.as_str(), message]);
+        }
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::capability::CopiesRecord;
+    use crate::eval::record::{Estimate, Origin, Paired, Verdict};
+
+    #[test]
+    fn differences_are_by_size() {
+        let paired = |mean: f64| Paired {
+            control: String::new(),
+            difference: Estimate { mean, low: mean, high: mean },
+            verdict: Verdict::Inconclusive,
+        };
+        let facts = CopiesFacts {
+            tools: 83,
+            queries: 200,
+            original: 0.823,
+            original_together: paired(0.0),
+            grown: vec![Grown { tools: SIZES[0], apart: paired(-0.2), together: paired(-0.001) }],
+        };
+        let record = |case: &str, outcome| CopiesRecord {
+            case: case.to_owned(),
+            origin: Origin::Public,
+            engine_version: "1".to_owned(),
+            inputs_sha256: String::new(),
+            outcome,
+        };
+        let records = vec![
+            record("a", CopiesOutcome::Measured(facts)),
+            record("b", CopiesOutcome::Failed("too small".to_owned())),
+        ];
+        let shown = tables(&CopiesResults::new(String::new(), records)).map(|table| table.plain());
+        assert!(shown[0].contains(".823") && shown[0].contains("−.200") && shown[0].contains(MISSING), "{}", shown[0]);
+        assert!(shown[1].contains("too small"), "{}", shown[1]);
+    }
+}

@@ -1,0 +1,240 @@
+//! Which tools of a catalog are copies of one another: the same job offered by several servers, or by one in versions.
+//!
+//! Where a hundred servers offer the same tool, its copies fill the first ten places and push everything else out. Copies
+//! make up one *capability*; a ranking shows the best of them for the query and names the others as its alternatives.
+//!
+//! Two tools are copies when three things agree: the words of their names, apart from their namespace; the names of their
+//! arguments; and three quarters of the distinct words of name and description together. Numbers and version marks
+//! (`2`, `v2`) are no words here. All three, because one alone is common among tools that are no copies: every server has
+//! a `search`, and tools of one server describe themselves alike.
+//!
+//! Groups are made in the order of ids and around their first member, so the order of loading changes nothing and no
+//! chain of likenesses joins what is not alike. Not here: what the copies of a tool differ in, which the reader of the
+//! alternatives has to know.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::catalog::{Catalog, SelectableItem};
+use crate::text::{Analyzer, TermSet, for_each_word, jaccard};
+
+/// The share of words that copies have in common.
+const ALIKE: f64 = 0.75;
+
+/// A tool is compared with so many groups of its names at most; tools beyond stand for themselves. Real catalogs have a
+/// handful; without a bound, a hundred thousand tools of one name would take hours.
+const MOST_COMPARED: usize = 256;
+
+/// The capabilities of one catalog.
+#[derive(Debug)]
+pub(super) struct Capabilities {
+    /// For every item the first item of its capability.
+    first: Vec<u32>,
+    /// Every capability of several items: its first item, and all of them ascending.
+    members: BTreeMap<u32, Vec<u32>>,
+}
+
+/// What two copies have exactly in common.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Names {
+    name: BTreeSet<String>,
+    arguments: BTreeSet<String>,
+}
+
+impl Capabilities {
+    pub(super) fn of(catalog: &Catalog) -> Self {
+        let analyzer = Analyzer::default();
+        let mut groups: BTreeMap<Names, Vec<(u32, TermSet)>> = BTreeMap::new();
+        let mut first = Vec::with_capacity(catalog.len());
+        let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (item, number) in catalog.items().iter().zip(0..) {
+            let words = TermSet::of(&analyzer, &without_versions(&format!("{} {}", item.name, item.description)));
+            let leaders = groups.entry(names(item, &analyzer)).or_default();
+            let leader = leaders.iter().take(MOST_COMPARED).find(|(_, other)| jaccard(&words, other) >= ALIKE);
+            match leader.map(|(leader, _)| *leader) {
+                Some(leader) => {
+                    first.push(leader);
+                    members.entry(leader).or_insert_with(|| vec![leader]).push(number);
+                }
+                None => {
+                    first.push(number);
+                    if leaders.len() < MOST_COMPARED {
+                        leaders.push((number, words));
+                    }
+                }
+            }
+        }
+        Self { first, members }
+    }
+
+    /// The capability of an item, as the number of its first item.
+    pub(super) fn of_item(&self, item: u32) -> u32 {
+        self.first.get(item as usize).copied().unwrap_or(item)
+    }
+
+    /// How many capabilities `items` belong to.
+    pub(super) fn count(&self, items: impl Iterator<Item = u32>) -> usize {
+        items.map(|item| self.of_item(item)).collect::<BTreeSet<u32>>().len()
+    }
+
+    /// Keeps of every capability the first in the order of the ranking, or one that must be kept.
+    pub(super) fn fold<T>(&self, ranked: &mut Vec<T>, item: impl Fn(&T) -> u32, keep: impl Fn(u32) -> bool) {
+        let kept = ranked.iter().map(&item).filter(|item| keep(*item));
+        let mut seen: BTreeSet<u32> = kept.map(|item| self.of_item(item)).collect();
+        ranked.retain(|one| keep(item(one)) || seen.insert(self.of_item(item(one))));
+    }
+
+    /// The other items of the capability of `item`, in the order of their ids.
+    pub(super) fn alternatives(&self, item: u32) -> impl Iterator<Item = u32> + '_ {
+        let members = self.members.get(&self.of_item(item)).map(Vec::as_slice).unwrap_or_default();
+        members.iter().copied().filter(move |other| *other != item)
+    }
+}
+
+fn names(item: &SelectableItem, analyzer: &Analyzer) -> Names {
+    let terms = |text: &str| -> BTreeSet<String> {
+        let mut terms = BTreeSet::new();
+        for_each_word(text, |word| {
+            if !is_version(word) {
+                terms.insert(analyzer.stem(word).into_owned());
+            }
+        });
+        terms
+    };
+    let (name, place) = (terms(&item.name), terms(&item.namespace));
+    let own: BTreeSet<String> = name.difference(&place).cloned().collect();
+    let properties = item.args_schema.as_deref().and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    let arguments = properties.into_iter().flat_map(|properties| properties.keys().cloned()).collect();
+    // A name that is all namespace says what the tool is by that alone.
+    Names { name: if own.is_empty() { name } else { own }, arguments }
+}
+
+fn without_versions(text: &str) -> String {
+    let mut words = String::with_capacity(text.len());
+    for_each_word(text, |word| {
+        if !is_version(word) {
+            words.push_str(word);
+            words.push(' ');
+        }
+    });
+    words
+}
+
+/// `2`, `v2`.
+fn is_version(word: &str) -> bool {
+    let digits = word.strip_prefix('v').unwrap_or(word);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::super::{CARD_CAP, Copies, Filter, Placement, Request, Route, Router, RoutingConfig, Scratch};
+    use super::*;
+
+    fn tool(namespace: &str, name: &str, description: &str, arguments: &[&str]) -> SelectableItem {
+        let properties: serde_json::Map<String, Value> =
+            arguments.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
+        SelectableItem {
+            args_schema: Some(Arc::new(json!({ "properties": properties }))),
+            ..SelectableItem::tool(&format!("{namespace}:{name}#00000001"), namespace, name, description)
+        }
+    }
+
+    fn groups(items: Vec<SelectableItem>) -> Vec<String> {
+        let catalog = Catalog::new(items).unwrap();
+        let capabilities = Capabilities::of(&catalog);
+        let id = |item: &u32| catalog.items()[*item as usize].id.replace("#00000001", "");
+        capabilities.members.values().map(|items| items.iter().map(id).collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    #[test]
+    fn copies_agree_in_names_arguments_and_words() {
+        let text = "Open a new issue in a repository of the forge";
+        let items = vec![
+            tool("a", "create_issue", text, &["title"]),
+            tool("b", "b_createIssue", text, &["title"]),
+            tool("c", "create_issue_v2", &format!("{text} (variant 2)"), &["title"]),
+            tool("d", "create_issue", text, &["title", "body"]),
+            tool("e", "open_issue", text, &["title"]),
+            tool("f", "search", "Search mail", &[]),
+            tool("g", "search", "Search pages", &[]),
+        ];
+        assert_eq!(groups(items), ["a:create_issue b:b_createIssue c:create_issue_v2"]);
+    }
+
+    fn many() -> Vec<SelectableItem> {
+        let copies =
+            (0..40).map(|n| tool(&format!("s{n:02}"), "create_issue", "Open a new issue in a repository", &["title"]));
+        let others = [
+            tool("mail", "send_mail", "Send a letter about an issue", &["to"]),
+            tool("forge", "list_issues", "List the issues of a repository", &[]),
+        ];
+        copies.chain(others).collect()
+    }
+
+    fn routed(items: Vec<SelectableItem>, copies: Copies, request: &Request) -> Route {
+        let config = RoutingConfig { copies, ..RoutingConfig::default() };
+        Router::build(Arc::new(Catalog::new(items).unwrap()), config).unwrap().route(request).unwrap()
+    }
+
+    #[test]
+    fn copies_share_a_place_and_are_named() {
+        let request = |query: &str| Request { query: query.to_owned(), top_k: Some(3), ..Request::default() };
+        let apart = routed(many(), Copies::Apart, &request("open a new issue"));
+        assert!(apart.ids().iter().all(|id| id.contains("create_issue")), "{:?}", apart.ids());
+        let together = routed(many(), Copies::Together, &request("open a new issue"));
+        let shown: Vec<&str> = together.choices.iter().map(|choice| choice.card.name()).collect();
+        assert_eq!(shown, ["create_issue", "list_issues", "send_mail"]);
+        assert_eq!(together.ambiguity, None, "copies of one tool are no question");
+        let line = together.choices[0].card.line(1, 3);
+        assert!(line.ends_with(" | also s01:create_issue#00000001 +38") || line.contains(" | also s01"), "{line}");
+        assert!(together.choices.iter().all(|choice| choice.card.tokens() <= CARD_CAP));
+        assert!(together.confidence > apart.confidence);
+    }
+
+    #[test]
+    fn a_pinned_copy_stands_for_its_capability() {
+        let filter = Filter { pins: vec!["s07:create_issue#00000001".to_owned()], ..Filter::default() };
+        let request = Request { query: "open a new issue".to_owned(), filter, ..Request::default() };
+        let route = routed(many(), Copies::Together, &request);
+        let first = &route.choices[0];
+        assert_eq!((first.card.id(), first.placement), ("s07:create_issue#00000001", Placement::Pinned));
+        assert_eq!(route.choices.iter().filter(|choice| choice.card.name() == "create_issue").count(), 1);
+    }
+
+    #[test]
+    fn what_may_not_be_shown_is_no_alternative() {
+        let filter = Filter { allow_namespaces: vec!["s01".to_owned(), "s05".to_owned()], ..Filter::default() };
+        let request = Request { query: "open a new issue".to_owned(), filter, ..Request::default() };
+        let route = routed(many(), Copies::Together, &request);
+        let line = route.choices[0].card.line(1, 1);
+        assert!(line.contains("s01:") && line.ends_with("| also s05:create_issue#00000001"), "{line}");
+    }
+
+    proptest! {
+        #[test]
+        fn order_of_loading_changes_nothing_and_a_search_is_the_route(
+            order in Just((0..many().len()).collect::<Vec<_>>()).prop_shuffle(),
+            top_k in 1usize..5,
+            query in prop::sample::select(&["open a new issue", "issue", "letter", "create_issue", "x"][..]),
+        ) {
+            let request = Request { query: query.to_owned(), top_k: Some(top_k), ..Request::default() };
+            let items = many();
+            let shuffled: Vec<SelectableItem> = order.iter().map(|at| items[*at].clone()).collect();
+            let plain = routed(items.clone(), Copies::Together, &request);
+            let again = routed(shuffled, Copies::Together, &request);
+            prop_assert_eq!(serde_json::to_string(&plain).unwrap(), serde_json::to_string(&again).unwrap());
+            let config = RoutingConfig { copies: Copies::Together, ..RoutingConfig::default() };
+            let router = Router::build(Arc::new(Catalog::new(items).unwrap()), config).unwrap();
+            let found = router.search(query, top_k, &mut Scratch::default());
+            let found: Vec<&str> = found.iter().map(|hit| &*router.catalog().items()[hit.item as usize].id).collect();
+            prop_assert_eq!(plain.ids(), found);
+        }
+    }
+}
