@@ -440,9 +440,8 @@ impl Index {
 
     /// The score of one item as a search for `query` gives it.
     pub(super) fn score(&self, query: &Query, item: u32, scratch: &mut Scratch) -> u64 {
-        let words: u64 = query.terms.iter().map(|&term| self.contribution(term, item)).sum();
         let fusion = self.fusion(query, scratch);
-        let score = words + self.semantic_part(query, &fusion, item);
+        let score = self.score_unnamed(query, &fusion, item);
         if query.exact.binary_search(&item).is_err() {
             return score;
         }
@@ -450,6 +449,12 @@ impl Index {
         let best = scratch.scores.iter().copied().max().unwrap_or(0);
         scratch.scores.fill(0);
         score + exact_bonus(u64::from(best) + fusion.most())
+    }
+
+    /// The score of one item without what its name adds when the query gives it.
+    pub(super) fn score_unnamed(&self, query: &Query, fusion: &Fusion, item: u32) -> u64 {
+        let words: u64 = query.terms.iter().map(|&term| self.contribution(term, item)).sum();
+        words + self.semantic_part(query, fusion, item)
     }
 
     /// How much the semantic side counts for `query`.
