@@ -220,7 +220,7 @@ mod tests {
         {"name": "open_ticket", "description": "Open a ticket"}, {"name": "add_ticket", "description": "Open a ticket"},
         {"name": "send_letter", "description": "Send a letter by post"}, {"name": "read_rota", "description": "Read the rota"}
     ]"#;
-    const QUERIES: &str = r#"{"id": "1", "query": "a ticket", "relevant": ["open_ticket"]}
+    const QUERIES: &str = r#"{"id": "1", "query": "a ticket", "relevant": ["add_ticket"]}
         {"id": "2", "query": "send the letter by post", "relevant": ["send_letter"]}
         {"id": "3", "query": "who has the rota and the coffee", "relevant": ["read_rota"]}
         {"id": "4", "query": "water my plants", "relevant": []}"#;
@@ -228,7 +228,10 @@ mod tests {
     fn record() -> ConfidenceRecord {
         let source = |text: &'static str| Source { path: Path::new("test"), bytes: text.as_bytes() };
         let collection = Collection::from_bytes("test", Origin::Public, source(TOOLS), source(QUERIES)).unwrap();
-        ConfidenceRecord::measure(&collection, &RouterEngine::new("default", RoutingConfig::default()))
+        ConfidenceRecord::measure(
+            &collection,
+            &RouterEngine::new("default", RoutingConfig { semantic: 0.0, ..RoutingConfig::default() }),
+        )
     }
 
     #[test]

@@ -259,7 +259,12 @@ mod tests {
     }
 
     fn facts() -> FeedbackFacts {
-        match FeedbackRecord::measure(&collection(), &RouterEngine::new("default", RoutingConfig::default())).outcome {
+        match FeedbackRecord::measure(
+            &collection(),
+            &RouterEngine::new("default", RoutingConfig { semantic: 0.0, ..RoutingConfig::default() }),
+        )
+        .outcome
+        {
             FeedbackOutcome::Measured(facts) => facts,
             FeedbackOutcome::Failed(message) => panic!("{message}"),
         }

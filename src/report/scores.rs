@@ -12,7 +12,7 @@ use super::number::MISSING;
 pub(super) const BEAM: &str = "beam";
 
 /// Display order; engines that are not named here follow by name.
-const ENGINE_ORDER: [&str; 5] = [DEFAULT, CONTROL, "tfidf", "fuzzy", BEAM];
+const ENGINE_ORDER: [&str; 6] = [DEFAULT, "lexical", CONTROL, "tfidf", "fuzzy", BEAM];
 
 /// The headline measure.
 pub(super) const RECALL: &str = "recall@5";

@@ -179,7 +179,7 @@ mod tests {
     }
 
     fn routed(items: Vec<SelectableItem>, copies: Copies, request: &Request) -> Route {
-        let config = RoutingConfig { copies, ..RoutingConfig::default() };
+        let config = RoutingConfig { copies, semantic: 0.0, ..RoutingConfig::default() };
         Router::build(Arc::new(Catalog::new(items).unwrap()), config).unwrap().route(request).unwrap()
     }
 
@@ -230,7 +230,7 @@ mod tests {
             let plain = routed(items.clone(), Copies::Together, &request);
             let again = routed(shuffled, Copies::Together, &request);
             prop_assert_eq!(serde_json::to_string(&plain).unwrap(), serde_json::to_string(&again).unwrap());
-            let config = RoutingConfig { copies: Copies::Together, ..RoutingConfig::default() };
+            let config = RoutingConfig { copies: Copies::Together, semantic: 0.0, ..RoutingConfig::default() };
             let router = Router::build(Arc::new(Catalog::new(items).unwrap()), config).unwrap();
             let found = router.search(query, top_k, &mut Scratch::default());
             let found: Vec<&str> = found.iter().map(|hit| &*router.catalog().items()[hit.item as usize].id).collect();

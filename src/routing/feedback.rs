@@ -209,7 +209,9 @@ mod tests {
     }
 
     fn router(observations: &[Observation]) -> Router {
-        Router::build(catalog(), RoutingConfig::default()).unwrap().with_feedback(observations)
+        Router::build(catalog(), RoutingConfig { semantic: 0.0, ..RoutingConfig::default() })
+            .unwrap()
+            .with_feedback(observations)
     }
 
     /// The names of the choices with what feedback adds to each, in thousandths of the best score without it.

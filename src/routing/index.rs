@@ -440,9 +440,8 @@ impl Index {
 
     /// The score of one item as a search for `query` gives it.
     pub(super) fn score(&self, query: &Query, item: u32, scratch: &mut Scratch) -> u64 {
-        let words: u64 = query.terms.iter().map(|&term| self.contribution(term, item)).sum();
         let fusion = self.fusion(query, scratch);
-        let score = words + self.semantic_part(query, &fusion, item);
+        let score = self.score_unnamed(query, &fusion, item);
         if query.exact.binary_search(&item).is_err() {
             return score;
         }
@@ -450,6 +449,12 @@ impl Index {
         let best = scratch.scores.iter().copied().max().unwrap_or(0);
         scratch.scores.fill(0);
         score + exact_bonus(u64::from(best) + fusion.most())
+    }
+
+    /// The score of one item without what its name adds when the query gives it.
+    pub(super) fn score_unnamed(&self, query: &Query, fusion: &Fusion, item: u32) -> u64 {
+        let words: u64 = query.terms.iter().map(|&term| self.contribution(term, item)).sum();
+        words + self.semantic_part(query, fusion, item)
     }
 
     /// How much the semantic side counts for `query`.
@@ -576,7 +581,7 @@ impl Index {
     }
 
     /// The share of the query that `score` accounts for, in [0, 1]: the score over [`Self::ideal`] and what the semantic
-    /// side can add to that, cut at 1. It is one half of confidence: an unanswerable query has words that no tool carries.
+    /// side can add to it, cut at 1. It is one half of confidence: an unanswerable query has words that no tool carries.
     #[must_use]
     pub fn coverage(&self, query: &Query, score: u64) -> f64 {
         // The semantic side can add its weight to the best of the words.

@@ -522,8 +522,10 @@ impl Router {
             return;
         }
         let known: BTreeSet<u32> = found.iter().map(|hit| hit.item).collect();
+        // Nothing is lifted where a name is given, so the score has no part of one.
+        let fusion = self.index().fusion(query, scratch);
         for &item in lifts.keys().filter(|item| !known.contains(item) && allow(**item)) {
-            found.push(Hit { item, score: self.index().score(query, item, scratch) });
+            found.push(Hit { item, score: self.index().score_unnamed(query, &fusion, item) });
         }
         found.sort_by_key(|hit| Hit { item: hit.item, score: hit.score + lift(lifts, hit.item) }.order());
     }
@@ -780,20 +782,21 @@ mod tests {
 
     #[test]
     fn a_route_says_when_no_tool_seems_to_fit() {
-        let config = RoutingConfig { abstain_below: 0.3, ..RoutingConfig::default() };
+        let words = || RoutingConfig { semantic: 0.0, ..RoutingConfig::default() };
+        let config = RoutingConfig { abstain_below: 0.3, ..words() };
         for (query, fits) in
             [("open a new issue in the tracker", true), ("what is the issue with my car engine", false)]
         {
             let asked = |config: &RoutingConfig| router(items(), config.clone()).route(&request(query)).unwrap();
             assert_eq!(asked(&config).no_tool_fits, !fits, "{query}: {}", asked(&config).confidence);
-            assert!(!asked(&config).choices.is_empty() && !asked(&RoutingConfig::default()).no_tool_fits);
+            assert!(!asked(&config).choices.is_empty() && !asked(&words()).no_tool_fits);
         }
         assert!(router(items(), config).route(&request("zebra")).unwrap().no_tool_fits);
     }
 
     #[test]
     fn confidence_does_not_depend_on_how_many_are_asked_for() {
-        let router = router(items(), RoutingConfig::default());
+        let router = router(items(), RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
         let confidence =
             |top_k| router.route(&Request { top_k: Some(top_k), ..request("new issue") }).unwrap().confidence;
         assert_eq!(confidence(1), confidence(5));

@@ -87,7 +87,9 @@ fn print_tree_shows_the_graph() {
 #[test]
 fn a_log_of_feedback_lifts_what_queries_led_to() {
     let files = files();
-    let route = |more: &[&str]| files.run(&[&["route", "--catalog", "tools.json"], more].concat());
+    files.write("words.toml", "semantic = 0.0");
+    let route =
+        |more: &[&str]| files.run(&[&["route", "--catalog", "tools.json", "--config", "words.toml"], more].concat());
     assert!(route(&["ping the board"]).stdout.starts_with("no tool"));
     let add = |more: &[&str]| files.run(&[&["feedback", "add", "--log", "log.jsonl", "--at", "1"], more].concat());
     let tool = ["--catalog", "tools.json", "--tool", "forge:create_issue#3955128d"];
@@ -258,7 +260,7 @@ fn bad_input_names_the_place_and_the_way_out() {
       |
     1 | top = 3
       | ^^^
-    unknown field `top`, expected one of `scorer`, `k1`, `b`, `fields`, `navigation`, `tree`, `top_k`, `confidence_gap`, `copies`, `abstain_below`, `feedback`
+    unknown field `top`, expected one of `scorer`, `k1`, `b`, `fields`, `name`, `k3`, `spelling`, `semantic`, `navigation`, `tree`, `top_k`, `confidence_gap`, `copies`, `abstain_below`, `feedback`
 
 
     route --catalog tools.json --config folder issue
