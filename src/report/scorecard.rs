@@ -138,6 +138,11 @@ fn public_collections(page: &mut Document, scores: &Scores<'_>) {
         "Written by others and not part of the repository: where their folder is absent, their rows stay as they were \
          committed. A catalog grown by copies has its own section.",
     );
+    page.block(
+        "The semantic table of `default` was trained on pairs of `bfcl_synth`, `metatool`, `nestful`, `sealtools` and \
+         `toolalpaca`: its rows there are in-sample. What tables give that never saw a collection is in [its own \
+         document](../docs/table.md#what-it-gives); `lexical`, the default without it, learned from none.",
+    );
     page.figure(figures::public_collections(scores));
     collections(page, scores, &scores.cases(|case| case.is_as_it_is(Origin::Public)));
 }
@@ -681,6 +686,8 @@ mod tests {
         ## Public collections
 
         Written by others and not part of the repository: where their folder is absent, their rows stay as they were committed. A catalog grown by copies has its own section.
+
+        The semantic table of `default` was trained on pairs of `bfcl_synth`, `metatool`, `nestful`, `sealtools` and `toolalpaca`: its rows there are in-sample. What tables give that never saw a collection is in [its own document](../docs/table.md#what-it-gives); `lexical`, the default without it, learned from none.
 
         ![recall@5 on the public collections](public-collections.svg)
 
