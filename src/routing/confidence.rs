@@ -16,9 +16,9 @@
 /// The place (from 0) of the tool that the first is compared with: the last that counts as shown first.
 pub(super) const LEAD_OVER: usize = 4;
 
-const BIAS: f64 = -1.75;
-const COVERAGE: f64 = 4.0;
-const LEAD: f64 = 1.5;
+const BIAS: f64 = -1.6;
+const COVERAGE: f64 = 2.5;
+const LEAD: f64 = 1.2;
 
 /// The probability for a coverage in [0, 1] and a lead in rarest words, at least 0. Nothing found is no chance.
 pub(super) fn estimate(coverage: f64, lead: f64) -> f64 {
@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn confidence_grows_with_coverage_and_lead_and_stays_a_probability() {
         assert_eq!(estimate(0.0, 3.0), 0.0);
-        let table = [(0.1, 0.0, 0.206), (0.4, 0.0, 0.463), (0.4, 0.5, 0.646), (0.9, 1.5, 0.984)];
+        let table = [(0.1, 0.0, 0.206), (0.4, 0.0, 0.354), (0.4, 0.5, 0.5), (0.9, 1.5, 0.921)];
         for (coverage, lead, expected) in table {
             assert!(
                 (estimate(coverage, lead) - expected).abs() < 1e-3,
