@@ -37,7 +37,8 @@ pub fn block(records: &Records<'_>) -> String {
         blocks.push(format!(
             "{RECALL} is the mean share of the relevant tools among the first five, with its 95 % interval; tokens saved \
              is the share of the prompt that the first ten cards spare against all definitions. The \
-             [scorecard]({FOLDER}SCORECARD.md) has every other figure and the definitions.",
+             [scorecard]({FOLDER}SCORECARD.md) has every other figure and the definitions. It also says on which public \
+             collections the default is in-sample, because its semantic table was trained on pairs of them.",
         ));
     }
     blocks.extend(records.context.and_then(super::context::sentence));
@@ -96,7 +97,7 @@ mod tests {
         | household  |    96 |     164 |     .850 [.78, .92] |   .880 [.81, .95] |       97.0 % |
         | toolbench  | 3,912 |     764 |     .476 [.44, .51] |            failed |       failed |
 
-        recall@5 is the mean share of the relevant tools among the first five, with its 95 % interval; tokens saved is the share of the prompt that the first ten cards spare against all definitions. The [scorecard](scorecard/SCORECARD.md) has every other figure and the definitions.
+        recall@5 is the mean share of the relevant tools among the first five, with its 95 % interval; tokens saved is the share of the prompt that the first ten cards spare against all definitions. The [scorecard](scorecard/SCORECARD.md) has every other figure and the definitions. It also says on which public collections the default is in-sample, because its semantic table was trained on pairs of them.
         ");
     }
 

@@ -359,8 +359,8 @@ impl Index {
     }
 
     /// The best items for `text`: score descending, then item number ascending. Items that share no term with
-    /// the query and are not named by it are left out. `allow` is asked only about items that would enter the
-    /// result.
+    /// the query, are not named by it and are not near it in meaning are left out. `allow` is asked only about items
+    /// that would enter the result.
     pub fn search(&self, text: &str, depth: Depth, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Vec<Hit> {
         let mut query = std::mem::take(&mut scratch.query);
         self.analyze_into(text, &mut query, &mut scratch.words);

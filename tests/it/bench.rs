@@ -62,7 +62,7 @@ fn a_changed_weight_is_drift_and_is_named() {
     let check = files.run(&["bench", "check"]);
     assert_eq!(check.code, 1, "{}", check.shown());
     assert!(
-        check.stdout.contains("default · configuration.k1: committed \"1.1\", computed \"0.3\""),
+        check.stdout.contains("default · configuration.k1: committed \"1.0\", computed \"0.3\""),
         "{}",
         check.stdout
     );

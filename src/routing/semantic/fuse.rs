@@ -19,6 +19,10 @@ use crate::routing::index::Depth;
 const PROPOSED: usize = 2;
 const LEAST_PROPOSED: usize = 32;
 
+/// An item that shares no word with the query is found when its similarity is at least the best one over this: what is
+/// less near would only fill the list.
+const FOUND_WITHIN: i32 = 2;
+
 /// Units of a weight of 1.
 const WEIGHT_UNITS: u64 = 1024;
 
@@ -79,7 +83,8 @@ impl Fusion {
         top.scan(scores, &allow);
         let mut items: Vec<u32> = top.into_hits().iter().map(|hit| hit.item).collect();
         if fusion.most > 0 {
-            items.extend(near.iter().map(|near| near.item));
+            let found = near.iter().filter(|near| near.similarity >= best / FOUND_WITHIN);
+            items.extend(found.map(|near| near.item));
         }
         items.sort_unstable();
         items.dedup();
@@ -155,7 +160,10 @@ mod tests {
                     let part = fusion.part(vectors.similarity(item, &query));
                     Hit { item, score: u64::from(scores[item as usize]) + part }
                 })
-                .filter(|hit| scores[hit.item as usize] > 0 || vectors.similarity(hit.item, &query) > 0)
+                .filter(|hit| {
+                    let similarity = vectors.similarity(hit.item, &query);
+                    scores[hit.item as usize] > 0 || (similarity > 0 && similarity >= best / FOUND_WITHIN)
+                })
                 .collect();
             expected.sort_by_key(Hit::order);
             let last = if k == 0 { u64::MAX } else { expected.get(k - 1).map_or(0, |hit| hit.score) };
