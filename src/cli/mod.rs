@@ -71,7 +71,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Rank the tools of a catalog for a query
-    Route(route::Args),
+    Route(Box<route::Args>),
     /// Read a conversation of any known format into a session file
     Ingest(ingest::Args),
     /// Print the prompt that a session gives for a phase

@@ -242,7 +242,7 @@ mod tests {
         assert_eq!((both.difference.mean, both.verdict), (0.375, Verdict::Better));
         // Half the width of the one set that varies, see above.
         assert!((both.difference.low - (0.375 - 0.0212)).abs() < 0.003, "{both:?}");
-        let alone = paired_macro("flat", &[many.clone()]).difference;
+        let alone = paired_macro("flat", std::slice::from_ref(&many)).difference;
         assert_eq!(alone.mean, paired("flat", &many).difference.mean);
         assert_eq!(paired_macro("flat", &[]).difference, Estimate { mean: 0.0, low: 0.0, high: 0.0 });
     }

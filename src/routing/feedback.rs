@@ -305,7 +305,7 @@ mod tests {
                 prop_assert!(lift.map(|part| part.value).sum::<i64>() <= best as i64);
             }
             // The first tools are the same however many are asked for, and those of the short way.
-            let all = lifted.route(&Request { top_k: Some(5), ..request.clone() }).unwrap();
+            let all = lifted.route(&Request { top_k: Some(5), ..request }).unwrap();
             prop_assert_eq!(route.ids(), all.ids().into_iter().take(top_k).collect::<Vec<_>>());
             let found = lifted.search(query, top_k, &mut Scratch::default());
             let found: Vec<&str> = found.iter().map(|hit| catalog_id(&lifted, hit.item)).collect();

@@ -571,7 +571,7 @@ impl Router {
         for part in adjusted {
             match part.source {
                 ScoreSource::Retrieval => {
-                    parts.extend(self.retrieval_parts(words, query, fusion, placed.item, part.value))
+                    parts.extend(self.retrieval_parts(words, query, fusion, placed.item, part.value));
                 }
                 source => parts.push(Part { source: PartSource::History(source), value: part.value }),
             }

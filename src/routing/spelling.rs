@@ -170,7 +170,7 @@ mod tests {
                 word.len() >= SHORTEST_READING && word[..1] == query[..1] && strsim::osa_distance(word, &query) == 1
             };
             let plain: Vec<TermId> =
-                words.iter().zip(0..).filter(|(word, _)| close(&word)).map(|(_, term)| term).take(READINGS).collect();
+                words.iter().zip(0..).filter(|(word, _)| close(word)).map(|(_, term)| term).take(READINGS).collect();
             let found: Vec<TermId> = readings(&words, &query).iter().map(|(term, _)| *term).collect();
             prop_assert_eq!(found, if query.len() < SHORTEST { Vec::new() } else { plain });
         }

@@ -176,7 +176,7 @@ mod tests {
         ) {
             let query = QueryVector(values);
             let vectors: DocumentVectors = rows.iter().copied().map(ToolVector).collect();
-            let allow = |item: u32| item % modulus == 0;
+            let allow = |item: u32| item.is_multiple_of(modulus);
             let mut expected: Vec<Near> = (0..rows.len() as u32)
                 .filter(|item| allow(*item))
                 .map(|item| {
