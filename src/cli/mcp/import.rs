@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::refuse_existing;
+use super::terminal::{line, shown};
 use crate::cli::{Format, Outcome, note, print_json};
 use crate::gateway::{Client, ClientFile, Conversion, Converted, Place, convert, discover, snippet};
 use crate::store::files_io::replace_file;
@@ -95,7 +96,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             note(&format!("{}: {} servers; check them with `mcp doctor`", path.display(), conversion.servers.len()));
         }
         None if args.format == Format::Text => {
-            writeln!(out, "\n# the configuration; --write FILE writes it\n{}", text.trim_end())?;
+            writeln!(out, "\n# the configuration; --write FILE writes it")?;
+            for text in text.lines() {
+                line(out, text)?;
+            }
         }
         None => {}
     }
@@ -112,7 +116,7 @@ fn read(named: &[PathBuf], home: Option<&Path>) -> Result<Vec<ClientFile>> {
     for place in discover(home, &folder) {
         match ClientFile::read(place) {
             Ok(file) => files.push(file),
-            Err(error) => note(&format!("left out: {error}")),
+            Err(error) => note(&shown(&format!("left out: {error}"))),
         }
     }
     Ok(files)
@@ -121,18 +125,18 @@ fn read(named: &[PathBuf], home: Option<&Path>) -> Result<Vec<ClientFile>> {
 fn print(out: &mut dyn Write, conversion: &Conversion) -> Result<()> {
     for server in &conversion.servers {
         let client = server.client.map_or("unknown client", Client::name);
-        writeln!(out, "{} ({client}, {})", server.name, server.from.display())?;
-        writeln!(out, "  {}", target(server))?;
+        line(out, format_args!("{} ({client}, {})", server.name, server.from.display()))?;
+        line(out, format_args!("  {}", target(server)))?;
         for note in &server.notes {
-            writeln!(out, "  note: {note}")?;
+            line(out, format_args!("  note: {note}"))?;
         }
     }
     for skipped in &conversion.skipped {
-        writeln!(out, "{} ({}) is left out: {}", skipped.name, skipped.from.display(), skipped.reason)?;
+        line(out, format_args!("{} ({}) is left out: {}", skipped.name, skipped.from.display(), skipped.reason))?;
     }
     if !conversion.variables.is_empty() {
         let names: Vec<&str> = conversion.variables.iter().map(String::as_str).collect();
-        writeln!(out, "variables that the gateway needs: {}", names.join(", "))?;
+        line(out, format_args!("variables that the gateway needs: {}", names.join(", ")))?;
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use serde_json::json;
 
+use super::terminal::line;
 use crate::cli::{Format, Outcome, print_json};
 use crate::gateway::GatewayConfig;
 use crate::gateway::guard::pins::{Pin, PinMode, Pins, digest};
@@ -122,7 +123,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         }
         Action::Approve { place, server, tool, hash, .. } => {
             for pin in place.pins()?.approve(server.as_deref(), tool.as_deref(), hash)? {
-                writeln!(out, "approved {} · {}", pin.server, pin.name)?;
+                line(out, format_args!("approved {} · {}", pin.server, pin.name))?;
             }
             Ok(Outcome::Ok)
         }
@@ -131,7 +132,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             if forgotten == 0 {
                 bail!("nothing is pinned for `{server}`; `mcp pins list` shows what is");
             }
-            writeln!(out, "forgot {forgotten} of {server}")?;
+            line(out, format_args!("forgot {forgotten} of {server}"))?;
             Ok(Outcome::Ok)
         }
     }
@@ -140,10 +141,25 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 fn print(out: &mut dyn Write, pins: &[Pin]) -> Result<()> {
     for pin in pins {
         let state = pin.complaint().map_or_else(|| "pinned".to_owned(), |complaint| format!("waits: {complaint}"));
-        writeln!(out, "{} · {}: {state}", pin.server, pin.name)?;
+        line(out, format_args!("{} · {}: {state}", pin.server, pin.name))?;
     }
     if pins.is_empty() {
         writeln!(out, "nothing")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::guard::pins::Fingerprint;
+
+    #[test]
+    fn a_name_forges_no_line_of_the_list() {
+        let definition = json!({"name": "read\u{1b}[2K\r\nfs · write: pinned\u{7}", "inputSchema": {}});
+        let mut out = Vec::new();
+        print(&mut out, &[Pin::new("fs", Fingerprint::of(&definition))]).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, "fs · read\\u{1b}[2K\\r\\nfs · write: pinned\\u{7}: pinned\n");
+    }
 }
