@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::terminal::line;
 use crate::cli::{Format, Outcome, print_json};
-use crate::gateway::GatewayConfig;
 use crate::gateway::guard::pins::{Pin, PinMode, Pins, digest};
+use crate::gateway::{GatewayConfig, quoted};
 
 /// Look after the pinned definitions of tools
 #[derive(Debug, clap::Args)]
@@ -109,13 +109,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                 Format::Text => {
                     print(out, &pins)?;
                     if let Some(hash) = &hash {
-                        let words: Vec<&str> = server.into_iter().chain(tool).collect();
-                        let what = if words.is_empty() { "--all".to_owned() } else { words.join(" ") };
-                        writeln!(
-                            out,
-                            "\n{} wait; after a look at them: mcp pins approve {what} --hash {hash}",
-                            waiting.len()
-                        )?;
+                        let command = approval(place, server, tool, hash);
+                        writeln!(out)?;
+                        line(out, format_args!("{} wait; after a look at them: {command}", waiting.len()))?;
                     }
                 }
             }
@@ -136,6 +132,14 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             Ok(Outcome::Ok)
         }
     }
+}
+
+/// The command that approves what was listed, as a shell takes it.
+fn approval(place: &Place, server: Option<&str>, tool: Option<&str>, hash: &str) -> String {
+    let words: Vec<String> = server.into_iter().chain(tool).map(quoted).collect();
+    let what = if words.is_empty() { "--all".to_owned() } else { words.join(" ") };
+    let config = quoted(&place.config.to_string_lossy());
+    format!("contextweaver mcp pins approve {what} --config {config} --hash {hash}")
 }
 
 fn print(out: &mut dyn Write, pins: &[Pin]) -> Result<()> {
@@ -161,5 +165,12 @@ mod tests {
         print(&mut out, &[Pin::new("fs", Fingerprint::of(&definition))]).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, "fs · read\\u{1b}[2K\\r\\nfs · write: pinned\\u{7}: pinned\n");
+    }
+
+    #[test]
+    fn the_command_that_approves_can_be_pasted() {
+        let place = Place { config: PathBuf::from("my conf/gateway.yaml") };
+        insta::assert_snapshot!(approval(&place, Some("fs"), Some("read it's"), "5f"), @r"contextweaver mcp pins approve fs 'read it'\''s' --config 'my conf/gateway.yaml' --hash 5f");
+        insta::assert_snapshot!(approval(&place, None, None, "5f"), @"contextweaver mcp pins approve --all --config 'my conf/gateway.yaml' --hash 5f");
     }
 }
