@@ -9,6 +9,7 @@ mod replay;
 mod serve;
 mod snapshot;
 mod stats;
+mod terminal;
 
 use std::io::Write;
 use std::path::Path;

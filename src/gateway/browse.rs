@@ -35,8 +35,22 @@ pub(super) const BREAKPOINT: &str = "__cache_breakpoint__";
 pub(super) struct BrowseArgs {
     query: Option<String>,
     path: Option<String>,
-    top_k: Option<usize>,
+    top_k: Option<Count>,
     cursor: Option<String>,
+}
+
+/// A number of cards.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "Value")]
+struct Count(usize);
+
+impl TryFrom<Value> for Count {
+    type Error = &'static str;
+
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        let count = value.as_u64().and_then(|count| usize::try_from(count).ok());
+        count.map(Self).ok_or("`top_k` must be a whole number that is not negative")
+    }
 }
 
 /// Which items are browsed.
@@ -95,13 +109,14 @@ impl Gateway {
         args: &BrowseArgs,
     ) -> Result<Raw, GatewayError> {
         let shelf = shelves.of(snapshot);
+        let top_k = args.top_k.map(|Count(count)| count);
         let mut found = match (&args.query, &args.path, &args.cursor) {
             (Some(query), None, None) => {
-                let most = args.top_k.unwrap_or(usize::MAX).clamp(1, self.config.top_k);
+                let most = top_k.unwrap_or(usize::MAX).clamp(1, self.config.top_k);
                 by_query(shelf, query, most)?
             }
             (None, Some(path), cursor) => {
-                let most = args.top_k.unwrap_or(PATH_CARDS).clamp(1, PATH_CARDS);
+                let most = top_k.unwrap_or(PATH_CARDS).clamp(1, PATH_CARDS);
                 by_path(shelf, path, cursor.as_deref(), most)?
             }
             _ => {

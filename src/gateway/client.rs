@@ -167,4 +167,25 @@ mod tests {
         assert_eq!(*client.artifact(&stored[0].handle).unwrap(), *"hello ".repeat(3_000).as_bytes());
         assert!(client.request("no/such", &json!({})).is_err());
     }
+
+    #[test]
+    fn what_must_be_an_object_is_not_read_from_an_array() {
+        let upstream =
+            UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(Target::InProcess(InProcess::new(answer))) };
+        let config = GatewayConfig { upstreams: [("up".to_owned(), upstream)].into(), ..GatewayConfig::default() };
+        let client = LocalClient::start(config).unwrap();
+        let error = client.request("tools/call", &json!(["tool_browse", {"query": "say"}, null, null, null]));
+        assert_eq!(error.unwrap_err().code, super::super::wire::INVALID_PARAMS);
+        for (arguments, reason) in [
+            (json!(["say", null, null, null]), "must be an object"),
+            (json!("say"), "must be an object"),
+            (json!({"query": "say", "top_k": -1}), "must be a whole number"),
+            (json!({"query": "say", "top_k": "3"}), "must be a whole number"),
+        ] {
+            let result: Value = client.call("tool_browse", &arguments).unwrap().read().unwrap();
+            let text = result["content"][0]["text"].as_str().unwrap();
+            assert!(text.contains("ARGS_INVALID") && text.contains(reason), "{text}");
+            assert!(!text.contains("struct") && !text.contains("usize"), "{text}");
+        }
+    }
 }

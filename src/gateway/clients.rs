@@ -340,7 +340,8 @@ pub fn snippet(client: Client, program: &Path, config: &Path, name: &str) -> Sni
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+#[must_use]
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | '@' | '=' | ',');
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

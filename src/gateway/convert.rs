@@ -325,8 +325,9 @@ impl Draft<'_> {
 
     fn reference(&mut self, name: &str, what: &str) -> String {
         self.variables.insert(name.to_owned());
-        self.notes
-            .push(format!("{what} may be a secret: set {name} in the gateway's environment (it stands in the file)"));
+        self.notes.push(format!(
+            "{what} may be a secret: set {name} in the gateway's environment to what stands in the client's file"
+        ));
         format!("${{env:{name}}}")
     }
 
@@ -612,18 +613,18 @@ mod tests {
         - https://example.com/a
 
     git: `REPO` has a default in the file, which is not taken over: set it
-    git: the value of `GITHUB_TOKEN` may be a secret: set GITHUB_TOKEN in the gateway's environment (it stands in the file)
-    docs: the value of `Authorization` may be a secret: set DOCS_AUTHORIZATION in the gateway's environment (it stands in the file)
+    git: the value of `GITHUB_TOKEN` may be a secret: set GITHUB_TOKEN in the gateway's environment to what stands in the client's file
+    docs: the value of `Authorization` may be a secret: set DOCS_AUTHORIZATION in the gateway's environment to what stands in the client's file
     git-2: not taken over: envFile
     git-2: set what its `envFile` sets in the gateway's environment, and name it under `inherit_env`
     git-2: another server is called `git`
     shop: `${command:pick}` means nothing to a gateway; mend it by hand
     shop: the client asks for `api-key` (Key of the shop): set API_KEY in the gateway's environment
-    old: the address may be a secret: set OLD_URL in the gateway's environment (it stands in the file)
+    old: the address may be a secret: set OLD_URL in the gateway's environment to what stands in the client's file
     old: not taken over: alwaysAllow
-    cli: what follows `--api-key` may be a secret: set CLI_API_KEY in the gateway's environment (it stands in the file)
-    cli: the value of `--token` may be a secret: set CLI_TOKEN in the gateway's environment (it stands in the file)
-    cli: the value of `Authorization` may be a secret: set CLI_AUTHORIZATION in the gateway's environment (it stands in the file)
+    cli: what follows `--api-key` may be a secret: set CLI_API_KEY in the gateway's environment to what stands in the client's file
+    cli: the value of `--token` may be a secret: set CLI_TOKEN in the gateway's environment to what stands in the client's file
+    cli: the value of `Authorization` may be a secret: set CLI_AUTHORIZATION in the gateway's environment to what stands in the client's file
     skipped gateway: it is this gateway
     skipped off: it is switched off
     skipped ws: a gateway has no transport `ws`

@@ -62,8 +62,8 @@ impl Code {
 /// The code of JSON-RPC for a failure of the taxonomy, which is in the data.
 const REFUSED: i64 = -32_000;
 
-/// Characters of a message that a model sees.
-const LONGEST_MESSAGE: usize = 256;
+/// Characters of a message or a path that a model sees.
+const LONGEST: usize = 256;
 
 /// A failure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -73,8 +73,8 @@ pub struct GatewayError {
     pub code: Code,
     /// What went wrong and what to do, on one line of at most 256 characters, without secrets.
     message: String,
-    /// The path or id in question, or empty.
-    pub path: String,
+    /// The path or id in question, or empty; it may be what a caller sent, and is as bounded and clean as the message.
+    path: String,
     /// Whether the same call may succeed later.
     pub retryable: bool,
     /// More of it.
@@ -97,8 +97,8 @@ impl GatewayError {
 
     /// The same about a path or id.
     #[must_use]
-    pub fn at(mut self, path: impl Into<String>) -> Self {
-        self.path = path.into();
+    pub fn at(mut self, path: impl AsRef<str>) -> Self {
+        self.path = presentable(path.as_ref());
         self
     }
 
@@ -155,8 +155,8 @@ pub(super) fn presentable(message: &str) -> String {
         }
         line.push_str(word);
     }
-    if line.chars().nth(LONGEST_MESSAGE).is_some() {
-        line = line.chars().take(LONGEST_MESSAGE - 1).collect();
+    if line.chars().nth(LONGEST).is_some() {
+        line = line.chars().take(LONGEST - 1).collect();
         line.push('…');
     }
     line
@@ -188,8 +188,19 @@ mod tests {
         let key = format!("AKIA{}", "IOSFODNN7EXAMPLE");
         let error = GatewayError::new(Code::UpstreamError, format!("bad\u{1b}[31m\nkey {key} {}", "x".repeat(400)));
         assert!(!error.message().contains(&key) && !error.message().contains(char::is_control));
-        assert_eq!(error.message().chars().count(), LONGEST_MESSAGE);
+        assert_eq!(error.message().chars().count(), LONGEST);
         assert!(error.message().ends_with('…'));
+    }
+
+    #[test]
+    fn a_path_is_as_bounded_and_clean_as_a_message() {
+        let key = format!("AKIA{}", "IOSFODNN7EXAMPLE");
+        let path = format!("h\u{1b}[31m\u{202e}\n<|im_start|> {key} {}", "x ".repeat(400));
+        let error = GatewayError::new(Code::ViewFailed, "no").at(path);
+        assert!(!error.path.contains(&key) && !error.path.contains("im_start"), "{}", error.path);
+        assert!(!error.path.contains(|c: char| c.is_control() || c == '\u{202e}'), "{}", error.path);
+        assert_eq!(error.path.chars().count(), LONGEST);
+        assert_eq!(GatewayError::new(Code::ViewFailed, "no").at("/git/log").path, "/git/log");
     }
 
     #[test]

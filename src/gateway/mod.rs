@@ -55,7 +55,7 @@ mod written;
 pub use artifacts::ArtifactsConfig;
 pub use capture::Capture;
 pub use client::{LocalClient, LocalError};
-pub use clients::{Client, ClientFile, ClientFileError, Place, Snippet, discover, snippet};
+pub use clients::{Client, ClientFile, ClientFileError, Place, Snippet, discover, quoted, snippet};
 pub use config::{
     CardForm, ConfigError, Era, GatewayConfig, Mode, StartConfig, StartMode, Structured, Target, UpstreamConfig,
 };

@@ -19,7 +19,7 @@ use super::session::{Caller, ClientInfo, LEGACY_VERSIONS, Session};
 use super::snapshot::Snapshot;
 use super::surface::MetaTool;
 use super::upstream::{Call, Upstream, own_info};
-use super::wire::{INTERNAL_ERROR, INVALID_PARAMS, Outcome, Raw, RpcError};
+use super::wire::{INTERNAL_ERROR, INVALID_PARAMS, Outcome, Raw, RpcError, check_params, is_object};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -60,6 +60,7 @@ impl Gateway {
     /// # Errors
     /// An error of JSON-RPC, for what is no request of the protocol. Failures of tools are results.
     pub async fn answer(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
+        check_params(params)?;
         if !caller.is_modern() {
             return self.route(caller, method, params).await;
         }
@@ -342,8 +343,12 @@ struct HydrateArgs {
 
 /// The arguments of a meta-tool.
 fn args<'a, T: Deserialize<'a>>(tool: MetaTool, arguments: Option<&'a RawValue>) -> Result<T, GatewayError> {
-    serde_json::from_str(arguments.map_or("{}", RawValue::get))
-        .map_err(|error| GatewayError::new(Code::ArgsInvalid, format!("{}: {error}", tool.name())))
+    let text = arguments.map_or("{}", RawValue::get);
+    let refused = |reason: String| GatewayError::new(Code::ArgsInvalid, format!("{}: {reason}", tool.name()));
+    if !is_object(text.as_bytes()) {
+        return Err(refused("the arguments must be an object".to_owned()));
+    }
+    serde_json::from_str(text).map_err(|error| refused(error.to_string()))
 }
 
 fn read<'r, T: Deserialize<'r>>(params: Option<&'r Raw>) -> Result<T, RpcError> {

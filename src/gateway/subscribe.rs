@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::modern;
-use super::wire::{self, Members, Raw, RpcError};
+use super::wire::{self, Members, Raw, RpcError, check_params};
 
 /// The key in `_meta` under which a message names the subscription that it belongs to.
 const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
@@ -40,6 +40,7 @@ impl Filter {
         struct Params {
             notifications: Filter,
         }
+        check_params(params)?;
         let params = params.ok_or_else(|| RpcError::invalid_params("`notifications` is missing"))?;
         let filter = params.read::<Params>().map_err(RpcError::invalid_params)?.notifications;
         match filter.resource_subscriptions.len() {

@@ -172,7 +172,32 @@ struct Parts<'m> {
     params: Option<&'m RawValue>,
     #[serde(borrow)]
     result: Option<&'m RawValue>,
-    error: Option<RpcError>,
+    #[serde(borrow)]
+    error: Option<&'m RawValue>,
+}
+
+/// Whether a JSON text is an object. Derived readers take an array for one too, member by member.
+pub(super) fn is_object(text: &[u8]) -> bool {
+    text.trim_ascii_start().starts_with(b"{")
+}
+
+/// Refuses parameters that are no object.
+pub(super) fn check_params(params: Option<&Raw>) -> Result<(), RpcError> {
+    match params {
+        Some(params) if !is_object(params.bytes()) => Err(RpcError::invalid_params("`params` must be an object")),
+        _ => Ok(()),
+    }
+}
+
+/// Why a JSON text that is no object is no message.
+fn no_object(text: &[u8]) -> WireError {
+    match serde_json::from_slice::<serde::de::IgnoredAny>(text) {
+        Err(error) => WireError::Json(error.to_string()),
+        Ok(_) if text.trim_ascii_start().starts_with(b"[") => {
+            WireError::Shape("batches are not supported; send each message by itself".to_owned())
+        }
+        Ok(_) => WireError::Shape("it must be an object".to_owned()),
+    }
 }
 
 impl Message {
@@ -182,6 +207,9 @@ impl Message {
     /// It is not JSON, or no message.
     pub fn parse(text: Bytes) -> Result<Self, WireError> {
         let line = on_one_line(text);
+        if !is_object(&line) {
+            return Err(no_object(&line));
+        }
         let parts: Parts<'_> = serde_json::from_slice(&line).map_err(|error| match error.classify() {
             serde_json::error::Category::Data => WireError::Shape(error.to_string()),
             _ => WireError::Json(error.to_string()),
@@ -198,11 +226,19 @@ impl Message {
             (Some(method), Some(id), None, None) => {
                 Ok(Self::Request { id, method: method.into_owned(), params: parts.params.map(raw) })
             }
+            (Some(_), None, None, None) if parts.params.is_some_and(|params| !is_object(params.get().as_bytes())) => {
+                Err(WireError::Shape("`params` must be an object".to_owned()))
+            }
             (Some(method), None, None, None) => {
                 Ok(Self::Notification { method: method.into_owned(), params: parts.params.map(raw) })
             }
             (None, Some(id), Some(result), None) => Ok(Self::Response { id, outcome: Ok(raw(result)) }),
-            (None, Some(id), None, Some(error)) => Ok(Self::Response { id, outcome: Err(error) }),
+            (None, Some(id), None, Some(error)) if is_object(error.get().as_bytes()) => {
+                let error = serde_json::from_str(error.get());
+                let error = error.map_err(|reason| WireError::Shape(format!("`error`: {reason}")))?;
+                Ok(Self::Response { id, outcome: Err(error) })
+            }
+            (None, Some(_), None, Some(_)) => Err(WireError::Shape("`error` must be an object".to_owned())),
             _ => {
                 Err(WireError::Shape("it must have a `method`, or an `id` with either `result` or `error`".to_owned()))
             }
@@ -380,6 +416,31 @@ mod tests {
         for (text, code) in cases {
             assert_eq!(parse(text).unwrap_err().to_rpc().code, code, "{text}");
         }
+    }
+
+    #[test]
+    fn an_array_is_taken_for_no_object() {
+        let cases = [
+            ("[1, \"ping\", {}, null, null]", "batches are not supported"),
+            (" [{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", "batches are not supported"),
+            ("\"ping\"", "must be an object"),
+            ("7", "must be an object"),
+            ("{\"method\":\"notifications/cancelled\",\"params\":[1]}", "`params` must be an object"),
+            ("{\"id\":1,\"error\":[-1,\"x\",null]}", "`error` must be an object"),
+        ];
+        for (text, reason) in cases {
+            let error = parse(text).unwrap_err().to_rpc();
+            assert_eq!(error.code, INVALID_REQUEST, "{text}");
+            assert!(error.message.contains(reason), "{text}: {}", error.message);
+        }
+        assert_eq!(parse("[1,").unwrap_err().to_rpc().code, PARSE_ERROR);
+        let (object, array) = (Raw::of(&serde_json::json!({"a": 1})), Raw::of(&serde_json::json!(["a", 1])));
+        assert!(check_params(None).is_ok() && check_params(Some(&object)).is_ok());
+        let error = check_params(Some(&array)).unwrap_err();
+        assert_eq!(
+            (error.code, error.message.as_str()),
+            (INVALID_PARAMS, "invalid params: `params` must be an object")
+        );
     }
 
     proptest! {

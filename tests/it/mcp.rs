@@ -152,7 +152,7 @@ fn servers_of_a_client_are_taken_over_without_their_secrets() {
     exit 0
     forge (claude-desktop, claude_desktop_config.json)
       npx -y forge-mcp FORGE_TOKEN=*** LOG=***
-      note: the value of `FORGE_TOKEN` may be a secret: set FORGE_TOKEN in the gateway's environment (it stands in the file)
+      note: the value of `FORGE_TOKEN` may be a secret: set FORGE_TOKEN in the gateway's environment to what stands in the client's file
     contextweaver (claude_desktop_config.json) is left out: it is this gateway
     variables that the gateway needs: FORGE_TOKEN
 
@@ -170,7 +170,7 @@ fn servers_of_a_client_are_taken_over_without_their_secrets() {
     exit 0
     forge (claude-desktop, claude_desktop_config.json)
       npx -y forge-mcp FORGE_TOKEN=*** LOG=***
-      note: the value of `FORGE_TOKEN` may be a secret: set FORGE_TOKEN in the gateway's environment (it stands in the file)
+      note: the value of `FORGE_TOKEN` may be a secret: set FORGE_TOKEN in the gateway's environment to what stands in the client's file
     contextweaver (claude_desktop_config.json) is left out: it is this gateway
     variables that the gateway needs: FORGE_TOKEN
     gateway.yaml: 1 servers; check them with `mcp doctor`
@@ -314,7 +314,7 @@ fn what_waits_is_approved_as_it_was_shown() {
     exit 1
     notes · read: waits: the definition of `read` of `notes` changed (description) since it was approved
 
-    1 wait; after a look at them: mcp pins approve notes --hash HASH
+    1 wait; after a look at them: contextweaver mcp pins approve notes --config gateway.json --hash HASH
 
     exit 2
     error: what waits is not what this hash was shown for; look at it again with `mcp pins list --pending`

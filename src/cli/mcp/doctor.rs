@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::block_on;
+use super::terminal::line;
 use crate::catalog::Severity;
 use crate::cli::{Format, Outcome, print_json};
 use crate::gateway::{Examination, examine};
@@ -45,12 +46,14 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 fn print(out: &mut dyn Write, found: &Examination, notes: bool) -> Result<()> {
     for health in &found.upstreams {
         match (&health.version, health.start_ms) {
-            (Some(version), Some(start)) => writeln!(
+            (Some(version), Some(start)) => line(
                 out,
-                "{}: {} tools, {} resources, {} prompts; speaks {version}; started in {start} ms",
-                health.name, health.tools, health.resources, health.prompts
+                format_args!(
+                    "{}: {} tools, {} resources, {} prompts; speaks {version}; started in {start} ms",
+                    health.name, health.tools, health.resources, health.prompts
+                ),
             )?,
-            _ => writeln!(out, "{}: does not work", health.name)?,
+            _ => line(out, format_args!("{}: does not work", health.name))?,
         }
     }
     for complaint in found.complaints.iter().filter(|complaint| notes || complaint.severity > Severity::Note) {
@@ -59,7 +62,8 @@ fn print(out: &mut dyn Write, found: &Examination, notes: bool) -> Result<()> {
             Severity::Warning => "warning",
             Severity::Note => "note",
         };
-        writeln!(out, "{severity}: {}: {}\n  {}", complaint.place, complaint.problem, complaint.remedy)?;
+        line(out, format_args!("{severity}: {}: {}", complaint.place, complaint.problem))?;
+        line(out, format_args!("  {}", complaint.remedy))?;
     }
     let count = |severity| found.complaints.iter().filter(|complaint| complaint.severity == severity).count();
     writeln!(

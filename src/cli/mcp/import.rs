@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::refuse_existing;
+use super::terminal::{line, shown};
 use crate::cli::{Format, Outcome, note, print_json};
 use crate::gateway::{Client, ClientFile, Conversion, Converted, Place, convert, discover, snippet};
 use crate::store::files_io::replace_file;
@@ -30,7 +31,7 @@ pub(in crate::cli) struct Args {
     /// Write the configuration to a file: JSON when it ends in .json, else YAML
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
-    /// Write over an existing file
+    /// Write over an existing file, but never over a client's or one that is read here
     #[arg(long, requires = "write")]
     force: bool,
     /// Print what goes into the file of a client to put the gateway before it
@@ -77,7 +78,12 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         refuse_existing(path, args.force)?;
     }
     let home = std::env::home_dir();
-    let files = read(&args.files, home.as_deref())?;
+    let folder = std::env::current_dir()?;
+    let files = read(&args.files, home.as_deref(), &folder)?;
+    if let Some(path) = &args.write {
+        let inputs = files.iter().map(|file| file.place.path.clone());
+        refuse_clients_file(path, inputs, home.as_deref(), &folder)?;
+    }
     let conversion = convert(&files, home.as_deref());
     if conversion.servers.is_empty() && conversion.skipped.is_empty() {
         bail!("no client's file with servers was found; name one");
@@ -95,7 +101,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             note(&format!("{}: {} servers; check them with `mcp doctor`", path.display(), conversion.servers.len()));
         }
         None if args.format == Format::Text => {
-            writeln!(out, "\n# the configuration; --write FILE writes it\n{}", text.trim_end())?;
+            writeln!(out, "\n# the configuration; --write FILE writes it")?;
+            for text in text.lines() {
+                line(out, text)?;
+            }
         }
         None => {}
     }
@@ -103,36 +112,62 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 }
 
 /// A file that was named must be readable; one that was found and is not is left out.
-fn read(named: &[PathBuf], home: Option<&Path>) -> Result<Vec<ClientFile>> {
+fn read(named: &[PathBuf], home: Option<&Path>, folder: &Path) -> Result<Vec<ClientFile>> {
     if !named.is_empty() {
         return named.iter().map(|path| Ok(ClientFile::read(Place::of(path, home))?)).collect();
     }
-    let folder = std::env::current_dir()?;
     let mut files = Vec::new();
-    for place in discover(home, &folder) {
+    for place in discover(home, folder) {
         match ClientFile::read(place) {
             Ok(file) => files.push(file),
-            Err(error) => note(&format!("left out: {error}")),
+            Err(error) => note(&shown(&format!("left out: {error}"))),
         }
     }
     Ok(files)
 }
 
+/// Refuses to write onto what was read, or onto the file of a known client, by whatever path or link: a client would
+/// lose its servers, and what else it keeps there.
+fn refuse_clients_file(
+    path: &Path,
+    inputs: impl Iterator<Item = PathBuf>,
+    home: Option<&Path>,
+    folder: &Path,
+) -> Result<()> {
+    let target = canonical(path);
+    if inputs.map(|input| canonical(&input)).any(|input| input == target) {
+        bail!("{} is what the servers are read from; name another file with --write", path.display());
+    }
+    let is_named_so = [path, &target].iter().any(|path| Place::of(path, home).client.is_some());
+    if is_named_so || discover(home, folder).iter().any(|place| canonical(&place.path) == target) {
+        bail!("{} is the file of a client; name another file with --write", path.display());
+    }
+    Ok(())
+}
+
+/// The path without links; of a file that does not exist yet, its folder's.
+fn canonical(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let resolved = path.canonicalize().ok();
+    let of_folder = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    resolved.or_else(of_folder).unwrap_or(path)
+}
+
 fn print(out: &mut dyn Write, conversion: &Conversion) -> Result<()> {
     for server in &conversion.servers {
         let client = server.client.map_or("unknown client", Client::name);
-        writeln!(out, "{} ({client}, {})", server.name, server.from.display())?;
-        writeln!(out, "  {}", target(server))?;
+        line(out, format_args!("{} ({client}, {})", server.name, server.from.display()))?;
+        line(out, format_args!("  {}", target(server)))?;
         for note in &server.notes {
-            writeln!(out, "  note: {note}")?;
+            line(out, format_args!("  note: {note}"))?;
         }
     }
     for skipped in &conversion.skipped {
-        writeln!(out, "{} ({}) is left out: {}", skipped.name, skipped.from.display(), skipped.reason)?;
+        line(out, format_args!("{} ({}) is left out: {}", skipped.name, skipped.from.display(), skipped.reason))?;
     }
     if !conversion.variables.is_empty() {
         let names: Vec<&str> = conversion.variables.iter().map(String::as_str).collect();
-        writeln!(out, "variables that the gateway needs: {}", names.join(", "))?;
+        line(out, format_args!("variables that the gateway needs: {}", names.join(", ")))?;
     }
     Ok(())
 }
@@ -169,4 +204,40 @@ fn show(client: Client, args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_an_input_nor_a_clients_file_is_written_over() {
+        let root = tempfile::tempdir().unwrap();
+        let (home, folder) = (root.path().join("home"), root.path().join("work"));
+        std::fs::create_dir_all(home.join(".cursor")).unwrap();
+        std::fs::create_dir_all(&folder).unwrap();
+        let input = folder.join("servers.json");
+        let kept = root.path().join("kept.json");
+        for file in [&input, &kept] {
+            std::fs::write(file, "{}").unwrap();
+        }
+        std::os::unix::fs::symlink(&kept, home.join(".cursor/mcp.json")).unwrap();
+        std::os::unix::fs::symlink(&input, folder.join("link.yaml")).unwrap();
+        let check =
+            |path: PathBuf| refuse_clients_file(&path, std::iter::once(input.clone()), Some(home.as_path()), &folder);
+        for (path, reason) in [
+            (input.clone(), "are read from"),
+            (folder.join("../work/./servers.json"), "are read from"),
+            (folder.join("link.yaml"), "are read from"),
+            (home.join(".cursor/mcp.json"), "of a client"),
+            (kept, "of a client"),
+            (folder.join(".mcp.json"), "of a client"),
+            (root.path().join("claude_desktop_config.json"), "of a client"),
+        ] {
+            let error = check(path.clone()).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+        check(folder.join("gateway.yaml")).unwrap();
+        check(folder.join("gateway.json")).unwrap();
+    }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow};
 
 use super::block_on;
+use super::terminal::line;
 use crate::cli::{Format, Outcome, print_json};
 use crate::gateway::{Gateway, GatewayConfig, Inspection};
 
@@ -70,15 +71,17 @@ fn print(out: &mut dyn Write, found: &Inspection, top: usize) -> Result<()> {
         writeln!(out, "\nupstreams")?;
         for upstream in &found.upstreams {
             match &upstream.fault {
-                Some(fault) => writeln!(out, "  {}: {fault}", upstream.name)?,
-                None => writeln!(
+                Some(fault) => line(out, format_args!("  {}: {fault}", upstream.name))?,
+                None => line(
                     out,
-                    "  {}: {} tools, {} resources, {} prompts; speaks {}",
-                    upstream.name,
-                    upstream.tools,
-                    upstream.resources,
-                    upstream.prompts,
-                    upstream.version.as_deref().unwrap_or("-")
+                    format_args!(
+                        "  {}: {} tools, {} resources, {} prompts; speaks {}",
+                        upstream.name,
+                        upstream.tools,
+                        upstream.resources,
+                        upstream.prompts,
+                        upstream.version.as_deref().unwrap_or("-")
+                    ),
                 )?,
             }
         }
@@ -86,15 +89,12 @@ fn print(out: &mut dyn Write, found: &Inspection, top: usize) -> Result<()> {
     if !found.namespaces.is_empty() {
         writeln!(out, "\n{:>8}  {:>6}  namespace", "tokens", "tools")?;
         for namespace in &found.namespaces {
-            writeln!(out, "{:>8}  {:>6}  {}", namespace.tokens, namespace.tools, namespace.namespace)?;
+            line(out, format_args!("{:>8}  {:>6}  {}", namespace.tokens, namespace.tools, namespace.namespace))?;
         }
         writeln!(out, "\n{:>8}  tool", "tokens")?;
         for tool in found.tools.iter().take(top) {
-            write!(out, "{:>8}  {}", tool.tokens, tool.id)?;
-            match &tool.published {
-                Some(name) => writeln!(out, " as {name}")?,
-                None => writeln!(out)?,
-            }
+            let published = tool.published.as_ref().map(|name| format!(" as {name}")).unwrap_or_default();
+            line(out, format_args!("{:>8}  {}{published}", tool.tokens, tool.id))?;
         }
         if let Some(rest) = found.tools.len().checked_sub(top).filter(|rest| *rest > 0) {
             writeln!(out, "          and {rest} more (--top {})", found.tools.len())?;
@@ -103,13 +103,13 @@ fn print(out: &mut dyn Write, found: &Inspection, top: usize) -> Result<()> {
     if !found.flagged.is_empty() {
         writeln!(out, "\nserved, with findings in their schemas")?;
         for finding in &found.flagged {
-            writeln!(out, "  {}: {}: {}", finding.id, finding.schema, finding.described())?;
+            line(out, format_args!("  {}: {}: {}", finding.id, finding.schema, finding.described()))?;
         }
     }
     if !found.left_out.is_empty() {
         writeln!(out, "\nleft out")?;
         for left_out in &found.left_out {
-            writeln!(out, "  {}: {}", left_out.place, left_out.reason)?;
+            line(out, format_args!("  {}: {}", left_out.place, left_out.reason))?;
         }
     }
     Ok(())

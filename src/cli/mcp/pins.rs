@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use serde_json::json;
 
+use super::terminal::line;
 use crate::cli::{Format, Outcome, print_json};
-use crate::gateway::GatewayConfig;
 use crate::gateway::guard::pins::{Pin, PinMode, Pins, digest};
+use crate::gateway::{GatewayConfig, quoted};
 
 /// Look after the pinned definitions of tools
 #[derive(Debug, clap::Args)]
@@ -108,13 +109,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                 Format::Text => {
                     print(out, &pins)?;
                     if let Some(hash) = &hash {
-                        let words: Vec<&str> = server.into_iter().chain(tool).collect();
-                        let what = if words.is_empty() { "--all".to_owned() } else { words.join(" ") };
-                        writeln!(
-                            out,
-                            "\n{} wait; after a look at them: mcp pins approve {what} --hash {hash}",
-                            waiting.len()
-                        )?;
+                        let command = approval(place, server, tool, hash);
+                        writeln!(out)?;
+                        line(out, format_args!("{} wait; after a look at them: {command}", waiting.len()))?;
                     }
                 }
             }
@@ -122,7 +119,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         }
         Action::Approve { place, server, tool, hash, .. } => {
             for pin in place.pins()?.approve(server.as_deref(), tool.as_deref(), hash)? {
-                writeln!(out, "approved {} · {}", pin.server, pin.name)?;
+                line(out, format_args!("approved {} · {}", pin.server, pin.name))?;
             }
             Ok(Outcome::Ok)
         }
@@ -131,19 +128,49 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             if forgotten == 0 {
                 bail!("nothing is pinned for `{server}`; `mcp pins list` shows what is");
             }
-            writeln!(out, "forgot {forgotten} of {server}")?;
+            line(out, format_args!("forgot {forgotten} of {server}"))?;
             Ok(Outcome::Ok)
         }
     }
 }
 
+/// The command that approves what was listed, as a shell takes it.
+fn approval(place: &Place, server: Option<&str>, tool: Option<&str>, hash: &str) -> String {
+    let words: Vec<String> = server.into_iter().chain(tool).map(quoted).collect();
+    let what = if words.is_empty() { "--all".to_owned() } else { words.join(" ") };
+    let config = quoted(&place.config.to_string_lossy());
+    format!("contextweaver mcp pins approve {what} --config {config} --hash {hash}")
+}
+
 fn print(out: &mut dyn Write, pins: &[Pin]) -> Result<()> {
     for pin in pins {
         let state = pin.complaint().map_or_else(|| "pinned".to_owned(), |complaint| format!("waits: {complaint}"));
-        writeln!(out, "{} · {}: {state}", pin.server, pin.name)?;
+        line(out, format_args!("{} · {}: {state}", pin.server, pin.name))?;
     }
     if pins.is_empty() {
         writeln!(out, "nothing")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gateway::guard::pins::Fingerprint;
+
+    #[test]
+    fn a_name_forges_no_line_of_the_list() {
+        let definition = json!({"name": "read\u{1b}[2K\r\nfs · write: pinned\u{7}", "inputSchema": {}});
+        let mut out = Vec::new();
+        print(&mut out, &[Pin::new("fs", Fingerprint::of(&definition))]).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, "fs · read\\u{1b}[2K\\r\\nfs · write: pinned\\u{7}: pinned\n");
+    }
+
+    #[test]
+    fn the_command_that_approves_can_be_pasted() {
+        let place = Place { config: PathBuf::from("my conf/gateway.yaml") };
+        insta::assert_snapshot!(approval(&place, Some("fs"), Some("read it's"), "5f"), @r"contextweaver mcp pins approve fs 'read it'\''s' --config 'my conf/gateway.yaml' --hash 5f");
+        insta::assert_snapshot!(approval(&place, None, None, "5f"), @"contextweaver mcp pins approve --all --config 'my conf/gateway.yaml' --hash 5f");
+    }
 }

@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::block_on_runtime;
+use super::terminal::line;
 use crate::cli::Outcome;
 use crate::gateway::{
     Gateway, GatewayConfig, HostRule, HttpConfig, HttpFace, Mode, OriginRule, Target, Token, TokenHolder, serve_stdio,
@@ -206,7 +207,7 @@ fn report(gateway: &Gateway, out: &mut dyn Write) -> Result<()> {
             (Some(fault), _) => fault.clone(),
             (None, version) => format!("{} tools, speaks {}", upstream.tools, version.as_deref().unwrap_or("-")),
         };
-        writeln!(out, "  {}: {state}", upstream.name)?;
+        line(out, format_args!("  {}: {state}", upstream.name))?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use serde_json::json;
 
+use super::terminal::line;
 use super::{block_on, refuse_existing};
 use crate::cli::Outcome;
 use crate::gateway::{Capture, GatewayConfig, UpstreamConfig};
@@ -63,14 +64,16 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let name = args.server.as_deref().or(capture.name()).unwrap_or("server");
     replace_file(&args.out, capture.to_json(name).as_bytes())?;
     let listing = &capture.listing;
-    writeln!(
+    line(
         out,
-        "{}: {} tools, {} resources, {} templates, {} prompts of `{name}`",
-        args.out.display(),
-        listing.tools.len(),
-        listing.resources.len(),
-        listing.templates.len(),
-        listing.prompts.len()
+        format_args!(
+            "{}: {} tools, {} resources, {} templates, {} prompts of `{name}`",
+            args.out.display(),
+            listing.tools.len(),
+            listing.resources.len(),
+            listing.templates.len(),
+            listing.prompts.len()
+        ),
     )?;
     Ok(Outcome::Ok)
 }

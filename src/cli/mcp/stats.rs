@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use super::super::{Format, Outcome, print_json};
+use super::terminal::{line, shown};
 use crate::gateway::{Durations, EventStats, Tally};
 
 /// Count a gateway's events: success, durations, errors
@@ -40,23 +41,23 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 
 fn print(out: &mut dyn Write, stats: &EventStats) -> Result<()> {
     let (first, last) = (stats.first.as_deref().unwrap_or("-"), stats.last.as_deref().unwrap_or("-"));
-    writeln!(out, "{} events of {} sessions, {first} to {last}", stats.events, stats.sessions)?;
+    line(out, format_args!("{} events of {} sessions, {first} to {last}", stats.events, stats.sessions))?;
     let events = stats.by_event.iter().map(|(event, tally)| {
         let name = serde_json::to_value(event).unwrap_or_default();
         (name.as_str().unwrap_or_default().to_owned(), tally)
     });
     table(out, "event", &events.collect::<Vec<_>>())?;
-    table(out, "tool", &stats.by_tool.iter().map(|(tool, tally)| (tool.clone(), tally)).collect::<Vec<_>>())?;
+    table(out, "tool", &stats.by_tool.iter().map(|(tool, tally)| (shown(tool), tally)).collect::<Vec<_>>())?;
     if !stats.errors.is_empty() {
         writeln!(out, "\nerrors")?;
         for (code, count) in &stats.errors {
-            writeln!(out, "  {count:>7}  {code}")?;
+            line(out, format_args!("  {count:>7}  {code}"))?;
         }
     }
     if stats.bad_lines > 0 {
         writeln!(out, "\n{} lines are no events", stats.bad_lines)?;
         for bad in &stats.first_bad_lines {
-            writeln!(out, "  line {}: {}", bad.line, bad.reason)?;
+            line(out, format_args!("  line {}: {}", bad.line, bad.reason))?;
         }
     }
     Ok(())

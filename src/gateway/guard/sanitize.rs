@@ -187,7 +187,8 @@ impl SanitizeConfig {
 }
 
 /// Characters that are not seen, but tab and line ends, and the joiners that scripts and emoji are written with.
-fn is_unseen(c: char) -> bool {
+#[must_use]
+pub fn is_unseen(c: char) -> bool {
     match c {
         '\t' | '\n' | '\r' => false,
         '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => true,
