@@ -37,7 +37,8 @@ impl Near {
 /// The vectors of all items of a catalog, by item number.
 #[derive(Debug, Default)]
 pub struct DocumentVectors {
-    heads: Vec<[i8; HEAD]>,
+    /// In the width of the machine's widest multiplication of whole numbers: bytes would have to be widened each time.
+    heads: Vec<[i16; HEAD]>,
     vectors: Vec<[i8; DIMS]>,
 }
 
@@ -76,8 +77,8 @@ impl DocumentVectors {
     /// [`Self::nearest`], and the best similarity among the allowed items, at least 0, which does not depend on `k`.
     #[must_use]
     pub fn nearest_and_best(&self, query: &QueryVector, k: usize, allow: impl Fn(u32) -> bool) -> (Vec<Near>, i32) {
-        let Some(head) = query.0.first_chunk::<HEAD>() else { return (Vec::new(), 0) };
-        let mut near = best(&self.heads, head, k.saturating_mul(KEPT).max(LEAST_KEPT), i32::MIN, allow);
+        let Some(head) = query.0.first_chunk().map(widened) else { return (Vec::new(), 0) };
+        let mut near = best(&self.heads, &head, k.saturating_mul(KEPT).max(LEAST_KEPT), i32::MIN, allow);
         for near in &mut near {
             near.similarity = self.similarity(near.item, query);
         }
@@ -99,20 +100,24 @@ impl DocumentVectors {
 impl FromIterator<ToolVector> for DocumentVectors {
     fn from_iter<I: IntoIterator<Item = ToolVector>>(vectors: I) -> Self {
         let vectors: Vec<[i8; DIMS]> = vectors.into_iter().map(|vector| vector.0).collect();
-        let heads = vectors.iter().filter_map(|vector| vector.first_chunk().copied()).collect();
+        let heads = vectors.iter().filter_map(|vector| vector.first_chunk().map(widened)).collect();
         Self { heads, vectors }
     }
 }
 
 /// The inner product. Products of two bytes, this few, are far within 32 bits.
-fn dot<const N: usize>(left: &[i8; N], right: &[i8; N]) -> i32 {
-    left.iter().zip(right).map(|(&left, &right)| i32::from(left) * i32::from(right)).sum()
+fn dot<T: Copy + Into<i32>, const N: usize>(left: &[T; N], right: &[T; N]) -> i32 {
+    left.iter().zip(right).map(|(&left, &right)| left.into() * right.into()).sum()
+}
+
+fn widened(head: &[i8; HEAD]) -> [i16; HEAD] {
+    head.map(i16::from)
 }
 
 /// The `k` rows of the highest inner product with `query` above `least`, best first, ties by number.
-fn best<const N: usize>(
-    rows: &[[i8; N]],
-    query: &[i8; N],
+fn best<T: Copy + Into<i32>, const N: usize>(
+    rows: &[[T; N]],
+    query: &[T; N],
     k: usize,
     least: i32,
     allow: impl Fn(u32) -> bool,
