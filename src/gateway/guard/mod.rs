@@ -12,6 +12,7 @@ mod canonical;
 pub(super) mod consent;
 mod glob;
 pub mod limits;
+mod namespaces;
 pub mod pins;
 pub mod policy;
 pub mod sanitize;
