@@ -21,31 +21,45 @@ impl GuardConfig {
     /// # Errors
     /// The field and what is wrong with it.
     pub(in crate::gateway) fn check_namespaces(&self, owners: &BTreeMap<String, String>) -> Result<(), Complaint> {
-        let alone = |place: &str, globs: &[Glob]| globs.iter().try_for_each(|glob| check(place, glob.text(), owners));
-        let items = |place: &str, globs: &mut dyn Iterator<Item = &Glob>| {
-            globs.filter_map(Glob::namespace).try_for_each(|namespace| check(place, namespace, owners))
-        };
+        let alone =
+            |place: String, globs: &[Glob]| globs.iter().try_for_each(|glob| check(&place, glob.text(), owners));
         for (number, rule) in self.policy.rules.iter().enumerate() {
-            let place = |field: &str| format!("policy.rules[{number}].{field}");
-            alone(&place("namespace"), rule.namespace.as_slice())?;
-            items(&place("tool"), &mut rule.tool.iter())?;
+            alone(format!("policy.rules[{number}].namespace"), rule.namespace.as_slice())?;
         }
-        for (tag, globs) in &self.policy.tags {
-            items(&format!("policy.tags.{tag}"), &mut globs.iter())?;
-        }
-        items("policy.read_only", &mut self.policy.read_only.iter())?;
-        items("policy.destructive", &mut self.policy.destructive.iter())?;
-        items("policy.tools", &mut self.policy.tools.keys())?;
         for (name, profile) in &self.visibility_profiles {
-            let place = |field: &str| format!("visibility_profiles.{name}.{field}");
-            alone(&place("include_namespaces"), &profile.include_namespaces)?;
-            alone(&place("exclude_namespaces"), &profile.exclude_namespaces)?;
-            items(&place("include_tools"), &mut profile.include_tools.iter())?;
-            items(&place("exclude_tools"), &mut profile.exclude_tools.iter())?;
+            alone(format!("visibility_profiles.{name}.include_namespaces"), &profile.include_namespaces)?;
+            alone(format!("visibility_profiles.{name}.exclude_namespaces"), &profile.exclude_namespaces)?;
         }
-        items("rate_limits.per_tool", &mut self.rate_limits.per_tool.keys())?;
-        items("cache.allow", &mut self.cache.allow.iter())
+        let mut named = self.item_patterns().filter_map(|(place, glob)| Some((place, glob.namespace()?)));
+        named.try_for_each(|(place, namespace)| check(&place, namespace, owners))
     }
+
+    /// Every pattern that names items, with the field that it is in.
+    pub(super) fn item_patterns(&self) -> impl Iterator<Item = (String, &Glob)> {
+        let (policy, limits) = (&self.policy, &self.rate_limits);
+        let rules = policy.rules.iter().enumerate();
+        let rules = rules.filter_map(|(at, rule)| Some((format!("policy.rules[{at}].tool"), rule.tool.as_ref()?)));
+        let tags = policy.tags.iter().flat_map(|(tag, globs)| all(format!("policy.tags.{tag}"), globs));
+        let read_only = all("policy.read_only".to_owned(), &policy.read_only);
+        let destructive = all("policy.destructive".to_owned(), &policy.destructive);
+        let profiles = self.visibility_profiles.iter().flat_map(|(name, profile)| {
+            let place = |field: &str| format!("visibility_profiles.{name}.{field}");
+            let included = all(place("include_tools"), &profile.include_tools);
+            included.chain(all(place("exclude_tools"), &profile.exclude_tools))
+        });
+        rules
+            .chain(tags)
+            .chain(read_only)
+            .chain(destructive)
+            .chain(all("policy.tools".to_owned(), policy.tools.keys()))
+            .chain(profiles)
+            .chain(all("rate_limits.per_tool".to_owned(), limits.per_tool.keys()))
+            .chain(all("cache.allow".to_owned(), &self.cache.allow))
+    }
+}
+
+fn all<'g>(place: String, globs: impl IntoIterator<Item = &'g Glob>) -> impl Iterator<Item = (String, &'g Glob)> {
+    globs.into_iter().map(move |glob| (place.clone(), glob))
 }
 
 fn check(place: &str, namespace: &str, owners: &BTreeMap<String, String>) -> Result<(), Complaint> {
