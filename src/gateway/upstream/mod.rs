@@ -85,6 +85,8 @@ pub struct ServerInfo {
     pub info: Option<Value>,
     /// How it wants to be used.
     pub instructions: Option<String>,
+    /// Versions with a handshake that it speaks as well, where both sides speak the stateless protocol.
+    pub handshakes: Vec<String>,
 }
 
 /// What an upstream lists.
@@ -593,6 +595,7 @@ impl Connected {
             capabilities: result.capabilities,
             info: result.server_info,
             instructions: result.instructions,
+            handshakes: Vec::new(),
         };
         let ready = super::wire::notification("notifications/initialized", None);
         match &self.link {
@@ -635,7 +638,9 @@ impl Connected {
             capabilities: result.capabilities,
             info: result.meta.remove("io.modelcontextprotocol/serverInfo"),
             instructions: result.instructions,
+            handshakes: result.supported_versions,
         };
+        self.server.handshakes.retain(|version| LEGACY_VERSIONS.contains(&version.as_str()));
         Ok(())
     }
 
