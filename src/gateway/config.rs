@@ -21,6 +21,7 @@ use super::guard::sign::WrittenSigning;
 use super::guard::{GuardConfig, SchemaConfig, WrittenGuards};
 use super::http::{HttpConfig, WrittenHttp};
 use super::upstream::{InProcess, Inherit, RetryConfig};
+use crate::catalog::server_namespace;
 use crate::context::{FirewallConfig, Secrets};
 use crate::routing::RoutingConfig;
 use crate::store::redact;
@@ -468,7 +469,7 @@ impl GatewayConfig {
             Ok((name, upstream))
         };
         let upstreams = written.upstreams.into_iter().map(checked).collect::<Result<_, _>>()?;
-        namespaces_differ(&upstreams)?;
+        let owners = namespaces_of(&upstreams)?;
         let guards = WrittenGuards {
             policy: written.policy,
             policy_preset: written.policy_preset,
@@ -484,6 +485,7 @@ impl GatewayConfig {
         };
         let guards = guards.check(written.mode, folder, &|text| expand(text, environment));
         let guards = guards.map_err(|(place, reason)| invalid(place, reason))?;
+        guards.check_namespaces(&owners).map_err(|(place, reason)| invalid(place, reason))?;
         let signed = guards.signing.iter().flat_map(|signing| signing.upstreams.keys());
         if let Some(name) = signed.into_iter().find(|name| !upstreams.contains_key(*name)) {
             let reason = "there is no upstream of that name; its calls would go out unsigned";
@@ -516,17 +518,18 @@ impl GatewayConfig {
     }
 }
 
-/// Tools of two upstreams in one namespace could not be told apart.
-fn namespaces_differ(upstreams: &BTreeMap<String, UpstreamConfig>) -> Result<(), ConfigError> {
-    let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
+/// The names of the upstreams by the namespaces of their tools. Tools of two upstreams in one could not be told apart.
+fn namespaces_of(upstreams: &BTreeMap<String, UpstreamConfig>) -> Result<BTreeMap<String, String>, ConfigError> {
+    let mut owners: BTreeMap<String, String> = BTreeMap::new();
     for (name, upstream) in upstreams {
-        let namespace = upstream.namespace.as_deref().unwrap_or(name);
-        if let Some(other) = owners.insert(namespace, name) {
+        let namespace = server_namespace(upstream.namespace.as_deref().unwrap_or(name));
+        if let Some(other) = owners.get(&namespace) {
             let reason = format!("`{namespace}` is the namespace of `{other}` already; choose another");
             return Err(invalid(format!("upstreams.{name}.namespace"), reason));
         }
+        owners.insert(namespace, name.clone());
     }
-    Ok(())
+    Ok(owners)
 }
 
 pub(super) fn duration(seconds: f64) -> Result<Duration, String> {
@@ -678,6 +681,7 @@ mod tests {
             ),
             ("retry: {retryable_codes: [NO]}", "the value is not one of PATH_INVALID"),
             ("upstreams: {a: {command: x}, b: {command: x, namespace: a}}", "upstreams.b.namespace: `a` is"),
+            ("upstreams: {GitHub: {command: x}, github: {command: x}}", "`github` is the namespace of `GitHub`"),
             ("upstreams: {a: {command: x, inherit_env: some}}", "`inherit_env` is `safe`, `all`, or"),
             ("upstreams: {a: {url: x, inherit_env: all}}", "upstreams.a: `args`"),
         ];

@@ -13,10 +13,10 @@ use serde::Serialize;
 
 use super::artifacts::is_database;
 use super::capture::Capture;
-use super::config::{GatewayConfig, Mode, Target, UpstreamConfig};
+use super::config::{Era, GatewayConfig, Mode, Target, UpstreamConfig};
 use super::guard::pins::{FilePins, PinMode};
 use super::guard::state::{Pinned, SqliteState};
-use super::upstream::Fault;
+use super::upstream::{Fault, ServerInfo};
 use crate::catalog::{
     Catalog, Listing, Problem, SchemaLimits, SchemaPart, SchemaProblem, Severity, lint, load_listings,
 };
@@ -350,6 +350,17 @@ async fn capture_all(config: &GatewayConfig, lame: &BTreeSet<String>) -> Capture
     running.join_all().await.into_iter().collect()
 }
 
+/// Says what `auto` costs with a server that speaks both protocols.
+fn check_era(era: Era, name: &str, server: &ServerInfo) -> Option<Complaint> {
+    if era != Era::Auto || server.handshakes.is_empty() {
+        return None;
+    }
+    let problem = "it speaks both protocols, and `auto` takes the stateless one: its questions (elicitation, sampling) \
+                   do not reach clients with a handshake";
+    let remedy = "where such clients need them say `legacy`; clients without a handshake then lose them";
+    Some(Complaint::new(Severity::Note, format!("upstreams.{name}.era"), problem, remedy))
+}
+
 fn check_live(config: &GatewayConfig, name: &str, captured: &Result<Capture, Fault>) -> (Health, Vec<Complaint>) {
     let place = format!("upstreams.{name}");
     let mut health =
@@ -381,6 +392,8 @@ fn check_live(config: &GatewayConfig, name: &str, captured: &Result<Capture, Fau
         let problem = "it lists nothing";
         complaints.push(Complaint::new(Severity::Warning, place, problem, "check its arguments, or remove it"));
     }
+    let era = config.upstreams.get(name).map(|upstream| upstream.era).unwrap_or_default();
+    complaints.extend(check_era(era, name, &capture.server));
     complaints.extend(check_lists(config.mode, &config.guards.schemas.limits(), name, capture));
     (health, complaints)
 }
@@ -614,6 +627,14 @@ upstreams:
     fn a_server_that_ends_at_once_is_an_error() {
         let found = examined("upstreams: {a: {command: 'false'}}");
         assert!(found.starts_with("Error upstreams.a: "), "{found}");
+    }
+
+    #[test]
+    fn a_server_of_both_protocols_is_noted_where_nobody_chose() {
+        let both = ServerInfo { handshakes: vec!["2025-11-25".to_owned()], ..ServerInfo::default() };
+        let noted = |era, server: &ServerInfo| check_era(era, "up", server).map(|complaint| complaint.place);
+        assert_eq!(noted(Era::Auto, &both).as_deref(), Some("upstreams.up.era"));
+        assert_eq!((noted(Era::Modern, &both), noted(Era::Auto, &ServerInfo::default())), (None, None));
     }
 
     #[test]

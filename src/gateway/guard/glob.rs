@@ -26,6 +26,20 @@ impl Glob {
         matches(&self.0, text)
     }
 
+    /// The pattern as it is written.
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// What it says of the namespace, with its wildcards; `None` where it is about names alone, or any kind of item.
+    pub(super) fn namespace(&self) -> Option<&str> {
+        let bare = KINDS.iter().find_map(|kind| self.0.strip_prefix(kind)).unwrap_or(&self.0);
+        let (namespace, _) = bare.split_once(':')?;
+        // `resource:*` is about every resource.
+        let is_kind = KINDS.iter().any(|kind| kind.strip_suffix("::") == Some(namespace));
+        (!is_kind).then_some(namespace)
+    }
+
     /// Whether the item's id, its id without version and hash, that without the kind, a resource's address behind its
     /// namespace, or the name at the upstream fits.
     ///

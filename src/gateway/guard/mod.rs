@@ -7,11 +7,13 @@
 //!
 //! Without configuration only validation and sanitising act.
 
+mod address;
 pub mod cache;
 mod canonical;
 pub(super) mod consent;
 mod glob;
 pub mod limits;
+mod namespaces;
 pub mod pins;
 pub mod policy;
 pub mod sanitize;
@@ -390,8 +392,10 @@ impl Guards {
         let none = BTreeSet::new();
         let profile = self.profile_name(caller).and_then(|name| self.config.visibility_profiles.get(name));
         let scopes = profile.map_or(&none, |profile| &profile.scopes);
+        let others = item.map(|item| self.config.spellings(item)).transpose()?.unwrap_or_default();
+        let forms = || item.into_iter().chain(&others);
         if let (Some(profile), Some(item)) = (profile, item)
-            && !self.config.policy.shows(profile, item)
+            && !forms().all(|form| self.config.policy.shows(profile, form))
         {
             // What is listed was looked up in what is shown; an address that no list names was not.
             let reason = "the profile of this caller does not show it";
@@ -399,7 +403,9 @@ impl Guards {
         }
         let default = self.config.policy.default.unwrap_or_default();
         let subject = item.map_or(tool.name(), |item| &item.id);
-        match (self.config.policy.decide(default, tool, item, scopes), item) {
+        let decide = |item| self.config.policy.decide(default, tool, item, scopes);
+        let verdict = others.iter().fold(decide(item), |verdict, other| verdict.or_stricter(decide(Some(other))));
+        match (verdict, item) {
             (Verdict::Allow, _) => Ok(Admission { approval: None }),
             (Verdict::Deny(reason), _) => Err(GatewayError::new(Code::PolicyDenied, reason).at(subject)),
             (Verdict::Ask(reason), Some(_)) if policy::can_ask(caller) => Ok(Admission { approval: Some(reason) }),

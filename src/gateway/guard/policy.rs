@@ -206,6 +206,16 @@ pub(in crate::gateway) enum Verdict {
     Ask(String),
 }
 
+impl Verdict {
+    /// The stricter of two; this one of equals.
+    pub(super) fn or_stricter(self, other: Self) -> Self {
+        match (&self, &other) {
+            (Self::Allow, _) | (Self::Ask(_), Self::Deny(_)) => other,
+            _ => self,
+        }
+    }
+}
+
 impl PolicyConfig {
     /// Adds what the file of tools says. It holds a mapping from tools to policies, or that under `tools`.
     pub(super) fn read_tools(&mut self, folder: &Path) -> Result<(), String> {

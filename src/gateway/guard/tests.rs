@@ -486,6 +486,37 @@ fn resources_and_prompts_pass_the_guards_of_calls() {
 }
 
 #[test]
+fn another_spelling_of_an_address_passes_no_rule() {
+    run(async {
+        let rules = "policy: {rules: [{action: deny, tool: 'shop:shop:page/secret'}]}";
+        let proxy = scene_of(&format!("mode: proxy\n{rules}"), &["shop", "bank"]).await;
+        let caller = proxy.caller(None);
+        let models = scene_of(rules, &["shop", "bank"]).await;
+        let model = models.caller(None);
+        for page in ["secret", "./secret", "x/../secret", "%2e/secret", "x/%2E./secret", "%73ecret", "sec\tret", "a\0b"] {
+            let uri = format!("shop:page/{page}");
+            for method in ["resources/read", "resources/subscribe"] {
+                let answer = proxy.ask(&caller, method, json!({ "uri": uri })).await;
+                assert_eq!(answer, Err("-32000 POLICY_DENIED".to_owned()), "{method} {uri}");
+            }
+            let reference = json!({"ref": {"type": "ref/resource", "uri": uri}, "argument": {"name": "n", "value": ""}});
+            let answer = proxy.ask(&caller, "completion/complete", reference).await;
+            assert_eq!(answer, Err("-32000 POLICY_DENIED".to_owned()), "{uri}");
+            let answer = models.call(&model, "resource_read", json!({ "resource_id": uri })).await;
+            assert!(answer.to_string().contains("POLICY_DENIED"), "{uri}: {answer}");
+            let listener = proxy.modern("m");
+            assert!(!proxy.gateway.may_hear_of(&listener, &uri), "{uri}");
+        }
+        assert_eq!((proxy.calls(), models.calls()), (0, 0));
+        let read = |uri: &str| proxy.ask(&caller, "resources/read", json!({ "uri": uri }));
+        assert!(read("shop:page/1").await.is_ok());
+        // The rule says nothing of what this server has.
+        let banks = proxy.ask(&caller, "resources/read", json!({"uri": "bank:page/./1"})).await;
+        assert!(banks.is_ok(), "{banks:?}");
+    });
+}
+
+#[test]
 fn nothing_is_changed_where_no_guard_is_configured() {
     run(async {
         let scene = scene_of("mode: passthrough", &["shop", "bank"]).await;

@@ -42,6 +42,18 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// The same, with the method that was asked for where it has a text of its own.
+    pub(super) fn of(self, method: &str) -> Self {
+        match self {
+            Self::Rpc(mut error) => {
+                error.message = format!("`{method}`: {}", error.message);
+                Self::Rpc(error)
+            }
+            Self::Malformed(reason) => Self::Malformed(format!("`{method}`: {reason}")),
+            other => other,
+        }
+    }
+
     /// Whether it tells that the upstream is not well, as opposed to that it did not like a request.
     #[must_use]
     pub fn is_illness(&self) -> bool {

@@ -49,7 +49,7 @@ use super::glob;
 use super::modern::{self, CAPABILITIES_KEY};
 use super::question::Questions;
 use super::session::{Caller, LEGACY_VERSIONS, MODERN_VERSION, lock};
-use super::wire::{Members, Raw};
+use super::wire::{METHOD_NOT_FOUND, Members, Raw};
 
 /// A request for an upstream.
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +85,8 @@ pub struct ServerInfo {
     pub info: Option<Value>,
     /// How it wants to be used.
     pub instructions: Option<String>,
+    /// Versions with a handshake that it speaks as well, where both sides speak the stateless protocol.
+    pub handshakes: Vec<String>,
 }
 
 /// What an upstream lists.
@@ -593,6 +595,7 @@ impl Connected {
             capabilities: result.capabilities,
             info: result.server_info,
             instructions: result.instructions,
+            handshakes: Vec::new(),
         };
         let ready = super::wire::notification("notifications/initialized", None);
         match &self.link {
@@ -635,7 +638,9 @@ impl Connected {
             capabilities: result.capabilities,
             info: result.meta.remove("io.modelcontextprotocol/serverInfo"),
             instructions: result.instructions,
+            handshakes: result.supported_versions,
         };
+        self.server.handshakes.retain(|version| LEGACY_VERSIONS.contains(&version.as_str()));
         Ok(())
     }
 
@@ -650,19 +655,36 @@ impl Connected {
             }
         }
         if offers("resources") {
-            listing.resources = self.list("resources/list", "resources", timeout).await?;
+            listing.resources = self.list_if_known("resources/list", "resources", timeout).await?;
             // Older servers have no templates.
             let templates = self.list("resources/templates/list", "resourceTemplates", timeout).await;
             listing.templates = templates.unwrap_or_default();
         }
         if offers("prompts") {
-            listing.prompts = self.list("prompts/list", "prompts", timeout).await?;
+            listing.prompts = self.list_if_known("prompts/list", "prompts", timeout).await?;
         }
         Ok(listing)
     }
 
-    /// All pages of a list.
+    /// All pages of a list, none where the server does not know the method: some declare what they do not have, and
+    /// their tools are wanted all the same.
+    async fn list_if_known(&self, method: &str, key: &str, timeout: Duration) -> Result<Vec<Box<RawValue>>, Fault> {
+        match self.list(method, key, timeout).await {
+            Err(Fault::Rpc(error)) if error.code == METHOD_NOT_FOUND => {
+                let server = self.server.info.as_ref().map(Value::to_string).unwrap_or_default();
+                tracing::warn!(%server, method, "declared and not known to the server; taken as an empty list");
+                Ok(Vec::new())
+            }
+            listed => listed,
+        }
+    }
+
+    /// All pages of a list; what fails says the method.
     async fn list(&self, method: &str, key: &str, timeout: Duration) -> Result<Vec<Box<RawValue>>, Fault> {
+        self.pages(method, key, timeout).await.map_err(|fault| fault.of(method))
+    }
+
+    async fn pages(&self, method: &str, key: &str, timeout: Duration) -> Result<Vec<Box<RawValue>>, Fault> {
         let mut all: Vec<Box<RawValue>> = Vec::new();
         let mut cursor: Option<String> = None;
         for _ in 0..MOST_PAGES {
@@ -675,12 +697,12 @@ impl Connected {
             match next.transpose().map_err(|error| malformed(&error))?.flatten() {
                 None => return Ok(all),
                 next if next == cursor => {
-                    return Err(Fault::Malformed(format!("`{method}` gives the same cursor again and again")));
+                    return Err(Fault::Malformed("it gives the same cursor again and again".to_owned()));
                 }
                 next => cursor = next,
             }
         }
-        Err(Fault::Malformed(format!("`{method}` does not end after {MOST_PAGES} pages")))
+        Err(Fault::Malformed(format!("it does not end after {MOST_PAGES} pages")))
     }
 }
 

@@ -404,6 +404,32 @@ fn a_list_without_an_end_is_an_error() {
 }
 
 #[test]
+fn a_server_without_the_lists_that_it_declares_is_served_for_its_tools() {
+    let listed = |missing: &'static str, code: i64| {
+        let serve = move |method: &str, _: Option<&Raw>| match method {
+            "initialize" => {
+                let offered = json!({"tools": {}, "resources": {}, "prompts": {}});
+                Ok(Raw::of(&json!({"protocolVersion": "2025-11-25", "capabilities": offered})))
+            }
+            _ if method == missing => Err(Fault::Rpc(RpcError::new(code, "no"))),
+            "tools/list" => Ok(Raw::of(&json!({"tools": [{"name": "echo"}]}))),
+            _ => Ok(Raw::of(&json!({"resources": [{"uri": "a:b"}], "prompts": [{"name": "p"}]}))),
+        };
+        let target = Target::InProcess(InProcess::new(serve));
+        run(upstream(UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(target) }).list(AMPLE))
+    };
+    for (missing, resources, prompts) in [("resources/list", 0, 1), ("prompts/list", 1, 0)] {
+        let listing = listed(missing, -32601).unwrap();
+        let counts = (names(&listing).len(), listing.resources.len(), listing.prompts.len());
+        assert_eq!(counts, (1, resources, prompts), "{missing}");
+    }
+    for (missing, code) in [("tools/list", -32601), ("prompts/list", -32603)] {
+        let message = listed(missing, code).unwrap_err().to_string();
+        assert_eq!(message, format!("it answered with error {code}: `{missing}`: no"));
+    }
+}
+
+#[test]
 fn who_fails_in_a_row_is_left_alone_and_errors_of_tools_are_no_failures() {
     run(async {
         let calls = Arc::new(AtomicU32::new(0));
