@@ -493,13 +493,15 @@ fn another_spelling_of_an_address_passes_no_rule() {
         let caller = proxy.caller(None);
         let models = scene_of(rules, &["shop", "bank"]).await;
         let model = models.caller(None);
-        for page in ["secret", "./secret", "x/../secret", "%2e/secret", "x/%2E./secret", "%73ecret", "sec\tret", "a\0b"] {
+        for page in ["secret", "./secret", "x/../secret", "%2e/secret", "x/%2E./secret", "%73ecret", "sec\tret", "a\0b"]
+        {
             let uri = format!("shop:page/{page}");
             for method in ["resources/read", "resources/subscribe"] {
                 let answer = proxy.ask(&caller, method, json!({ "uri": uri })).await;
                 assert_eq!(answer, Err("-32000 POLICY_DENIED".to_owned()), "{method} {uri}");
             }
-            let reference = json!({"ref": {"type": "ref/resource", "uri": uri}, "argument": {"name": "n", "value": ""}});
+            let reference =
+                json!({"ref": {"type": "ref/resource", "uri": uri}, "argument": {"name": "n", "value": ""}});
             let answer = proxy.ask(&caller, "completion/complete", reference).await;
             assert_eq!(answer, Err("-32000 POLICY_DENIED".to_owned()), "{uri}");
             let answer = models.call(&model, "resource_read", json!({ "resource_id": uri })).await;
