@@ -23,11 +23,11 @@ fn route_explains() {
     insta::assert_snapshot!(run.shown(), @r"
     exit 0
     [1/2] forge:delete_repository#1f5a2506 (tool) — Delete a repository for good. [destructive]
-          score 1.06 = 0.82 delete + 0.24 repository
-    [2/2] forge:list_issues#fd2ca69d (tool) — List the issues of a repository. [read-only]
-          score 0.18 = 0.18 repository
+          score 3.22 = 1.66 delete + 0.49 repository + 0.42 delete repository + 0.65 (meaning)
+    [2/2] forge:create_issue#3955128d (tool) — Open a new issue in a repository. | side-effects
+          score 0.39 = 0.17 repository + 0.22 (meaning)
 
-    confidence 0.51, words that no tool has: 1
+    confidence 0.75, words that no tool has: 1
     ");
 }
 
