@@ -254,9 +254,12 @@ enum Found {
 }
 
 fn check_schema(connection: &Connection) -> Result<Found, Problem> {
-    let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
-    match (number("application_id")?, number("user_version")?) {
+    // In one statement, so that all three are of one moment while another process makes the tables.
+    let sql = "SELECT (SELECT count(*) FROM sqlite_master), (SELECT application_id FROM pragma_application_id),
+               (SELECT user_version FROM pragma_user_version)";
+    let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, (row.get::<_, i32>(1)?, row.get::<_, i32>(2)?)));
+    let (tables, numbers) = connection.query_row(sql, [], read)?;
+    match numbers {
         (0, 0) if tables == 0 => Ok(Found::New),
         (APPLICATION, SCHEMA) => Ok(Found::Ours),
         (APPLICATION, schema) => {
