@@ -532,10 +532,13 @@ fn namespaces_of(upstreams: &BTreeMap<String, UpstreamConfig>) -> Result<BTreeMa
     Ok(owners)
 }
 
+/// Seconds of a wait, at most: a year.
+const LONGEST_WAIT_SECONDS: f64 = 31_536_000.0;
+
 pub(super) fn duration(seconds: f64) -> Result<Duration, String> {
     match Duration::try_from_secs_f64(seconds) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err(format!("is {seconds}; it must be seconds above 0")),
+        Ok(duration) if !duration.is_zero() && seconds <= LONGEST_WAIT_SECONDS => Ok(duration),
+        _ => Err(format!("is {seconds}; it must be seconds above 0 and at most {LONGEST_WAIT_SECONDS}")),
     }
 }
 
@@ -670,6 +673,8 @@ mod tests {
             ("upstreams: {a: {command: x, url: y}}", "upstreams.a: needs `command`"),
             ("upstreams: {a: {command: x, headers: {b: c}}}", "upstreams.a: `args`"),
             ("upstreams: {a: {command: x, timeout: 0}}", "upstreams.a.timeout: is 0"),
+            ("upstreams: {a: {command: x, timeout: 31536001}}", "upstreams.a.timeout: is 31536001; it must be seconds"),
+            ("upstreams: {a: {command: x, timeout: 1.0e+30}}", "above 0 and at most 31536000"),
             ("upstreams: {a: {command: x, args: ['${env:NO}']}}", "upstreams.a.args: the variable `NO` is not set"),
             ("upstreams: {a: {url: '${env:TOKEN'}}", "upstreams.a.url: `${env:` is not closed"),
             ("{catalog: x.json, upstreams: {a: {command: x}}}", "catalog: a gateway has either"),

@@ -188,6 +188,10 @@ fn check_paths(config: &GatewayConfig) -> Vec<Complaint> {
             let problem = format!("the folder {} is not there", folder.display());
             complaints.push(Complaint::new(Severity::Error, "diagnostics", problem, "make the folder"));
         }
+        if path.is_dir() {
+            let problem = format!("{} is a folder", path.display());
+            complaints.push(Complaint::new(Severity::Error, "diagnostics", problem, "name a file in it"));
+        }
     }
     complaints
 }
@@ -596,6 +600,12 @@ mod tests {
         drop(SqliteStore::open(place("good.sqlite")).unwrap());
         let good = text("good.db", "good.sqlite");
         assert!(!good.contains("good"), "{good}");
+    }
+
+    #[test]
+    fn diagnostics_go_to_a_file() {
+        let found = examined("diagnostics: .\nupstreams:\n  a: {command: no-such-program}\n");
+        assert!(found.contains("Error diagnostics: ") && found.contains(" is a folder"), "{found}");
     }
 
     #[test]

@@ -104,8 +104,11 @@ impl LineLink {
         if let Some(cwd) = cwd {
             process.current_dir(cwd);
         }
-        let mut child =
-            process.spawn().map_err(|error| Fault::Unavailable(format!("`{command}` cannot be started: {error}")))?;
+        // The system's error is the same for a folder and a program that are not there.
+        let mut child = process.spawn().map_err(|error| match cwd.filter(|cwd| !cwd.is_dir()) {
+            Some(cwd) => Fault::Unavailable(format!("its `cwd` {} is no folder", cwd.display())),
+            None => Fault::Unavailable(format!("`{command}` cannot be started: {error}")),
+        })?;
         let group = Group::of(&child);
         let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {

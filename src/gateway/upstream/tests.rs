@@ -826,3 +826,17 @@ fn resources_of_a_stateless_server_are_watched_with_its_stream() {
         assert_eq!(server.hear().await["params"]["requestId"], second["id"]);
     });
 }
+
+#[tokio::test]
+async fn a_folder_that_is_not_there_is_named_and_not_the_program() {
+    let target = Target::Stdio {
+        command: "sh".to_owned(),
+        args: Vec::new(),
+        env: BTreeMap::new(),
+        cwd: Some("/no/such/folder".into()),
+        inherit: Inherit::Safe,
+    };
+    let config = UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(target) };
+    let fault = crate::gateway::Capture::of("a", config, Duration::from_secs(5)).await.unwrap_err().to_string();
+    assert!(fault.contains("`cwd` /no/such/folder is no folder"), "{fault}");
+}
