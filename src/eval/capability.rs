@@ -11,12 +11,11 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::collection::{Collection, Query};
-use super::engine::{Engine, RouterEngine};
+use super::engine::RouterEngine;
 use super::growth::{SEED, grow};
 use super::measure::{Found, Judgement, Measure};
-use super::played::CollectionRecord;
-use super::record::{Grade, Growth, Origin, Paired};
-use super::results::{Chapter, ChapterRecord};
+use super::played::{CollectionFacts, CollectionResults};
+use super::record::{Grade, Growth, Paired};
 use super::statistics::{mean, paired, round6};
 use crate::routing::{Copies, Router, RoutingConfig, Scratch};
 
@@ -30,33 +29,7 @@ const SHOWN: usize = 5;
 const ORIGINAL: &str = "without copies";
 
 /// The content of `scorecard/results/copies.json`.
-pub type CopiesResults = Chapter<CopiesRecord>;
-
-/// One collection.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CopiesRecord {
-    /// The collection.
-    pub case: String,
-    /// Who wrote it, and with it whether it can be re-run from a checkout alone.
-    pub origin: Origin,
-    /// The version of the engine.
-    pub engine_version: String,
-    /// SHA-256 (hex) of its catalog and queries, without copies.
-    pub inputs_sha256: String,
-    /// What was measured, or why nothing was.
-    pub outcome: CopiesOutcome,
-}
-
-/// A failure is a row: recorded with its message and counted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum CopiesOutcome {
-    /// Every query was asked.
-    Measured(CopiesFacts),
-    /// The collection could not be grown, or the engine not be run on it.
-    Failed(String),
-}
+pub type CopiesResults = CollectionResults<CopiesFacts>;
 
 /// What was measured on one collection: recall@5 as served.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -86,56 +59,32 @@ pub struct Grown {
     pub together: Paired,
 }
 
-impl ChapterRecord for CopiesRecord {
+impl CollectionFacts for CopiesFacts {
     const NAME: &'static str = "copies";
     const SCHEMA: u32 = 1;
 
-    fn case(&self) -> &str {
-        &self.case
-    }
-}
-
-impl CollectionRecord for CopiesRecord {
-    fn measure(collection: &Collection, engine: &RouterEngine) -> Self {
-        Self {
-            case: collection.name.clone(),
-            origin: collection.origin,
-            engine_version: engine.version(),
-            inputs_sha256: collection.inputs_sha256.clone(),
-            outcome: measure(collection, engine).map_or_else(CopiesOutcome::Failed, CopiesOutcome::Measured),
+    fn measure(collection: &Collection, engine: &RouterEngine) -> Result<Self, String> {
+        let original = recalls(collection, engine, Copies::Apart)?;
+        let against = |recalls: Vec<f64>| {
+            let pairs: Vec<(f64, f64)> = recalls.into_iter().zip(original.iter().copied()).collect();
+            paired(ORIGINAL, &pairs)
+        };
+        let mut grown = Vec::new();
+        for size in SIZES.into_iter().filter(|size| *size > collection.catalog.len()) {
+            let growth = Growth { grade: Grade::Copies, size };
+            let copied = grow(collection, growth, SEED).map_err(|error| error.to_string())?;
+            let apart = against(recalls(&copied, engine, Copies::Apart)?);
+            let together = against(recalls(&copied, engine, Copies::Together)?);
+            grown.push(Grown { tools: size, apart, together });
         }
+        Ok(Self {
+            tools: collection.catalog.len(),
+            queries: original.len(),
+            original: round6(mean(original.iter().copied())),
+            original_together: against(recalls(collection, engine, Copies::Together)?),
+            grown,
+        })
     }
-
-    fn origin(&self) -> Origin {
-        self.origin
-    }
-
-    fn engine_version(&self) -> &str {
-        &self.engine_version
-    }
-}
-
-fn measure(collection: &Collection, engine: &RouterEngine) -> Result<CopiesFacts, String> {
-    let original = recalls(collection, engine, Copies::Apart)?;
-    let against = |recalls: Vec<f64>| {
-        let pairs: Vec<(f64, f64)> = recalls.into_iter().zip(original.iter().copied()).collect();
-        paired(ORIGINAL, &pairs)
-    };
-    let mut grown = Vec::new();
-    for size in SIZES.into_iter().filter(|size| *size > collection.catalog.len()) {
-        let growth = Growth { grade: Grade::Copies, size };
-        let copied = grow(collection, growth, SEED).map_err(|error| error.to_string())?;
-        let apart = against(recalls(&copied, engine, Copies::Apart)?);
-        let together = against(recalls(&copied, engine, Copies::Together)?);
-        grown.push(Grown { tools: size, apart, together });
-    }
-    Ok(CopiesFacts {
-        tools: collection.catalog.len(),
-        queries: original.len(),
-        original: round6(mean(original.iter().copied())),
-        original_together: against(recalls(collection, engine, Copies::Together)?),
-        grown,
-    })
 }
 
 /// recall@5 of every answerable query, in query order.
@@ -155,6 +104,8 @@ mod tests {
     use std::path::Path;
 
     use super::super::collection::Source;
+    use super::super::played::CollectionRecord;
+    use super::super::record::{Origin, Outcome};
     use super::*;
 
     const TOOLS: &str = r#"[
@@ -170,11 +121,11 @@ mod tests {
     fn copies_together_are_as_good_as_none() {
         let source = |text: &'static str| Source { path: Path::new("test"), bytes: text.as_bytes() };
         let collection = Collection::from_bytes("test", Origin::Embedded, source(TOOLS), source(QUERIES)).unwrap();
-        let record = CopiesRecord::measure(
+        let record = CollectionRecord::<CopiesFacts>::of(
             &collection,
             &RouterEngine::new("default", RoutingConfig { semantic: 0.0, ..RoutingConfig::default() }),
         );
-        let CopiesOutcome::Measured(facts) = record.outcome else { panic!("{record:?}") };
+        let Outcome::Measured(facts) = record.outcome else { panic!("{record:?}") };
         assert_eq!((facts.tools, facts.queries, facts.original), (3, 2, 1.0));
         assert_eq!(facts.original_together.difference.mean, 0.0);
         for grown in &facts.grown {

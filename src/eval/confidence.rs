@@ -14,11 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use super::abstention::{Answer, abstention, calibration_error};
 use super::collection::{Collection, Query};
-use super::engine::{Engine, RouterEngine};
+use super::engine::RouterEngine;
 use super::measure::{Found, Judgement};
-use super::played::CollectionRecord;
-use super::record::{Abstention, Origin};
-use super::results::{Chapter, ChapterRecord};
+use super::played::{CollectionFacts, CollectionResults};
+use super::record::Abstention;
 use super::statistics::round6;
 use crate::routing::{Depth, Router, Scratch};
 
@@ -29,33 +28,7 @@ pub const THRESHOLD_TENTHS: [usize; 4] = [2, 3, 4, 5];
 const SHOWN: usize = 5;
 
 /// The content of `scorecard/results/confidence.json`.
-pub type ConfidenceResults = Chapter<ConfidenceRecord>;
-
-/// One collection.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ConfidenceRecord {
-    /// The collection.
-    pub case: String,
-    /// Who wrote it, and with it whether it can be re-run from a checkout alone.
-    pub origin: Origin,
-    /// The version of the engine.
-    pub engine_version: String,
-    /// SHA-256 (hex) of its catalog and queries.
-    pub inputs_sha256: String,
-    /// What was measured, or why nothing was.
-    pub outcome: ConfidenceOutcome,
-}
-
-/// A failure is a row: recorded with its message and counted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum ConfidenceOutcome {
-    /// Every query was asked.
-    Measured(ConfidenceFacts),
-    /// The engine could not be run on the collection.
-    Failed(String),
-}
+pub type ConfidenceResults = CollectionResults<ConfidenceFacts>;
 
 /// What was measured on one collection. Shares are rounded to six decimals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -101,35 +74,6 @@ pub struct Questions {
     pub first_otherwise: f64,
 }
 
-impl ChapterRecord for ConfidenceRecord {
-    const NAME: &'static str = "confidence";
-    const SCHEMA: u32 = 1;
-
-    fn case(&self) -> &str {
-        &self.case
-    }
-}
-
-impl CollectionRecord for ConfidenceRecord {
-    fn measure(collection: &Collection, engine: &RouterEngine) -> Self {
-        Self {
-            case: collection.name.clone(),
-            origin: collection.origin,
-            engine_version: engine.version(),
-            inputs_sha256: collection.inputs_sha256.clone(),
-            outcome: measure(collection, engine).map_or_else(ConfidenceOutcome::Failed, ConfidenceOutcome::Measured),
-        }
-    }
-
-    fn origin(&self) -> Origin {
-        self.origin
-    }
-
-    fn engine_version(&self) -> &str {
-        &self.engine_version
-    }
-}
-
 /// What was seen of one query.
 struct Seen {
     /// Confidence with all tools, and what the answer was.
@@ -140,25 +84,30 @@ struct Seen {
     question: (bool, bool, bool),
 }
 
-fn measure(collection: &Collection, engine: &RouterEngine) -> Result<ConfidenceFacts, String> {
-    let router =
-        Router::build(collection.catalog.clone(), engine.config().clone()).map_err(|error| error.to_string())?;
-    let seen: Vec<Seen> = collection
-        .queries
-        .par_iter()
-        .map_init(Scratch::default, |scratch, query| ask(&router, query, scratch))
-        .collect();
-    let unanswerable = seen.iter().filter(|seen| seen.with.1 == Answer::Unanswerable).count();
-    let without = seen.iter().filter_map(|seen| Some((seen.without?, Answer::Unanswerable)));
-    let asked: Vec<(f64, Answer)> = seen.iter().map(|seen| seen.with).chain(without).collect();
-    Ok(ConfidenceFacts {
-        answerable: seen.len() - unanswerable,
-        unanswerable,
-        ece: calibration_error(&asked),
-        abstention: abstention(&asked).ok_or("no query has an answer")?,
-        thresholds: THRESHOLD_TENTHS.map(|tenths| threshold(&asked, tenths)).to_vec(),
-        questions: questions(&seen),
-    })
+impl CollectionFacts for ConfidenceFacts {
+    const NAME: &'static str = "confidence";
+    const SCHEMA: u32 = 1;
+
+    fn measure(collection: &Collection, engine: &RouterEngine) -> Result<Self, String> {
+        let router =
+            Router::build(collection.catalog.clone(), engine.config().clone()).map_err(|error| error.to_string())?;
+        let seen: Vec<Seen> = collection
+            .queries
+            .par_iter()
+            .map_init(Scratch::default, |scratch, query| ask(&router, query, scratch))
+            .collect();
+        let unanswerable = seen.iter().filter(|seen| seen.with.1 == Answer::Unanswerable).count();
+        let without = seen.iter().filter_map(|seen| Some((seen.without?, Answer::Unanswerable)));
+        let asked: Vec<(f64, Answer)> = seen.iter().map(|seen| seen.with).chain(without).collect();
+        Ok(Self {
+            answerable: seen.len() - unanswerable,
+            unanswerable,
+            ece: calibration_error(&asked),
+            abstention: abstention(&asked).ok_or("no query has an answer")?,
+            thresholds: THRESHOLD_TENTHS.map(|tenths| threshold(&asked, tenths)).to_vec(),
+            questions: questions(&seen),
+        })
+    }
 }
 
 fn ask(router: &Router, query: &Query, scratch: &mut Scratch) -> Seen {
@@ -212,7 +161,8 @@ mod tests {
     use std::path::Path;
 
     use super::super::collection::Source;
-    use super::super::played::{kept_records, wrong_rows};
+    use super::super::played::{CollectionRecord, kept_records, wrong_rows};
+    use super::super::record::{Origin, Outcome};
     use super::*;
     use crate::routing::RoutingConfig;
 
@@ -225,10 +175,10 @@ mod tests {
         {"id": "3", "query": "who has the rota and the coffee", "relevant": ["read_rota"]}
         {"id": "4", "query": "water my plants", "relevant": []}"#;
 
-    fn record() -> ConfidenceRecord {
+    fn record() -> CollectionRecord<ConfidenceFacts> {
         let source = |text: &'static str| Source { path: Path::new("test"), bytes: text.as_bytes() };
         let collection = Collection::from_bytes("test", Origin::Public, source(TOOLS), source(QUERIES)).unwrap();
-        ConfidenceRecord::measure(
+        CollectionRecord::of(
             &collection,
             &RouterEngine::new("default", RoutingConfig { semantic: 0.0, ..RoutingConfig::default() }),
         )
@@ -236,7 +186,7 @@ mod tests {
 
     #[test]
     fn queries_are_asked_with_their_tools_and_without() {
-        let ConfidenceOutcome::Measured(facts) = record().outcome else { panic!("measured") };
+        let Outcome::Measured(facts) = record().outcome else { panic!("measured") };
         assert_eq!((facts.answerable, facts.unanswerable), (3, 1));
         assert!(facts.abstention.auroc > 0.8, "{facts:?}");
         assert!((0.0..=1.0).contains(&facts.ece));

@@ -16,11 +16,10 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::collection::{Collection, Query};
-use super::engine::{Engine, RouterEngine};
+use super::engine::RouterEngine;
 use super::measure::{Found, Judgement, Measure};
-use super::played::CollectionRecord;
-use super::record::{Origin, Paired};
-use super::results::{Chapter, ChapterRecord};
+use super::played::{CollectionFacts, CollectionResults};
+use super::record::Paired;
 use super::rng::Rng;
 use super::statistics::{mean, paired, round6};
 use crate::routing::{Observation, Router, Scratch};
@@ -47,33 +46,7 @@ const SEED: u64 = 5;
 const WITHOUT: &str = "without feedback";
 
 /// The content of `scorecard/results/feedback.json`.
-pub type FeedbackResults = Chapter<FeedbackRecord>;
-
-/// One collection.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FeedbackRecord {
-    /// The collection.
-    pub case: String,
-    /// Who wrote it, and with it whether it can be re-run from a checkout alone.
-    pub origin: Origin,
-    /// The version of the engine that was taught.
-    pub engine_version: String,
-    /// SHA-256 (hex) of its catalog and queries.
-    pub inputs_sha256: String,
-    /// What was measured, or why nothing was.
-    pub outcome: FeedbackOutcome,
-}
-
-/// A failure is a row: recorded with its message and counted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum FeedbackOutcome {
-    /// Every query was asked.
-    Measured(FeedbackFacts),
-    /// The engine could not be run on the collection.
-    Failed(String),
-}
+pub type FeedbackResults = CollectionResults<FeedbackFacts>;
 
 /// What was measured on one collection.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -107,74 +80,51 @@ pub struct Lesson {
     pub ndcg_at_10: Paired,
 }
 
-impl ChapterRecord for FeedbackRecord {
-    const NAME: &'static str = "feedback";
-    const SCHEMA: u32 = 1;
-
-    fn case(&self) -> &str {
-        &self.case
-    }
-}
-
-impl CollectionRecord for FeedbackRecord {
-    fn measure(collection: &Collection, engine: &RouterEngine) -> Self {
-        Self {
-            case: collection.name.clone(),
-            origin: collection.origin,
-            engine_version: engine.version(),
-            inputs_sha256: collection.inputs_sha256.clone(),
-            outcome: measure(collection, engine).map_or_else(FeedbackOutcome::Failed, FeedbackOutcome::Measured),
-        }
-    }
-
-    fn origin(&self) -> Origin {
-        self.origin
-    }
-
-    fn engine_version(&self) -> &str {
-        &self.engine_version
-    }
-}
-
 /// recall@5 and nDCG@10 of one query.
 type Scores = [f64; 2];
 
-fn measure(collection: &Collection, engine: &RouterEngine) -> Result<FeedbackFacts, String> {
-    let build = || Router::build(Arc::clone(&collection.catalog), engine.config().clone());
-    let plain = build().map_err(|error| error.to_string())?;
-    let folds = folds(collection);
-    let pools: Vec<Vec<Lead>> = (0..folds.len()).map(|held_out| pool(collection, &plain, &folds, held_out)).collect();
-    let available = pools.iter().map(Vec::len).min().unwrap_or(0);
-    let before: Vec<Scores> = folds.iter().flat_map(|fold| ask(&plain, fold)).collect();
-    let mut router = plain;
-    let mut lessons = Vec::new();
-    for observations in OBSERVATIONS.into_iter().filter(|number| *number <= available) {
-        for wrong_tenths in WRONG_TENTHS {
-            let mut after = Vec::with_capacity(before.len());
-            for (fold, pool) in folds.iter().zip(&pools) {
-                let taught: Vec<Observation> =
-                    pool.iter().take(observations).map(|lead| lead.observation(collection, wrong_tenths)).collect();
-                router = router.with_feedback(&taught);
-                after.extend(ask(&router, fold));
+impl CollectionFacts for FeedbackFacts {
+    const NAME: &'static str = "feedback";
+    const SCHEMA: u32 = 1;
+
+    fn measure(collection: &Collection, engine: &RouterEngine) -> Result<Self, String> {
+        let build = || Router::build(Arc::clone(&collection.catalog), engine.config().clone());
+        let plain = build().map_err(|error| error.to_string())?;
+        let folds = folds(collection);
+        let pools: Vec<Vec<Lead>> =
+            (0..folds.len()).map(|held_out| pool(collection, &plain, &folds, held_out)).collect();
+        let available = pools.iter().map(Vec::len).min().unwrap_or(0);
+        let before: Vec<Scores> = folds.iter().flat_map(|fold| ask(&plain, fold)).collect();
+        let mut router = plain;
+        let mut lessons = Vec::new();
+        for observations in OBSERVATIONS.into_iter().filter(|number| *number <= available) {
+            for wrong_tenths in WRONG_TENTHS {
+                let mut after = Vec::with_capacity(before.len());
+                for (fold, pool) in folds.iter().zip(&pools) {
+                    let taught: Vec<Observation> =
+                        pool.iter().take(observations).map(|lead| lead.observation(collection, wrong_tenths)).collect();
+                    router = router.with_feedback(&taught);
+                    after.extend(ask(&router, fold));
+                }
+                let difference = |measure: usize| {
+                    let pairs: Vec<(f64, f64)> =
+                        after.iter().zip(&before).map(|(after, before)| (after[measure], before[measure])).collect();
+                    paired(WITHOUT, &pairs)
+                };
+                let (recall_at_5, ndcg_at_10) = (difference(0), difference(1));
+                lessons.push(Lesson { observations, wrong_tenths, recall_at_5, ndcg_at_10 });
             }
-            let difference = |measure: usize| {
-                let pairs: Vec<(f64, f64)> =
-                    after.iter().zip(&before).map(|(after, before)| (after[measure], before[measure])).collect();
-                paired(WITHOUT, &pairs)
-            };
-            let (recall_at_5, ndcg_at_10) = (difference(0), difference(1));
-            lessons.push(Lesson { observations, wrong_tenths, recall_at_5, ndcg_at_10 });
         }
+        let mean = |measure: usize| round6(mean(before.iter().map(|scores| scores[measure])));
+        Ok(Self {
+            tools: collection.catalog.len(),
+            queries: before.len(),
+            available,
+            recall_at_5: mean(0),
+            ndcg_at_10: mean(1),
+            lessons,
+        })
     }
-    let mean = |measure: usize| round6(mean(before.iter().map(|scores| scores[measure])));
-    Ok(FeedbackFacts {
-        tools: collection.catalog.len(),
-        queries: before.len(),
-        available,
-        recall_at_5: mean(0),
-        ndcg_at_10: mean(1),
-        lessons,
-    })
 }
 
 /// The answerable queries in parts.
@@ -237,6 +187,8 @@ mod tests {
     use std::path::Path;
 
     use super::super::collection::Source;
+    use super::super::played::CollectionRecord;
+    use super::super::record::{Origin, Outcome};
     use super::*;
     use crate::routing::RoutingConfig;
 
@@ -259,14 +211,14 @@ mod tests {
     }
 
     fn facts() -> FeedbackFacts {
-        match FeedbackRecord::measure(
+        match CollectionRecord::<FeedbackFacts>::of(
             &collection(),
             &RouterEngine::new("default", RoutingConfig { semantic: 0.0, ..RoutingConfig::default() }),
         )
         .outcome
         {
-            FeedbackOutcome::Measured(facts) => facts,
-            FeedbackOutcome::Failed(message) => panic!("{message}"),
+            Outcome::Measured(facts) => facts,
+            Outcome::Failed(message) => panic!("{message}"),
         }
     }
 

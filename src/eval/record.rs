@@ -118,13 +118,13 @@ impl Grade {
     }
 }
 
-/// A failure is a row: recorded with its message and counted.
+/// What came of a case, by default of an engine on one. A failure is a row: recorded with its message and counted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Outcome {
-    /// The engine ranked every query.
-    Measured(Box<Facts>),
-    /// The engine could not be run on the case.
+pub enum Outcome<F = Box<Facts>> {
+    /// What was measured.
+    Measured(F),
+    /// Nothing could be, and why.
     Failed(String),
 }
 

@@ -10,18 +10,19 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use super::capability::CopiesRecord;
+use super::capability::CopiesFacts;
 use super::collection::Collection;
-use super::confidence::ConfidenceRecord;
+use super::confidence::ConfidenceFacts;
 use super::context::record::ContextRecord;
 use super::context::run::CountedCatalog;
 use super::context::scenario::{self, Scenario};
-use super::feedback::FeedbackRecord;
+use super::feedback::FeedbackFacts;
 use super::files::{files_ending_in, make_folder, replace_file};
 use super::gateway::case::Places;
 use super::gateway::overhead::{self, OverheadRow};
 use super::gateway::record::GatewayRecord;
 use super::matrix::{Case, Matrix};
+use super::played::CollectionFacts;
 use super::record::{Origin, Record, Results};
 use super::results::{self, Chapter, ChapterRecord};
 use super::timing::TimingRow;
@@ -219,13 +220,8 @@ impl Workspace {
     /// The folder cannot be listed.
     pub fn stray_results(&self, matrix: &Matrix) -> Result<Vec<PathBuf>> {
         let folder = self.path("scorecard/results");
-        let chapters = [
-            ConfidenceRecord::NAME,
-            ContextRecord::NAME,
-            CopiesRecord::NAME,
-            FeedbackRecord::NAME,
-            GatewayRecord::NAME,
-        ];
+        let chapters =
+            [ConfidenceFacts::NAME, ContextRecord::NAME, CopiesFacts::NAME, FeedbackFacts::NAME, GatewayRecord::NAME];
         let mut strays = Vec::new();
         for path in list(&folder, "json")? {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();

@@ -1,14 +1,12 @@
 //! How far the default engine's confidence can be believed, as sections of the scorecard.
 
-use crate::eval::confidence::{
-    ConfidenceFacts, ConfidenceOutcome, ConfidenceResults, Questions, THRESHOLD_TENTHS, Threshold,
-};
+use crate::eval::confidence::{ConfidenceFacts, ConfidenceResults, Questions, THRESHOLD_TENTHS, Threshold};
 use crate::eval::record::RiskPoint;
 use crate::eval::statistics::mean;
 
 use super::number::{MISSING, count, share};
 use super::scorecard::Document;
-use super::table::Table;
+use super::table::{Table, failures};
 
 /// The name of the row of means.
 const MEAN: &str = "mean";
@@ -41,17 +39,12 @@ pub(super) fn section(page: &mut Document, confidence: &ConfidenceResults) {
 
 /// The tables of the sections, for a terminal.
 pub(super) fn tables(confidence: &ConfidenceResults) -> [Table; 4] {
-    [calibration(confidence), thresholds(confidence), questions(confidence), failures(confidence)]
-}
-
-type Shown<'r> = (&'r str, &'r ConfidenceFacts);
-
-fn measured(confidence: &ConfidenceResults) -> Vec<Shown<'_>> {
-    let facts = confidence.records.iter().filter_map(|record| match &record.outcome {
-        ConfidenceOutcome::Measured(facts) => Some((record.case.as_str(), facts)),
-        ConfidenceOutcome::Failed(_) => None,
-    });
-    facts.collect()
+    [
+        calibration(confidence),
+        thresholds(confidence),
+        questions(confidence),
+        failures("collection", confidence.failed()),
+    ]
 }
 
 /// One row for each collection with `cells` in front of the figures `of` it, and a row of their means.
@@ -61,7 +54,7 @@ fn rows<const N: usize>(
     counts: impl Fn(&ConfidenceFacts) -> Vec<usize>,
     of: impl Fn(&ConfidenceFacts) -> [Option<f64>; N],
 ) {
-    let measured = measured(confidence);
+    let measured: Vec<_> = confidence.measured().collect();
     let cell = |figure: Option<f64>| figure.map_or_else(|| MISSING.to_owned(), share);
     for (name, facts) in &measured {
         let front = std::iter::once((*name).to_owned()).chain(counts(facts).into_iter().map(count));
@@ -129,24 +122,14 @@ fn questions(confidence: &ConfidenceResults) -> Table {
     table
 }
 
-fn failures(confidence: &ConfidenceResults) -> Table {
-    let mut table = Table::new(["collection", "message"]).words(&["message"]);
-    for record in &confidence.records {
-        if let ConfidenceOutcome::Failed(message) = &record.outcome {
-            table.row([record.case.as_str(), message]);
-        }
-    }
-    table
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::confidence::ConfidenceRecord;
-    use crate::eval::record::{Abstention, Origin};
+    use crate::eval::played::CollectionRecord;
+    use crate::eval::record::{Abstention, Origin, Outcome};
 
-    fn record(case: &str, outcome: ConfidenceOutcome) -> ConfidenceRecord {
-        ConfidenceRecord {
+    fn record(case: &str, outcome: Outcome<ConfidenceFacts>) -> CollectionRecord<ConfidenceFacts> {
+        CollectionRecord {
             case: case.to_owned(),
             origin: Origin::Embedded,
             engine_version: "1".to_owned(),
@@ -155,9 +138,9 @@ mod tests {
         }
     }
 
-    fn facts(ece: f64) -> ConfidenceOutcome {
+    fn facts(ece: f64) -> Outcome<ConfidenceFacts> {
         let curve = vec![RiskPoint { coverage: 0.5, risk: 0.25 }];
-        ConfidenceOutcome::Measured(ConfidenceFacts {
+        Outcome::Measured(ConfidenceFacts {
             answerable: 1000,
             unanswerable: 7,
             ece,
@@ -169,11 +152,8 @@ mod tests {
 
     #[test]
     fn figures_are_by_collection_and_meant() {
-        let records = vec![
-            record("a", facts(0.1)),
-            record("b", facts(0.3)),
-            record("c", ConfidenceOutcome::Failed("no card".to_owned())),
-        ];
+        let records =
+            vec![record("a", facts(0.1)), record("b", facts(0.3)), record("c", Outcome::Failed("no card".to_owned()))];
         let shown = tables(&ConfidenceResults::new(String::new(), records)).map(|table| table.plain());
         let mean = shown[0].lines().last().unwrap();
         assert!(shown[0].contains("1,000") && mean.starts_with(MEAN) && mean.contains(".200"), "{}", shown[0]);

@@ -226,13 +226,11 @@ fn views(context: &ContextResults) -> Table {
 }
 
 fn failures(context: &ContextResults) -> Table {
-    let mut table = Table::new(["scenario", "message"]).words(&["message"]);
-    for record in &context.records {
-        if let ContextOutcome::Failed(message) = &record.outcome {
-            table.row([record.scenario.as_str(), message]);
-        }
-    }
-    table
+    let failed = context.records.iter().filter_map(|record| match &record.outcome {
+        ContextOutcome::Measured(_) => None,
+        ContextOutcome::Failed(message) => Some((record.scenario.as_str(), message.as_str())),
+    });
+    super::table::failures("scenario", failed)
 }
 
 fn dot(value: f64) -> Option<Interval> {

@@ -1,10 +1,10 @@
 //! What copies of tools cost, apart and together, as a section of the scorecard.
 
-use crate::eval::capability::{CopiesFacts, CopiesOutcome, CopiesResults, Grown, SIZES};
+use crate::eval::capability::{CopiesFacts, CopiesResults, Grown, SIZES};
 
 use super::number::{MISSING, count, difference, share};
 use super::scorecard::Document;
-use super::table::Table;
+use super::table::{Table, failures};
 
 pub(super) fn section(page: &mut Document, copies: &CopiesResults) {
     let [served, failed] = tables(copies);
@@ -22,18 +22,17 @@ pub(super) fn section(page: &mut Document, copies: &CopiesResults) {
 
 /// The tables of the section, for a terminal.
 pub(super) fn tables(copies: &CopiesResults) -> [Table; 2] {
-    [served(copies), failures(copies)]
+    [served(copies), failures("collection", copies.failed())]
 }
 
 fn served(copies: &CopiesResults) -> Table {
     let sizes = SIZES.map(|size| [format!("{} apart", count(size)), format!("{} together", count(size))]);
     let front = ["collection", "tools", "without copies", "together"].map(str::to_owned);
     let mut table = Table::new(front.into_iter().chain(sizes.into_iter().flatten()));
-    for record in &copies.records {
-        let CopiesOutcome::Measured(facts) = &record.outcome else { continue };
+    for (case, facts) in copies.measured() {
         let CopiesFacts { tools, original, original_together, grown, .. } = facts;
         let mut cells =
-            vec![record.case.clone(), count(*tools), share(*original), difference(&original_together.difference)];
+            vec![case.to_owned(), count(*tools), share(*original), difference(&original_together.difference)];
         for size in SIZES {
             let found: Option<&Grown> = grown.iter().find(|grown| grown.tools == size);
             let pair = found.map(|grown| [&grown.apart, &grown.together].map(|paired| difference(&paired.difference)));
@@ -44,21 +43,11 @@ fn served(copies: &CopiesResults) -> Table {
     table
 }
 
-fn failures(copies: &CopiesResults) -> Table {
-    let mut table = Table::new(["collection", "message"]).words(&["message"]);
-    for record in &copies.records {
-        if let CopiesOutcome::Failed(message) = &record.outcome {
-            table.row([record.case.as_str(), message]);
-        }
-    }
-    table
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::capability::CopiesRecord;
-    use crate::eval::record::{Estimate, Origin, Paired, Verdict};
+    use crate::eval::played::CollectionRecord;
+    use crate::eval::record::{Estimate, Origin, Outcome, Paired, Verdict};
 
     #[test]
     fn differences_are_by_size() {
@@ -74,17 +63,14 @@ mod tests {
             original_together: paired(0.0),
             grown: vec![Grown { tools: SIZES[0], apart: paired(-0.2), together: paired(-0.001) }],
         };
-        let record = |case: &str, outcome| CopiesRecord {
+        let record = |case: &str, outcome| CollectionRecord {
             case: case.to_owned(),
             origin: Origin::Public,
             engine_version: "1".to_owned(),
             inputs_sha256: String::new(),
             outcome,
         };
-        let records = vec![
-            record("a", CopiesOutcome::Measured(facts)),
-            record("b", CopiesOutcome::Failed("too small".to_owned())),
-        ];
+        let records = vec![record("a", Outcome::Measured(facts)), record("b", Outcome::Failed("too small".to_owned()))];
         let shown = tables(&CopiesResults::new(String::new(), records)).map(|table| table.plain());
         assert!(shown[0].contains(".823") && shown[0].contains("−.200") && shown[0].contains(MISSING), "{}", shown[0]);
         assert!(shown[1].contains("too small"), "{}", shown[1]);

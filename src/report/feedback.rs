@@ -1,12 +1,12 @@
 //! What learning from feedback gains, as a section of the scorecard.
 
-use crate::eval::feedback::{FeedbackFacts, FeedbackOutcome, FeedbackResults, Lesson, OBSERVATIONS, WRONG_TENTHS};
+use crate::eval::feedback::{FeedbackFacts, FeedbackResults, Lesson, OBSERVATIONS, WRONG_TENTHS};
 use crate::eval::record::{Paired, Verdict};
 use crate::eval::statistics::mean;
 
 use super::number::{MISSING, count, share, signed};
 use super::scorecard::Document;
-use super::table::Table;
+use super::table::{Table, failures};
 
 pub(super) fn chapter(page: &mut Document, feedback: &FeedbackResults) {
     page.heading("Learning from feedback");
@@ -34,14 +34,7 @@ pub(super) fn chapter(page: &mut Document, feedback: &FeedbackResults) {
 
 /// The tables of the section, for a terminal.
 pub(super) fn tables(feedback: &FeedbackResults) -> [Table; 3] {
-    [gains(feedback), harm(feedback), failures(feedback)]
-}
-
-fn measured(feedback: &FeedbackResults) -> impl Iterator<Item = (&str, &FeedbackFacts)> {
-    feedback.records.iter().filter_map(|record| match &record.outcome {
-        FeedbackOutcome::Measured(facts) => Some((record.case.as_str(), facts)),
-        FeedbackOutcome::Failed(_) => None,
-    })
+    [gains(feedback), harm(feedback), failures("collection", feedback.failed())]
 }
 
 fn lesson(facts: &FeedbackFacts, observations: usize, wrong_tenths: usize) -> Option<&Lesson> {
@@ -53,7 +46,7 @@ fn gains(feedback: &FeedbackResults) -> Table {
     let numbers = OBSERVATIONS.map(count);
     let titles = ["collection", "tools", "queries", "without"].into_iter().chain(numbers.iter().map(String::as_str));
     let mut table = Table::new(titles);
-    for (name, facts) in measured(feedback) {
+    for (name, facts) in feedback.measured() {
         let mut cells = vec![name.to_owned(), count(facts.tools), count(facts.queries), share(facts.ndcg_at_10)];
         cells.extend(OBSERVATIONS.map(|observations| {
             lesson(facts, observations, 0).map_or_else(|| MISSING.to_owned(), |lesson| gain(&lesson.ndcg_at_10))
@@ -71,13 +64,14 @@ fn gain(paired: &Paired) -> String {
 fn harm(feedback: &FeedbackResults) -> Table {
     let numbers = OBSERVATIONS.map(count);
     let mut table = Table::new(["wrong"].into_iter().chain(numbers.iter().map(String::as_str)));
-    if measured(feedback).next().is_none() {
+    if feedback.measured().next().is_none() {
         return table;
     }
     for wrong_tenths in WRONG_TENTHS {
         let mut cells = vec![format!("{} %", wrong_tenths * 10)];
         cells.extend(OBSERVATIONS.map(|observations| {
-            let lessons: Vec<&Paired> = measured(feedback)
+            let lessons: Vec<&Paired> = feedback
+                .measured()
                 .filter_map(|(_, facts)| lesson(facts, observations, wrong_tenths))
                 .map(|lesson| &lesson.ndcg_at_10)
                 .collect();
@@ -93,28 +87,18 @@ fn harm(feedback: &FeedbackResults) -> Table {
     table
 }
 
-fn failures(feedback: &FeedbackResults) -> Table {
-    let mut table = Table::new(["collection", "message"]).words(&["message"]);
-    for record in &feedback.records {
-        if let FeedbackOutcome::Failed(message) = &record.outcome {
-            table.row([record.case.as_str(), message]);
-        }
-    }
-    table
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::feedback::FeedbackRecord;
-    use crate::eval::record::{Estimate, Origin};
+    use crate::eval::played::CollectionRecord;
+    use crate::eval::record::{Estimate, Origin, Outcome};
 
     fn paired(mean: f64, low: f64, verdict: Verdict) -> Paired {
         Paired { control: String::new(), difference: Estimate { mean, low, high: mean + 0.1 }, verdict }
     }
 
-    fn record(case: &str, outcome: FeedbackOutcome) -> FeedbackRecord {
-        FeedbackRecord {
+    fn record(case: &str, outcome: Outcome<FeedbackFacts>) -> CollectionRecord<FeedbackFacts> {
+        CollectionRecord {
             case: case.to_owned(),
             origin: Origin::Embedded,
             engine_version: "1".to_owned(),
@@ -142,10 +126,7 @@ mod tests {
                 lesson(5, paired(-0.02, -0.04, Verdict::Worse)),
             ],
         };
-        let records = vec![
-            record("a", FeedbackOutcome::Measured(facts)),
-            record("b", FeedbackOutcome::Failed("no card".to_owned())),
-        ];
+        let records = vec![record("a", Outcome::Measured(facts)), record("b", Outcome::Failed("no card".to_owned()))];
         let shown = tables(&FeedbackResults::new(String::new(), records)).map(|table| table.plain());
         assert!(shown[0].contains("+.030*") && shown[0].contains("1,000"), "{}", shown[0]);
         assert!(shown[1].contains("−.020 [1 of 1]") && shown[1].contains("50 %"), "{}", shown[1]);

@@ -138,6 +138,13 @@ fn escaped(text: &str) -> String {
     out
 }
 
+/// What failed and why: a row each, the first column headed `what`.
+pub(super) fn failures<'f>(what: &str, failed: impl Iterator<Item = (&'f str, &'f str)>) -> Table {
+    let mut table = Table::new([what, "message"]).words(&["message"]);
+    failed.for_each(|(name, message)| table.row([name, message]));
+    table
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -84,28 +84,28 @@ pub fn context(results: &ContextResults) -> String {
 /// What `bench run` prints of the gateway: the tables of its chapter.
 #[must_use]
 pub fn gateway(results: &GatewayResults) -> String {
-    let tables = super::gateway::tables(results);
-    tables.iter().filter(|table| !table.is_empty()).map(Table::plain).collect::<Vec<_>>().join("\n")
+    all_plain(&super::gateway::tables(results))
 }
 
 /// What `bench run` and `bench feedback` print of feedback: the tables of its chapter.
 #[must_use]
 pub fn feedback(results: &FeedbackResults) -> String {
-    let tables = super::feedback::tables(results);
-    tables.iter().filter(|table| !table.is_empty()).map(Table::plain).collect::<Vec<_>>().join("\n")
+    all_plain(&super::feedback::tables(results))
 }
 
 /// What `bench run` prints of confidence: the tables of its section.
 #[must_use]
 pub fn confidence(results: &ConfidenceResults) -> String {
-    let tables = super::confidence::tables(results);
-    tables.iter().filter(|table| !table.is_empty()).map(Table::plain).collect::<Vec<_>>().join("\n")
+    all_plain(&super::confidence::tables(results))
 }
 
 /// What `bench run` prints of copies: the tables of its section.
 #[must_use]
 pub fn copies(results: &CopiesResults) -> String {
-    let tables = super::copies::tables(results);
+    all_plain(&super::copies::tables(results))
+}
+
+fn all_plain(tables: &[Table]) -> String {
     tables.iter().filter(|table| !table.is_empty()).map(Table::plain).collect::<Vec<_>>().join("\n")
 }
 

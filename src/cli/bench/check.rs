@@ -15,17 +15,15 @@ use super::played::Played;
 use super::run::{compute, pages};
 use crate::cli::{Format, Outcome, print_json};
 use crate::context::ContextConfig;
-use crate::eval::capability::CopiesRecord;
-use crate::eval::confidence::ConfidenceRecord;
-use crate::eval::context::record::ContextRecord;
+use crate::eval::capability::CopiesFacts;
+use crate::eval::confidence::ConfidenceFacts;
 use crate::eval::context::results::wrong_rows;
 use crate::eval::context::run::version;
 use crate::eval::engine::Engine;
-use crate::eval::feedback::FeedbackRecord;
-use crate::eval::gateway::record::GatewayRecord;
+use crate::eval::feedback::FeedbackFacts;
 use crate::eval::matrix::Matrix;
 use crate::eval::record::Results;
-use crate::eval::results::{ChapterRecord, Difference, differences};
+use crate::eval::results::{Chapter, ChapterRecord, Difference, differences};
 use crate::eval::workspace::Collections;
 use crate::report::Records;
 
@@ -71,21 +69,13 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     }
     let scenarios = Scenarios::of(&workspace)?;
     let context = scenarios.compute(&workspace)?;
-    match &scenarios.committed {
-        Some(other) => facts.extend(context.differences(other)?),
-        None if context.records.is_empty() => {}
-        None => facts.push(no_file(ContextRecord::NAME, context.records.len())),
-    }
+    facts.extend(chapter_differences(scenarios.committed.as_ref(), &context)?);
     let cases = GatewayCases::of(&workspace)?;
     let gateway = cases.compute()?;
-    match &cases.committed {
-        Some(other) => facts.extend(gateway.differences(other)?),
-        None if gateway.records.is_empty() => {}
-        None => facts.push(no_file(GatewayRecord::NAME, gateway.records.len())),
-    }
-    let feedback = Played::<FeedbackRecord>::of(&workspace, &matrix, &collections)?;
-    let confidence = Played::<ConfidenceRecord>::of(&workspace, &matrix, &collections)?;
-    let copies = Played::<CopiesRecord>::of(&workspace, &matrix, &collections)?;
+    facts.extend(chapter_differences(cases.committed.as_ref(), &gateway)?);
+    let feedback = Played::<FeedbackFacts>::of(&workspace, &matrix, &collections)?;
+    let confidence = Played::<ConfidenceFacts>::of(&workspace, &matrix, &collections)?;
+    let copies = Played::<CopiesFacts>::of(&workspace, &matrix, &collections)?;
     facts.extend(feedback.differences()?);
     facts.extend(confidence.differences()?);
     facts.extend(copies.differences()?);
@@ -138,8 +128,20 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     Ok(if verdict.is_same() { Outcome::Ok } else { Outcome::Drift })
 }
 
+/// Every fact in which the committed results of a chapter differ from those that are computed now.
+pub(super) fn chapter_differences<R: ChapterRecord>(
+    committed: Option<&Chapter<R>>,
+    computed: &Chapter<R>,
+) -> Result<Vec<Difference>> {
+    Ok(match committed {
+        Some(committed) => computed.differences(committed)?,
+        None if computed.records.is_empty() => Vec::new(),
+        None => vec![no_file(R::NAME, computed.records.len())],
+    })
+}
+
 /// Results of which there is no committed file.
-pub(super) fn no_file(name: &str, records: usize) -> Difference {
+fn no_file(name: &str, records: usize) -> Difference {
     Difference {
         engine: name.to_owned(),
         case: String::new(),

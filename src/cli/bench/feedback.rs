@@ -8,7 +8,7 @@ use clap::Args;
 use super::Place;
 use super::played::Played;
 use crate::cli::{Format, Outcome, print_json};
-use crate::eval::feedback::FeedbackRecord;
+use crate::eval::feedback::FeedbackFacts;
 use crate::report;
 
 pub(super) const EXAMPLE: &str = "\
@@ -32,7 +32,7 @@ pub(super) fn run(args: &FeedbackArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = args.place.workspace()?;
     let matrix = workspace.matrix()?;
     let collections = workspace.collections(&matrix.cases)?;
-    let results = Played::<FeedbackRecord>::of(&workspace, &matrix, &collections)?.compute();
+    let results = Played::<FeedbackFacts>::of(&workspace, &matrix, &collections)?.compute();
     match args.format {
         Format::Json => print_json(out, &results)?,
         Format::Text => write!(out, "{}", report::terminal::feedback(&results))?,

@@ -5,24 +5,24 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
-use super::check::no_file;
+use super::check::chapter_differences;
 use super::run::progress;
 use crate::eval::collection::Collection;
 use crate::eval::engine::{Engine, RouterEngine};
 use crate::eval::matrix::{DEFAULT, Matrix};
-use crate::eval::played::{CollectionRecord, kept_records, wrong_rows};
+use crate::eval::played::{CollectionFacts, CollectionRecord, CollectionResults, kept_records, wrong_rows};
 use crate::eval::results::{Chapter, Difference};
 use crate::eval::workspace::{Collections, Workspace};
 
 /// The collections of a matrix as they are, and the results that the workspace holds for them.
-pub(super) struct Played<R> {
+pub(super) struct Played<F> {
     engine: RouterEngine,
     /// By name; `None` where the collection is not on this machine.
     collections: BTreeMap<String, Option<Arc<Collection>>>,
-    pub(super) committed: Option<Chapter<R>>,
+    pub(super) committed: Option<CollectionResults<F>>,
 }
 
-impl<R: CollectionRecord> Played<R> {
+impl<F: CollectionFacts> Played<F> {
     pub(super) fn of(workspace: &Workspace, matrix: &Matrix, collections: &Collections) -> Result<Self> {
         let engine = matrix.engine(DEFAULT).context("no default engine in engines.toml")?.clone();
         let names = matrix.cases.iter().filter(|case| case.growth.is_none()).map(|case| &case.collection);
@@ -31,12 +31,12 @@ impl<R: CollectionRecord> Played<R> {
     }
 
     /// Measures on every collection that is here; the others keep their committed records.
-    pub(super) fn compute(&self) -> Chapter<R> {
+    pub(super) fn compute(&self) -> CollectionResults<F> {
         let bar = progress(self.collections.len());
         let mut records = Vec::new();
         for collection in self.collections.values().flatten() {
-            bar.set_message(format!("{} of {}", R::NAME, collection.name));
-            records.push(R::measure(collection, &self.engine));
+            bar.set_message(format!("{} of {}", F::NAME, collection.name));
+            records.push(CollectionRecord::of(collection, &self.engine));
             bar.inc(1);
         }
         bar.finish_and_clear();
@@ -46,12 +46,7 @@ impl<R: CollectionRecord> Played<R> {
 
     /// Every fact in which the committed results differ from those that are computed now.
     pub(super) fn differences(&self) -> Result<Vec<Difference>> {
-        let computed = self.compute();
-        Ok(match &self.committed {
-            Some(committed) => computed.differences(committed)?,
-            None if computed.records.is_empty() => Vec::new(),
-            None => vec![no_file(R::NAME, computed.records.len())],
-        })
+        chapter_differences(self.committed.as_ref(), &self.compute())
     }
 
     /// What is wrong with the committed rows that cannot be computed here.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::fidelity::Fidelity;
-use crate::eval::record::Origin;
+use crate::eval::record::{Origin, Outcome};
 use crate::eval::results::{Chapter, ChapterRecord};
 use crate::event::Phase;
 
@@ -40,15 +40,8 @@ pub struct ContextRecord {
     pub outcome: ContextOutcome,
 }
 
-/// A failure is a row: recorded with its message and counted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum ContextOutcome {
-    /// A prompt was compiled.
-    Measured(Box<ContextFacts>),
-    /// None was.
-    Failed(String),
-}
+/// Measured where a prompt was compiled.
+pub type ContextOutcome = Outcome<Box<ContextFacts>>;
 
 /// Everything measured on one scenario. Shares are rounded to six decimals; tokens are exact counts of the configured
 /// estimator.
