@@ -364,26 +364,27 @@ impl Index {
     pub fn search(&self, text: &str, depth: Depth, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Vec<Hit> {
         let mut query = std::mem::take(&mut scratch.query);
         self.analyze_into(text, &mut query, &mut scratch.words);
-        let hits = self.search_query(&query, depth, allow, scratch);
+        let (hits, _) = self.search_query(&query, depth, allow, scratch);
         scratch.query = query;
         hits
     }
 
-    /// [`Self::search`] for a query that is already analysed.
+    /// [`Self::search`] for a query that is already analysed, and how much the semantic side counts for it, which depends
+    /// on neither `depth` nor `allow`.
     pub fn search_query(
         &self,
         query: &Query,
         depth: Depth,
         allow: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
-    ) -> Vec<Hit> {
+    ) -> (Vec<Hit>, Fusion) {
         self.accumulate(query, scratch);
         if let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) {
             let Semantic { weight, vectors } = semantic;
             let (hits, fusion) = Fusion::rank(*weight, &scratch.scores, vectors, meaning, depth, &allow);
             let lifted = self.lift_exact(query, &scratch.scores, &fusion, &allow);
             scratch.scores.fill(0);
-            return merge_exact(hits, lifted, depth);
+            return (merge_exact(hits, lifted, depth), fusion);
         }
         let mut top = TopK::new(depth.k());
         top.scan(&scratch.scores, &allow);
@@ -397,7 +398,7 @@ impl Index {
             hits.extend(tied.map(|(item, &score)| Hit { item: item as u32, score: u64::from(score) }));
         }
         scratch.scores.fill(0);
-        merge_exact(hits, lifted, depth)
+        (merge_exact(hits, lifted, depth), Fusion::default())
     }
 
     /// `hits` of a navigation with the items that the query names exactly on top, cut to `k`.
@@ -438,10 +439,10 @@ impl Index {
         scores
     }
 
-    /// The score of one item as a search for `query` gives it.
-    pub(super) fn score(&self, query: &Query, item: u32, scratch: &mut Scratch) -> u64 {
-        let fusion = self.fusion(query, scratch);
-        let score = self.score_unnamed(query, &fusion, item);
+    /// The score of one item as a search for `query` that gave `fusion` has it.
+    pub(super) fn score(&self, query: &Query, fusion: &Fusion, item: u32, scratch: &mut Scratch) -> u64 {
+        let words: u64 = query.terms.iter().map(|&term| self.contribution(term, item)).sum();
+        let score = words + self.semantic_part(query, fusion, item);
         if query.exact.binary_search(&item).is_err() {
             return score;
         }
@@ -449,23 +450,6 @@ impl Index {
         let best = scratch.scores.iter().copied().max().unwrap_or(0);
         scratch.scores.fill(0);
         score + exact_bonus(u64::from(best) + fusion.most())
-    }
-
-    /// The score of one item without what its name adds when the query gives it.
-    pub(super) fn score_unnamed(&self, query: &Query, fusion: &Fusion, item: u32) -> u64 {
-        let words: u64 = query.terms.iter().map(|&term| self.contribution(term, item)).sum();
-        words + self.semantic_part(query, fusion, item)
-    }
-
-    /// How much the semantic side counts for `query`.
-    pub(super) fn fusion(&self, query: &Query, scratch: &mut Scratch) -> Fusion {
-        if self.semantic.is_none() {
-            return Fusion::default();
-        }
-        self.accumulate(query, scratch);
-        let fusion = self.fusion_of(query, &scratch.scores);
-        scratch.scores.fill(0);
-        fusion
     }
 
     fn fusion_of(&self, query: &Query, scores: &[u32]) -> Fusion {
@@ -1116,7 +1100,8 @@ mod tests {
         for text in ["mail list", "mail_list", "please send_mail now", "zebra"] {
             let query = index.analyze(text);
             let mut scratch = Scratch::default();
-            let single: Vec<u64> = (0..3).map(|item| index.score(&query, item, &mut scratch)).collect();
+            let (_, fusion) = index.search_query(&query, Depth::Exactly(1), |_| true, &mut scratch);
+            let single: Vec<u64> = (0..3).map(|item| index.score(&query, &fusion, item, &mut scratch)).collect();
             assert_eq!(single, index.score_all(&query), "{text}");
         }
     }
@@ -1186,7 +1171,7 @@ mod tests {
             // One word that only spelling knows, and a name in no other order than its own.
             let query = format!("{query} brunch {}", tools[0].0.replace('_', " and the "));
             let analyzed = Query { exact: Vec::new(), ..index.analyze(&query) };
-            let fusion = index.fusion(&analyzed, &mut Scratch::default());
+            let (_, fusion) = index.search_query(&analyzed, Depth::Exactly(1), |_| true, &mut Scratch::default());
             for (item, score) in index.score_all(&analyzed).into_iter().enumerate() {
                 let parts = index.explain(&query, item as u32);
                 let words = parts.iter().map(|(_, value)| value).sum::<u64>();

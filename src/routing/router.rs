@@ -279,10 +279,10 @@ impl Router {
     pub fn search(&self, text: &str, k: usize, scratch: &mut Scratch) -> Vec<Hit> {
         if self.feedback.is_some() || self.capabilities.is_some() {
             let query = self.index().analyze(text);
-            let mut found = self.find(&query, k, |_| true, scratch);
+            let (mut found, fusion) = self.find(&query, k, |_| true, scratch);
             let best = found.first().map_or(0, |hit| hit.score);
             let lifts = self.lifts(text, &query, best);
-            self.add_lifted(&mut found, &query, &lifts, |_| true, scratch);
+            self.add_lifted(&mut found, &query, &fusion, &lifts, |_| true, scratch);
             found.iter_mut().for_each(|hit| hit.score += lift(&lifts, hit.item));
             self.fold(&mut found, |hit| hit.item, |_| false);
             found.truncate(k);
@@ -290,7 +290,7 @@ impl Router {
         }
         match self.config.navigation {
             Navigation::Flat => self.index().search(text, Depth::Exactly(k), |_| true, scratch),
-            Navigation::Beam(_) => self.navigate(&self.index().analyze(text), Depth::Exactly(k), |_| true, scratch),
+            Navigation::Beam(_) => self.navigate(&self.index().analyze(text), Depth::Exactly(k), |_| true, scratch).0,
         }
     }
 
@@ -308,22 +308,22 @@ impl Router {
 
     fn ranked(&self, query: &Query, depth: Depth, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Vec<Hit> {
         if self.capabilities.is_none() {
-            return self.navigate(query, depth, allow, scratch);
+            return self.navigate(query, depth, allow, scratch).0;
         }
-        let mut found = self.find(query, depth.k(), allow, scratch);
+        let (mut found, _) = self.find(query, depth.k(), allow, scratch);
         self.fold(&mut found, |hit| hit.item, |_| false);
         found.truncate(depth.k());
         found
     }
 
     /// The best items, of `k` capabilities at least where there are so many; copies are still in it.
-    fn find(&self, query: &Query, k: usize, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Vec<Hit> {
+    fn find(&self, query: &Query, k: usize, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> (Vec<Hit>, Fusion) {
         let mut depth = k;
         loop {
-            let found = self.navigate(query, Depth::Exactly(depth), &allow, scratch);
-            let Some(capabilities) = &self.capabilities else { return found };
+            let (found, fusion) = self.navigate(query, Depth::Exactly(depth), &allow, scratch);
+            let Some(capabilities) = &self.capabilities else { return (found, fusion) };
             if found.len() < depth || capabilities.count(found.iter().map(|hit| hit.item)) >= k {
-                return found;
+                return (found, fusion);
             }
             depth = depth.saturating_mul(DEEPER);
         }
@@ -336,7 +336,14 @@ impl Router {
         }
     }
 
-    fn navigate(&self, query: &Query, depth: Depth, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Vec<Hit> {
+    /// The best items, and how much the semantic side counts for them: nothing in a beam, which goes by words.
+    fn navigate(
+        &self,
+        query: &Query,
+        depth: Depth,
+        allow: impl Fn(u32) -> bool,
+        scratch: &mut Scratch,
+    ) -> (Vec<Hit>, Fusion) {
         match (self.config.navigation, self.graph.get()) {
             (Navigation::Beam(beam), Some(graph)) => {
                 let k = depth.k();
@@ -344,7 +351,7 @@ impl Router {
                 let terms: Vec<u32> = (0..query.terms.len() as u32).collect();
                 let found = beam_search(graph, &terms, &postings, beam, k, self.config.confidence_gap);
                 let hits = found.hits.into_iter().map(|(item, score)| Hit { item, score }).collect();
-                self.index().with_exact(query, hits, k, allow, scratch)
+                (self.index().with_exact(query, hits, k, allow, scratch), Fusion::default())
             }
             _ => self.index().search_query(query, depth, allow, scratch),
         }
@@ -391,16 +398,16 @@ impl Router {
         let mut query = self.index().analyze(&request.query);
         // A name that may not be shown is no answer: it makes nothing certain.
         query.exact.retain(|item| allowed.allows(*item));
-        let (found, best, confidence, lifts) = SCRATCH.with_borrow_mut(|scratch| {
-            let mut found = self.retrieve(&query, request, &allowed, top_k, scratch);
+        let (found, fusion, best, confidence, lifts) = SCRATCH.with_borrow_mut(|scratch| {
+            let (mut found, fusion) = self.retrieve(&query, request, &allowed, top_k, scratch);
             let best = found.first().map_or(0, |hit| hit.score);
             let mut distinct = found.clone();
             self.fold(&mut distinct, |hit| hit.item, |_| false);
             let confidence = self.confidence(&query, &distinct);
-            self.add_pins(&mut found, &query, request, &allowed, scratch);
+            self.add_pins(&mut found, &query, &fusion, request, &allowed, scratch);
             let lifts = self.lifts(&request.query, &query, best);
-            self.add_lifted(&mut found, &query, &lifts, |item| allowed.allows(item), scratch);
-            (found, best, confidence, lifts)
+            self.add_lifted(&mut found, &query, &fusion, &lifts, |item| allowed.allows(item), scratch);
+            (found, fusion, best, confidence, lifts)
         });
         let mut ranked = self.rerank(found, best, &lifts, request, top_k);
         let is_pinned = |item: u32| self.id(item).is_some_and(|id| request.filter.pins.iter().any(|pin| pin == id));
@@ -408,7 +415,6 @@ impl Router {
         let scored: Vec<(u32, u64)> = ranked.iter().map(|(hit, _)| (hit.item, hit.score)).collect();
         let placed = request.filter.apply_quota_and_pins(&scored, &self.catalog, &allowed, top_k);
         let words = self.index().words(&request.query);
-        let fusion = SCRATCH.with_borrow_mut(|scratch| self.index().fusion(&query, scratch));
         let parts = |placed: &Placed| placed.position.map(|at| ranked[at].1.as_slice()).unwrap_or_default();
         let lift = |placed: &Placed| placed.position.map_or(0, |_| lift(&lifts, placed.item));
         let choices = placed.iter().map(|placed| {
@@ -467,7 +473,7 @@ impl Router {
         allowed: &AllowSet,
         top_k: usize,
         scratch: &mut Scratch,
-    ) -> Vec<Hit> {
+    ) -> (Vec<Hit>, Fusion) {
         let depth = match (request.history == History::default(), request.filter.namespace_quota) {
             (_, Some(_)) => self.catalog.len(),
             // As many as confidence reads.
@@ -483,6 +489,7 @@ impl Router {
         &self,
         found: &mut Vec<Hit>,
         query: &Query,
+        fusion: &Fusion,
         request: &Request,
         allowed: &AllowSet,
         scratch: &mut Scratch,
@@ -490,7 +497,7 @@ impl Router {
         let pins = request.filter.pins.iter().filter_map(|id| self.catalog.position(id));
         for item in pins.map(|number| number as u32).filter(|item| allowed.allows(*item)) {
             if !found.iter().any(|hit| hit.item == item) {
-                let score = self.index().score(query, item, scratch);
+                let score = self.index().score(query, fusion, item, scratch);
                 found.extend((score > 0).then_some(Hit { item, score }));
             }
         }
@@ -514,6 +521,7 @@ impl Router {
         &self,
         found: &mut Vec<Hit>,
         query: &Query,
+        fusion: &Fusion,
         lifts: &BTreeMap<u32, u64>,
         allow: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
@@ -522,10 +530,8 @@ impl Router {
             return;
         }
         let known: BTreeSet<u32> = found.iter().map(|hit| hit.item).collect();
-        // Nothing is lifted where a name is given, so the score has no part of one.
-        let fusion = self.index().fusion(query, scratch);
         for &item in lifts.keys().filter(|item| !known.contains(item) && allow(**item)) {
-            found.push(Hit { item, score: self.index().score_unnamed(query, &fusion, item) });
+            found.push(Hit { item, score: self.index().score(query, fusion, item, scratch) });
         }
         found.sort_by_key(|hit| Hit { item: hit.item, score: hit.score + lift(lifts, hit.item) }.order());
     }
