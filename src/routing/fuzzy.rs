@@ -22,6 +22,7 @@ pub(super) fn expand(index: &Index, word: &str, terms: &mut Vec<QueryTerm>) {
     }
     let allowed = if length >= 8 { 2 } else { 1 };
     let mut readings: Vec<(usize, &str, TermId)> = index
+        .parts
         .surfaces
         .iter()
         .filter(|(surface, _)| {

@@ -103,9 +103,9 @@ impl Depth {
     }
 }
 
-/// An immutable index over one catalog under one configuration. Shared freely between threads.
+/// What of an index is built once and can be saved.
 #[derive(Debug)]
-pub struct Index {
+pub(super) struct Parts {
     pub(super) items: u32,
     /// Term to number.
     pub(super) terms: FxHashMap<Box<str>, TermId>,
@@ -117,6 +117,12 @@ pub struct Index {
     pub(super) offsets: Vec<u32>,
     pub(super) postings: Vec<Posting>,
     pub(super) exact: ExactNames,
+}
+
+/// An immutable index over one catalog under one configuration. Shared freely between threads.
+#[derive(Debug)]
+pub struct Index {
+    pub(super) parts: Parts,
     reading: Reading,
     spelling: Spelling,
     semantic: Option<Semantic>,
@@ -202,7 +208,7 @@ impl Index {
     /// # Errors
     /// What no index that was built can be: a number that points outside, lists out of order, an impact out of range.
     pub(super) fn from_parts(parts: Parts, catalog: &Catalog, config: &RoutingConfig) -> Result<Self, &'static str> {
-        let Parts { items, terms, surfaces, pairs, offsets, postings, exact } = parts;
+        let Parts { items, terms, surfaces, pairs, offsets, postings, exact } = &parts;
         let check = |holds: bool, reason| if holds { Ok(()) } else { Err(reason) };
         let known = terms.len() as u64;
         let all = known + pairs.len() as u64;
@@ -216,60 +222,47 @@ impl Index {
             offsets.last().map(|&end| end as usize) == Some(postings.len()),
             "the lists do not end with the postings",
         )?;
-        check(postings.iter().all(|posting| posting.item < items), "a posting is of no item")?;
+        check(postings.iter().all(|posting| posting.item < *items), "a posting is of no item")?;
         let in_range = |posting: &Posting| (1..=MAX_IMPACT).contains(&posting.impact);
         check(postings.iter().all(in_range), "an impact is out of range")?;
-        check(exact.are_within(items), "a name is of no item")?;
-        let index = Self::assemble(Parts { items, terms, surfaces, pairs, offsets, postings, exact }, catalog, config);
+        check(exact.are_within(*items), "a name is of no item")?;
+        let index = Self::assemble(parts, catalog, config);
         let ascends = |term| index.postings(term).is_sorted_by(|left, right| left.item < right.item);
         check((0..all as u32).all(ascends), "postings are out of order")?;
         Ok(index)
     }
 
     fn assemble(parts: Parts, catalog: &Catalog, config: &RoutingConfig) -> Self {
-        let Parts { items, terms, surfaces, pairs, offsets, postings, exact } = parts;
         let reading = Reading::of(config);
-        let words = surfaces.iter().filter(|(_, term)| **term != STOP && reading.spelling > 0.0);
+        let words = parts.surfaces.iter().filter(|(_, term)| **term != STOP && reading.spelling > 0.0);
         let spelling = Spelling::of(words.map(|(word, &term)| (&**word, term)));
-        Self {
-            items,
-            terms,
-            surfaces,
-            pairs,
-            offsets,
-            postings,
-            exact,
-            reading,
-            spelling,
-            semantic: Semantic::of(catalog, config),
-            analyzer: Analyzer::default(),
-        }
+        Self { parts, reading, spelling, semantic: Semantic::of(catalog, config), analyzer: Analyzer::default() }
     }
 
     /// The number of indexed items.
     #[must_use]
     pub fn items(&self) -> usize {
-        self.items as usize
+        self.parts.items as usize
     }
 
     /// The number of distinct terms, pairs not counted.
     #[must_use]
     pub fn terms(&self) -> usize {
-        self.terms.len()
+        self.parts.terms.len()
     }
 
     /// The number of postings.
     #[must_use]
     pub fn postings_total(&self) -> usize {
-        self.postings.len()
+        self.parts.postings.len()
     }
 
     /// The items that a term or pair occurs in, ascending.
     #[must_use]
     pub fn postings(&self, term: TermId) -> &[Posting] {
         let at = term as usize;
-        match (self.offsets.get(at), self.offsets.get(at + 1)) {
-            (Some(&start), Some(&end)) => &self.postings[start as usize..end as usize],
+        match (self.parts.offsets.get(at), self.parts.offsets.get(at + 1)) {
+            (Some(&start), Some(&end)) => &self.parts.postings[start as usize..end as usize],
             _ => &[],
         }
     }
@@ -283,9 +276,9 @@ impl Index {
     }
 
     fn analyze_into(&self, text: &str, query: &mut Query, words: &mut Words) {
-        let mut sequence = self.exact.sequence();
+        let mut sequence = self.parts.exact.sequence();
         self.read(text, query, words, |word, _| sequence.push(word));
-        self.exact.find(&sequence, text, &mut query.exact);
+        self.parts.exact.find(&sequence, text, &mut query.exact);
         query.meaning = self.semantic.as_ref().map(|_| Table::builtin().encode_query(text));
     }
 
@@ -320,7 +313,7 @@ impl Index {
                 push_term(QueryTerm { term, weight: FULL_WEIGHT }, query, words);
                 if let Some(previous) = words.previous.replace(term)
                     && words.read < MAX_QUERY_TERMS
-                    && let Some(&pair) = self.pairs.get(&(previous, term))
+                    && let Some(&pair) = self.parts.pairs.get(&(previous, term))
                 {
                     push_term(QueryTerm { term: pair, weight: FULL_WEIGHT }, query, words);
                 }
@@ -349,13 +342,13 @@ impl Index {
 
     /// The term of a normalised word, [`STOP`], or `None` for a word that the catalog does not know.
     fn lookup(&self, word: &str) -> Option<TermId> {
-        if let Some(&term) = self.surfaces.get(word) {
+        if let Some(&term) = self.parts.surfaces.get(word) {
             return Some(term);
         }
         if is_stop_word(word) {
             return Some(STOP);
         }
-        self.terms.get(&*self.analyzer.stem(word)).copied()
+        self.parts.terms.get(&*self.analyzer.stem(word)).copied()
     }
 
     /// The best items for `text`: score descending, then item number ascending. Items that share no term with
@@ -481,7 +474,7 @@ impl Index {
         let mut before = String::new();
         self.read(text, &mut query, &mut Words::default(), |word, query| {
             for (at, term) in query.terms.iter().enumerate().skip(called.len()) {
-                let is_pair = term.term as usize >= self.terms.len();
+                let is_pair = term.term as usize >= self.parts.terms.len();
                 called.push((at, if is_pair { format!("{before} {word}") } else { word.to_owned() }));
             }
             if self.lookup(word) != Some(STOP) {
@@ -520,7 +513,7 @@ impl Index {
     }
 
     fn accumulate(&self, query: &Query, scratch: &mut Scratch) {
-        scratch.scores.resize(self.items as usize, 0);
+        scratch.scores.resize(self.parts.items as usize, 0);
         let scores = &mut scratch.scores[..];
         for &QueryTerm { term, weight } in &query.terms {
             if weight == FULL_WEIGHT {
@@ -578,10 +571,10 @@ impl Index {
 impl Index {
     /// The idf of all words of a query together at their weights, unknown ones counted as the rarest possible.
     pub(super) fn rarities(&self, query: &Query) -> f64 {
-        let words = query.terms.iter().filter(|term| (term.term as usize) < self.terms.len());
+        let words = query.terms.iter().filter(|term| (term.term as usize) < self.parts.terms.len());
         let known: f64 = words
             .map(|&QueryTerm { term, weight }| {
-                idf(self.items as usize, self.postings(term).len()) * f64::from(weight) / f64::from(FULL_WEIGHT)
+                idf(self.parts.items as usize, self.postings(term).len()) * f64::from(weight) / f64::from(FULL_WEIGHT)
             })
             .sum();
         known + self.rarity_of_unknown() * query.unknown as f64
@@ -589,12 +582,12 @@ impl Index {
 
     /// The idf of a word that no item has: the rarest possible.
     pub(super) fn rarity_of_unknown(&self) -> f64 {
-        idf(self.items as usize, 0)
+        idf(self.parts.items as usize, 0)
     }
 
     /// The idf of one stem; that of a word in no item for one that the catalog does not know.
     pub(super) fn rarity(&self, stem: &str) -> f64 {
-        idf(self.items as usize, self.terms.get(stem).map_or(0, |term| self.postings(*term).len()))
+        idf(self.parts.items as usize, self.parts.terms.get(stem).map_or(0, |term| self.postings(*term).len()))
     }
 }
 
@@ -649,17 +642,6 @@ fn merge_exact(hits: Vec<Hit>, mut lifted: Vec<Hit>, depth: Depth) -> Vec<Hit> {
 fn idf(items: usize, items_with: usize) -> f64 {
     let (items, with) = (items as f64, items_with as f64);
     libm::log(1.0 + (items - with + 0.5) / (with + 0.5))
-}
-
-/// What an index is made of, built or loaded.
-pub(super) struct Parts {
-    pub(super) items: u32,
-    pub(super) terms: FxHashMap<Box<str>, TermId>,
-    pub(super) surfaces: FxHashMap<Box<str>, TermId>,
-    pub(super) pairs: FxHashMap<(TermId, TermId), TermId>,
-    pub(super) offsets: Vec<u32>,
-    pub(super) postings: Vec<Posting>,
-    pub(super) exact: ExactNames,
 }
 
 /// One term in one item: how often it occurs in each field.

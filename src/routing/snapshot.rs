@@ -96,13 +96,13 @@ pub fn catalog_sha256(catalog: &Catalog) -> String {
 pub fn save(router: &Router) -> Result<Vec<u8>, RouteError> {
     let (index, catalog) = (router.index(), router.catalog());
     let payload = Payload {
-        items: index.items,
-        terms: sorted(&index.terms),
-        surfaces: sorted(&index.surfaces),
-        pairs: sorted(&index.pairs),
-        offsets: index.offsets.clone(),
-        postings: index.postings.clone(),
-        exact: index.exact.clone(),
+        items: index.parts.items,
+        terms: sorted(&index.parts.terms),
+        surfaces: sorted(&index.parts.surfaces),
+        pairs: sorted(&index.parts.pairs),
+        offsets: index.parts.offsets.clone(),
+        postings: index.parts.postings.clone(),
+        exact: index.parts.exact.clone(),
         graph: router.choice_graph()?.clone(),
     };
     let encode = |error: String| SnapshotError::Damaged(error);

@@ -488,6 +488,11 @@ fn shell(calls: &str) -> UpstreamConfig {
             esac
         done"#
     );
+    in_shell(script)
+}
+
+/// What a script of the shell serves by the older protocol.
+fn in_shell(script: String) -> UpstreamConfig {
     let target = Target::Stdio {
         command: "sh".to_owned(),
         args: vec!["-c".to_owned(), script],
@@ -727,14 +732,7 @@ fn what_one_changes_gets_through_while_another_floods_and_does_not_answer() {
                 esac
                 done"#
             );
-            let target = Target::Stdio {
-                command: "sh".to_owned(),
-                args: vec!["-c".to_owned(), script],
-                env: BTreeMap::new(),
-                cwd: None,
-                inherit: Inherit::Safe,
-            };
-            UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(target) }
+            in_shell(script)
         };
         let changed = r#"echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'"#;
         let list = r#"echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"list_'$n'"}]}}'"#;
