@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let graph = match &args.graph {
         Some(path) => {
             let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
-            load_graph(&bytes).with_context(|| path.display().to_string())?
+            load_graph(bytes).with_context(|| path.display().to_string())?
         }
         None => {
             let source = CatalogSource { catalog: args.catalog.clone(), lenient: args.lenient };

@@ -112,7 +112,7 @@ fn router(args: &Args) -> Result<Router> {
         None => Router::build(catalog, config)?,
         Some(path) => {
             let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
-            load(&bytes, catalog, config).with_context(|| path.display().to_string())?
+            load(bytes, catalog, config).with_context(|| path.display().to_string())?
         }
     };
     match &args.feedback {

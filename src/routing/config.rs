@@ -85,6 +85,12 @@ pub struct ConfigError {
 }
 
 impl RoutingConfig {
+    /// Whether the semantic side has a say: it has a weight, the scorer is not there as a plain formula, and navigation
+    /// does not follow words.
+    pub(super) fn is_semantic(&self) -> bool {
+        self.semantic > 0.0 && self.scorer == Scorer::Bm25f && self.navigation == Navigation::Flat
+    }
+
     /// Checks that every parameter is within its documented range.
     ///
     /// # Errors

@@ -5,19 +5,27 @@
 //! `list` are ordinary words there. An identifier ends where another script or a bracket begins, so a name is found
 //! in `请使用create_issue工具` and in `create_issue(title)`.
 
-use std::collections::BTreeMap;
+use rayon::prelude::*;
 
-use crate::catalog::Catalog;
+use super::dictionary::mixed;
+use super::image::{Image, ImageBuilder, Part, long, number};
+use crate::catalog::{Catalog, SelectableItem};
 use crate::text::for_each_word;
 
-/// The word sequences of all names, qualified names and ids.
-#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
-pub(super) struct ExactNames {
-    /// Sequence to the items that bear it, ascending. A sequence is kept as its 64-bit hash: two names share one by
-    /// accident with probability 2⁻⁶⁴.
-    by_sequence: BTreeMap<u64, Vec<u32>>,
-    /// Words in the longest sequence.
-    longest: usize,
+/// Longer names are not looked for, in words.
+const LONGEST: usize = 64;
+
+/// Names that share a bucket on average are this many, as a power of two.
+const BUCKET_BITS: u32 = 2;
+
+/// The word sequences of all names, qualified names and ids, ascending by hash and item. A sequence is kept as its 64-bit
+/// hash: two names share one by accident with probability 2⁻⁶⁴. The upper bits of a hash are its bucket.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ExactNames<'i> {
+    /// Where each bucket begins, and the end of the last.
+    buckets: &'i [[u8; 4]],
+    hashes: &'i [[u8; 8]],
+    items: &'i [[u8; 4]],
 }
 
 /// A running hash of a sequence of words.
@@ -25,71 +33,80 @@ pub(super) struct ExactNames {
 pub(super) struct Sequence {
     hash: u64,
     words: usize,
-    longest: usize,
 }
 
 impl Sequence {
-    fn new(longest: usize) -> Self {
-        Self { hash: 0xcbf2_9ce4_8422_2325, words: 0, longest }
+    pub(super) fn new() -> Self {
+        Self { hash: 0xcbf2_9ce4_8422_2325, words: 0 }
     }
 
     /// Appends a normalised word (FNV-1a over its bytes and a separator).
     pub(super) fn push(&mut self, word: &str) {
         self.words += 1;
-        if self.words <= self.longest {
+        if self.words <= LONGEST {
             let bytes = word.bytes().chain([b' ']);
             self.hash = bytes.fold(self.hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         }
     }
 
     fn of(text: &str) -> Self {
-        let mut sequence = Self::new(usize::MAX);
+        let mut sequence = Self::new();
         for_each_word(text, |word| sequence.push(word));
         sequence
     }
+
+    /// The hash, unless it is of nothing or of too much.
+    fn hash(&self) -> Option<u64> {
+        (1..=LONGEST).contains(&self.words).then(|| mixed(self.hash))
+    }
 }
 
-impl ExactNames {
-    pub(super) fn of(catalog: &Catalog) -> Self {
-        let mut names = Self::default();
-        for (number, item) in catalog.items().iter().enumerate() {
-            let qualified = format!("{} {}", item.namespace, item.name);
-            let server = item.server.as_deref().map(|server| format!("{server} {}", item.name));
-            for name in [Some(item.name.as_str()), Some(&qualified), Some(&item.id), server.as_deref()] {
-                names.insert(name.unwrap_or_default(), number as u32);
-            }
-        }
-        names
-    }
-
-    fn insert(&mut self, name: &str, item: u32) {
-        let sequence = Sequence::of(name);
-        if sequence.words == 0 {
-            return;
-        }
-        self.longest = self.longest.max(sequence.words);
-        let items = self.by_sequence.entry(sequence.hash).or_default();
-        if items.last() != Some(&item) {
-            items.push(item);
+impl<'i> ExactNames<'i> {
+    pub(super) fn of(image: &'i Image) -> Self {
+        Self {
+            buckets: image.cells(Part::NameBuckets),
+            hashes: image.cells(Part::NameHashes),
+            items: image.cells(Part::NameItems),
         }
     }
 
-    /// Whether every name is of one of the first `items` items.
-    pub(super) fn are_within(&self, items: u32) -> bool {
-        self.by_sequence.values().flatten().all(|item| *item < items)
+    /// Adds the names of all items to an image.
+    pub(super) fn build(catalog: &Catalog, image: &mut ImageBuilder) {
+        let numbered = catalog.items().par_iter().enumerate();
+        let hashes = numbered.flat_map_iter(|(number, item)| {
+            hashes_of(item).into_iter().flatten().map(move |hash| (hash, number as u32))
+        });
+        let mut names: Vec<(u64, u32)> = hashes.collect();
+        names.par_sort_unstable();
+        names.dedup();
+        let bits = names.len().checked_ilog2().unwrap_or(0).saturating_sub(BUCKET_BITS);
+        let starts =
+            (0..=1u64 << bits).map(|bucket| names.partition_point(|(hash, _)| bucket_of(*hash, bits) < bucket));
+        image.push(Part::NameBuckets, starts.map(|start| (start as u32).to_le_bytes()));
+        image.push(Part::NameHashes, names.iter().map(|(hash, _)| hash.to_le_bytes()));
+        image.push(Part::NameItems, names.iter().map(|(_, item)| item.to_le_bytes()));
     }
 
-    /// An empty sequence to push the query's words into.
-    pub(super) fn sequence(&self) -> Sequence {
-        Sequence::new(self.longest)
+    /// What no names that were built can be.
+    pub(super) fn check(&self, items: u32) -> Result<(), &'static str> {
+        let all = self.items.iter().all(|item| u32::from_le_bytes(*item) < items);
+        if all && self.items.len() == self.hashes.len() { Ok(()) } else { Err("a name is of no item") }
+    }
+
+    /// The items that bear the name of this hash, ascending.
+    fn items_of(&self, hash: u64) -> impl Iterator<Item = u32> + use<'i> {
+        let bits = self.buckets.len().saturating_sub(1).checked_ilog2().unwrap_or(0);
+        let bucket = bucket_of(hash, bits) as usize;
+        let (start, end) = (number(self.buckets, bucket) as usize, number(self.buckets, bucket + 1) as usize);
+        let (hashes, items) = (self.hashes, self.items);
+        let same = (start..end).skip_while(move |at| long(hashes, *at) != hash);
+        same.take_while(move |at| long(hashes, *at) == hash).map(move |at| number(items, at))
     }
 
     /// Adds to `found` the items named by the whole query or by an identifier in it, ascending without repeats.
     pub(super) fn find(&self, query: &Sequence, text: &str, found: &mut Vec<u32>) {
-        if query.words <= self.longest
-            && let Some(items) = self.by_sequence.get(&query.hash)
-        {
-            found.extend_from_slice(items);
+        if let Some(hash) = query.hash() {
+            found.extend(self.items_of(hash));
         }
         for run in text.split(|character| !is_of_identifier(character)) {
             if !self.find_identifier(run, text, found) && run.contains(QUALIFIERS) {
@@ -116,10 +133,26 @@ impl ExactNames {
         if token.len() == text.len() || !is_identifier(token) {
             return false;
         }
-        let items = self.by_sequence.get(&Sequence::of(token).hash);
-        found.extend_from_slice(items.map_or(&[], Vec::as_slice));
-        items.is_some()
+        let before = found.len();
+        found.extend(Sequence::of(token).hash().into_iter().flat_map(|hash| self.items_of(hash)));
+        found.len() > before
     }
+}
+
+/// The names of an item: its own, that in its namespace and that on its server, and its id.
+fn hashes_of(item: &SelectableItem) -> [Option<u64>; 4] {
+    let of = |before: &str, text: &str| {
+        let mut sequence = Sequence::new();
+        for_each_word(before, |word| sequence.push(word));
+        for_each_word(text, |word| sequence.push(word));
+        sequence.hash()
+    };
+    let server = item.server.as_deref().and_then(|server| of(server, &item.name));
+    [of("", &item.name), of(&item.namespace, &item.name), of("", &item.id), server]
+}
+
+fn bucket_of(hash: u64, bits: u32) -> u64 {
+    hash.checked_shr(u64::BITS - bits).unwrap_or(0)
 }
 
 /// Between the parts of a qualified name.
@@ -153,9 +186,12 @@ mod tests {
             SelectableItem::tool("wiki:search#00000003", "wiki", "search", ""),
             SelectableItem::tool("wiki:zoek_größe#00000004", "wiki", "zoek_größe", ""),
         ];
-        let names = ExactNames::of(&Catalog::new(items).unwrap());
+        let mut image = ImageBuilder::until(Part::NameBuckets);
+        ExactNames::build(&Catalog::new(items).unwrap(), &mut image);
+        let image = image.finish();
+        let names = ExactNames::of(&image);
         let find = |query: &str| {
-            let mut sequence = names.sequence();
+            let mut sequence = Sequence::new();
             for_each_word(query, |word| sequence.push(word));
             let mut found = Vec::new();
             names.find(&sequence, query, &mut found);

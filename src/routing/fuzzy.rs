@@ -22,14 +22,14 @@ pub(super) fn expand(index: &Index, word: &str, terms: &mut Vec<QueryTerm>) {
     }
     let allowed = if length >= 8 { 2 } else { 1 };
     let mut readings: Vec<(usize, &str, TermId)> = index
-        .parts
-        .surfaces
+        .words_table()
         .iter()
+        .filter_map(|(surface, term)| Some((std::str::from_utf8(surface).ok()?, term)))
         .filter(|(surface, _)| {
             surface.is_ascii() && surface.len() >= SHORTEST && surface.len().abs_diff(length) <= allowed
         })
-        .filter(|&(_, &term)| !index.postings(term).is_empty())
-        .map(|(surface, &term)| (strsim::osa_distance(word, surface), &**surface, term))
+        .filter(|(_, term)| index.frequency(*term) > 0)
+        .map(|(surface, term)| (strsim::osa_distance(word, surface), surface, term))
         .filter(|(distance, ..)| *distance <= allowed)
         .collect();
     readings.sort_unstable();

@@ -28,67 +28,75 @@ impl Hit {
     }
 }
 
-/// Collects the `k` best items from a dense score table, in ranking order.
+/// Collects the `k` best items from score tables, in ranking order.
 #[derive(Debug)]
 pub(super) struct TopK {
     k: usize,
     hits: Vec<Hit>,
-    /// Scores up to here cannot enter: 0 while there is room.
+    /// The lowest score that can enter.
     threshold: u32,
+    /// Whether items come in ascending order, so that an equal score stays behind those that are there.
+    ascending: bool,
 }
 
 /// Scores looked at together: a block without a candidate costs one vectorised comparison.
 const BLOCK: usize = 64;
 
 /// Up to this depth hits are inserted one by one.
-const MOST_INSERTED: usize = 256;
+pub(super) const MOST_INSERTED: usize = 256;
 
 impl TopK {
-    pub(super) fn new(k: usize) -> Self {
-        Self { k, hits: Vec::with_capacity(k.min(1024) + 1), threshold: 0 }
+    /// For one table of all items.
+    pub(super) fn ascending(k: usize) -> Self {
+        Self { k, hits: Vec::with_capacity(k.min(1024) + 1), threshold: 1, ascending: true }
     }
 
-    /// Offers every non-zero score that `allow` lets through.
-    pub(super) fn scan(&mut self, scores: &[u32], allow: &impl Fn(u32) -> bool) {
+    /// For tables of some items each, in any order; `k` is at most [`MOST_INSERTED`].
+    pub(super) fn unordered(k: usize) -> Self {
+        Self { ascending: false, ..Self::ascending(k) }
+    }
+
+    /// The lowest score that can enter, at least 1.
+    pub(super) fn threshold(&self) -> u32 {
+        self.threshold
+    }
+
+    /// Offers every score that is not 0 and that `allow` lets through; `first` is the item of the first.
+    pub(super) fn scan(&mut self, first: u32, scores: &[u32], allow: &impl Fn(u32) -> bool) {
         if self.k == 0 {
             return;
         }
         if self.k > MOST_INSERTED {
-            self.sort(scores, allow);
+            self.sort(first, scores, allow);
             return;
         }
-        for (block, chunk) in scores.chunks(BLOCK).enumerate() {
+        for (chunk, first) in scores.chunks(BLOCK).zip((first..).step_by(BLOCK)) {
             let threshold = self.threshold;
-            if !chunk.iter().fold(false, |any, &score| any | (score > threshold)) {
+            if !chunk.iter().fold(false, |any, &score| any | (score >= threshold)) {
                 continue;
             }
-            for (offset, &score) in chunk.iter().enumerate() {
-                if score > self.threshold {
-                    let item = (block * BLOCK + offset) as u32;
-                    if allow(item) {
-                        self.insert(item, score);
-                    }
+            for (item, &score) in (first..).zip(chunk) {
+                if score >= self.threshold && allow(item) {
+                    self.insert(Hit { item, score: u64::from(score) });
                 }
             }
         }
     }
 
     /// For deep rankings, where keeping a sorted list would cost more than sorting once.
-    fn sort(&mut self, scores: &[u32], allow: &impl Fn(u32) -> bool) {
-        let scored = scores.iter().enumerate().filter(|&(item, &score)| score > 0 && allow(item as u32));
-        self.hits.extend(scored.map(|(item, &score)| Hit { item: item as u32, score: u64::from(score) }));
+    fn sort(&mut self, first: u32, scores: &[u32], allow: &impl Fn(u32) -> bool) {
+        let scored = (first..).zip(scores).filter(|&(item, &score)| score > 0 && allow(item));
+        self.hits.extend(scored.map(|(item, &score)| Hit { item, score: u64::from(score) }));
         self.hits.sort_unstable_by_key(Hit::order);
         self.hits.truncate(self.k);
     }
 
-    /// Items arrive in ascending order, so an equal score always goes behind.
-    fn insert(&mut self, item: u32, score: u32) {
-        let hit = Hit { item, score: u64::from(score) };
-        let at = self.hits.partition_point(|other| other.score >= hit.score);
+    fn insert(&mut self, hit: Hit) {
+        let at = self.hits.partition_point(|other| other.order() < hit.order());
         self.hits.insert(at, hit);
         self.hits.truncate(self.k);
-        if self.hits.len() == self.k {
-            self.threshold = self.hits.last().map_or(0, |last| last.score as u32);
+        if let Some(last) = self.hits.last().filter(|_| self.hits.len() == self.k) {
+            self.threshold = last.score as u32 + u32::from(self.ascending);
         }
     }
 

@@ -1,58 +1,39 @@
-//! The inverted index: query text in, item numbers and scores out.
+//! The index: query text in, item numbers and scores out.
 //!
-//! Everything that depends on the catalog alone is computed when the index is built. A posting holds the whole
-//! contribution of one term to one item (its *impact*), so that a search is one addition per posting, whatever the
-//! scorer. Impacts are integers: sums do not depend on the order of addition, equal scores are really equal, and
-//! the parts of an explanation add up to the score without a rest.
+//! Everything that depends on the catalog alone is computed when the index is built ([`super::indexing`]). A posting holds
+//! the whole contribution of one term to one item (its *impact*), so that a search is one addition per posting,
+//! whatever the scorer. Impacts are integers: sums do not depend on the order of addition, equal scores are really
+//! equal, and the parts of an explanation add up to the score without a rest.
 //!
 //! Two neighbouring words of a name are a term of their own, a *pair*, numbered behind the words.
 //!
 //! Where the configuration gives the semantic side a weight, its part is added in the same units ([`Fusion`]).
-//!
-//! Searching is exhaustive. Queries for tools carry a dozen terms over short texts, and at that shape dynamic
-//! pruning (MaxScore, block-max) costs more than the additions it saves.
 
-use rustc_hash::FxHashMap;
-
-use super::config::{NameMatch, Navigation, RoutingConfig, Scorer};
-use super::exact::ExactNames;
+use super::config::{RoutingConfig, Scorer};
+use super::dictionary::{Dictionary, PairTable};
+use super::exact::{ExactNames, Sequence};
 use super::fuzzy;
 use super::hit::{Hit, SCORE_UNITS, TopK};
-use super::semantic::{DocumentVectors, Fusion, QueryVector, Table};
+use super::image::{Image, Part};
+use super::indexing;
+use super::postings::{Found, Lists, Posting, Scores};
+use super::semantic::{DocumentVectors, Fusion, Heads, QueryVector, Table};
 use super::spelling::{MOST_CORRECTED, Spelling};
-use crate::catalog::{Catalog, SelectableItem};
+use crate::catalog::Catalog;
 use crate::text::{Analyzer, for_each_word, is_stop_word};
 
 /// The number of a term in an [`Index`].
 pub type TermId = u32;
 
 /// A query has at most this many words and pairs that count, unknown words and repeats included; further ones are
-/// ignored. Together with `MAX_IMPACT` it keeps every score within 32 bits, since no word weighs more than it is often.
+/// ignored. With the largest impact it keeps every score within 32 bits, since no word weighs more than it is often.
 pub const MAX_QUERY_TERMS: usize = 1000;
-
-/// The largest impact of one posting (16.0 in fixed point): idf stays below ln(2 · 10⁶) ≈ 14.5 up to a million items.
-const MAX_IMPACT: u32 = 1 << 22;
 
 /// The weight of a term that the query has once; readings of unknown words have less, repeated words more.
 pub const FULL_WEIGHT: u32 = 256;
 
-/// Marks a surface form that is a stop word.
-const STOP: TermId = TermId::MAX;
-
-/// The searchable fields, in the order of [`super::FieldWeights`].
-const FIELDS: usize = 5;
-
-/// The place of the name among them.
-const NAME: usize = 0;
-
-/// One item that a term occurs in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Posting {
-    /// The item's position in [`Catalog::items`].
-    pub item: u32,
-    /// What the term adds to the item's score when the query has it once, in units of 2⁻¹⁸.
-    pub impact: u32,
-}
+/// Marks a word that is a stop word.
+pub(super) const STOP: TermId = TermId::MAX;
 
 /// One term of a query as the index knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,9 +60,18 @@ pub struct Query {
 /// Reusable memory of searches, so that a search allocates only its result. One per thread.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    scores: Vec<u32>,
+    scores: Scores,
     query: Query,
     words: Words,
+}
+
+impl Scratch {
+    /// How many postings the last search read: those of the query's terms, unless whole blocks of a large catalog could
+    /// not change the result.
+    #[must_use]
+    pub fn postings_read(&self) -> usize {
+        self.scores.read()
+    }
 }
 
 /// How far down a ranking goes.
@@ -103,28 +93,12 @@ impl Depth {
     }
 }
 
-/// What of an index is built once and can be saved.
-#[derive(Debug)]
-pub(super) struct Parts {
-    pub(super) items: u32,
-    /// Term to number.
-    pub(super) terms: FxHashMap<Box<str>, TermId>,
-    /// Normalised word to term number, or [`STOP`]: spares the stemmer for every word that the catalog uses.
-    pub(super) surfaces: FxHashMap<Box<str>, TermId>,
-    /// Two terms that are neighbours in a name to the number of the pair.
-    pub(super) pairs: FxHashMap<(TermId, TermId), TermId>,
-    /// Start of the postings of each term, then of each pair; one more entry than both.
-    pub(super) offsets: Vec<u32>,
-    pub(super) postings: Vec<Posting>,
-    pub(super) exact: ExactNames,
-}
-
 /// An immutable index over one catalog under one configuration. Shared freely between threads.
 #[derive(Debug)]
 pub struct Index {
-    pub(super) parts: Parts,
+    items: u32,
+    image: Image,
     reading: Reading,
-    spelling: Spelling,
     semantic: Option<Semantic>,
     analyzer: Analyzer,
 }
@@ -151,7 +125,7 @@ impl Reading {
     }
 
     /// The weight of a term that weighs `weight` each time and is there `count` times: c (k3 + 1) / (c + k3), the factor
-    /// of a query's term frequency in BM25 (Robertson and Zaragoza 2009, §3.5; see [`Builder::field_norms`]).
+    /// of a query's term frequency in BM25 (Robertson and Zaragoza 2009, §3.5).
     fn repeated(&self, weight: u32, count: u32) -> u32 {
         let count = f64::from(count);
         let times = self.k3.map_or(count, |k3| count * (k3 + 1.0) / (count + k3));
@@ -160,7 +134,7 @@ impl Reading {
 }
 
 /// Whether a scorer is BM25F with all that belongs to it; the others are the plain formulas.
-fn is_fielded(scorer: Scorer) -> bool {
+pub(super) fn is_fielded(scorer: Scorer) -> bool {
     matches!(scorer, Scorer::Bm25f | Scorer::Fuzzy)
 }
 
@@ -179,92 +153,114 @@ struct Words {
 #[derive(Debug)]
 struct Semantic {
     weight: f64,
-    vectors: DocumentVectors,
-}
-
-impl Semantic {
-    /// `None` where the configuration leaves it out: weight 0, a scorer that is there as a plain formula, or a
-    /// navigation that follows words.
-    fn of(catalog: &Catalog, config: &RoutingConfig) -> Option<Self> {
-        let plain = config.scorer != Scorer::Bm25f || config.navigation != Navigation::Flat;
-        let wanted = config.semantic > 0.0 && !plain;
-        wanted.then(|| Self { weight: config.semantic, vectors: DocumentVectors::build(catalog, Table::builtin()) })
-    }
+    heads: Heads,
 }
 
 impl Index {
     /// Indexes every item of `catalog` under the scorer, fields and constants of `config`.
     #[must_use]
     pub fn build(catalog: &Catalog, config: &RoutingConfig) -> Self {
-        let mut builder = Builder::new(config);
-        for item in catalog.items() {
-            builder.add(item);
-        }
-        builder.finish(catalog, config)
+        Self::assemble(indexing::build(catalog, config), catalog.len() as u32, config)
     }
 
-    /// Puts a loaded index together again.
-    ///
-    /// # Errors
-    /// What no index that was built can be: a number that points outside, lists out of order, an impact out of range.
-    pub(super) fn from_parts(parts: Parts, catalog: &Catalog, config: &RoutingConfig) -> Result<Self, &'static str> {
-        let Parts { items, terms, surfaces, pairs, offsets, postings, exact } = &parts;
+    /// The index over `items` items whose image was built under `config`. Takes the image as it is: one that was
+    /// damaged gives wrong answers, and nothing worse.
+    pub(super) fn assemble(image: Image, items: u32, config: &RoutingConfig) -> Self {
+        let heads = || Heads::of(&DocumentVectors::of(&image));
+        let semantic = config.is_semantic().then(|| Semantic { weight: config.semantic, heads: heads() });
+        Self { items, image, reading: Reading::of(config), semantic, analyzer: Analyzer::default() }
+    }
+
+    /// Checks what no image that was built can be: a number that points outside, lists out of order, an impact out of
+    /// range.
+    pub(super) fn check(&self) -> Result<(), &'static str> {
         let check = |holds: bool, reason| if holds { Ok(()) } else { Err(reason) };
-        let known = terms.len() as u64;
-        let all = known + pairs.len() as u64;
-        check(offsets.len() as u64 == all + 1, "there is not one list of postings for each term and pair")?;
-        check(pairs.values().all(|&pair| (known..all).contains(&u64::from(pair))), "a pair is out of range")?;
-        check(terms.values().all(|&term| u64::from(term) < known), "a term is out of range")?;
-        let is_known = |&term: &TermId| term == STOP || u64::from(term) < known;
-        check(surfaces.values().all(is_known), "a word stands for no term")?;
-        check(offsets.first() == Some(&0) && offsets.is_sorted(), "the lists of postings overlap")?;
+        let lists = self.lists();
+        let known = self.terms();
+        let all = lists.lists.len().saturating_sub(1);
+        let stems = self.stems();
+        check(stems.iter().all(|(_, term)| (term as usize) < known), "a term is out of range")?;
+        let is_known = |term: TermId| term == STOP || (term as usize) < known;
+        check(self.words_table().iter().all(|(_, term)| is_known(term)), "a word stands for no term")?;
+        check(self.pairs().values().all(|pair| (known..all).contains(&(pair as usize))), "a pair is out of range")?;
         check(
-            offsets.last().map(|&end| end as usize) == Some(postings.len()),
-            "the lists do not end with the postings",
+            self.pairs().values().count() + known == all,
+            "there is not one list of postings for each term and pair",
         )?;
-        check(postings.iter().all(|posting| posting.item < *items), "a posting is of no item")?;
-        let in_range = |posting: &Posting| (1..=MAX_IMPACT).contains(&posting.impact);
-        check(postings.iter().all(in_range), "an impact is out of range")?;
-        check(exact.are_within(*items), "a name is of no item")?;
-        let index = Self::assemble(parts, catalog, config);
-        let ascends = |term| index.postings(term).is_sorted_by(|left, right| left.item < right.item);
-        check((0..all as u32).all(ascends), "postings are out of order")?;
-        Ok(index)
+        lists.check()?;
+        ExactNames::of(&self.image).check(self.items)?;
+        Spelling::of(&self.image).check(known)?;
+        let vectors = if self.semantic.is_some() { self.items() } else { 0 };
+        check(self.vectors().len() == vectors, "there is not one vector for each item")
     }
 
-    fn assemble(parts: Parts, catalog: &Catalog, config: &RoutingConfig) -> Self {
-        let reading = Reading::of(config);
-        let words = parts.surfaces.iter().filter(|(_, term)| **term != STOP && reading.spelling > 0.0);
-        let spelling = Spelling::of(words.map(|(word, &term)| (&**word, term)));
-        Self { parts, reading, spelling, semantic: Semantic::of(catalog, config), analyzer: Analyzer::default() }
+    /// The bytes that it consists of.
+    pub(super) fn image(&self) -> &Image {
+        &self.image
+    }
+
+    /// The size in bytes, in memory and in a file.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.image.bytes().len()
     }
 
     /// The number of indexed items.
     #[must_use]
     pub fn items(&self) -> usize {
-        self.parts.items as usize
+        self.items as usize
     }
 
     /// The number of distinct terms, pairs not counted.
     #[must_use]
     pub fn terms(&self) -> usize {
-        self.parts.terms.len()
+        self.stems().len()
     }
 
     /// The number of postings.
     #[must_use]
     pub fn postings_total(&self) -> usize {
-        self.parts.postings.len()
+        self.lists().postings.len()
     }
 
     /// The items that a term or pair occurs in, ascending.
+    pub fn postings(&self, term: TermId) -> impl Iterator<Item = Posting> {
+        self.lists().iter(term)
+    }
+
+    /// How many items a term or pair occurs in.
     #[must_use]
-    pub fn postings(&self, term: TermId) -> &[Posting] {
-        let at = term as usize;
-        match (self.parts.offsets.get(at), self.parts.offsets.get(at + 1)) {
-            (Some(&start), Some(&end)) => &self.parts.postings[start as usize..end as usize],
-            _ => &[],
+    pub fn frequency(&self, term: TermId) -> usize {
+        self.lists().frequency(term)
+    }
+
+    /// Every word of the catalog, as it is written there, with its term or [`STOP`].
+    pub(super) fn words_table(&self) -> Dictionary<'_> {
+        let image = &self.image;
+        Dictionary::new(image.cells(Part::WordSlots), image.cells(Part::WordEntries), image.part(Part::WordText))
+    }
+
+    fn stems(&self) -> Dictionary<'_> {
+        let image = &self.image;
+        Dictionary::new(image.cells(Part::TermSlots), image.cells(Part::TermEntries), image.part(Part::TermText))
+    }
+
+    fn pairs(&self) -> PairTable<'_> {
+        PairTable::new(self.image.cells(Part::PairSlots))
+    }
+
+    fn lists(&self) -> Lists<'_> {
+        let image = &self.image;
+        Lists {
+            items: self.items,
+            lists: image.cells(Part::Lists),
+            chunks: image.cells(Part::Chunks),
+            postings: image.cells(Part::Postings),
         }
+    }
+
+    fn vectors(&self) -> DocumentVectors<'_> {
+        DocumentVectors::of(&self.image)
     }
 
     /// Analyses a query.
@@ -276,9 +272,9 @@ impl Index {
     }
 
     fn analyze_into(&self, text: &str, query: &mut Query, words: &mut Words) {
-        let mut sequence = self.parts.exact.sequence();
+        let mut sequence = Sequence::new();
         self.read(text, query, words, |word, _| sequence.push(word));
-        self.parts.exact.find(&sequence, text, &mut query.exact);
+        ExactNames::of(&self.image).find(&sequence, text, &mut query.exact);
         query.meaning = self.semantic.as_ref().map(|_| Table::builtin().encode_query(text));
     }
 
@@ -313,7 +309,7 @@ impl Index {
                 push_term(QueryTerm { term, weight: FULL_WEIGHT }, query, words);
                 if let Some(previous) = words.previous.replace(term)
                     && words.read < MAX_QUERY_TERMS
-                    && let Some(&pair) = self.parts.pairs.get(&(previous, term))
+                    && let Some(pair) = self.pairs().get((previous, term))
                 {
                     push_term(QueryTerm { term: pair, weight: FULL_WEIGHT }, query, words);
                 }
@@ -333,7 +329,7 @@ impl Index {
         if self.reading.scorer == Scorer::Fuzzy && query.unknown <= fuzzy::MOST_CORRECTED {
             fuzzy::expand(self, word, &mut readings);
         } else if self.reading.spelling > 0.0 && query.unknown <= MOST_CORRECTED {
-            self.spelling.read(word, self.reading.spelling, &mut readings);
+            Spelling::of(&self.image).read(word, self.reading.spelling, &mut readings);
         }
         for reading in readings {
             push_term(reading, query, words);
@@ -342,13 +338,13 @@ impl Index {
 
     /// The term of a normalised word, [`STOP`], or `None` for a word that the catalog does not know.
     fn lookup(&self, word: &str) -> Option<TermId> {
-        if let Some(&term) = self.parts.surfaces.get(word) {
+        if let Some(term) = self.words_table().get(word) {
             return Some(term);
         }
         if is_stop_word(word) {
             return Some(STOP);
         }
-        self.parts.terms.get(&*self.analyzer.stem(word)).copied()
+        self.stems().get(&self.analyzer.stem(word))
     }
 
     /// The best items for `text`: score descending, then item number ascending. Items that share no term with
@@ -371,27 +367,35 @@ impl Index {
         allow: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
     ) -> (Vec<Hit>, Fusion) {
-        self.accumulate(query, scratch);
-        if let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) {
-            let Semantic { weight, vectors } = semantic;
-            let (hits, fusion) = Fusion::rank(*weight, &scratch.scores, vectors, meaning, depth, &allow);
-            let lifted = self.lift_exact(query, &scratch.scores, &fusion, &allow);
-            scratch.scores.fill(0);
-            return (merge_exact(hits, lifted, depth), fusion);
-        }
-        let mut top = TopK::new(depth.k());
-        top.scan(&scratch.scores, &allow);
-        let lifted = self.lift_exact(query, &scratch.scores, &Fusion::default(), &allow);
-        let mut hits = top.into_hits();
-        if let (Depth::ThroughTies(k), Some(last)) = (depth, hits.last().copied())
-            && hits.len() == k
-        {
-            let tied = scratch.scores.iter().enumerate().skip(last.item as usize + 1);
-            let tied = tied.filter(|&(item, &score)| u64::from(score) == last.score && allow(item as u32));
-            hits.extend(tied.map(|(item, &score)| Hit { item: item as u32, score: u64::from(score) }));
-        }
-        scratch.scores.fill(0);
-        (merge_exact(hits, lifted, depth), Fusion::default())
+        let (lists, scores) = (self.lists(), &mut scratch.scores);
+        let (hits, found_best, fusion) = match (&self.semantic, &query.meaning) {
+            (Some(semantic), Some(meaning)) => {
+                let proposed = Fusion::proposed(depth.k());
+                let Found { hits, best } = lists.search(&query.terms, proposed, &allow, scores);
+                let (near, nearest) = self.vectors().proposals(&semantic.heads, meaning, proposed, &allow);
+                let fusion = Fusion::new(semantic.weight, best, nearest);
+                let lexical = |item| lists.score_of(&query.terms, item, scores);
+                let similarity = |item| self.vectors().similarity(item, meaning);
+                (fusion.rank(&hits, &near, lexical, similarity, depth), best, fusion)
+            }
+            _ => {
+                let (hits, best) = match depth {
+                    Depth::Exactly(k) => {
+                        let Found { hits, best } = lists.search(&query.terms, k, &allow, scores);
+                        (hits, best)
+                    }
+                    Depth::ThroughTies(k) => {
+                        let all = lists.score_all(&query.terms, scores);
+                        (through_ties(all, k, &allow), all.iter().copied().max().unwrap_or(0))
+                    }
+                };
+                (hits, best, Fusion::default())
+            }
+        };
+        let words = |item| lists.score_of(&query.terms, item, scores);
+        let lifted = self.lift_exact(query, found_best, &fusion, &allow, words);
+        lists.clear(scores);
+        (merge_exact(hits, lifted, depth), fusion)
     }
 
     /// `hits` of a navigation with the items that the query names exactly on top, cut to `k`.
@@ -406,27 +410,36 @@ impl Index {
         if query.exact.is_empty() {
             return hits;
         }
-        self.accumulate(query, scratch);
-        let lifted = self.lift_exact(query, &scratch.scores, &Fusion::default(), &allow);
-        scratch.scores.fill(0);
+        let best = self.best(query, scratch);
+        let words = |item| self.lists().score(&query.terms, item);
+        let lifted = self.lift_exact(query, best, &Fusion::default(), &allow, words);
         merge_exact(hits, lifted, Depth::Exactly(k))
+    }
+
+    /// The best score by words of any item.
+    fn best(&self, query: &Query, scratch: &mut Scratch) -> u32 {
+        let found = self.lists().search(&query.terms, 1, &|_| true, &mut scratch.scores);
+        self.lists().clear(&mut scratch.scores);
+        found.best
     }
 
     /// The score of every item, by item number: the exhaustive control for navigation and for explanations.
     #[must_use]
     pub fn score_all(&self, query: &Query) -> Vec<u64> {
-        let mut scratch = Scratch::default();
-        self.accumulate(query, &mut scratch);
-        let fusion = self.fusion_of(query, &scratch.scores);
-        let best = scratch.scores.iter().copied().max().unwrap_or(0);
-        let mut scores: Vec<u64> = scratch.scores.iter().copied().map(u64::from).collect();
+        let mut scores = Scores::default();
+        let words = self.lists().score_all(&query.terms, &mut scores);
+        let best = words.iter().copied().max().unwrap_or(0);
+        let fusion = self.fusion_of(query, best);
+        let mut scores: Vec<u64> = words.iter().copied().map(u64::from).collect();
         for (item, score) in scores.iter_mut().enumerate() {
             *score += self.semantic_part(query, &fusion, item as u32);
         }
         if !query.exact.is_empty() {
             let bonus = exact_bonus(u64::from(best) + fusion.most());
             for &item in &query.exact {
-                scores[item as usize] += bonus;
+                if let Some(score) = scores.get_mut(item as usize) {
+                    *score += bonus;
+                }
             }
         }
         scores
@@ -434,27 +447,26 @@ impl Index {
 
     /// The score of one item as a search for `query` that gave `fusion` has it.
     pub(super) fn score(&self, query: &Query, fusion: &Fusion, item: u32, scratch: &mut Scratch) -> u64 {
-        let words: u64 = query.terms.iter().map(|&term| self.contribution(term, item)).sum();
+        let words = u64::from(self.lists().score(&query.terms, item));
         let score = words + self.semantic_part(query, fusion, item);
         if query.exact.binary_search(&item).is_err() {
             return score;
         }
-        self.accumulate(query, scratch);
-        let best = scratch.scores.iter().copied().max().unwrap_or(0);
-        scratch.scores.fill(0);
-        score + exact_bonus(u64::from(best) + fusion.most())
+        score + exact_bonus(u64::from(self.best(query, scratch)) + fusion.most())
     }
 
-    fn fusion_of(&self, query: &Query, scores: &[u32]) -> Fusion {
+    fn fusion_of(&self, query: &Query, best: u32) -> Fusion {
         let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) else { return Fusion::default() };
-        let (_, best) = semantic.vectors.nearest_and_best(meaning, 1, |_| true);
-        Fusion::new(semantic.weight, scores.iter().copied().max().unwrap_or(0), best)
+        let (_, nearest) = self.vectors().proposals(&semantic.heads, meaning, 1, &|_| true);
+        Fusion::new(semantic.weight, best, nearest)
     }
 
     /// What the meaning of `query` adds to the score of `item`.
     pub(super) fn semantic_part(&self, query: &Query, fusion: &Fusion, item: u32) -> u64 {
-        let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) else { return 0 };
-        fusion.part(semantic.vectors.similarity(item, meaning))
+        match &query.meaning {
+            Some(meaning) => fusion.part(self.vectors().similarity(item, meaning)),
+            None => 0,
+        }
     }
 
     /// What each word of `text` adds to the score of `item`, in query order, and each pair behind its second word; what
@@ -474,7 +486,7 @@ impl Index {
         let mut before = String::new();
         self.read(text, &mut query, &mut Words::default(), |word, query| {
             for (at, term) in query.terms.iter().enumerate().skip(called.len()) {
-                let is_pair = term.term as usize >= self.parts.terms.len();
+                let is_pair = term.term as usize >= self.terms();
                 called.push((at, if is_pair { format!("{before} {word}") } else { word.to_owned() }));
             }
             if self.lookup(word) != Some(STOP) {
@@ -501,46 +513,30 @@ impl Index {
 
     /// What one query term adds to one item.
     fn contribution(&self, QueryTerm { term, weight }: QueryTerm, item: u32) -> u64 {
-        let postings = self.postings(term);
-        let at = postings.binary_search_by_key(&item, |posting| posting.item);
-        at.map_or(0, |at| u64::from(weighted(postings[at].impact, weight)))
+        u64::from(weighted(self.lists().impact(term, item), weight))
     }
 
-    /// How many postings a search for `query` reads.
+    /// How many postings the terms of a query have: what a search reads where it leaves nothing out.
     #[must_use]
     pub fn postings_read(&self, query: &Query) -> usize {
-        query.terms.iter().map(|term| self.postings(term.term).len()).sum()
+        query.terms.iter().map(|term| self.frequency(term.term)).sum()
     }
 
-    fn accumulate(&self, query: &Query, scratch: &mut Scratch) {
-        scratch.scores.resize(self.parts.items as usize, 0);
-        let scores = &mut scratch.scores[..];
-        for &QueryTerm { term, weight } in &query.terms {
-            if weight == FULL_WEIGHT {
-                for posting in self.postings(term) {
-                    if let Some(score) = scores.get_mut(posting.item as usize) {
-                        *score += posting.impact;
-                    }
-                }
-            } else {
-                for posting in self.postings(term) {
-                    if let Some(score) = scores.get_mut(posting.item as usize) {
-                        *score += weighted(posting.impact, weight);
-                    }
-                }
-            }
-        }
-    }
-
-    /// The items that the query names exactly, above everything else.
-    fn lift_exact(&self, query: &Query, scores: &[u32], fusion: &Fusion, allow: &impl Fn(u32) -> bool) -> Vec<Hit> {
+    /// The items that the query names exactly, above everything else. `words` is an item's score by words, `best` the best
+    /// of any item, so that a filter changes no score.
+    fn lift_exact(
+        &self,
+        query: &Query,
+        best: u32,
+        fusion: &Fusion,
+        allow: &impl Fn(u32) -> bool,
+        words: impl Fn(u32) -> u32,
+    ) -> Vec<Hit> {
         if query.exact.is_empty() {
             return Vec::new();
         }
-        // The best score is taken over all items, not only the allowed ones, so that a filter changes no score.
-        let best = scores.iter().copied().max().unwrap_or(0);
         let bonus = exact_bonus(u64::from(best) + fusion.most());
-        let score = |item: u32| u64::from(scores[item as usize]) + self.semantic_part(query, fusion, item) + bonus;
+        let score = |item: u32| u64::from(words(item)) + self.semantic_part(query, fusion, item) + bonus;
         let allowed = query.exact.iter().filter(|&&item| allow(item));
         let mut lifted: Vec<Hit> = allowed.map(|&item| Hit { item, score: score(item) }).collect();
         lifted.sort_unstable_by_key(Hit::order);
@@ -571,10 +567,10 @@ impl Index {
 impl Index {
     /// The idf of all words of a query together at their weights, unknown ones counted as the rarest possible.
     pub(super) fn rarities(&self, query: &Query) -> f64 {
-        let words = query.terms.iter().filter(|term| (term.term as usize) < self.parts.terms.len());
+        let words = query.terms.iter().filter(|term| (term.term as usize) < self.terms());
         let known: f64 = words
             .map(|&QueryTerm { term, weight }| {
-                idf(self.parts.items as usize, self.postings(term).len()) * f64::from(weight) / f64::from(FULL_WEIGHT)
+                idf(self.items(), self.frequency(term)) * f64::from(weight) / f64::from(FULL_WEIGHT)
             })
             .sum();
         known + self.rarity_of_unknown() * query.unknown as f64
@@ -582,13 +578,26 @@ impl Index {
 
     /// The idf of a word that no item has: the rarest possible.
     pub(super) fn rarity_of_unknown(&self) -> f64 {
-        idf(self.parts.items as usize, 0)
+        idf(self.items(), 0)
     }
 
     /// The idf of one stem; that of a word in no item for one that the catalog does not know.
     pub(super) fn rarity(&self, stem: &str) -> f64 {
-        idf(self.parts.items as usize, self.parts.terms.get(stem).map_or(0, |term| self.postings(*term).len()))
+        idf(self.items(), self.stems().get(stem).map_or(0, |term| self.frequency(term)))
     }
+}
+
+/// The `k` best of all scores and those equal to the last of them.
+fn through_ties(scores: &[u32], k: usize, allow: &impl Fn(u32) -> bool) -> Vec<Hit> {
+    let mut top = TopK::ascending(k);
+    top.scan(0, scores, allow);
+    let mut hits = top.into_hits();
+    if let Some(last) = hits.last().copied().filter(|_| hits.len() == k) {
+        let after = (last.item + 1..).zip(scores.iter().skip(last.item as usize + 1));
+        let tied = after.filter(|&(item, &score)| u64::from(score) == last.score && allow(item));
+        hits.extend(tied.map(|(item, &score)| Hit { item, score: u64::from(score) }));
+    }
+    hits
 }
 
 /// Adds a term to a query, or counts it once more.
@@ -608,7 +617,7 @@ fn push_term(new: QueryTerm, query: &mut Query, words: &mut Words) {
 
 /// An impact at a weight, rounded down.
 pub(super) fn weighted(impact: u32, weight: u32) -> u32 {
-    // No word weighs more than it is often: the quotient is at most MAX_IMPACT · MAX_QUERY_TERMS, within 32 bits.
+    // No word weighs more than it is often: the quotient is at most the largest impact times MAX_QUERY_TERMS.
     (u64::from(impact) * u64::from(weight) / u64::from(FULL_WEIGHT)) as u32
 }
 
@@ -639,279 +648,9 @@ fn merge_exact(hits: Vec<Hit>, mut lifted: Vec<Hit>, depth: Depth) -> Vec<Hit> {
 
 /// Inverse document frequency ln(1 + (N − n + ½) / (n + ½)): Robertson and Spärck Jones' weight as Lucene keeps it
 /// positive.
-fn idf(items: usize, items_with: usize) -> f64 {
+pub(super) fn idf(items: usize, items_with: usize) -> f64 {
     let (items, with) = (items as f64, items_with as f64);
     libm::log(1.0 + (items - with + 0.5) / (with + 0.5))
-}
-
-/// One term in one item: how often it occurs in each field.
-struct Occurrence {
-    term: TermId,
-    item: u32,
-    counts: [u16; FIELDS],
-}
-
-struct Builder {
-    analyzer: Analyzer,
-    weights: [super::Field; FIELDS],
-    /// Whether neighbouring words of names are indexed.
-    with_pairs: bool,
-    terms: FxHashMap<Box<str>, TermId>,
-    surfaces: FxHashMap<Box<str>, TermId>,
-    /// For each term, its latest entry in `occurrences`.
-    latest: Vec<u32>,
-    occurrences: Vec<Occurrence>,
-    /// Every pair that occurs in a name, with its item, as the names have them.
-    pairs: Vec<((TermId, TermId), u32)>,
-    /// Words per item and field, stop words not counted.
-    lengths: Vec<[u32; FIELDS]>,
-}
-
-impl Builder {
-    fn new(config: &RoutingConfig) -> Self {
-        let fields = &config.fields;
-        Self {
-            analyzer: Analyzer::default(),
-            weights: [fields.name, fields.description, fields.parameters, fields.tags, fields.server],
-            with_pairs: is_fielded(config.scorer) && config.name.pairs > 0.0 && fields.name.weight > 0.0,
-            terms: FxHashMap::default(),
-            surfaces: FxHashMap::default(),
-            latest: Vec::new(),
-            occurrences: Vec::new(),
-            pairs: Vec::new(),
-            lengths: Vec::new(),
-        }
-    }
-
-    fn add(&mut self, item: &SelectableItem) {
-        self.lengths.push([0; FIELDS]);
-        self.name(&item.name);
-        self.field(1, &item.description);
-        item.for_each_parameter(|name, description| {
-            self.field(2, name);
-            self.field(2, description);
-        });
-        for tag in &item.tags {
-            self.field(3, tag);
-        }
-        self.field(4, item.server.as_deref().unwrap_or(&item.namespace));
-        self.field(4, item.server_description.as_deref().unwrap_or(""));
-    }
-
-    fn name(&mut self, text: &str) {
-        let item = self.lengths.len() as u32 - 1;
-        let mut previous = None;
-        self.each_term(NAME, text, |builder, term| {
-            if let Some(previous) = previous.replace(term).filter(|_| builder.with_pairs) {
-                builder.pairs.push(((previous, term), item));
-            }
-        });
-    }
-
-    fn field(&mut self, field: usize, text: &str) {
-        self.each_term(field, text, |_, _| ());
-    }
-
-    /// Counts the terms of a text in a field and hands each on.
-    fn each_term(&mut self, field: usize, text: &str, mut each: impl FnMut(&mut Self, TermId)) {
-        if self.weights[field].weight <= 0.0 || text.is_empty() {
-            return;
-        }
-        for_each_word(text, |word| {
-            let term = self.term(word);
-            if term != STOP {
-                self.count(term, field);
-                each(self, term);
-            }
-        });
-    }
-
-    fn term(&mut self, word: &str) -> TermId {
-        if let Some(&term) = self.surfaces.get(word) {
-            return term;
-        }
-        let term = if is_stop_word(word) {
-            STOP
-        } else {
-            let stem = self.analyzer.stem(word);
-            match self.terms.get(&*stem) {
-                Some(&term) => term,
-                None => {
-                    let term = self.latest.len() as TermId;
-                    self.terms.insert(Box::from(&*stem), term);
-                    self.latest.push(u32::MAX);
-                    term
-                }
-            }
-        };
-        self.surfaces.insert(Box::from(word), term);
-        term
-    }
-
-    fn count(&mut self, term: TermId, field: usize) {
-        let item = self.lengths.len() - 1;
-        self.lengths[item][field] += 1;
-        let latest = self.latest[term as usize] as usize;
-        match self.occurrences.get_mut(latest) {
-            Some(occurrence) if occurrence.item as usize == item => {
-                occurrence.counts[field] = occurrence.counts[field].saturating_add(1);
-            }
-            _ => {
-                let mut counts = [0; FIELDS];
-                counts[field] = 1;
-                self.latest[term as usize] = self.occurrences.len() as u32;
-                self.occurrences.push(Occurrence { term, item: item as u32, counts });
-            }
-        }
-    }
-
-    fn finish(mut self, catalog: &Catalog, config: &RoutingConfig) -> Index {
-        let mut frequencies = vec![0usize; self.latest.len()];
-        for occurrence in &self.occurrences {
-            frequencies[occurrence.term as usize] += 1;
-        }
-        let norms = self.field_norms();
-        let impacts = self.impacts(config, &frequencies, &norms);
-        let words = self.occurrences.iter().zip(impacts).map(|(one, impact)| (one.term, one.item, impact));
-        let mut entries: Vec<(TermId, u32, f64)> = words.collect();
-        let pairs = self.add_pairs(config, &norms, &mut entries);
-        let mut offsets = vec![0u32; self.latest.len() + pairs.len() + 1];
-        for (term, ..) in &entries {
-            offsets[*term as usize + 1] += 1;
-        }
-        for at in 1..offsets.len() {
-            offsets[at] += offsets[at - 1];
-        }
-        let mut next = offsets.clone();
-        let mut postings = vec![Posting { item: 0, impact: 0 }; entries.len()];
-        for (term, item, impact) in entries {
-            let at = &mut next[term as usize];
-            let impact = ((impact * SCORE_UNITS as f64).round() as u32).clamp(1, MAX_IMPACT);
-            postings[*at as usize] = Posting { item, impact };
-            *at += 1;
-        }
-        let parts = Parts {
-            items: catalog.len() as u32,
-            terms: self.terms,
-            surfaces: self.surfaces,
-            pairs,
-            offsets,
-            postings,
-            exact: ExactNames::of(catalog),
-        };
-        Index::assemble(parts, catalog, config)
-    }
-
-    /// Numbers the pairs behind the words and adds their entries: BM25 over the name alone, with the norm of the field,
-    /// by the weight of pairs. Sequential dependence, as Metzler and Croft ("A Markov Random Field Model for Term
-    /// Dependencies", SIGIR 2005) have it for ordered windows of two, kept to the field where order means most.
-    fn add_pairs(
-        &mut self,
-        config: &RoutingConfig,
-        norms: &[[f64; FIELDS]],
-        entries: &mut Vec<(TermId, u32, f64)>,
-    ) -> FxHashMap<(TermId, TermId), TermId> {
-        self.pairs.sort_unstable();
-        let mut numbers = FxHashMap::default();
-        for same in self.pairs.chunk_by(|left, right| left.0 == right.0) {
-            let number = (self.latest.len() + numbers.len()) as TermId;
-            numbers.insert(same[0].0, number);
-            let in_items = || same.chunk_by(|left, right| left.1 == right.1);
-            let idf = idf(self.lengths.len(), in_items().count());
-            entries.extend(in_items().map(|times| {
-                let item = times[0].1;
-                let tf = times.len() as f64 * norms[item as usize][NAME];
-                (number, item, config.name.pairs * idf * tf / (tf + config.k1))
-            }));
-        }
-        numbers
-    }
-
-    /// The impact of every occurrence, by the formula of the scorer.
-    fn impacts(&self, config: &RoutingConfig, frequencies: &[usize], norms: &[[f64; FIELDS]]) -> Vec<f64> {
-        let items = self.lengths.len();
-        match config.scorer {
-            Scorer::TfIdf => self.tf_idf(frequencies),
-            Scorer::Bm25 => {
-                let lengths: Vec<f64> = self.lengths.iter().map(|l| f64::from(l.iter().sum::<u32>())).collect();
-                let mean = lengths.iter().sum::<f64>() / items as f64;
-                let idf = idf_table(items, frequencies);
-                let norm = |item: u32| 1.0 - config.b + config.b * lengths[item as usize] / mean.max(1.0);
-                self.per_occurrence(|occurrence| {
-                    let tf = f64::from(occurrence.counts.iter().map(|&count| u32::from(count)).sum::<u32>());
-                    idf[occurrence.term as usize] * tf / (tf + config.k1 * norm(occurrence.item))
-                })
-            }
-            Scorer::Bm25f | Scorer::Fuzzy => {
-                let idf = idf_table(items, frequencies);
-                let names = self.name_information(&idf);
-                let NameMatch { share, prior, .. } = config.name;
-                self.per_occurrence(|occurrence| {
-                    let (item, idf) = (occurrence.item as usize, idf[occurrence.term as usize]);
-                    let norm = &norms[item];
-                    let tf: f64 = (0..FIELDS).map(|field| f64::from(occurrence.counts[field]) * norm[field]).sum();
-                    let of_name = if occurrence.counts[NAME] > 0 { share * idf / (prior + names[item]) } else { 0.0 };
-                    idf * tf / (tf + config.k1) + of_name
-                })
-            }
-        }
-    }
-
-    /// For every item the idf of the distinct words of its name, added up. A word's share in it is what the word adds
-    /// for being of the name: containment of the name in the query (Broder, "On the Resemblance and Containment of
-    /// Documents", 1997) with words weighted by idf.
-    fn name_information(&self, idf: &[f64]) -> Vec<f64> {
-        let mut information = vec![0.0; self.lengths.len()];
-        for occurrence in self.occurrences.iter().filter(|occurrence| occurrence.counts[NAME] > 0) {
-            information[occurrence.item as usize] += idf[occurrence.term as usize];
-        }
-        information
-    }
-
-    fn per_occurrence(&self, impact: impl Fn(&Occurrence) -> f64) -> Vec<f64> {
-        self.occurrences.iter().map(impact).collect()
-    }
-
-    /// For every item and field: weight / (1 − b + b · length / mean length), the factor of a term frequency in
-    /// BM25F (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009, §3.6). The
-    /// mean is over the items that have the field at all, since most catalogs leave some fields empty.
-    fn field_norms(&self) -> Vec<[f64; FIELDS]> {
-        let mut means = [1.0; FIELDS];
-        for (field, mean) in means.iter_mut().enumerate() {
-            let filled = self.lengths.iter().filter(|lengths| lengths[field] > 0).count();
-            let total: u64 = self.lengths.iter().map(|lengths| u64::from(lengths[field])).sum();
-            *mean = total as f64 / filled.max(1) as f64;
-        }
-        let norm = |field: usize, length: u32| {
-            let super::Field { weight, b } = self.weights[field];
-            weight / (1.0 - b + b * f64::from(length) / means[field].max(1.0)).max(f64::MIN_POSITIVE)
-        };
-        self.lengths.iter().map(|lengths| std::array::from_fn(|field| norm(field, lengths[field]))).collect()
-    }
-
-    /// Cosine TF-IDF, `ltc.ltn` in SMART notation (Manning, Raghavan and Schütze, "Introduction to Information
-    /// Retrieval", 2008, §6.4) with the smoothed idf ln((1 + N) / (1 + n)) + 1.
-    fn tf_idf(&self, frequencies: &[usize]) -> Vec<f64> {
-        let items = self.lengths.len() as f64;
-        let idf: Vec<f64> =
-            frequencies.iter().map(|&with| libm::log((1.0 + items) / (1.0 + with as f64)) + 1.0).collect();
-        let weights = self.per_occurrence(|occurrence| {
-            let tf = f64::from(occurrence.counts.iter().map(|&count| u32::from(count)).sum::<u32>());
-            (1.0 + libm::log(tf)) * idf[occurrence.term as usize]
-        });
-        let mut squares = vec![0.0; self.lengths.len()];
-        for (occurrence, weight) in self.occurrences.iter().zip(&weights) {
-            squares[occurrence.item as usize] += weight * weight;
-        }
-        let impact = |(occurrence, weight): (&Occurrence, f64)| {
-            weight / squares[occurrence.item as usize].sqrt() * idf[occurrence.term as usize]
-        };
-        self.occurrences.iter().zip(weights).map(impact).collect()
-    }
-}
-
-fn idf_table(items: usize, frequencies: &[usize]) -> Vec<f64> {
-    frequencies.iter().map(|&with| idf(items, with)).collect()
 }
 
 #[cfg(test)]
@@ -920,6 +659,7 @@ mod tests {
 
     use super::super::config::{Field, FieldWeights, NameMatch};
     use super::*;
+    use crate::catalog::SelectableItem;
 
     fn catalog(tools: &[(&str, &str)]) -> Catalog {
         let item = |(number, (name, description)): (usize, &(&str, &str))| {

@@ -9,6 +9,7 @@ mod capability;
 mod card;
 mod confidence;
 mod config;
+mod dictionary;
 mod exact;
 mod feedback;
 mod filter;
@@ -16,8 +17,11 @@ mod fuzzy;
 mod graph;
 mod history;
 mod hit;
+mod image;
 mod index;
+mod indexing;
 mod path;
+mod postings;
 mod router;
 mod selection;
 pub mod semantic;
@@ -34,12 +38,13 @@ pub use filter::{AllowSet, Filter, FilterError, Placement, Subject};
 pub use graph::{ChoiceGraph, GraphError, Node, NodeId, NodeKind};
 pub use history::{History, ScoreSource};
 pub use hit::{Hit, SCORE_UNITS};
-pub use index::{Depth, FULL_WEIGHT, Index, MAX_QUERY_TERMS, Posting, Query, QueryTerm, Scratch, TermId};
+pub use index::{Depth, FULL_WEIGHT, Index, MAX_QUERY_TERMS, Query, QueryTerm, Scratch, TermId};
 pub use path::{Listing, Path, PathError, resolve};
+pub use postings::Posting;
 pub use router::{Ambiguity, Choice, Part, PartSource, Request, Route, RouteError, Router};
 pub use selection::{
     Provider, SelectionError, SelectionReason, SelectionStatus, SelectionValidation, selection_schema,
     validate_selection,
 };
-pub use snapshot::{SnapshotError, catalog_sha256, load, load_graph, save};
+pub use snapshot::{SnapshotError, catalog_sha256, load, load_graph, open_index, save};
 pub use tree::TreeBuilder;

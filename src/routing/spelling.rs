@@ -6,6 +6,7 @@
 //!
 //! Only words of `a`–`z` take part: names and numbers in a query are arguments more often than misspelt tools.
 
+use super::image::{Image, ImageBuilder, Part, long};
 use super::index::{FULL_WEIGHT, QueryTerm, TermId};
 
 /// Shorter words are neither corrected nor readings: too many words are one edit away from them.
@@ -27,32 +28,62 @@ const READINGS: usize = 3;
 /// Lengths from [`SHORTEST_READING`] to [`LONGEST`] and one more.
 const LENGTHS: usize = LONGEST + 2 - SHORTEST_READING;
 
+const BLOCKS: usize = 26 * LENGTHS;
+
 /// The words of a catalog by first letter and length.
-#[derive(Debug, Default)]
-pub(super) struct Spelling {
-    blocks: Vec<Block>,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spelling<'i> {
+    /// Per block of words where its letters and its terms begin; one more entry, or none where there is no word.
+    blocks: &'i [[u8; 8]],
+    /// The words of a block in alphabetical order, their letters one after another.
+    letters: &'i [u8],
+    terms: &'i [[u8; 4]],
 }
 
-/// Words of one first letter and length in alphabetical order, their letters one after another.
-#[derive(Debug, Default, Clone)]
-struct Block {
-    letters: Vec<u8>,
-    terms: Vec<TermId>,
-}
+impl<'i> Spelling<'i> {
+    pub(super) fn of(image: &'i Image) -> Self {
+        Self {
+            blocks: image.cells(Part::SpellingBlocks),
+            letters: image.part(Part::SpellingLetters),
+            terms: image.cells(Part::SpellingTerms),
+        }
+    }
 
-impl Spelling {
-    /// From every word with the term that it stands for.
-    pub(super) fn of<'w>(words: impl Iterator<Item = (&'w str, TermId)>) -> Self {
-        let mut words: Vec<(&str, TermId)> = words.filter(|(word, _)| block_of(word.as_bytes()).is_some()).collect();
-        words.sort_unstable();
-        let mut blocks = vec![Block::default(); if words.is_empty() { 0 } else { 26 * LENGTHS }];
-        for (word, term) in words {
-            if let Some(block) = block_of(word.as_bytes()).and_then(|at| blocks.get_mut(at)) {
-                block.letters.extend_from_slice(word.as_bytes());
-                block.terms.push(term);
+    /// Adds the blocks of words to an image, from every word in alphabetical order with the term that it stands for.
+    pub(super) fn build<'w>(words: impl Iterator<Item = (&'w str, TermId)>, image: &mut ImageBuilder) {
+        let mut placed: Vec<(usize, &str, TermId)> =
+            words.filter_map(|(word, term)| Some((block_of(word.as_bytes())?, word, term))).collect();
+        placed.sort_by_key(|(block, ..)| *block);
+        let mut starts = Vec::new();
+        let (mut letters, mut next) = (0u32, 0);
+        for block in 0..if placed.is_empty() { 0 } else { BLOCKS + 1 } {
+            starts.push((u64::from(letters) | (next as u64) << 32).to_le_bytes());
+            while let Some((_, word, _)) = placed.get(next).filter(|(of, ..)| *of == block) {
+                letters += word.len() as u32;
+                next += 1;
             }
         }
-        Self { blocks }
+        image.push(Part::SpellingBlocks, starts);
+        image.push(Part::SpellingLetters, placed.iter().map(|(_, word, _)| word));
+        image.push(Part::SpellingTerms, placed.iter().map(|(.., term)| term.to_le_bytes()));
+    }
+
+    /// Whether every word stands for one of the first `terms` terms.
+    pub(super) fn check(&self, terms: usize) -> Result<(), &'static str> {
+        let all = self.terms.iter().all(|term| (u32::from_le_bytes(*term) as usize) < terms);
+        if all { Ok(()) } else { Err("a word of the spelling stands for no term") }
+    }
+
+    /// The words of a block with their terms.
+    fn block(&self, block: usize, length: usize) -> impl Iterator<Item = (&'i [u8], TermId)> + use<'i> {
+        let start = |block: usize| {
+            let start = long(self.blocks, block);
+            (start as u32 as usize, (start >> 32) as usize)
+        };
+        let ((letters, terms), (letters_end, terms_end)) = (start(block), start(block + 1));
+        let letters = self.letters.get(letters..letters_end).unwrap_or_default().chunks_exact(length);
+        let terms = self.terms.get(terms..terms_end).unwrap_or_default();
+        letters.zip(terms.iter().map(|term| u32::from_le_bytes(*term)))
     }
 
     /// Adds the terms that `word` may stand for to `terms`. Readings share the weight: n of them have weight / √n each,
@@ -64,9 +95,8 @@ impl Spelling {
         }
         let mut readings: Vec<(&[u8], TermId)> = Vec::new();
         for length in word.len() - 1..=word.len() + 1 {
-            let Some(block) = block_at(word[0], length).and_then(|at| self.blocks.get(at)) else { continue };
-            let close = block.letters.chunks_exact(length).zip(&block.terms);
-            readings.extend(close.filter(|(other, _)| one_edit_apart(word, other)).map(|(other, &term)| (other, term)));
+            let Some(at) = block_at(word[0], length) else { continue };
+            readings.extend(self.block(at, length).filter(|(other, _)| one_edit_apart(word, other)));
         }
         if readings.is_empty() {
             return;
@@ -120,9 +150,12 @@ mod tests {
     use super::*;
 
     fn readings(words: &[&str], query: &str) -> Vec<(TermId, u32)> {
-        let numbered = words.iter().zip(0..).map(|(&word, term)| (word, term));
+        let mut numbered: Vec<(&str, TermId)> = words.iter().zip(0..).map(|(&word, term)| (word, term)).collect();
+        numbered.sort_unstable();
+        let mut image = ImageBuilder::until(Part::SpellingBlocks);
+        Spelling::build(numbered.into_iter(), &mut image);
         let mut terms = Vec::new();
-        Spelling::of(numbered).read(query, 1.0, &mut terms);
+        Spelling::of(&image.finish()).read(query, 1.0, &mut terms);
         terms.iter().map(|term| (term.term, term.weight)).collect()
     }
 

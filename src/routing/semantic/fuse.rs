@@ -10,9 +10,8 @@
 //! score. The table knows nothing of a query in another script, which is then ranked by words alone. Where it knows a part,
 //! as in German or of a misspelled word, that part helps: a gate by the share of known words did harm.
 
-use super::table::QueryVector;
-use super::vectors::DocumentVectors;
-use crate::routing::hit::{Hit, SCORE_UNITS, TopK};
+use super::vectors::Near;
+use crate::routing::hit::{Hit, SCORE_UNITS};
 use crate::routing::index::Depth;
 
 /// Each side proposes this many items for each one that is asked for, and never fewer than [`LEAST_PROPOSED`].
@@ -63,36 +62,35 @@ impl Fusion {
         (self.most * similarity).checked_div(u64::from(self.best.unsigned_abs())).unwrap_or(0)
     }
 
-    /// The best items by both sides, and the fusion that scored them: each side proposes its best, and all that were
-    /// proposed are scored in full. `scores` are the lexical scores by item number.
+    /// How many items each side proposes where `k` are asked for.
+    pub(in crate::routing) fn proposed(k: usize) -> usize {
+        k.saturating_mul(PROPOSED).max(LEAST_PROPOSED)
+    }
+
+    /// The best items by both sides: `hits` are those that the words propose, `near` those that the meaning proposes, and
+    /// all are scored in full, by what `lexical` and `similarity` say of an item.
     pub(in crate::routing) fn rank(
-        weight: f64,
-        scores: &[u32],
-        vectors: &DocumentVectors,
-        query: &QueryVector,
+        &self,
+        hits: &[Hit],
+        near: &[Near],
+        lexical: impl Fn(u32) -> u32,
+        similarity: impl Fn(u32) -> i32,
         depth: Depth,
-        allow: impl Fn(u32) -> bool,
-    ) -> (Vec<Hit>, Self) {
-        let proposed = depth.k().saturating_mul(PROPOSED).max(LEAST_PROPOSED);
-        let (mut near, best) = vectors.nearest_and_best(query, proposed, |_| true);
-        if !near.iter().all(|near| allow(near.item)) {
-            near = vectors.nearest(query, proposed, &allow);
-        }
-        let fusion = Self::new(weight, scores.iter().copied().max().unwrap_or(0), best);
-        let mut top = TopK::new(proposed);
-        top.scan(scores, &allow);
-        let mut items: Vec<u32> = top.into_hits().iter().map(|hit| hit.item).collect();
-        if fusion.most > 0 {
-            let found = near.iter().filter(|near| near.similarity >= best / FOUND_WITHIN);
-            items.extend(found.map(|near| near.item));
-        }
-        items.sort_unstable();
-        items.dedup();
-        let score = |item: u32| {
-            let lexical = scores.get(item as usize).copied().unwrap_or(0);
-            u64::from(lexical) + fusion.part(vectors.similarity(item, query))
+    ) -> Vec<Hit> {
+        let least = if self.most > 0 { self.best / FOUND_WITHIN } else { i32::MAX };
+        let found = near.iter().filter(|near| near.similarity >= least);
+        let mut known: Vec<(u32, Option<u64>, Option<i32>)> =
+            hits.iter().map(|hit| (hit.item, Some(hit.score), None)).collect();
+        known.extend(found.map(|near| (near.item, None, Some(near.similarity))));
+        known.sort_unstable_by_key(|(item, ..)| *item);
+        let score = |of_item: &[(u32, Option<u64>, Option<i32>)]| {
+            let item = of_item[0].0;
+            let words = of_item.iter().find_map(|(_, words, _)| *words).unwrap_or_else(|| u64::from(lexical(item)));
+            let similarity =
+                of_item.iter().find_map(|(.., similarity)| *similarity).unwrap_or_else(|| similarity(item));
+            Hit { item, score: words + self.part(similarity) }
         };
-        let mut hits: Vec<Hit> = items.into_iter().map(|item| Hit { item, score: score(item) }).collect();
+        let mut hits: Vec<Hit> = known.chunk_by(|one, next| one.0 == next.0).map(score).collect();
         hits.sort_unstable_by_key(Hit::order);
         let end = match depth {
             Depth::Exactly(k) | Depth::ThroughTies(k @ 0) => k,
@@ -102,7 +100,7 @@ impl Fusion {
             }
         };
         hits.truncate(end);
-        (hits, fusion)
+        hits
     }
 }
 
@@ -110,14 +108,7 @@ impl Fusion {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::table::{DIMS, ToolVector};
     use super::*;
-
-    fn query(first: i8) -> QueryVector {
-        let mut values = [0; DIMS];
-        (values[0], values[1]) = (first, 100);
-        QueryVector(values)
-    }
 
     #[test]
     fn the_best_similarity_adds_the_weight() {
@@ -140,36 +131,34 @@ mod tests {
     proptest! {
         #[test]
         fn both_sides_equal_scoring_everything(
-            rows in prop::collection::vec((any::<i8>(), any::<i8>(), 0u32..9), 0..30),
-            first in any::<i8>(),
-            k in 0usize..12,
-            ties in any::<bool>(),
+            rows in prop::collection::vec((-9000i32..9000, 0u32..9), 0..30), k in 0usize..12, ties in any::<bool>(),
         ) {
-            let query = query(first);
-            let vector = |(a, b, _): &(i8, i8, u32)| {
-                let mut values = [0; DIMS];
-                (values[0], values[1]) = (*a, *b);
-                ToolVector(values)
-            };
-            let vectors: DocumentVectors = rows.iter().map(vector).collect();
-            let scores: Vec<u32> = rows.iter().map(|row| row.2 << 18).collect();
-            let best = vectors.nearest_and_best(&query, 1, |_| true).1;
-            let fusion = Fusion::new(0.7, scores.iter().copied().max().unwrap_or(0), best);
-            let mut expected: Vec<Hit> = (0..rows.len() as u32)
-                .map(|item| {
-                    let part = fusion.part(vectors.similarity(item, &query));
-                    Hit { item, score: u64::from(scores[item as usize]) + part }
-                })
+            let lexical = |item: u32| rows[item as usize].1 << 18;
+            let similarity = |item: u32| rows[item as usize].0;
+            let all = || 0..rows.len() as u32;
+            let proposed = Fusion::proposed(k);
+            let mut hits: Vec<Hit> = all().map(|item| Hit { item, score: u64::from(lexical(item)) }).collect();
+            hits.retain(|hit| hit.score > 0);
+            hits.sort_by_key(Hit::order);
+            hits.truncate(proposed);
+            let mut near: Vec<Near> = all().map(|item| Near { item, similarity: similarity(item) }).collect();
+            near.retain(|near| near.similarity > 0);
+            near.sort_by_key(|near| (std::cmp::Reverse(near.similarity), near.item));
+            near.truncate(proposed);
+            let best = near.first().map_or(0, |near| near.similarity);
+            let fusion = Fusion::new(0.7, all().map(lexical).max().unwrap_or(0), best);
+            let mut expected: Vec<Hit> = all()
+                .map(|item| Hit { item, score: u64::from(lexical(item)) + fusion.part(similarity(item)) })
                 .filter(|hit| {
-                    let similarity = vectors.similarity(hit.item, &query);
-                    scores[hit.item as usize] > 0 || (similarity > 0 && similarity >= best / FOUND_WITHIN)
+                    let similarity = similarity(hit.item);
+                    lexical(hit.item) > 0 || (similarity > 0 && similarity >= best / FOUND_WITHIN)
                 })
                 .collect();
             expected.sort_by_key(Hit::order);
             let last = if k == 0 { u64::MAX } else { expected.get(k - 1).map_or(0, |hit| hit.score) };
             let depth = if ties { Depth::ThroughTies(k) } else { Depth::Exactly(k) };
             if ties { expected.retain(|hit| hit.score >= last) } else { expected.truncate(k) }
-            prop_assert_eq!(Fusion::rank(0.7, &scores, &vectors, &query, depth, |_| true), (expected, fusion));
+            prop_assert_eq!(fusion.rank(&hits, &near, lexical, similarity, depth), expected);
         }
     }
 }

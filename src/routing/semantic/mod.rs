@@ -16,4 +16,5 @@ mod vectors;
 
 pub use fuse::Fusion;
 pub use table::{DIMS, QueryVector, Table, TableError, ToolVector};
+pub(in crate::routing) use vectors::Heads;
 pub use vectors::{DocumentVectors, Near};

@@ -1,23 +1,41 @@
 //! The vectors of a catalog and the search for the nearest.
 //!
-//! The first dimensions of a vector are the most telling ones, by the way the table is made. They lie together in
-//! memory, so a search looks at them first and compares only the best of that look in full: half of the memory read.
-//! What it may lose are neighbours far down the list; [`DocumentVectors::nearest_plain`] compares everything.
+//! Comparing every vector in full would read the whole of them for every query, so a search takes a first look at less
+//! and compares only the best of that look in full:
+//!
+//! - In a small catalog the first look reads the first dimensions, which are the most telling ones by the way the table
+//!   is made. They lie together in memory.
+//! - In a large one it reads *sketches*: one bit a dimension, the sign after a rotation that spreads what a vector says
+//!   evenly over all dimensions. The share of signs in which two sketches differ is their angle over π, give or take
+//!   (Charikar, "Similarity Estimation Techniques from Rounding Algorithms", 2002).
+//!
+//! What a first look may lose are neighbours far down the list; [`DocumentVectors::nearest_plain`] compares everything.
 
 use std::cmp::Reverse;
 
+use pulp::{Arch, NullaryFnOnce};
+use rayon::prelude::*;
+
 use super::table::{DIMS, QueryVector, Table, ToolVector};
 use crate::catalog::Catalog;
+use crate::routing::image::{Image, ImageBuilder, Part};
 
-/// Dimensions that the first look reads.
+/// Dimensions that the first look reads in a small catalog.
 const HEAD: usize = 64;
+
+/// Catalogs of more items have sketches instead.
+const MOST_HEADS: usize = 4096;
 
 /// The first look keeps this many items for each one that is asked for, and never fewer than [`LEAST_KEPT`].
 const KEPT: usize = 2;
 const LEAST_KEPT: usize = 64;
 
+/// Sketches are coarse: the look at them keeps this many times as many.
+const SKETCHED: usize = 8;
+
 /// Items whose similarity is computed before any of them is looked at.
 const BLOCK: usize = 64;
+const SKETCH_BLOCK: usize = 16;
 
 /// An item near a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,19 +52,53 @@ impl Near {
     }
 }
 
-/// The vectors of all items of a catalog, by item number.
-#[derive(Debug, Default)]
-pub struct DocumentVectors {
-    /// In the width of the machine's widest multiplication of whole numbers: bytes would have to be widened each time.
-    heads: Vec<[i16; HEAD]>,
-    vectors: Vec<[i8; DIMS]>,
+/// The vectors of all items of a catalog, by item number, where they lie in an index.
+#[derive(Debug, Clone, Copy)]
+pub struct DocumentVectors<'i> {
+    vectors: &'i [[u8; DIMS]],
+    /// None in a small catalog.
+    sketches: &'i [Sketch],
 }
 
-impl DocumentVectors {
-    /// Encodes every item of `catalog`.
-    #[must_use]
-    pub fn build(catalog: &Catalog, table: &Table) -> Self {
-        catalog.items().iter().map(|item| table.encode_tool(item)).collect()
+/// One bit a dimension.
+type Sketch = [u8; DIMS / 8];
+
+/// The first dimensions of the vectors of a small catalog, in the width of the machine's widest multiplication of whole
+/// numbers: bytes would have to be widened each time.
+#[derive(Debug, Default)]
+pub(in crate::routing) struct Heads(Vec<[i16; HEAD]>);
+
+impl Heads {
+    /// Of these vectors, where the first look needs them.
+    pub(in crate::routing) fn of(vectors: &DocumentVectors) -> Self {
+        let needed = if vectors.sketches.is_empty() { vectors.vectors } else { &[] };
+        Self(
+            needed
+                .iter()
+                .filter_map(|vector| vector.first_chunk().map(|head| head.map(|value| i16::from(value as i8))))
+                .collect(),
+        )
+    }
+}
+
+impl<'i> DocumentVectors<'i> {
+    /// Encodes every item of `catalog` into the next parts of an image.
+    pub(in crate::routing) fn build(catalog: &Catalog, table: &Table, image: &mut ImageBuilder) {
+        let vectors: Vec<ToolVector> = catalog.items().par_iter().map(|item| table.encode_tool(item)).collect();
+        Self::write(&vectors, MOST_HEADS, image);
+    }
+
+    /// Adds the vectors, and sketches when they are more than `most_heads`.
+    fn write(vectors: &[ToolVector], most_heads: usize, image: &mut ImageBuilder) {
+        image.push(Part::Vectors, vectors.iter().map(|vector| vector.0.map(|value| value as u8)));
+        let sketched = if vectors.len() > most_heads { vectors } else { &[] };
+        let sketches: Vec<Sketch> = sketched.par_iter().map(|vector| sketch(&vector.0)).collect();
+        image.push(Part::Sketches, sketches);
+    }
+
+    /// The vectors of an index.
+    pub(in crate::routing) fn of(image: &'i Image) -> Self {
+        Self { vectors: image.cells(Part::Vectors), sketches: image.cells(Part::Sketches) }
     }
 
     /// The number of items.
@@ -63,81 +115,173 @@ impl DocumentVectors {
 
     /// The similarity of one item; 0 for an item that is not there.
     #[must_use]
+    #[inline(always)]
     pub fn similarity(&self, item: u32, query: &QueryVector) -> i32 {
         self.vectors.get(item as usize).map_or(0, |vector| dot(vector, &query.0))
     }
 
-    /// The `k` items nearest to `query`, best first, ties by item; only items with a similarity above 0 that `allow`
-    /// lets through.
-    #[must_use]
-    pub fn nearest(&self, query: &QueryVector, k: usize, allow: impl Fn(u32) -> bool) -> Vec<Near> {
-        self.nearest_and_best(query, k, allow).0
-    }
-
-    /// [`Self::nearest`], and the best similarity among the allowed items, at least 0, which does not depend on `k`.
-    #[must_use]
-    pub fn nearest_and_best(&self, query: &QueryVector, k: usize, allow: impl Fn(u32) -> bool) -> (Vec<Near>, i32) {
-        let Some(head) = query.0.first_chunk().map(widened) else { return (Vec::new(), 0) };
-        let mut near = best(&self.heads, &head, k.saturating_mul(KEPT).max(LEAST_KEPT), i32::MIN, allow);
-        for near in &mut near {
-            near.similarity = self.similarity(near.item, query);
+    /// The `k` items nearest to `query` that `allow` lets through, best first, ties by item, none with a similarity of 0
+    /// or less; and the best similarity of all items, at least 0, which depends on neither `k` nor `allow`.
+    pub(in crate::routing) fn proposals(
+        &self,
+        heads: &Heads,
+        query: &QueryVector,
+        k: usize,
+        allow: &impl Fn(u32) -> bool,
+    ) -> (Vec<Near>, i32) {
+        let mut near = self.look(heads, query, LEAST_KEPT, &|_| true);
+        let best = near.iter().map(|near| near.similarity).max().unwrap_or(0).max(0);
+        let least = k.saturating_mul(KEPT);
+        if least > LEAST_KEPT || !near.iter().all(|near| allow(near.item)) {
+            near = self.look(heads, query, least.max(LEAST_KEPT), allow);
         }
-        // Only what every `k` keeps may decide.
-        let best = near.iter().take(LEAST_KEPT).map(|near| near.similarity).max().unwrap_or(0).max(0);
         near.retain(|near| near.similarity > 0);
+        if near.len() > k {
+            near.select_nth_unstable_by_key(k, Near::order);
+            near.truncate(k);
+        }
         near.sort_unstable_by_key(Near::order);
-        near.truncate(k);
         (near, best)
     }
 
-    /// [`Self::nearest`] by comparing every whole vector.
+    /// What a first look keeps where at least `least` items are to be looked at, with the full similarity.
+    fn look(&self, heads: &Heads, query: &QueryVector, least: usize, allow: &impl Fn(u32) -> bool) -> Vec<Near> {
+        Arch::new().dispatch(Look { vectors: *self, heads, query, least, allow })
+    }
+
+    /// The `k` nearest items by comparing every whole vector, as a first look may lose some of them.
     #[must_use]
     pub fn nearest_plain(&self, query: &QueryVector, k: usize, allow: impl Fn(u32) -> bool) -> Vec<Near> {
-        best(&self.vectors, &query.0, k, 0, allow)
+        best(self.vectors, k, 0, &allow, |row| dot(row, &query.0))
     }
 }
 
-impl FromIterator<ToolVector> for DocumentVectors {
-    fn from_iter<I: IntoIterator<Item = ToolVector>>(vectors: I) -> Self {
-        let vectors: Vec<[i8; DIMS]> = vectors.into_iter().map(|vector| vector.0).collect();
-        let heads = vectors.iter().filter_map(|vector| vector.first_chunk().map(widened)).collect();
-        Self { heads, vectors }
-    }
+/// A first look, to be run in the widest instructions that the machine has: all of it is inlined where it is run.
+struct Look<'a, A> {
+    vectors: DocumentVectors<'a>,
+    heads: &'a Heads,
+    query: &'a QueryVector,
+    least: usize,
+    allow: &'a A,
 }
 
-/// The inner product. Products of two bytes, this few, are far within 32 bits.
-fn dot<T: Copy + Into<i32>, const N: usize>(left: &[T; N], right: &[T; N]) -> i32 {
-    left.iter().zip(right).map(|(&left, &right)| left.into() * right.into()).sum()
+impl<A: Fn(u32) -> bool> NullaryFnOnce for Look<'_, A> {
+    type Output = Vec<Near>;
+
+    #[inline(always)]
+    fn call(self) -> Vec<Near> {
+        let Self { vectors, heads, query, least, allow } = self;
+        let mut near = if vectors.sketches.is_empty() {
+            let Some(head) = query.0.first_chunk::<HEAD>().map(widened) else { return Vec::new() };
+            best(&heads.0, least, i32::MIN, allow, |row| {
+                row.iter().zip(&head).map(|(&row, &head)| i32::from(row) * i32::from(head)).sum()
+            })
+        } else {
+            closest(vectors.sketches, &sketch(&query.0), least.saturating_mul(SKETCHED), allow)
+        };
+        for near in &mut near {
+            near.similarity = vectors.similarity(near.item, query);
+        }
+        near
+    }
 }
 
 fn widened(head: &[i8; HEAD]) -> [i16; HEAD] {
     head.map(i16::from)
 }
 
-/// The `k` rows of the highest inner product with `query` above `least`, best first, ties by number.
-fn best<T: Copy + Into<i32>, const N: usize>(
-    rows: &[[T; N]],
-    query: &[T; N],
-    k: usize,
-    least: i32,
-    allow: impl Fn(u32) -> bool,
-) -> Vec<Near> {
+/// The inner product. Products of two bytes, this few, are far within 32 bits.
+#[inline(always)]
+fn dot(left: &[u8; DIMS], right: &[i8; DIMS]) -> i32 {
+    left.iter().zip(right).map(|(&left, &right)| i32::from(left as i8) * i32::from(right)).sum()
+}
+
+/// The signs of a vector after a rotation.
+///
+/// Signs that are changed in no order that means anything, then a Walsh–Hadamard transform, twice: as good as a random
+/// rotation for this, in n log n additions (Ailon and Chazelle, "Approximate Nearest Neighbors and the Fast
+/// Johnson–Lindenstrauss Transform", 2006).
+fn sketch(vector: &[i8; DIMS]) -> Sketch {
+    let mut values = vector.map(i32::from);
+    for signs in FLIPPED {
+        for (at, value) in values.iter_mut().enumerate() {
+            if signs >> at & 1 == 1 {
+                *value = -*value;
+            }
+        }
+        let mut half = 1;
+        while half < DIMS {
+            for pair in values.chunks_exact_mut(2 * half) {
+                let (left, right) = pair.split_at_mut(half);
+                for (left, right) in left.iter_mut().zip(right) {
+                    (*left, *right) = (*left + *right, *left - *right);
+                }
+            }
+            half *= 2;
+        }
+    }
+    let bits = values.iter().enumerate().fold(0u128, |bits, (at, value)| bits | u128::from(*value > 0) << at);
+    bits.to_le_bytes()
+}
+
+/// Which values change their sign before each transform: binary digits of π and of e behind the point.
+const FLIPPED: [u128; 2] = [0x243F_6A88_85A3_08D3_1319_8A2E_0370_7344, 0xB7E1_5162_8AED_2A6A_BF71_5880_9CF4_F3C7];
+
+/// The items whose sketches differ least from `query`: `least` of them, and all that differ as little as the last. None
+/// that differ in more than half of the bits, which points away.
+#[inline(always)]
+fn closest(rows: &[Sketch], query: &Sketch, least: usize, allow: &impl Fn(u32) -> bool) -> Vec<Near> {
+    let query = u128::from_le_bytes(*query);
+    let mut found: Vec<(u32, u32)> = Vec::with_capacity(least.saturating_mul(4).min(rows.len()));
+    // How many were found at each distance, and how many up to the limit.
+    let mut counts = [0usize; DIMS + 1];
+    let (mut limit, mut within) = (DIMS as u32 / 2, 0);
+    let distance = |row: &Sketch| (u128::from_le_bytes(*row) ^ query).count_ones();
+    let mut offer = |first: usize, distances: &[u32], limit: &mut u32| {
+        for (item, &distance) in (first as u32..).zip(distances) {
+            if distance <= *limit && allow(item) {
+                found.push((item, distance));
+                counts[distance as usize] += 1;
+                within += 1;
+                while *limit > 0 && within - counts[*limit as usize] >= least {
+                    within -= counts[*limit as usize];
+                    *limit -= 1;
+                }
+            }
+        }
+    };
+    let (blocks, rest) = rows.as_chunks::<SKETCH_BLOCK>();
+    for (at, block) in blocks.iter().enumerate() {
+        let distances = block.each_ref().map(distance);
+        if distances.iter().fold(false, |any, &distance| any | (distance <= limit)) {
+            offer(at * SKETCH_BLOCK, &distances, &mut limit);
+        }
+    }
+    let distances: Vec<u32> = rest.iter().map(distance).collect();
+    offer(blocks.len() * SKETCH_BLOCK, &distances, &mut limit);
+    let found = found.into_iter().filter(|(_, distance)| *distance <= limit);
+    found.map(|(item, _)| Near { item, similarity: 0 }).collect()
+}
+
+/// The `k` rows of the highest `score` above `least`, best first, ties by number.
+#[inline(always)]
+fn best<R>(rows: &[R], k: usize, least: i32, allow: &impl Fn(u32) -> bool, score: impl Fn(&R) -> i32) -> Vec<Near> {
     let mut found: Vec<Near> = Vec::new();
     if k == 0 {
         return found;
     }
     // What is not above the `k`-th of those seen so far cannot enter. The list may grow to twice `k` before it is cut.
     let mut threshold = least;
-    let mut similarities = [0; BLOCK];
+    let mut scores = [0; BLOCK];
     for (block, rows) in rows.chunks(BLOCK).enumerate() {
-        for (similarity, row) in similarities.iter_mut().zip(rows) {
-            *similarity = dot(row, query);
+        for (value, row) in scores.iter_mut().zip(rows) {
+            *value = score(row);
         }
-        let similarities = &similarities[..rows.len()];
-        if !similarities.iter().fold(false, |any, &similarity| any | (similarity > threshold)) {
+        let scores = &scores[..rows.len()];
+        if !scores.iter().fold(false, |any, &score| any | (score > threshold)) {
             continue;
         }
-        for (offset, &similarity) in similarities.iter().enumerate() {
+        for (offset, &similarity) in scores.iter().enumerate() {
             let item = (block * BLOCK + offset) as u32;
             if similarity > threshold && allow(item) {
                 found.push(Near { item, similarity });
@@ -169,6 +313,35 @@ mod tests {
         })
     }
 
+    /// An image with these vectors, and sketches of them if wanted.
+    fn image(rows: &[[i8; DIMS]], sketched: bool) -> Image {
+        let mut image = ImageBuilder::until(Part::Vectors);
+        let vectors: Vec<ToolVector> = rows.iter().copied().map(ToolVector).collect();
+        DocumentVectors::write(&vectors, if sketched { 0 } else { MOST_HEADS }, &mut image);
+        image.finish()
+    }
+
+    #[test]
+    fn signs_differ_as_angles_do() {
+        let of = |seed: i32| {
+            let mut vector = [0i8; DIMS];
+            vector.iter_mut().zip(0..).for_each(|(value, at)| *value = ((at * seed + at * at * 7) % 23 - 11) as i8);
+            vector
+        };
+        let (one, other) = (of(5), of(12));
+        let differing = |left: &[i8; DIMS], right: &[i8; DIMS]| {
+            let (left, right) = (u128::from_le_bytes(sketch(left)), u128::from_le_bytes(sketch(right)));
+            (left ^ right).count_ones()
+        };
+        let opposite = one.map(|value| -value);
+        let mut near = one;
+        near[..8].copy_from_slice(&other[..8]);
+        assert_eq!(differing(&one, &one), 0);
+        assert!(differing(&one, &opposite) > 120);
+        assert!(differing(&one, &near) < 40, "{}", differing(&one, &near));
+        assert!((45..=83).contains(&differing(&one, &other)), "{}", differing(&one, &other));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
@@ -180,7 +353,8 @@ mod tests {
             modulus in 1u32..4,
         ) {
             let query = QueryVector(values);
-            let vectors: DocumentVectors = rows.iter().copied().map(ToolVector).collect();
+            let image = image(&rows, false);
+            let vectors = DocumentVectors::of(&image);
             let allow = |item: u32| item.is_multiple_of(modulus);
             let mut expected: Vec<Near> = (0..rows.len() as u32)
                 .filter(|item| allow(*item))
@@ -197,13 +371,19 @@ mod tests {
         }
 
         #[test]
-        fn the_first_look_never_invents(rows in prop::collection::vec(vector(), 100..200), values in vector()) {
+        fn the_first_look_never_invents(
+            rows in prop::collection::vec(vector(), 100..200), values in vector(), sketched in any::<bool>(),
+        ) {
             let query = QueryVector(values);
-            let vectors: DocumentVectors = rows.iter().copied().map(ToolVector).collect();
-            let (fast, best) = vectors.nearest_and_best(&query, 10, |_| true);
+            let image = image(&rows, sketched);
+            let vectors = DocumentVectors::of(&image);
+            let heads = Heads::of(&vectors);
+            prop_assert_eq!(heads.0.is_empty(), sketched);
+            let (fast, best) = vectors.proposals(&heads, &query, 10, &|_| true);
             let plain = vectors.nearest_plain(&query, 10, |_| true);
             prop_assert!(plain.first().map_or(0, |near| near.similarity) >= best);
-            prop_assert_eq!(vectors.nearest_and_best(&query, 150, |_| true).1, best);
+            prop_assert_eq!(vectors.proposals(&heads, &query, 150, &|_| true).1, best);
+            prop_assert_eq!(vectors.proposals(&heads, &query, 10, &|item| item % 3 == 0).1, best);
             prop_assert!(fast.is_sorted_by_key(Near::order));
             for near in &fast {
                 prop_assert_eq!(near.similarity, vectors.similarity(near.item, &query));

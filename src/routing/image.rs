@@ -1,0 +1,147 @@
+//! The bytes of an index and where its parts lie.
+//!
+//! An index is one buffer, the same in memory and in a file, and every part of it is read where it lies. So an index
+//! that was built, one that was read and one that is mapped are the same bytes on the same way, and opening one costs
+//! nothing that grows with it. Numbers are little endian and read byte-wise, which costs nothing where machines are
+//! little endian and is right where they are not, whatever the alignment. This module knows no part from another.
+
+use bytes::Bytes;
+
+/// The parts of an index, in the order in which they lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Words as the catalog writes them: see [`super::dictionary`].
+    WordSlots,
+    WordEntries,
+    WordText,
+    /// Stems of words.
+    TermSlots,
+    TermEntries,
+    TermText,
+    /// Pairs of neighbouring terms.
+    PairSlots,
+    /// Lists of postings: see [`super::postings`].
+    Lists,
+    Chunks,
+    Postings,
+    /// Names of items: see [`super::exact`].
+    NameBuckets,
+    NameHashes,
+    NameItems,
+    /// Words by first letter and length: see [`super::spelling`].
+    SpellingBlocks,
+    SpellingLetters,
+    SpellingTerms,
+    /// What items mean: see [`super::semantic`].
+    Vectors,
+    Sketches,
+}
+
+/// The number of parts.
+pub(super) const PARTS: usize = Part::Sketches as usize + 1;
+
+/// Every part begins at a multiple of this: the length of a cache line.
+pub(super) const ALIGNMENT: usize = 64;
+
+/// The bytes of an index.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Image {
+    bytes: Bytes,
+    /// Where each part begins and ends.
+    bounds: [(usize, usize); PARTS],
+}
+
+impl Image {
+    /// The parts of these lengths in `bytes`; `None` when they are not of that length altogether.
+    pub(super) fn new(bytes: Bytes, lengths: &[u64; PARTS]) -> Option<Self> {
+        let bounds = bounds(lengths)?;
+        (end(&bounds) == bytes.len()).then_some(Self { bytes, bounds })
+    }
+
+    /// How many bytes parts of these lengths take; `None` for more than there can be.
+    pub(super) fn size(lengths: &[u64; PARTS]) -> Option<usize> {
+        bounds(lengths).map(|bounds| end(&bounds))
+    }
+
+    /// All bytes.
+    pub(super) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The length of every part in bytes.
+    pub(super) fn lengths(&self) -> [u64; PARTS] {
+        self.bounds.map(|(start, end)| (end - start) as u64)
+    }
+
+    /// The bytes of one part.
+    pub(super) fn part(&self, part: Part) -> &[u8] {
+        let (start, end) = self.bounds[part as usize];
+        self.bytes.get(start..end).unwrap_or_default()
+    }
+
+    /// A part as cells of equal size; bytes that do not fill one are left out.
+    pub(super) fn cells<const N: usize>(&self, part: Part) -> &[[u8; N]] {
+        self.part(part).as_chunks().0
+    }
+}
+
+fn bounds(lengths: &[u64; PARTS]) -> Option<[(usize, usize); PARTS]> {
+    let mut bounds = [(0, 0); PARTS];
+    let mut at = 0usize;
+    for (bounds, length) in bounds.iter_mut().zip(lengths) {
+        let start = at.checked_next_multiple_of(ALIGNMENT)?;
+        at = start.checked_add(usize::try_from(*length).ok()?)?;
+        *bounds = (start, at);
+    }
+    Some(bounds)
+}
+
+fn end(bounds: &[(usize, usize); PARTS]) -> usize {
+    bounds.last().map_or(0, |(_, end)| *end)
+}
+
+/// Puts an image together, part by part in their order.
+#[derive(Debug, Default)]
+pub(super) struct ImageBuilder {
+    bytes: Vec<u8>,
+    bounds: Vec<(usize, usize)>,
+}
+
+impl ImageBuilder {
+    /// With all parts before `part` empty.
+    #[cfg(test)]
+    pub(super) fn until(part: Part) -> Self {
+        Self { bytes: Vec::new(), bounds: vec![(0, 0); part as usize] }
+    }
+
+    /// Adds the next part, which must be `part`.
+    pub(super) fn push(&mut self, part: Part, bytes: impl IntoIterator<Item: AsRef<[u8]>>) {
+        debug_assert_eq!(part as usize, self.bounds.len(), "parts come in their order");
+        self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNMENT), 0);
+        let start = self.bytes.len();
+        bytes.into_iter().for_each(|piece| self.bytes.extend_from_slice(piece.as_ref()));
+        self.bounds.push((start, self.bytes.len()));
+    }
+
+    /// The image; parts that were not added are empty.
+    pub(super) fn finish(mut self) -> Image {
+        let end = self.bytes.len().next_multiple_of(ALIGNMENT);
+        if self.bounds.len() < PARTS {
+            self.bytes.resize(end, 0);
+        }
+        self.bounds.resize(PARTS, (end, end));
+        let mut bounds = [(0, 0); PARTS];
+        bounds.copy_from_slice(&self.bounds);
+        Image { bytes: Bytes::from(self.bytes), bounds }
+    }
+}
+
+/// The number in a cell of four bytes, 0 outside.
+pub(super) fn number(cells: &[[u8; 4]], at: usize) -> u32 {
+    cells.get(at).map_or(0, |cell| u32::from_le_bytes(*cell))
+}
+
+/// The number in a cell of eight bytes, 0 outside.
+pub(super) fn long(cells: &[[u8; 8]], at: usize) -> u64 {
+    cells.get(at).map_or(0, |cell| u64::from_le_bytes(*cell))
+}
