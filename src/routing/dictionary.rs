@@ -134,9 +134,12 @@ impl<'i> PairTable<'i> {
         None
     }
 
-    /// The numbers of all pairs, in no order that means anything.
-    pub(super) fn values(self) -> impl Iterator<Item = u32> + 'i {
-        self.slots.iter().filter_map(|slot| number(slot[8..].as_chunks().0, 0).checked_sub(1))
+    /// All pairs with their numbers, in no order that means anything.
+    pub(super) fn iter(self) -> impl Iterator<Item = ((u32, u32), u32)> + 'i {
+        self.slots.iter().filter_map(|slot| {
+            let (cells, _) = slot.as_chunks();
+            Some(((number(cells, 0), number(cells, 1)), number(cells, 2).checked_sub(1)?))
+        })
     }
 }
 
@@ -179,7 +182,7 @@ pub(super) fn mixed(mut hash: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeMap;
 
     use proptest::prelude::*;
 
@@ -210,8 +213,8 @@ mod tests {
                 let place = pairs.iter().position(|known| *known == pair);
                 prop_assert_eq!(table.get(pair), place.map(|place| first + place as u32));
             }
-            let values: BTreeSet<u32> = table.values().collect();
-            prop_assert_eq!(values, (first..first + pairs.len() as u32).collect());
+            let all: BTreeMap<(u32, u32), u32> = table.iter().collect();
+            prop_assert_eq!(all, pairs.iter().copied().zip(first..).collect());
         }
 
         #[test]

@@ -5,11 +5,13 @@
 //! `list` are ordinary words there. An identifier ends where another script or a bracket begins, so a name is found
 //! in `请使用create_issue工具` and in `create_issue(title)`.
 
+use std::borrow::Borrow;
+
 use rayon::prelude::*;
 
 use super::dictionary::mixed;
 use super::image::{Image, ImageBuilder, Part, long, number};
-use crate::catalog::{Catalog, SelectableItem};
+use crate::catalog::SelectableItem;
 use crate::text::for_each_word;
 
 /// Longer names are not looked for, in words.
@@ -71,10 +73,10 @@ impl<'i> ExactNames<'i> {
     }
 
     /// Adds the names of all items to an image.
-    pub(super) fn build(catalog: &Catalog, image: &mut ImageBuilder) {
-        let numbered = catalog.items().par_iter().enumerate();
+    pub(super) fn build<I: Borrow<SelectableItem> + Sync>(items: &[I], image: &mut ImageBuilder) {
+        let numbered = items.par_iter().enumerate();
         let hashes = numbered.flat_map_iter(|(number, item)| {
-            hashes_of(item).into_iter().flatten().map(move |hash| (hash, number as u32))
+            hashes_of(item.borrow()).into_iter().flatten().map(move |hash| (hash, number as u32))
         });
         let mut names: Vec<(u64, u32)> = hashes.collect();
         names.par_sort_unstable();
@@ -187,7 +189,7 @@ mod tests {
             SelectableItem::tool("wiki:zoek_größe#00000004", "wiki", "zoek_größe", ""),
         ];
         let mut image = ImageBuilder::until(Part::NameBuckets);
-        ExactNames::build(&Catalog::new(items).unwrap(), &mut image);
+        ExactNames::build(&items, &mut image);
         let image = image.finish();
         let names = ExactNames::of(&image);
         let find = |query: &str| {

@@ -10,6 +10,8 @@ use bytes::Bytes;
 /// The parts of an index, in the order in which they lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
+    /// What scores need to know of the catalog: see [`super::indexing`].
+    Means,
     /// Words as the catalog writes them: see [`super::dictionary`].
     WordSlots,
     WordEntries,

@@ -9,16 +9,19 @@
 //!
 //! Where the configuration gives the semantic side a weight, its part is added in the same units ([`Fusion`]).
 
+use std::sync::Arc;
+
 use super::config::{RoutingConfig, Scorer};
 use super::dictionary::{Dictionary, PairTable};
 use super::exact::{ExactNames, Sequence};
 use super::fuzzy;
 use super::hit::{Hit, SCORE_UNITS, TopK};
-use super::image::{Image, Part};
-use super::indexing;
+use super::image::{Image, Part, long};
+use super::indexing::{self, FIELDS};
+use super::patch::{Patch, Side};
 use super::postings::{Found, Lists, Posting, Scores};
-use super::semantic::{DocumentVectors, Fusion, Heads, QueryVector, Table};
-use super::spelling::{MOST_CORRECTED, Spelling};
+use super::semantic::{DocumentVectors, Fusion, Heads, Near, QueryVector, Table};
+use super::spelling::{MOST_CORRECTED, Spelling, share};
 use crate::catalog::Catalog;
 use crate::text::{Analyzer, for_each_word, is_stop_word};
 
@@ -61,6 +64,9 @@ pub struct Query {
 #[derive(Debug, Default)]
 pub struct Scratch {
     scores: Scores,
+    /// The same for what came since the image was made.
+    second_scores: Scores,
+    second_terms: Vec<QueryTerm>,
     query: Query,
     words: Words,
 }
@@ -70,7 +76,7 @@ impl Scratch {
     /// not change the result.
     #[must_use]
     pub fn postings_read(&self) -> usize {
-        self.scores.read()
+        self.scores.read() + self.second_scores.read()
     }
 }
 
@@ -96,8 +102,11 @@ impl Depth {
 /// An immutable index over one catalog under one configuration. Shared freely between threads.
 #[derive(Debug)]
 pub struct Index {
+    /// The items of the image.
     items: u32,
     image: Image,
+    /// What came and went since the image was made.
+    patch: Option<Patch>,
     reading: Reading,
     semantic: Option<Semantic>,
     analyzer: Analyzer,
@@ -150,25 +159,44 @@ struct Words {
 }
 
 /// The semantic side of an index.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Semantic {
     weight: f64,
-    heads: Heads,
+    heads: Arc<Heads>,
 }
 
 impl Index {
     /// Indexes every item of `catalog` under the scorer, fields and constants of `config`.
     #[must_use]
     pub fn build(catalog: &Catalog, config: &RoutingConfig) -> Self {
-        Self::assemble(indexing::build(catalog, config), catalog.len() as u32, config)
+        Self::assemble(indexing::build(catalog.items(), config, None), catalog.len() as u32, config)
     }
 
     /// The index over `items` items whose image was built under `config`. Takes the image as it is: one that was
     /// damaged gives wrong answers, and nothing worse.
     pub(super) fn assemble(image: Image, items: u32, config: &RoutingConfig) -> Self {
-        let heads = || Heads::of(&DocumentVectors::of(&image));
+        let heads = || Arc::new(Heads::of(&DocumentVectors::of(&image)));
         let semantic = config.is_semantic().then(|| Semantic { weight: config.semantic, heads: heads() });
-        Self { items, image, reading: Reading::of(config), semantic, analyzer: Analyzer::default() }
+        Self { items, image, patch: None, reading: Reading::of(config), semantic, analyzer: Analyzer::default() }
+    }
+
+    /// This index, whose image is that of `old`, brought to `new`: in the time that what came and went takes, and a
+    /// look at everything else. Words weigh as they do in `old`. `None` when indexing anew is better: too much is
+    /// different, or the scorer is a plain formula.
+    pub(super) fn patched(&self, old: &Catalog, new: &Catalog, config: &RoutingConfig) -> Option<Self> {
+        if config.scorer != Scorer::Bm25f {
+            return None;
+        }
+        let first = Self {
+            items: self.items,
+            image: self.image.clone(),
+            patch: None,
+            reading: self.reading,
+            semantic: self.semantic.clone(),
+            analyzer: Analyzer::default(),
+        };
+        let patch = Patch::between(&first, old, new, config)?;
+        Some(Self { patch: Some(patch), ..first })
     }
 
     /// Checks what no image that was built can be: a number that points outside, lists out of order, an impact out of
@@ -178,15 +206,12 @@ impl Index {
         let lists = self.lists();
         let known = self.terms();
         let all = lists.lists.len().saturating_sub(1);
-        let stems = self.stems();
-        check(stems.iter().all(|(_, term)| (term as usize) < known), "a term is out of range")?;
+        let pairs = pairs(&self.image);
+        check(stems(&self.image).iter().all(|(_, term)| (term as usize) < known), "a term is out of range")?;
         let is_known = |term: TermId| term == STOP || (term as usize) < known;
         check(self.words_table().iter().all(|(_, term)| is_known(term)), "a word stands for no term")?;
-        check(self.pairs().values().all(|pair| (known..all).contains(&(pair as usize))), "a pair is out of range")?;
-        check(
-            self.pairs().values().count() + known == all,
-            "there is not one list of postings for each term and pair",
-        )?;
+        check(pairs.iter().all(|(_, pair)| (known..all).contains(&(pair as usize))), "a pair is out of range")?;
+        check(pairs.iter().count() + known == all, "there is not one list of postings for each term and pair")?;
         lists.check()?;
         ExactNames::of(&self.image).check(self.items)?;
         Spelling::of(&self.image).check(known)?;
@@ -194,69 +219,131 @@ impl Index {
         check(self.vectors().len() == vectors, "there is not one vector for each item")
     }
 
-    /// The bytes that it consists of.
+    /// The bytes that it consists of, unless it is patched.
     pub(super) fn image(&self) -> &Image {
         &self.image
+    }
+
+    /// Whether something came or went since the image was made.
+    pub(super) fn is_patched(&self) -> bool {
+        self.patch.is_some()
     }
 
     /// The size in bytes, in memory and in a file.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.image.bytes().len()
+        self.images().map(|image| image.bytes().len()).sum()
+    }
+
+    fn images(&self) -> impl Iterator<Item = &Image> {
+        std::iter::once(&self.image).chain(self.patch.as_ref().map(|patch| &patch.image))
     }
 
     /// The number of indexed items.
     #[must_use]
     pub fn items(&self) -> usize {
+        self.patch.as_ref().map_or(self.items as usize, Patch::items)
+    }
+
+    /// The number of items when the image was made, which words weigh by.
+    pub(super) fn items_at_build(&self) -> usize {
         self.items as usize
+    }
+
+    /// The mean length of an item and of each field when the image was made, in words.
+    pub(super) fn means(&self) -> [f64; FIELDS + 1] {
+        let cells = self.image.cells::<8>(Part::Means);
+        std::array::from_fn(|at| f64::from_bits(long(cells, at)))
+    }
+
+    /// How many items had a stem when the image was made; `None` for one that it does not know.
+    pub(super) fn stem_frequency(&self, stem: &str) -> Option<usize> {
+        stems(&self.image).get(stem).map(|term| self.lists().frequency(term))
+    }
+
+    /// How many items had two neighbouring terms in their names when the image was made, by the stems that the numbers
+    /// stand for in `stem`.
+    pub(super) fn pair_frequency(&self, (one, two): (TermId, TermId), stem: &[&str]) -> usize {
+        let number = |term: TermId| stem.get(term as usize).and_then(|stem| stems(&self.image).get(stem));
+        let pair = number(one).zip(number(two)).and_then(|pair| pairs(&self.image).get(pair));
+        pair.map_or(0, |pair| self.lists().frequency(pair))
+    }
+
+    /// The numbers that the terms and pairs of another image have in this index: behind its own where it has none.
+    pub(super) fn numbers_of(&self, other: &Image) -> Vec<TermId> {
+        let all = self.lists().lists.len().saturating_sub(1) as TermId;
+        let size = other.cells::<4>(Part::Lists).len().saturating_sub(1) as TermId;
+        let mut numbers: Vec<TermId> = (all..all + size).collect();
+        for (stem, term) in stems(other).iter() {
+            let known = std::str::from_utf8(stem).ok().and_then(|stem| stems(&self.image).get(stem));
+            if let (Some(known), Some(number)) = (known, numbers.get_mut(term as usize)) {
+                *number = known;
+            }
+        }
+        for ((one, two), pair) in pairs(other).iter() {
+            let own = |term: TermId| numbers.get(term as usize).copied().unwrap_or(STOP);
+            let known = pairs(&self.image).get((own(one), own(two)));
+            if let (Some(known), Some(number)) = (known, numbers.get_mut(pair as usize)) {
+                *number = known;
+            }
+        }
+        numbers
     }
 
     /// The number of distinct terms, pairs not counted.
     #[must_use]
     pub fn terms(&self) -> usize {
-        self.stems().len()
+        stems(&self.image).len()
     }
 
     /// The number of postings.
     #[must_use]
     pub fn postings_total(&self) -> usize {
-        self.lists().postings.len()
+        self.images().map(|image| image.cells::<4>(Part::Postings).len()).sum()
     }
 
-    /// The items that a term or pair occurs in, ascending.
+    /// The items that a term or pair occurs in, ascending in an index that is not patched.
     pub fn postings(&self, term: TermId) -> impl Iterator<Item = Posting> {
-        self.lists().iter(term)
+        let patched = self.patch.as_ref();
+        let first = self.lists().iter(term).filter_map(move |posting| {
+            let Some(Patch { gone, numbers: [numbers, _], .. }) = patched else { return Some(posting) };
+            let item = *numbers.get(posting.item as usize)?;
+            gone.binary_search(&posting.item).is_err().then_some(Posting { item, ..posting })
+        });
+        let second = patched.and_then(|patch| Some((patch, patch.own_term(term)?)));
+        let second = second.into_iter().flat_map(|(patch, term)| {
+            let numbered =
+                |posting: Posting| Some(Posting { item: *patch.numbers[1].get(posting.item as usize)?, ..posting });
+            lists(&patch.image, patch.numbers[1].len(), &[]).iter(term).filter_map(numbered)
+        });
+        first.chain(second)
     }
 
-    /// How many items a term or pair occurs in.
+    /// How many items a term or pair occurs in, as far as words weigh by it: when the image was made.
     #[must_use]
     pub fn frequency(&self, term: TermId) -> usize {
-        self.lists().frequency(term)
+        let patched = || self.patch.as_ref().and_then(|patch| Some((patch, patch.own_term(term)?)));
+        match self.lists().frequency(term) {
+            0 => patched().map_or(0, |(patch, term)| lists(&patch.image, patch.numbers[1].len(), &[]).frequency(term)),
+            known => known,
+        }
     }
 
-    /// Every word of the catalog, as it is written there, with its term or [`STOP`].
+    /// Every word of the catalog when the image was made, as it is written there, with its term or [`STOP`].
     pub(super) fn words_table(&self) -> Dictionary<'_> {
-        let image = &self.image;
-        Dictionary::new(image.cells(Part::WordSlots), image.cells(Part::WordEntries), image.part(Part::WordText))
-    }
-
-    fn stems(&self) -> Dictionary<'_> {
-        let image = &self.image;
-        Dictionary::new(image.cells(Part::TermSlots), image.cells(Part::TermEntries), image.part(Part::TermText))
-    }
-
-    fn pairs(&self) -> PairTable<'_> {
-        PairTable::new(self.image.cells(Part::PairSlots))
+        words(&self.image)
     }
 
     fn lists(&self) -> Lists<'_> {
-        let image = &self.image;
-        Lists {
-            items: self.items,
-            lists: image.cells(Part::Lists),
-            chunks: image.cells(Part::Chunks),
-            postings: image.cells(Part::Postings),
-        }
+        lists(&self.image, self.items as usize, self.patch.as_ref().map_or(&[], |patch| &patch.gone))
+    }
+
+    /// The lists of what came since, with the terms of a query as they are numbered there.
+    fn patched_lists(&self, query: &[QueryTerm], terms: &mut Vec<QueryTerm>) -> Option<(&Patch, Lists<'_>)> {
+        let patch = self.patch.as_ref()?;
+        terms.clear();
+        terms.extend(query.iter().filter_map(|term| Some(QueryTerm { term: patch.own_term(term.term)?, ..*term })));
+        Some((patch, lists(&patch.image, patch.numbers[1].len(), &[])))
     }
 
     fn vectors(&self) -> DocumentVectors<'_> {
@@ -275,6 +362,16 @@ impl Index {
         let mut sequence = Sequence::new();
         self.read(text, query, words, |word, _| sequence.push(word));
         ExactNames::of(&self.image).find(&sequence, text, &mut query.exact);
+        if let Some(patch) = &self.patch {
+            query.exact.retain(|item| patch.gone.binary_search(item).is_err());
+            let mut second = Vec::new();
+            ExactNames::of(&patch.image).find(&sequence, text, &mut second);
+            let [first_numbers, second_numbers] = &patch.numbers;
+            let first = query.exact.iter().filter_map(|item| first_numbers.get(*item as usize));
+            let second = second.iter().filter_map(|item| second_numbers.get(*item as usize));
+            query.exact = first.chain(second).copied().collect();
+            query.exact.sort_unstable();
+        }
         query.meaning = self.semantic.as_ref().map(|_| Table::builtin().encode_query(text));
     }
 
@@ -309,7 +406,7 @@ impl Index {
                 push_term(QueryTerm { term, weight: FULL_WEIGHT }, query, words);
                 if let Some(previous) = words.previous.replace(term)
                     && words.read < MAX_QUERY_TERMS
-                    && let Some(pair) = self.pairs().get((previous, term))
+                    && let Some(pair) = self.pair((previous, term))
                 {
                     push_term(QueryTerm { term: pair, weight: FULL_WEIGHT }, query, words);
                 }
@@ -329,7 +426,12 @@ impl Index {
         if self.reading.scorer == Scorer::Fuzzy && query.unknown <= fuzzy::MOST_CORRECTED {
             fuzzy::expand(self, word, &mut readings);
         } else if self.reading.spelling > 0.0 && query.unknown <= MOST_CORRECTED {
-            Spelling::of(&self.image).read(word, self.reading.spelling, &mut readings);
+            let mut words: Vec<(&[u8], TermId)> = Spelling::of(&self.image).readings(word).collect();
+            if let Some(patch) = &self.patch {
+                let second = Spelling::of(&patch.image).readings(word);
+                words.extend(second.filter_map(|(word, term)| Some((word, *patch.terms.get(term as usize)?))));
+            }
+            share(words, self.reading.spelling, &mut readings);
         }
         for reading in readings {
             push_term(reading, query, words);
@@ -338,13 +440,39 @@ impl Index {
 
     /// The term of a normalised word, [`STOP`], or `None` for a word that the catalog does not know.
     fn lookup(&self, word: &str) -> Option<TermId> {
-        if let Some(term) = self.words_table().get(word) {
+        let of = |tables: fn(&Image) -> Dictionary<'_>, word: &str| {
+            let first = tables(&self.image).get(word);
+            first.or_else(|| {
+                let patch = self.patch.as_ref()?;
+                let term = tables(&patch.image).get(word)?;
+                if term == STOP { Some(STOP) } else { patch.terms.get(term as usize).copied() }
+            })
+        };
+        if let Some(term) = of(words, word) {
             return Some(term);
         }
         if is_stop_word(word) {
             return Some(STOP);
         }
-        self.stems().get(&self.analyzer.stem(word))
+        of(stems, &self.analyzer.stem(word))
+    }
+
+    /// The number of two neighbouring terms.
+    fn pair(&self, pair: (TermId, TermId)) -> Option<TermId> {
+        pairs(&self.image).get(pair).or_else(|| {
+            let patch = self.patch.as_ref()?;
+            let pair = pairs(&patch.image).get((patch.own_term(pair.0)?, patch.own_term(pair.1)?))?;
+            patch.terms.get(pair as usize).copied()
+        })
+    }
+
+    /// Whether a term is a pair.
+    fn is_pair(&self, term: TermId) -> bool {
+        let own = self.lists().lists.len().saturating_sub(1);
+        match (term as usize).checked_sub(own) {
+            None => term as usize >= self.terms(),
+            Some(second) => self.patch.as_ref().is_some_and(|patch| second >= stems(&patch.image).len()),
+        }
     }
 
     /// The best items for `text`: score descending, then item number ascending. Items that share no term with
@@ -367,35 +495,122 @@ impl Index {
         allow: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
     ) -> (Vec<Hit>, Fusion) {
-        let (lists, scores) = (self.lists(), &mut scratch.scores);
-        let (hits, found_best, fusion) = match (&self.semantic, &query.meaning) {
+        let (hits, best, fusion) = match (&self.semantic, &query.meaning) {
             (Some(semantic), Some(meaning)) => {
                 let proposed = Fusion::proposed(depth.k());
-                let Found { hits, best } = lists.search(&query.terms, proposed, &allow, scores);
-                let (near, nearest) = self.vectors().proposals(&semantic.heads, meaning, proposed, &allow);
+                let Found { hits, best } = self.by_words(query, proposed, &allow, scratch);
+                let (near, nearest) = self.by_meaning(semantic, meaning, proposed, &allow);
                 let fusion = Fusion::new(semantic.weight, best, nearest);
-                let lexical = |item| lists.score_of(&query.terms, item, scores);
-                let similarity = |item| self.vectors().similarity(item, meaning);
-                (fusion.rank(&hits, &near, lexical, similarity, depth), best, fusion)
+                let words = |item| self.words_score(query, item, scratch);
+                let similarity = |item| self.similarity(item, meaning);
+                (fusion.rank(&hits, &near, words, similarity, depth), best, fusion)
             }
-            _ => {
-                let (hits, best) = match depth {
-                    Depth::Exactly(k) => {
-                        let Found { hits, best } = lists.search(&query.terms, k, &allow, scores);
-                        (hits, best)
-                    }
-                    Depth::ThroughTies(k) => {
-                        let all = lists.score_all(&query.terms, scores);
-                        (through_ties(all, k, &allow), all.iter().copied().max().unwrap_or(0))
-                    }
-                };
-                (hits, best, Fusion::default())
-            }
+            _ => match depth {
+                Depth::Exactly(k) => {
+                    let Found { hits, best } = self.by_words(query, k, &allow, scratch);
+                    (hits, best, Fusion::default())
+                }
+                Depth::ThroughTies(k) => {
+                    let all = self.all_by_words(query, scratch);
+                    (through_ties(&all, k, &allow), all.iter().copied().max().unwrap_or(0), Fusion::default())
+                }
+            },
         };
-        let words = |item| lists.score_of(&query.terms, item, scores);
-        let lifted = self.lift_exact(query, found_best, &fusion, &allow, words);
-        lists.clear(scores);
+        let words = |item| self.words_score(query, item, scratch);
+        let lifted = self.lift_exact(query, best, &fusion, &allow, words);
+        self.clear(scratch);
         (merge_exact(hits, lifted, depth), fusion)
+    }
+
+    /// The `k` best items by words, until [`Self::clear`].
+    fn by_words(&self, query: &Query, k: usize, allow: &impl Fn(u32) -> bool, scratch: &mut Scratch) -> Found {
+        let Some((patch, second)) = self.patched_lists(&query.terms, &mut scratch.second_terms) else {
+            scratch.second_scores.forget_read();
+            return self.lists().search(&query.terms, k, allow, &mut scratch.scores);
+        };
+        let [first_numbers, second_numbers] = &patch.numbers;
+        let is_there = |item: u32| patch.gone.binary_search(&item).is_err();
+        let number = |numbers: &[u32], item: u32| numbers.get(item as usize).copied().unwrap_or(u32::MAX);
+        let allowed = |item| is_there(item) && allow(number(first_numbers, item));
+        let mut found = self.lists().search(&query.terms, k, &allowed, &mut scratch.scores);
+        let allowed = |item| allow(number(second_numbers, item));
+        let more = second.search(&scratch.second_terms, k, &allowed, &mut scratch.second_scores);
+        found.hits.iter_mut().for_each(|hit| hit.item = number(first_numbers, hit.item));
+        found.hits.extend(more.hits.iter().map(|hit| Hit { item: number(second_numbers, hit.item), ..*hit }));
+        found.hits.sort_unstable_by_key(Hit::order);
+        found.hits.truncate(k);
+        Found { best: found.best.max(more.best), ..found }
+    }
+
+    /// The score by words of every item of the catalog.
+    fn all_by_words(&self, query: &Query, scratch: &mut Scratch) -> Vec<u32> {
+        let first = self.lists().score_all(&query.terms, &mut scratch.scores);
+        let Some((patch, second)) = self.patched_lists(&query.terms, &mut scratch.second_terms) else {
+            return first.to_vec();
+        };
+        let second = second.score_all(&scratch.second_terms, &mut scratch.second_scores);
+        let of = |item| match patch.place(item) {
+            Some((Side::First, item)) => first.get(item as usize),
+            Some((Side::Second, item)) => second.get(item as usize),
+            None => None,
+        };
+        (0..self.items() as u32).map(|item| of(item).copied().unwrap_or(0)).collect()
+    }
+
+    /// The score by words of one item after [`Self::by_words`] or [`Self::all_by_words`].
+    fn words_score(&self, query: &Query, item: u32, scratch: &Scratch) -> u32 {
+        let Some(patch) = &self.patch else { return self.lists().score_of(&query.terms, item, &scratch.scores) };
+        match patch.place(item) {
+            Some((Side::First, item)) => self.lists().score_of(&query.terms, item, &scratch.scores),
+            Some((Side::Second, item)) => {
+                let second = lists(&patch.image, patch.numbers[1].len(), &[]);
+                second.score_of(&scratch.second_terms, item, &scratch.second_scores)
+            }
+            None => 0,
+        }
+    }
+
+    fn clear(&self, scratch: &mut Scratch) {
+        self.lists().clear(&mut scratch.scores);
+        if self.patch.is_some() {
+            self.lists().clear(&mut scratch.second_scores);
+        }
+    }
+
+    /// The `k` nearest items by meaning, and the best similarity of all.
+    fn by_meaning(
+        &self,
+        semantic: &Semantic,
+        meaning: &QueryVector,
+        k: usize,
+        allow: &impl Fn(u32) -> bool,
+    ) -> (Vec<Near>, i32) {
+        let Some(patch) = &self.patch else {
+            return self.vectors().proposals(&semantic.heads, meaning, k, &[], allow);
+        };
+        let [first_numbers, second_numbers] = &patch.numbers;
+        let number = |numbers: &[u32], item: u32| numbers.get(item as usize).copied().unwrap_or(u32::MAX);
+        let is_there = |item: u32| patch.gone.binary_search(&item).is_err();
+        let allowed = |item| is_there(item) && allow(number(first_numbers, item));
+        let (mut near, best) = self.vectors().proposals(&semantic.heads, meaning, k, &patch.gone, &allowed);
+        let allowed = |item| allow(number(second_numbers, item));
+        let second = DocumentVectors::of(&patch.image);
+        let (more, more_best) = second.proposals(&patch.heads, meaning, k, &[], &allowed);
+        near.iter_mut().for_each(|near| near.item = number(first_numbers, near.item));
+        near.extend(more.iter().map(|near| Near { item: number(second_numbers, near.item), ..*near }));
+        near.sort_unstable_by_key(Near::order);
+        near.truncate(k);
+        (near, best.max(more_best))
+    }
+
+    /// How near an item is to a query.
+    fn similarity(&self, item: u32, meaning: &QueryVector) -> i32 {
+        let Some(patch) = &self.patch else { return self.vectors().similarity(item, meaning) };
+        match patch.place(item) {
+            Some((Side::First, item)) => self.vectors().similarity(item, meaning),
+            Some((Side::Second, item)) => DocumentVectors::of(&patch.image).similarity(item, meaning),
+            None => 0,
+        }
     }
 
     /// `hits` of a navigation with the items that the query names exactly on top, cut to `k`.
@@ -411,23 +626,22 @@ impl Index {
             return hits;
         }
         let best = self.best(query, scratch);
-        let words = |item| self.lists().score(&query.terms, item);
+        let words = |item| query.terms.iter().map(|&term| self.contribution(term, item) as u32).sum();
         let lifted = self.lift_exact(query, best, &Fusion::default(), &allow, words);
         merge_exact(hits, lifted, Depth::Exactly(k))
     }
 
     /// The best score by words of any item.
     fn best(&self, query: &Query, scratch: &mut Scratch) -> u32 {
-        let found = self.lists().search(&query.terms, 1, &|_| true, &mut scratch.scores);
-        self.lists().clear(&mut scratch.scores);
+        let found = self.by_words(query, 1, &|_| true, scratch);
+        self.clear(scratch);
         found.best
     }
 
     /// The score of every item, by item number: the exhaustive control for navigation and for explanations.
     #[must_use]
     pub fn score_all(&self, query: &Query) -> Vec<u64> {
-        let mut scores = Scores::default();
-        let words = self.lists().score_all(&query.terms, &mut scores);
+        let words = self.all_by_words(query, &mut Scratch::default());
         let best = words.iter().copied().max().unwrap_or(0);
         let fusion = self.fusion_of(query, best);
         let mut scores: Vec<u64> = words.iter().copied().map(u64::from).collect();
@@ -447,7 +661,7 @@ impl Index {
 
     /// The score of one item as a search for `query` that gave `fusion` has it.
     pub(super) fn score(&self, query: &Query, fusion: &Fusion, item: u32, scratch: &mut Scratch) -> u64 {
-        let words = u64::from(self.lists().score(&query.terms, item));
+        let words: u64 = query.terms.iter().map(|&term| self.contribution(term, item)).sum();
         let score = words + self.semantic_part(query, fusion, item);
         if query.exact.binary_search(&item).is_err() {
             return score;
@@ -457,14 +671,14 @@ impl Index {
 
     fn fusion_of(&self, query: &Query, best: u32) -> Fusion {
         let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) else { return Fusion::default() };
-        let (_, nearest) = self.vectors().proposals(&semantic.heads, meaning, 1, &|_| true);
+        let (_, nearest) = self.by_meaning(semantic, meaning, 1, &|_| true);
         Fusion::new(semantic.weight, best, nearest)
     }
 
     /// What the meaning of `query` adds to the score of `item`.
     pub(super) fn semantic_part(&self, query: &Query, fusion: &Fusion, item: u32) -> u64 {
         match &query.meaning {
-            Some(meaning) => fusion.part(self.vectors().similarity(item, meaning)),
+            Some(meaning) => fusion.part(self.similarity(item, meaning)),
             None => 0,
         }
     }
@@ -486,7 +700,7 @@ impl Index {
         let mut before = String::new();
         self.read(text, &mut query, &mut Words::default(), |word, query| {
             for (at, term) in query.terms.iter().enumerate().skip(called.len()) {
-                let is_pair = term.term as usize >= self.terms();
+                let is_pair = self.is_pair(term.term);
                 called.push((at, if is_pair { format!("{before} {word}") } else { word.to_owned() }));
             }
             if self.lookup(word) != Some(STOP) {
@@ -513,7 +727,16 @@ impl Index {
 
     /// What one query term adds to one item.
     fn contribution(&self, QueryTerm { term, weight }: QueryTerm, item: u32) -> u64 {
-        u64::from(weighted(self.lists().impact(term, item), weight))
+        let impact = match self.patch.as_ref().map(|patch| (patch, patch.place(item))) {
+            None => self.lists().impact(term, item),
+            Some((_, Some((Side::First, item)))) => self.lists().impact(term, item),
+            Some((patch, Some((Side::Second, item)))) => {
+                let second = lists(&patch.image, patch.numbers[1].len(), &[]);
+                patch.own_term(term).map_or(0, |term| second.impact(term, item))
+            }
+            Some((_, None)) => 0,
+        };
+        u64::from(weighted(impact, weight))
     }
 
     /// How many postings the terms of a query have: what a search reads where it leaves nothing out.
@@ -567,10 +790,10 @@ impl Index {
 impl Index {
     /// The idf of all words of a query together at their weights, unknown ones counted as the rarest possible.
     pub(super) fn rarities(&self, query: &Query) -> f64 {
-        let words = query.terms.iter().filter(|term| (term.term as usize) < self.terms());
+        let words = query.terms.iter().filter(|term| !self.is_pair(term.term));
         let known: f64 = words
             .map(|&QueryTerm { term, weight }| {
-                idf(self.items(), self.frequency(term)) * f64::from(weight) / f64::from(FULL_WEIGHT)
+                idf(self.items_at_build(), self.frequency(term)) * f64::from(weight) / f64::from(FULL_WEIGHT)
             })
             .sum();
         known + self.rarity_of_unknown() * query.unknown as f64
@@ -578,12 +801,17 @@ impl Index {
 
     /// The idf of a word that no item has: the rarest possible.
     pub(super) fn rarity_of_unknown(&self) -> f64 {
-        idf(self.items(), 0)
+        idf(self.items_at_build(), 0)
     }
 
     /// The idf of one stem; that of a word in no item for one that the catalog does not know.
     pub(super) fn rarity(&self, stem: &str) -> f64 {
-        idf(self.items(), self.stems().get(stem).map_or(0, |term| self.frequency(term)))
+        let frequency = self.stem_frequency(stem).or_else(|| {
+            let patch = self.patch.as_ref()?;
+            let term = stems(&patch.image).get(stem)?;
+            Some(self.frequency(*patch.terms.get(term as usize)?))
+        });
+        idf(self.items_at_build(), frequency.unwrap_or(0))
     }
 }
 
@@ -598,6 +826,28 @@ fn through_ties(scores: &[u32], k: usize, allow: &impl Fn(u32) -> bool) -> Vec<H
         hits.extend(tied.map(|(item, &score)| Hit { item, score: u64::from(score) }));
     }
     hits
+}
+
+fn words(image: &Image) -> Dictionary<'_> {
+    Dictionary::new(image.cells(Part::WordSlots), image.cells(Part::WordEntries), image.part(Part::WordText))
+}
+
+fn stems(image: &Image) -> Dictionary<'_> {
+    Dictionary::new(image.cells(Part::TermSlots), image.cells(Part::TermEntries), image.part(Part::TermText))
+}
+
+fn pairs(image: &Image) -> PairTable<'_> {
+    PairTable::new(image.cells(Part::PairSlots))
+}
+
+fn lists<'i>(image: &'i Image, items: usize, gone: &'i [u32]) -> Lists<'i> {
+    Lists {
+        items: items as u32,
+        lists: image.cells(Part::Lists),
+        chunks: image.cells(Part::Chunks),
+        postings: image.cells(Part::Postings),
+        gone,
+    }
 }
 
 /// Adds a term to a query, or counts it once more.
@@ -841,6 +1091,33 @@ mod tests {
         assert!(coverage("read_book") <= 1.0);
     }
 
+    #[test]
+    fn a_patch_finds_what_came_and_not_what_went() {
+        let tools: Vec<(String, String)> =
+            (0..20).map(|number| (format!("list_things_{number}"), "Lists all of them".to_owned())).collect();
+        let tools: Vec<(&str, &str)> = tools.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        let (old, config) = (catalog(&tools), RoutingConfig::default());
+        let index = Index::build(&old, &config);
+        let mut items = old.items().to_vec();
+        let gone = items.remove(3);
+        items.insert(0, SelectableItem::tool("a:walk_zebra#00000000", "a", "walk_zebra", "Takes the animal for a walk"));
+        let new = Catalog::new(items.clone()).unwrap();
+        let patched = index.patched(&old, &new, &config).unwrap();
+        let first = |text: &str| {
+            let hits = patched.search(text, Depth::Exactly(1), |_| true, &mut Scratch::default());
+            hits.first().map(|hit| new.items()[hit.item as usize].name.as_str())
+        };
+        assert_eq!(first("a walk for my zebra, please"), Some("walk_zebra"));
+        assert_eq!(first("walk_zebra"), Some("walk_zebra"));
+        assert_ne!(first(&gone.name), Some(gone.name.as_str()));
+        assert_eq!(patched.explain("the zebra", 0)[0].0, "zebra");
+        // Too much at once is no patch.
+        items.drain(..4);
+        assert!(index.patched(&old, &Catalog::new(items).unwrap(), &config).is_none());
+        let plain = RoutingConfig { scorer: Scorer::Bm25, ..RoutingConfig::default() };
+        assert!(index.patched(&old, &new, &plain).is_none());
+    }
+
     const WORDS: [&str; 12] =
         ["mail", "send", "list", "issue", "issues", "create", "page", "wiki", "branch", "the", "mails", "file"];
 
@@ -848,9 +1125,13 @@ mod tests {
         prop::collection::vec(prop::sample::select(&WORDS[..]), 0..length).prop_map(|words| words.join(" "))
     }
 
-    fn tools() -> impl Strategy<Value = Vec<(String, String)>> {
+    fn any_tool() -> impl Strategy<Value = (String, String)> {
         let name = prop::collection::vec(prop::sample::select(&WORDS[..]), 1..3).prop_map(|words| words.join("_"));
-        prop::collection::vec((name, sentence(8)), 1..150)
+        (name, sentence(8))
+    }
+
+    fn tools() -> impl Strategy<Value = Vec<(String, String)>> {
+        prop::collection::vec(any_tool(), 1..150)
     }
 
     fn scorer() -> impl Strategy<Value = Scorer> {
@@ -883,6 +1164,56 @@ mod tests {
                 let tied = plain.iter().take_while(|hit| last.is_none_or(|last| hit.score >= last)).count();
                 let through = index.search(&query, Depth::ThroughTies(k), allow, &mut scratch);
                 prop_assert_eq!(&through[..], &plain[..if k == 0 { 0 } else { tied }]);
+            }
+        }
+
+        #[test]
+        fn a_patched_index_answers_as_one_that_was_built_whole(
+            before in prop::collection::vec(any_tool(), 9..40),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), prop::option::of(any_tool())), 0..5),
+            query in sentence(8),
+            k in 1usize..20,
+        ) {
+            let items = |tools: &[(String, String)]| -> Vec<SelectableItem> {
+                let numbered = tools.iter().zip(0..);
+                numbered.map(|((name, text), number): (&(String, String), u32)| {
+                    SelectableItem::tool(&format!("t:{number:08x}"), "t", name, text)
+                }).collect()
+            };
+            let old = Catalog::new(items(&before)).unwrap();
+            let mut after = items(&before);
+            for (place, change) in changes {
+                let at = place.index(after.len());
+                match change {
+                    Some((name, text)) if at % 2 == 0 => after[at] = SelectableItem { name, description: text, ..after[at].clone() },
+                    Some((name, text)) => {
+                        let id = format!("t:{:08x}x", after.len());
+                        after.insert(at, SelectableItem::tool(&id, "t", &name, &text));
+                    }
+                    None => drop(after.remove(at)),
+                }
+            }
+            let Ok(new) = Catalog::new(after) else { return Ok(()) };
+            // A word that only removed items have is known all the same; spelling would read it otherwise.
+            let config = RoutingConfig { spelling: 0.0, ..RoutingConfig::default() };
+            let index = Index::build(&old, &config);
+            let Some(patched) = index.patched(&old, &new, &config) else { return Ok(()) };
+            let image = indexing::build(new.items(), &config, Some(&index));
+            let whole = Index::assemble(image, new.len() as u32, &config);
+            prop_assert_eq!(patched.items(), new.len());
+            let mut scratch = Scratch::default();
+            for text in [&query, &new.items()[0].name] {
+                for depth in [Depth::Exactly(k), Depth::ThroughTies(k)] {
+                    let allow = |item: u32| item % 5 != 4;
+                    let expected = whole.search(text, depth, allow, &mut Scratch::default());
+                    prop_assert_eq!(&patched.search(text, depth, allow, &mut scratch), &expected);
+                }
+                let (one, other) = (patched.analyze(text), whole.analyze(text));
+                prop_assert_eq!(patched.score_all(&one), whole.score_all(&other));
+                let (_, fusion) = patched.search_query(&one, Depth::Exactly(1), |_| true, &mut scratch);
+                for (item, score) in (0..).zip(whole.score_all(&other)) {
+                    prop_assert_eq!(patched.score(&one, &fusion, item, &mut scratch), score);
+                }
             }
         }
 

@@ -5,6 +5,7 @@
 //! item by item would. So the bytes depend neither on the number of threads nor on their luck. What is in a block of
 //! items is also what is in a block of postings, so a term of a block is a chunk of its list.
 
+use std::borrow::Borrow;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -15,15 +16,15 @@ use super::dictionary::{Dictionary, DictionaryBytes, PairTable};
 use super::exact::ExactNames;
 use super::hit::SCORE_UNITS;
 use super::image::{Image, ImageBuilder, Part};
-use super::index::{STOP, TermId, idf, is_fielded};
+use super::index::{Index, STOP, TermId, idf, is_fielded};
 use super::postings::{BLOCK, Directory, MAX_IMPACT, packed};
 use super::semantic::{DocumentVectors, Table};
 use super::spelling::Spelling;
-use crate::catalog::{Catalog, SelectableItem};
+use crate::catalog::SelectableItem;
 use crate::text::{Analyzer, for_each_word, is_stop_word};
 
 /// The searchable fields, in the order of [`super::FieldWeights`].
-const FIELDS: usize = 5;
+pub(super) const FIELDS: usize = 5;
 
 /// The place of the name among them.
 const NAME: usize = 0;
@@ -31,18 +32,34 @@ const NAME: usize = 0;
 /// Blocks whose impacts are held at the same time.
 const BATCH: usize = 64;
 
-/// The image of an index over every item of `catalog`.
-pub(super) fn build(catalog: &Catalog, config: &RoutingConfig) -> Image {
+/// The image of an index over `items`.
+///
+/// Scores depend on the whole catalog: on how many items there are and have a word, and on mean lengths. With `base`, the
+/// index of another catalog, they are taken from there, so that the items score as they would in it; words that it does
+/// not have are as frequent as they are here.
+pub(super) fn build<I: Borrow<SelectableItem> + Sync>(
+    items: &[I],
+    config: &RoutingConfig,
+    base: Option<&Index>,
+) -> Image {
     let reader = Reader::new(config);
-    let blocks: Vec<Block> = catalog.items().par_chunks(BLOCK).map(|items| reader.read(items)).collect();
+    let blocks: Vec<Block> = items.par_chunks(BLOCK).map(|items| reader.read(items)).collect();
     let vocabulary = Vocabulary::of(&blocks);
-    let statistics = Statistics::of(&blocks, &vocabulary);
+    let counted = Statistics::of(&blocks, &vocabulary);
+    let (frequencies, chunks) = (counted.frequencies.clone(), counted.chunks.clone());
+    let statistics = match base {
+        Some(base) => counted.as_in(base, &vocabulary),
+        None => counted,
+    };
     let scoring = Scoring::new(config, &statistics);
     let pairs = Pairs::of(&blocks, &vocabulary);
 
     let mut image = ImageBuilder::default();
+    image.push(Part::Means, statistics.means().map(f64::to_le_bytes));
     let words = sorted(vocabulary.words);
     let terms = sorted(vocabulary.terms);
+    let mut terms_by_number = vec![""; terms.len()];
+    terms.iter().for_each(|(term, number)| terms_by_number[*number as usize] = term);
     for (parts, words) in [
         ([Part::WordSlots, Part::WordEntries, Part::WordText], &words),
         ([Part::TermSlots, Part::TermEntries, Part::TermText], &terms),
@@ -57,7 +74,7 @@ pub(super) fn build(catalog: &Catalog, config: &RoutingConfig) -> Image {
     image.push(Part::PairSlots, PairTable::encode(pairs.lists().map(|list| list[0].0), known));
 
     let mut directory = Directory::new(
-        statistics.chunks.iter().zip(&statistics.frequencies).map(|(chunks, postings)| (*chunks, *postings)),
+        chunks.iter().zip(&frequencies).map(|(chunks, postings)| (*chunks, *postings)),
         pairs.lists().map(|list| (pairs.blocks_of(list), pairs.items_of(list))),
     );
     image.push(Part::Lists, directory.lists());
@@ -79,18 +96,19 @@ pub(super) fn build(catalog: &Catalog, config: &RoutingConfig) -> Image {
         }
     }
     for (number, list) in (known..).zip(pairs.lists()) {
-        pairs.score(list, &scoring, &blocks, |block, scored| directory.put(number, block, scored, cells));
+        let known = base.map_or(0, |base| base.pair_frequency(list[0].0, &terms_by_number));
+        pairs.score(list, known, &scoring, &blocks, |block, scored| directory.put(number, block, scored, cells));
     }
     image.push(Part::Chunks, directory.chunks());
     image.push(Part::Postings, [postings]);
     drop(blocks);
 
-    ExactNames::build(catalog, &mut image);
+    ExactNames::build(items, &mut image);
     let spelt = if config.scorer == Scorer::Bm25f && config.spelling > 0.0 { &words[..] } else { &[] };
     let spelt = spelt.iter().filter(|(_, term)| *term != STOP).map(|(word, term)| (&**word, *term));
     Spelling::build(spelt, &mut image);
     if config.is_semantic() {
-        DocumentVectors::build(catalog, Table::builtin(), &mut image);
+        DocumentVectors::build(items, Table::builtin(), &mut image);
     }
     image.finish()
 }
@@ -144,7 +162,7 @@ impl Reader {
         }
     }
 
-    fn read(&self, items: &[SelectableItem]) -> Block {
+    fn read<I: Borrow<SelectableItem>>(&self, items: &[I]) -> Block {
         let mut open = OpenBlock {
             reader: self,
             block: Block::default(),
@@ -153,7 +171,7 @@ impl Reader {
             latest: Vec::new(),
         };
         for item in items {
-            open.item(item);
+            open.item(item.borrow());
         }
         open.block
     }
@@ -329,6 +347,25 @@ impl Statistics {
         let total: u64 = lengths().flatten().map(|length| u64::from(*length)).sum();
         Self { items, frequencies, chunks, field_means, mean: total as f64 / items as f64 }
     }
+
+    /// These, as far as another index knows better.
+    fn as_in(self, base: &Index, vocabulary: &Vocabulary) -> Self {
+        let mut frequencies = self.frequencies;
+        for (term, number) in &vocabulary.terms {
+            if let Some(known) = base.stem_frequency(term) {
+                frequencies[*number as usize] = known;
+            }
+        }
+        let [mean, field_means @ ..] = base.means();
+        Self { items: base.items_at_build(), frequencies, field_means, mean, ..self }
+    }
+
+    /// The mean length of an item, then that of each field.
+    fn means(&self) -> [f64; FIELDS + 1] {
+        let mut means = [self.mean; FIELDS + 1];
+        means[1..].copy_from_slice(&self.field_means);
+        means
+    }
 }
 
 /// The formula of a scorer with what it knows of the catalog.
@@ -485,18 +522,20 @@ impl Pairs {
         list.chunk_by(|one, next| block_of(one.1) == block_of(next.1)).count()
     }
 
-    /// Gives the postings of a pair block by block: BM25 over the name alone, with the norm of the field, by the weight
+    /// Gives the postings of a pair, which `known` items have where that is known, block by block: BM25 over the name alone, with the norm of the field, by the weight
     /// of pairs. Sequential dependence, as Metzler and Croft ("A Markov Random Field Model for Term Dependencies", SIGIR
     /// 2005) have it for ordered windows of two, kept to the field where order means most.
     fn score(
         &self,
         list: &[((TermId, TermId), u32)],
+        known: usize,
         scoring: &Scoring,
         blocks: &[Block],
         mut each: impl FnMut(u16, &[u32]),
     ) {
         let RoutingConfig { k1, name: NameMatch { pairs, .. }, .. } = *scoring.config;
-        let idf = idf(scoring.statistics.items, self.items_of(list));
+        let frequency = if known > 0 { known } else { self.items_of(list) };
+        let idf = idf(scoring.statistics.items, frequency);
         let mut scored = Vec::new();
         for of_block in list.chunk_by(|one, next| block_of(one.1) == block_of(next.1)) {
             let number = block_of(of_block[0].1);

@@ -20,6 +20,7 @@ mod hit;
 mod image;
 mod index;
 mod indexing;
+mod patch;
 mod path;
 mod postings;
 mod router;

@@ -49,6 +49,8 @@ pub(super) struct Lists<'i> {
     /// Per chunk where its postings begin (upper half), the highest impact and the block (16 bits each); one more entry.
     pub(super) chunks: &'i [[u8; 8]],
     pub(super) postings: &'i [[u8; 4]],
+    /// Items that are no more, ascending: they score nothing.
+    pub(super) gone: &'i [u32],
 }
 
 /// The memory of a search.
@@ -68,6 +70,11 @@ impl Scores {
     /// How many postings the last search read.
     pub(super) fn read(&self) -> usize {
         self.read
+    }
+
+    /// Takes back what the last search counted.
+    pub(super) fn forget_read(&mut self) {
+        self.read = 0;
     }
 }
 
@@ -154,6 +161,11 @@ impl<'i> Lists<'i> {
                 }
             }
         }
+        for item in self.gone {
+            if let Some(score) = scores.scores.get_mut(*item as usize) {
+                *score = 0;
+            }
+        }
         &scores.scores[..self.items as usize]
     }
 
@@ -218,6 +230,10 @@ impl<'i> Lists<'i> {
             }
             let first = block * BLOCK as u32;
             let items = (self.items.saturating_sub(first) as usize).min(BLOCK);
+            let gone = self.gone.iter().skip(self.gone.partition_point(|item| *item < first));
+            for item in gone.take_while(|item| **item < first + BLOCK as u32) {
+                window[(item - first) as usize] = 0;
+            }
             best = best.max(window[..items].iter().copied().max().unwrap_or(0));
             top.scan(first, &window[..items], allow);
             window.fill(0);
@@ -399,7 +415,7 @@ mod tests {
         }
 
         fn lists(&self) -> Lists<'_> {
-            Lists { items: self.items, lists: &self.lists, chunks: &self.chunks, postings: &self.postings }
+            Lists { items: self.items, lists: &self.lists, chunks: &self.chunks, postings: &self.postings, gone: &[] }
         }
     }
 
@@ -423,9 +439,11 @@ mod tests {
             weights in prop::collection::vec(prop::sample::select(&[FULL_WEIGHT, 100, 400][..]), 7),
             k in 0usize..40,
             modulus in 1u32..4,
+            gone in prop::collection::btree_set(0u32..6000, 0..9),
         ) {
             let made = Made::of(items, &terms);
-            let lists = made.lists();
+            let gone: Vec<u32> = gone.into_iter().filter(|item| *item < items).collect();
+            let lists = Lists { gone: &gone, ..made.lists() };
             prop_assert_eq!(lists.check(), Ok(()));
             let query: Vec<QueryTerm> =
                 (0..terms.len() as u32).zip(&weights).map(|(term, weight)| QueryTerm { term, weight: *weight }).collect();
@@ -435,6 +453,7 @@ mod tests {
                     plain[*item as usize] += weighted(*impact, *weight);
                 }
             }
+            gone.iter().for_each(|item| plain[*item as usize] = 0);
             let allow = |item: u32| item.is_multiple_of(modulus);
             let mut hits: Vec<Hit> = (0..).zip(&plain).map(|(item, score)| Hit { item, score: u64::from(*score) }).collect();
             hits.retain(|hit| hit.score > 0 && allow(hit.item));
@@ -445,13 +464,15 @@ mod tests {
             // Twice with one memory: a search must leave nothing behind.
             for _ in 0..2 {
                 prop_assert_eq!(&lists.search(&query, k, &allow, &mut scores), &expected);
-                for (item, score) in (0..).zip(&plain).step_by(97) {
+                for (item, score) in (0..).zip(&plain).step_by(97).filter(|(item, _)| !gone.contains(item)) {
                     prop_assert_eq!(lists.score_of(&query, item, &scores), *score);
                     prop_assert_eq!(lists.score(&query, item), *score);
                 }
                 lists.clear(&mut scores);
                 prop_assert_eq!(&lists.search_pruned(&query, k, &allow, &mut scores), &expected);
-                prop_assert_eq!(lists.score_of(&query, 0, &scores), plain[0]);
+                if !gone.contains(&0) {
+                    prop_assert_eq!(lists.score_of(&query, 0, &scores), plain[0]);
+                }
                 lists.clear(&mut scores);
             }
         }

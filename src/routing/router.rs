@@ -66,6 +66,8 @@ thread_local! {
 #[derive(Debug)]
 pub struct Router {
     catalog: Arc<Catalog>,
+    /// The catalog that the image of the index was made of.
+    indexed: Arc<Catalog>,
     config: RoutingConfig,
     index: OnceLock<Index>,
     graph: OnceLock<ChoiceGraph>,
@@ -195,6 +197,7 @@ impl Router {
         let deck = CardDeck::new(Arc::clone(&catalog));
         let capabilities = capabilities(&catalog, &config);
         let router = Self {
+            indexed: Arc::clone(&catalog),
             catalog,
             config,
             index: OnceLock::new(),
@@ -209,11 +212,28 @@ impl Router {
         Ok(router)
     }
 
+    /// This router brought to `catalog`, without what feedback taught it. Where it has an index already, that of the new
+    /// one is made of it in the time that what came and went takes, as long as that is little: words then weigh as
+    /// before, until enough is different for indexing everything anew. This router goes on answering as before, so
+    /// whoever shares it needs no lock.
+    ///
+    /// # Errors
+    /// As [`Router::build`].
+    pub fn updated(&self, catalog: Arc<Catalog>) -> Result<Self, RouteError> {
+        let patched = self.index.get().and_then(|index| index.patched(&self.indexed, &catalog, &self.config));
+        let updated = Self::deferred(catalog, self.config.clone())?;
+        Ok(match patched {
+            None => updated,
+            Some(index) => Self { index: OnceLock::from(index), indexed: Arc::clone(&self.indexed), ..updated },
+        })
+    }
+
     /// A router from parts that were saved, see [`super::load`].
     pub(super) fn from_saved(catalog: Arc<Catalog>, config: RoutingConfig, index: Index, graph: ChoiceGraph) -> Self {
         let deck = CardDeck::new(Arc::clone(&catalog));
         let capabilities = capabilities(&catalog, &config);
         Self {
+            indexed: Arc::clone(&catalog),
             catalog,
             config,
             index: OnceLock::from(index),

@@ -86,7 +86,13 @@ pub fn save(router: &Router) -> Result<Vec<u8>, RouteError> {
     let (index, catalog) = (router.index(), router.catalog());
     let encode = |error: String| SnapshotError::Damaged(error);
     let graph = postcard::to_stdvec(router.choice_graph()?).map_err(|error| encode(error.to_string()))?;
-    let image = index.image();
+    let anew;
+    let image = if index.is_patched() {
+        anew = Index::build(catalog, router.config());
+        anew.image()
+    } else {
+        index.image()
+    };
     let mut digest = Sha256::new();
     digest.update(image.bytes());
     digest.update(&graph);
@@ -270,7 +276,7 @@ mod tests {
         stale: built from another catalog; build it again with `contextweaver build`
         stale: built from another configuration; build it again with `contextweaver build`
         damaged (checksum differs); build it again with `contextweaver build`
-        damaged (6409 bytes instead of 6410); build it again with `contextweaver build`
+        damaged (6473 bytes instead of 6474); build it again with `contextweaver build`
         its format version is not 3; build it again with `contextweaver build`
         not a snapshot; build it again with `contextweaver build`
         not a snapshot; build it again with `contextweaver build`

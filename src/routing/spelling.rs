@@ -86,32 +86,31 @@ impl<'i> Spelling<'i> {
         letters.zip(terms.iter().map(|term| u32::from_le_bytes(*term)))
     }
 
-    /// Adds the terms that `word` may stand for to `terms`. Readings share the weight: n of them have weight / √n each,
-    /// so that their squares add up to the same.
-    pub(super) fn read(&self, word: &str, weight: f64, terms: &mut Vec<QueryTerm>) {
+    /// The words that `word` may stand for, with their terms.
+    pub(super) fn readings(self, word: &str) -> impl Iterator<Item = (&'i [u8], TermId)> {
         let word = word.as_bytes();
-        if word.len() < SHORTEST || word.len() > LONGEST || !word.iter().all(u8::is_ascii_lowercase) {
-            return;
-        }
-        let mut readings: Vec<(&[u8], TermId)> = Vec::new();
-        for length in word.len() - 1..=word.len() + 1 {
-            let Some(at) = block_at(word[0], length) else { continue };
-            readings.extend(self.block(at, length).filter(|(other, _)| one_edit_apart(word, other)));
-        }
-        if readings.is_empty() {
-            return;
-        }
-        readings.sort_unstable();
-        // Forms of one stem need not be neighbours in the alphabet; each term counts once all the same.
-        let mut distinct: Vec<TermId> = Vec::with_capacity(READINGS);
-        for (_, term) in readings {
-            if distinct.len() < READINGS && !distinct.contains(&term) {
-                distinct.push(term);
-            }
-        }
-        let shared = (weight * f64::from(FULL_WEIGHT) / (distinct.len() as f64).sqrt()).round() as u32;
-        terms.extend(distinct.into_iter().map(|term| QueryTerm { term, weight: shared }));
+        let correctable = (SHORTEST..=LONGEST).contains(&word.len()) && word.iter().all(u8::is_ascii_lowercase);
+        let lengths = if correctable { word.len() - 1..word.len() + 2 } else { 0..0 };
+        lengths.flat_map(move |length| {
+            let block = block_at(word[0], length).map(|at| self.block(at, length));
+            block.into_iter().flatten().filter(|(other, _)| one_edit_apart(word, other))
+        })
     }
+}
+
+/// Adds the terms of `readings` to `terms`. Readings share the weight: n of them have weight / √n each, so that their
+/// squares add up to the same.
+pub(super) fn share(mut readings: Vec<(&[u8], TermId)>, weight: f64, terms: &mut Vec<QueryTerm>) {
+    readings.sort_unstable();
+    // Forms of one stem need not be neighbours in the alphabet; each term counts once all the same.
+    let mut distinct: Vec<TermId> = Vec::with_capacity(READINGS);
+    for (_, term) in readings {
+        if distinct.len() < READINGS && !distinct.contains(&term) {
+            distinct.push(term);
+        }
+    }
+    let shared = (weight * f64::from(FULL_WEIGHT) / (distinct.len() as f64).sqrt()).round() as u32;
+    terms.extend(distinct.into_iter().map(|term| QueryTerm { term, weight: shared }));
 }
 
 /// The block of a word, `None` for one that is no reading.
@@ -155,7 +154,7 @@ mod tests {
         let mut image = ImageBuilder::until(Part::SpellingBlocks);
         Spelling::build(numbered.into_iter(), &mut image);
         let mut terms = Vec::new();
-        Spelling::of(&image.finish()).read(query, 1.0, &mut terms);
+        share(Spelling::of(&image.finish()).readings(query).collect(), 1.0, &mut terms);
         terms.iter().map(|term| (term.term, term.weight)).collect()
     }
 

@@ -11,13 +11,14 @@
 //!
 //! What a first look may lose are neighbours far down the list; [`DocumentVectors::nearest_plain`] compares everything.
 
+use std::borrow::Borrow;
 use std::cmp::Reverse;
 
 use pulp::{Arch, NullaryFnOnce};
 use rayon::prelude::*;
 
 use super::table::{DIMS, QueryVector, Table, ToolVector};
-use crate::catalog::Catalog;
+use crate::catalog::SelectableItem;
 use crate::routing::image::{Image, ImageBuilder, Part};
 
 /// Dimensions that the first look reads in a small catalog.
@@ -40,14 +41,14 @@ const SKETCH_BLOCK: usize = 16;
 /// An item near a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Near {
-    /// The item's position in [`Catalog::items`].
+    /// The item's position in [`crate::catalog::Catalog::items`].
     pub item: u32,
     /// The cosine of item and query in units of 1/90 000 (both vectors are at a scale of 300).
     pub similarity: i32,
 }
 
 impl Near {
-    fn order(&self) -> (Reverse<i32>, u32) {
+    pub(in crate::routing) fn order(&self) -> (Reverse<i32>, u32) {
         (Reverse(self.similarity), self.item)
     }
 }
@@ -82,9 +83,13 @@ impl Heads {
 }
 
 impl<'i> DocumentVectors<'i> {
-    /// Encodes every item of `catalog` into the next parts of an image.
-    pub(in crate::routing) fn build(catalog: &Catalog, table: &Table, image: &mut ImageBuilder) {
-        let vectors: Vec<ToolVector> = catalog.items().par_iter().map(|item| table.encode_tool(item)).collect();
+    /// Encodes every item into the next parts of an image.
+    pub(in crate::routing) fn build<I: Borrow<SelectableItem> + Sync>(
+        items: &[I],
+        table: &Table,
+        image: &mut ImageBuilder,
+    ) {
+        let vectors: Vec<ToolVector> = items.par_iter().map(|item| table.encode_tool(item.borrow())).collect();
         Self::write(&vectors, MOST_HEADS, image);
     }
 
@@ -121,15 +126,17 @@ impl<'i> DocumentVectors<'i> {
     }
 
     /// The `k` items nearest to `query` that `allow` lets through, best first, ties by item, none with a similarity of 0
-    /// or less; and the best similarity of all items, at least 0, which depends on neither `k` nor `allow`.
+    /// or less; and the best similarity of all items but those of `gone` (ascending), at least 0, which depends on neither
+    /// `k` nor `allow`.
     pub(in crate::routing) fn proposals(
         &self,
         heads: &Heads,
         query: &QueryVector,
         k: usize,
+        gone: &[u32],
         allow: &impl Fn(u32) -> bool,
     ) -> (Vec<Near>, i32) {
-        let mut near = self.look(heads, query, LEAST_KEPT, &|_| true);
+        let mut near = self.look(heads, query, LEAST_KEPT, &|item| gone.binary_search(&item).is_err());
         let best = near.iter().map(|near| near.similarity).max().unwrap_or(0).max(0);
         let least = k.saturating_mul(KEPT);
         if least > LEAST_KEPT || !near.iter().all(|near| allow(near.item)) {
@@ -379,11 +386,11 @@ mod tests {
             let vectors = DocumentVectors::of(&image);
             let heads = Heads::of(&vectors);
             prop_assert_eq!(heads.0.is_empty(), sketched);
-            let (fast, best) = vectors.proposals(&heads, &query, 10, &|_| true);
+            let (fast, best) = vectors.proposals(&heads, &query, 10, &[], &|_| true);
             let plain = vectors.nearest_plain(&query, 10, |_| true);
             prop_assert!(plain.first().map_or(0, |near| near.similarity) >= best);
-            prop_assert_eq!(vectors.proposals(&heads, &query, 150, &|_| true).1, best);
-            prop_assert_eq!(vectors.proposals(&heads, &query, 10, &|item| item % 3 == 0).1, best);
+            prop_assert_eq!(vectors.proposals(&heads, &query, 150, &[], &|_| true).1, best);
+            prop_assert_eq!(vectors.proposals(&heads, &query, 10, &[], &|item| item % 3 == 0).1, best);
             prop_assert!(fast.is_sorted_by_key(Near::order));
             for near in &fast {
                 prop_assert_eq!(near.similarity, vectors.similarity(near.item, &query));

@@ -1,0 +1,116 @@
+//! What a catalog has that an index does not, and what it no longer has.
+//!
+//! Adding, changing or removing a few tools must not cost what indexing all of them does. The index of the catalog as it
+//! was stays as it is; what is new or changed has an image of its own beside it, made with the statistics of the first,
+//! and what is no more is left out of every search. So a patched index depends on the two catalogs alone, not on the
+//! steps between them, and its scores are those that the first index would give: idf and mean lengths stay as they
+//! were until everything is indexed anew.
+
+use rustc_hash::FxHashMap;
+
+use super::config::RoutingConfig;
+use super::image::Image;
+use super::index::{Index, TermId};
+use super::indexing;
+use super::semantic::{DocumentVectors, Heads};
+use crate::catalog::{Catalog, SelectableItem};
+
+/// The second side of a patched index.
+#[derive(Debug)]
+pub(super) struct Patch {
+    pub(super) image: Image,
+    pub(super) heads: Heads,
+    /// The items of the first side that are no more, ascending.
+    pub(super) gone: Vec<u32>,
+    /// Per item of each side its number in the catalog; that of an item that is no more means nothing.
+    pub(super) numbers: [Vec<u32>; 2],
+    /// Per item of the catalog the side and its number there.
+    places: Vec<(Side, u32)>,
+    /// Per term or pair of the second side its number in the index.
+    pub(super) terms: Vec<TermId>,
+    /// The same the other way round.
+    own_terms: FxHashMap<TermId, TermId>,
+}
+
+/// One of the two images of a patched index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    First,
+    Second,
+}
+
+/// A patch larger than this share of its index is none: everything is indexed anew.
+const LARGEST_SHARE: usize = 8;
+
+impl Patch {
+    /// What brings `index`, which is that of `old`, to `new`; `None` when that is more than indexing anew is worth.
+    pub(super) fn between(index: &Index, old: &Catalog, new: &Catalog, config: &RoutingConfig) -> Option<Self> {
+        let mut patch = Self {
+            image: Image::default(),
+            heads: Heads::default(),
+            gone: Vec::new(),
+            numbers: [vec![u32::MAX; old.len()], Vec::new()],
+            places: Vec::with_capacity(new.len()),
+            terms: Vec::new(),
+            own_terms: FxHashMap::default(),
+        };
+        let mut added: Vec<&SelectableItem> = Vec::new();
+        let mut before = old.items().iter().zip(0u32..).peekable();
+        for (item, number) in new.items().iter().zip(0u32..) {
+            while let Some((_, gone)) = before.next_if(|(other, _)| other.id < item.id) {
+                patch.gone.push(gone);
+            }
+            match before.next_if(|(other, _)| other.id == item.id) {
+                Some((other, same)) if is_indexed_alike(item, other) => {
+                    patch.places.push((Side::First, same));
+                    patch.numbers[0][same as usize] = number;
+                    continue;
+                }
+                Some((_, changed)) => patch.gone.push(changed),
+                None => {}
+            }
+            patch.places.push((Side::Second, added.len() as u32));
+            patch.numbers[1].push(number);
+            added.push(item);
+        }
+        patch.gone.extend(before.map(|(_, gone)| gone));
+        if patch.gone.len().max(added.len()) * LARGEST_SHARE > old.len() {
+            return None;
+        }
+        patch.image = indexing::build(&added, config, Some(index));
+        patch.heads = Heads::of(&DocumentVectors::of(&patch.image));
+        patch.terms = index.numbers_of(&patch.image);
+        patch.own_terms = patch.terms.iter().copied().zip(0..).collect();
+        Some(patch)
+    }
+
+    /// The number of items of the catalog.
+    pub(super) fn items(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Where an item of the catalog is.
+    pub(super) fn place(&self, item: u32) -> Option<(Side, u32)> {
+        self.places.get(item as usize).copied()
+    }
+
+    /// The number on the second side of a term or pair of the index.
+    pub(super) fn own_term(&self, term: TermId) -> Option<TermId> {
+        self.own_terms.get(&term).copied()
+    }
+}
+
+/// Whether two items of one id have the same text to search.
+fn is_indexed_alike(one: &SelectableItem, other: &SelectableItem) -> bool {
+    let schemas = match (&one.raw, &other.raw) {
+        (Some(one), Some(other)) if one.get() == other.get() => true,
+        _ => one.args_schema == other.args_schema,
+    };
+    schemas
+        && one.name == other.name
+        && one.namespace == other.namespace
+        && one.description == other.description
+        && one.tags == other.tags
+        && one.server == other.server
+        && one.server_description == other.server_description
+}
