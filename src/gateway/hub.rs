@@ -143,13 +143,13 @@ impl Gateway {
                 let loaded = load(&[path], LoadOptions { strictness: Strictness::Lenient })?;
                 let items = loaded.catalog.items().to_vec();
                 let contents = Contents { items, left_out: loaded.left_out, listings: BTreeMap::new() };
-                guarded(&guards, 1, contents, &config).await?
+                guarded(&guards, 1, contents, None, &config).await?
             }
             None => {
                 check_start(&config, &listed)?;
                 let listings = listed.into_iter().filter_map(|(name, listing)| Some((name, Arc::new(listing.ok()?))));
                 let listings = listings.collect();
-                guarded(&guards, 1, Contents::of(listings), &config).await?
+                guarded(&guards, 1, Contents::of(listings), None, &config).await?
             }
         };
         let counts = snapshot.counts();
@@ -300,7 +300,8 @@ impl Gateway {
         listings: BTreeMap<String, Arc<Listing>>,
         started: Instant,
     ) -> Result<(), GuardError> {
-        let snapshot = guarded(&self.guards, generation, Contents::of(listings), &self.config).await?;
+        let before = Some(self.snapshot());
+        let snapshot = guarded(&self.guards, generation, Contents::of(listings), before, &self.config).await?;
         self.observe_catalog(&snapshot, started.into_std());
         self.snapshot.store(Arc::new(snapshot));
         self.prepare_search();
@@ -360,12 +361,15 @@ async fn guarded(
     guards: &Arc<Guards>,
     generation: u64,
     contents: Contents,
+    before: Option<Arc<Snapshot>>,
     config: &GatewayConfig,
 ) -> Result<Snapshot, GuardError> {
     let (guards, routing) = (Arc::clone(guards), config.routing.clone());
     let work = move || {
         let Contents { items, left_out, listings } = contents;
-        guards.snapshot(generation, items, left_out, listings, &routing)
+        let mut snapshot = guards.snapshot(generation, items, left_out, listings, &routing)?;
+        before.iter().for_each(|before| snapshot.follow(before));
+        Ok(snapshot)
     };
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
         Err(GuardError::State(StoreError::Backend { place: "catalog".to_owned(), reason: error.to_string() }))

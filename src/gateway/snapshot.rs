@@ -200,6 +200,24 @@ impl Snapshot {
         }
     }
 
+    /// Takes over what the indexes of the snapshot before know, as far as that spares work.
+    pub(super) fn follow(&mut self, before: &Self) {
+        for (shelf, before) in [
+            (&mut self.tools, &before.tools),
+            (&mut self.resources, &before.resources),
+            (&mut self.prompts, &before.prompts),
+        ] {
+            if let (Some(shelf), Some(before)) = (shelf, before) {
+                shelf.router.follow(&before.router);
+            }
+        }
+        for (name, profile) in &mut self.profiles {
+            if let (Some(profile), Some(before)) = (Arc::get_mut(profile), before.profiles.get(name)) {
+                profile.follow(before);
+            }
+        }
+    }
+
     /// Makes the indexes that searches need; who searches meanwhile waits for the same.
     pub(super) fn prepare_search(&self) {
         for shelf in [&self.tools, &self.resources, &self.prompts].into_iter().flatten() {

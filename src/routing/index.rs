@@ -1100,7 +1100,8 @@ mod tests {
         let index = Index::build(&old, &config);
         let mut items = old.items().to_vec();
         let gone = items.remove(3);
-        items.insert(0, SelectableItem::tool("a:walk_zebra#00000000", "a", "walk_zebra", "Takes the animal for a walk"));
+        items
+            .insert(0, SelectableItem::tool("a:walk_zebra#00000000", "a", "walk_zebra", "Takes the animal for a walk"));
         let new = Catalog::new(items.clone()).unwrap();
         let patched = index.patched(&old, &new, &config).unwrap();
         let first = |text: &str| {

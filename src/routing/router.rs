@@ -212,20 +212,16 @@ impl Router {
         Ok(router)
     }
 
-    /// This router brought to `catalog`, without what feedback taught it. Where it has an index already, that of the new
-    /// one is made of it in the time that what came and went takes, as long as that is little: words then weigh as
-    /// before, until enough is different for indexing everything anew. This router goes on answering as before, so
-    /// whoever shares it needs no lock.
-    ///
-    /// # Errors
-    /// As [`Router::build`].
-    pub fn updated(&self, catalog: Arc<Catalog>) -> Result<Self, RouteError> {
-        let patched = self.index.get().and_then(|index| index.patched(&self.indexed, &catalog, &self.config));
-        let updated = Self::deferred(catalog, self.config.clone())?;
-        Ok(match patched {
-            None => updated,
-            Some(index) => Self { index: OnceLock::from(index), indexed: Arc::clone(&self.indexed), ..updated },
-        })
+    /// Takes over what `before`, a router over another catalog under the same configuration, knows already: where it has
+    /// an index, that of this one is made of it in the time that what came and went takes, as long as that is little.
+    /// Words then weigh as before, until enough is different for indexing everything anew. `before` goes on answering,
+    /// so whoever shares it needs no lock.
+    pub fn follow(&mut self, before: &Self) {
+        let index = before.index.get().filter(|_| self.config == before.config && self.index.get().is_none());
+        if let Some(index) = index.and_then(|index| index.patched(&before.indexed, &self.catalog, &self.config)) {
+            self.index = OnceLock::from(index);
+            self.indexed = Arc::clone(&before.indexed);
+        }
     }
 
     /// A router from parts that were saved, see [`super::load`].
