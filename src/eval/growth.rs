@@ -16,6 +16,7 @@
 
 mod fields;
 mod phrase;
+mod scaled;
 mod siblings;
 mod variants;
 
@@ -29,6 +30,8 @@ use crate::catalog::SelectableItem;
 use super::collection::{Collection, CollectionError, Query, Source, full_handle, queries_jsonl};
 use super::record::{Grade, Growth};
 use super::rng::Rng;
+
+pub use scaled::scaled;
 
 use fields::{FIELDS, Field};
 use phrase::{Idea, Style, Tool};

@@ -180,7 +180,7 @@ fn timings(matrix: &Matrix, collections: &Collections, record: bool) -> Result<V
         last = runner::grown(collection, Some(growth)).map_err(|error| anyhow!(error))?;
         for spec in &matrix.engines {
             bar.set_message(format!("timing {} at {size} tools", crate::eval::engine::Engine::name(&spec.engine)));
-            samples.extend(latency::search(&spec.engine, &last, rounds).map_err(|error| anyhow!(error))?);
+            samples.extend(latency::search(&spec.engine, &last.catalog, &last.queries, rounds).map_err(|error| anyhow!(error))?);
             bar.inc(1);
         }
         if record && size == 1000 {
