@@ -293,3 +293,87 @@ impl Text<'_> {
         json!({"type": "object", "properties": properties})
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::super::super::record::Origin;
+    use super::super::super::scaling::slope;
+    use super::super::{CORE_TOOLS, SEED};
+    use super::*;
+
+    fn workbench() -> Collection {
+        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("gold/workbench");
+        Collection::load(&folder, Origin::Embedded).unwrap()
+    }
+
+    fn texts(catalog: &Catalog) -> BTreeMap<String, String> {
+        let text = |item: &SelectableItem| (item.id.clone(), item.definition_json());
+        catalog.items().iter().map(text).collect()
+    }
+
+    /// Words that occur, and how many different ones.
+    fn counted(catalog: &Catalog) -> (usize, usize) {
+        let (mut words, mut all) = (BTreeSet::new(), 0);
+        for item in catalog.items() {
+            let mut count = |text: &str| {
+                for_each_word(text, |word| {
+                    all += 1;
+                    words.insert(word.to_owned());
+                });
+            };
+            count(&item.name);
+            count(&item.description);
+            item.for_each_parameter(|name, description| {
+                count(name);
+                count(description);
+            });
+        }
+        (all, words.len())
+    }
+
+    #[test]
+    fn a_smaller_catalog_is_part_of_a_larger_one_whatever_the_threads() {
+        let base = workbench();
+        let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let small = texts(&alone.install(|| scaled(&base, 500, SEED)).unwrap());
+        let large = texts(&scaled(&base, 2_000, SEED).unwrap());
+        assert_eq!((small.len(), large.len()), (500, 2_000));
+        assert!(small.iter().all(|(id, text)| large.get(id) == Some(text)));
+        assert_ne!(small, texts(&scaled(&base, 500, SEED + 1).unwrap()));
+    }
+
+    #[test]
+    fn every_size_can_be_had() {
+        let base = workbench();
+        assert!(scaled(&base, 0, SEED).is_err());
+        for size in [1, CORE_TOOLS, CORE_TOOLS + 1] {
+            assert_eq!(scaled(&base, size, SEED).unwrap().len(), size);
+        }
+    }
+
+    #[test]
+    fn the_vocabulary_grows_as_in_the_union_of_real_catalogs() {
+        let base = workbench();
+        let points: Vec<(f64, f64)> = [1_000, 4_000, 16_000]
+            .iter()
+            .map(|size| counted(&scaled(&base, *size, SEED).unwrap()))
+            .map(|(words, vocabulary)| (words as f64, vocabulary as f64))
+            .collect();
+        let beta = slope(&points).unwrap();
+        assert!((0.40..0.52).contains(&beta), "{beta} of {points:?}");
+    }
+
+    #[test]
+    fn invented_words_differ() {
+        let words: BTreeSet<String> = (0..50_000)
+            .map(|number| {
+                let mut word = String::new();
+                invent(number, &mut word);
+                word
+            })
+            .collect();
+        assert_eq!(words.len(), 50_000);
+    }
+}
