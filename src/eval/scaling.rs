@@ -4,8 +4,8 @@
 //! differs from row to row. Counters are facts: the same on every machine, and computed again by `bench check` up to
 //! [`GATED`] tools; the rows above take minutes and are kept as they were committed. Times are recorded apart.
 //!
-//! Growth is summed up as a slope: quantity ∝ tools^slope, fitted by least squares to the logarithms of both. A slope of 0
-//! is what the number of tools does not change, 1 what is in proportion to it.
+//! Growth is summed up as a slope: quantity ∝ tools^slope, fitted by least squares to the logarithms of both. A slope
+//! of 0 is what the number of tools does not change, 1 what is in proportion to it.
 //!
 //! What the tools are makes no difference here; whether the right ones are found is not asked.
 
@@ -147,9 +147,8 @@ pub fn kept_records(committed: Option<&ScalingResults>) -> Vec<ScalingRecord> {
 #[must_use]
 pub fn wrong_rows(base: &Collection, engine: &RouterEngine, committed: Option<&ScalingResults>) -> Vec<String> {
     let version = engine.version();
-    let is_wrong = |record: &ScalingRecord| {
-        record.engine_version != version || record.inputs_sha256 != base.inputs_sha256
-    };
+    let is_wrong =
+        |record: &ScalingRecord| record.engine_version != version || record.inputs_sha256 != base.inputs_sha256;
     let wrong = kept_records(committed).into_iter().filter(is_wrong);
     let message = |record: ScalingRecord| {
         format!("{} · {}: not of this engine and collection; `bench growth --record`", ScalingRecord::NAME, record.case)
@@ -235,7 +234,8 @@ pub fn slope(points: &[(f64, f64)]) -> Option<f64> {
     (spread > 0.0).then(|| shared / spread)
 }
 
-/// One value that `benches/rivals` measured, of this project's engines or another library. The fields are the columns of
+/// One value that `benches/rivals` measured, of this project's engines or another library. The fields are the columns
+/// of
 /// [`RIVALS_FILE`], in this order. Values belong to the machine and the day on which they were taken, and are shown,
 /// never gated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -36,11 +36,11 @@ pub(super) fn chapter(page: &mut Document, scaling: Option<&ScalingResults>, tim
     }
     page.heading("Growth with size");
     page.block(
-        "What a search touches and takes as the catalog grows. The catalogs are made for this: words, lengths and servers have \
-         the statistics of real ones, and what the tools do has no meaning; the queries are those of the collection around \
-         which they are made. [docs/performance.md](../docs/performance.md) says what bounds each size. The last row of a \
-         table is the slope of the least-squares line through the logarithms of the column and of the number of tools, from \
-         1,000 tools on: 0 is what does not grow, 1 what grows in proportion.",
+        "What a search touches and takes as the catalog grows. The catalogs are made for this: words, lengths and \
+         servers have the statistics of real ones, and what the tools do has no meaning; the queries are those of the \
+         collection around which they are made. [docs/performance.md](../docs/performance.md) says what bounds each \
+         size. The last row of a table is the slope of the least-squares line through the logarithms of the column \
+         and of the number of tools, from 1,000 tools on: 0 is what does not grow, 1 what grows in proportion.",
     );
     let series = series(scaling, times);
     page.figure(times_figure(&series, rivals));
@@ -57,17 +57,18 @@ pub(super) fn chapter(page: &mut Document, scaling: Option<&ScalingResults>, tim
         page.subheading("Times");
         page.block(&recording.origin());
         page.table(
-            "Text in, ten ids out, on one thread after warm-up, in µs; the rest in ms: the index of a loaded catalog, a saved \
-             router read from disk up to its first answer, and the choice graph. Medians but for p95.",
+            "Text in, ten ids out, on one thread after warm-up, in µs; the rest in ms: the index of a loaded catalog, \
+             a saved router read from disk up to its first answer, and the choice graph. Medians but for p95.",
             &times_table(&recording.rows),
         );
     }
     if !rivals.is_empty() {
         page.subheading("Beside other libraries");
         page.block(
-            "Measured by `cargo run --release --manifest-path benches/rivals/Cargo.toml -- --out scorecard/timings/rivals.csv`: \
-             the same catalogs and queries in one run on one thread, engines taking turns. In brackets the value as a multiple of \
-             that of `lexical`. The share of the ten first is what an engine finds of what flat BM25 of this project finds.",
+            "Measured by `cargo run --release --manifest-path benches/rivals/Cargo.toml -- --out \
+             scorecard/timings/rivals.csv`: the same catalogs and queries in one run on one thread, engines taking \
+             turns. In brackets the value as a multiple of that of `lexical`. The share of the ten first is what an \
+             engine finds of what flat BM25 of this project finds.",
         );
         page.table("Times of a search in µs, of a build in ms, sizes in MB.", &rivals_table(rivals));
     }
@@ -86,7 +87,8 @@ pub(super) fn tables(results: &ScalingResults) -> [Table; 2] {
         table.row(front.into_iter().chain(COUNTERS.map(|(_, value)| fixed(value(facts), 0))));
     }
     if !measured.is_empty() {
-        let slope = |value: fn(&ScalingFacts) -> f64| slope_of(measured.iter().map(|facts| (facts.tools, value(facts))));
+        let slope =
+            |value: fn(&ScalingFacts) -> f64| slope_of(measured.iter().map(|facts| (facts.tools, value(facts))));
         let front = ["slope".to_owned(), slope(|facts| facts.namespaces as f64)];
         table.row(front.into_iter().chain(COUNTERS.map(|(_, value)| slope(value))));
     }
@@ -331,7 +333,8 @@ mod tests {
         let mut page = Document::default();
         chapter(&mut page, Some(&results()), &times(), &rivals());
         let text = page.text();
-        for shown in ["| slope", "1.00", "60.0 (×7.5)", "90.0 %", "no memory", "growth-time.svg", "growth-relative.svg"] {
+        for shown in ["| slope", "1.00", "60.0 (×7.5)", "90.0 %", "no memory", "growth-time.svg", "growth-relative.svg"]
+        {
             assert!(text.contains(shown), "{shown}: {text}");
         }
     }

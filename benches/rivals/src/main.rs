@@ -2,12 +2,12 @@
 //!
 //! `cargo run --release --manifest-path benches/rivals/Cargo.toml -- --out scorecard/timings/rivals.csv [SIZE…]`
 //!
-//! Every engine gets what suits it best. The texts come with identifiers split into words, as the project's own analysis
-//! splits them, since the rivals' tokenizers would leave `createIssue` whole. tantivy has one field without positions
-//! and stored values, stop words left out and words stemmed, one segment in memory, and a disjunction of terms collected
-//! by score, which it prunes by block-max WAND; its document numbers are the item numbers, so nothing is looked up
-//! afterwards. Engines take turns, one pass over all queries each, so that what the machine does besides meets all of
-//! them; the first pass of each is not counted.
+//! Every engine gets what suits it best. The texts come with identifiers split into words, as the project's own
+//! analysis splits them, since the rivals' tokenizers would leave `createIssue` whole. tantivy has one field without
+//! positions and stored values, stop words left out and words stemmed, one segment in memory, and a disjunction of
+//! terms collected by score, which it prunes by block-max WAND; its document numbers are the item numbers, so nothing
+//! is looked up afterwards. Engines take turns, one pass over all queries each, so that what the machine does besides
+//! meets all of them; the first pass of each is not counted.
 //!
 //! What they find is compared, since a rival that finds something else would be no measure: the share of its ten
 //! first that flat BM25 of this project has among its own ten.
@@ -258,7 +258,8 @@ fn measure(base: &Collection, size: usize, rows: &mut Vec<RivalRow>) -> Result<(
     Ok(())
 }
 
-/// The mean share of what the control found that the other one found too, over the queries for which it found anything.
+/// The mean share of what the control found that the other one found too, over the queries for which it found
+/// anything.
 fn shared(found: &[Vec<u32>], control: &[Vec<u32>]) -> f64 {
     let pairs: Vec<(&Vec<u32>, &Vec<u32>)> = found.iter().zip(control).filter(|(_, own)| !own.is_empty()).collect();
     let share = |(found, own): &(&Vec<u32>, &Vec<u32>)| {

@@ -13,17 +13,17 @@ use super::run::progress;
 use crate::cli::{Format, Outcome, note, print_json};
 use crate::eval::collection::Collection;
 use crate::eval::engine::{Engine, RouterEngine};
+use crate::eval::machine;
 use crate::eval::matrix::{DEFAULT, Matrix};
 use crate::eval::results::{Chapter, Difference};
 use crate::eval::scaling::{self, COLLECTION, GATED, SIZES, ScalingRecord, ScalingResults};
 use crate::eval::timing::TimingRow;
 use crate::eval::workspace::{Collections, Workspace};
-use crate::eval::machine;
 use crate::report;
 
 pub(super) const EXAMPLE: &str = "\
-The catalogs are made around the queries of `workbench`, with the statistics of real ones. A million tools take about 6 GB
-of memory and some minutes. Without --record nothing is written; afterwards `bench render` shows what was recorded.
+The catalogs are made around the queries of `workbench`, with the statistics of real ones. A million tools take some
+gigabytes of memory and some minutes. Without --record nothing is written; afterwards `bench render` shows what was recorded.
 
 Example:
   contextweaver bench growth --sizes 1000,10000

@@ -1,21 +1,22 @@
 //! Catalogs of any size with the statistics of real ones: for speed and counters, not for quality.
 //!
-//! The distractors beside this file are sentences that people would write, so there is an end to them, and their
-//! words are few. What a search costs at a million tools depends on none of that, but on how many words there are, how
-//! often each occurs, how long texts are, and that tools of one server share their words. These four are drawn here, and
-//! the texts are word salad.
+//! The distractors beside this file are sentences that people would write, so there is an end to them, and their words
+//! are few. What a search costs at a million tools depends on none of that, but on how many words there are, how often
+//! each occurs, how long texts are, and that tools of one server share their words. These four are drawn here, and the
+//! texts are word salad.
 //!
 //! The figures were measured on the union of the public collections and of 70 catalogs of real servers (13 258 tools,
 //! about 800 000 words):
 //!
-//! - **Frequencies.** The word of rank r has a share ∝ 1/r up to a bend and ∝ r^−2.2 behind it: two regimes, as Ferrer i
-//!   Cancho and Solé found for all large corpora ("Two Regimes in the Frequency of Words", J. Quant. Linguist. 8, 2001).
-//!   The tail gives the growth of the vocabulary by itself, V ∝ n^(1/2.2) (Heaps' law with the measured β = 0.455).
+//! - **Frequencies.** The word of rank r has a share ∝ 1/r up to a bend and ∝ r^−2.2 behind it: two regimes, as Ferrer
+//!   i Cancho and Solé found for all large corpora ("Two Regimes in the Frequency of Words", J. Quant. Linguist. 8,
+//!   2001). The tail gives the growth of the vocabulary by itself, V ∝ n^(1/2.2) (Heaps' law with the measured β =
+//!   0.455).
 //! - **Known words.** The words of the base collection have ranks by their own frequency there: word i has rank i^1.15
 //!   in the union, since a catalog of everything speaks of more than the base does. Its queries so meet posting
 //!   lists as long as those that they would meet in the union.
-//! - **Servers.** Sizes are log-normal with a median of 14. Half of a tool's words come from a topic that its server has
-//!   drawn from the same distribution, which leaves the frequencies as they are and puts equal words side by side.
+//! - **Servers.** Sizes are log-normal with a median of 14. Half of a tool's words come from a topic that its server
+//!   has drawn from the same distribution, which leaves the frequencies as they are and puts equal words side by side.
 //!
 //! A catalog of a smaller size is part of a larger one of the same seed, and tools do not depend on threads.
 
@@ -183,8 +184,8 @@ fn invent(number: usize, text: &mut String) {
 
 /// First words of names with their shares: what most tools of real servers begin with.
 const VERBS: [&str; 20] = [
-    "get", "list", "get", "list", "create", "get", "search", "update", "list", "delete", "get", "create", "find", "add",
-    "set", "run", "check", "fetch", "send", "remove",
+    "get", "list", "get", "list", "create", "get", "search", "update", "list", "delete", "get", "create", "find",
+    "add", "set", "run", "check", "fetch", "send", "remove",
 ];
 
 /// An invented server.
