@@ -15,8 +15,8 @@
 //! words were chosen for that.
 
 mod fields;
+mod invented;
 mod phrase;
-mod scaled;
 mod siblings;
 mod variants;
 
@@ -31,7 +31,7 @@ use super::collection::{Collection, CollectionError, Query, Source, full_handle,
 use super::record::{Grade, Growth};
 use super::rng::Rng;
 
-pub use scaled::scaled;
+pub use invented::scaled;
 
 use fields::{FIELDS, Field};
 use phrase::{Idea, Style, Tool};
