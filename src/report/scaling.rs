@@ -333,7 +333,7 @@ mod tests {
         let mut page = Document::default();
         chapter(&mut page, Some(&results()), &times(), &rivals());
         let text = page.text();
-        for shown in ["| slope", "1.00", "60.0 (×7.5)", "90.0 %", "no memory", "growth-time.svg", "growth-relative.svg"]
+        for shown in ["slope |", "1.00", "60.0 (×7.5)", "90.0 %", "no memory", "growth-time.svg", "growth-relative.svg"]
         {
             assert!(text.contains(shown), "{shown}: {text}");
         }
