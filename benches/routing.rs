@@ -1,52 +1,72 @@
-//! The hot functions of routing: search at three sizes, index building, cards, query analysis.
+//! The hot functions of routing: search at four sizes with and without meaning, index building, cards, query analysis.
 
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
 
+use contextweaver::catalog::Catalog;
 use contextweaver::eval::collection::Collection;
+use contextweaver::eval::growth::{SEED, scaled};
 use contextweaver::eval::record::{Grade, Growth, Origin};
 use contextweaver::eval::run::grown;
 use contextweaver::routing::{ChoiceCard, Index, Router, RoutingConfig, Scratch};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 
-fn workbench(size: usize) -> Arc<Collection> {
+fn workbench() -> Arc<Collection> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("gold/workbench");
-    let base = Arc::new(Collection::load(&folder, Origin::Embedded).unwrap());
-    grown(&base, Some(Growth { grade: Grade::Mixed, size })).unwrap()
+    Arc::new(Collection::load(&folder, Origin::Embedded).unwrap())
+}
+
+fn mixed(size: usize) -> Arc<Collection> {
+    grown(&workbench(), Some(Growth { grade: Grade::Mixed, size })).unwrap()
+}
+
+/// A catalog with the statistics of real ones, for sizes at which there are no sentences.
+fn invented(base: &Collection, size: usize) -> Arc<Catalog> {
+    Arc::new(scaled(base, size, SEED).unwrap())
+}
+
+fn lexical() -> RoutingConfig {
+    RoutingConfig { semantic: 0.0, ..RoutingConfig::default() }
 }
 
 fn search(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("search top 10, all queries of the collection");
-    for size in [100, 1000, 10_000] {
-        let collection = workbench(size);
-        let router = Router::build(Arc::clone(&collection.catalog), RoutingConfig::default()).unwrap();
-        let mut scratch = Scratch::default();
-        group.throughput(criterion::Throughput::Elements(collection.queries.len() as u64));
-        group.bench_function(format!("{size} tools"), |bencher| {
-            bencher.iter(|| {
-                for query in &collection.queries {
-                    black_box(router.search(black_box(&query.text), 10, &mut scratch));
-                }
+    group.sample_size(20);
+    let base = workbench();
+    group.throughput(criterion::Throughput::Elements(base.queries.len() as u64));
+    for size in [100, 1000, 10_000, 100_000] {
+        let catalog = invented(&base, size);
+        for (name, config) in [("lexical", lexical()), ("default", RoutingConfig::default())] {
+            let router = Router::build(Arc::clone(&catalog), config).unwrap();
+            let mut scratch = Scratch::default();
+            group.bench_function(format!("{size} tools, {name}"), |bencher| {
+                bencher.iter(|| {
+                    for query in &base.queries {
+                        black_box(router.search(black_box(&query.text), 10, &mut scratch));
+                    }
+                });
             });
-        });
+        }
     }
 }
 
 fn build(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("index build");
     group.sample_size(10);
-    for size in [1000, 10_000] {
-        let collection = workbench(size);
-        let config = RoutingConfig::default();
-        group.bench_function(format!("{size} tools"), |bencher| {
-            bencher.iter_batched(|| (), |()| Index::build(&collection.catalog, &config), BatchSize::LargeInput);
-        });
+    let base = workbench();
+    for size in [1000, 10_000, 100_000] {
+        let catalog = invented(&base, size);
+        for (name, config) in [("lexical", lexical()), ("default", RoutingConfig::default())] {
+            group.bench_function(format!("{size} tools, {name}"), |bencher| {
+                bencher.iter_batched(|| (), |()| Index::build(&catalog, &config), BatchSize::LargeInput);
+            });
+        }
     }
 }
 
 fn analysis(criterion: &mut Criterion) {
-    let collection = workbench(1000);
+    let collection = mixed(1000);
     let index = Index::build(&collection.catalog, &RoutingConfig::default());
     criterion.bench_function("query analysis, all queries of the collection", |bencher| {
         bencher.iter(|| {
@@ -58,7 +78,7 @@ fn analysis(criterion: &mut Criterion) {
 }
 
 fn cards(criterion: &mut Criterion) {
-    let collection = workbench(250);
+    let collection = mixed(250);
     criterion.bench_function("250 cards", |bencher| {
         bencher.iter(|| {
             for item in collection.catalog.items() {

@@ -7,6 +7,7 @@ mod eval;
 mod feedback;
 mod fidelity;
 mod gateway;
+mod growth;
 mod played;
 mod rot;
 mod run;
@@ -47,6 +48,9 @@ pub(super) enum Command {
     /// Measure what learning from feedback gains, and what wrong feedback costs
     #[command(after_help = feedback::EXAMPLE)]
     Feedback(feedback::FeedbackArgs),
+    /// Measure how cost grows with the catalog, up to a million tools
+    #[command(after_help = growth::EXAMPLE)]
+    Growth(growth::GrowthArgs),
     /// Measure how much of large results survives in their summaries
     #[command(after_help = fidelity::EXAMPLE)]
     Fidelity(fidelity::FidelityArgs),
@@ -104,6 +108,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::List(args) => list(args, out),
         Command::Eval(args) => eval::run(args, out),
         Command::Feedback(args) => feedback::run(args, out),
+        Command::Growth(args) => growth::run(args, out),
         Command::Fidelity(args) => fidelity::run(args, out),
         Command::Sweep(args) => sweep::run(args, out),
         Command::Compare(args) => compare::run(args, out),
@@ -117,6 +122,7 @@ fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
     let (results, context) = (workspace.read_results(&matrix)?, workspace.read_chapter()?);
     let (gateway, feedback) = (workspace.read_chapter()?, workspace.read_chapter()?);
     let (confidence, copies) = (workspace.read_chapter()?, workspace.read_chapter()?);
+    let scaling = workspace.read_chapter()?;
     let records = report::Records {
         results: &results,
         context: context.as_ref(),
@@ -124,6 +130,7 @@ fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
         feedback: feedback.as_ref(),
         confidence: confidence.as_ref(),
         copies: copies.as_ref(),
+        scaling: scaling.as_ref(),
         ..report::Records::default()
     };
     let pages = run::pages(&workspace, &records)?;

@@ -15,6 +15,7 @@
 //! words were chosen for that.
 
 mod fields;
+mod invented;
 mod phrase;
 mod siblings;
 mod variants;
@@ -29,6 +30,8 @@ use crate::catalog::SelectableItem;
 use super::collection::{Collection, CollectionError, Query, Source, full_handle, queries_jsonl};
 use super::record::{Grade, Growth};
 use super::rng::Rng;
+
+pub use invented::scaled;
 
 use fields::{FIELDS, Field};
 use phrase::{Idea, Style, Tool};

@@ -6,16 +6,18 @@
 use std::hint::black_box;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Instant;
 
-use super::collection::Collection;
+use super::collection::{Collection, Query};
 use super::engine::Engine;
 use super::statistics::{mad, median, percentile};
 use super::timing::{Subject, Unit};
+use crate::catalog::Catalog;
 use crate::routing::ChoiceCard;
 
 /// Tools returned by a timed search.
-const TOP: usize = 10;
+pub(super) const TOP: usize = 10;
 
 /// A distribution of times.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,23 +65,28 @@ impl Sample {
     }
 }
 
-/// Times the preparation of `engine` and then every query of `collection`, `rounds` times each after a round that is
-/// not counted. Every search is one sample.
+/// Times the preparation of `engine` for `catalog` and then every one of `queries`, `rounds` times each after a round
+/// that is not counted. Every search is one sample.
 ///
 /// # Errors
 /// The engine's message when it cannot serve the catalog.
-pub fn search(engine: &dyn Engine, collection: &Collection, rounds: usize) -> Result<[Sample; 2], String> {
-    let tools = Some(collection.catalog.len());
-    let prepared = engine.prepare(&collection.catalog)?;
+pub fn search(
+    engine: &dyn Engine,
+    catalog: &Arc<Catalog>,
+    queries: &[Query],
+    rounds: usize,
+) -> Result<[Sample; 2], String> {
+    let tools = Some(catalog.len());
+    let prepared = engine.prepare(catalog)?;
     let mut builds = Vec::new();
     for _ in 0..rounds.max(1) {
         let start = Instant::now();
-        black_box(engine.prepare(&collection.catalog)?);
+        black_box(engine.prepare(catalog)?);
         builds.push(start.elapsed().as_secs_f64() * 1e3);
     }
     let mut times = Vec::new();
     for round in 0..=rounds.max(1) {
-        for query in &collection.queries {
+        for query in queries {
             let start = Instant::now();
             black_box(prepared.top(&query.text, TOP));
             let time = start.elapsed().as_secs_f64() * 1e6;

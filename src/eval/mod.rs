@@ -24,6 +24,7 @@ pub mod record;
 pub mod results;
 pub mod rng;
 pub mod run;
+pub mod scaling;
 pub mod statistics;
 pub mod sweep;
 pub mod ties;

@@ -52,6 +52,12 @@ pub enum Subject {
     /// The index of a loaded catalog.
     #[serde(rename = "index build")]
     IndexBuild,
+    /// A saved router read from disk, and a first query answered by it.
+    #[serde(rename = "open")]
+    Open,
+    /// The choice graph of a loaded catalog.
+    #[serde(rename = "tree build")]
+    TreeBuild,
     /// The `route` command, from the start of the process to its end.
     #[serde(rename = "route cold process")]
     RouteColdProcess,
@@ -76,6 +82,8 @@ impl Subject {
         match self {
             Self::Search => "search",
             Self::IndexBuild => "index build",
+            Self::Open => "open",
+            Self::TreeBuild => "tree build",
             Self::RouteColdProcess => "route cold process",
             Self::HelpColdProcess => "help cold process",
             Self::Card => "card",
@@ -139,8 +147,11 @@ date,machine,cpu,os,rustc,revision,subject,engine,tools,unit,runs,median,p95,p99
 
     #[test]
     fn the_shown_name_of_a_subject_is_the_one_in_files() {
-        use Subject::{Card, ContextCompile, Firewall, HelpColdProcess, IndexBuild, RouteColdProcess, Search};
-        for subject in [Search, IndexBuild, RouteColdProcess, HelpColdProcess, Card, ContextCompile, Firewall] {
+        use Subject::{
+            Card, ContextCompile, Firewall, HelpColdProcess, IndexBuild, Open, RouteColdProcess, Search, TreeBuild,
+        };
+        let warm = [Search, IndexBuild, Open, TreeBuild, Card, ContextCompile, Firewall];
+        for subject in warm.into_iter().chain([RouteColdProcess, HelpColdProcess]) {
             assert_eq!(serde_json::to_value(subject).unwrap(), subject.name());
         }
     }

@@ -25,6 +25,7 @@ use super::matrix::{Case, Matrix};
 use super::played::CollectionFacts;
 use super::record::{Origin, Record, Results};
 use super::results::{self, Chapter, ChapterRecord};
+use super::scaling::{self, RivalRow, ScalingRecord};
 use super::timing::TimingRow;
 
 /// The folders of a checkout.
@@ -196,6 +197,36 @@ impl Workspace {
         if path.exists() { rows(&path) } else { Ok(Vec::new()) }
     }
 
+    /// How times grow with the catalog, when somebody has recorded it.
+    ///
+    /// # Errors
+    /// A file that cannot be read or has other columns.
+    pub fn read_growth(&self) -> Result<Vec<TimingRow>> {
+        let path = self.path("scorecard/timings").join(scaling::TIMINGS_FILE);
+        if path.exists() { rows(&path) } else { Ok(Vec::new()) }
+    }
+
+    /// Writes how times grow with the catalog, in place of what was recorded before.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn write_growth(&self, rows: &[TimingRow]) -> Result<()> {
+        make_folder(&self.path("scorecard/timings"))?;
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        rows.iter().try_for_each(|row| writer.serialize(row))?;
+        let bytes = writer.into_inner().map_err(|error| error.into_error())?;
+        Ok(replace_file(&self.path("scorecard/timings").join(scaling::TIMINGS_FILE), &bytes)?)
+    }
+
+    /// What other libraries take, when somebody has measured it.
+    ///
+    /// # Errors
+    /// A file that cannot be read or has other columns.
+    pub fn read_rivals(&self) -> Result<Vec<RivalRow>> {
+        let path = self.path("scorecard/timings").join(scaling::RIVALS_FILE);
+        if path.exists() { rows(&path) } else { Ok(Vec::new()) }
+    }
+
     /// The committed results of every engine of `matrix`; engines without a file are left out.
     ///
     /// # Errors
@@ -220,8 +251,14 @@ impl Workspace {
     /// The folder cannot be listed.
     pub fn stray_results(&self, matrix: &Matrix) -> Result<Vec<PathBuf>> {
         let folder = self.path("scorecard/results");
-        let chapters =
-            [ConfidenceFacts::NAME, ContextRecord::NAME, CopiesFacts::NAME, FeedbackFacts::NAME, GatewayRecord::NAME];
+        let chapters = [
+            ConfidenceFacts::NAME,
+            ContextRecord::NAME,
+            CopiesFacts::NAME,
+            FeedbackFacts::NAME,
+            GatewayRecord::NAME,
+            ScalingRecord::NAME,
+        ];
         let mut strays = Vec::new();
         for path in list(&folder, "json")? {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -264,7 +301,8 @@ impl Workspace {
     pub fn read_timings(&self) -> Result<Vec<TimingRow>> {
         let mut all = Vec::new();
         for path in list(&self.path("scorecard/timings"), "csv")? {
-            if path.file_name().is_none_or(|name| name != overhead::FILE) {
+            let others = [overhead::FILE, scaling::RIVALS_FILE, scaling::TIMINGS_FILE];
+            if path.file_name().is_none_or(|name| others.iter().all(|other| name != *other)) {
                 all.extend(rows::<TimingRow>(&path)?);
             }
         }

@@ -89,7 +89,13 @@ pub(super) fn latency(scores: &Scores<'_>, rows: &[&TimingRow]) -> Option<Figure
     line_figure("latency.svg".to_owned(), title, "time per query (µs, logarithmic)", Scale::Log, lines.collect())
 }
 
-fn line_figure(path: String, title: String, y_title: &str, y_scale: Scale, lines: Vec<Line>) -> Option<Figure> {
+pub(super) fn line_figure(
+    path: String,
+    title: String,
+    y_title: &str,
+    y_scale: Scale,
+    lines: Vec<Line>,
+) -> Option<Figure> {
     let x_title = "tools in the catalog (logarithmic)".to_owned();
     let chart = LineChart { title: title.clone(), x_title, y_title: y_title.to_owned(), y_scale, lines };
     chart.svg().map(|svg| Figure { path, alt: title, svg })

@@ -16,6 +16,7 @@ mod plot;
 pub mod readme;
 #[cfg(test)]
 mod sample;
+mod scaling;
 mod scorecard;
 mod scores;
 mod table;
@@ -30,6 +31,7 @@ use crate::eval::feedback::FeedbackResults;
 use crate::eval::gateway::overhead::OverheadRow;
 use crate::eval::gateway::record::GatewayResults;
 use crate::eval::record::Results;
+use crate::eval::scaling::{RivalRow, ScalingResults};
 use crate::eval::timing::TimingRow;
 
 /// Everything that pages are rendered from. The order of rows changes nothing; a chapter without results is left out.
@@ -49,6 +51,12 @@ pub struct Records<'r> {
     pub copies: Option<&'r CopiesResults>,
     /// What was timed in one process.
     pub timings: &'r [TimingRow],
+    /// How counters grow with the catalog.
+    pub scaling: Option<&'r ScalingResults>,
+    /// How times grow with it.
+    pub growth: &'r [TimingRow],
+    /// What other libraries take for the same.
+    pub rivals: &'r [RivalRow],
     /// What a hop through the gateway costs.
     pub overhead: &'r [OverheadRow],
 }

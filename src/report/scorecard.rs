@@ -46,6 +46,7 @@ pub(super) fn render(records: &Records<'_>) -> (String, Vec<Figure>) {
     tokens(&mut page, &scores);
     work(&mut page, &scores);
     latency(&mut page, &scores, recording.as_ref());
+    super::scaling::chapter(&mut page, records.scaling, records.growth, records.rivals);
     if let Some(context) = records.context {
         super::context::chapter(&mut page, context);
     }
@@ -111,8 +112,7 @@ fn opening(page: &mut Document) {
     page.block(
         "How well each routing engine finds the tools that a query needs, what the prompt costs then, and how long it \
          takes. An engine ranks all tools of a catalog for every query of a collection; the ranking is compared with \
-         the relevant tools, those that the query needs. Everything but the latency section is exact: the same sources give the same \
-         figures on every machine.",
+         the relevant tools, those that the query needs. Everything but times is exact: the same sources give the same figures on every machine.",
     );
     page.block(
         "`cargo run --release -- bench run` measures everything again and writes this page, and \
@@ -507,15 +507,15 @@ pub(super) fn latency_table(rows: &[&TimingRow]) -> Table {
 
 /// The timings of one day on one machine.
 #[derive(Debug)]
-struct Recording<'a> {
-    rows: Vec<&'a TimingRow>,
+pub(super) struct Recording<'a> {
+    pub(super) rows: Vec<&'a TimingRow>,
     /// Whether other recordings were left out.
     is_one_of_several: bool,
 }
 
 impl<'a> Recording<'a> {
     /// The recording of the latest day (of several machines, the last by name); `None` without rows.
-    fn newest(timings: &'a [TimingRow]) -> Option<Self> {
+    pub(super) fn newest(timings: &'a [TimingRow]) -> Option<Self> {
         let key = |row: &'a TimingRow| (row.date.as_str(), row.machine.as_str());
         let newest = timings.iter().map(key).max()?;
         let mut rows: Vec<&TimingRow> = timings.iter().filter(|row| key(row) == newest).collect();
@@ -531,7 +531,7 @@ impl<'a> Recording<'a> {
     }
 
     /// A sentence on where and when the times were taken.
-    fn origin(&self) -> String {
+    pub(super) fn origin(&self) -> String {
         let Some(first) = self.rows.first() else { return String::new() };
         let TimingRow { date, machine, cpu, os, rustc, revision, .. } = first;
         let mut text = format!("Recorded {date} on `{machine}`: {cpu}, {os}, rustc {rustc}, revision `{revision}`.");

@@ -11,6 +11,7 @@ use crate::eval::context::sweep::Outcome;
 use crate::eval::feedback::FeedbackResults;
 use crate::eval::gateway::record::GatewayResults;
 use crate::eval::record::{Estimate, Facts, Paired, Results, Slice, Verdict};
+use crate::eval::scaling::ScalingResults;
 use crate::eval::sweep::Outcome as Routed;
 use crate::eval::timing::TimingRow;
 
@@ -103,6 +104,18 @@ pub fn confidence(results: &ConfidenceResults) -> String {
 #[must_use]
 pub fn copies(results: &CopiesResults) -> String {
     all_plain(&super::copies::tables(results))
+}
+
+/// What `bench run` and `bench growth` print of growth: the counters of its chapter.
+#[must_use]
+pub fn scaling(results: &ScalingResults) -> String {
+    all_plain(&super::scaling::tables(results))
+}
+
+/// What `bench growth` prints of times: those of its chapter.
+#[must_use]
+pub fn growth_times(rows: &[TimingRow]) -> String {
+    super::scaling::times_table(&rows.iter().collect::<Vec<_>>()).plain()
 }
 
 fn all_plain(tables: &[Table]) -> String {

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::Place;
 use super::context::Scenarios;
 use super::gateway::GatewayCases;
+use super::growth::Scaling;
 use super::played::Played;
 use super::run::{compute, pages};
 use crate::cli::{Format, Outcome, print_json};
@@ -76,6 +77,8 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     let feedback = Played::<FeedbackFacts>::of(&workspace, &matrix, &collections)?;
     let confidence = Played::<ConfidenceFacts>::of(&workspace, &matrix, &collections)?;
     let copies = Played::<CopiesFacts>::of(&workspace, &matrix, &collections)?;
+    let scaling = Scaling::of(&workspace, &matrix, &collections)?;
+    facts.extend(scaling.differences()?);
     facts.extend(feedback.differences()?);
     facts.extend(confidence.differences()?);
     facts.extend(copies.differences()?);
@@ -87,6 +90,7 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     kept.extend(feedback.wrong_rows());
     kept.extend(confidence.wrong_rows());
     kept.extend(copies.wrong_rows());
+    kept.extend(scaling.wrong_rows());
     let mut stale = Vec::new();
     let records = Records {
         results: &committed,
@@ -95,6 +99,7 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
         feedback: feedback.committed.as_ref(),
         confidence: confidence.committed.as_ref(),
         copies: copies.committed.as_ref(),
+        scaling: scaling.committed.as_ref(),
         ..Records::default()
     };
     let rendered = pages(&workspace, &records)?;

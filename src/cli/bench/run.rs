@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::context::Scenarios;
 use super::gateway::GatewayCases;
+use super::growth::Scaling;
 use super::played::Played;
 use super::{Pages, Place, absent};
 use crate::cli::{Format, Outcome, note, print_json};
@@ -27,6 +28,7 @@ use crate::eval::gateway::record::GatewayResults;
 use crate::eval::latency::{self, Sample};
 use crate::eval::matrix::{Case, Matrix};
 use crate::eval::record::{Grade, Growth, Record, Results};
+use crate::eval::scaling::ScalingResults;
 use crate::eval::timing::{Subject, TimingRow};
 use crate::eval::workspace::{Collections, Workspace, kept_records};
 use crate::eval::{machine, run as runner};
@@ -56,6 +58,7 @@ struct Output<'a> {
     feedback: &'a FeedbackResults,
     confidence: &'a ConfidenceResults,
     copies: &'a CopiesResults,
+    scaling: &'a ScalingResults,
     timings: &'a [TimingRow],
 }
 
@@ -72,6 +75,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     let feedback = Played::of(&workspace, &matrix, &collections)?.compute();
     let confidence = Played::of(&workspace, &matrix, &collections)?.compute();
     let copies = Played::of(&workspace, &matrix, &collections)?.compute();
+    let scaling = Scaling::of(&workspace, &matrix, &collections)?.compute();
     let samples = timings(&matrix, &collections, args.record_timings)?;
     // Everything is computed before anything is written.
     let mut recorded = workspace.read_timings()?;
@@ -82,7 +86,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     if args.record_timings {
         recorded.extend(rows.iter().cloned());
     }
-    let overhead = workspace.read_overhead()?;
+    let (overhead, growth, rivals) = (workspace.read_overhead()?, workspace.read_growth()?, workspace.read_rivals()?);
     let records = report::Records {
         results: &results,
         context: Some(&context),
@@ -90,6 +94,9 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
         feedback: Some(&feedback),
         confidence: Some(&confidence),
         copies: Some(&copies),
+        scaling: Some(&scaling),
+        growth: &growth,
+        rivals: &rivals,
         timings: &recorded,
         overhead: &overhead,
     };
@@ -100,6 +107,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     workspace.write_chapter(&feedback)?;
     workspace.write_chapter(&confidence)?;
     workspace.write_chapter(&copies)?;
+    workspace.write_chapter(&scaling)?;
     if args.record_timings {
         workspace.append_timings(&rows)?;
     }
@@ -111,8 +119,10 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     }
     if args.format == Format::Json {
         let (context, gateway, feedback) = (&context, &gateway, &feedback);
-        let (confidence, copies) = (&confidence, &copies);
-        print_json(out, &Output { results: &results, context, gateway, feedback, confidence, copies, timings: &rows })?;
+        let (confidence, copies, scaling) = (&confidence, &copies, &scaling);
+        let output =
+            Output { results: &results, context, gateway, feedback, confidence, copies, scaling, timings: &rows };
+        print_json(out, &output)?;
         return Ok(Outcome::Ok);
     }
     write!(out, "{}", report::terminal::summary(&results))?;
@@ -121,6 +131,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     write!(out, "\n{}", report::terminal::feedback(&feedback))?;
     write!(out, "\n{}", report::terminal::confidence(&confidence))?;
     write!(out, "\n{}", report::terminal::copies(&copies))?;
+    write!(out, "\n{}", report::terminal::scaling(&scaling))?;
     write!(out, "\n{}", report::terminal::timings(&rows))?;
     writeln!(out, "\nWrote scorecard/ — read scorecard/SCORECARD.md")?;
     Ok(Outcome::Ok)
@@ -180,7 +191,8 @@ fn timings(matrix: &Matrix, collections: &Collections, record: bool) -> Result<V
         last = runner::grown(collection, Some(growth)).map_err(|error| anyhow!(error))?;
         for spec in &matrix.engines {
             bar.set_message(format!("timing {} at {size} tools", crate::eval::engine::Engine::name(&spec.engine)));
-            samples.extend(latency::search(&spec.engine, &last, rounds).map_err(|error| anyhow!(error))?);
+            let timed = latency::search(&spec.engine, &last.catalog, &last.queries, rounds);
+            samples.extend(timed.map_err(|error| anyhow!(error))?);
             bar.inc(1);
         }
         if record && size == 1000 {
@@ -210,7 +222,10 @@ fn cold_processes(collection: &crate::eval::collection::Collection) -> Result<[S
 /// The pages of these results with the timings that are recorded.
 pub(super) fn pages(workspace: &Workspace, records: &report::Records<'_>) -> Result<Pages> {
     let (timings, overhead) = (workspace.read_timings()?, workspace.read_overhead()?);
-    render(workspace, &report::Records { timings: &timings, overhead: &overhead, ..*records })
+    let (growth, rivals) = (workspace.read_growth()?, workspace.read_rivals()?);
+    let recorded =
+        report::Records { timings: &timings, growth: &growth, rivals: &rivals, overhead: &overhead, ..*records };
+    render(workspace, &recorded)
 }
 
 fn render(workspace: &Workspace, records: &report::Records<'_>) -> Result<Pages> {
