@@ -7,6 +7,7 @@ mod eval;
 mod feedback;
 mod fidelity;
 mod gateway;
+mod left_out;
 mod played;
 mod rot;
 mod run;
@@ -47,6 +48,9 @@ pub(super) enum Command {
     /// Measure what learning from feedback gains, and what wrong feedback costs
     #[command(after_help = feedback::EXAMPLE)]
     Feedback(feedback::FeedbackArgs),
+    /// Measure the default with tables that have seen nothing of the collection, and write the results
+    #[command(after_help = left_out::EXAMPLE)]
+    LeftOut(left_out::LeftOutArgs),
     /// Measure how much of large results survives in their summaries
     #[command(after_help = fidelity::EXAMPLE)]
     Fidelity(fidelity::FidelityArgs),
@@ -104,6 +108,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::List(args) => list(args, out),
         Command::Eval(args) => eval::run(args, out),
         Command::Feedback(args) => feedback::run(args, out),
+        Command::LeftOut(args) => left_out::run(args, out),
         Command::Fidelity(args) => fidelity::run(args, out),
         Command::Sweep(args) => sweep::run(args, out),
         Command::Compare(args) => compare::run(args, out),
@@ -117,6 +122,7 @@ fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
     let (results, context) = (workspace.read_results(&matrix)?, workspace.read_chapter()?);
     let (gateway, feedback) = (workspace.read_chapter()?, workspace.read_chapter()?);
     let (confidence, copies) = (workspace.read_chapter()?, workspace.read_chapter()?);
+    let left_out = workspace.read_chapter()?;
     let records = report::Records {
         results: &results,
         context: context.as_ref(),
@@ -124,6 +130,7 @@ fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
         feedback: feedback.as_ref(),
         confidence: confidence.as_ref(),
         copies: copies.as_ref(),
+        left_out: left_out.as_ref(),
         ..report::Records::default()
     };
     let pages = run::pages(&workspace, &records)?;

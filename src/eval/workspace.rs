@@ -21,6 +21,7 @@ use super::files::{files_ending_in, make_folder, replace_file};
 use super::gateway::case::Places;
 use super::gateway::overhead::{self, OverheadRow};
 use super::gateway::record::GatewayRecord;
+use super::left_out::LeftOutFacts;
 use super::matrix::{Case, Matrix};
 use super::played::CollectionFacts;
 use super::record::{Origin, Record, Results};
@@ -220,8 +221,14 @@ impl Workspace {
     /// The folder cannot be listed.
     pub fn stray_results(&self, matrix: &Matrix) -> Result<Vec<PathBuf>> {
         let folder = self.path("scorecard/results");
-        let chapters =
-            [ConfidenceFacts::NAME, ContextRecord::NAME, CopiesFacts::NAME, FeedbackFacts::NAME, GatewayRecord::NAME];
+        let chapters = [
+            ConfidenceFacts::NAME,
+            ContextRecord::NAME,
+            CopiesFacts::NAME,
+            FeedbackFacts::NAME,
+            GatewayRecord::NAME,
+            LeftOutFacts::NAME,
+        ];
         let mut strays = Vec::new();
         for path in list(&folder, "json")? {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();

@@ -10,6 +10,7 @@ use crate::eval::context::record::{ContextOutcome, ContextResults};
 use crate::eval::context::sweep::Outcome;
 use crate::eval::feedback::FeedbackResults;
 use crate::eval::gateway::record::GatewayResults;
+use crate::eval::left_out::LeftOutResults;
 use crate::eval::record::{Estimate, Facts, Paired, Results, Slice, Verdict};
 use crate::eval::sweep::Outcome as Routed;
 use crate::eval::timing::TimingRow;
@@ -103,6 +104,12 @@ pub fn confidence(results: &ConfidenceResults) -> String {
 #[must_use]
 pub fn copies(results: &CopiesResults) -> String {
     all_plain(&super::copies::tables(results))
+}
+
+/// What `bench run` and `bench left-out` print of tables that have seen nothing of the collection.
+#[must_use]
+pub fn left_out(results: &LeftOutResults) -> String {
+    all_plain(&super::left_out::tables(results))
 }
 
 fn all_plain(tables: &[Table]) -> String {

@@ -179,16 +179,17 @@ struct Words {
 #[derive(Debug)]
 struct Semantic {
     weight: f64,
+    table: &'static Table,
     vectors: DocumentVectors,
 }
 
 impl Semantic {
     /// `None` where the configuration leaves it out: weight 0, a scorer that is there as a plain formula, or a
     /// navigation that follows words.
-    fn of(catalog: &Catalog, config: &RoutingConfig) -> Option<Self> {
+    fn of(catalog: &Catalog, config: &RoutingConfig, table: &'static Table) -> Option<Self> {
         let plain = config.scorer != Scorer::Bm25f || config.navigation != Navigation::Flat;
         let wanted = config.semantic > 0.0 && !plain;
-        wanted.then(|| Self { weight: config.semantic, vectors: DocumentVectors::build(catalog, Table::builtin()) })
+        wanted.then(|| Self { weight: config.semantic, table, vectors: DocumentVectors::build(catalog, table) })
     }
 }
 
@@ -236,7 +237,15 @@ impl Index {
         let reading = Reading::of(config);
         let words = parts.surfaces.iter().filter(|(_, term)| **term != STOP && reading.spelling > 0.0);
         let spelling = Spelling::of(words.map(|(word, &term)| (&**word, term)));
-        Self { parts, reading, spelling, semantic: Semantic::of(catalog, config), analyzer: Analyzer::default() }
+        let semantic = Semantic::of(catalog, config, Table::builtin());
+        Self { parts, reading, spelling, semantic, analyzer: Analyzer::default() }
+    }
+
+    /// The index with meaning from `table` instead of the one in the binary, for the `catalog` and under the `config` that
+    /// it was built with: how another table is measured.
+    #[must_use]
+    pub(super) fn with_table(self, catalog: &Catalog, config: &RoutingConfig, table: &'static Table) -> Self {
+        Self { semantic: Semantic::of(catalog, config, table), ..self }
     }
 
     /// The number of indexed items.
@@ -279,7 +288,7 @@ impl Index {
         let mut sequence = self.parts.exact.sequence();
         self.read(text, query, words, |word, _| sequence.push(word));
         self.parts.exact.find(&sequence, text, &mut query.exact);
-        query.meaning = self.semantic.as_ref().map(|_| Table::builtin().encode_query(text));
+        query.meaning = self.semantic.as_ref().map(|semantic| semantic.table.encode_query(text));
     }
 
     /// Reads the words of `text` into `query`. `each` is told of every word, stop words included, with how many terms
@@ -373,7 +382,7 @@ impl Index {
     ) -> (Vec<Hit>, Fusion) {
         self.accumulate(query, scratch);
         if let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) {
-            let Semantic { weight, vectors } = semantic;
+            let Semantic { weight, vectors, .. } = semantic;
             let (hits, fusion) = Fusion::rank(*weight, &scratch.scores, vectors, meaning, depth, &allow);
             let lifted = self.lift_exact(query, &scratch.scores, &fusion, &allow);
             scratch.scores.fill(0);

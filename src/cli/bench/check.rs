@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::Place;
 use super::context::Scenarios;
 use super::gateway::GatewayCases;
+use super::left_out::Tables;
 use super::played::Played;
 use super::run::{compute, pages};
 use crate::cli::{Format, Outcome, print_json};
@@ -35,6 +36,8 @@ const SHOWN: usize = 20;
 pub(in crate::cli) struct CheckArgs {
     #[command(flatten)]
     place: Place,
+    #[command(flatten)]
+    tables: Tables,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -79,6 +82,8 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     facts.extend(feedback.differences()?);
     facts.extend(confidence.differences()?);
     facts.extend(copies.differences()?);
+    let left_out = args.tables.played(&workspace, &matrix, &collections)?;
+    facts.extend(left_out.differences()?);
     let mut kept = kept_rows(&matrix, &collections, &committed);
     let is_here = |scenario: &_| workspace.has_scenario(scenario);
     let engine = version(&ContextConfig::default());
@@ -87,6 +92,7 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     kept.extend(feedback.wrong_rows());
     kept.extend(confidence.wrong_rows());
     kept.extend(copies.wrong_rows());
+    kept.extend(left_out.wrong_rows());
     let mut stale = Vec::new();
     let records = Records {
         results: &committed,
@@ -95,6 +101,7 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
         feedback: feedback.committed.as_ref(),
         confidence: confidence.committed.as_ref(),
         copies: copies.committed.as_ref(),
+        left_out: left_out.committed.as_ref(),
         ..Records::default()
     };
     let rendered = pages(&workspace, &records)?;

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::context::Scenarios;
 use super::gateway::GatewayCases;
+use super::left_out::Tables;
 use super::played::Played;
 use super::{Pages, Place, absent};
 use crate::cli::{Format, Outcome, note, print_json};
@@ -25,6 +26,7 @@ use crate::eval::feedback::FeedbackResults;
 use crate::eval::files::replace_file;
 use crate::eval::gateway::record::GatewayResults;
 use crate::eval::latency::{self, Sample};
+use crate::eval::left_out::LeftOutResults;
 use crate::eval::matrix::{Case, Matrix};
 use crate::eval::record::{Grade, Growth, Record, Results};
 use crate::eval::timing::{Subject, TimingRow};
@@ -37,6 +39,8 @@ use crate::report;
 pub(in crate::cli) struct RunArgs {
     #[command(flatten)]
     place: Place,
+    #[command(flatten)]
+    tables: Tables,
     /// Write the timings to scorecard/timings/ and show them on the pages
     #[arg(long)]
     record_timings: bool,
@@ -56,6 +60,7 @@ struct Output<'a> {
     feedback: &'a FeedbackResults,
     confidence: &'a ConfidenceResults,
     copies: &'a CopiesResults,
+    left_out: &'a LeftOutResults,
     timings: &'a [TimingRow],
 }
 
@@ -72,6 +77,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     let feedback = Played::of(&workspace, &matrix, &collections)?.compute();
     let confidence = Played::of(&workspace, &matrix, &collections)?.compute();
     let copies = Played::of(&workspace, &matrix, &collections)?.compute();
+    let left_out = args.tables.played(&workspace, &matrix, &collections)?.compute();
     let samples = timings(&matrix, &collections, args.record_timings)?;
     // Everything is computed before anything is written.
     let mut recorded = workspace.read_timings()?;
@@ -90,6 +96,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
         feedback: Some(&feedback),
         confidence: Some(&confidence),
         copies: Some(&copies),
+        left_out: Some(&left_out),
         timings: &recorded,
         overhead: &overhead,
     };
@@ -100,6 +107,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     workspace.write_chapter(&feedback)?;
     workspace.write_chapter(&confidence)?;
     workspace.write_chapter(&copies)?;
+    workspace.write_chapter(&left_out)?;
     if args.record_timings {
         workspace.append_timings(&rows)?;
     }
@@ -111,8 +119,12 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     }
     if args.format == Format::Json {
         let (context, gateway, feedback) = (&context, &gateway, &feedback);
-        let (confidence, copies) = (&confidence, &copies);
-        print_json(out, &Output { results: &results, context, gateway, feedback, confidence, copies, timings: &rows })?;
+        let (confidence, copies, left_out) = (&confidence, &copies, &left_out);
+        let timings = &rows;
+        print_json(
+            out,
+            &Output { results: &results, context, gateway, feedback, confidence, copies, left_out, timings },
+        )?;
         return Ok(Outcome::Ok);
     }
     write!(out, "{}", report::terminal::summary(&results))?;
@@ -121,6 +133,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     write!(out, "\n{}", report::terminal::feedback(&feedback))?;
     write!(out, "\n{}", report::terminal::confidence(&confidence))?;
     write!(out, "\n{}", report::terminal::copies(&copies))?;
+    write!(out, "\n{}", report::terminal::left_out(&left_out))?;
     write!(out, "\n{}", report::terminal::timings(&rows))?;
     writeln!(out, "\nWrote scorecard/ — read scorecard/SCORECARD.md")?;
     Ok(Outcome::Ok)
