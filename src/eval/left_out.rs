@@ -1,7 +1,7 @@
 //! The figure that counts: the default engine with a semantic table that has seen nothing of the collection.
 //!
-//! The table in the binary was trained on pairs of some public collections, and figures there are in-sample. Here each of
-//! these is ranked with a table that the same pipeline made without the collection's source
+//! The table in the binary was trained on pairs of some public collections, and figures there are in-sample. Here each
+//! of these is ranked with a table that the same pipeline made without the collection's source
 //! (`scripts/train-table --leave-out`): without its queries, without its tools, and without what other sources have in
 //! common with them. The other collections are ranked with the table in the binary, which never saw them.
 //!
@@ -163,9 +163,9 @@ pub fn overall(results: &LeftOutResults) -> Option<[Overall; 2]> {
     Some([ndcg, over(|side| side.recall_at_5.mean, |change| change.1)])
 }
 
-/// The default engine for `collection` with a table that has seen nothing of it: `default` itself where that is so, else
-/// with the table from `tables`, a folder with one folder for each source, as `scripts/train-table` writes them. `None`
-/// where that table is not there.
+/// The default engine for `collection` with a table that has seen nothing of it: `default` itself where that is so,
+/// else with the table from `tables`, a folder with one folder for each source, as `scripts/train-table` writes them.
+/// `None` where that table is not there.
 ///
 /// # Errors
 /// A file that cannot be read, or a table that is not what its manifest says or was not made without the source.

@@ -19,18 +19,18 @@ const MEASURES: [&str; 2] = ["nDCG@10", RECALL];
 pub(super) fn chapter(page: &mut Document, left_out: &LeftOutResults, scores: &Scores<'_>, timed: &[&TimingRow]) {
     page.heading("The figure that counts");
     page.block(
-        "The default engine against its words alone, on each collection with a semantic table that has seen nothing of it. \
-         Where the table in the binary was trained on pairs of a collection's source, one is used that the same pipeline made \
-         without that source: without its queries, without its tools, and without what other sources have in common with them \
-         (`bench left-out`). The other collections are ranked with the table in the binary, which never saw them. Everywhere \
-         else on this page `default` is the engine that users get.",
+        "The default engine against its words alone, on each collection with a semantic table that has seen nothing of \
+         it. Where the table in the binary was trained on pairs of a collection's source, one is used that the same \
+         pipeline made without that source: without its queries, without its tools, and without what other sources \
+         have in common with them (`bench left-out`). The other collections are ranked with the table in the binary, \
+         which never saw them. Everywhere else on this page `default` is the engine that users get.",
     );
     page.figure(figure(left_out));
     for (at, measure) in MEASURES.into_iter().enumerate() {
         page.subheading(&format!("{measure}, table left out"));
         page.table(
-            "The mean with its interval; the difference is paired, and the interval of the means over collections resamples \
-             the queries within each. `without` is the source that the table was made without.",
+            "The mean with its interval; the difference is paired, and the interval of the mean over collections \
+             resamples the queries within each. `without` is the source that the table was made without.",
             &measured(left_out, Some(scores), at),
         );
     }
@@ -40,8 +40,8 @@ pub(super) fn chapter(page: &mut Document, left_out: &LeftOutResults, scores: &S
     if !cost.is_empty() {
         page.subheading("What a query costs");
         page.table(
-            "Median time of a search in microseconds by the number of tools (across), of the newest day that was recorded, and \
-             of several recordings the slowest; [Latency](#latency) has the rest.",
+            "Median time of a search in microseconds by the number of tools (across), of the newest day that was \
+             recorded, and of several recordings the slowest; [Latency](#latency) has the rest.",
             &cost,
         );
     }

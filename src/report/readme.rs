@@ -24,8 +24,8 @@ const FOLDER: &str = "scorecard/";
 #[error("{0}; put the lines `{BEGIN}` and `{END}` once each, in this order, where the table belongs")]
 pub struct SpliceError(&'static str);
 
-/// The block: the headline picture, the means over collections that the semantic table has not seen, and recall@5 of the
-/// default engine and of the control with the tokens saved, one row per collection.
+/// The block: the headline picture, the means over collections that the semantic table has not seen, and recall@5 of
+/// the default engine and of the control with the tokens saved, one row per collection.
 #[must_use]
 pub fn block(records: &Records<'_>) -> String {
     let scores = Scores::new(records.results);
@@ -44,8 +44,8 @@ pub fn block(records: &Records<'_>) -> String {
         ));
         if records.left_out.is_some() {
             blocks.push(
-                "The default has here, for each collection, a semantic table that was made without it. The table in the \
-                 binary was trained on pairs of some public collections and gives more there; the scorecard has both."
+                "The default has here, for each collection, a semantic table that was made without it. The table in \
+                 the binary was trained on pairs of some public collections; the scorecard has both."
                     .to_owned(),
             );
         }

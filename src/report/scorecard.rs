@@ -691,7 +691,7 @@ mod tests {
 
         Written by others and not part of the repository: where their folder is absent, their rows stay as they were committed. A catalog grown by copies has its own section.
 
-        The semantic table of `default` was trained on pairs of `bfcl_synth`, `metatool`, `nestful`, `sealtools` and `toolalpaca`: its rows there are in-sample. What tables give that never saw a collection is in [its own document](../docs/table.md#what-it-gives); `lexical`, the default without it, learned from none.
+        The semantic table of `default` was trained on pairs of `bfcl_synth`, `metatool`, `nestful`, `sealtools` and `toolalpaca`: its rows there are in-sample. What tables give that never saw a collection is [the figure that counts](#the-figure-that-counts); `lexical`, the default without it, learned from none.
 
         ![recall@5 on the public collections](public-collections.svg)
 

@@ -241,8 +241,8 @@ impl Index {
         Self { parts, reading, spelling, semantic, analyzer: Analyzer::default() }
     }
 
-    /// The index with meaning from `table` instead of the one in the binary, for the `catalog` and under the `config` that
-    /// it was built with: how another table is measured.
+    /// The index with meaning from `table` instead of the one in the binary, for the `catalog` and under the `config`
+    /// that it was built with: how another table is measured.
     #[must_use]
     pub(super) fn with_table(self, catalog: &Catalog, config: &RoutingConfig, table: &'static Table) -> Self {
         Self { semantic: Semantic::of(catalog, config, table), ..self }

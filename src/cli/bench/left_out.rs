@@ -15,8 +15,8 @@ use crate::eval::workspace::{Collections, Workspace};
 use crate::report;
 
 pub(super) const EXAMPLE: &str = "\
-The semantic table in the binary was trained on pairs of some public collections. Tables that were not are made once, one
-for each source; then the results are written, and `bench render` shows them:
+The semantic table in the binary was trained on pairs of some public collections. Tables that were not are made once,
+one for each source; then the results are written, and `bench render` shows them:
   for source in bfcl_synth metatool nestful sealtools toolalpaca; do
     scripts/train-table DATA tables/$source --leave-out $source
   done
@@ -37,7 +37,7 @@ pub(in crate::cli) struct LeftOutArgs {
 /// Where the tables with a source left out are
 #[derive(Debug, Args)]
 pub(super) struct Tables {
-    /// The folder of semantic tables with a source left out, one folder for each [default: their rows stay as committed]
+    /// The folder of semantic tables without a source, one folder for each [default: their rows stay as committed]
     #[arg(long, value_name = "DIR")]
     tables: Option<PathBuf>,
 }
