@@ -232,7 +232,7 @@ mod tests {
     fn the_chapter_has_the_picture_and_the_cost_of_what_was_timed() {
         let (results, timings) = (sample::results(), sample::timings());
         let mut page = Document::default();
-        chapter(&mut page, &super::tests::results(), &Scores::new(&results), &timings.iter().collect::<Vec<_>>());
+        chapter(&mut page, &self::results(), &Scores::new(&results), &timings.iter().collect::<Vec<_>>());
         assert!(page.text().starts_with("## The figure that counts\n"));
         assert!(page.text().contains("](left-out.svg)") && page.text().contains("### What a query costs"));
         let empty = LeftOutResults::new(String::new(), Vec::new());
