@@ -23,7 +23,7 @@ pub(super) fn render(records: &Records<'_>) -> (String, Vec<Figure>) {
     let mut page = Document::default();
     opening(&mut page);
     if let Some(left_out) = records.left_out {
-        let timed = recording.as_ref().map_or(&[][..], |recording| &recording.rows);
+        let timed: &[&TimingRow] = recording.as_ref().map_or(&[], |recording| recording.rows.as_slice());
         super::left_out::chapter(&mut page, left_out, &scores, timed);
     }
     embedded_collections(&mut page, &scores);
