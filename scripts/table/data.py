@@ -3,6 +3,8 @@
 import gzip
 import json
 
+from words import words
+
 # Collections that are one source under two names are left out together.
 TOGETHER = {"metatool": {"metatool", "metatool_multi"}}
 LICENCES = {
@@ -21,6 +23,8 @@ LICENCES = {
     "toolalpaca": "Apache-2.0 (ToolAlpaca)",
     "wordnet": "WordNet licence (Princeton WordNet)",
 }
+# A description of fewer words is no sign that two tools are one.
+TELLING_WORDS = 4
 # Sources that are lists of many similar entries: this many of each are shown to the teacher.
 TEACHER_TOOLS, TEACHER_QUERIES = 2500, 3000
 
@@ -30,7 +34,20 @@ def spread(entries, most):
     return entries if len(entries) <= most else [entries[at * len(entries) // most] for at in range(most)]
 
 
+def same(text):
+    """What texts share that differ in case, punctuation and spacing only."""
+    return " ".join(words(text))
+
+
+def looks(tool):
+    """Texts of which one is enough to take a tool of another source for this one."""
+    whole, description = same(f"{tool['name']} {tool['description']}"), same(tool["description"])
+    return {whole, description} if description.count(" ") + 1 >= TELLING_WORDS else {whole}
+
+
 class Data:
+    """Tools and pairs, without the sources `left_out` and without what others have in common with those."""
+
     def __init__(self, folder, left_out=()):
         gone = set().union(*(TOGETHER.get(name, {name}) for name in left_out))
         with gzip.open(folder / "tools.jsonl.gz", "rt", encoding="utf-8") as lines:
@@ -40,13 +57,21 @@ class Data:
         unclean = {tool for pair in pairs if not pair["clean_licence"] for tool in pair["tools"]}
         pairs = [pair for pair in pairs if pair["clean_licence"]]
         clean_sources = {pair["source"] for pair in pairs}
+        gone_tools = set().union(*(looks(tool) for tool in tools if tool["source"] in gone))
+        gone_queries = {same(pair["query"]) for pair in pairs if pair["source"] in gone}
         self.tools = {
             tool["tool"]: tool
             for tool in tools
-            if tool["source"] in clean_sources - gone and tool["tool"] not in unclean
+            if tool["source"] in clean_sources - gone
+            and tool["tool"] not in unclean
+            and not (gone and looks(tool) & gone_tools)
         }
         self.pairs = [
-            pair for pair in pairs if pair["source"] not in gone and all(tool in self.tools for tool in pair["tools"])
+            pair
+            for pair in pairs
+            if pair["source"] not in gone
+            and all(tool in self.tools for tool in pair["tools"])
+            and not (gone and same(pair["query"]) in gone_queries)
         ]
         self.sources = sorted({pair["source"] for pair in self.pairs})
 

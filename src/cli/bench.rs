@@ -8,6 +8,7 @@ mod feedback;
 mod fidelity;
 mod gateway;
 mod growth;
+mod left_out;
 mod played;
 mod rot;
 mod run;
@@ -51,6 +52,9 @@ pub(super) enum Command {
     /// Measure how cost grows with the catalog, up to a million tools
     #[command(after_help = growth::EXAMPLE)]
     Growth(growth::GrowthArgs),
+    /// Measure the default with tables that have seen nothing of the collection, and write the results
+    #[command(after_help = left_out::EXAMPLE)]
+    LeftOut(left_out::LeftOutArgs),
     /// Measure how much of large results survives in their summaries
     #[command(after_help = fidelity::EXAMPLE)]
     Fidelity(fidelity::FidelityArgs),
@@ -109,6 +113,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Eval(args) => eval::run(args, out),
         Command::Feedback(args) => feedback::run(args, out),
         Command::Growth(args) => growth::run(args, out),
+        Command::LeftOut(args) => left_out::run(args, out),
         Command::Fidelity(args) => fidelity::run(args, out),
         Command::Sweep(args) => sweep::run(args, out),
         Command::Compare(args) => compare::run(args, out),
@@ -123,6 +128,7 @@ fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
     let (gateway, feedback) = (workspace.read_chapter()?, workspace.read_chapter()?);
     let (confidence, copies) = (workspace.read_chapter()?, workspace.read_chapter()?);
     let scaling = workspace.read_chapter()?;
+    let left_out = workspace.read_chapter()?;
     let records = report::Records {
         results: &results,
         context: context.as_ref(),
@@ -131,6 +137,7 @@ fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
         confidence: confidence.as_ref(),
         copies: copies.as_ref(),
         scaling: scaling.as_ref(),
+        left_out: left_out.as_ref(),
         ..report::Records::default()
     };
     let pages = run::pages(&workspace, &records)?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use crate::catalog::Catalog;
+use crate::routing::semantic::Table;
 use crate::routing::{Depth, Hit, Query, Router, RoutingConfig, Scratch};
 
 /// An engine under test.
@@ -71,13 +72,37 @@ pub struct Size {
 pub struct RouterEngine {
     name: String,
     config: RoutingConfig,
+    table: Option<MeasuredTable>,
+}
+
+/// A semantic table that is measured in place of the one in the binary.
+#[derive(Debug, Clone)]
+pub struct MeasuredTable {
+    /// The table.
+    pub table: &'static Table,
+    /// The source of training data that it was made without.
+    pub without: String,
+    /// SHA-256 (hex) of its bytes.
+    pub sha256: String,
 }
 
 impl RouterEngine {
     /// An engine called `name`.
     #[must_use]
     pub fn new(name: &str, config: RoutingConfig) -> Self {
-        Self { name: name.to_owned(), config }
+        Self { name: name.to_owned(), config, table: None }
+    }
+
+    /// The engine with `table` instead of the one in the binary.
+    #[must_use]
+    pub fn with_table(self, table: MeasuredTable) -> Self {
+        Self { table: Some(table), ..self }
+    }
+
+    /// The table that is measured in place of the one in the binary.
+    #[must_use]
+    pub fn table(&self) -> Option<&MeasuredTable> {
+        self.table.as_ref()
     }
 
     /// The configuration.
@@ -104,7 +129,10 @@ impl Engine for RouterEngine {
     }
 
     fn prepare(&self, catalog: &Arc<Catalog>) -> Result<Box<dyn Prepared>, String> {
-        let router = Router::build(Arc::clone(catalog), self.config.clone()).map_err(|error| error.to_string())?;
+        let mut router = Router::build(Arc::clone(catalog), self.config.clone()).map_err(|error| error.to_string())?;
+        if let Some(measured) = &self.table {
+            router = router.with_table(measured.table);
+        }
         Ok(Box::new(PreparedRouter { router }))
     }
 }

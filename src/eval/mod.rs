@@ -15,6 +15,7 @@ pub mod feedback;
 pub mod gateway;
 pub mod growth;
 pub mod latency;
+pub mod left_out;
 pub mod loss;
 pub mod machine;
 pub mod matrix;

@@ -27,7 +27,8 @@ use super::results::{Chapter, ChapterRecord};
 use super::statistics::{mean, percentile, round6};
 use super::timing::{Subject, Unit};
 use crate::catalog::Catalog;
-use crate::routing::{Index, Posting, Router, RoutingConfig, Scratch, TreeBuilder, load, save};
+use crate::routing::{Depth, Index, Router, RoutingConfig, Scratch, TreeBuilder, open_index, save};
+use crate::store::files_io::mapped;
 
 /// The sizes at which growth is measured, ascending.
 pub const SIZES: [usize; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
@@ -81,6 +82,8 @@ pub struct ScalingFacts {
     pub touched_mean: f64,
     /// The same, 95th percentile.
     pub touched_p95: f64,
+    /// Postings that a search by words for the first ten reads, since it may pass over some: the mean over the queries.
+    pub read_mean: f64,
 }
 
 impl ChapterRecord for ScalingRecord {
@@ -115,25 +118,25 @@ pub fn count(base: &Collection, engine: &RouterEngine, sizes: &[usize]) -> Vec<S
 fn facts(catalog: &Catalog, base: &Collection, engine: &RouterEngine) -> ScalingFacts {
     // The postings are the same with and without meaning, and the vectors would take most of the time.
     let index = Index::build(catalog, &RoutingConfig { semantic: 0.0, ..engine.config().clone() });
-    let read = |query: &super::collection::Query| index.postings_read(&index.analyze(&query.text)) as f64;
-    let mut touched: Vec<f64> = base.queries.par_iter().map(read).collect();
+    let counts = |scratch: &mut Scratch, query: &super::collection::Query| {
+        let analyzed = index.analyze(&query.text);
+        black_box(index.search_query(&analyzed, Depth::Exactly(latency::TOP), |_| true, scratch));
+        (index.postings_read(&analyzed) as f64, scratch.postings_read() as f64)
+    };
+    let counted: Vec<(f64, f64)> = base.queries.par_iter().map_init(Scratch::default, counts).collect();
+    let mut touched: Vec<f64> = counted.iter().map(|(touched, _)| *touched).collect();
     touched.sort_by(f64::total_cmp);
     ScalingFacts {
         tools: catalog.len(),
         namespaces: catalog.namespaces().len(),
         terms: index.terms(),
         postings: index.postings_total(),
-        index_bytes: index_bytes(&index),
+        index_bytes: index.bytes(),
         queries: touched.len(),
         touched_mean: round6(mean(touched.iter().copied())),
         touched_p95: round6(percentile(&touched, 95.0)),
+        read_mean: round6(mean(counted.iter().map(|(_, read)| *read))),
     }
-}
-
-/// Bytes of an index in memory, tables of words and names left out.
-#[must_use]
-pub fn index_bytes(index: &Index) -> usize {
-    index.postings_total() * size_of::<Posting>()
 }
 
 /// The committed rows that are not computed again.
@@ -157,7 +160,7 @@ pub fn wrong_rows(base: &Collection, engine: &RouterEngine, committed: Option<&S
 }
 
 /// The times at `size` tools around `base`: searches and builds of each of `engines`, and of the first one the opening
-/// of a saved router, up to the answer to a first query, and the choice graph.
+/// of a saved index by mapping its file, up to the answer to a first query, and the choice graph.
 ///
 /// # Errors
 /// What an engine says when it cannot serve the catalog, or the file system when nothing can be saved in `folder`.
@@ -196,19 +199,16 @@ fn opening(
     let mut times = Vec::new();
     for round in 0..=rounds {
         let start = Instant::now();
-        let opened = open(&path, catalog, engine.config())?;
-        black_box(opened.search(query, latency::TOP, &mut Scratch::default()));
+        let bytes = mapped(&path).map_err(|error| text(&error))?;
+        let opened = open_index(bytes).map_err(|error| text(&error))?;
+        let depth = Depth::Exactly(latency::TOP);
+        black_box(opened.search(query, depth, |_| true, &mut Scratch::default()));
         // The first round warms the system's cache of the file up.
         if round > 0 {
             times.push(start.elapsed().as_secs_f64() * 1e3);
         }
     }
     Ok(Sample::of(Subject::Open, Some(engine.name()), Some(catalog.len()), Unit::Milliseconds, times))
-}
-
-fn open(path: &Path, catalog: &Arc<Catalog>, config: &RoutingConfig) -> Result<Router, String> {
-    let bytes = fs::read(path).map_err(|error| error.to_string())?;
-    load(&bytes, Arc::clone(catalog), config.clone()).map_err(|error| error.to_string())
 }
 
 fn tree(engine: &RouterEngine, catalog: &Catalog, rounds: usize) -> Result<Sample, String> {

@@ -21,6 +21,7 @@ use super::files::{files_ending_in, make_folder, replace_file};
 use super::gateway::case::Places;
 use super::gateway::overhead::{self, OverheadRow};
 use super::gateway::record::GatewayRecord;
+use super::left_out::LeftOutFacts;
 use super::matrix::{Case, Matrix};
 use super::played::CollectionFacts;
 use super::record::{Origin, Record, Results};
@@ -258,6 +259,7 @@ impl Workspace {
             FeedbackFacts::NAME,
             GatewayRecord::NAME,
             ScalingRecord::NAME,
+            LeftOutFacts::NAME,
         ];
         let mut strays = Vec::new();
         for path in list(&folder, "json")? {

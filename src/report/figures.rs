@@ -89,6 +89,20 @@ pub(super) fn latency(scores: &Scores<'_>, rows: &[&TimingRow]) -> Option<Figure
     line_figure("latency.svg".to_owned(), title, "time per query (µs, logarithmic)", Scale::Log, lines.collect())
 }
 
+/// A measure of the default engine and of its words alone on collections that the semantic table has not seen.
+pub(super) fn left_out<'r>(measure: &str, rows: impl Iterator<Item = (&'r str, [Estimate; 2])>) -> Option<Figure> {
+    let interval = |Estimate { mean, low, high }| Some(Interval { mean, low, high });
+    let title = format!("{measure} where the semantic table has seen nothing of the collection");
+    let plot = IntervalPlot {
+        title: title.clone(),
+        x_title: format!("{measure} (mean, 95 % interval)"),
+        scale: Scale::Share,
+        series: vec!["default engine".to_owned(), "by words alone".to_owned()],
+        rows: rows.map(|(name, sides)| (name.to_owned(), sides.map(interval).into())).collect(),
+    };
+    plot.svg().map(|svg| Figure { path: "left-out.svg".to_owned(), alt: title, svg })
+}
+
 pub(super) fn line_figure(
     path: String,
     title: String,

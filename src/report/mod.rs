@@ -10,6 +10,7 @@ mod copies;
 mod feedback;
 mod figures;
 mod gateway;
+mod left_out;
 mod number;
 mod overhead;
 mod plot;
@@ -30,6 +31,7 @@ use crate::eval::context::record::ContextResults;
 use crate::eval::feedback::FeedbackResults;
 use crate::eval::gateway::overhead::OverheadRow;
 use crate::eval::gateway::record::GatewayResults;
+use crate::eval::left_out::LeftOutResults;
 use crate::eval::record::Results;
 use crate::eval::scaling::{RivalRow, ScalingResults};
 use crate::eval::timing::TimingRow;
@@ -49,6 +51,8 @@ pub struct Records<'r> {
     pub confidence: Option<&'r ConfidenceResults>,
     /// What copies of tools cost.
     pub copies: Option<&'r CopiesResults>,
+    /// The default with tables that have seen nothing of the collection.
+    pub left_out: Option<&'r LeftOutResults>,
     /// What was timed in one process.
     pub timings: &'r [TimingRow],
     /// How counters grow with the catalog.

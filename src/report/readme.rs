@@ -3,6 +3,8 @@
 //! The rest of the file belongs to its authors: [`splice`] replaces what stands between two markers and leaves every
 //! other byte as it is.
 
+use crate::eval::left_out::LeftOutResults;
+
 use super::Records;
 use super::figures;
 use super::number::{MISSING, count, estimate, percent};
@@ -22,14 +24,15 @@ const FOLDER: &str = "scorecard/";
 #[error("{0}; put the lines `{BEGIN}` and `{END}` once each, in this order, where the table belongs")]
 pub struct SpliceError(&'static str);
 
-/// The block: the headline picture, and recall@5 of the default engine and of the control with the tokens saved,
-/// one row per collection.
+/// The block: the headline picture, the means over collections that the semantic table has not seen, and recall@5 of
+/// the default engine and of the control with the tokens saved, one row per collection.
 #[must_use]
 pub fn block(records: &Records<'_>) -> String {
     let scores = Scores::new(records.results);
     let headline = scores.grown_collections().into_iter().find_map(|name| figures::recall_by_size(&scores, name));
     let mut blocks: Vec<String> = headline.iter().map(|figure| figure.link(FOLDER)).collect();
-    let table = headline_table(&scores);
+    blocks.extend(records.left_out.and_then(super::left_out::sentence));
+    let table = headline_table(&scores, records.left_out);
     if table.is_empty() {
         blocks.push("No results are recorded yet.".to_owned());
     } else {
@@ -37,27 +40,39 @@ pub fn block(records: &Records<'_>) -> String {
         blocks.push(format!(
             "{RECALL} is the mean share of the relevant tools among the first five, with its 95 % interval; tokens saved \
              is the share of the prompt that the first ten cards spare against all definitions. The \
-             [scorecard]({FOLDER}SCORECARD.md) has every other figure and the definitions. It also says on which public \
-             collections the default is in-sample, because its semantic table was trained on pairs of them.",
+             [scorecard]({FOLDER}SCORECARD.md) has every other figure and the definitions.",
         ));
+        if records.left_out.is_some() {
+            blocks.push(
+                "The default has here, for each collection, a semantic table that was made without it. The table in \
+                 the binary was trained on pairs of some public collections; the scorecard has both."
+                    .to_owned(),
+            );
+        }
     }
     blocks.extend(records.context.and_then(super::context::sentence));
     blocks.extend(records.gateway.and_then(super::gateway::sentence));
     blocks.join("\n\n")
 }
 
-fn headline_table(scores: &Scores<'_>) -> Table {
+/// With `left_out` the default's figures are those of tables that have not seen the collection.
+fn headline_table(scores: &Scores<'_>, left_out: Option<&LeftOutResults>) -> Table {
     let (control, default) = (format!("{RECALL}, flat BM25"), format!("{RECALL}, {DEFAULT}"));
     let mut table = Table::new(["collection", "tools", "queries", &control, &default, "tokens saved"]);
+    let default = |case: &str| match left_out {
+        Some(left_out) => {
+            super::left_out::recall_of(left_out, case).map_or_else(|| MISSING.to_owned(), |one| estimate(&one))
+        }
+        None => scores.cell(DEFAULT, case, |facts| recall(facts).map(estimate)),
+    };
     for case in scores.cases(|case| case.growth.is_none()) {
         let facts = scores.any_facts(case.name);
-        let recall = |engine| scores.cell(engine, case.name, |facts| recall(facts).map(estimate));
         let cells = [
             case.name.to_owned(),
             facts.map_or_else(|| MISSING.to_owned(), |facts| count(facts.tools)),
             facts.map_or_else(|| MISSING.to_owned(), |facts| count(facts.answerable)),
-            recall(CONTROL),
-            recall(DEFAULT),
+            scores.cell(CONTROL, case.name, |facts| recall(facts).map(estimate)),
+            default(case.name),
             scores.cell(DEFAULT, case.name, |facts| Some(percent(facts.tokens.as_ref()?.reduction))),
         ];
         table.row(cells);
@@ -97,7 +112,7 @@ mod tests {
         | household  |    96 |     164 |     .850 [.78, .92] |   .880 [.81, .95] |       97.0 % |
         | toolbench  | 3,912 |     764 |     .476 [.44, .51] |            failed |       failed |
 
-        recall@5 is the mean share of the relevant tools among the first five, with its 95 % interval; tokens saved is the share of the prompt that the first ten cards spare against all definitions. The [scorecard](scorecard/SCORECARD.md) has every other figure and the definitions. It also says on which public collections the default is in-sample, because its semantic table was trained on pairs of them.
+        recall@5 is the mean share of the relevant tools among the first five, with its 95 % interval; tokens saved is the share of the prompt that the first ten cards spare against all definitions. The [scorecard](scorecard/SCORECARD.md) has every other figure and the definitions.
         ");
     }
 

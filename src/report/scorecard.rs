@@ -9,7 +9,7 @@ use crate::eval::timing::TimingRow;
 use super::Records;
 use super::figures::{self, Figure};
 use super::number::{MISSING, count, difference, estimate, fixed, percent, quantity, share, signed};
-use super::scores::{BEAM, CONTROL, Case, DEFAULT, RECALL, Scores, engine_position, grade_name, recall};
+use super::scores::{BEAM, BEST, CONTROL, Case, DEFAULT, LEXICAL, RECALL, Scores, engine_position, grade_name, recall};
 use super::table::Table;
 
 /// Measures of the overview of the default engine, as they are named in the records.
@@ -22,6 +22,10 @@ pub(super) fn render(records: &Records<'_>) -> (String, Vec<Figure>) {
     let recording = Recording::newest(records.timings);
     let mut page = Document::default();
     opening(&mut page);
+    if let Some(left_out) = records.left_out {
+        let timed: &[&TimingRow] = recording.as_ref().map_or(&[], |recording| recording.rows.as_slice());
+        super::left_out::chapter(&mut page, left_out, &scores, timed);
+    }
     embedded_collections(&mut page, &scores);
     public_collections(&mut page, &scores);
     copies(&mut page, &scores);
@@ -140,8 +144,8 @@ fn public_collections(page: &mut Document, scores: &Scores<'_>) {
     );
     page.block(
         "The semantic table of `default` was trained on pairs of `bfcl_synth`, `metatool`, `nestful`, `sealtools` and \
-         `toolalpaca`: its rows there are in-sample. What tables give that never saw a collection is in [its own \
-         document](../docs/table.md#what-it-gives); `lexical`, the default without it, learned from none.",
+         `toolalpaca`: its rows there are in-sample. What tables give that never saw a collection is [the figure that \
+         counts](#the-figure-that-counts); `lexical`, the default without it, learned from none.",
     );
     page.figure(figures::public_collections(scores));
     collections(page, scores, &scores.cases(|case| case.is_as_it_is(Origin::Public)));
@@ -306,7 +310,7 @@ fn loss(page: &mut Document, scores: &Scores<'_>) {
     let mut table =
         Table::new(["case", "tools", "engine", RECALL, "vocabulary", "pruning", "tie", "ranking"]).words(&["engine"]);
     for case in scores.cases(Case::is_plain_or_mixed) {
-        for engine in scores.engines_among(&[DEFAULT, BEAM]) {
+        for engine in scores.engines_among(&[DEFAULT, BEST, LEXICAL, BEAM]) {
             let lost = |part: fn(&Facts) -> f64| scores.cell(engine, case.name, |facts| Some(share(part(facts))));
             let cells = [
                 case.name.to_owned(),
@@ -687,7 +691,7 @@ mod tests {
 
         Written by others and not part of the repository: where their folder is absent, their rows stay as they were committed. A catalog grown by copies has its own section.
 
-        The semantic table of `default` was trained on pairs of `bfcl_synth`, `metatool`, `nestful`, `sealtools` and `toolalpaca`: its rows there are in-sample. What tables give that never saw a collection is in [its own document](../docs/table.md#what-it-gives); `lexical`, the default without it, learned from none.
+        The semantic table of `default` was trained on pairs of `bfcl_synth`, `metatool`, `nestful`, `sealtools` and `toolalpaca`: its rows there are in-sample. What tables give that never saw a collection is [the figure that counts](#the-figure-that-counts); `lexical`, the default without it, learned from none.
 
         ![recall@5 on the public collections](public-collections.svg)
 

@@ -11,8 +11,14 @@ use super::number::MISSING;
 /// The engine that navigates the choice graph.
 pub(super) const BEAM: &str = "beam";
 
+/// The default by words alone.
+pub(super) const LEXICAL: &str = "lexical";
+
+/// The default with a model beside it, where one is built in.
+pub(super) const BEST: &str = "best";
+
 /// Display order; engines that are not named here follow by name.
-const ENGINE_ORDER: [&str; 6] = [DEFAULT, "lexical", CONTROL, "tfidf", "fuzzy", BEAM];
+const ENGINE_ORDER: [&str; 7] = [DEFAULT, BEST, LEXICAL, CONTROL, "tfidf", "fuzzy", BEAM];
 
 /// The headline measure.
 pub(super) const RECALL: &str = "recall@5";

@@ -10,6 +10,7 @@ use crate::eval::context::record::{ContextOutcome, ContextResults};
 use crate::eval::context::sweep::Outcome;
 use crate::eval::feedback::FeedbackResults;
 use crate::eval::gateway::record::GatewayResults;
+use crate::eval::left_out::LeftOutResults;
 use crate::eval::record::{Estimate, Facts, Paired, Results, Slice, Verdict};
 use crate::eval::scaling::ScalingResults;
 use crate::eval::sweep::Outcome as Routed;
@@ -116,6 +117,12 @@ pub fn scaling(results: &ScalingResults) -> String {
 #[must_use]
 pub fn growth_times(rows: &[TimingRow]) -> String {
     super::scaling::times_table(&rows.iter().collect::<Vec<_>>()).plain()
+}
+
+/// What `bench run` and `bench left-out` print of tables that have seen nothing of the collection.
+#[must_use]
+pub fn left_out(results: &LeftOutResults) -> String {
+    all_plain(&super::left_out::tables(results))
 }
 
 fn all_plain(tables: &[Table]) -> String {

@@ -162,6 +162,7 @@ struct Words {
 #[derive(Debug, Clone)]
 struct Semantic {
     weight: f64,
+    table: &'static Table,
     heads: Arc<Heads>,
 }
 
@@ -169,14 +170,20 @@ impl Index {
     /// Indexes every item of `catalog` under the scorer, fields and constants of `config`.
     #[must_use]
     pub fn build(catalog: &Catalog, config: &RoutingConfig) -> Self {
-        Self::assemble(indexing::build(catalog.items(), config, None), catalog.len() as u32, config)
+        Self::with_table(catalog, config, Table::builtin())
     }
 
-    /// The index over `items` items whose image was built under `config`. Takes the image as it is: one that was
-    /// damaged gives wrong answers, and nothing worse.
-    pub(super) fn assemble(image: Image, items: u32, config: &RoutingConfig) -> Self {
+    /// [`Self::build`] with meaning from `table`.
+    pub(super) fn with_table(catalog: &Catalog, config: &RoutingConfig, table: &'static Table) -> Self {
+        let image = indexing::build(catalog.items(), config, None, table);
+        Self::assemble(image, catalog.len() as u32, config, table)
+    }
+
+    /// The index over `items` items whose image was built under `config` with `table`. Takes the image as it is: one that
+    /// was damaged gives wrong answers, and nothing worse.
+    pub(super) fn assemble(image: Image, items: u32, config: &RoutingConfig, table: &'static Table) -> Self {
         let heads = || Arc::new(Heads::of(&DocumentVectors::of(&image)));
-        let semantic = config.is_semantic().then(|| Semantic { weight: config.semantic, heads: heads() });
+        let semantic = config.is_semantic().then(|| Semantic { weight: config.semantic, table, heads: heads() });
         Self { items, image, patch: None, reading: Reading::of(config), semantic, analyzer: Analyzer::default() }
     }
 
@@ -254,6 +261,11 @@ impl Index {
     pub(super) fn means(&self) -> [f64; FIELDS + 1] {
         let cells = self.image.cells::<8>(Part::Means);
         std::array::from_fn(|at| f64::from_bits(long(cells, at)))
+    }
+
+    /// What vectors are made with.
+    pub(super) fn table(&self) -> &'static Table {
+        self.semantic.as_ref().map_or_else(Table::builtin, |semantic| semantic.table)
     }
 
     /// How many items had a stem when the image was made; `None` for one that it does not know.
@@ -1199,8 +1211,8 @@ mod tests {
             let config = RoutingConfig { spelling: 0.0, ..RoutingConfig::default() };
             let index = Index::build(&old, &config);
             let Some(patched) = index.patched(&old, &new, &config) else { return Ok(()) };
-            let image = indexing::build(new.items(), &config, Some(&index));
-            let whole = Index::assemble(image, new.len() as u32, &config);
+            let image = indexing::build(new.items(), &config, Some(&index), Table::builtin());
+            let whole = Index::assemble(image, new.len() as u32, &config, Table::builtin());
             prop_assert_eq!(patched.items(), new.len());
             let mut scratch = Scratch::default();
             for text in [&query, &new.items()[0].name] {

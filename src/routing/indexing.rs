@@ -36,11 +36,12 @@ const BATCH: usize = 64;
 ///
 /// Scores depend on the whole catalog: on how many items there are and have a word, and on mean lengths. With `base`, the
 /// index of another catalog, they are taken from there, so that the items score as they would in it; words that it does
-/// not have are as frequent as they are here.
+/// not have are as frequent as they are here. Meaning comes from `table`.
 pub(super) fn build<I: Borrow<SelectableItem> + Sync>(
     items: &[I],
     config: &RoutingConfig,
     base: Option<&Index>,
+    table: &Table,
 ) -> Image {
     let reader = Reader::new(config);
     let blocks: Vec<Block> = items.par_chunks(BLOCK).map(|items| reader.read(items)).collect();
@@ -48,7 +49,7 @@ pub(super) fn build<I: Borrow<SelectableItem> + Sync>(
     let counted = Statistics::of(&blocks, &vocabulary);
     let (frequencies, chunks) = (counted.frequencies.clone(), counted.chunks.clone());
     let statistics = match base {
-        Some(base) => counted.as_in(base, &vocabulary),
+        Some(base) => counted.corrected_by(base, &vocabulary),
         None => counted,
     };
     let scoring = Scoring::new(config, &statistics);
@@ -108,7 +109,7 @@ pub(super) fn build<I: Borrow<SelectableItem> + Sync>(
     let spelt = spelt.iter().filter(|(_, term)| *term != STOP).map(|(word, term)| (&**word, *term));
     Spelling::build(spelt, &mut image);
     if config.is_semantic() {
-        DocumentVectors::build(items, Table::builtin(), &mut image);
+        DocumentVectors::build(items, table, &mut image);
     }
     image.finish()
 }
@@ -349,7 +350,7 @@ impl Statistics {
     }
 
     /// These, as far as another index knows better.
-    fn as_in(self, base: &Index, vocabulary: &Vocabulary) -> Self {
+    fn corrected_by(self, base: &Index, vocabulary: &Vocabulary) -> Self {
         let mut frequencies = self.frequencies;
         for (term, number) in &vocabulary.terms {
             if let Some(known) = base.stem_frequency(term) {

@@ -77,7 +77,7 @@ impl Patch {
         if patch.gone.len().max(added.len()) * LARGEST_SHARE > old.len() {
             return None;
         }
-        patch.image = indexing::build(&added, config, Some(index));
+        patch.image = indexing::build(&added, config, Some(index), index.table());
         patch.heads = Heads::of(&DocumentVectors::of(&patch.image));
         patch.terms = index.numbers_of(&patch.image);
         patch.own_terms = patch.terms.iter().copied().zip(0..).collect();

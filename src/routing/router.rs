@@ -19,7 +19,7 @@ use super::hit::{Hit, SCORE_UNITS};
 use super::index::{Depth, Index, Query, QueryTerm, Scratch, weighted};
 use super::path::{Path, PathError, resolve};
 use super::selection::{Provider, SelectionError, SelectionValidation, selection_schema, validate_selection};
-use super::semantic::Fusion;
+use super::semantic::{Fusion, Table};
 use super::snapshot::SnapshotError;
 use super::tree::TreeBuilder;
 use crate::catalog::{Catalog, CatalogError};
@@ -238,6 +238,15 @@ impl Router {
             feedback: None,
             capabilities,
         }
+    }
+
+    /// The router with meaning from `table` instead of the one in the binary: how another table is measured. It is not
+    /// saved with the router.
+    #[must_use]
+    pub fn with_table(mut self, table: &'static Table) -> Self {
+        self.index = OnceLock::from(Index::with_table(&self.catalog, &self.config, table));
+        self.indexed = Arc::clone(&self.catalog);
+        self
     }
 
     /// The router with what `observations` (the oldest first) teach it, instead of what it was taught before.

@@ -17,6 +17,7 @@ use super::graph::ChoiceGraph;
 use super::image::{ALIGNMENT, Image, PARTS};
 use super::index::Index;
 use super::router::{RouteError, Router};
+use super::semantic::Table;
 use crate::catalog::Catalog;
 use crate::text::hex;
 
@@ -136,7 +137,7 @@ pub fn load(bytes: impl Into<Bytes>, catalog: Arc<Catalog>, config: RoutingConfi
     let graph = saved.graph()?;
     let damaged = |reason: String| SnapshotError::Damaged(reason);
     graph.validate(catalog.items()).map_err(|error| damaged(error.to_string()))?;
-    let index = Index::assemble(saved.image, catalog.len() as u32, &config);
+    let index = Index::assemble(saved.image, catalog.len() as u32, &config, Table::builtin());
     index.check().map_err(|reason| damaged(reason.to_owned()))?;
     Ok(Router::from_saved(catalog, config, index, graph))
 }
@@ -150,7 +151,7 @@ pub fn load(bytes: impl Into<Bytes>, catalog: Arc<Catalog>, config: RoutingConfi
 pub fn open_index(bytes: impl Into<Bytes>) -> Result<Index, SnapshotError> {
     let Saved { header, image, .. } = Saved::read(&bytes.into())?;
     let items = u32::try_from(header.items).map_err(|_| SnapshotError::Damaged("too many items".to_owned()))?;
-    Ok(Index::assemble(image, items, &header.configuration))
+    Ok(Index::assemble(image, items, &header.configuration, Table::builtin()))
 }
 
 /// The choice graph in `bytes`, without the catalog that it was built from: to look at, not to route with.

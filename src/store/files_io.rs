@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
+
 /// A file was not written; what was there before is still there.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: not written: {source}", path.display())]
@@ -37,6 +39,22 @@ pub fn replace_private_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError>
 /// As [`replace_file`], or what `write` returned.
 pub fn replace_file_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), WriteError> {
     replace(path, Readers::All, write)
+}
+
+/// The bytes of a file where the system keeps them: mapped, not read, so that only what is looked at comes from the disk.
+///
+/// A file that is changed in place while it is mapped changes under the reader, and one that is cut short ends the
+/// process when what is missing is looked at. Files that [`replace_file`] wrote are safe: it never changes one in
+/// place.
+///
+/// # Errors
+/// What the system says about opening or mapping it.
+pub fn mapped(path: &Path) -> io::Result<Bytes> {
+    let file = fs::File::open(path)?;
+    // Sound as long as the file stays as it is: what is mapped is plain bytes, and every reader of them checks its bounds.
+    #[expect(unsafe_code, reason = "mapping a file is unsafe wherever others can change it")]
+    let map = unsafe { memmap2::Mmap::map(&file) }?;
+    Ok(Bytes::from_owner(map))
 }
 
 /// Who may read a file.

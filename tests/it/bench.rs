@@ -139,6 +139,38 @@ fn rows_of_absent_collections_stay_as_they_are() {
 }
 
 #[test]
+fn a_collection_that_the_table_learned_from_needs_another_table() {
+    let files = small_checkout();
+    files.write(
+        "scenarios/public.toml",
+        "analysis = \"seen\"\norigin = \"public\"\ncollections = [\"nestful\"]\nengines = [\"default\"]\n",
+    );
+    files.write("public/nestful/catalog.json", r#"[{"name": "create_issue", "description": "Open a ticket"}]"#);
+    files.write("public/nestful/queries.jsonl", r#"{"id": "1", "query": "a ticket", "relevant": ["create_issue"]}"#);
+    let without = files.run(&["bench", "left-out", "--public", "public"]);
+    assert_eq!(without.code, 0, "{}", without.shown());
+    assert!(without.stderr.contains("collections or tables are not here: nestful"), "{}", without.stderr);
+    assert!(without.stdout.contains("household") && !without.stdout.contains("nestful"), "{}", without.stdout);
+
+    let table = concat!(env!("CARGO_MANIFEST_DIR"), "/src/routing/semantic/table");
+    let manifest = fs::read_to_string(format!("{table}.json")).unwrap();
+    fs::create_dir_all(files.path("tables/nestful")).unwrap();
+    fs::copy(format!("{table}.bin"), files.path("tables/nestful/table.bin")).unwrap();
+    files.write("tables/nestful/table.json", &manifest);
+    let command = ["bench", "left-out", "--public", "public", "--tables", "tables"];
+    let seen = files.run(&command);
+    assert!(seen.code != 0 && seen.stderr.contains("leave it out"), "{}", seen.shown());
+    files.write("tables/nestful/table.json", manifest.replace("\"left_out\": []", "\"left_out\": [\"nestful\"]"));
+    let measured = files.run(&command);
+    assert_eq!(measured.code, 0, "{}", measured.shown());
+    // The row stays where the table is not given again.
+    let first = fs::read_to_string(files.path("scorecard/results/left-out.json")).unwrap();
+    assert!(first.contains("\"without\":\"nestful\""), "{first}");
+    assert_eq!(files.run(&["bench", "left-out", "--public", "public"]).code, 0);
+    assert_eq!(fs::read_to_string(files.path("scorecard/results/left-out.json")).unwrap(), first);
+}
+
+#[test]
 fn damaged_results_do_not_stop_a_run_that_replaces_them() {
     let files = small_checkout();
     files.write("scorecard/results/default.json", "{");

@@ -12,6 +12,7 @@ use super::Place;
 use super::context::Scenarios;
 use super::gateway::GatewayCases;
 use super::growth::Scaling;
+use super::left_out::Tables;
 use super::played::Played;
 use super::run::{compute, pages};
 use crate::cli::{Format, Outcome, print_json};
@@ -36,6 +37,8 @@ const SHOWN: usize = 20;
 pub(in crate::cli) struct CheckArgs {
     #[command(flatten)]
     place: Place,
+    #[command(flatten)]
+    tables: Tables,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -82,6 +85,8 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     facts.extend(feedback.differences()?);
     facts.extend(confidence.differences()?);
     facts.extend(copies.differences()?);
+    let left_out = args.tables.played(&workspace, &matrix, &collections)?;
+    facts.extend(left_out.differences()?);
     let mut kept = kept_rows(&matrix, &collections, &committed);
     let is_here = |scenario: &_| workspace.has_scenario(scenario);
     let engine = version(&ContextConfig::default());
@@ -91,6 +96,7 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     kept.extend(confidence.wrong_rows());
     kept.extend(copies.wrong_rows());
     kept.extend(scaling.wrong_rows());
+    kept.extend(left_out.wrong_rows());
     let mut stale = Vec::new();
     let records = Records {
         results: &committed,
@@ -100,6 +106,7 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
         confidence: confidence.committed.as_ref(),
         copies: copies.committed.as_ref(),
         scaling: scaling.committed.as_ref(),
+        left_out: left_out.committed.as_ref(),
         ..Records::default()
     };
     let rendered = pages(&workspace, &records)?;

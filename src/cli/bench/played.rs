@@ -14,19 +14,37 @@ use crate::eval::played::{CollectionFacts, CollectionRecord, CollectionResults, 
 use crate::eval::results::{Chapter, Difference};
 use crate::eval::workspace::{Collections, Workspace};
 
+/// A collection and the engine that it is measured with.
+type Subject = (Arc<Collection>, RouterEngine);
+
 /// The collections of a matrix as they are, and the results that the workspace holds for them.
 pub(super) struct Played<F> {
     engine: RouterEngine,
-    /// By name; `None` where the collection is not on this machine.
-    collections: BTreeMap<String, Option<Arc<Collection>>>,
+    /// By name; `None` where the collection, or what its engine needs, is not on this machine.
+    collections: BTreeMap<String, Option<Subject>>,
     pub(super) committed: Option<CollectionResults<F>>,
 }
 
 impl<F: CollectionFacts> Played<F> {
     pub(super) fn of(workspace: &Workspace, matrix: &Matrix, collections: &Collections) -> Result<Self> {
+        Self::by(workspace, matrix, collections, |default, _| Ok(Some(default.clone())))
+    }
+
+    /// As [`Self::of`], each collection measured with what `engine_for` makes of the default engine for it.
+    pub(super) fn by(
+        workspace: &Workspace,
+        matrix: &Matrix,
+        collections: &Collections,
+        engine_for: impl Fn(&RouterEngine, &str) -> Result<Option<RouterEngine>>,
+    ) -> Result<Self> {
         let engine = matrix.engine(DEFAULT).context("no default engine in engines.toml")?.clone();
         let names = matrix.cases.iter().filter(|case| case.growth.is_none()).map(|case| &case.collection);
-        let collections = names.map(|name| (name.clone(), collections.get(name).cloned())).collect();
+        let subject = |name: &String| -> Result<_> {
+            let Some(collection) = collections.get(name) else { return Ok((name.clone(), None)) };
+            let engine = engine_for(&engine, name)?;
+            Ok((name.clone(), engine.map(|engine| (Arc::clone(collection), engine))))
+        };
+        let collections = names.map(subject).collect::<Result<_>>()?;
         Ok(Self { engine, collections, committed: workspace.read_chapter()? })
     }
 
@@ -34,9 +52,9 @@ impl<F: CollectionFacts> Played<F> {
     pub(super) fn compute(&self) -> CollectionResults<F> {
         let bar = progress(self.collections.len());
         let mut records = Vec::new();
-        for collection in self.collections.values().flatten() {
+        for (collection, engine) in self.collections.values().flatten() {
             bar.set_message(format!("{} of {}", F::NAME, collection.name));
-            records.push(CollectionRecord::of(collection, &self.engine));
+            records.push(CollectionRecord::of(collection, engine));
             bar.inc(1);
         }
         bar.finish_and_clear();
@@ -54,8 +72,9 @@ impl<F: CollectionFacts> Played<F> {
         wrong_rows(&self.absent(), self.committed.as_ref(), &self.engine.version())
     }
 
-    fn absent(&self) -> Vec<&str> {
-        let absent = self.collections.iter().filter(|(_, collection)| collection.is_none());
+    /// The collections that are not measured here.
+    pub(super) fn absent(&self) -> Vec<&str> {
+        let absent = self.collections.iter().filter(|(_, subject)| subject.is_none());
         absent.map(|(name, _)| name.as_str()).collect()
     }
 }

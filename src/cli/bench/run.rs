@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::context::Scenarios;
 use super::gateway::GatewayCases;
 use super::growth::Scaling;
+use super::left_out::Tables;
 use super::played::Played;
 use super::{Pages, Place, absent};
 use crate::cli::{Format, Outcome, note, print_json};
@@ -26,6 +27,7 @@ use crate::eval::feedback::FeedbackResults;
 use crate::eval::files::replace_file;
 use crate::eval::gateway::record::GatewayResults;
 use crate::eval::latency::{self, Sample};
+use crate::eval::left_out::LeftOutResults;
 use crate::eval::matrix::{Case, Matrix};
 use crate::eval::record::{Grade, Growth, Record, Results};
 use crate::eval::scaling::ScalingResults;
@@ -39,6 +41,8 @@ use crate::report;
 pub(in crate::cli) struct RunArgs {
     #[command(flatten)]
     place: Place,
+    #[command(flatten)]
+    tables: Tables,
     /// Write the timings to scorecard/timings/ and show them on the pages
     #[arg(long)]
     record_timings: bool,
@@ -59,6 +63,7 @@ struct Output<'a> {
     confidence: &'a ConfidenceResults,
     copies: &'a CopiesResults,
     scaling: &'a ScalingResults,
+    left_out: &'a LeftOutResults,
     timings: &'a [TimingRow],
 }
 
@@ -76,6 +81,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     let confidence = Played::of(&workspace, &matrix, &collections)?.compute();
     let copies = Played::of(&workspace, &matrix, &collections)?.compute();
     let scaling = Scaling::of(&workspace, &matrix, &collections)?.compute();
+    let left_out = args.tables.played(&workspace, &matrix, &collections)?.compute();
     let samples = timings(&matrix, &collections, args.record_timings)?;
     // Everything is computed before anything is written.
     let mut recorded = workspace.read_timings()?;
@@ -97,6 +103,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
         scaling: Some(&scaling),
         growth: &growth,
         rivals: &rivals,
+        left_out: Some(&left_out),
         timings: &recorded,
         overhead: &overhead,
     };
@@ -108,6 +115,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     workspace.write_chapter(&confidence)?;
     workspace.write_chapter(&copies)?;
     workspace.write_chapter(&scaling)?;
+    workspace.write_chapter(&left_out)?;
     if args.record_timings {
         workspace.append_timings(&rows)?;
     }
@@ -120,8 +128,9 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     if args.format == Format::Json {
         let (context, gateway, feedback) = (&context, &gateway, &feedback);
         let (confidence, copies, scaling) = (&confidence, &copies, &scaling);
+        let (left_out, timings) = (&left_out, &rows[..]);
         let output =
-            Output { results: &results, context, gateway, feedback, confidence, copies, scaling, timings: &rows };
+            Output { results: &results, context, gateway, feedback, confidence, copies, scaling, left_out, timings };
         print_json(out, &output)?;
         return Ok(Outcome::Ok);
     }
@@ -132,6 +141,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     write!(out, "\n{}", report::terminal::confidence(&confidence))?;
     write!(out, "\n{}", report::terminal::copies(&copies))?;
     write!(out, "\n{}", report::terminal::scaling(&scaling))?;
+    write!(out, "\n{}", report::terminal::left_out(&left_out))?;
     write!(out, "\n{}", report::terminal::timings(&rows))?;
     writeln!(out, "\nWrote scorecard/ — read scorecard/SCORECARD.md")?;
     Ok(Outcome::Ok)

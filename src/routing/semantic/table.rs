@@ -67,6 +67,12 @@ impl Table {
         TABLE.get_or_init(|| Self::parse(BUILTIN).unwrap_or_default())
     }
 
+    /// SHA-256 (hex) of the bytes of [`Table::builtin`].
+    #[must_use]
+    pub fn builtin_sha256() -> String {
+        crate::text::sha256_hex(BUILTIN)
+    }
+
     /// Reads a table.
     ///
     /// # Errors
@@ -245,7 +251,7 @@ mod tests {
     #[test]
     fn the_committed_table_is_what_its_manifest_says() {
         let manifest: Value = serde_json::from_str(include_str!("table.json")).unwrap();
-        assert_eq!(manifest["table"]["sha256"], json!(crate::text::sha256_hex(BUILTIN)));
+        assert_eq!(manifest["table"]["sha256"], json!(Table::builtin_sha256()));
         assert!(BUILTIN.len() <= 4_000_000);
         let table = Table::parse(BUILTIN).unwrap();
         assert_eq!(manifest["table"]["pieces"], json!(table.query_weights.len()));
