@@ -1,0 +1,122 @@
+//! The best quality: a sentence encoder that is run, where one is at hand.
+//!
+//! The table of this room knows words one by one. An encoder reads the whole sentence, at a thousand times the cost: a
+//! query takes milliseconds, a tool too, so tools are encoded once and kept on disk ([`cache`]). What an encoder is
+//! stands in one trait; the one that there is, MiniLM, comes with the cargo feature `minilm`, so that a build without
+//! it gains no dependency.
+//!
+//! Vectors are rounded to bytes as those of the table are, so that a similarity is a whole number.
+
+mod cache;
+#[cfg(feature = "minilm")]
+pub mod minilm;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+pub use cache::{CacheError, VectorCache};
+
+use crate::catalog::{Catalog, SelectableItem};
+use crate::text::for_each_word;
+
+/// The number of dimensions of an encoder's vectors.
+pub const MODEL_DIMS: usize = 384;
+
+/// What a component of 1 is in a stored vector. Components of a unit vector are about 1/20, and those above 127/600 are
+/// cut.
+const UNIT: f32 = 600.0;
+
+/// A text's meaning by an encoder: unit length at a scale that all vectors share; zero where the encoder says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelVector(pub [i8; MODEL_DIMS]);
+
+impl Default for ModelVector {
+    fn default() -> Self {
+        Self([0; MODEL_DIMS])
+    }
+}
+
+impl ModelVector {
+    /// The direction of `values`; what is beyond [`MODEL_DIMS`] is left out, what is missing is 0.
+    #[must_use]
+    pub fn of(values: &[f32]) -> Self {
+        let square: f32 = values.iter().map(|value| value * value).sum();
+        let factor = if square > 0.0 { UNIT / square.sqrt() } else { 0.0 };
+        let mut vector = Self::default();
+        for (place, value) in vector.0.iter_mut().zip(values) {
+            *place = (value * factor).round_ties_even().clamp(-127.0, 127.0) as i8;
+        }
+        vector
+    }
+
+    /// The cosine of two vectors in units of 1/360 000.
+    #[must_use]
+    pub fn similarity(&self, other: &Self) -> i32 {
+        self.0.iter().zip(&other.0).map(|(left, right)| i32::from(*left) * i32::from(*right)).sum()
+    }
+}
+
+/// What turns a text into a vector. Equal texts give equal vectors, on every machine.
+pub trait Encoder: Debug + Send + Sync {
+    /// What tells this encoder from any other that gives other vectors.
+    fn name(&self) -> String;
+
+    /// The vector of a query.
+    fn encode(&self, text: &str) -> ModelVector;
+
+    /// The vectors of many texts, one for each.
+    fn encode_all(&self, texts: &[String]) -> Vec<ModelVector> {
+        texts.iter().map(|text| self.encode(text)).collect()
+    }
+}
+
+/// An encoder and the vectors of a catalog's items, by item number.
+#[derive(Debug, Clone)]
+pub struct Model {
+    encoder: Arc<dyn Encoder>,
+    vectors: Arc<[ModelVector]>,
+}
+
+impl Model {
+    /// Encodes every item of `catalog` that `cache` does not know, and tells it of them.
+    #[must_use]
+    pub fn build(encoder: Arc<dyn Encoder>, catalog: &Catalog, cache: &mut VectorCache) -> Self {
+        let texts: Vec<String> = catalog.items().iter().map(tool_text).collect();
+        let vectors = cache.vectors(&*encoder, &texts).into();
+        Self { encoder, vectors }
+    }
+
+    /// The vector of a query.
+    #[must_use]
+    pub fn encode(&self, text: &str) -> ModelVector {
+        self.encoder.encode(text)
+    }
+
+    /// How near an item is to a query, at least 0; 0 for an item that is not there.
+    #[must_use]
+    pub fn similarity(&self, item: u32, query: &ModelVector) -> i32 {
+        self.vectors.get(item as usize).map_or(0, |vector| vector.similarity(query).max(0))
+    }
+
+    /// How near each item is to a query, by item number, at least 0.
+    #[must_use]
+    pub fn similarities(&self, query: &ModelVector) -> Vec<i32> {
+        self.vectors.iter().map(|vector| vector.similarity(query).max(0)).collect()
+    }
+}
+
+/// What an encoder reads of a tool: the words of its name and its description, as a sentence each.
+#[must_use]
+pub fn tool_text(item: &SelectableItem) -> String {
+    let mut text = String::new();
+    for_each_word(&item.name, |word| {
+        text.push_str(word);
+        text.push(' ');
+    });
+    text.truncate(text.trim_end().len());
+    if !text.is_empty() {
+        text.push_str(". ");
+    }
+    text.push_str(&item.description);
+    text
+}
