@@ -187,6 +187,7 @@ fn explanation(choice: &Choice) -> String {
     let source = |source: &PartSource| match source {
         PartSource::Word(word) => word.clone(),
         PartSource::Meaning => "(meaning)".to_owned(),
+        PartSource::Model => "(model)".to_owned(),
         PartSource::ExactName => "(exact name)".to_owned(),
         PartSource::Feedback => "(feedback)".to_owned(),
         PartSource::History(ScoreSource::Retrieval) => "(retrieval)".to_owned(),

@@ -7,7 +7,8 @@
 //!
 //! Two neighbouring words of a name are a term of their own, a *pair*, numbered behind the words.
 //!
-//! Where the configuration gives the semantic side a weight, its part is added in the same units ([`Fusion`]).
+//! Where the configuration gives the semantic side a weight, its part is added in the same units, and that of a model
+//! where the index was given one ([`Fusions`]).
 //!
 //! Searching is exhaustive. Queries for tools carry a dozen terms over short texts, and at that shape dynamic
 //! pruning (MaxScore, block-max) costs more than the additions it saves.
@@ -18,6 +19,7 @@ use super::config::{NameMatch, Navigation, RoutingConfig, Scorer};
 use super::exact::ExactNames;
 use super::fuzzy;
 use super::hit::{Hit, SCORE_UNITS, TopK};
+use super::semantic::model::{Fusions, Model, ModelVector, Sides, rank};
 use super::semantic::{DocumentVectors, Fusion, QueryVector, Table};
 use super::spelling::{MOST_CORRECTED, Spelling};
 use crate::catalog::{Catalog, SelectableItem};
@@ -74,6 +76,8 @@ pub struct Query {
     pub exact: Vec<u32>,
     /// What it means, where the index has vectors to compare it with.
     pub meaning: Option<QueryVector>,
+    /// What it means to the model, where the index was given one.
+    pub model: Option<Box<ModelVector>>,
 }
 
 /// Reusable memory of searches, so that a search allocates only its result. One per thread.
@@ -101,6 +105,18 @@ impl Depth {
             Self::Exactly(k) | Self::ThroughTies(k) => k,
         }
     }
+
+    /// Cuts a ranking, best first.
+    pub(super) fn cut(self, hits: &mut Vec<Hit>) {
+        let end = match self {
+            Self::Exactly(k) | Self::ThroughTies(k @ 0) => k,
+            Self::ThroughTies(k) => {
+                let last = hits.get(k - 1).map_or(0, |hit| hit.score);
+                hits.partition_point(|hit| hit.score >= last)
+            }
+        };
+        hits.truncate(end);
+    }
 }
 
 /// What of an index is built once and can be saved.
@@ -126,6 +142,7 @@ pub struct Index {
     reading: Reading,
     spelling: Spelling,
     semantic: Option<Semantic>,
+    model: Option<(f64, Model)>,
     analyzer: Analyzer,
 }
 
@@ -186,10 +203,14 @@ impl Semantic {
     /// `None` where the configuration leaves it out: weight 0, a scorer that is there as a plain formula, or a
     /// navigation that follows words.
     fn of(catalog: &Catalog, config: &RoutingConfig) -> Option<Self> {
-        let plain = config.scorer != Scorer::Bm25f || config.navigation != Navigation::Flat;
-        let wanted = config.semantic > 0.0 && !plain;
+        let wanted = config.semantic > 0.0 && has_meaning(config);
         wanted.then(|| Self { weight: config.semantic, vectors: DocumentVectors::build(catalog, Table::builtin()) })
     }
+}
+
+/// Whether anything but words counts.
+fn has_meaning(config: &RoutingConfig) -> bool {
+    config.scorer == Scorer::Bm25f && config.navigation == Navigation::Flat
 }
 
 impl Index {
@@ -236,7 +257,14 @@ impl Index {
         let reading = Reading::of(config);
         let words = parts.surfaces.iter().filter(|(_, term)| **term != STOP && reading.spelling > 0.0);
         let spelling = Spelling::of(words.map(|(word, &term)| (&**word, term)));
-        Self { parts, reading, spelling, semantic: Semantic::of(catalog, config), analyzer: Analyzer::default() }
+        let semantic = Semantic::of(catalog, config);
+        Self { parts, reading, spelling, semantic, model: None, analyzer: Analyzer::default() }
+    }
+
+    /// Lets `model`, which was built for the same catalog, have its say from now on.
+    pub(super) fn set_model(&mut self, model: Model, config: &RoutingConfig) {
+        let wanted = config.model.weight > 0.0 && has_meaning(config);
+        self.model = wanted.then_some((config.model.weight, model));
     }
 
     /// The number of indexed items.
@@ -280,6 +308,7 @@ impl Index {
         self.read(text, query, words, |word, _| sequence.push(word));
         self.parts.exact.find(&sequence, text, &mut query.exact);
         query.meaning = self.semantic.as_ref().map(|_| Table::builtin().encode_query(text));
+        query.model = self.model.as_ref().map(|(_, model)| Box::new(model.encode(text)));
     }
 
     /// Reads the words of `text` into `query`. `each` is told of every word, stop words included, with how many terms
@@ -370,18 +399,25 @@ impl Index {
         depth: Depth,
         allow: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
-    ) -> (Vec<Hit>, Fusion) {
+    ) -> (Vec<Hit>, Fusions) {
         self.accumulate(query, scratch);
+        if let Some(sides) = self.sides(query) {
+            let (hits, fusions) = rank(&scratch.scores, &sides, depth, &allow);
+            let lifted = self.lift_exact(query, &scratch.scores, &fusions, &allow);
+            scratch.scores.fill(0);
+            return (merge_exact(hits, lifted, depth), fusions);
+        }
         if let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) {
             let Semantic { weight, vectors } = semantic;
             let (hits, fusion) = Fusion::rank(*weight, &scratch.scores, vectors, meaning, depth, &allow);
-            let lifted = self.lift_exact(query, &scratch.scores, &fusion, &allow);
+            let fusions = Fusions { table: fusion, ..Fusions::default() };
+            let lifted = self.lift_exact(query, &scratch.scores, &fusions, &allow);
             scratch.scores.fill(0);
-            return (merge_exact(hits, lifted, depth), fusion);
+            return (merge_exact(hits, lifted, depth), fusions);
         }
         let mut top = TopK::new(depth.k());
         top.scan(&scratch.scores, &allow);
-        let lifted = self.lift_exact(query, &scratch.scores, &Fusion::default(), &allow);
+        let lifted = self.lift_exact(query, &scratch.scores, &Fusions::default(), &allow);
         let mut hits = top.into_hits();
         if let (Depth::ThroughTies(k), Some(last)) = (depth, hits.last().copied())
             && hits.len() == k
@@ -391,7 +427,7 @@ impl Index {
             hits.extend(tied.map(|(item, &score)| Hit { item: item as u32, score: u64::from(score) }));
         }
         scratch.scores.fill(0);
-        (merge_exact(hits, lifted, depth), Fusion::default())
+        (merge_exact(hits, lifted, depth), Fusions::default())
     }
 
     /// `hits` of a navigation with the items that the query names exactly on top, cut to `k`.
@@ -407,7 +443,7 @@ impl Index {
             return hits;
         }
         self.accumulate(query, scratch);
-        let lifted = self.lift_exact(query, &scratch.scores, &Fusion::default(), &allow);
+        let lifted = self.lift_exact(query, &scratch.scores, &Fusions::default(), &allow);
         scratch.scores.fill(0);
         merge_exact(hits, lifted, Depth::Exactly(k))
     }
@@ -421,7 +457,7 @@ impl Index {
         let best = scratch.scores.iter().copied().max().unwrap_or(0);
         let mut scores: Vec<u64> = scratch.scores.iter().copied().map(u64::from).collect();
         for (item, score) in scores.iter_mut().enumerate() {
-            *score += self.semantic_part(query, &fusion, item as u32);
+            *score += self.meaning_parts(query, &fusion, item as u32);
         }
         if !query.exact.is_empty() {
             let bonus = exact_bonus(u64::from(best) + fusion.most());
@@ -433,9 +469,9 @@ impl Index {
     }
 
     /// The score of one item as a search for `query` that gave `fusion` has it.
-    pub(super) fn score(&self, query: &Query, fusion: &Fusion, item: u32, scratch: &mut Scratch) -> u64 {
+    pub(super) fn score(&self, query: &Query, fusion: &Fusions, item: u32, scratch: &mut Scratch) -> u64 {
         let words: u64 = query.terms.iter().map(|&term| self.contribution(term, item)).sum();
-        let score = words + self.semantic_part(query, fusion, item);
+        let score = words + self.meaning_parts(query, fusion, item);
         if query.exact.binary_search(&item).is_err() {
             return score;
         }
@@ -445,16 +481,41 @@ impl Index {
         score + exact_bonus(u64::from(best) + fusion.most())
     }
 
-    fn fusion_of(&self, query: &Query, scores: &[u32]) -> Fusion {
-        let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) else { return Fusion::default() };
+    fn fusion_of(&self, query: &Query, scores: &[u32]) -> Fusions {
+        if let Some(sides) = self.sides(query) {
+            return sides.fusions(scores);
+        }
+        let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) else { return Fusions::default() };
         let (_, best) = semantic.vectors.nearest_and_best(meaning, 1, |_| true);
-        Fusion::new(semantic.weight, scores.iter().copied().max().unwrap_or(0), best)
+        let table = Fusion::new(semantic.weight, scores.iter().copied().max().unwrap_or(0), best);
+        Fusions { table, ..Fusions::default() }
+    }
+
+    /// What a model compares, where the index has one.
+    fn sides<'q>(&'q self, query: &'q Query) -> Option<Sides<'q>> {
+        let (weight, model) = self.model.as_ref()?;
+        let table = self.semantic.as_ref().zip(query.meaning.as_ref());
+        Some(Sides {
+            table: table.map(|(semantic, meaning)| (semantic.weight, &semantic.vectors, meaning)),
+            model: (*weight, model, query.model.as_deref()?),
+        })
+    }
+
+    /// What table and model add to the score of `item`.
+    fn meaning_parts(&self, query: &Query, fusions: &Fusions, item: u32) -> u64 {
+        self.semantic_part(query, fusions, item) + self.model_part(query, fusions, item)
+    }
+
+    /// What the meaning of `query` to the model adds to the score of `item`.
+    pub(super) fn model_part(&self, query: &Query, fusions: &Fusions, item: u32) -> u64 {
+        let (Some((_, model)), Some(meaning)) = (&self.model, &query.model) else { return 0 };
+        fusions.model.part(model.similarity(item, meaning))
     }
 
     /// What the meaning of `query` adds to the score of `item`.
-    pub(super) fn semantic_part(&self, query: &Query, fusion: &Fusion, item: u32) -> u64 {
+    pub(super) fn semantic_part(&self, query: &Query, fusion: &Fusions, item: u32) -> u64 {
         let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) else { return 0 };
-        fusion.part(semantic.vectors.similarity(item, meaning))
+        fusion.table.part(semantic.vectors.similarity(item, meaning))
     }
 
     /// What each word of `text` adds to the score of `item`, in query order, and each pair behind its second word; what
@@ -533,14 +594,14 @@ impl Index {
     }
 
     /// The items that the query names exactly, above everything else.
-    fn lift_exact(&self, query: &Query, scores: &[u32], fusion: &Fusion, allow: &impl Fn(u32) -> bool) -> Vec<Hit> {
+    fn lift_exact(&self, query: &Query, scores: &[u32], fusion: &Fusions, allow: &impl Fn(u32) -> bool) -> Vec<Hit> {
         if query.exact.is_empty() {
             return Vec::new();
         }
         // The best score is taken over all items, not only the allowed ones, so that a filter changes no score.
         let best = scores.iter().copied().max().unwrap_or(0);
         let bonus = exact_bonus(u64::from(best) + fusion.most());
-        let score = |item: u32| u64::from(scores[item as usize]) + self.semantic_part(query, fusion, item) + bonus;
+        let score = |item: u32| u64::from(scores[item as usize]) + self.meaning_parts(query, fusion, item) + bonus;
         let allowed = query.exact.iter().filter(|&&item| allow(item));
         let mut lifted: Vec<Hit> = allowed.map(|&item| Hit { item, score: score(item) }).collect();
         lifted.sort_unstable_by_key(Hit::order);
@@ -561,8 +622,10 @@ impl Index {
     /// side can add to it, cut at 1. It is one half of confidence: an unanswerable query has words that no tool carries.
     #[must_use]
     pub fn coverage(&self, query: &Query, score: u64) -> f64 {
-        // The semantic side can add its weight to the best of the words.
-        let fused = 1.0 + query.meaning.and(self.semantic.as_ref()).map_or(0.0, |semantic| semantic.weight);
+        // Each semantic side can add its weight to the best of the words.
+        let table = query.meaning.and(self.semantic.as_ref()).map_or(0.0, |semantic| semantic.weight);
+        let model = query.model.as_ref().and(self.model.as_ref()).map_or(0.0, |(weight, _)| *weight);
+        let fused = 1.0 + table + model;
         let ideal = self.ideal(query) * fused;
         if ideal > 0.0 { (score as f64 / ideal).min(1.0) } else { 0.0 }
     }

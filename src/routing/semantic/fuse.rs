@@ -21,12 +21,12 @@ const LEAST_PROPOSED: usize = 32;
 
 /// An item that shares no word with the query is found when its similarity is at least the best one over this: what is
 /// less near would only fill the list.
-const FOUND_WITHIN: i32 = 2;
+pub(super) const FOUND_WITHIN: u64 = 2;
 
 /// Units of a weight of 1.
 const WEIGHT_UNITS: u64 = 1024;
 
-/// How much the semantic side counts for one query.
+/// How much a semantic side counts for one query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fusion {
     /// What the best cosine adds: `w · B`, in score units.
@@ -83,7 +83,7 @@ impl Fusion {
         top.scan(scores, &allow);
         let mut items: Vec<u32> = top.into_hits().iter().map(|hit| hit.item).collect();
         if fusion.most > 0 {
-            let found = near.iter().filter(|near| near.similarity >= best / FOUND_WITHIN);
+            let found = near.iter().filter(|near| near.similarity >= best / FOUND_WITHIN as i32);
             items.extend(found.map(|near| near.item));
         }
         items.sort_unstable();
@@ -94,14 +94,7 @@ impl Fusion {
         };
         let mut hits: Vec<Hit> = items.into_iter().map(|item| Hit { item, score: score(item) }).collect();
         hits.sort_unstable_by_key(Hit::order);
-        let end = match depth {
-            Depth::Exactly(k) | Depth::ThroughTies(k @ 0) => k,
-            Depth::ThroughTies(k) => {
-                let last = hits.get(k - 1).map_or(0, |hit| hit.score);
-                hits.partition_point(|hit| hit.score >= last)
-            }
-        };
-        hits.truncate(end);
+        depth.cut(&mut hits);
         (hits, fusion)
     }
 }
@@ -162,7 +155,7 @@ mod tests {
                 })
                 .filter(|hit| {
                     let similarity = vectors.similarity(hit.item, &query);
-                    scores[hit.item as usize] > 0 || (similarity > 0 && similarity >= best / FOUND_WITHIN)
+                    scores[hit.item as usize] > 0 || (similarity > 0 && similarity >= best / FOUND_WITHIN as i32)
                 })
                 .collect();
             expected.sort_by_key(Hit::order);

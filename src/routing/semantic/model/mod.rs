@@ -10,11 +10,14 @@
 mod cache;
 #[cfg(feature = "minilm")]
 pub mod minilm;
+mod rank;
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 pub use cache::{CacheError, VectorCache};
+pub use rank::{Fusions, Sides};
+pub(in crate::routing) use rank::rank;
 
 use crate::catalog::{Catalog, SelectableItem};
 use crate::text::for_each_word;
@@ -98,10 +101,9 @@ impl Model {
         self.vectors.get(item as usize).map_or(0, |vector| vector.similarity(query).max(0))
     }
 
-    /// How near each item is to a query, by item number, at least 0.
-    #[must_use]
-    pub fn similarities(&self, query: &ModelVector) -> Vec<i32> {
-        self.vectors.iter().map(|vector| vector.similarity(query).max(0)).collect()
+    /// How near each item is to a query, in item order, at least 0.
+    pub fn similarities(&self, query: &ModelVector) -> impl Iterator<Item = i32> {
+        self.vectors.iter().map(|vector| vector.similarity(query).max(0))
     }
 }
 
