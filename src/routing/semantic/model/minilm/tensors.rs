@@ -82,7 +82,8 @@ pub(super) mod tests {
 
     #[test]
     fn an_array_is_read_by_name_and_shape_and_damage_is_refused() {
-        let bytes = file(&[("a".to_owned(), vec![2, 2], vec![1.0, 2.0, 3.0, 4.0]), ("b".to_owned(), vec![1], vec![5.0])]);
+        let bytes =
+            file(&[("a".to_owned(), vec![2, 2], vec![1.0, 2.0, 3.0, 4.0]), ("b".to_owned(), vec![1], vec![5.0])]);
         let tensors = Tensors::parse(&bytes).unwrap();
         assert_eq!(tensors.get("a", &[2, 2]).unwrap(), [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(tensors.get("b", &[1]).unwrap(), [5.0]);
