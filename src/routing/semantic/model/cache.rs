@@ -1,8 +1,8 @@
 //! Vectors on disk, by what they were made of.
 //!
 //! One file holds the vectors of one encoder, each under the SHA-256 of the encoder's name and the text: a tool that
-//! did not change is never encoded twice, whatever catalog it is in. The file is replaced whole; two processes that write
-//! at once lose each other's additions, which are then made again. A file that is damaged, or of another form, counts as
+//! did not change is never encoded twice, whatever catalog it is in. The file is replaced whole; of two processes that
+//! write at the same moment one may lose its additions, which are then made again. A file that is damaged, or of another form, counts as
 //! empty: everything in it can be made again.
 
 use std::collections::BTreeMap;
@@ -71,6 +71,10 @@ impl VectorCache {
         let Some(path) = self.path.as_deref().filter(|_| self.changed) else { return Ok(()) };
         if let Some(folder) = path.parent() {
             make_folder(folder)?;
+        }
+        // What another process has added meanwhile stays.
+        for (key, vector) in Self::open(path).vectors {
+            self.vectors.entry(key).or_insert(vector);
         }
         replace_file(path, &self.to_bytes())?;
         self.changed = false;

@@ -10,6 +10,7 @@
 mod cache;
 #[cfg(feature = "minilm")]
 pub mod minilm;
+pub mod place;
 mod rank;
 
 use std::fmt::Debug;

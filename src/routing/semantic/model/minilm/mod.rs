@@ -170,6 +170,7 @@ pub fn unpack(package: &[u8], folder: &Path) -> Result<(), ModelError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::place::FOLDER_VARIABLE;
     use super::*;
 
     #[test]
@@ -186,8 +187,8 @@ mod tests {
     /// Vectors that the reference implementation of the tokenizer and a forward pass in numpy give.
     #[test]
     fn the_models_vectors_are_those_of_the_reference() {
-        let Some(folder) = std::env::var_os("CONTEXTWEAVER_MODEL") else {
-            eprintln!("skipped: CONTEXTWEAVER_MODEL names no folder with the model");
+        let Some(folder) = std::env::var_os(FOLDER_VARIABLE) else {
+            eprintln!("skipped: {FOLDER_VARIABLE} names no folder with the model");
             return;
         };
         let model = MiniLm::open(Path::new(&folder)).unwrap();
