@@ -11,7 +11,7 @@ use pulp::{Arch, Simd, WithSimd};
 const PANEL: usize = 32;
 const BLOCK: usize = 6;
 
-/// Sums that a mean is taken in, side by side.
+/// Numbers that are worked on side by side where their count is not fixed.
 const LANES: usize = 16;
 
 /// A matrix and an offset: `x · Wᵀ + b` for many rows `x`.
@@ -210,53 +210,71 @@ fn exp(x: f32) -> f32 {
 /// result goes to `out`, a row of `width` for each token.
 pub(super) fn attend(qkv: &[f32], width: usize, heads: usize, out: &mut [f32]) {
     let size = width.checked_div(heads).unwrap_or(0);
-    if size == 0 {
-        return;
+    if size > 0 {
+        Arch::new().dispatch(Attention { qkv, width, heads, size, out });
     }
-    let tokens = qkv.len() / (3 * width);
-    let scale = 1.0 / (size as f32).sqrt();
-    let mut keys = vec![0.0; size * tokens];
-    let mut weights = vec![0.0; tokens];
-    Arch::new().dispatch(
-        #[inline(always)]
-        || {
-            for head in 0..heads {
-                let part = |row: &'_ [f32], which: usize| -> usize { (which * width + head * size).min(row.len()) };
-                // Keys by dimension: a query is then compared with all of them side by side.
-                for (token, row) in qkv.chunks_exact(3 * width).enumerate() {
-                    for (dimension, key) in row[part(row, 1)..].iter().take(size).enumerate() {
-                        if let Some(place) = keys.get_mut(dimension * tokens + token) {
-                            *place = *key;
-                        }
-                    }
-                }
-                for (row, out) in qkv.chunks_exact(3 * width).zip(out.chunks_exact_mut(width)) {
-                    weights.fill(0.0);
-                    for (query, keys) in row[part(row, 0)..].iter().take(size).zip(keys.chunks_exact(tokens)) {
-                        add_scaled(&mut weights, keys, *query);
-                    }
-                    let most = weights.iter().fold(f32::MIN, |most, &weight| most.max(weight));
-                    let mut total = 0.0;
-                    for weight in &mut weights {
-                        *weight = exp((*weight - most) * scale);
-                    }
-                    for weight in &weights {
-                        total += weight;
-                    }
-                    let Some(out) = out.get_mut(head * size..(head + 1) * size) else { return };
-                    out.fill(0.0);
-                    for (row, weight) in qkv.chunks_exact(3 * width).zip(&weights) {
-                        add_scaled(out, &row[part(row, 2)..], weight / total);
+}
+
+struct Attention<'a> {
+    qkv: &'a [f32],
+    width: usize,
+    heads: usize,
+    size: usize,
+    out: &'a mut [f32],
+}
+
+impl WithSimd for Attention<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { qkv, width, heads, size, out } = self;
+        let tokens = qkv.len() / (3 * width);
+        let scale = 1.0 / (size as f32).sqrt();
+        // Whole vectors: what is behind the last token is computed and not read.
+        let padded = tokens.next_multiple_of(LANES);
+        let mut keys = vec![0.0; size * padded];
+        let mut weights = vec![0.0; padded];
+        for head in 0..heads {
+            let part = |which: usize| which * width + head * size..which * width + (head + 1) * size;
+            // Keys by dimension: a query is then compared with all of them side by side.
+            for (token, row) in qkv.chunks_exact(3 * width).enumerate() {
+                for (dimension, key) in row[part(1)].iter().enumerate() {
+                    if let Some(place) = keys.get_mut(dimension * padded + token) {
+                        *place = *key;
                     }
                 }
             }
-        },
-    );
+            for (row, out) in qkv.chunks_exact(3 * width).zip(out.chunks_exact_mut(width)) {
+                weights.fill(0.0);
+                for (query, keys) in row[part(0)].iter().zip(keys.chunks_exact(padded)) {
+                    add_scaled(simd, &mut weights, keys, *query);
+                }
+                let Some(weights) = weights.get_mut(..tokens) else { return };
+                let most = weights.iter().fold(f32::MIN, |most, &weight| most.max(weight));
+                for weight in &mut *weights {
+                    *weight = exp((*weight - most) * scale);
+                }
+                let total: f32 = weights.iter().sum();
+                let out = &mut out[part(0)];
+                out.fill(0.0);
+                for (row, weight) in qkv.chunks_exact(3 * width).zip(&*weights) {
+                    add_scaled(simd, out, &row[part(2)], weight / total);
+                }
+            }
+        }
+    }
 }
 
+/// Adds `factor` times each of `values` to the sum at its place.
 #[inline(always)]
-fn add_scaled(sums: &mut [f32], values: &[f32], factor: f32) {
+fn add_scaled<S: Simd>(simd: S, sums: &mut [f32], values: &[f32], factor: f32) {
+    let ((sums, last_sums), (values, last_values)) = (S::as_mut_simd_f32s(sums), S::as_simd_f32s(values));
+    let factors = simd.splat_f32s(factor);
     for (sum, value) in sums.iter_mut().zip(values) {
+        *sum = simd.mul_add_f32s(factors, *value, *sum);
+    }
+    for (sum, value) in last_sums.iter_mut().zip(last_values) {
         *sum = factor.mul_add(*value, *sum);
     }
 }
