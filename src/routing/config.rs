@@ -187,7 +187,7 @@ pub struct ModelConfig {
 
 impl Default for ModelConfig {
     fn default() -> Self {
-        Self { weight: 0.5 }
+        Self { weight: 0.4 }
     }
 }
 
