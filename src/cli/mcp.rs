@@ -56,7 +56,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
 }
 
 /// Runs `work` to its end on one thread, with the log on standard error.
-fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     // One client: a single thread wakes fastest.
     block_on_runtime(&mut tokio::runtime::Builder::new_current_thread(), work)
 }

@@ -19,6 +19,7 @@ mod gold;
 mod ingest;
 mod inspect;
 mod mcp;
+mod models;
 mod print_tree;
 mod replay;
 mod route;
@@ -101,6 +102,9 @@ enum Command {
     /// Keep a log of which queries led to which tools, for `route --feedback`
     #[command(subcommand)]
     Feedback(feedback::Command),
+    /// Get and show the sentence encoder that `route --model` uses
+    #[command(subcommand)]
+    Models(models::Command),
     /// Show what a prompt would get in place of a result
     Firewall(firewall::Args),
     /// Show the choice graph that a catalog is browsed by
@@ -138,6 +142,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -
         Command::Mcp(command) => mcp::run(&command, out),
         Command::Build(args) => build::run(&args, out),
         Command::Feedback(command) => feedback::run(&command, out),
+        Command::Models(command) => models::run(&command, out),
         Command::Firewall(args) => firewall::run(&args, out),
         Command::PrintTree(args) => print_tree::run(&args, out),
     }

@@ -22,6 +22,7 @@ Examples:
   contextweaver route --catalog tools.json \"open a ticket about the login bug\"
   contextweaver route --catalog servers/ --explain --top-k 3 \"who is on call\"
   contextweaver route --catalog servers/ --path /github/issues
+  contextweaver route --catalog tools.json --model --explain \"who is on call\"
   contextweaver route --catalog tools.json --schema openai \"send the report to Kim\"")]
 pub(super) struct Args {
     #[command(flatten)]
@@ -80,6 +81,9 @@ pub(super) struct Args {
     /// Lift the tools that similar queries led to, as this log of `contextweaver feedback` says
     #[arg(long, value_name = "FILE", conflicts_with = "path")]
     feedback: Option<PathBuf>,
+    /// Rank by the sentence encoder too; in the folder where `contextweaver models fetch` puts it, or in DIR
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, conflicts_with = "path")]
+    model: Option<Option<PathBuf>>,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -114,6 +118,10 @@ fn router(args: &Args) -> Result<Router> {
             let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
             load(bytes, catalog, config).with_context(|| path.display().to_string())?
         }
+    };
+    let router = match &args.model {
+        None => router,
+        Some(folder) => super::models::with_model(router, folder.as_deref())?,
     };
     match &args.feedback {
         None => Ok(router),
@@ -187,6 +195,7 @@ fn explanation(choice: &Choice) -> String {
     let source = |source: &PartSource| match source {
         PartSource::Word(word) => word.clone(),
         PartSource::Meaning => "(meaning)".to_owned(),
+        PartSource::Model => "(model)".to_owned(),
         PartSource::ExactName => "(exact name)".to_owned(),
         PartSource::Feedback => "(feedback)".to_owned(),
         PartSource::History(ScoreSource::Retrieval) => "(retrieval)".to_owned(),

@@ -3,12 +3,14 @@
 //! The project's own router comes in by the same trait as any rival, so that nothing is measured by a special way.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use crate::catalog::Catalog;
 use crate::routing::semantic::Table;
+use crate::routing::semantic::model::{Encoder, place};
 use crate::routing::{Depth, Hit, Query, Router, RoutingConfig, Scratch};
 
 /// An engine under test.
@@ -67,11 +69,25 @@ pub struct Size {
     pub graph_nodes: usize,
 }
 
+/// Whether an engine has a sentence encoder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EncoderChoice {
+    /// It does without.
+    #[default]
+    None,
+    /// The one in the usual folder.
+    MiniLm,
+}
+
 /// The project's router under one configuration.
 #[derive(Debug, Clone)]
 pub struct RouterEngine {
     name: String,
     config: RoutingConfig,
+    choice: EncoderChoice,
+    /// Opened once for all catalogs.
+    encoder: OnceLock<Arc<dyn Encoder>>,
     table: Option<MeasuredTable>,
 }
 
@@ -90,7 +106,7 @@ impl RouterEngine {
     /// An engine called `name`.
     #[must_use]
     pub fn new(name: &str, config: RoutingConfig) -> Self {
-        Self { name: name.to_owned(), config, table: None }
+        Self { name: name.to_owned(), config, choice: EncoderChoice::None, encoder: OnceLock::new(), table: None }
     }
 
     /// The engine with `table` instead of the one in the binary.
@@ -103,6 +119,27 @@ impl RouterEngine {
     #[must_use]
     pub fn table(&self) -> Option<&MeasuredTable> {
         self.table.as_ref()
+    }
+
+    /// The engine with or without an encoder.
+    #[must_use]
+    pub fn with(self, choice: EncoderChoice) -> Self {
+        Self { choice, ..self }
+    }
+
+    /// Whether what the engine needs is on this machine.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        self.choice == EncoderChoice::None || self.encoder().is_ok()
+    }
+
+    fn encoder(&self) -> Result<Arc<dyn Encoder>, String> {
+        if let Some(encoder) = self.encoder.get() {
+            return Ok(Arc::clone(encoder));
+        }
+        let folder = place::usual_folder().ok_or("no folder for a model is known")?;
+        let encoder = place::open(&folder).map_err(|error| error.to_string())?;
+        Ok(Arc::clone(self.encoder.get_or_init(|| encoder)))
     }
 
     /// The configuration.
@@ -119,7 +156,11 @@ impl Engine for RouterEngine {
 
     fn configuration(&self) -> String {
         // A configuration is plain data, which TOML can always express.
-        toml::to_string(&self.config).unwrap_or_default()
+        let configuration = toml::to_string(&self.config).unwrap_or_default();
+        match self.choice {
+            EncoderChoice::None => configuration,
+            EncoderChoice::MiniLm => format!("{configuration}\n# with all-MiniLM-L6-v2\n"),
+        }
     }
 
     fn version(&self) -> String {
@@ -133,6 +174,11 @@ impl Engine for RouterEngine {
         if let Some(measured) = &self.table {
             router = router.with_table(measured.table);
         }
+        let router = match (self.choice, place::usual_folder()) {
+            // That the vectors could not be kept changes no ranking.
+            (EncoderChoice::MiniLm, Some(folder)) => place::attach(router, self.encoder()?, &folder).0,
+            _ => router,
+        };
         Ok(Box::new(PreparedRouter { router }))
     }
 }

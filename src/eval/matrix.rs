@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::engine::{Engine, RouterEngine};
+use super::engine::{EncoderChoice, Engine, RouterEngine};
 use super::record::{Grade, Growth, Origin};
 use crate::routing::RoutingConfig;
 
@@ -80,6 +80,8 @@ struct EngineEntry {
     analysis: String,
     #[serde(default)]
     configuration: RoutingConfig,
+    #[serde(default)]
+    encoder: EncoderChoice,
 }
 
 #[derive(Deserialize)]
@@ -133,6 +135,12 @@ impl Matrix {
     pub fn engine(&self, name: &str) -> Option<&RouterEngine> {
         self.engines.iter().map(|spec| &spec.engine).find(|engine| engine.name() == name)
     }
+
+    /// Whether what the engine called `name` needs is on this machine.
+    #[must_use]
+    pub fn is_here(&self, name: &str) -> bool {
+        self.engine(name).is_some_and(RouterEngine::is_here)
+    }
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, MatrixError> {
@@ -161,7 +169,7 @@ fn load_engines(path: &Path) -> Result<Vec<EngineSpec>, MatrixError> {
         }
     }
     let spec = |entry: EngineEntry| EngineSpec {
-        engine: RouterEngine::new(&entry.name, entry.configuration),
+        engine: RouterEngine::new(&entry.name, entry.configuration).with(entry.encoder),
         analysis: entry.analysis,
     };
     Ok(file.engine.into_iter().map(spec).collect())

@@ -339,14 +339,18 @@ impl Collections {
     }
 }
 
-/// The committed records of cases that were not run again, where the matrix still has them.
+/// The committed records of cases and engines that were not run again, where the matrix still has them.
 #[must_use]
-pub fn kept_records(matrix: &Matrix, committed: &[Results], ran: impl Fn(&Case) -> bool) -> Vec<(String, Record)> {
+pub fn kept_records(
+    matrix: &Matrix,
+    committed: &[Results],
+    ran: impl Fn(&Case, &str) -> bool,
+) -> Vec<(String, Record)> {
     let mut kept = Vec::new();
     for results in committed {
         for record in &results.records {
             let case = matrix.cases.iter().find(|case| case.id == record.case);
-            let wanted = case.is_some_and(|case| case.engines.contains(&results.engine) && !ran(case));
+            let wanted = case.is_some_and(|case| case.engines.contains(&results.engine) && !ran(case, &results.engine));
             if wanted {
                 kept.push((results.engine.clone(), record.clone()));
             }

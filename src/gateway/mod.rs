@@ -20,6 +20,8 @@ mod config;
 mod convert;
 mod diagnostics;
 mod doctor;
+#[cfg(feature = "minilm")]
+mod download;
 mod error;
 mod execute;
 mod face;
@@ -62,6 +64,8 @@ pub use config::{
 pub use convert::{Conversion, Converted, Skipped, convert};
 pub use diagnostics::{Diagnostics, EVENT_VERSION, Event, EventName, Happening, WallClock};
 pub use doctor::{Complaint, Environment, Examination, Health, examine};
+#[cfg(feature = "minilm")]
+pub use download::{DownloadError, download};
 pub use error::{Code, GatewayError, text_result};
 pub use http::{HostRule, HttpConfig, HttpError, HttpFace, OriginRule, Token, TokenHolder};
 pub use hub::{Gateway, StartError, UpstreamReport};

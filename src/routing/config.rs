@@ -43,6 +43,9 @@ pub struct RoutingConfig {
     /// Below this confidence a route says that no tool seems to fit, in [0, 1]; 0 never says so.
     #[serde(skip_serializing_if = "is_default")]
     pub abstain_below: f64,
+    /// What a model adds, where a router is given one.
+    #[serde(skip_serializing_if = "is_default")]
+    pub model: ModelConfig,
     /// What feedback may do, where a router is given some.
     #[serde(skip_serializing_if = "is_default")]
     pub feedback: FeedbackConfig,
@@ -65,6 +68,7 @@ impl Default for RoutingConfig {
             confidence_gap: 0.15,
             copies: Copies::default(),
             abstain_below: 0.0,
+            model: ModelConfig::default(),
             feedback: FeedbackConfig::default(),
         }
     }
@@ -88,7 +92,12 @@ impl RoutingConfig {
     /// Whether the semantic side has a say: it has a weight, the scorer is not there as a plain formula, and navigation
     /// does not follow words.
     pub(super) fn is_semantic(&self) -> bool {
-        self.semantic > 0.0 && self.scorer == Scorer::Bm25f && self.navigation == Navigation::Flat
+        self.semantic > 0.0 && self.has_meaning()
+    }
+
+    /// Whether anything but words may count.
+    pub(super) fn has_meaning(&self) -> bool {
+        self.scorer == Scorer::Bm25f && self.navigation == Navigation::Flat
     }
 
     /// Checks that every parameter is within its documented range.
@@ -111,6 +120,7 @@ impl RoutingConfig {
         real("semantic", self.semantic, (0.0..=100.0).contains(&self.semantic), "from 0 to 100")?;
         real("confidence_gap", self.confidence_gap, unit.contains(&self.confidence_gap), "from 0 to 1")?;
         real("abstain_below", self.abstain_below, unit.contains(&self.abstain_below), "from 0 to 1")?;
+        real("model.weight", self.model.weight, (0.0..=100.0).contains(&self.model.weight), "from 0 to 100")?;
         let FeedbackConfig { half_life, most } = self.feedback;
         real("feedback.half_life", half_life, half_life > 0.0, "above 0")?;
         real("feedback.most", most, unit.contains(&most), "from 0 to 1")?;
@@ -174,6 +184,21 @@ pub struct NameMatch {
 impl Default for NameMatch {
     fn default() -> Self {
         Self { share: 2.5, prior: 2.0, pairs: 0.7 }
+    }
+}
+
+/// What a sentence encoder adds to a score. For BM25F and flat navigation, as the semantic table.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelConfig {
+    /// What the nearest tool by the model gains, as a share of the best lexical score, from 0 to 100; 0 leaves the model
+    /// out.
+    pub weight: f64,
+}
+
+impl Default for ModelConfig {
+    fn default() -> Self {
+        Self { weight: 0.4 }
     }
 }
 

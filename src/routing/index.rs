@@ -7,7 +7,8 @@
 //!
 //! Two neighbouring words of a name are a term of their own, a *pair*, numbered behind the words.
 //!
-//! Where the configuration gives the semantic side a weight, its part is added in the same units ([`Fusion`]).
+//! Where the configuration gives the semantic side a weight, its part is added in the same units, and that of a model
+//! where the index was given one ([`Fusions`]).
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use super::image::{Image, Part, long};
 use super::indexing::{self, FIELDS};
 use super::patch::{Patch, Side};
 use super::postings::{Found, Lists, Posting, Scores};
+use super::semantic::model::{Fusions, Model, ModelVector, rank};
 use super::semantic::{DocumentVectors, Fusion, Heads, Near, QueryVector, Table};
 use super::spelling::{MOST_CORRECTED, Spelling, share};
 use crate::catalog::Catalog;
@@ -58,6 +60,8 @@ pub struct Query {
     pub exact: Vec<u32>,
     /// What it means, where the index has vectors to compare it with.
     pub meaning: Option<QueryVector>,
+    /// What it means to the model, where the index was given one.
+    pub model: Option<Box<ModelVector>>,
 }
 
 /// Reusable memory of searches, so that a search allocates only its result. One per thread.
@@ -97,6 +101,18 @@ impl Depth {
             Self::Exactly(k) | Self::ThroughTies(k) => k,
         }
     }
+
+    /// Cuts a ranking, best first.
+    pub(super) fn cut(self, hits: &mut Vec<Hit>) {
+        let end = match self {
+            Self::Exactly(k) | Self::ThroughTies(k @ 0) => k,
+            Self::ThroughTies(k) => {
+                let last = hits.get(k - 1).map_or(0, |hit| hit.score);
+                hits.partition_point(|hit| hit.score >= last)
+            }
+        };
+        hits.truncate(end);
+    }
 }
 
 /// An immutable index over one catalog under one configuration. Shared freely between threads.
@@ -109,6 +125,7 @@ pub struct Index {
     patch: Option<Patch>,
     reading: Reading,
     semantic: Option<Semantic>,
+    model: Option<(f64, Model)>,
     analyzer: Analyzer,
 }
 
@@ -184,7 +201,21 @@ impl Index {
     pub(super) fn assemble(image: Image, items: u32, config: &RoutingConfig, table: &'static Table) -> Self {
         let heads = || Arc::new(Heads::of(&DocumentVectors::of(&image)));
         let semantic = config.is_semantic().then(|| Semantic { weight: config.semantic, table, heads: heads() });
-        Self { items, image, patch: None, reading: Reading::of(config), semantic, analyzer: Analyzer::default() }
+        Self {
+            items,
+            image,
+            patch: None,
+            reading: Reading::of(config),
+            semantic,
+            model: None,
+            analyzer: Analyzer::default(),
+        }
+    }
+
+    /// Lets `model`, which was built for the same catalog, have its say from now on.
+    pub(super) fn set_model(&mut self, model: Model, config: &RoutingConfig) {
+        let wanted = config.model.weight > 0.0 && config.has_meaning();
+        self.model = wanted.then_some((config.model.weight, model));
     }
 
     /// This index, whose image is that of `old`, brought to `new`: in the time that what came and went takes, and a
@@ -200,6 +231,7 @@ impl Index {
             patch: None,
             reading: self.reading,
             semantic: self.semantic.clone(),
+            model: None,
             analyzer: Analyzer::default(),
         };
         let patch = Patch::between(&first, old, new, config)?;
@@ -384,7 +416,9 @@ impl Index {
             query.exact = first.chain(second).copied().collect();
             query.exact.sort_unstable();
         }
-        query.meaning = self.semantic.as_ref().map(|_| Table::builtin().encode_query(text));
+        query.meaning = self.semantic.as_ref().map(|semantic| semantic.table.encode_query(text));
+        query.model = self.model.as_ref().map(|(_, model)| Box::new(model.encode(text)));
+        query.model = self.model.as_ref().map(|(_, model)| Box::new(model.encode(text)));
     }
 
     /// Reads the words of `text` into `query`. `each` is told of every word, stop words included, with how many terms
@@ -506,32 +540,38 @@ impl Index {
         depth: Depth,
         allow: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
-    ) -> (Vec<Hit>, Fusion) {
-        let (hits, best, fusion) = match (&self.semantic, &query.meaning) {
-            (Some(semantic), Some(meaning)) => {
-                let proposed = Fusion::proposed(depth.k());
-                let Found { hits, best } = self.by_words(query, proposed, &allow, scratch);
-                let (near, nearest) = self.by_meaning(semantic, meaning, proposed, &allow);
-                let fusion = Fusion::new(semantic.weight, best, nearest);
-                let words = |item| self.words_score(query, item, scratch);
-                let similarity = |item| self.similarity(item, meaning);
-                (fusion.rank(&hits, &near, words, similarity, depth), best, fusion)
-            }
-            _ => match depth {
+    ) -> (Vec<Hit>, Fusions) {
+        let (hits, best, fusions) = if let (Some((_, model)), Some(meaning)) = (&self.model, &query.model) {
+            // Encoding the query cost more than looking at every tool does.
+            let all = self.all_by_words(query, scratch);
+            let best = all.iter().copied().max().unwrap_or(0);
+            let fusions = self.fusions(query, best);
+            let by_table = |item| query.meaning.as_ref().map_or(0, |meaning| self.similarity(item, meaning));
+            (rank(&all, &fusions, by_table, model.similarities(meaning), depth, &allow), best, fusions)
+        } else if let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) {
+            let proposed = Fusion::proposed(depth.k());
+            let Found { hits, best } = self.by_words(query, proposed, &allow, scratch);
+            let (near, nearest) = self.by_meaning(semantic, meaning, proposed, &allow);
+            let table = Fusion::new(semantic.weight, best, nearest);
+            let words = |item| self.words_score(query, item, scratch);
+            let similarity = |item| self.similarity(item, meaning);
+            (table.rank(&hits, &near, words, similarity, depth), best, Fusions { table, ..Fusions::default() })
+        } else {
+            match depth {
                 Depth::Exactly(k) => {
                     let Found { hits, best } = self.by_words(query, k, &allow, scratch);
-                    (hits, best, Fusion::default())
+                    (hits, best, Fusions::default())
                 }
                 Depth::ThroughTies(k) => {
                     let all = self.all_by_words(query, scratch);
-                    (through_ties(&all, k, &allow), all.iter().copied().max().unwrap_or(0), Fusion::default())
+                    (through_ties(&all, k, &allow), all.iter().copied().max().unwrap_or(0), Fusions::default())
                 }
-            },
+            }
         };
         let words = |item| self.words_score(query, item, scratch);
-        let lifted = self.lift_exact(query, best, &fusion, &allow, words);
+        let lifted = self.lift_exact(query, best, &fusions, &allow, words);
         self.clear(scratch);
-        (merge_exact(hits, lifted, depth), fusion)
+        (merge_exact(hits, lifted, depth), fusions)
     }
 
     /// The `k` best items by words, until [`Self::clear`].
@@ -639,7 +679,7 @@ impl Index {
         }
         let best = self.best(query, scratch);
         let words = |item| query.terms.iter().map(|&term| self.contribution(term, item) as u32).sum();
-        let lifted = self.lift_exact(query, best, &Fusion::default(), &allow, words);
+        let lifted = self.lift_exact(query, best, &Fusions::default(), &allow, words);
         merge_exact(hits, lifted, Depth::Exactly(k))
     }
 
@@ -655,10 +695,10 @@ impl Index {
     pub fn score_all(&self, query: &Query) -> Vec<u64> {
         let words = self.all_by_words(query, &mut Scratch::default());
         let best = words.iter().copied().max().unwrap_or(0);
-        let fusion = self.fusion_of(query, best);
+        let fusion = self.fusions(query, best);
         let mut scores: Vec<u64> = words.iter().copied().map(u64::from).collect();
         for (item, score) in scores.iter_mut().enumerate() {
-            *score += self.semantic_part(query, &fusion, item as u32);
+            *score += self.meaning_parts(query, &fusion, item as u32);
         }
         if !query.exact.is_empty() {
             let bonus = exact_bonus(u64::from(best) + fusion.most());
@@ -672,25 +712,42 @@ impl Index {
     }
 
     /// The score of one item as a search for `query` that gave `fusion` has it.
-    pub(super) fn score(&self, query: &Query, fusion: &Fusion, item: u32, scratch: &mut Scratch) -> u64 {
+    pub(super) fn score(&self, query: &Query, fusion: &Fusions, item: u32, scratch: &mut Scratch) -> u64 {
         let words: u64 = query.terms.iter().map(|&term| self.contribution(term, item)).sum();
-        let score = words + self.semantic_part(query, fusion, item);
+        let score = words + self.meaning_parts(query, fusion, item);
         if query.exact.binary_search(&item).is_err() {
             return score;
         }
         score + exact_bonus(u64::from(self.best(query, scratch)) + fusion.most())
     }
 
-    fn fusion_of(&self, query: &Query, best: u32) -> Fusion {
-        let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) else { return Fusion::default() };
-        let (_, nearest) = self.by_meaning(semantic, meaning, 1, &|_| true);
-        Fusion::new(semantic.weight, best, nearest)
+    /// How much each semantic side counts for a query whose best score by words is `best`.
+    fn fusions(&self, query: &Query, best: u32) -> Fusions {
+        let mut fusions = Fusions::default();
+        if let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) {
+            fusions.table = Fusion::new(semantic.weight, best, self.by_meaning(semantic, meaning, 1, &|_| true).1);
+        }
+        if let (Some((weight, model)), Some(meaning)) = (&self.model, &query.model) {
+            fusions.model = Fusion::new(*weight, best, model.similarities(meaning).max().unwrap_or(0));
+        }
+        fusions
+    }
+
+    /// What table and model add to the score of `item`.
+    fn meaning_parts(&self, query: &Query, fusions: &Fusions, item: u32) -> u64 {
+        self.semantic_part(query, fusions, item) + self.model_part(query, fusions, item)
+    }
+
+    /// What the meaning of `query` to the model adds to the score of `item`.
+    pub(super) fn model_part(&self, query: &Query, fusions: &Fusions, item: u32) -> u64 {
+        let (Some((_, model)), Some(meaning)) = (&self.model, &query.model) else { return 0 };
+        fusions.model.part(model.similarity(item, meaning))
     }
 
     /// What the meaning of `query` adds to the score of `item`.
-    pub(super) fn semantic_part(&self, query: &Query, fusion: &Fusion, item: u32) -> u64 {
+    pub(super) fn semantic_part(&self, query: &Query, fusion: &Fusions, item: u32) -> u64 {
         match &query.meaning {
-            Some(meaning) => fusion.part(self.similarity(item, meaning)),
+            Some(meaning) => fusion.table.part(self.similarity(item, meaning)),
             None => 0,
         }
     }
@@ -763,7 +820,7 @@ impl Index {
         &self,
         query: &Query,
         best: u32,
-        fusion: &Fusion,
+        fusion: &Fusions,
         allow: &impl Fn(u32) -> bool,
         words: impl Fn(u32) -> u32,
     ) -> Vec<Hit> {
@@ -771,7 +828,7 @@ impl Index {
             return Vec::new();
         }
         let bonus = exact_bonus(u64::from(best) + fusion.most());
-        let score = |item: u32| u64::from(words(item)) + self.semantic_part(query, fusion, item) + bonus;
+        let score = |item: u32| u64::from(words(item)) + self.meaning_parts(query, fusion, item) + bonus;
         let allowed = query.exact.iter().filter(|&&item| allow(item));
         let mut lifted: Vec<Hit> = allowed.map(|&item| Hit { item, score: score(item) }).collect();
         lifted.sort_unstable_by_key(Hit::order);
@@ -792,8 +849,10 @@ impl Index {
     /// side can add to it, cut at 1. It is one half of confidence: an unanswerable query has words that no tool carries.
     #[must_use]
     pub fn coverage(&self, query: &Query, score: u64) -> f64 {
-        // The semantic side can add its weight to the best of the words.
-        let fused = 1.0 + query.meaning.and(self.semantic.as_ref()).map_or(0.0, |semantic| semantic.weight);
+        // Each semantic side can add its weight to the best of the words.
+        let table = query.meaning.and(self.semantic.as_ref()).map_or(0.0, |semantic| semantic.weight);
+        let model = query.model.as_ref().and(self.model.as_ref()).map_or(0.0, |(weight, _)| *weight);
+        let fused = 1.0 + table + model;
         let ideal = self.ideal(query) * fused;
         if ideal > 0.0 { (score as f64 / ideal).min(1.0) } else { 0.0 }
     }

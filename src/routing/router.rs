@@ -19,7 +19,8 @@ use super::hit::{Hit, SCORE_UNITS};
 use super::index::{Depth, Index, Query, QueryTerm, Scratch, weighted};
 use super::path::{Path, PathError, resolve};
 use super::selection::{Provider, SelectionError, SelectionValidation, selection_schema, validate_selection};
-use super::semantic::{Fusion, Table};
+use super::semantic::Table;
+use super::semantic::model::{Fusions, Model};
 use super::snapshot::SnapshotError;
 use super::tree::TreeBuilder;
 use crate::catalog::{Catalog, CatalogError};
@@ -138,6 +139,8 @@ pub enum PartSource {
     Word(String),
     /// The tool means what the query means, in whatever words.
     Meaning,
+    /// The same by the model, where there is one.
+    Model,
     /// The query gives the tool's name.
     ExactName,
     /// What the conversation so far says.
@@ -256,6 +259,16 @@ impl Router {
         Self { feedback: Some(feedback), ..self }
     }
 
+    /// The router with what `model`, built for the same catalog, adds at the weight that the configuration gives it.
+    #[must_use]
+    pub fn with_model(mut self, model: Model) -> Self {
+        let _ = self.index();
+        if let Some(index) = self.index.get_mut() {
+            index.set_model(model, &self.config);
+        }
+        self
+    }
+
     /// The catalog.
     #[must_use]
     pub fn catalog(&self) -> &Arc<Catalog> {
@@ -342,7 +355,7 @@ impl Router {
     }
 
     /// The best items, of `k` capabilities at least where there are so many; copies are still in it.
-    fn find(&self, query: &Query, k: usize, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> (Vec<Hit>, Fusion) {
+    fn find(&self, query: &Query, k: usize, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> (Vec<Hit>, Fusions) {
         let mut depth = k;
         loop {
             let (found, fusion) = self.navigate(query, Depth::Exactly(depth), &allow, scratch);
@@ -368,7 +381,7 @@ impl Router {
         depth: Depth,
         allow: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
-    ) -> (Vec<Hit>, Fusion) {
+    ) -> (Vec<Hit>, Fusions) {
         match (self.config.navigation, self.graph.get()) {
             (Navigation::Beam(beam), Some(graph)) => {
                 let k = depth.k();
@@ -376,7 +389,7 @@ impl Router {
                 let terms: Vec<u32> = (0..query.terms.len() as u32).collect();
                 let found = beam_search(graph, &terms, &postings, beam, k, self.config.confidence_gap);
                 let hits = found.hits.into_iter().map(|(item, score)| Hit { item, score }).collect();
-                (self.index().with_exact(query, hits, k, allow, scratch), Fusion::default())
+                (self.index().with_exact(query, hits, k, allow, scratch), Fusions::default())
             }
             _ => self.index().search_query(query, depth, allow, scratch),
         }
@@ -498,7 +511,7 @@ impl Router {
         allowed: &AllowSet,
         top_k: usize,
         scratch: &mut Scratch,
-    ) -> (Vec<Hit>, Fusion) {
+    ) -> (Vec<Hit>, Fusions) {
         let depth = match (request.history == History::default(), request.filter.namespace_quota) {
             (_, Some(_)) => self.catalog.len(),
             // As many as confidence reads.
@@ -514,7 +527,7 @@ impl Router {
         &self,
         found: &mut Vec<Hit>,
         query: &Query,
-        fusion: &Fusion,
+        fusion: &Fusions,
         request: &Request,
         allowed: &AllowSet,
         scratch: &mut Scratch,
@@ -546,7 +559,7 @@ impl Router {
         &self,
         found: &mut Vec<Hit>,
         query: &Query,
-        fusion: &Fusion,
+        fusion: &Fusions,
         lifts: &BTreeMap<u32, u64>,
         allow: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
@@ -594,7 +607,7 @@ impl Router {
         placed: &Placed,
         words: &[(String, Vec<QueryTerm>)],
         query: &Query,
-        fusion: &Fusion,
+        fusion: &Fusions,
         adjusted: &[ScorePart],
         lift: u64,
     ) -> Result<Choice, CatalogError> {
@@ -620,7 +633,7 @@ impl Router {
         &self,
         words: &[(String, Vec<QueryTerm>)],
         query: &Query,
-        fusion: &Fusion,
+        fusion: &Fusions,
         item: u32,
         total: i64,
     ) -> Vec<Part> {
@@ -631,6 +644,8 @@ impl Router {
             .collect();
         let meaning = self.index().semantic_part(query, fusion, item) as i64;
         parts.extend((meaning > 0).then_some(Part { source: PartSource::Meaning, value: meaning }));
+        let model = self.index().model_part(query, fusion, item) as i64;
+        parts.extend((model > 0).then_some(Part { source: PartSource::Model, value: model }));
         let sum: i64 = parts.iter().map(|part| part.value).sum();
         if query.exact.binary_search(&item).is_ok() {
             parts.push(Part { source: PartSource::ExactName, value: total - sum });

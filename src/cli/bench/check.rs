@@ -173,8 +173,9 @@ impl Verdict {
 /// of the engine that is here.
 fn kept_rows(matrix: &Matrix, collections: &Collections, committed: &[Results]) -> Vec<String> {
     let mut wrong = Vec::new();
-    for case in matrix.cases.iter().filter(|case| collections.get(&case.collection).is_none()) {
-        for name in &case.engines {
+    for case in &matrix.cases {
+        let here = collections.get(&case.collection).is_some();
+        for name in case.engines.iter().filter(|name| !here || !matrix.is_here(name)) {
             let version = matrix.engine(name).map(Engine::version).unwrap_or_default();
             let records = committed.iter().find(|results| results.engine == *name).map(|results| &results.records);
             match records.and_then(|records| records.iter().find(|record| record.case == case.id)) {

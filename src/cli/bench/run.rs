@@ -150,10 +150,11 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
 /// The committed results, where some of them will be kept; a run that replaces all of them does not need them, and must
 /// not fail because they are damaged.
 fn kept_results(workspace: &Workspace, matrix: &Matrix, collections: &Collections) -> Result<Vec<Results>> {
-    if absent(&matrix.cases, collections).is_empty() { Ok(Vec::new()) } else { workspace.read_results(matrix) }
+    let all = absent(&matrix.cases, collections).is_empty() && matrix.engines.iter().all(|spec| spec.engine.is_here());
+    if all { Ok(Vec::new()) } else { workspace.read_results(matrix) }
 }
 
-/// Runs every case whose collection is here; the others keep their committed records.
+/// Runs every case whose collection is here on every engine that is; the others keep their committed records.
 pub(super) fn compute(matrix: &Matrix, collections: &Collections, committed: &[Results]) -> Result<Vec<Results>> {
     let here = |case: &Case| collections.get(&case.collection).is_some();
     let cases: Vec<&Case> = matrix.cases.iter().filter(|case| here(case)).collect();
@@ -164,13 +165,14 @@ pub(super) fn compute(matrix: &Matrix, collections: &Collections, committed: &[R
             bar.set_message(case.id.clone());
             let collection = collections.get(&case.collection).context("a case without its collection")?;
             let collection = runner::grown(collection, case.growth).map_err(|error| anyhow!("{}: {error}", case.id))?;
-            let records = runner::run_case(case, matrix, &collection);
+            let engines = case.engines.iter().filter(|name| matrix.is_here(name)).cloned().collect();
+            let records = runner::run_case(&Case { engines, ..(*case).clone() }, matrix, &collection);
             bar.inc(1);
             Ok(records)
         })
         .collect::<Result<_>>()?;
     bar.finish_and_clear();
-    let kept = kept_records(matrix, committed, here);
+    let kept = kept_records(matrix, committed, |case, engine| here(case) && matrix.is_here(engine));
     Ok(runner::results(matrix, ran.into_iter().flatten().chain(kept).collect()))
 }
 
@@ -199,7 +201,7 @@ fn timings(matrix: &Matrix, collections: &Collections, record: bool) -> Result<V
     for size in TIMED_SIZES {
         let growth = Growth { grade: Grade::Mixed, size };
         last = runner::grown(collection, Some(growth)).map_err(|error| anyhow!(error))?;
-        for spec in &matrix.engines {
+        for spec in matrix.engines.iter().filter(|spec| spec.engine.is_here()) {
             bar.set_message(format!("timing {} at {size} tools", crate::eval::engine::Engine::name(&spec.engine)));
             let timed = latency::search(&spec.engine, &last.catalog, &last.queries, rounds);
             samples.extend(timed.map_err(|error| anyhow!(error))?);

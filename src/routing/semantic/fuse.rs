@@ -20,12 +20,12 @@ const LEAST_PROPOSED: usize = 32;
 
 /// An item that shares no word with the query is found when its similarity is at least the best one over this: what is
 /// less near would only fill the list.
-const FOUND_WITHIN: i32 = 2;
+pub(super) const FOUND_WITHIN: u64 = 2;
 
 /// Units of a weight of 1.
 const WEIGHT_UNITS: u64 = 1024;
 
-/// How much the semantic side counts for one query.
+/// How much a semantic side counts for one query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fusion {
     /// What the best cosine adds: `w · B`, in score units.
@@ -77,7 +77,7 @@ impl Fusion {
         similarity: impl Fn(u32) -> i32,
         depth: Depth,
     ) -> Vec<Hit> {
-        let least = if self.most > 0 { self.best / FOUND_WITHIN } else { i32::MAX };
+        let least = if self.most > 0 { self.best / FOUND_WITHIN as i32 } else { i32::MAX };
         let found = near.iter().filter(|near| near.similarity >= least);
         let mut known: Vec<(u32, Option<u64>, Option<i32>)> =
             hits.iter().map(|hit| (hit.item, Some(hit.score), None)).collect();
@@ -92,14 +92,7 @@ impl Fusion {
         };
         let mut hits: Vec<Hit> = known.chunk_by(|one, next| one.0 == next.0).map(score).collect();
         hits.sort_unstable_by_key(Hit::order);
-        let end = match depth {
-            Depth::Exactly(k) | Depth::ThroughTies(k @ 0) => k,
-            Depth::ThroughTies(k) => {
-                let last = hits.get(k - 1).map_or(0, |hit| hit.score);
-                hits.partition_point(|hit| hit.score >= last)
-            }
-        };
-        hits.truncate(end);
+        depth.cut(&mut hits);
         hits
     }
 }
@@ -151,7 +144,7 @@ mod tests {
                 .map(|item| Hit { item, score: u64::from(lexical(item)) + fusion.part(similarity(item)) })
                 .filter(|hit| {
                     let similarity = similarity(hit.item);
-                    lexical(hit.item) > 0 || (similarity > 0 && similarity >= best / FOUND_WITHIN)
+                    lexical(hit.item) > 0 || (similarity > 0 && similarity >= best / FOUND_WITHIN as i32)
                 })
                 .collect();
             expected.sort_by_key(Hit::order);

@@ -10,6 +10,7 @@
 //! not represented.
 
 mod fuse;
+pub mod model;
 mod pieces;
 mod table;
 mod vectors;
