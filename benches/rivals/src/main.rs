@@ -26,11 +26,13 @@ use contextweaver::eval::scaling::RivalRow;
 use contextweaver::routing::{Router, RoutingConfig, Scorer, Scratch};
 use contextweaver::text::for_each_word;
 use tantivy::collector::TopDocs;
+use tantivy::directory::RamDirectory;
 use tantivy::indexer::SingleSegmentIndexWriter;
 use tantivy::query::{BooleanQuery, Occur, Query, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
 use tantivy::tokenizer::{
-    Language, LowerCaser, RemoveLongFilter, SimpleTokenizer, Stemmer, StopWordFilter, TextAnalyzer,
+    Language, LowerCaser, RemoveLongFilter, SimpleTokenizer, Stemmer, StopWordFilter, TextAnalyzer, TokenStream,
+    TokenizerManager,
 };
 use tantivy::{Index, Searcher, TantivyDocument, Term};
 
@@ -99,9 +101,11 @@ impl Tantivy {
         let indexing =
             TextFieldIndexing::default().set_tokenizer("english").set_index_option(IndexRecordOption::WithFreqs);
         let field = schema.add_text_field("text", TextOptions::default().set_indexing_options(indexing));
-        let index = Index::create_in_ram(schema.build());
-        index.tokenizers().register("english", analyzer.clone());
-        let mut writer: SingleSegmentIndexWriter = SingleSegmentIndexWriter::new(index, ARENA)?;
+        let tokenizers = TokenizerManager::new();
+        tokenizers.register("english", analyzer.clone());
+        let builder = Index::builder().schema(schema.build()).tokenizers(tokenizers);
+        let mut writer: SingleSegmentIndexWriter =
+            builder.single_segment_index_writer(RamDirectory::create(), ARENA)?;
         for text in texts {
             let mut document = TantivyDocument::default();
             document.add_text(field, text);
