@@ -9,8 +9,8 @@
 //! known by then.
 //!
 //! An exact search has no width. It opens the branch with the highest bound until no bound that is left reaches the
-//! last place of the answer (best first): its hits are those of
-//! the flat ranking, and every branch that it left is proof of its own that nothing below it belongs to them.
+//! last place of the answer (best first): its hits are those of the flat ranking, and every branch that it left is
+//! proof of its own that nothing below it belongs to them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -5,18 +5,19 @@
 //!
 //! Two tools are copies when all of this agrees:
 //!
-//! - the words of their names in their order (`sync_a_with_b` is not `sync_b_with_a`), apart from leading ones that are
-//!   those of the server, and from version marks (`v2`). A plain number tells tools apart: `songs of the 80s`. A namespace
-//!   that was inferred from the name is a piece of it and no server: `create` of `create_invoice_v2`;
+//! - the words of their names in their order (`sync_a_with_b` is not `sync_b_with_a`), apart from leading ones that
+//!   are those of the server, and from version marks (`v2`). A plain number tells tools apart: `songs of the 80s`. A
+//!   namespace that was inferred from the name is a piece of it and no server: `create` of `create_invoice_v2`;
 //! - the names of their arguments;
 //! - three quarters of the distinct words of name and description together, numbers aside. In a text of two or three
 //!   words a quarter is less than a word, so a text that says all the other says and one word more is alike as well. A
-//!   single word is too little for that: it would make a `search` that describes itself by nothing else a copy of others;
+//!   single word is too little for that: it would make a `search` that describes itself by nothing else a copy of
+//!   others;
 //! - the place they speak of: a description that names its own server where the other does not name it is about that
 //!   server's things, as the products of one shop are not those of another.
 //!
-//! All of it, because each alone is common among tools that are no copies: every server has a `search`, and tools of one
-//! server describe themselves alike.
+//! All of it, because each alone is common among tools that are no copies: every server has a `search`, and tools of
+//! one server describe themselves alike.
 //!
 //! Groups are made in the order of ids and around their first member, so the order of loading changes nothing and no
 //! chain of likenesses joins what is not alike. Not here: what the copies of a tool differ in, which the reader of the

@@ -13,16 +13,17 @@
 //! | lift | the best score · min(share · min(1, 0.2 · agreement), [`FeedbackConfig::most`]) |
 //!
 //! Decided: a lift is relative to the best score, because BM25 scores have no upper bound, so feedback alone stands at
-//! most one best score above nothing. One observation lifts by 0.2 at most, and by that only for the very same query: it
-//! settles what is open and overturns nothing that is clear. Likeness and agreement are multiplied: were agreement only a
-//! limit, one observation would lift as much for a shared word as for the same query, and queries of one form (create …,
-//! list …) would teach each other what is wrong. Feedback adds and never takes away; an observation that a tool was not
-//! useful takes back what others gave. A tool that shares no word with the query can be found. A query that gives a tool's
-//! name is answered by the name alone. An observation loses half its weight every [`FeedbackConfig::half_life`] later
-//! ones; age is counted in observations and not in days, so that a quiet site forgets nothing and a ranking reads no clock.
+//! most one best score above nothing. One observation lifts by 0.2 at most, and by that only for the very same query:
+//! it settles what is open and overturns nothing that is clear. Likeness and agreement are multiplied: were agreement
+//! only a limit, one observation would lift as much for a shared word as for the same query, and queries of one form
+//! (create …, list …) would teach each other what is wrong. Feedback adds and never takes away; an observation that a
+//! tool was not useful takes back what others gave. A tool that shares no word with the query can be found. A query
+//! that gives a tool's name is answered by the name alone. An observation loses half its weight every
+//! [`FeedbackConfig::half_life`] later ones; age is counted in observations and not in days, so that a quiet site
+//! forgets nothing and a ranking reads no clock.
 //!
-//! Tried and left out: the square of the share, which harms as little and halves the gain; less lift where the best tool
-//! covers the query, which gains less and keeps agreement on a query from ever overturning the words.
+//! Tried and left out: the square of the share, which harms as little and halves the gain; less lift where the best
+//! tool covers the query, which gains less and keeps agreement on a query from ever overturning the words.
 
 mod log;
 

@@ -379,8 +379,8 @@ impl Router {
         }
     }
 
-    /// The best items. Down the graph a search goes by words alone. Through ties it does not go on: what follows the last
-    /// place of an exact search was never scored.
+    /// The best items. Down the graph a search goes by words alone. Through ties it does not go on: what follows the
+    /// last place of an exact search was never scored.
     fn navigate(&self, query: &Query, depth: Depth, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Found {
         let k = depth.k();
         let (Some(graph), true) = (self.graph.get(), self.config.navigation != Navigation::Flat) else {
