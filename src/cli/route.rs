@@ -11,8 +11,8 @@ use super::source::{CatalogSource, read_config};
 use super::{Format, Outcome, print_json};
 use crate::catalog::Safety;
 use crate::routing::{
-    Choice, Filter, History, PartSource, Path, Placement, Provider, Request, Route, Router, SCORE_UNITS, ScoreSource,
-    load,
+    Choice, Explored, Filter, History, PartSource, Path, Placement, Provider, Pruned, Request, Route, Router,
+    SCORE_UNITS, ScoreSource, load,
 };
 
 /// Rank the tools of a catalog for a query
@@ -182,9 +182,22 @@ fn print(route: &Route, explain: bool, filtered: bool, out: &mut dyn Write) -> R
     }
     if explain {
         writeln!(out, "\nconfidence {:.2}, words that no tool has: {}", route.confidence, route.unknown_words)?;
+        if let Some(explored) = &route.explored {
+            print_explored(explored, out)?;
+        }
     }
     if let Some(ambiguity) = &route.ambiguity {
         writeln!(out, "\nclose call: {}", ambiguity.question)?;
+    }
+    Ok(())
+}
+
+fn print_explored(explored: &Explored, out: &mut dyn Write) -> Result<()> {
+    let Explored { branches, opened, pruned, left } = explored;
+    writeln!(out, "\nopened {opened} of {branches} branches of the choice graph; left {pruned} that share a word:")?;
+    for Pruned { path, label, tools, bound } in left {
+        let bound = *bound as f64 / SCORE_UNITS as f64;
+        writeln!(out, "      {path} ({label}; {tools} tools): none scores more than {bound:.2}")?;
     }
     Ok(())
 }

@@ -7,6 +7,10 @@
 //!
 //! The width limits branches alone: the leaves of a node that was opened are all taken, because their scores are
 //! known by then.
+//!
+//! An exact search has no width. It opens the branch with the highest bound until no bound that is left reaches the
+//! last place of the answer (best first): its hits are those of the flat ranking, and every branch that it left is
+//! proof of its own that nothing below it belongs to them.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -46,7 +50,7 @@ pub(super) fn beam_search(
     top_k: usize,
     gap: f64,
 ) -> BeamResult {
-    let mut search = Search { graph, bounds: bounds(graph, query, postings), found: BeamResult::default() };
+    let mut search = Search::new(graph, query, postings);
     let mut left = BinaryHeap::new();
     let mut level: Vec<Branch> = search.branch(NodeId::ROOT).into_iter().collect();
     for _ in 0..config.max_depth.max(1) {
@@ -62,11 +66,31 @@ pub(super) fn beam_search(
     {
         left.extend(search.open(branch));
     }
-    let mut found = search.found;
-    found.hits.sort_unstable_by_key(|(item, score)| (Reverse(*score), *item));
-    found.hits.truncate(top_k);
-    found.pruned = left.into_sorted_vec().into_iter().rev().map(|(bound, Reverse(node))| (node, bound)).collect();
-    found
+    search.finish(left, top_k)
+}
+
+/// The best `top_k` items for a query of these terms, as the flat ranking has them, from as few branches as the bounds
+/// allow. A bound that equals the score of the last place is opened too: the item below may have the lower number.
+pub(super) fn exact_search(graph: &ChoiceGraph, query: &[u32], postings: &impl Postings, top_k: usize) -> BeamResult {
+    let mut search = Search::new(graph, query, postings);
+    let mut left: BinaryHeap<Branch> = search.branch(NodeId::ROOT).into_iter().collect();
+    // The scores of the places of the answer so far; the lowest is on top.
+    let mut places: BinaryHeap<Reverse<u64>> = BinaryHeap::new();
+    while let Some(branch) = left.peek().copied() {
+        if places.len() == top_k && places.peek().is_none_or(|Reverse(last)| *last > branch.0) {
+            break;
+        }
+        left.pop();
+        let known = search.found.hits.len();
+        left.extend(search.open(branch));
+        for (_, score) in search.found.hits.iter().skip(known) {
+            places.push(Reverse(*score));
+            if places.len() > top_k {
+                places.pop();
+            }
+        }
+    }
+    search.finish(left, top_k)
 }
 
 /// A node that could be opened; the greatest is the next.
@@ -89,7 +113,20 @@ struct Search<'g> {
     found: BeamResult,
 }
 
-impl Search<'_> {
+impl<'g> Search<'g> {
+    fn new(graph: &'g ChoiceGraph, query: &[u32], postings: &impl Postings) -> Self {
+        Self { graph, bounds: bounds(graph, query, postings), found: BeamResult::default() }
+    }
+
+    /// The result of a search that leaves the branches `left`.
+    fn finish(self, left: BinaryHeap<Branch>, top_k: usize) -> BeamResult {
+        let mut found = self.found;
+        found.hits.sort_unstable_by_key(|(item, score)| (Reverse(*score), *item));
+        found.hits.truncate(top_k);
+        found.pruned = left.into_sorted_vec().into_iter().rev().map(|(bound, Reverse(node))| (node, bound)).collect();
+        found
+    }
+
     /// The node as a branch, unless nothing below it shares a term with the query.
     fn branch(&self, node: NodeId) -> Option<Branch> {
         let bound = self.bounds[node.index()];
@@ -235,6 +272,21 @@ mod tests {
     }
 
     #[test]
+    fn an_exact_search_stops_when_no_bound_reaches_the_last_place() {
+        let graph = small();
+        let table: Table = vec![[(0, 9), (2, 1), (4, 9), (5, 8)].into_iter().collect()];
+        let show = |top_k| {
+            let found = exact_search(&graph, &[0], &table, top_k);
+            let path = |node: &NodeId| Path::of(&graph, *node).to_string();
+            let left: Vec<_> = found.pruned.iter().map(|(node, bound)| format!("{}<={bound}", path(node))).collect();
+            (found.hits, found.expanded.iter().map(path).collect::<Vec<_>>().join(" "), left.join(" "))
+        };
+        assert_eq!(show(1), (vec![(0, 9)], "/ /a /b /a/x".to_owned(), "/c<=8 /a/y<=1".to_owned()), "ties by item");
+        assert_eq!(show(3), (vec![(0, 9), (4, 9), (5, 8)], "/ /a /b /a/x /c".to_owned(), "/a/y<=1".to_owned()));
+        assert_eq!(show(0), (vec![], String::new(), "/<=9".to_owned()));
+    }
+
+    #[test]
     fn depth_ends_the_beam_and_not_the_search() {
         let table: Table = vec![[(0, 3), (2, 2)].into_iter().collect()];
         let shallow = BeamConfig { width: 1, max_depth: 1 };
@@ -262,6 +314,24 @@ mod tests {
             expected.truncate(top_k);
             prop_assert_eq!(found.hits, expected);
             prop_assert_eq!(found.pruned, []);
+        }
+
+        #[test]
+        fn an_exact_search_is_the_flat_ranking_and_leaves_what_cannot_matter(
+            (graph, table, query) in any_search(),
+            top_k in 0usize..30,
+        ) {
+            let found = exact_search(&graph, &query, &table, top_k);
+            let mut expected = flat(&query, &table);
+            expected.truncate(top_k);
+            let last = expected.last().map_or(u64::MAX, |(_, last)| *last);
+            prop_assert!(found.pruned.is_empty() || expected.len() == top_k, "left although a place was free");
+            prop_assert!(found.pruned.iter().all(|(_, bound)| *bound < last));
+            prop_assert_eq!(found.hits, expected);
+            // Whatever was opened could have held a hit.
+            let all = exact_search(&graph, &query, &table, usize::MAX);
+            prop_assert_eq!(all.pruned, []);
+            prop_assert!(found.expanded.len() <= all.expanded.len());
         }
 
         #[test]

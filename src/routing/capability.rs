@@ -3,10 +3,21 @@
 //! Where a hundred servers offer the same tool, its copies fill the first ten places and push everything else out. Copies
 //! make up one *capability*; a ranking shows the best of them for the query and names the others as its alternatives.
 //!
-//! Two tools are copies when three things agree: the words of their names, apart from their namespace; the names of their
-//! arguments; and three quarters of the distinct words of name and description together. Numbers and version marks
-//! (`2`, `v2`) are no words here. All three, because one alone is common among tools that are no copies: every server has
-//! a `search`, and tools of one server describe themselves alike.
+//! Two tools are copies when all of this agrees:
+//!
+//! - the words of their names in their order (`sync_a_with_b` is not `sync_b_with_a`), apart from leading ones that
+//!   are those of the server, and from version marks (`v2`). A plain number tells tools apart: `songs of the 80s`. A
+//!   namespace that was inferred from the name is a piece of it and no server: `create` of `create_invoice_v2`;
+//! - the names of their arguments;
+//! - three quarters of the distinct words of name and description together, numbers aside. In a text of two or three
+//!   words a quarter is less than a word, so a text that says all the other says and one word more is alike as well. A
+//!   single word is too little for that: it would make a `search` that describes itself by nothing else a copy of
+//!   others;
+//! - the place they speak of: a description that names its own server where the other does not name it is about that
+//!   server's things, as the products of one shop are not those of another.
+//!
+//! All of it, because each alone is common among tools that are no copies: every server has a `search`, and tools of
+//! one server describe themselves alike.
 //!
 //! Groups are made in the order of ids and around their first member, so the order of loading changes nothing and no
 //! chain of likenesses joins what is not alike. Not here: what the copies of a tool differ in, which the reader of the
@@ -38,20 +49,49 @@ pub(super) struct Capabilities {
 /// What two copies have exactly in common.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Names {
-    name: BTreeSet<String>,
+    name: Vec<String>,
     arguments: BTreeSet<String>,
+}
+
+/// What two copies have nearly in common.
+struct Said {
+    /// The terms of the name, without the server, and of the description.
+    words: TermSet,
+    /// Those of them that the description has and that name the server, hashed.
+    place: Vec<u64>,
+}
+
+impl Said {
+    fn of(item: &SelectableItem, names: &Names, analyzer: &Analyzer) -> Self {
+        let description = without_numbers(&item.description);
+        let place = TermSet::of(analyzer, item.server.as_deref().unwrap_or_default());
+        let about = TermSet::of(analyzer, &description);
+        Self {
+            words: TermSet::of(analyzer, &format!("{} {description}", without_numbers(&names.name.join(" ")))),
+            place: about.hashes().iter().filter(|term| place.hashes().binary_search(term).is_ok()).copied().collect(),
+        }
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        let names_all =
+            |of: &Self, by: &Self| of.place.iter().all(|term| by.words.hashes().binary_search(term).is_ok());
+        let shared = self.words.intersection(&other.words);
+        let one_more = shared >= 2 && self.words.len() + other.words.len() - 2 * shared <= 1;
+        (one_more || jaccard(&self.words, &other.words) >= ALIKE) && names_all(self, other) && names_all(other, self)
+    }
 }
 
 impl Capabilities {
     pub(super) fn of(catalog: &Catalog) -> Self {
         let analyzer = Analyzer::default();
-        let mut groups: BTreeMap<Names, Vec<(u32, TermSet)>> = BTreeMap::new();
+        let mut groups: BTreeMap<Names, Vec<(u32, Said)>> = BTreeMap::new();
         let mut first = Vec::with_capacity(catalog.len());
         let mut members: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for (item, number) in catalog.items().iter().zip(0..) {
-            let words = TermSet::of(&analyzer, &without_versions(&format!("{} {}", item.name, item.description)));
-            let leaders = groups.entry(names(item, &analyzer)).or_default();
-            let leader = leaders.iter().take(MOST_COMPARED).find(|(_, other)| jaccard(&words, other) >= ALIKE);
+            let names = Names::of(item, &analyzer);
+            let said = Said::of(item, &names, &analyzer);
+            let leaders = groups.entry(names).or_default();
+            let leader = leaders.iter().take(MOST_COMPARED).find(|(_, other)| said.is_like(other));
             match leader.map(|(leader, _)| *leader) {
                 Some(leader) => {
                     first.push(leader);
@@ -60,7 +100,7 @@ impl Capabilities {
                 None => {
                     first.push(number);
                     if leaders.len() < MOST_COMPARED {
-                        leaders.push((number, words));
+                        leaders.push((number, said));
                     }
                 }
             }
@@ -92,28 +132,32 @@ impl Capabilities {
     }
 }
 
-fn names(item: &SelectableItem, analyzer: &Analyzer) -> Names {
-    let terms = |text: &str| -> BTreeSet<String> {
-        let mut terms = BTreeSet::new();
-        for_each_word(text, |word| {
-            if !is_version(word) {
-                terms.insert(analyzer.stem(word).into_owned());
-            }
-        });
-        terms
-    };
-    let (name, place) = (terms(&item.name), terms(&item.namespace));
-    let own: BTreeSet<String> = name.difference(&place).cloned().collect();
-    let properties = item.args_schema.as_deref().and_then(|schema| schema.get("properties")).and_then(Value::as_object);
-    let arguments = properties.into_iter().flat_map(|properties| properties.keys().cloned()).collect();
-    // A name that is all namespace says what the tool is by that alone.
-    Names { name: if own.is_empty() { name } else { own }, arguments }
+impl Names {
+    fn of(item: &SelectableItem, analyzer: &Analyzer) -> Self {
+        let place = stems(item.server.as_deref().unwrap_or_default(), analyzer);
+        let mut name = stems(&item.name, analyzer);
+        name.retain(|word| !is_version(word));
+        let leading = name.iter().take_while(|word| place.contains(word)).count();
+        // A name that is all server says what the tool is by that alone.
+        if leading < name.len() {
+            name.drain(..leading);
+        }
+        let properties = item.args_schema.as_deref().and_then(|schema| schema.get("properties"));
+        let properties = properties.and_then(Value::as_object).into_iter();
+        Self { name, arguments: properties.flat_map(|properties| properties.keys().cloned()).collect() }
+    }
 }
 
-fn without_versions(text: &str) -> String {
+fn stems(text: &str, analyzer: &Analyzer) -> Vec<String> {
+    let mut stems = Vec::new();
+    for_each_word(text, |word| stems.push(analyzer.stem(word).into_owned()));
+    stems
+}
+
+fn without_numbers(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
     for_each_word(text, |word| {
-        if !is_version(word) {
+        if !is_version(word) && !is_number(word) {
             words.push_str(word);
             words.push(' ');
         }
@@ -121,10 +165,13 @@ fn without_versions(text: &str) -> String {
     words
 }
 
-/// `2`, `v2`.
+/// `v2`.
 fn is_version(word: &str) -> bool {
-    let digits = word.strip_prefix('v').unwrap_or(word);
-    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    word.strip_prefix('v').is_some_and(is_number)
+}
+
+fn is_number(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -142,6 +189,7 @@ mod tests {
             arguments.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
         SelectableItem {
             args_schema: Some(Arc::new(json!({ "properties": properties }))),
+            server: Some(namespace.to_owned()),
             ..SelectableItem::tool(&format!("{namespace}:{name}#00000001"), namespace, name, description)
         }
     }
@@ -166,6 +214,57 @@ mod tests {
             tool("g", "search", "Search pages", &[]),
         ];
         assert_eq!(groups(items), ["a:create_issue b:b_createIssue c:create_issue_v2"]);
+    }
+
+    #[test]
+    fn one_word_more_makes_a_short_text_no_other_tool() {
+        let items = vec![
+            tool("a", "create_invoice", "Create an invoice", &["amount"]),
+            tool("b", "create_invoice", "Create an invoice (variant 2)", &["amount"]),
+            tool("c", "get_weather", "Get weather forecast", &["city"]),
+            tool("d", "get_weather", "Get weather history", &["city"]),
+            tool("e", "search", "", &["query"]),
+            tool("f", "search", "Search mail", &["query"]),
+        ];
+        assert_eq!(groups(items), ["a:create_invoice b:create_invoice"]);
+    }
+
+    #[test]
+    fn an_inferred_namespace_is_a_piece_of_the_name() {
+        let inferred = |namespace: &str, name: &str| SelectableItem {
+            server: None,
+            ..tool(namespace, name, "Get the latest news headlines", &["topic"])
+        };
+        let items = vec![inferred("mcp", "get_news"), inferred("get", "get_news_v2"), inferred("get", "get_old_news")];
+        assert_eq!(groups(items), ["get:get_news_v2 mcp:get_news"]);
+    }
+
+    #[test]
+    fn what_differs_in_order_number_or_place_is_no_copy() {
+        let text = "Calls the endpoint that brings both sides of the pair up to date";
+        let items = vec![
+            tool("api", "sync_spec_with_collection", text, &[]),
+            tool("api", "sync_collection_with_spec", text, &[]),
+            tool("charts", "songs_of_the_80s", "The greatest songs of all time", &[]),
+            tool("charts", "songs_of_the_90s", "The greatest songs of all time", &[]),
+            tool(
+                "quantities_constants",
+                "quantities_constants_get_all_quantities",
+                "Return back data of all these",
+                &[],
+            ),
+            tool(
+                "quantities_constants",
+                "quantities_constants_get_all_constants",
+                "Return back data of all these",
+                &[],
+            ),
+            tool("safeway", "vegan_products", "Get available vegan products at the Safeway store", &[]),
+            tool("walmart", "vegan_products", "Get available vegan products at the Walmart store", &[]),
+            tool("playwright", "playwright_evaluate", "Execute JavaScript in the browser console", &[]),
+            tool("puppeteer", "puppeteer_evaluate", "Execute JavaScript in the browser console", &[]),
+        ];
+        assert_eq!(groups(items), ["playwright:playwright_evaluate puppeteer:puppeteer_evaluate"]);
     }
 
     fn many() -> Vec<SelectableItem> {

@@ -293,6 +293,9 @@ pub enum Navigation {
     Flat,
     /// Beam search down the choice graph.
     Beam(BeamConfig),
+    /// Best-first search down the choice graph until nothing that is left can belong to the answer: the ranking of
+    /// [`Navigation::Flat`] by words, with what it left out and why.
+    Exact,
 }
 
 /// The parameters of beam search.

@@ -43,7 +43,9 @@ pub use hit::{Hit, SCORE_UNITS};
 pub use index::{Depth, FULL_WEIGHT, Index, MAX_QUERY_TERMS, Query, QueryTerm, Scratch, TermId};
 pub use path::{Listing, Path, PathError, resolve};
 pub use postings::Posting;
-pub use router::{Ambiguity, Choice, Part, PartSource, Request, Route, RouteError, Router};
+pub use router::{
+    Ambiguity, Choice, Explored, Part, PartSource, Pruned, Request, Route, RouteError, Router, SHOWN_PRUNED,
+};
 pub use selection::{
     Provider, SelectionError, SelectionReason, SelectionStatus, SelectionValidation, selection_schema,
     validate_selection,

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 
-use super::beam::{Postings, beam_search};
+use super::beam::{BeamResult, Postings, beam_search, exact_search};
 use super::capability::Capabilities;
 use super::card::{CardDeck, ChoiceCard};
 use super::confidence::{self, LEAD_OVER};
@@ -55,12 +55,25 @@ const RERANKED: usize = 5;
 /// So many times deeper a search goes when copies fill it.
 const DEEPER: usize = 4;
 
+/// Branches in [`Explored::left`] at most.
+pub const SHOWN_PRUNED: usize = 5;
+
 /// Tools named in a clarifying question.
 const ASKED: usize = 3;
 
 thread_local! {
     /// The memory of the searches of [`Router::route`], which takes none from its caller.
     static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// What a search found and how.
+struct Found {
+    /// Best first.
+    hits: Vec<Hit>,
+    /// How much the semantic side counts.
+    fusion: Fusions,
+    /// The rest of a search down the choice graph.
+    explored: Option<BeamResult>,
 }
 
 /// Ranks the tools of one catalog under one configuration. Immutable: share it between threads.
@@ -107,6 +120,35 @@ pub struct Route {
     pub ambiguity: Option<Ambiguity>,
     /// Words of the query that no tool of the catalog carries, stop words aside.
     pub unknown_words: usize,
+    /// How much of the choice graph was looked at; `None` where every tool was scored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explored: Option<Explored>,
+}
+
+/// What a search down the choice graph opened and what it left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explored {
+    /// Branches of the graph, the root included.
+    pub branches: usize,
+    /// Branches that were opened.
+    pub opened: usize,
+    /// Branches that were left although a tool below shares a word with the query.
+    pub pruned: usize,
+    /// The first of those left, the highest bound first: [`SHOWN_PRUNED`] at most.
+    pub left: Vec<Pruned>,
+}
+
+/// A branch that was left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Pruned {
+    /// Its path; that of the root for a range of namespaces.
+    pub path: String,
+    /// What it is called.
+    pub label: String,
+    /// Tools below it.
+    pub tools: usize,
+    /// No tool below it scores more by words, in units of 1/[`SCORE_UNITS`].
+    pub bound: u64,
 }
 
 /// One tool of a route.
@@ -209,7 +251,7 @@ impl Router {
             feedback: None,
             capabilities,
         };
-        if let Navigation::Beam(_) = router.config.navigation {
+        if router.config.navigation != Navigation::Flat {
             router.choice_graph()?;
         }
         Ok(router)
@@ -317,7 +359,7 @@ impl Router {
     pub fn search(&self, text: &str, k: usize, scratch: &mut Scratch) -> Vec<Hit> {
         if self.feedback.is_some() || self.capabilities.is_some() {
             let query = self.index().analyze(text);
-            let (mut found, fusion) = self.find(&query, k, |_| true, scratch);
+            let Found { hits: mut found, fusion, .. } = self.find(&query, k, |_| true, scratch);
             let best = found.first().map_or(0, |hit| hit.score);
             let lifts = self.lifts(text, &query, best);
             self.add_lifted(&mut found, &query, &fusion, &lifts, |_| true, scratch);
@@ -328,7 +370,7 @@ impl Router {
         }
         match self.config.navigation {
             Navigation::Flat => self.index().search(text, Depth::Exactly(k), |_| true, scratch),
-            Navigation::Beam(_) => self.navigate(&self.index().analyze(text), Depth::Exactly(k), |_| true, scratch).0,
+            _ => self.navigate(&self.index().analyze(text), Depth::Exactly(k), |_| true, scratch).hits,
         }
     }
 
@@ -338,7 +380,7 @@ impl Router {
     #[must_use]
     pub fn rank(&self, query: &Query, depth: Depth, scratch: &mut Scratch) -> Vec<Hit> {
         let depth = match self.config.navigation {
-            Navigation::Flat => depth,
+            Navigation::Flat | Navigation::Exact => depth,
             Navigation::Beam(_) => Depth::Exactly(depth.k().min(self.config.top_k)),
         };
         self.ranked(query, depth, |_| true, scratch)
@@ -346,22 +388,23 @@ impl Router {
 
     fn ranked(&self, query: &Query, depth: Depth, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Vec<Hit> {
         if self.capabilities.is_none() {
-            return self.navigate(query, depth, allow, scratch).0;
+            return self.navigate(query, depth, allow, scratch).hits;
         }
-        let (mut found, _) = self.find(query, depth.k(), allow, scratch);
+        let mut found = self.find(query, depth.k(), allow, scratch).hits;
         self.fold(&mut found, |hit| hit.item, |_| false);
         found.truncate(depth.k());
         found
     }
 
     /// The best items, of `k` capabilities at least where there are so many; copies are still in it.
-    fn find(&self, query: &Query, k: usize, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> (Vec<Hit>, Fusions) {
+    fn find(&self, query: &Query, k: usize, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Found {
         let mut depth = k;
         loop {
-            let (found, fusion) = self.navigate(query, Depth::Exactly(depth), &allow, scratch);
-            let Some(capabilities) = &self.capabilities else { return (found, fusion) };
-            if found.len() < depth || capabilities.count(found.iter().map(|hit| hit.item)) >= k {
-                return (found, fusion);
+            let found = self.navigate(query, Depth::Exactly(depth), &allow, scratch);
+            let Some(capabilities) = &self.capabilities else { return found };
+            let hits = &found.hits;
+            if hits.len() < depth || capabilities.count(hits.iter().map(|hit| hit.item)) >= k {
+                return found;
             }
             depth = depth.saturating_mul(DEEPER);
         }
@@ -374,25 +417,40 @@ impl Router {
         }
     }
 
-    /// The best items, and how much the semantic side counts for them: nothing in a beam, which goes by words.
-    fn navigate(
-        &self,
-        query: &Query,
-        depth: Depth,
-        allow: impl Fn(u32) -> bool,
-        scratch: &mut Scratch,
-    ) -> (Vec<Hit>, Fusions) {
-        match (self.config.navigation, self.graph.get()) {
-            (Navigation::Beam(beam), Some(graph)) => {
-                let k = depth.k();
-                let postings = AllowedPostings { index: self.index(), query, allow: &allow };
-                let terms: Vec<u32> = (0..query.terms.len() as u32).collect();
-                let found = beam_search(graph, &terms, &postings, beam, k, self.config.confidence_gap);
-                let hits = found.hits.into_iter().map(|(item, score)| Hit { item, score }).collect();
-                (self.index().with_exact(query, hits, k, allow, scratch), Fusions::default())
-            }
-            _ => self.index().search_query(query, depth, allow, scratch),
-        }
+    /// The best items. Down the graph a search goes by words alone. Through ties it does not go on: what follows the
+    /// last place of an exact search was never scored.
+    fn navigate(&self, query: &Query, depth: Depth, allow: impl Fn(u32) -> bool, scratch: &mut Scratch) -> Found {
+        let k = depth.k();
+        let (Some(graph), true) = (self.graph.get(), self.config.navigation != Navigation::Flat) else {
+            let (hits, fusion) = self.index().search_query(query, depth, allow, scratch);
+            return Found { hits, fusion, explored: None };
+        };
+        let postings = AllowedPostings { index: self.index(), query, allow: &allow };
+        let terms: Vec<u32> = (0..query.terms.len() as u32).collect();
+        let mut found = match self.config.navigation {
+            Navigation::Beam(beam) => beam_search(graph, &terms, &postings, beam, k, self.config.confidence_gap),
+            Navigation::Flat | Navigation::Exact => exact_search(graph, &terms, &postings, k),
+        };
+        let hits = std::mem::take(&mut found.hits).into_iter().map(|(item, score)| Hit { item, score }).collect();
+        let hits = self.index().with_exact(query, hits, k, allow, scratch);
+        Found { hits, fusion: Fusions::default(), explored: Some(found) }
+    }
+
+    /// What a search down the graph looked at, for people.
+    fn explored(&self, found: &BeamResult) -> Option<Explored> {
+        let graph = self.graph.get()?;
+        let pruned = |(node, bound): &(NodeId, u64)| Pruned {
+            path: Path::of(graph, *node).as_str().to_owned(),
+            label: graph.node(*node).label.clone(),
+            tools: graph.size(*node),
+            bound: *bound,
+        };
+        Some(Explored {
+            branches: graph.len() - graph.items(),
+            opened: found.expanded.len(),
+            pruned: found.pruned.len(),
+            left: found.pruned.iter().take(SHOWN_PRUNED).map(pruned).collect(),
+        })
     }
 
     /// How likely it is that one of the first five of `hits`, the ranking of `query`, answers it, in [0, 1].
@@ -436,8 +494,8 @@ impl Router {
         let mut query = self.index().analyze(&request.query);
         // A name that may not be shown is no answer: it makes nothing certain.
         query.exact.retain(|item| allowed.allows(*item));
-        let (found, fusion, best, confidence, lifts) = SCRATCH.with_borrow_mut(|scratch| {
-            let (mut found, fusion) = self.retrieve(&query, request, &allowed, top_k, scratch);
+        let (found, fusion, best, confidence, lifts, explored) = SCRATCH.with_borrow_mut(|scratch| {
+            let Found { hits: mut found, fusion, explored } = self.retrieve(&query, request, &allowed, top_k, scratch);
             let best = found.first().map_or(0, |hit| hit.score);
             let mut distinct = found.clone();
             self.fold(&mut distinct, |hit| hit.item, |_| false);
@@ -445,7 +503,7 @@ impl Router {
             self.add_pins(&mut found, &query, &fusion, request, &allowed, scratch);
             let lifts = self.lifts(&request.query, &query, best);
             self.add_lifted(&mut found, &query, &fusion, &lifts, |item| allowed.allows(item), scratch);
-            (found, fusion, best, confidence, lifts)
+            (found, fusion, best, confidence, lifts, explored)
         });
         let mut ranked = self.rerank(found, best, &lifts, request, top_k);
         let is_pinned = |item: u32| self.id(item).is_some_and(|id| request.filter.pins.iter().any(|pin| pin == id));
@@ -467,6 +525,7 @@ impl Router {
             confidence,
             no_tool_fits: confidence < self.config.abstain_below,
             unknown_words: query.unknown,
+            explored: explored.and_then(|found| self.explored(&found)),
             query: request.query.clone(),
         })
     }
@@ -511,7 +570,7 @@ impl Router {
         allowed: &AllowSet,
         top_k: usize,
         scratch: &mut Scratch,
-    ) -> (Vec<Hit>, Fusions) {
+    ) -> Found {
         let depth = match (request.history == History::default(), request.filter.namespace_quota) {
             (_, Some(_)) => self.catalog.len(),
             // As many as confidence reads.
@@ -981,6 +1040,22 @@ mod tests {
                 }
             }
             prop_assert_eq!(reached, count);
+        }
+
+        #[test]
+        fn an_exact_search_is_the_flat_ranking(
+            tools in tools(), query in sentence(), max_children in 2usize..8, top_k in 1usize..12,
+        ) {
+            let tree = TreeConfig { max_children };
+            let flat = RoutingConfig { tree, semantic: 0.0, ..RoutingConfig::default() };
+            let exact = RoutingConfig { navigation: Navigation::Exact, ..flat };
+            let request = Request { top_k: Some(top_k), ..request(&query) };
+            let route = |config| router(tools.clone(), config).route(&request).unwrap();
+            let (mut flat, exact) = (route(flat), route(exact));
+            let explored = exact.explored.clone().unwrap();
+            prop_assert!(explored.opened <= explored.branches && explored.left.len() <= explored.pruned);
+            flat.explored.clone_from(&exact.explored);
+            prop_assert_eq!(serde_json::to_string(&flat).unwrap(), serde_json::to_string(&exact).unwrap());
         }
 
         #[test]

@@ -4,7 +4,8 @@
 //! Every step divides a list of items into disjoint parts that together are the list, so no item can be lost. A
 //! division that is not worth its name (one part takes most of the items) is replaced by alphabetical ranges, so
 //! the depth is bounded by the logarithm of the catalog. The work per level is linear in the text below it, times
-//! the bounded number of parts.
+//! the bounded number of parts. What comes below one node depends on no other, so a level is arranged on all cores;
+//! sums of floats are taken in the order of the items, so the graph is the same on any number of them.
 //!
 //! Clusters start from the texts that are least alike (Jaccard, farthest first). Such texts are outliers by choice,
 //! so a few rounds then move every item to the cluster that it is most like on the whole. Items belong together by
@@ -12,8 +13,9 @@
 //! (get, list, tool …) do not. Labels are made of the same words: those that are common in a part and rare beside it,
 //! as the catalog writes them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use unicode_normalization::UnicodeNormalization;
 
@@ -21,7 +23,7 @@ use super::TreeConfig;
 use super::card::CARD_CAP;
 use super::graph::{ChoiceGraph, GraphError, MAX_SEGMENT_BYTES, Node, NodeId, NodeKind, is_segment};
 use crate::catalog::{Catalog, Kind, SelectableItem};
-use crate::text::{Analyzer, TermSet, cl100k_if_over, for_each_word, is_stop_word, jaccard};
+use crate::text::{Analyzer, TermSet, Terms, cl100k_if_over, for_each_word, is_stop_word};
 
 /// Builds the [`ChoiceGraph`] of a catalog: the same graph for the same items in any order.
 #[derive(Debug, Clone, Copy, Default)]
@@ -91,20 +93,30 @@ impl<'c> Growth<'c> {
         let label = format!("{} in {}", counted(self.items.len(), "item"), counted(namespaces.len(), "namespace"));
         let hint = sample(namespaces.len(), "namespace", namespaces.keys().map(|name| (*name).to_owned()));
         let mut nodes = vec![node(NodeKind::Root, String::new(), label, hint)];
-        let mut open = VecDeque::from([(NodeId::ROOT, Below::Namespaces(namespaces.into_iter().collect()))]);
-        while let Some((parent, below)) = open.pop_front() {
-            let mut children = match below {
-                Below::Namespaces(namespaces) => self.namespaces(namespaces),
-                Below::Items(place, items) => self.parts(&place, items),
-                Below::Nothing => continue,
-            };
-            children.sort_by(|(left, _), (right, _)| left.rank().cmp(&right.rank()));
-            for (child, below) in children {
-                open.push_back((NodeId::at(nodes.len())?, below));
-                nodes.push(Node { parent: Some(parent), ..child });
+        let mut level = vec![(NodeId::ROOT, Below::Namespaces(namespaces.into_iter().collect()))];
+        while !level.is_empty() {
+            let arrange = |(parent, below)| (parent, self.children(below));
+            let arranged: Vec<(NodeId, Vec<Sprout<'c>>)> = level.into_par_iter().map(arrange).collect();
+            level = Vec::new();
+            for (parent, children) in arranged {
+                for (child, below) in children {
+                    level.push((NodeId::at(nodes.len())?, below));
+                    nodes.push(Node { parent: Some(parent), ..child });
+                }
             }
         }
         Ok(nodes)
+    }
+
+    /// The nodes directly below a node, in their order.
+    fn children(&self, below: Below<'c>) -> Vec<Sprout<'c>> {
+        let mut children = match below {
+            Below::Namespaces(namespaces) => self.namespaces(namespaces),
+            Below::Items(place, items) => self.parts(&place, items),
+            Below::Nothing => Vec::new(),
+        };
+        children.sort_by(|(left, _), (right, _)| left.rank().cmp(&right.rank()));
+        children
     }
 
     /// A node for each namespace, or for each range of them when there are too many.
@@ -222,8 +234,8 @@ impl<'c> Growth<'c> {
 
     /// `items` in parts of similar texts, each in ascending order, or `None` when the texts do not divide.
     fn clusters(&self, items: &[u32]) -> Option<Vec<Vec<u32>>> {
-        let texts: Vec<&TermSet> = items.iter().map(|item| &self.words.texts[*item as usize]).collect();
-        let mut clusters = nearest_seeds(&texts, self.fan_out(items.len()));
+        let texts: Vec<&[u32]> = items.iter().map(|item| self.words.texts[*item as usize].as_slice()).collect();
+        let mut clusters = nearest_seeds(&texts, self.words.terms, self.fan_out(items.len()));
         gather(&self.words.vectors(items), &mut clusters);
         let mut parts: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
         for (item, cluster) in items.iter().zip(clusters) {
@@ -272,21 +284,31 @@ fn leaves_room(path: &str, levels: usize) -> bool {
 /// A division in which one part takes more than this share of the items is none.
 const LARGEST_SHARE: f64 = 2.0 / 3.0;
 
-/// For every text the seed (0, 1, …) that it is most like; equally like seeds: the first.
+/// For every text the seed (0, 1, …) that it is most like (Jaccard); equally like seeds: the first. A text is its
+/// distinct terms, numbers below `terms`.
 ///
 /// Seeds are chosen farthest first: the first text, then always the text that is least like its nearest seed.
-fn nearest_seeds(texts: &[&TermSet], seeds: usize) -> Vec<usize> {
+fn nearest_seeds(texts: &[&[u32]], terms: usize, seeds: usize) -> Vec<usize> {
     let mut nearest = vec![(-1.0, 0); texts.len()];
+    let mut in_seed = vec![false; terms];
     let mut next = 0;
     for seed in 0..seeds {
         let Some(chosen) = texts.get(next) else { break };
-        for (at, (text, best)) in texts.iter().zip(&mut nearest).enumerate() {
+        chosen.iter().for_each(|term| in_seed[*term as usize] = true);
+        let similarity = |text: &[u32]| {
+            let shared = text.iter().filter(|term| in_seed[**term as usize]).count();
+            let union = text.len() + chosen.len() - shared;
+            if union == 0 { 0.0 } else { shared as f64 / union as f64 }
+        };
+        let compare = |(at, (text, best)): (usize, (&&[u32], &mut (f64, usize)))| {
             // A seed is its own, even when its text is empty or also another seed's.
-            let similarity = if at == next { 1.0 } else { jaccard(text, chosen) };
+            let similarity = if at == next { 1.0 } else { similarity(text) };
             if similarity > best.0 {
                 *best = (similarity, seed);
             }
-        }
+        };
+        texts.par_iter().zip(&mut nearest).enumerate().with_min_len(TASK).for_each(compare);
+        chosen.iter().for_each(|term| in_seed[*term as usize] = false);
         let farthest = nearest.iter().enumerate().min_by(|(_, left), (_, right)| left.0.total_cmp(&right.0));
         match farthest {
             Some((at, (similarity, _))) if *similarity < 1.0 => next = at,
@@ -295,6 +317,9 @@ fn nearest_seeds(texts: &[&TermSet], seeds: usize) -> Vec<usize> {
     }
     nearest.into_iter().map(|(_, seed)| seed).collect()
 }
+
+/// Texts that one task handles at least; fewer are not worth handing to another core.
+const TASK: usize = 1024;
 
 /// A text as coordinates, ascending in the first: its dimension and its value. Of length 1, or empty.
 type Vector = Vec<(usize, f64)>;
@@ -308,39 +333,46 @@ fn gather(vectors: &[Vector], clusters: &mut [usize]) {
     let count = clusters.iter().map(|cluster| cluster + 1).max().unwrap_or(0);
     for _ in 0..ROUNDS {
         let centres = centres(vectors, clusters, dimensions, count);
-        let mut moved = false;
-        for (vector, cluster) in vectors.iter().zip(&mut *clusters) {
-            let cosine =
-                |centre: &[f64]| vector.iter().map(|(dimension, value)| value * centre[*dimension]).sum::<f64>();
-            let mut best = (cosine(&centres[*cluster]), *cluster);
-            for (other, centre) in centres.iter().enumerate() {
-                let similarity = cosine(centre);
-                if similarity > best.0 {
-                    best = (similarity, other);
+        let closest = |cosines: &mut Vec<f64>, (vector, cluster): (&Vector, &mut usize)| {
+            cosines.clear();
+            cosines.resize(count, 0.0);
+            for (dimension, value) in vector {
+                let along = &centres[dimension * count..][..count];
+                cosines.iter_mut().zip(along).for_each(|(cosine, centre)| *cosine += value * centre);
+            }
+            let mut best = (cosines[*cluster], *cluster);
+            for (other, similarity) in cosines.iter().enumerate() {
+                if *similarity > best.0 {
+                    best = (*similarity, other);
                 }
             }
-            moved |= *cluster != best.1;
-            *cluster = best.1;
-        }
-        if !moved {
+            std::mem::replace(cluster, best.1) != best.1
+        };
+        let moved = vectors.par_iter().zip(&mut *clusters).with_min_len(TASK).map_init(Vec::new, closest);
+        if moved.filter(|moved| *moved).count() == 0 {
             break;
         }
     }
 }
 
-/// Per cluster the direction of the sum of its vectors.
-fn centres(vectors: &[Vector], clusters: &[usize], dimensions: usize, count: usize) -> Vec<Vec<f64>> {
-    let mut centres = vec![vec![0.0; dimensions]; count];
+/// Per dimension and, within it, per cluster: the direction of the sum of the cluster's vectors. What one text needs of
+/// all clusters lies together.
+fn centres(vectors: &[Vector], clusters: &[usize], dimensions: usize, count: usize) -> Vec<f64> {
+    let mut centres = vec![0.0; dimensions * count];
     for (vector, cluster) in vectors.iter().zip(clusters) {
         for (dimension, value) in vector {
-            centres[*cluster][*dimension] += value;
+            centres[dimension * count + cluster] += value;
         }
     }
-    for centre in &mut centres {
-        let length = centre.iter().map(|value| value * value).sum::<f64>().sqrt();
-        if length > 0.0 {
-            centre.iter_mut().for_each(|value| *value /= length);
-        }
+    let mut lengths = vec![0.0; count];
+    for along in centres.chunks_exact(count.max(1)) {
+        lengths.iter_mut().zip(along).for_each(|(length, value)| *length += value * value);
+    }
+    for length in lengths.iter_mut() {
+        *length = if *length > 0.0 { f64::sqrt(*length) } else { 1.0 };
+    }
+    for along in centres.chunks_exact_mut(count.max(1)) {
+        along.iter_mut().zip(&lengths).for_each(|(value, length)| *value /= length);
     }
     centres
 }
@@ -548,8 +580,10 @@ const PHRASE_GAIN: f64 = 1.5;
 
 /// What the texts of a catalog are about.
 struct Words {
-    /// Per item: the terms of its whole name and description, for comparing.
-    texts: Vec<TermSet>,
+    /// Per item: the distinct terms of its whole name and description, for comparing.
+    texts: Vec<Vec<u32>>,
+    /// How many different terms there are.
+    terms: usize,
     /// Per item: the stems of its subject (single ones, and pairs that follow each other in the name) in ascending
     /// order with their weights.
     subjects: Vec<Vec<(u32, u32)>>,
@@ -578,13 +612,15 @@ struct Count {
 
 impl Words {
     fn of(items: &[SelectableItem]) -> Self {
-        let analyzer = Analyzer::default();
-        let mut forms = Forms::default();
-        let subjects = items.iter().map(|item| forms.subject(&analyzer, item)).collect();
-        let text = |item: &SelectableItem| TermSet::of(&analyzer, &format!("{} {}", item.name, item.description));
-        let texts = items.iter().map(text).collect();
+        let subjects = || {
+            let analyzer = Analyzer::default();
+            let mut forms = Forms::default();
+            let subjects: Vec<_> = items.iter().map(|item| forms.subject(&analyzer, item)).collect();
+            (subjects, forms.shown())
+        };
+        let ((texts, terms), (subjects, shown)) = rayon::join(|| numbered(&term_sets(items)), subjects);
         let none = Counts { items: 0, stems: Vec::new() };
-        let words = Self { texts, subjects, shown: forms.shown(), all: none };
+        let words = Self { texts, terms, subjects, shown, all: none };
         let all = words.count(&(0..items.len() as u32).collect::<Vec<_>>());
         Self { all, ..words }
     }
@@ -592,7 +628,7 @@ impl Words {
     fn count(&self, items: &[u32]) -> Counts {
         let mut all: Vec<(u32, u32)> =
             items.iter().flat_map(|item| self.subjects[*item as usize].iter().copied()).collect();
-        all.sort_unstable();
+        all.par_sort_unstable();
         let count = |same: &[(u32, u32)]| Count {
             stem: same[0].0,
             items: same.len(),
@@ -615,7 +651,7 @@ impl Words {
             vector.iter_mut().for_each(|(_, value)| *value /= length);
             vector
         };
-        items.iter().map(vector).collect()
+        items.par_iter().with_min_len(TASK).map(vector).collect()
     }
 
     /// The phrases that tell `part` from the rest of `total`, of which it is a part: those with the largest
@@ -644,6 +680,23 @@ impl Words {
         }
         telling
     }
+}
+
+/// Per item: the terms of its name and description.
+fn term_sets(items: &[SelectableItem]) -> Vec<TermSet> {
+    let text = |terms: &mut Terms, item: &SelectableItem| terms.set(&format!("{} {}", item.name, item.description));
+    items.par_iter().with_min_len(TASK).map_init(Terms::default, text).collect()
+}
+
+/// `sets` with numbers from 0 for the terms, in the order in which they are met, and how many there are.
+fn numbered(sets: &[TermSet]) -> (Vec<Vec<u32>>, usize) {
+    let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
+    let mut number = |hash: &u64| {
+        let next = numbers.len() as u32;
+        *numbers.entry(*hash).or_insert(next)
+    };
+    let texts = sets.iter().map(|set| set.hashes().iter().map(&mut number).collect()).collect();
+    (texts, numbers.len())
 }
 
 /// The words and pairs of words met so far, in the forms in which they were written.
