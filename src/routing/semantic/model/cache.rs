@@ -2,8 +2,8 @@
 //!
 //! One file holds the vectors of one encoder, each under the SHA-256 of the encoder's name and the text: a tool that
 //! did not change is never encoded twice, whatever catalog it is in. The file is replaced whole; of two processes that
-//! write at the same moment one may lose its additions, which are then made again. A file that is damaged, or of another form, counts as
-//! empty: everything in it can be made again.
+//! write at the same moment one may lose its additions, which are then made again. A file that is damaged, or of
+//! another form, counts as empty: everything in it can be made again.
 
 use std::collections::BTreeMap;
 use std::fs;

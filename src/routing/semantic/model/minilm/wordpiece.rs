@@ -25,7 +25,12 @@ static MARK: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\p{Mn}").ok
 /// A word: one punctuation character or ideograph, or all up to the next one. BERT counts every ASCII character that is
 /// neither letter nor digit as punctuation.
 static WORD: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let alone = r"\p{P}$+<=>^`|~\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{20000}-\x{2A6DF}\x{2A700}-\x{2B73F}\x{2B740}-\x{2B81F}\x{2B820}-\x{2CEAF}\x{F900}-\x{FAFF}\x{2F800}-\x{2FA1F}";
+    let alone = [
+        r"\p{P}$+<=>^`|~",
+        r"\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}\x{F900}-\x{FAFF}\x{20000}-\x{2A6DF}",
+        r"\x{2A700}-\x{2CEAF}\x{2F800}-\x{2FA1F}",
+    ];
+    let alone = alone.concat();
     Regex::new(&format!(r"[{alone}]|[^\s{alone}]+")).ok()
 });
 
