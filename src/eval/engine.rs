@@ -127,6 +127,12 @@ impl RouterEngine {
         Self { choice, ..self }
     }
 
+    /// Whether it encodes sentences.
+    #[must_use]
+    pub fn has_encoder(&self) -> bool {
+        self.choice != EncoderChoice::None
+    }
+
     /// Whether what the engine needs is on this machine.
     #[must_use]
     pub fn is_here(&self) -> bool {

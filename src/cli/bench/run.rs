@@ -23,6 +23,7 @@ use crate::eval::capability::CopiesResults;
 use crate::eval::confidence::ConfidenceResults;
 use crate::eval::context::record::ContextResults;
 use crate::eval::context::timing as context_timing;
+use crate::eval::engine::RouterEngine;
 use crate::eval::feedback::FeedbackResults;
 use crate::eval::files::replace_file;
 use crate::eval::gateway::record::GatewayResults;
@@ -192,6 +193,9 @@ const TIMED_SIZES: [usize; 5] = [50, 250, 1000, 5000, 10_000];
 /// The collection whose growth is timed.
 const TIMED_COLLECTION: &str = "workbench";
 
+/// The size at which engines with a sentence encoder are timed.
+const ENCODED_SIZE: usize = 1_000;
+
 fn timings(matrix: &Matrix, collections: &Collections, record: bool) -> Result<Vec<Sample>> {
     let rounds = if record { 9 } else { 3 };
     let Some(collection) = collections.get(TIMED_COLLECTION) else { return Ok(Vec::new()) };
@@ -201,7 +205,9 @@ fn timings(matrix: &Matrix, collections: &Collections, record: bool) -> Result<V
     for size in TIMED_SIZES {
         let growth = Growth { grade: Grade::Mixed, size };
         last = runner::grown(collection, Some(growth)).map_err(|error| anyhow!(error))?;
-        for spec in matrix.engines.iter().filter(|spec| spec.engine.is_here()) {
+        // Encoding thousands of tools takes minutes.
+        let is_timed = |engine: &RouterEngine| engine.is_here() && (!engine.has_encoder() || size == ENCODED_SIZE);
+        for spec in matrix.engines.iter().filter(|spec| is_timed(&spec.engine)) {
             bar.set_message(format!("timing {} at {size} tools", crate::eval::engine::Engine::name(&spec.engine)));
             let timed = latency::search(&spec.engine, &last.catalog, &last.queries, rounds);
             samples.extend(timed.map_err(|error| anyhow!(error))?);
