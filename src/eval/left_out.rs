@@ -253,7 +253,7 @@ mod tests {
         let folder = tables.path().join("nestful");
         fs::create_dir(&folder).unwrap();
         fs::write(folder.join("table.bin"), BUILTIN).unwrap();
-        let mut seen = |manifest: Value| {
+        let seen = |manifest: Value| {
             fs::write(folder.join("table.json"), manifest.to_string()).unwrap();
             engine_for(&default(), "nestful", Some(tables.path())).map_err(|error| format!("{error:#}"))
         };
