@@ -260,7 +260,7 @@ fn bad_input_names_the_place_and_the_way_out() {
       |
     1 | top = 3
       | ^^^
-    unknown field `top`, expected one of `scorer`, `k1`, `b`, `fields`, `name`, `k3`, `spelling`, `semantic`, `navigation`, `tree`, `top_k`, `confidence_gap`, `copies`, `abstain_below`, `feedback`
+    unknown field `top`, expected one of `scorer`, `k1`, `b`, `fields`, `name`, `k3`, `spelling`, `semantic`, `navigation`, `tree`, `top_k`, `confidence_gap`, `copies`, `abstain_below`, `model`, `feedback`
 
 
     route --catalog tools.json --config folder issue
@@ -298,7 +298,7 @@ fn bad_input_names_the_place_and_the_way_out() {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    let commands: [&[&str]; 25] = [
+    let commands: [&[&str]; 28] = [
         &[],
         &["bench"],
         &["route"],
@@ -323,14 +323,17 @@ fn every_command_has_help_with_an_example() {
         &["bench", "eval"],
         &["bench", "feedback"],
         &["bench", "left-out"],
+        &["bench", "growth"],
         &["bench", "rot"],
+        &["models"],
+        &["models", "fetch"],
     ];
     for command in commands {
         let run = run_in(&checkout(), &[command, &["--help"]].concat());
         assert_eq!(run.code, 0, "{command:?}");
         let shows_example = run.stdout.contains("Example") || run.stdout.contains("Start here");
         assert!(
-            shows_example || matches!(command, ["catalog"] | ["feedback"] | ["gold"] | ["bench"]),
+            shows_example || matches!(command, ["catalog"] | ["feedback"] | ["gold"] | ["bench"] | ["models"]),
             "{command:?} shows no example"
         );
     }

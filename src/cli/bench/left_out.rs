@@ -16,7 +16,9 @@ use crate::report;
 
 pub(super) const EXAMPLE: &str = "\
 The semantic table in the binary was trained on pairs of some public collections. Tables that were not are made once,
-one for each source; then the results are written, and `bench render` shows them:
+one for each source; then the results are written, and `bench render` shows them.
+
+Example:
   for source in bfcl_synth metatool nestful sealtools toolalpaca; do
     scripts/train-table DATA tables/$source --leave-out $source
   done

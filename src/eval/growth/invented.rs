@@ -299,10 +299,10 @@ impl Text<'_> {
 mod tests {
     use std::path::PathBuf;
 
-    use super::super::super::record::Origin;
-    use super::super::super::scaling::slope;
     use super::super::{CORE_TOOLS, SEED};
     use super::*;
+    use crate::eval::record::Origin;
+    use crate::eval::scaling::slope;
 
     fn workbench() -> Collection {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("gold/workbench");

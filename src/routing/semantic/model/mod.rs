@@ -215,7 +215,7 @@ pub(in crate::routing) mod tests {
             let hits = router.search(text, 3, &mut crate::routing::Scratch::default());
             assert!(hits.iter().all(|hit| scores[hit.item as usize] == hit.score), "{text}");
         }
-        let weightless = super::super::super::ModelConfig { weight: 0.0 };
+        let weightless = crate::routing::config::ModelConfig { weight: 0.0 };
         let without = build(RoutingConfig { model: weightless, semantic: 0.0, ..RoutingConfig::default() });
         assert_eq!(without.route(&request("rain tomorrow")).unwrap().ids(), ["a:sendMail#00000002"]);
     }
