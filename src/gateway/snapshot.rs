@@ -218,7 +218,7 @@ impl Snapshot {
         }
     }
 
-    /// Makes the indexes that searches need; who searches meanwhile waits for the same.
+    /// Makes the indexes that searches need, so that none has to wait for them later.
     pub(super) fn prepare_search(&self) {
         for shelf in [&self.tools, &self.resources, &self.prompts].into_iter().flatten() {
             let _ = shelf.router.index();

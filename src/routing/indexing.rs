@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::config::{Field, NameMatch, RoutingConfig, Scorer};
-use super::dictionary::{Dictionary, DictionaryBytes, PairTable};
+use super::dictionary::{Dictionary, PairTable};
 use super::exact::ExactNames;
 use super::hit::SCORE_UNITS;
 use super::image::{Image, ImageBuilder, Part};
@@ -47,62 +47,39 @@ pub(super) fn build<I: Borrow<SelectableItem> + Sync>(
     let blocks: Vec<Block> = items.par_chunks(BLOCK).map(|items| reader.read(items)).collect();
     let vocabulary = Vocabulary::of(&blocks);
     let counted = Statistics::of(&blocks, &vocabulary);
-    let (frequencies, chunks) = (counted.frequencies.clone(), counted.chunks.clone());
+    let pairs = Pairs::of(&blocks, &vocabulary);
+    let mut directory = Directory::new(
+        counted.chunks.iter().zip(&counted.frequencies).map(|(chunks, postings)| (*chunks, *postings)),
+        pairs.lists().map(|list| (pairs.blocks_of(list), pairs.items_of(list))),
+    );
     let statistics = match base {
         Some(base) => counted.corrected_by(base, &vocabulary),
         None => counted,
     };
-    let scoring = Scoring::new(config, &statistics);
-    let pairs = Pairs::of(&blocks, &vocabulary);
+    let Vocabulary { words, terms, numbers } = vocabulary;
+    let (words, terms) = (sorted(words), sorted(terms));
 
     let mut image = ImageBuilder::default();
     image.push(Part::Means, statistics.means().map(f64::to_le_bytes));
-    let words = sorted(vocabulary.words);
-    let terms = sorted(vocabulary.terms);
-    let mut terms_by_number = vec![""; terms.len()];
-    terms.iter().for_each(|(term, number)| terms_by_number[*number as usize] = term);
-    for (parts, words) in [
-        ([Part::WordSlots, Part::WordEntries, Part::WordText], &words),
-        ([Part::TermSlots, Part::TermEntries, Part::TermText], &terms),
-    ] {
-        let DictionaryBytes { slots, entries, text } =
-            Dictionary::encode(words.iter().map(|(word, value)| (&**word, *value)));
-        image.push(parts[0], slots);
-        image.push(parts[1], entries);
-        image.push(parts[2], [text]);
-    }
-    let known = statistics.frequencies.len() as TermId;
-    image.push(Part::PairSlots, PairTable::encode(pairs.lists().map(|list| list[0].0), known));
+    push_words(&words, [Part::WordSlots, Part::WordEntries, Part::WordText], &mut image);
+    push_words(&terms, [Part::TermSlots, Part::TermEntries, Part::TermText], &mut image);
+    let first_pair = terms.len() as TermId;
+    image.push(Part::PairSlots, PairTable::encode(pairs.lists().map(|list| list[0].0), first_pair));
 
-    let mut directory = Directory::new(
-        chunks.iter().zip(&frequencies).map(|(chunks, postings)| (*chunks, *postings)),
-        pairs.lists().map(|list| (pairs.blocks_of(list), pairs.items_of(list))),
-    );
-    image.push(Part::Lists, directory.lists());
+    let scoring = Scoring::new(config, &statistics);
     let mut postings = vec![0u8; directory.postings() * 4];
     let (cells, _) = postings.as_chunks_mut::<4>();
-    for (first, batch) in (0..).step_by(BATCH).zip(blocks.chunks(BATCH)) {
-        let scored: Vec<Vec<u32>> = batch
-            .par_iter()
-            .enumerate()
-            .map(|(at, block)| scoring.postings(block, &vocabulary.numbers[first + at]))
-            .collect();
-        for (at, (block, scored)) in batch.iter().zip(scored).enumerate() {
-            let mut from = 0;
-            for (term, count) in vocabulary.numbers[first + at].iter().zip(&block.frequencies) {
-                let until = from + *count as usize;
-                directory.put(*term, (first + at) as u16, &scored[from..until], cells);
-                from = until;
-            }
-        }
-    }
-    for (number, list) in (known..).zip(pairs.lists()) {
-        let known = base.map_or(0, |base| base.pair_frequency(list[0].0, &terms_by_number));
+    put_words(&scoring, &blocks, &numbers, &mut directory, cells);
+    let mut stems = vec![""; terms.len()];
+    terms.iter().for_each(|(stem, number)| stems[*number as usize] = stem);
+    for (number, list) in (first_pair..).zip(pairs.lists()) {
+        let known = base.map_or(0, |base| base.pair_frequency(list[0].0, &stems));
         pairs.score(list, known, &scoring, &blocks, |block, scored| directory.put(number, block, scored, cells));
     }
+    drop(blocks);
+    image.push(Part::Lists, directory.lists());
     image.push(Part::Chunks, directory.chunks());
     image.push(Part::Postings, [postings]);
-    drop(blocks);
 
     ExactNames::build(items, &mut image);
     let spelt = if config.scorer == Scorer::Bm25f && config.spelling > 0.0 { &words[..] } else { &[] };
@@ -112,6 +89,38 @@ pub(super) fn build<I: Borrow<SelectableItem> + Sync>(
         DocumentVectors::build(items, table, &mut image);
     }
     image.finish()
+}
+
+/// Adds the table of words to an image.
+fn push_words(words: &[(Box<str>, TermId)], [slots, entries, text]: [Part; 3], image: &mut ImageBuilder) {
+    let bytes = Dictionary::encode(words.iter().map(|(word, value)| (&**word, *value)));
+    image.push(slots, bytes.slots);
+    image.push(entries, bytes.entries);
+    image.push(text, [bytes.text]);
+}
+
+/// Puts the postings of all words in their places, some blocks at a time.
+fn put_words(
+    scoring: &Scoring,
+    blocks: &[Block],
+    numbers: &[Vec<TermId>],
+    directory: &mut Directory,
+    cells: &mut [[u8; 4]],
+) {
+    let numbered: Vec<(u16, &Block, &[TermId])> =
+        (0..).zip(blocks.iter().zip(numbers)).map(|(at, (block, numbers))| (at, block, &numbers[..])).collect();
+    for batch in numbered.chunks(BATCH) {
+        let scored: Vec<Vec<u32>> =
+            batch.par_iter().map(|(_, block, numbers)| scoring.postings(block, numbers)).collect();
+        for ((at, block, numbers), scored) in batch.iter().zip(scored) {
+            let mut from = 0;
+            for (term, count) in numbers.iter().zip(&block.frequencies) {
+                let until = from + *count as usize;
+                directory.put(*term, *at, &scored[from..until], cells);
+                from = until;
+            }
+        }
+    }
 }
 
 fn sorted(words: FxHashMap<Box<str>, TermId>) -> Vec<(Box<str>, TermId)> {

@@ -326,7 +326,12 @@ impl Router {
     /// The index.
     #[must_use]
     pub fn index(&self) -> &Index {
-        self.index.get_or_init(|| Index::build(&self.catalog, &self.config))
+        if let Some(index) = self.index.get() {
+            return index;
+        }
+        // Building works on all threads: whoever waited here for another thread's index could be one that it needs.
+        let index = Index::build(&self.catalog, &self.config);
+        self.index.get_or_init(|| index)
     }
 
     /// The cards of the catalog.
@@ -814,6 +819,18 @@ mod tests {
 
     fn router(items: Vec<SelectableItem>, config: RoutingConfig) -> Router {
         Router::build(Arc::new(Catalog::new(items).unwrap()), config).unwrap()
+    }
+
+    #[test]
+    fn all_threads_may_ask_for_an_index_at_once() {
+        use rayon::prelude::*;
+        let tool = |number: u32| {
+            SelectableItem::tool(&format!("a:tool_{number}#00000000"), "a", &format!("tool_{number}"), "Does a thing")
+        };
+        let catalog = Arc::new(Catalog::new((0..3000).map(tool).collect()).unwrap());
+        let router = Router::deferred(catalog, RoutingConfig::default()).unwrap();
+        let sizes: Vec<usize> = (0..64).into_par_iter().map(|_| router.index().items()).collect();
+        assert_eq!(sizes, vec![3000; 64]);
     }
 
     fn request(query: &str) -> Request {

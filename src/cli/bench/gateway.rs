@@ -32,7 +32,9 @@ impl GatewayCases {
             bar.inc(1);
             record
         };
-        let mut records = self.all.par_iter().map(run).collect::<Result<Vec<_>>>()?;
+        // A gateway blocks the thread that calls it. On the threads that build indexes it would wait for itself.
+        let threads = rayon::ThreadPoolBuilder::new().build()?;
+        let mut records = threads.install(|| self.all.par_iter().map(run).collect::<Result<Vec<_>>>())?;
         bar.finish_and_clear();
         records.extend(kept_records(&self.places.absent(), self.committed.as_ref()));
         Ok(results(records))
