@@ -1,7 +1,7 @@
 //! The best quality: a sentence encoder that is run, where one is at hand.
 //!
 //! The table of this room knows words one by one. An encoder reads the whole sentence, at a thousand times the cost: a
-//! query takes milliseconds, a tool too, so tools are encoded once and kept on disk ([`cache`]). What an encoder is
+//! query takes milliseconds, a tool too, so tools are encoded once and kept on disk ([`VectorCache`]). What an encoder is
 //! stands in one trait; the one that there is, MiniLM, comes with the cargo feature `minilm`, so that a build without
 //! it gains no dependency.
 //!
