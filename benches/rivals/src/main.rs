@@ -78,7 +78,7 @@ impl Engine for Own {
     }
 
     fn bytes(&self) -> Option<usize> {
-        Some(contextweaver::eval::scaling::index_bytes(self.router.index()))
+        Some(self.router.index().bytes())
     }
 }
 
