@@ -176,10 +176,12 @@ impl Engine for RouterEngine {
     }
 
     fn prepare(&self, catalog: &Arc<Catalog>) -> Result<Box<dyn Prepared>, String> {
-        let mut router = Router::build(Arc::clone(catalog), self.config.clone()).map_err(|error| error.to_string())?;
-        if let Some(measured) = &self.table {
-            router = router.with_table(measured.table);
-        }
+        let (catalog, config) = (Arc::clone(catalog), self.config.clone());
+        let router = match &self.table {
+            None => Router::build(catalog, config),
+            Some(measured) => Router::deferred(catalog, config).map(|router| router.with_table(measured.table)),
+        };
+        let router = router.map_err(|error| error.to_string())?;
         let router = match (self.choice, place::usual_folder()) {
             // That the vectors could not be kept changes no ranking.
             (EncoderChoice::MiniLm, Some(folder)) => place::attach(router, self.encoder()?, &folder).0,

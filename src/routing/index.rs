@@ -350,15 +350,14 @@ impl Index {
     pub fn postings(&self, term: TermId) -> impl Iterator<Item = Posting> {
         let patched = self.patch.as_ref();
         let first = self.lists().iter(term).filter_map(move |posting| {
-            let Some(Patch { gone, numbers: [numbers, _], .. }) = patched else { return Some(posting) };
-            let item = *numbers.get(posting.item as usize)?;
-            gone.binary_search(&posting.item).is_err().then_some(Posting { item, ..posting })
+            let Some(patch) = patched else { return Some(posting) };
+            Some(Posting { item: patch.number(Side::First, posting.item)?, ..posting })
         });
         let second = patched.and_then(|patch| Some((patch, patch.own_term(term)?)));
         let second = second.into_iter().flat_map(|(patch, term)| {
             let numbered =
-                |posting: Posting| Some(Posting { item: *patch.numbers[1].get(posting.item as usize)?, ..posting });
-            lists(&patch.image, patch.numbers[1].len(), &[]).iter(term).filter_map(numbered)
+                |posting: Posting| Some(Posting { item: patch.number(Side::Second, posting.item)?, ..posting });
+            patch.lists().iter(term).filter_map(numbered)
         });
         first.chain(second)
     }
@@ -368,7 +367,7 @@ impl Index {
     pub fn frequency(&self, term: TermId) -> usize {
         let patched = || self.patch.as_ref().and_then(|patch| Some((patch, patch.own_term(term)?)));
         match self.lists().frequency(term) {
-            0 => patched().map_or(0, |(patch, term)| lists(&patch.image, patch.numbers[1].len(), &[]).frequency(term)),
+            0 => patched().map_or(0, |(patch, term)| patch.lists().frequency(term)),
             known => known,
         }
     }
@@ -379,7 +378,7 @@ impl Index {
     }
 
     fn lists(&self) -> Lists<'_> {
-        lists(&self.image, self.items as usize, self.patch.as_ref().map_or(&[], |patch| &patch.gone))
+        Lists::of(&self.image, self.items as usize, self.patch.as_ref().map_or(&[], |patch| &patch.gone))
     }
 
     /// The lists of what came since, with the terms of a query as they are numbered there.
@@ -387,7 +386,7 @@ impl Index {
         let patch = self.patch.as_ref()?;
         terms.clear();
         terms.extend(query.iter().filter_map(|term| Some(QueryTerm { term: patch.own_term(term.term)?, ..*term })));
-        Some((patch, lists(&patch.image, patch.numbers[1].len(), &[])))
+        Some((patch, patch.lists()))
     }
 
     fn vectors(&self) -> DocumentVectors<'_> {
@@ -407,17 +406,14 @@ impl Index {
         self.read(text, query, words, |word, _| sequence.push(word));
         ExactNames::of(&self.image).find(&sequence, text, &mut query.exact);
         if let Some(patch) = &self.patch {
-            query.exact.retain(|item| patch.gone.binary_search(item).is_err());
             let mut second = Vec::new();
             ExactNames::of(&patch.image).find(&sequence, text, &mut second);
-            let [first_numbers, second_numbers] = &patch.numbers;
-            let first = query.exact.iter().filter_map(|item| first_numbers.get(*item as usize));
-            let second = second.iter().filter_map(|item| second_numbers.get(*item as usize));
-            query.exact = first.chain(second).copied().collect();
+            let first = query.exact.iter().filter_map(|item| patch.number(Side::First, *item));
+            let second = second.iter().filter_map(|item| patch.number(Side::Second, *item));
+            query.exact = first.chain(second).collect();
             query.exact.sort_unstable();
         }
         query.meaning = self.semantic.as_ref().map(|semantic| semantic.table.encode_query(text));
-        query.model = self.model.as_ref().map(|(_, model)| Box::new(model.encode(text)));
         query.model = self.model.as_ref().map(|(_, model)| Box::new(model.encode(text)));
     }
 
@@ -580,18 +576,15 @@ impl Index {
             scratch.second_scores.forget_read();
             return self.lists().search(&query.terms, k, allow, &mut scratch.scores);
         };
-        let [first_numbers, second_numbers] = &patch.numbers;
-        let is_there = |item: u32| patch.gone.binary_search(&item).is_err();
-        let number = |numbers: &[u32], item: u32| numbers.get(item as usize).copied().unwrap_or(u32::MAX);
-        let allowed = |item| is_there(item) && allow(number(first_numbers, item));
-        let mut found = self.lists().search(&query.terms, k, &allowed, &mut scratch.scores);
-        let allowed = |item| allow(number(second_numbers, item));
-        let more = second.search(&scratch.second_terms, k, &allowed, &mut scratch.second_scores);
-        found.hits.iter_mut().for_each(|hit| hit.item = number(first_numbers, hit.item));
-        found.hits.extend(more.hits.iter().map(|hit| Hit { item: number(second_numbers, hit.item), ..*hit }));
-        found.hits.sort_unstable_by_key(Hit::order);
-        found.hits.truncate(k);
-        Found { best: found.best.max(more.best), ..found }
+        let allowed = |side| move |item| patch.number(side, item).is_some_and(allow);
+        let first = self.lists().search(&query.terms, k, &allowed(Side::First), &mut scratch.scores);
+        let second = second.search(&scratch.second_terms, k, &allowed(Side::Second), &mut scratch.second_scores);
+        let numbered = |side| move |hit: &Hit| Some(Hit { item: patch.number(side, hit.item)?, ..*hit });
+        let both = first.hits.iter().filter_map(numbered(Side::First));
+        let mut hits: Vec<Hit> = both.chain(second.hits.iter().filter_map(numbered(Side::Second))).collect();
+        hits.sort_unstable_by_key(Hit::order);
+        hits.truncate(k);
+        Found { hits, best: first.best.max(second.best) }
     }
 
     /// The score by words of every item of the catalog.
@@ -615,7 +608,7 @@ impl Index {
         match patch.place(item) {
             Some((Side::First, item)) => self.lists().score_of(&query.terms, item, &scratch.scores),
             Some((Side::Second, item)) => {
-                let second = lists(&patch.image, patch.numbers[1].len(), &[]);
+                let second = patch.lists();
                 second.score_of(&scratch.second_terms, item, &scratch.second_scores)
             }
             None => 0,
@@ -640,19 +633,17 @@ impl Index {
         let Some(patch) = &self.patch else {
             return self.vectors().proposals(&semantic.heads, meaning, k, &[], allow);
         };
-        let [first_numbers, second_numbers] = &patch.numbers;
-        let number = |numbers: &[u32], item: u32| numbers.get(item as usize).copied().unwrap_or(u32::MAX);
-        let is_there = |item: u32| patch.gone.binary_search(&item).is_err();
-        let allowed = |item| is_there(item) && allow(number(first_numbers, item));
-        let (mut near, best) = self.vectors().proposals(&semantic.heads, meaning, k, &patch.gone, &allowed);
-        let allowed = |item| allow(number(second_numbers, item));
-        let second = DocumentVectors::of(&patch.image);
-        let (more, more_best) = second.proposals(&patch.heads, meaning, k, &[], &allowed);
-        near.iter_mut().for_each(|near| near.item = number(first_numbers, near.item));
-        near.extend(more.iter().map(|near| Near { item: number(second_numbers, near.item), ..*near }));
+        let allowed = |side| move |item| patch.number(side, item).is_some_and(allow);
+        let (vectors, heads) = (self.vectors(), &semantic.heads);
+        let (first, first_best) = vectors.proposals(heads, meaning, k, &patch.gone, &allowed(Side::First));
+        let vectors = DocumentVectors::of(&patch.image);
+        let (second, second_best) = vectors.proposals(&patch.heads, meaning, k, &[], &allowed(Side::Second));
+        let numbered = |side| move |near: &Near| Some(Near { item: patch.number(side, near.item)?, ..*near });
+        let both = first.iter().filter_map(numbered(Side::First));
+        let mut near: Vec<Near> = both.chain(second.iter().filter_map(numbered(Side::Second))).collect();
         near.sort_unstable_by_key(Near::order);
         near.truncate(k);
-        (near, best.max(more_best))
+        (near, first_best.max(second_best))
     }
 
     /// How near an item is to a query.
@@ -800,7 +791,7 @@ impl Index {
             None => self.lists().impact(term, item),
             Some((_, Some((Side::First, item)))) => self.lists().impact(term, item),
             Some((patch, Some((Side::Second, item)))) => {
-                let second = lists(&patch.image, patch.numbers[1].len(), &[]);
+                let second = patch.lists();
                 patch.own_term(term).map_or(0, |term| second.impact(term, item))
             }
             Some((_, None)) => 0,
@@ -909,16 +900,6 @@ fn stems(image: &Image) -> Dictionary<'_> {
 
 fn pairs(image: &Image) -> PairTable<'_> {
     PairTable::new(image.cells(Part::PairSlots))
-}
-
-fn lists<'i>(image: &'i Image, items: usize, gone: &'i [u32]) -> Lists<'i> {
-    Lists {
-        items: items as u32,
-        lists: image.cells(Part::Lists),
-        chunks: image.cells(Part::Chunks),
-        postings: image.cells(Part::Postings),
-        gone,
-    }
 }
 
 /// Adds a term to a query, or counts it once more.

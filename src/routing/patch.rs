@@ -12,6 +12,7 @@ use super::config::RoutingConfig;
 use super::image::Image;
 use super::index::{Index, TermId};
 use super::indexing;
+use super::postings::Lists;
 use super::semantic::{DocumentVectors, Heads};
 use crate::catalog::{Catalog, SelectableItem};
 
@@ -22,8 +23,8 @@ pub(super) struct Patch {
     pub(super) heads: Heads,
     /// The items of the first side that are no more, ascending.
     pub(super) gone: Vec<u32>,
-    /// Per item of each side its number in the catalog; that of an item that is no more means nothing.
-    pub(super) numbers: [Vec<u32>; 2],
+    /// Per item of each side its number in the catalog, or [`NONE`].
+    numbers: [Vec<u32>; 2],
     /// Per item of the catalog the side and its number there.
     places: Vec<(Side, u32)>,
     /// Per term or pair of the second side its number in the index.
@@ -39,6 +40,9 @@ pub(super) enum Side {
     Second,
 }
 
+/// The number of an item that is no more.
+const NONE: u32 = u32::MAX;
+
 /// A patch larger than this share of its index is none: everything is indexed anew.
 const LARGEST_SHARE: usize = 8;
 
@@ -49,7 +53,7 @@ impl Patch {
             image: Image::default(),
             heads: Heads::default(),
             gone: Vec::new(),
-            numbers: [vec![u32::MAX; old.len()], Vec::new()],
+            numbers: [vec![NONE; old.len()], Vec::new()],
             places: Vec::with_capacity(new.len()),
             terms: Vec::new(),
             own_terms: FxHashMap::default(),
@@ -87,6 +91,17 @@ impl Patch {
     /// The number of items of the catalog.
     pub(super) fn items(&self) -> usize {
         self.places.len()
+    }
+
+    /// The lists of the second side.
+    pub(super) fn lists(&self) -> Lists<'_> {
+        let [_, second] = &self.numbers;
+        Lists::of(&self.image, second.len(), &[])
+    }
+
+    /// The number in the catalog of an item of one side; `None` for one that is no more.
+    pub(super) fn number(&self, side: Side, item: u32) -> Option<u32> {
+        self.numbers[side as usize].get(item as usize).copied().filter(|number| *number != NONE)
     }
 
     /// Where an item of the catalog is.

@@ -13,7 +13,7 @@
 use std::cmp::Reverse;
 
 use super::hit::{Hit, MOST_INSERTED, TopK};
-use super::image::{long, number};
+use super::image::{Image, Part, long, number};
 use super::index::{FULL_WEIGHT, QueryTerm, TermId, weighted};
 
 /// Items in a block.
@@ -88,6 +88,17 @@ pub(super) struct Found {
 }
 
 impl<'i> Lists<'i> {
+    /// The lists of an image over `items` items, of which `gone`, ascending, are no more.
+    pub(super) fn of(image: &'i Image, items: usize, gone: &'i [u32]) -> Self {
+        Self {
+            items: items as u32,
+            lists: image.cells(Part::Lists),
+            chunks: image.cells(Part::Chunks),
+            postings: image.cells(Part::Postings),
+            gone,
+        }
+    }
+
     /// The number of postings of a term.
     pub(super) fn frequency(&self, term: TermId) -> usize {
         let (first, end) = self.chunk_range(term);
