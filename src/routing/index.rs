@@ -468,10 +468,12 @@ impl Index {
         if self.reading.scorer == Scorer::Fuzzy && query.unknown <= fuzzy::MOST_CORRECTED {
             fuzzy::expand(self, word, &mut readings);
         } else if self.reading.spelling > 0.0 && query.unknown <= MOST_CORRECTED {
-            let mut words: Vec<(&[u8], TermId)> = Spelling::of(&self.image).readings(word).collect();
+            let mut words: Vec<(&[u8], TermId)> = Vec::new();
+            Spelling::of(&self.image).for_each_reading(word, |word, term| words.push((word, term)));
             if let Some(patch) = &self.patch {
-                let second = Spelling::of(&patch.image).readings(word);
-                words.extend(second.filter_map(|(word, term)| Some((word, *patch.terms.get(term as usize)?))));
+                Spelling::of(&patch.image).for_each_reading(word, |word, term| {
+                    words.extend(patch.terms.get(term as usize).map(|term| (word, *term)));
+                });
             }
             share(words, self.reading.spelling, &mut readings);
         }
