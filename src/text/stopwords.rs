@@ -159,7 +159,7 @@ pub fn is_stop_word(word: &str) -> bool {
 }
 
 /// Where the words of each letter begin, and the end of the last.
-const STARTS: [usize; 27] = {
+static STARTS: [usize; 27] = {
     let mut starts = [0; 27];
     let mut letter = 0;
     while letter < 27 {
