@@ -54,13 +54,15 @@ fn ascii_words(text: &str, emit: &mut impl FnMut(&str)) {
             continue;
         }
         let start = at;
-        let mut plain = true;
+        while at < bytes.len() && bytes[at].is_ascii_lowercase() {
+            at += 1;
+        }
+        let lower = at;
         while at < bytes.len() && bytes[at].is_ascii_alphanumeric() {
-            plain &= bytes[at].is_ascii_lowercase();
             at += 1;
         }
         // Most words are lower case already and are handed on where they stand.
-        if plain && at - start <= MAX_WORD_BYTES {
+        if lower == at && at - start <= MAX_WORD_BYTES {
             emit(&text[start..at]);
         } else {
             ascii_run(&bytes[start..at], emit);
