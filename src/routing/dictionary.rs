@@ -16,17 +16,10 @@ pub(super) struct Dictionary<'i> {
 }
 
 /// The three parts of a dictionary as bytes.
-#[derive(Debug, Default)]
 pub(super) struct DictionaryBytes {
     pub(super) slots: Vec<[u8; 8]>,
     pub(super) entries: Vec<[u8; 8]>,
     pub(super) text: Vec<u8>,
-}
-
-impl DictionaryBytes {
-    pub(super) fn read(&self) -> Dictionary<'_> {
-        Dictionary::new(&self.slots, &self.entries, &self.text)
-    }
 }
 
 impl<'i> Dictionary<'i> {

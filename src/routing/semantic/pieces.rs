@@ -1,6 +1,6 @@
 //! Words to pieces of the table: greedy longest match.
 
-use crate::routing::dictionary::{Dictionary, DictionaryBytes};
+use rustc_hash::FxHashMap;
 
 /// The number of a piece in its table.
 pub(super) type PieceId = u16;
@@ -14,34 +14,30 @@ pub(super) struct Pieces {
 
 #[derive(Debug, Default)]
 struct Side {
-    numbers: DictionaryBytes,
+    numbers: FxHashMap<&'static [u8], PieceId>,
     longest: usize,
 }
 
 impl Side {
-    /// `None` when a piece is there twice.
-    fn new(mut pieces: Vec<(&str, PieceId)>) -> Option<Self> {
-        pieces.sort_unstable();
-        if pieces.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-            return None;
-        }
-        let longest = pieces.iter().map(|(text, _)| text.len()).max().unwrap_or(0);
-        let numbers = Dictionary::encode(pieces.iter().map(|(text, id)| (*text, u32::from(*id))));
-        Some(Self { numbers, longest })
-    }
-
-    /// The longest piece that `text`, which is ASCII, begins with: its length and number.
-    fn longest_of(&self, text: &str) -> Option<(usize, PieceId)> {
-        let numbers = self.numbers.read();
+    /// The longest piece that `text` begins with: its length and number.
+    fn longest_of(&self, text: &[u8]) -> Option<(usize, PieceId)> {
         let lengths = 1..=text.len().min(self.longest);
-        lengths.rev().find_map(|length| Some((length, numbers.get(text.get(..length)?)? as PieceId)))
+        lengths.rev().find_map(|length| Some((length, *self.numbers.get(&text[..length])?)))
     }
 }
 
 impl Pieces {
-    /// Of the pieces at starts and those inside, each of which is ASCII; `None` when one is there twice.
-    pub(super) fn new(starts: Vec<(&str, PieceId)>, insides: Vec<(&str, PieceId)>) -> Option<Self> {
-        Some(Self { starts: Side::new(starts)?, insides: Side::new(insides)? })
+    pub(super) fn with_capacity(count: usize) -> Self {
+        let mut pieces = Self::default();
+        pieces.starts.numbers.reserve(count);
+        pieces
+    }
+
+    /// Adds a piece; `false` when it is known already.
+    pub(super) fn insert(&mut self, text: &'static [u8], inside: bool, id: PieceId) -> bool {
+        let side = if inside { &mut self.insides } else { &mut self.starts };
+        side.longest = side.longest.max(text.len());
+        side.numbers.insert(text, id).is_none()
     }
 
     /// Calls `visit` with the pieces of a normalised word, in order. A byte that begins no piece is skipped, and a word
@@ -50,10 +46,11 @@ impl Pieces {
         if !word.is_ascii() {
             return;
         }
+        let word = word.as_bytes();
         let mut at = 0;
-        while let Some(rest) = word.get(at..).filter(|rest| !rest.is_empty()) {
+        while at < word.len() {
             let side = if at == 0 { &self.starts } else { &self.insides };
-            match side.longest_of(rest) {
+            match side.longest_of(&word[at..]) {
                 Some((length, id)) => {
                     visit(id);
                     at += length;
@@ -70,8 +67,14 @@ mod tests {
 
     #[test]
     fn the_longest_piece_wins() {
-        let insides = vec![("hook", 2), ("h", 3), ("s", 4), ("b", 5)];
-        let pieces = Pieces::new(vec![("web", 0), ("we", 1)], insides).unwrap();
+        let mut pieces = Pieces::default();
+        for (id, (text, inside)) in
+            [("web", false), ("we", false), ("hook", true), ("h", true), ("s", true), ("b", true)]
+                .into_iter()
+                .enumerate()
+        {
+            assert!(pieces.insert(text.as_bytes(), inside, id as PieceId));
+        }
         let table: [(&str, &[PieceId]); 6] = [
             ("web", &[0]),
             ("webhooks", &[0, 2, 4]),
@@ -85,11 +88,5 @@ mod tests {
             pieces.for_each(word, |id| found.push(id));
             assert_eq!(found, expected, "{word}");
         }
-    }
-
-    #[test]
-    fn a_piece_is_there_once() {
-        assert!(Pieces::new(vec![("a", 0)], vec![("a", 1)]).is_some());
-        assert!(Pieces::new(vec![("a", 0), ("b", 1), ("a", 2)], Vec::new()).is_none());
     }
 }

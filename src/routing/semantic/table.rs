@@ -95,16 +95,17 @@ impl Table {
         fields.copy_from_slice(&floats(&mut rest, FIELDS)?);
         let query_weights = floats(&mut rest, count)?;
         let tool_weights = floats(&mut rest, count)?;
-        let (mut starts, mut insides) = (Vec::new(), Vec::new());
+        let mut pieces = Pieces::with_capacity(count);
         for id in 0..count {
             let head = take(&mut rest, 1)?.first().copied().unwrap_or(0);
             let text = take(&mut rest, usize::from(head & !INSIDE))?;
-            let text = std::str::from_utf8(text).ok().filter(|text| !text.is_empty() && text.is_ascii());
-            let text = text.ok_or(TableError("a piece is not ASCII text"))?;
-            let side = if head & INSIDE != 0 { &mut insides } else { &mut starts };
-            side.push((text, id as PieceId));
+            if text.is_empty() || !text.is_ascii() {
+                return Err(TableError("a piece is not ASCII text"));
+            }
+            if !pieces.insert(text, head & INSIDE != 0, id as PieceId) {
+                return Err(TableError("a piece occurs twice"));
+            }
         }
-        let pieces = Pieces::new(starts, insides).ok_or(TableError("a piece occurs twice"))?;
         let rows = take(&mut rest, count * DIMS)?;
         if !rest.is_empty() {
             return Err(TableError("bytes are left over"));
