@@ -2,8 +2,8 @@
 //!
 //! A reading is a word of the catalog one edit away (an insertion, deletion, substitution or swap of neighbours: the
 //! optimal string alignment distance) with the same first letter, which people seldom mistype. Words are kept in blocks
-//! by first letter and length, so that a look-up compares a word with a few dozen others and not with the vocabulary; of
-//! these a comparison of the first and the last letters leaves few.
+//! by first letter and length, so that a look-up compares a word with a few dozen others and not with the vocabulary;
+//! of these a comparison of the first and the last letters leaves few.
 //!
 //! Only words of `a`–`z` take part: names and numbers in a query are arguments more often than misspelt tools.
 
@@ -108,8 +108,8 @@ impl<'i> Spelling<'i> {
 }
 
 /// The first and the last letters of a word. Of a word that is one edit away the ones or the others are the same: with
-/// `d` letters in common at the start, no edit reaches further than over the letters `d` and `d + 1`, so both ends, which
-/// are one letter shorter together than the word, are not touched.
+/// `d` letters in common at the start, no edit reaches further than over the letters `d` and `d + 1`, so of both
+/// ends, which are one letter shorter together than the word, one is not touched.
 struct Ends {
     first: u32,
     first_mask: u32,
