@@ -62,7 +62,7 @@ impl<'i> Dictionary<'i> {
             if entry == 0 {
                 return None;
             }
-            if (slot ^ hash) & HIGH == 0 && self.text(entry - 1) == word.as_bytes() {
+            if (slot ^ hash) & HIGH == 0 && same(self.text(entry - 1), word.as_bytes()) {
                 return Some(self.value(entry - 1));
             }
             at = (at + 1) & last;
@@ -163,11 +163,28 @@ fn hash_of_pair((first, second): (u32, u32)) -> u64 {
 /// A hash that is the same on every machine and in every version.
 fn hash(word: &[u8]) -> u64 {
     let (chunks, rest) = word.as_chunks::<8>();
-    let mut tail = [0; 8];
-    tail[..rest.len()].copy_from_slice(rest);
-    let chunks = chunks.iter().chain([&tail]);
+    let add = |hash: u64, number: u64| (hash.rotate_left(5) ^ number).wrapping_mul(FACTOR);
     let start = word.len() as u64;
-    mixed(chunks.fold(start, |hash, chunk| (hash.rotate_left(5) ^ u64::from_le_bytes(*chunk)).wrapping_mul(FACTOR)))
+    mixed(add(chunks.iter().fold(start, |hash, chunk| add(hash, u64::from_le_bytes(*chunk))), tail(rest)))
+}
+
+/// Whether two words are the same. Most are too short for a call to pay.
+fn same(one: &[u8], other: &[u8]) -> bool {
+    let ((chunks, rest), (other_chunks, other_rest)) = (one.as_chunks::<8>(), other.as_chunks::<8>());
+    let equal = |(one, other): (&[u8; 8], &[u8; 8])| u64::from_le_bytes(*one) == u64::from_le_bytes(*other);
+    one.len() == other.len() && chunks.iter().zip(other_chunks).all(equal) && tail(rest) == tail(other_rest)
+}
+
+/// Fewer than eight bytes as a number, little endian: read from both ends, as wide as they are long.
+fn tail(bytes: &[u8]) -> u64 {
+    let over = |width: usize| 8 * (bytes.len() - width) as u32;
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << over(4)
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        u64::from(u16::from_le_bytes(*first)) | u64::from(u16::from_le_bytes(*last)) << over(2)
+    } else {
+        bytes.first().map_or(0, |byte| u64::from(*byte))
+    }
 }
 
 /// 2⁶⁴ over the golden ratio, odd.
@@ -201,6 +218,17 @@ mod tests {
             let all: BTreeMap<&[u8], u32> = words.iter().map(|(word, value)| (word.as_bytes(), *value)).collect();
             prop_assert_eq!(dictionary.iter().collect::<BTreeMap<_, _>>(), all);
             prop_assert_eq!(dictionary.len(), words.len());
+        }
+
+        #[test]
+        fn a_tail_is_the_number_of_its_bytes(bytes in prop::collection::vec(any::<u8>(), 0..8)) {
+            prop_assert_eq!(tail(&bytes), bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)));
+        }
+
+        #[test]
+        fn words_are_the_same_when_their_bytes_are(one in "[ab]{0,18}", other in "[ab]{0,18}") {
+            prop_assert_eq!(same(one.as_bytes(), other.as_bytes()), one == other);
+            prop_assert!(same(one.as_bytes(), one.clone().as_bytes()));
         }
 
         #[test]

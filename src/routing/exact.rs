@@ -110,13 +110,13 @@ impl<'i> ExactNames<'i> {
         if let Some(hash) = query.hash() {
             found.extend(self.items_of(hash));
         }
-        for run in text.split(|character| !is_of_identifier(character)) {
+        for_each_joined_run(text, |run| {
             if !self.find_identifier(run, text, found) && run.contains(QUALIFIERS) {
                 for piece in run.split(QUALIFIERS) {
                     self.find_identifier(piece, text, found);
                 }
             }
-        }
+        });
         if !text.is_ascii() {
             for token in text.split_ascii_whitespace().filter(|token| !token.is_ascii()) {
                 self.find_identifier(token, text, found);
@@ -160,25 +160,88 @@ fn bucket_of(hash: u64, bits: u32) -> u64 {
 /// Between the parts of a qualified name.
 const QUALIFIERS: [char; 3] = ['/', ':', '.'];
 
-/// Whether a character can stand in the ids and names of most catalogs.
-fn is_of_identifier(character: char) -> bool {
-    character.is_ascii_alphanumeric() || matches!(character, '_' | '.' | ':' | '/' | '#' | '@' | '-')
+/// What a byte is in the ids and names of most catalogs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Stands in none, as the bytes of all characters outside ASCII.
+    Outside,
+    Lower,
+    Upper,
+    /// `_ - . : /`
+    Joint,
+    Other,
+}
+
+impl Kind {
+    const fn of(byte: u8) -> Self {
+        match byte {
+            b'a'..=b'z' => Self::Lower,
+            b'A'..=b'Z' => Self::Upper,
+            b'_' | b'-' | b'.' | b':' | b'/' => Self::Joint,
+            b'0'..=b'9' | b'#' | b'@' => Self::Other,
+            _ => Self::Outside,
+        }
+    }
+
+    /// Whether two neighbours are written as in an identifier.
+    fn joins(self, next: Self) -> bool {
+        self == Self::Joint || (self == Self::Lower && next == Self::Upper)
+    }
+}
+
+/// [`Kind::of`] every byte.
+static KINDS: [Kind; 256] = {
+    let mut kinds = [Kind::Outside; 256];
+    let mut byte = 0;
+    while byte < kinds.len() {
+        kinds[byte] = Kind::of(byte as u8);
+        byte += 1;
+    }
+    kinds
+};
+
+/// Calls `visit` with the runs of bytes that can stand in identifiers, but for runs with none in them.
+fn for_each_joined_run<'t>(text: &'t str, mut visit: impl FnMut(&'t str)) {
+    let (mut start, mut joined, mut before) = (0, false, Kind::Outside);
+    for (at, byte) in text.bytes().chain([b' ']).enumerate() {
+        let kind = KINDS[usize::from(byte)];
+        if kind == Kind::Outside {
+            if joined {
+                visit(text.get(start..at).unwrap_or_default());
+            }
+            (start, joined) = (at + 1, false);
+        } else {
+            joined |= before.joins(kind);
+        }
+        before = kind;
+    }
 }
 
 /// Whether a token is written as identifiers are: joined by `_ - . : /`, or with a capital inside.
 fn is_identifier(token: &str) -> bool {
     let bytes = token.as_bytes();
-    bytes.len() > 2
-        && bytes.windows(2).any(|pair| {
-            matches!(pair[0], b'_' | b'-' | b'.' | b':' | b'/')
-                || (pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase())
-        })
+    bytes.len() > 2 && bytes.windows(2).any(|pair| Kind::of(pair[0]).joins(Kind::of(pair[1])))
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::catalog::SelectableItem;
+
+    proptest! {
+        #[test]
+        fn no_run_with_an_identifier_is_left_out(text in "[aB2_./@ é(]{0,12}") {
+            let mut runs = Vec::new();
+            for_each_joined_run(&text, |run| runs.push(run));
+            let outside = |character: char| !character.is_ascii() || Kind::of(character as u8) == Kind::Outside;
+            let worth = |run: &&str| run.split(QUALIFIERS).chain([*run]).any(is_identifier);
+            let plain: Vec<&str> = text.split(outside).filter(worth).collect();
+            let found: Vec<&str> = runs.iter().copied().filter(worth).collect();
+            prop_assert_eq!(found, plain);
+        }
+    }
 
     #[test]
     fn names_are_found_as_people_write_them() {

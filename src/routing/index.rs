@@ -22,7 +22,7 @@ use super::indexing::{self, FIELDS};
 use super::patch::{Patch, Side};
 use super::postings::{Found, Lists, Posting, Scores};
 use super::semantic::model::{Fusions, Model, ModelVector, rank};
-use super::semantic::{DocumentVectors, Fusion, Heads, Near, QueryVector, Table};
+use super::semantic::{DocumentVectors, Fusion, Heads, Near, QueryVector, Table, TextPieces};
 use super::spelling::{MOST_CORRECTED, Spelling, share};
 use crate::catalog::Catalog;
 use crate::text::{Analyzer, for_each_word, is_stop_word};
@@ -173,6 +173,8 @@ struct Words {
     read: usize,
     /// The known word before, when nothing but stop words is between.
     previous: Option<TermId>,
+    /// What its meaning consists of.
+    pieces: TextPieces,
 }
 
 /// The semantic side of an index.
@@ -403,7 +405,14 @@ impl Index {
 
     fn analyze_into(&self, text: &str, query: &mut Query, words: &mut Words) {
         let mut sequence = Sequence::new();
-        self.read(text, query, words, |word, _| sequence.push(word));
+        let mut pieces = std::mem::take(&mut words.pieces);
+        pieces.clear();
+        self.read(text, query, words, |word, _| {
+            sequence.push(word);
+            if let Some(semantic) = &self.semantic {
+                semantic.table.read(word, &mut pieces);
+            }
+        });
         ExactNames::of(&self.image).find(&sequence, text, &mut query.exact);
         if let Some(patch) = &self.patch {
             let mut second = Vec::new();
@@ -413,7 +422,8 @@ impl Index {
             query.exact = first.chain(second).collect();
             query.exact.sort_unstable();
         }
-        query.meaning = self.semantic.as_ref().map(|semantic| semantic.table.encode_query(text));
+        query.meaning = self.semantic.as_ref().map(|semantic| semantic.table.encode_read(&pieces));
+        words.pieces = pieces;
         query.model = self.model.as_ref().map(|(_, model)| Box::new(model.encode(text)));
     }
 
@@ -468,10 +478,12 @@ impl Index {
         if self.reading.scorer == Scorer::Fuzzy && query.unknown <= fuzzy::MOST_CORRECTED {
             fuzzy::expand(self, word, &mut readings);
         } else if self.reading.spelling > 0.0 && query.unknown <= MOST_CORRECTED {
-            let mut words: Vec<(&[u8], TermId)> = Spelling::of(&self.image).readings(word).collect();
+            let mut words: Vec<(&[u8], TermId)> = Vec::new();
+            Spelling::of(&self.image).for_each_reading(word, |word, term| words.push((word, term)));
             if let Some(patch) = &self.patch {
-                let second = Spelling::of(&patch.image).readings(word);
-                words.extend(second.filter_map(|(word, term)| Some((word, *patch.terms.get(term as usize)?))));
+                Spelling::of(&patch.image).for_each_reading(word, |word, term| {
+                    words.extend(patch.terms.get(term as usize).map(|term| (word, *term)));
+                });
             }
             share(words, self.reading.spelling, &mut readings);
         }

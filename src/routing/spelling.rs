@@ -2,11 +2,14 @@
 //!
 //! A reading is a word of the catalog one edit away (an insertion, deletion, substitution or swap of neighbours: the
 //! optimal string alignment distance) with the same first letter, which people seldom mistype. Words are kept in blocks
-//! by first letter and length, so that a look-up compares a word with a few dozen others and not with the vocabulary.
+//! by first letter and length, so that a look-up compares a word with a few dozen others and not with the vocabulary;
+//! of these a comparison of the first and the last letters leaves few.
 //!
 //! Only words of `a`–`z` take part: names and numbers in a query are arguments more often than misspelt tools.
 
-use super::image::{Image, ImageBuilder, Part, long};
+use std::slice::ChunksExact;
+
+use super::image::{Image, ImageBuilder, Part, long, number};
 use super::index::{FULL_WEIGHT, QueryTerm, TermId};
 
 /// Shorter words are neither corrected nor readings: too many words are one edit away from them.
@@ -74,33 +77,78 @@ impl<'i> Spelling<'i> {
         if all { Ok(()) } else { Err("a word of the spelling stands for no term") }
     }
 
-    /// The words of a block with their terms.
-    fn block(&self, block: usize, length: usize) -> impl Iterator<Item = (&'i [u8], TermId)> + use<'i> {
+    /// The words of a block, and their terms.
+    fn block(&self, block: usize, length: usize) -> (ChunksExact<'i, u8>, &'i [[u8; 4]]) {
         let start = |block: usize| {
             let start = long(self.blocks, block);
             (start as u32 as usize, (start >> 32) as usize)
         };
         let ((letters, terms), (letters_end, terms_end)) = (start(block), start(block + 1));
-        let letters = self.letters.get(letters..letters_end).unwrap_or_default().chunks_exact(length);
-        let terms = self.terms.get(terms..terms_end).unwrap_or_default();
-        letters.zip(terms.iter().map(|term| u32::from_le_bytes(*term)))
+        let letters = self.letters.get(letters..letters_end).unwrap_or_default();
+        (letters.chunks_exact(length), self.terms.get(terms..terms_end).unwrap_or_default())
     }
 
-    /// The words that `word` may stand for, with their terms.
-    pub(super) fn readings(self, word: &str) -> impl Iterator<Item = (&'i [u8], TermId)> {
+    /// Calls `visit` with the words that `word` may stand for, and their terms.
+    pub(super) fn for_each_reading(&self, word: &str, mut visit: impl FnMut(&'i [u8], TermId)) {
         let word = word.as_bytes();
-        let correctable = (SHORTEST..=LONGEST).contains(&word.len()) && word.iter().all(u8::is_ascii_lowercase);
-        let lengths = if correctable { word.len() - 1..word.len() + 2 } else { 0..0 };
-        lengths.flat_map(move |length| {
-            let block = block_at(word[0], length).map(|at| self.block(at, length));
-            block.into_iter().flatten().filter(|(other, _)| one_edit_apart(word, other))
-        })
+        if !(SHORTEST..=LONGEST).contains(&word.len()) || !word.iter().all(u8::is_ascii_lowercase) {
+            return;
+        }
+        let ends = Ends::of(word);
+        for length in word.len() - 1..=word.len() + 1 {
+            let Some(block) = block_at(word[0], length) else { continue };
+            let (words, terms) = self.block(block, length);
+            for (at, other) in words.enumerate().filter(|(_, other)| ends.meet(other)) {
+                if one_edit_apart(word, other) && at < terms.len() {
+                    visit(other, number(terms, at));
+                }
+            }
+        }
     }
+}
+
+/// The first and the last letters of a word. Of a word that is one edit away the ones or the others are the same: with
+/// `d` letters in common at the start, no edit reaches further than over the letters `d` and `d + 1`, so of both
+/// ends, which are one letter shorter together than the word, one is not touched.
+struct Ends {
+    first: u32,
+    first_mask: u32,
+    last: u32,
+    last_mask: u32,
+}
+
+impl Ends {
+    /// Of a word of at least [`SHORTEST`] letters.
+    fn of(word: &[u8]) -> Self {
+        let unused = |letters: usize| 8 * 4usize.saturating_sub(letters) as u32;
+        Self {
+            first: first_four(word),
+            first_mask: u32::MAX >> unused(word.len() / 2),
+            last: last_four(word),
+            last_mask: u32::MAX << unused((word.len() - 1) / 2),
+        }
+    }
+
+    /// Whether another word has the same first letters or the same last ones.
+    fn meet(&self, other: &[u8]) -> bool {
+        (self.first ^ first_four(other)) & self.first_mask == 0 || (self.last ^ last_four(other)) & self.last_mask == 0
+    }
+}
+
+fn first_four(word: &[u8]) -> u32 {
+    word.first_chunk().map_or(0, |letters| u32::from_le_bytes(*letters))
+}
+
+fn last_four(word: &[u8]) -> u32 {
+    word.last_chunk().map_or(0, |letters| u32::from_le_bytes(*letters))
 }
 
 /// Adds the terms of `readings` to `terms`. Readings share the weight: n of them have weight / √n each, so that their
 /// squares add up to the same.
 pub(super) fn share(mut readings: Vec<(&[u8], TermId)>, weight: f64, terms: &mut Vec<QueryTerm>) {
+    if readings.is_empty() {
+        return;
+    }
     readings.sort_unstable();
     // Forms of one stem need not be neighbours in the alphabet; each term counts once all the same.
     let mut distinct: Vec<TermId> = Vec::with_capacity(READINGS);
@@ -153,8 +201,10 @@ mod tests {
         numbered.sort_unstable();
         let mut image = ImageBuilder::until(Part::SpellingBlocks);
         Spelling::build(numbered.into_iter(), &mut image);
-        let mut terms = Vec::new();
-        share(Spelling::of(&image.finish()).readings(query).collect(), 1.0, &mut terms);
+        let image = image.finish();
+        let (mut readings, mut terms) = (Vec::new(), Vec::new());
+        Spelling::of(&image).for_each_reading(query, |word, term| readings.push((word, term)));
+        share(readings, 1.0, &mut terms);
         terms.iter().map(|term| (term.term, term.weight)).collect()
     }
 
@@ -191,6 +241,12 @@ mod tests {
         fn one_edit_is_that_of_the_plain_distance(left in "[ab]{0,6}", right in "[ab]{0,6}") {
             let plain = strsim::osa_distance(&left, &right) == 1;
             prop_assert_eq!(one_edit_apart(left.as_bytes(), right.as_bytes()), plain);
+        }
+
+        #[test]
+        fn an_edit_leaves_one_end_alone(word in "[ab]{5,12}", other in "[ab]{4,13}") {
+            let (word, other) = (word.as_bytes(), other.as_bytes());
+            prop_assert!(!one_edit_apart(word, other) || Ends::of(word).meet(other));
         }
 
         #[test]

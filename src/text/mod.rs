@@ -11,6 +11,7 @@ mod digest;
 mod merge;
 mod ranks;
 mod similarity;
+mod stem;
 mod stopwords;
 mod tokenize;
 

@@ -3,7 +3,7 @@
 //! The list holds words by their grammar only (articles, pronouns, prepositions, auxiliaries, politeness);
 //! verbs and nouns that could name an action stay searchable, however common they are.
 
-/// Sorted, lower case, so that membership is a binary search.
+/// Sorted, lower case, so that the words of a letter are neighbours.
 const STOP_WORDS: &[&str] = &[
     "a",
     "about",
@@ -153,16 +153,34 @@ const STOP_WORDS: &[&str] = &[
 /// Whether `word` (already normalised to lower case) is an English function word.
 #[must_use]
 pub fn is_stop_word(word: &str) -> bool {
-    word.len() <= 10 && STOP_WORDS.binary_search(&word).is_ok()
+    let letter = word.bytes().next().and_then(|first| first.checked_sub(b'a'));
+    let ends = letter.and_then(|letter| STARTS.get(usize::from(letter)..)?.first_chunk());
+    ends.and_then(|&[start, end]| STOP_WORDS.get(start..end)).is_some_and(|words| words.contains(&word))
 }
+
+/// Where the words of each letter begin, and the end of the last.
+static STARTS: [usize; 27] = {
+    let mut starts = [0; 27];
+    let mut letter = 0;
+    while letter < 27 {
+        let mut at = 0;
+        while at < STOP_WORDS.len() && (STOP_WORDS[at].as_bytes()[0] - b'a') < letter as u8 {
+            at += 1;
+        }
+        starts[letter] = at;
+        letter += 1;
+    }
+    starts
+};
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_sorted_so_that_the_search_finds_every_word() {
+    fn the_list_is_sorted_so_that_every_word_is_found() {
         assert!(STOP_WORDS.is_sorted());
         assert!(STOP_WORDS.iter().all(|word| is_stop_word(word)));
+        assert!(["", "a1", "alls", "z", "zzz", "{", "Über", "A"].iter().all(|word| !is_stop_word(word)));
     }
 }

@@ -2,18 +2,18 @@
 //!
 //! Written here and not taken from a search library because identifiers are the heart of this corpus
 //! (`getUserById`, `slack_send_message`, `HTTPServer2`) and general tokenisers do not split them. The Unicode
-//! tables and the Snowball stemmer are libraries. Scripts without word separators other than Chinese and
+//! tables are a library. Scripts without word separators other than Chinese and
 //! Japanese (Thai, Khmer, …) are kept as whole runs, vowel signs and tone marks included; nothing is stemmed but
 //! English.
 
 use std::borrow::Cow;
 
 use caseless::Caseless;
-use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 use super::is_stop_word;
+use super::stem::stem;
 
 /// Longer words are cut at this many bytes (at a character boundary), so that no input makes a term of
 /// unbounded length.
@@ -54,13 +54,15 @@ fn ascii_words(text: &str, emit: &mut impl FnMut(&str)) {
             continue;
         }
         let start = at;
-        let mut plain = true;
+        while at < bytes.len() && bytes[at].is_ascii_lowercase() {
+            at += 1;
+        }
+        let lower = at;
         while at < bytes.len() && bytes[at].is_ascii_alphanumeric() {
-            plain &= bytes[at].is_ascii_lowercase();
             at += 1;
         }
         // Most words are lower case already and are handed on where they stand.
-        if plain && at - start <= MAX_WORD_BYTES {
+        if lower == at && at - start <= MAX_WORD_BYTES {
             emit(&text[start..at]);
         } else {
             ascii_run(&bytes[start..at], emit);
@@ -246,21 +248,8 @@ fn cased_run(run: &[char], classes: &[Class], emit: &mut impl FnMut(&str)) {
 }
 
 /// The retrieval analyser: normalised words without stop words, English ones stemmed (Snowball, "Porter2").
-pub struct Analyzer {
-    stemmer: Stemmer,
-}
-
-impl Default for Analyzer {
-    fn default() -> Self {
-        Self { stemmer: Stemmer::create(Algorithm::English) }
-    }
-}
-
-impl std::fmt::Debug for Analyzer {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Analyzer(english)")
-    }
-}
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Analyzer(());
 
 impl Analyzer {
     /// The search terms of `text`, in order, repeats kept.
@@ -279,7 +268,7 @@ impl Analyzer {
     #[must_use]
     pub fn stem<'w>(&self, word: &'w str) -> Cow<'w, str> {
         if word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-            self.stemmer.stem(word)
+            stem(word)
         } else {
             Cow::Borrowed(word)
         }

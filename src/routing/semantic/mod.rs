@@ -16,6 +16,7 @@ mod table;
 mod vectors;
 
 pub use fuse::Fusion;
+pub(in crate::routing) use table::TextPieces;
 pub use table::{DIMS, QueryVector, Table, TableError, ToolVector};
 pub(in crate::routing) use vectors::Heads;
 pub use vectors::{DocumentVectors, Near};

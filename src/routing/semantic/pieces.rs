@@ -8,23 +8,36 @@ pub(super) type PieceId = u16;
 /// The pieces of a table. A piece stands either at the start of a word or inside one.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
-    starts: FxHashMap<&'static [u8], PieceId>,
-    insides: FxHashMap<&'static [u8], PieceId>,
+    starts: Side,
+    insides: Side,
+}
+
+#[derive(Debug, Default)]
+struct Side {
+    numbers: FxHashMap<&'static [u8], PieceId>,
     longest: usize,
+}
+
+impl Side {
+    /// The longest piece that `text` begins with: its length and number.
+    fn longest_of(&self, text: &[u8]) -> Option<(usize, PieceId)> {
+        let lengths = 1..=text.len().min(self.longest);
+        lengths.rev().find_map(|length| Some((length, *self.numbers.get(&text[..length])?)))
+    }
 }
 
 impl Pieces {
     pub(super) fn with_capacity(count: usize) -> Self {
         let mut pieces = Self::default();
-        pieces.starts.reserve(count);
+        pieces.starts.numbers.reserve(count);
         pieces
     }
 
     /// Adds a piece; `false` when it is known already.
     pub(super) fn insert(&mut self, text: &'static [u8], inside: bool, id: PieceId) -> bool {
-        self.longest = self.longest.max(text.len());
         let side = if inside { &mut self.insides } else { &mut self.starts };
-        side.insert(text, id).is_none()
+        side.longest = side.longest.max(text.len());
+        side.numbers.insert(text, id).is_none()
     }
 
     /// Calls `visit` with the pieces of a normalised word, in order. A byte that begins no piece is skipped, and a word
@@ -37,12 +50,10 @@ impl Pieces {
         let mut at = 0;
         while at < word.len() {
             let side = if at == 0 { &self.starts } else { &self.insides };
-            let rest = &word[at..];
-            let found = (1..=rest.len().min(self.longest)).rev().find_map(|end| Some((end, *side.get(&rest[..end])?)));
-            match found {
-                Some((end, id)) => {
+            match side.longest_of(&word[at..]) {
+                Some((length, id)) => {
                     visit(id);
-                    at += end;
+                    at += length;
                 }
                 None => at += 1,
             }

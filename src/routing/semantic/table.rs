@@ -15,6 +15,8 @@
 
 use std::sync::OnceLock;
 
+use pulp::{Arch, NullaryFnOnce};
+
 use super::pieces::{PieceId, Pieces};
 use crate::catalog::SelectableItem;
 use crate::text::for_each_word;
@@ -111,85 +113,99 @@ impl Table {
         Ok(Self { pieces, fields, query_weights, tool_weights, rows })
     }
 
-    /// The meaning of a query. Allocates nothing.
+    /// The meaning of a query.
     #[must_use]
     pub fn encode_query(&self, text: &str) -> QueryVector {
-        let mut sum = [0.0; DIMS];
-        let mut left = MOST_PIECES;
-        for_each_word(text, |word| {
-            if left > 0 {
-                self.pieces.for_each(word, |id| {
-                    left = left.saturating_sub(1);
-                    self.add(&mut sum, &self.query_weights, id);
-                });
-            }
-        });
-        QueryVector(quantised(&sum))
+        let mut read = TextPieces::default();
+        for_each_word(text, |word| self.read(word, &mut read));
+        self.encode_read(&read)
+    }
+
+    /// [`Self::encode_query`] for a query whose words were read one by one.
+    pub(in crate::routing) fn encode_read(&self, query: &TextPieces) -> QueryVector {
+        QueryVector(self.encode(&self.query_weights, &[(1.0, query)]))
+    }
+
+    /// Adds the pieces of a normalised word to those of the text that it stands in.
+    pub(in crate::routing) fn read(&self, word: &str, text: &mut TextPieces) {
+        if text.0.len() < MOST_PIECES {
+            self.pieces.for_each(word, |id| text.0.push(id));
+        }
     }
 
     /// The meaning of a tool: its name, its description and its parameters, each the sum of its pieces over the root
     /// of their number, so that no field counts by its length alone.
     #[must_use]
     pub fn encode_tool(&self, item: &SelectableItem) -> ToolVector {
-        let mut sum = [0.0; DIMS];
-        let [name, description, parameters] = self.fields;
-        let mut field = Field::new(self, name);
-        field.read(&item.name);
-        field.add_to(&mut sum);
-        let mut field = Field::new(self, description);
-        field.read(&item.description);
-        field.add_to(&mut sum);
-        let mut field = Field::new(self, parameters);
+        let mut fields: [TextPieces; FIELDS] = Default::default();
+        let [name, description, parameters] = &mut fields;
+        for_each_word(&item.name, |word| self.read(word, name));
+        for_each_word(&item.description, |word| self.read(word, description));
         item.for_each_parameter(|name, description| {
-            field.read(name);
-            field.read(description);
+            for_each_word(name, |word| self.read(word, parameters));
+            for_each_word(description, |word| self.read(word, parameters));
         });
-        field.add_to(&mut sum);
-        ToolVector(quantised(&sum))
+        let share = |field: usize| self.fields[field] / (fields[field].0.len().max(1) as f32).sqrt();
+        let shares: [(f32, &TextPieces); FIELDS] = std::array::from_fn(|field| (share(field), &fields[field]));
+        ToolVector(self.encode(&self.tool_weights, &shares))
     }
 
-    fn add(&self, sum: &mut [f32; DIMS], weights: &[f32], id: PieceId) {
-        let at = usize::from(id);
-        let (Some(weight), Some(row)) = (weights.get(at), self.rows.get(at * DIMS..(at + 1) * DIMS)) else { return };
-        for (sum, value) in sum.iter_mut().zip(row) {
-            *sum += f32::from(*value as i8) * weight;
-        }
+    /// The direction of the sums of texts' pieces, each by its share.
+    fn encode(&self, weights: &[f32], texts: &[(f32, &TextPieces)]) -> [i8; DIMS] {
+        Arch::new().dispatch(Encoding { rows: self.rows.as_chunks().0, weights, texts })
     }
 }
 
-/// The pieces of one field of a tool.
-struct Field<'t> {
-    table: &'t Table,
-    share: f32,
-    sum: [f32; DIMS],
-    pieces: usize,
+/// The pieces of a text, as they come.
+#[derive(Debug, Default)]
+pub(in crate::routing) struct TextPieces(Vec<PieceId>);
+
+impl TextPieces {
+    pub(in crate::routing) fn clear(&mut self) {
+        self.0.clear();
+    }
 }
 
-impl<'t> Field<'t> {
-    fn new(table: &'t Table, share: f32) -> Self {
-        Self { table, share, sum: [0.0; DIMS], pieces: 0 }
-    }
+/// [`Table::encode`], to be run in the widest instructions that the machine has: all of it is inlined where it is run.
+struct Encoding<'t> {
+    rows: &'t [[u8; DIMS]],
+    weights: &'t [f32],
+    texts: &'t [(f32, &'t TextPieces)],
+}
 
-    fn read(&mut self, text: &str) {
-        for_each_word(text, |word| {
-            if self.pieces < MOST_PIECES {
-                self.table.pieces.for_each(word, |id| {
-                    self.pieces += 1;
-                    self.table.add(&mut self.sum, &self.table.tool_weights, id);
-                });
+impl NullaryFnOnce for Encoding<'_> {
+    type Output = [i8; DIMS];
+
+    #[inline(always)]
+    fn call(self) -> [i8; DIMS] {
+        let mut sum = [0.0; DIMS];
+        for (share, text) in self.texts {
+            let of_text = self.sum(text);
+            for (sum, value) in sum.iter_mut().zip(of_text) {
+                *sum += value * share;
             }
-        });
-    }
-
-    fn add_to(self, sum: &mut [f32; DIMS]) {
-        let share = self.share / (self.pieces.max(1) as f32).sqrt();
-        for (sum, value) in sum.iter_mut().zip(self.sum) {
-            *sum += value * share;
         }
+        quantised(&sum)
+    }
+}
+
+impl Encoding<'_> {
+    #[inline(always)]
+    fn sum(&self, text: &TextPieces) -> [f32; DIMS] {
+        let mut sum = [0.0; DIMS];
+        for &id in &text.0 {
+            let at = usize::from(id);
+            let (Some(weight), Some(row)) = (self.weights.get(at), self.rows.get(at)) else { continue };
+            for (sum, value) in sum.iter_mut().zip(row) {
+                *sum += f32::from(*value as i8) * weight;
+            }
+        }
+        sum
     }
 }
 
 /// A vector of unit length in whole numbers; all zero for the zero vector.
+#[inline(always)]
 fn quantised(vector: &[f32; DIMS]) -> [i8; DIMS] {
     let square: f32 = vector.iter().map(|value| value * value).sum();
     let factor = if square > 0.0 { UNIT / square.sqrt() } else { 0.0 };
