@@ -27,7 +27,7 @@ const BUCKET_BITS: u32 = 2;
 pub(super) struct ExactNames<'i> {
     /// Where each bucket begins, and the end of the last.
     buckets: &'i [[u8; 4]],
-    /// The item (lower half) and 32 bits of the hash.
+    /// Per name what is kept of its hash (upper half) and its item.
     names: &'i [[u8; 8]],
 }
 

@@ -29,8 +29,8 @@ pub(super) const MAX_IMPACT: u32 = (1 << IMPACT_BITS) - 1;
 /// The directory has the upper 16 bits of an impact.
 const MAX_SHIFT: u32 = IMPACT_BITS - 16;
 
-/// The directory says of every so many-th chunk where its postings begin, and of each how far behind that one they do:
-/// below 2¹⁶, since a chunk has at most as many postings as a block has items.
+/// The directory says where the postings of every so many-th chunk begin, and how far behind them those of each chunk do:
+/// less than 2¹⁶, since a chunk has at most as many postings as a block has items.
 const STRIDE: usize = (1 << 16) / BLOCK;
 
 /// Up to so many blocks everything is read: bounds would cost more than they spare.
@@ -66,7 +66,7 @@ struct Chunk {
     block: u16,
     /// The upper bits of the highest impact.
     highest: u16,
-    /// How many postings are between its first one and that of the chunk before whose place is in the directory.
+    /// How far behind those of the last [`STRIDE`]-th chunk its postings begin.
     offset: u16,
 }
 
@@ -245,12 +245,12 @@ impl<'i> Lists<'i> {
         places.resize(bounds.len() * terms.len(), 0);
         for (at, term) in terms.iter().enumerate() {
             let (first, end) = self.chunk_range(term.term);
-            for (place, cell) in (first as u32 + 1..).zip(self.entries(first..end)) {
-                let chunk = Chunk::of(cell);
-                let block = usize::from(chunk.block);
+            for (chunk, cell) in (first..).zip(self.entries(first..end)) {
+                let entry = Chunk::of(cell);
+                let block = usize::from(entry.block);
                 let Some((bound, _)) = bounds.get_mut(block) else { continue };
-                *bound += weighted(chunk.bound(), term.weight);
-                places[block * terms.len() + at] = place;
+                *bound += weighted(entry.bound(), term.weight);
+                places[block * terms.len() + at] = chunk as u32 + 1;
             }
         }
         bounds.retain(|(bound, _)| *bound > 0);
