@@ -2,8 +2,8 @@
 //!
 //! Words: open addressing with linear probing over at least twice as many slots as entries. A slot holds the number of
 //! an entry plus one in as many of its lower bits as number a slot, and bits of the word's hash above, so that a probe
-//! touches the text only where it is almost surely the right one. Entries are in alphabetical order: the bytes depend on
-//! the words alone.
+//! touches the text only where it is almost surely the right one. Entries are in alphabetical order: the bytes depend
+//! on the words alone.
 //!
 //! Pairs: for each first number its second ones, ascending. They are numbered by their place, so no number is stored.
 
@@ -102,7 +102,7 @@ impl<'i> PairTable<'i> {
         Self { starts, seconds }
     }
 
-    /// The starts and seconds of distinct pairs of numbers below `terms`, ascending, which are numbered from `terms` on.
+    /// The starts and seconds of distinct pairs of numbers below `terms`, ascending; they are numbered from `terms` on.
     pub(super) fn encode(pairs: impl Iterator<Item = (u32, u32)>, terms: u32) -> (Vec<[u8; 4]>, Vec<[u8; 4]>) {
         let (mut starts, mut seconds) = (Vec::new(), Vec::new());
         for (first, second) in pairs {

@@ -21,8 +21,8 @@ const LONGEST: usize = 64;
 const BUCKET_BITS: u32 = 2;
 
 /// The word sequences of all names, qualified names and ids, ascending by hash and item. The upper bits of a sequence's
-/// hash are its bucket, the next 32 are kept with the item. A bucket has fewer than eight names on average, so what is no
-/// name is taken for one with a probability below 2⁻²⁹.
+/// hash are its bucket, the next 32 are kept with the item. A bucket has fewer than eight names on average, so what is
+/// no name is taken for one with a probability below 2⁻²⁹.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ExactNames<'i> {
     /// Where each bucket begins, and the end of the last.

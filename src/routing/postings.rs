@@ -29,8 +29,8 @@ pub(super) const MAX_IMPACT: u32 = (1 << IMPACT_BITS) - 1;
 /// The directory has the upper 16 bits of an impact.
 const MAX_SHIFT: u32 = IMPACT_BITS - 16;
 
-/// The directory says where the postings of every so many-th chunk begin, and how far behind them those of each chunk do:
-/// less than 2¹⁶, since a chunk has at most as many postings as a block has items.
+/// The directory says where the postings of every so many-th chunk begin, and how far behind them those of each chunk
+/// do: less than 2¹⁶, since a chunk has at most as many postings as a block has items.
 const STRIDE: usize = (1 << 16) / BLOCK;
 
 /// Up to so many blocks everything is read: bounds would cost more than they spare.
