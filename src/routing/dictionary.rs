@@ -1,15 +1,18 @@
 //! Tables from words, and from pairs of numbers, to numbers: in an image, read where they lie.
 //!
-//! Open addressing with linear probing over at least twice as many slots as entries. A slot of the word table holds
-//! half of the word's hash and the number of its entry plus one, so that a probe touches the text only where it is
-//! almost surely the right one. Entries are in alphabetical order: the bytes depend on the words alone.
+//! Words: open addressing with linear probing over at least twice as many slots as entries. A slot holds the number of
+//! an entry plus one in as many of its lower bits as number a slot, and bits of the word's hash above, so that a probe
+//! touches the text only where it is almost surely the right one. Entries are in alphabetical order: the bytes depend
+//! on the words alone.
+//!
+//! Pairs: for each first number its second ones, ascending. They are numbered by their place, so no number is stored.
 
 use super::image::{long, number};
 
 /// Words to numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Dictionary<'i> {
-    slots: &'i [[u8; 8]],
+    slots: &'i [[u8; 4]],
     /// Per word the end of its text and its number.
     entries: &'i [[u8; 8]],
     text: &'i [u8],
@@ -17,13 +20,13 @@ pub(super) struct Dictionary<'i> {
 
 /// The three parts of a dictionary as bytes.
 pub(super) struct DictionaryBytes {
-    pub(super) slots: Vec<[u8; 8]>,
+    pub(super) slots: Vec<[u8; 4]>,
     pub(super) entries: Vec<[u8; 8]>,
     pub(super) text: Vec<u8>,
 }
 
 impl<'i> Dictionary<'i> {
-    pub(super) fn new(slots: &'i [[u8; 8]], entries: &'i [[u8; 8]], text: &'i [u8]) -> Self {
+    pub(super) fn new(slots: &'i [[u8; 4]], entries: &'i [[u8; 8]], text: &'i [u8]) -> Self {
         Self { slots, entries, text }
     }
 
@@ -31,16 +34,17 @@ impl<'i> Dictionary<'i> {
     pub(super) fn encode<'w>(words: impl ExactSizeIterator<Item = (&'w str, u32)>) -> DictionaryBytes {
         let size = slots_for(words.len());
         let mut bytes =
-            DictionaryBytes { slots: vec![[0; 8]; size], entries: Vec::with_capacity(words.len()), text: Vec::new() };
-        for (entry, (word, value)) in (1u64..).zip(words) {
+            DictionaryBytes { slots: vec![[0; 4]; size], entries: Vec::with_capacity(words.len()), text: Vec::new() };
+        let last = size - 1;
+        for (entry, (word, value)) in (1u32..).zip(words) {
             bytes.text.extend_from_slice(word.as_bytes());
             bytes.entries.push((bytes.text.len() as u64 | u64::from(value) << 32).to_le_bytes());
             let hash = hash(word.as_bytes());
-            let mut at = hash as usize & (size - 1);
-            while bytes.slots[at] != [0; 8] {
-                at = (at + 1) & (size - 1);
+            let mut at = hash as usize & last;
+            while bytes.slots[at] != [0; 4] {
+                at = (at + 1) & last;
             }
-            bytes.slots[at] = (hash & HIGH | entry).to_le_bytes();
+            bytes.slots[at] = (mark(hash, last) | entry).to_le_bytes();
         }
         bytes
     }
@@ -54,16 +58,14 @@ impl<'i> Dictionary<'i> {
     pub(super) fn get(&self, word: &str) -> Option<u32> {
         let hash = hash(word.as_bytes());
         let last = self.slots.len().checked_sub(1)?;
+        let mark = mark(hash, last);
         let mut at = hash as usize & last;
         // A table that was damaged may have no free slot.
         for _ in 0..=last {
-            let slot = long(self.slots, at);
-            let entry = (slot & !HIGH) as usize;
-            if entry == 0 {
-                return None;
-            }
-            if (slot ^ hash) & HIGH == 0 && same(self.text(entry - 1), word.as_bytes()) {
-                return Some(self.value(entry - 1));
+            let slot = number(self.slots, at);
+            let entry = (slot as usize & last).checked_sub(1)?;
+            if slot & !(last as u32) == mark && same(self.text(entry), word.as_bytes()) {
+                return Some(self.value(entry));
             }
             at = (at + 1) & last;
         }
@@ -76,7 +78,7 @@ impl<'i> Dictionary<'i> {
     }
 
     fn text(&self, entry: usize) -> &'i [u8] {
-        let end = |entry: usize| (long(self.entries, entry) & !HIGH) as usize;
+        let end = |entry: usize| long(self.entries, entry) as u32 as usize;
         let start = entry.checked_sub(1).map_or(0, end);
         self.text.get(start..end(entry)).unwrap_or_default()
     }
@@ -86,69 +88,77 @@ impl<'i> Dictionary<'i> {
     }
 }
 
-/// The upper half of a number.
-const HIGH: u64 = 0xFFFF_FFFF_0000_0000;
-
 /// Pairs of numbers to numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PairTable<'i> {
-    /// First, second, and the number plus one.
-    slots: &'i [[u8; 12]],
+    /// Per first number where its pairs begin, and the end of the last; empty where there is no pair.
+    starts: &'i [[u8; 4]],
+    /// The second number of every pair, ascending for each first one.
+    seconds: &'i [[u8; 4]],
 }
 
 impl<'i> PairTable<'i> {
-    pub(super) fn new(slots: &'i [[u8; 12]]) -> Self {
-        Self { slots }
+    pub(super) fn new(starts: &'i [[u8; 4]], seconds: &'i [[u8; 4]]) -> Self {
+        Self { starts, seconds }
     }
 
-    /// The table of distinct pairs, numbered from `first` on.
-    pub(super) fn encode(pairs: impl ExactSizeIterator<Item = (u32, u32)>, first: u32) -> Vec<[u8; 12]> {
-        let size = slots_for(pairs.len());
-        let mut slots = vec![[0; 12]; size];
-        for (value, pair) in (first + 1..).zip(pairs) {
-            let mut at = hash_of_pair(pair) as usize & (size - 1);
-            while slots[at][8..] != [0; 4] {
-                at = (at + 1) & (size - 1);
-            }
-            slots[at] = pair_slot(pair, value);
+    /// The starts and seconds of distinct pairs of numbers below `terms`, ascending; they are numbered from `terms` on.
+    pub(super) fn encode(pairs: impl Iterator<Item = (u32, u32)>, terms: u32) -> (Vec<[u8; 4]>, Vec<[u8; 4]>) {
+        let (mut starts, mut seconds) = (Vec::new(), Vec::new());
+        for (first, second) in pairs {
+            starts.resize(first as usize + 1, (seconds.len() as u32).to_le_bytes());
+            seconds.push(second.to_le_bytes());
         }
-        slots
+        if !seconds.is_empty() {
+            starts.resize(terms as usize + 1, (seconds.len() as u32).to_le_bytes());
+        }
+        (starts, seconds)
+    }
+
+    /// The number of pairs.
+    pub(super) fn len(&self) -> usize {
+        self.seconds.len()
     }
 
     /// The number of a pair.
-    pub(super) fn get(&self, pair: (u32, u32)) -> Option<u32> {
-        let last = self.slots.len().checked_sub(1)?;
-        let wanted = pair_slot(pair, 0);
-        let mut at = hash_of_pair(pair) as usize & last;
-        for _ in 0..=last {
-            let slot = self.slots.get(at)?;
-            let value = number(slot[8..].as_chunks().0, 0);
-            if value == 0 {
-                return None;
-            }
-            if slot[..8] == wanted[..8] {
-                return Some(value - 1);
-            }
-            at = (at + 1) & last;
-        }
-        None
+    pub(super) fn get(&self, (first, second): (u32, u32)) -> Option<u32> {
+        let (start, seconds) = self.of(first as usize);
+        let place = seconds.binary_search_by_key(&second, |cell| u32::from_le_bytes(*cell)).ok()?;
+        Some(self.terms() + start + place as u32)
     }
 
-    /// All pairs with their numbers, in no order that means anything.
+    /// All pairs with their numbers, ascending.
     pub(super) fn iter(self) -> impl Iterator<Item = ((u32, u32), u32)> + 'i {
-        self.slots.iter().filter_map(|slot| {
-            let (cells, _) = slot.as_chunks();
-            Some(((number(cells, 0), number(cells, 1)), number(cells, 2).checked_sub(1)?))
-        })
+        let firsts = (0..self.terms()).flat_map(move |first| {
+            let (_, seconds) = self.of(first as usize);
+            seconds.iter().map(move |second| (first, u32::from_le_bytes(*second)))
+        });
+        firsts.zip(self.terms()..)
     }
-}
 
-fn pair_slot((first, second): (u32, u32), value: u32) -> [u8; 12] {
-    let mut slot = [0; 12];
-    slot[..4].copy_from_slice(&first.to_le_bytes());
-    slot[4..8].copy_from_slice(&second.to_le_bytes());
-    slot[8..].copy_from_slice(&value.to_le_bytes());
-    slot
+    /// What no table of pairs of the first `terms` numbers can be.
+    pub(super) fn check(&self, terms: usize) -> Result<(), &'static str> {
+        let check = |holds: bool, reason| if holds { Ok(()) } else { Err(reason) };
+        let size = if self.seconds.is_empty() { 0 } else { terms + 1 };
+        check(self.starts.len() == size, "there is not one list of pairs for each term")?;
+        let starts = || self.starts.iter().map(|start| u32::from_le_bytes(*start) as usize);
+        let whole = starts().next().unwrap_or(0) == 0 && starts().next_back().unwrap_or(0) == self.seconds.len();
+        check(whole && starts().is_sorted(), "the lists of pairs overlap")?;
+        let in_range = self.seconds.iter().all(|second| (u32::from_le_bytes(*second) as usize) < terms);
+        check(in_range, "a pair is out of range")?;
+        check(self.iter().is_sorted_by(|(one, _), (next, _)| one < next), "pairs are out of order")
+    }
+
+    /// The number of numbers that pairs are of.
+    fn terms(&self) -> u32 {
+        self.starts.len().saturating_sub(1) as u32
+    }
+
+    /// Where the pairs of a first number begin, and their second ones.
+    fn of(&self, first: usize) -> (u32, &'i [[u8; 4]]) {
+        let (start, end) = (number(self.starts, first), number(self.starts, first + 1));
+        (start, self.seconds.get(start as usize..end as usize).unwrap_or_default())
+    }
 }
 
 /// A power of two, at least twice as many as there are entries.
@@ -156,8 +166,9 @@ fn slots_for(entries: usize) -> usize {
     (entries * 2).next_power_of_two()
 }
 
-fn hash_of_pair((first, second): (u32, u32)) -> u64 {
-    mixed(u64::from(first) << 32 | u64::from(second))
+/// The bits of a hash that a slot has above the number of its entry.
+fn mark(hash: u64, last: usize) -> u32 {
+    (hash >> 32) as u32 & !(last as u32)
 }
 
 /// A hash that is the same on every machine and in every version.
@@ -233,24 +244,35 @@ mod tests {
 
         #[test]
         fn pairs_are_found_by_their_place(
-            pairs in prop::collection::btree_set((0u32..9, 0u32..9), 0..60), first in 0u32..1000,
+            pairs in prop::collection::btree_set((0u32..9, 0u32..9), 0..60), more in 0u32..1000,
         ) {
-            let slots = PairTable::encode(pairs.iter().copied(), first);
-            let table = PairTable::new(&slots);
-            for pair in (0..9).flat_map(|one| (0..9).map(move |two| (one, two))) {
+            let terms = 9 + more;
+            let (starts, seconds) = PairTable::encode(pairs.iter().copied(), terms);
+            let table = PairTable::new(&starts, &seconds);
+            for pair in (0..10).flat_map(|one| (0..10).map(move |two| (one, two))) {
                 let place = pairs.iter().position(|known| *known == pair);
-                prop_assert_eq!(table.get(pair), place.map(|place| first + place as u32));
+                prop_assert_eq!(table.get(pair), place.map(|place| terms + place as u32));
             }
-            let all: BTreeMap<(u32, u32), u32> = table.iter().collect();
-            prop_assert_eq!(all, pairs.iter().copied().zip(first..).collect());
+            let all: Vec<((u32, u32), u32)> = table.iter().collect();
+            prop_assert_eq!(all, pairs.iter().copied().zip(terms..).collect::<Vec<_>>());
+            prop_assert_eq!(table.len(), pairs.len());
+            prop_assert_eq!(table.check(terms as usize), Ok(()));
         }
 
         #[test]
-        fn damaged_tables_end_a_search(slots in prop::collection::vec(any::<u64>(), 0..9), word in ".{0,9}") {
-            let slots: Vec<[u8; 8]> = slots.into_iter().map(u64::to_le_bytes).collect();
-            let _ = Dictionary::new(&slots, &slots, b"text").get(&word);
-            let slots: Vec<[u8; 12]> = slots.iter().map(|slot| pair_slot((1, 2), number(&[[slot[0]; 4]], 0))).collect();
-            let _ = PairTable::new(&slots).get((3, 4));
+        fn damaged_tables_end_a_search(
+            numbers in prop::collection::vec(prop_oneof![0u32..9, any::<u32>()], 0..9), word in ".{0,9}",
+        ) {
+            let slots: Vec<[u8; 4]> = numbers.iter().map(|number| number.to_le_bytes()).collect();
+            let entries: Vec<[u8; 8]> = numbers.iter().map(|number| u64::from(*number).to_le_bytes()).collect();
+            let _ = Dictionary::new(&slots, &entries, b"text").get(&word);
+            for at in 0..=slots.len() {
+                let (starts, seconds) = slots.split_at(at);
+                let table = PairTable::new(starts, seconds);
+                let found = (0..9).filter_map(|first| table.get((first, 4))).count();
+                let checked = table.check(starts.len().saturating_sub(1));
+                prop_assert!(checked.is_err() || (found <= table.len() && table.iter().count() == table.len()));
+            }
         }
     }
 }

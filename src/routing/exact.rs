@@ -10,7 +10,7 @@ use std::borrow::Borrow;
 use rayon::prelude::*;
 
 use super::dictionary::mixed;
-use super::image::{Image, ImageBuilder, Part, long, number};
+use super::image::{Image, ImageBuilder, Part, number};
 use crate::catalog::SelectableItem;
 use crate::text::for_each_word;
 
@@ -20,14 +20,15 @@ const LONGEST: usize = 64;
 /// Names that share a bucket on average are this many, as a power of two.
 const BUCKET_BITS: u32 = 2;
 
-/// The word sequences of all names, qualified names and ids, ascending by hash and item. A sequence is kept as its 64-bit
-/// hash: two names share one by accident with probability 2⁻⁶⁴. The upper bits of a hash are its bucket.
+/// The word sequences of all names, qualified names and ids, ascending by hash and item. The upper bits of a sequence's
+/// hash are its bucket, the next 32 are kept with the item. A bucket has fewer than eight names on average, so what is
+/// no name is taken for one with a probability below 2⁻²⁹.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ExactNames<'i> {
     /// Where each bucket begins, and the end of the last.
     buckets: &'i [[u8; 4]],
-    hashes: &'i [[u8; 8]],
-    items: &'i [[u8; 4]],
+    /// Per name what is kept of its hash (upper half) and its item.
+    names: &'i [[u8; 8]],
 }
 
 /// A running hash of a sequence of words.
@@ -65,11 +66,7 @@ impl Sequence {
 
 impl<'i> ExactNames<'i> {
     pub(super) fn of(image: &'i Image) -> Self {
-        Self {
-            buckets: image.cells(Part::NameBuckets),
-            hashes: image.cells(Part::NameHashes),
-            items: image.cells(Part::NameItems),
-        }
+        Self { buckets: image.cells(Part::NameBuckets), names: image.cells(Part::Names) }
     }
 
     /// Adds the names of all items to an image.
@@ -85,14 +82,13 @@ impl<'i> ExactNames<'i> {
         let starts =
             (0..=1u64 << bits).map(|bucket| names.partition_point(|(hash, _)| bucket_of(*hash, bits) < bucket));
         image.push(Part::NameBuckets, starts.map(|start| (start as u32).to_le_bytes()));
-        image.push(Part::NameHashes, names.iter().map(|(hash, _)| hash.to_le_bytes()));
-        image.push(Part::NameItems, names.iter().map(|(_, item)| item.to_le_bytes()));
+        image.push(Part::Names, names.iter().map(|(hash, item)| cell(kept(*hash, bits), *item)));
     }
 
     /// What no names that were built can be.
     pub(super) fn check(&self, items: u32) -> Result<(), &'static str> {
-        let all = self.items.iter().all(|item| u32::from_le_bytes(*item) < items);
-        if all && self.items.len() == self.hashes.len() { Ok(()) } else { Err("a name is of no item") }
+        let all = self.names.iter().map(parts).all(|(_, item)| item < items);
+        if all { Ok(()) } else { Err("a name is of no item") }
     }
 
     /// The items that bear the name of this hash, ascending.
@@ -100,9 +96,10 @@ impl<'i> ExactNames<'i> {
         let bits = self.buckets.len().saturating_sub(1).checked_ilog2().unwrap_or(0);
         let bucket = bucket_of(hash, bits) as usize;
         let (start, end) = (number(self.buckets, bucket) as usize, number(self.buckets, bucket + 1) as usize);
-        let (hashes, items) = (self.hashes, self.items);
-        let same = (start..end).skip_while(move |at| long(hashes, *at) != hash);
-        same.take_while(move |at| long(hashes, *at) == hash).map(move |at| number(items, at))
+        let wanted = kept(hash, bits);
+        let of_bucket = self.names.get(start..end).unwrap_or_default().iter().map(parts);
+        let same = of_bucket.skip_while(move |(kept, _)| *kept != wanted);
+        same.take_while(move |(kept, _)| *kept == wanted).map(|(_, item)| item)
     }
 
     /// Adds to `found` the items named by the whole query or by an identifier in it, ascending without repeats.
@@ -155,6 +152,21 @@ fn hashes_of(item: &SelectableItem) -> [Option<u64>; 4] {
 
 fn bucket_of(hash: u64, bits: u32) -> u64 {
     hash.checked_shr(u64::BITS - bits).unwrap_or(0)
+}
+
+/// The bits of a hash below those of its bucket.
+fn kept(hash: u64, bits: u32) -> u32 {
+    (hash << bits >> 32) as u32
+}
+
+fn cell(kept: u32, item: u32) -> [u8; 8] {
+    (u64::from(kept) << 32 | u64::from(item)).to_le_bytes()
+}
+
+/// What is kept of the hash of a name, and its item.
+fn parts(cell: &[u8; 8]) -> (u32, u32) {
+    let name = u64::from_le_bytes(*cell);
+    ((name >> 32) as u32, name as u32)
 }
 
 /// Between the parts of a qualified name.

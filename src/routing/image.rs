@@ -21,15 +21,16 @@ pub(super) enum Part {
     TermEntries,
     TermText,
     /// Pairs of neighbouring terms.
-    PairSlots,
+    PairStarts,
+    PairSeconds,
     /// Lists of postings: see [`super::postings`].
     Lists,
     Chunks,
+    ChunkStarts,
     Postings,
     /// Names of items: see [`super::exact`].
     NameBuckets,
-    NameHashes,
-    NameItems,
+    Names,
     /// Words by first letter and length: see [`super::spelling`].
     SpellingBlocks,
     SpellingLetters,

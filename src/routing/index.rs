@@ -251,8 +251,8 @@ impl Index {
         check(stems(&self.image).iter().all(|(_, term)| (term as usize) < known), "a term is out of range")?;
         let is_known = |term: TermId| term == STOP || (term as usize) < known;
         check(self.words_table().iter().all(|(_, term)| is_known(term)), "a word stands for no term")?;
-        check(pairs.iter().all(|(_, pair)| (known..all).contains(&(pair as usize))), "a pair is out of range")?;
-        check(pairs.iter().count() + known == all, "there is not one list of postings for each term and pair")?;
+        pairs.check(known)?;
+        check(pairs.len() + known == all, "there is not one list of postings for each term and pair")?;
         lists.check()?;
         ExactNames::of(&self.image).check(self.items)?;
         Spelling::of(&self.image).check(known)?;
@@ -911,7 +911,7 @@ fn stems(image: &Image) -> Dictionary<'_> {
 }
 
 fn pairs(image: &Image) -> PairTable<'_> {
-    PairTable::new(image.cells(Part::PairSlots))
+    PairTable::new(image.cells(Part::PairStarts), image.cells(Part::PairSeconds))
 }
 
 /// Adds a term to a query, or counts it once more.

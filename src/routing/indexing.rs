@@ -64,7 +64,9 @@ pub(super) fn build<I: Borrow<SelectableItem> + Sync>(
     push_words(&words, [Part::WordSlots, Part::WordEntries, Part::WordText], &mut image);
     push_words(&terms, [Part::TermSlots, Part::TermEntries, Part::TermText], &mut image);
     let first_pair = terms.len() as TermId;
-    image.push(Part::PairSlots, PairTable::encode(pairs.lists().map(|list| list[0].0), first_pair));
+    let (starts, seconds) = PairTable::encode(pairs.lists().map(|list| list[0].0), first_pair);
+    image.push(Part::PairStarts, starts);
+    image.push(Part::PairSeconds, seconds);
 
     let scoring = Scoring::new(config, &statistics);
     let mut postings = vec![0u8; directory.postings() * 4];
@@ -79,6 +81,7 @@ pub(super) fn build<I: Borrow<SelectableItem> + Sync>(
     drop(blocks);
     image.push(Part::Lists, directory.lists());
     image.push(Part::Chunks, directory.chunks());
+    image.push(Part::ChunkStarts, directory.starts());
     image.push(Part::Postings, [postings]);
 
     ExactNames::build(items, &mut image);

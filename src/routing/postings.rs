@@ -11,9 +11,10 @@
 //! nothing has to be scored again.
 
 use std::cmp::Reverse;
+use std::ops::Range;
 
 use super::hit::{Hit, MOST_INSERTED, TopK};
-use super::image::{Image, Part, long, number};
+use super::image::{Image, Part, number};
 use super::index::{FULL_WEIGHT, QueryTerm, TermId, weighted};
 
 /// Items in a block.
@@ -27,6 +28,10 @@ pub(super) const MAX_IMPACT: u32 = (1 << IMPACT_BITS) - 1;
 
 /// The directory has the upper 16 bits of an impact.
 const MAX_SHIFT: u32 = IMPACT_BITS - 16;
+
+/// The directory says where the postings of every so many-th chunk begin, and how far behind them those of each chunk
+/// do: less than 2¹⁶, since a chunk has at most as many postings as a block has items.
+const STRIDE: usize = (1 << 16) / BLOCK;
 
 /// Up to so many blocks everything is read: bounds would cost more than they spare.
 const BLOCKS_READ_WHOLE: usize = 16;
@@ -46,11 +51,43 @@ pub(super) struct Lists<'i> {
     pub(super) items: u32,
     /// Per term its first chunk, and one more entry.
     pub(super) lists: &'i [[u8; 4]],
-    /// Per chunk where its postings begin (upper half), the highest impact and the block (16 bits each); one more entry.
-    pub(super) chunks: &'i [[u8; 8]],
+    /// Per chunk its entry, and one more.
+    pub(super) chunks: &'i [[u8; 6]],
+    /// Where the postings of every [`STRIDE`]-th chunk begin.
+    pub(super) starts: &'i [[u8; 4]],
     pub(super) postings: &'i [[u8; 4]],
     /// Items that are no more, ascending: they score nothing.
     pub(super) gone: &'i [u32],
+}
+
+/// What the directory has of a chunk, in 16 bits each.
+#[derive(Debug, Clone, Copy, Default)]
+struct Chunk {
+    block: u16,
+    /// The upper bits of the highest impact.
+    highest: u16,
+    /// How far behind those of the last [`STRIDE`]-th chunk its postings begin.
+    offset: u16,
+}
+
+impl Chunk {
+    fn of(cell: &[u8; 6]) -> Self {
+        let [b0, b1, h0, h1, o0, o1] = *cell;
+        let number = |low, high| u16::from_le_bytes([low, high]);
+        Self { block: number(b0, b1), highest: number(h0, h1), offset: number(o0, o1) }
+    }
+
+    fn cell(self) -> [u8; 6] {
+        let [b0, b1] = self.block.to_le_bytes();
+        let [h0, h1] = self.highest.to_le_bytes();
+        let [o0, o1] = self.offset.to_le_bytes();
+        [b0, b1, h0, h1, o0, o1]
+    }
+
+    /// No impact in it is higher.
+    fn bound(self) -> u32 {
+        u32::from(self.highest) << MAX_SHIFT | ((1 << MAX_SHIFT) - 1)
+    }
 }
 
 /// The memory of a search.
@@ -94,6 +131,7 @@ impl<'i> Lists<'i> {
             items: items as u32,
             lists: image.cells(Part::Lists),
             chunks: image.cells(Part::Chunks),
+            starts: image.cells(Part::ChunkStarts),
             postings: image.cells(Part::Postings),
             gone,
         }
@@ -119,9 +157,10 @@ impl<'i> Lists<'i> {
     pub(super) fn impact(&self, term: TermId, item: u32) -> u32 {
         let (first, end) = self.chunk_range(term);
         let block = item / BLOCK as u32;
-        let Some(chunks) = self.chunks.get(first..end) else { return 0 };
-        let of = |chunk: &[u8; 8]| u64::from_le_bytes(*chunk) as u32 & 0xFFFF;
-        chunks.binary_search_by_key(&block, of).map_or(0, |chunk| self.impact_in(first + chunk, item))
+        let chunks = self.entries(first..end);
+        chunks
+            .binary_search_by_key(&block, |cell| u32::from(Chunk::of(cell).block))
+            .map_or(0, |chunk| self.impact_in(first + chunk, item))
     }
 
     /// What a chunk of the item's block adds to the item.
@@ -206,12 +245,11 @@ impl<'i> Lists<'i> {
         places.resize(bounds.len() * terms.len(), 0);
         for (at, term) in terms.iter().enumerate() {
             let (first, end) = self.chunk_range(term.term);
-            for chunk in first..end {
-                let entry = long(self.chunks, chunk) as u32;
-                let block = (entry & 0xFFFF) as usize;
-                let highest = (entry >> 16) << MAX_SHIFT | ((1 << MAX_SHIFT) - 1);
+            for (chunk, cell) in (first..).zip(self.entries(first..end)) {
+                let entry = Chunk::of(cell);
+                let block = usize::from(entry.block);
                 let Some((bound, _)) = bounds.get_mut(block) else { continue };
-                *bound += weighted(highest, term.weight);
+                *bound += weighted(entry.bound(), term.weight);
                 places[block * terms.len() + at] = chunk as u32 + 1;
             }
         }
@@ -258,11 +296,19 @@ impl<'i> Lists<'i> {
     }
 
     fn block(&self, chunk: usize) -> u32 {
-        long(self.chunks, chunk) as u32 & 0xFFFF
+        u32::from(self.entry(chunk).block)
+    }
+
+    fn entry(&self, chunk: usize) -> Chunk {
+        self.chunks.get(chunk).map_or_else(Chunk::default, Chunk::of)
+    }
+
+    fn entries(&self, chunks: Range<usize>) -> &'i [[u8; 6]] {
+        self.chunks.get(chunks).unwrap_or_default()
     }
 
     fn start(&self, chunk: usize) -> usize {
-        (long(self.chunks, chunk) >> 32) as usize
+        (number(self.starts, chunk / STRIDE) as usize).saturating_add(usize::from(self.entry(chunk).offset))
     }
 
     fn chunk(&self, chunk: usize) -> &'i [[u8; 4]] {
@@ -279,6 +325,7 @@ impl<'i> Lists<'i> {
             number(self.lists, self.lists.len().wrapping_sub(1)) as usize == chunks,
             "a list of postings is missing",
         )?;
+        check(self.starts.len() == self.chunks.len().div_ceil(STRIDE), "the chunks have not all a place")?;
         let starts = (0..self.chunks.len()).map(|chunk| self.start(chunk));
         check(self.start(0) == 0 && starts.is_sorted(), "the chunks of postings overlap")?;
         check(self.start(chunks) == self.postings.len(), "the chunks do not end with the postings")?;
@@ -292,7 +339,7 @@ impl<'i> Lists<'i> {
                 let postings = self.chunk(chunk).iter().map(|posting| u32::from_le_bytes(*posting));
                 let highest = postings.clone().map(|posting| posting & MAX_IMPACT).max().unwrap_or(0);
                 check(
-                    highest >> MAX_SHIFT == (long(self.chunks, chunk) as u32) >> 16,
+                    highest >> MAX_SHIFT == u32::from(self.entry(chunk).highest),
                     "a bound is not that of its chunk",
                 )?;
                 let ascends = postings.clone().is_sorted_by(|one, next| place(*one) < place(*next));
@@ -311,7 +358,8 @@ impl<'i> Lists<'i> {
 pub(super) struct Directory {
     /// Per term its first chunk, then the end of the last.
     lists: Vec<u32>,
-    chunks: Vec<u64>,
+    /// Per chunk where its postings begin, its highest impact and its block; one more entry.
+    chunks: Vec<(u32, u16, u16)>,
     /// Per term the next chunk and the next posting.
     next: Vec<(u32, u32)>,
     postings: usize,
@@ -332,7 +380,7 @@ impl Directory {
             directory.postings += postings;
         }
         directory.lists.push(chunk);
-        directory.chunks = vec![(directory.postings as u64) << 32; chunk as usize + 1];
+        directory.chunks = vec![(directory.postings as u32, 0, 0); chunk as usize + 1];
         directory
     }
 
@@ -345,7 +393,7 @@ impl Directory {
     pub(super) fn put(&mut self, term: TermId, block: u16, postings: &[u32], cells: &mut [[u8; 4]]) {
         let (chunk, start) = self.next[term as usize];
         let highest = postings.iter().map(|posting| posting & MAX_IMPACT).max().unwrap_or(0) >> MAX_SHIFT;
-        self.chunks[chunk as usize] = u64::from(start) << 32 | u64::from(highest << 16) | u64::from(block);
+        self.chunks[chunk as usize] = (start, highest as u16, block);
         for (cell, posting) in cells[start as usize..].iter_mut().zip(postings) {
             *cell = posting.to_le_bytes();
         }
@@ -356,8 +404,17 @@ impl Directory {
         self.lists.iter().map(|list| list.to_le_bytes())
     }
 
-    pub(super) fn chunks(&self) -> impl Iterator<Item = [u8; 8]> {
-        self.chunks.iter().map(|chunk| chunk.to_le_bytes())
+    pub(super) fn chunks(&self) -> impl Iterator<Item = [u8; 6]> {
+        self.chunks.chunks(STRIDE).flat_map(|chunks| {
+            let (base, ..) = chunks[0];
+            chunks
+                .iter()
+                .map(move |&(start, highest, block)| Chunk { block, highest, offset: (start - base) as u16 }.cell())
+        })
+    }
+
+    pub(super) fn starts(&self) -> impl Iterator<Item = [u8; 4]> {
+        self.chunks.iter().step_by(STRIDE).map(|(start, ..)| start.to_le_bytes())
     }
 }
 
@@ -394,7 +451,8 @@ mod tests {
     struct Made {
         items: u32,
         lists: Vec<[u8; 4]>,
-        chunks: Vec<[u8; 8]>,
+        chunks: Vec<[u8; 6]>,
+        starts: Vec<[u8; 4]>,
         postings: Vec<[u8; 4]>,
     }
 
@@ -417,11 +475,13 @@ mod tests {
                     directory.put(number, block, &chunk, &mut postings);
                 }
             }
-            Self { items, lists: directory.lists().collect(), chunks: directory.chunks().collect(), postings }
+            let (lists, chunks) = (directory.lists().collect(), directory.chunks().collect());
+            Self { items, lists, chunks, starts: directory.starts().collect(), postings }
         }
 
         fn lists(&self) -> Lists<'_> {
-            Lists { items: self.items, lists: &self.lists, chunks: &self.chunks, postings: &self.postings, gone: &[] }
+            let Self { items, lists, chunks, starts, postings } = self;
+            Lists { items: *items, lists, chunks, starts, postings, gone: &[] }
         }
     }
 
@@ -494,6 +554,18 @@ mod tests {
             }
             prop_assert_eq!(made.lists().frequency(terms.len() as u32), 0);
         }
+    }
+
+    #[test]
+    fn full_blocks_are_within_the_reach_of_an_offset() {
+        let items = (BLOCK * (2 * STRIDE + 1)) as u32;
+        let all: Vec<(u32, u32)> = (0..items).map(|item| (item, item % 1000 + 1)).collect();
+        let made = Made::of(items, &[all.clone(), vec![(items - 1, 5)]]);
+        let read: Vec<(u32, u32)> = made.lists().iter(0).map(|posting| (posting.item, posting.impact)).collect();
+        assert!(read == all);
+        assert_eq!(made.lists().impact(1, items - 1), 5);
+        assert_eq!(made.lists().check(), Ok(()));
+        assert_eq!(made.starts.len(), 3);
     }
 
     #[test]

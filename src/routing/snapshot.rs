@@ -22,7 +22,7 @@ use crate::catalog::Catalog;
 use crate::text::hex;
 
 const FORMAT: &str = "contextweaver-index";
-const SCHEMA: u32 = 3;
+const SCHEMA: u32 = 4;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A snapshot is not usable.
@@ -259,7 +259,7 @@ mod tests {
         let (good, same) = (saved(), RoutingConfig::default());
         let mut flipped = good.clone();
         *flipped.last_mut().unwrap() ^= 1;
-        let newer = String::from_utf8_lossy(&good).replace("\"schema\":3", "\"schema\":4").into_bytes();
+        let newer = String::from_utf8_lossy(&good).replace("\"schema\":4", "\"schema\":5").into_bytes();
         let version = format!("\"version\":\"{VERSION}\"");
         let older = String::from_utf8_lossy(&good).replace(&version, "\"version\":\"0.0.0\"").into_bytes();
         let seen = [
@@ -278,7 +278,7 @@ mod tests {
         stale: built from another configuration; build it again with `contextweaver build`
         damaged (checksum differs); build it again with `contextweaver build`
         damaged (6473 bytes instead of 6474); build it again with `contextweaver build`
-        its format version is not 3; build it again with `contextweaver build`
+        its format version is not 4; build it again with `contextweaver build`
         not a snapshot; build it again with `contextweaver build`
         not a snapshot; build it again with `contextweaver build`
         ");
@@ -317,9 +317,13 @@ mod tests {
             number(Part::Lists, 4, 9999),
             number(Part::Chunks, 4, 9999),
             number(Part::Chunks, 0, 0),
+            number(Part::ChunkStarts, 0, 1),
+            number(Part::PairStarts, 0, 1),
+            number(Part::PairStarts, 4, 9999),
+            number(Part::PairSeconds, 0, 9999),
             number(Part::Postings, 0, 2 << 22 | 1),
             number(Part::Postings, 0, 0),
-            number(Part::NameItems, 0, 2),
+            number(Part::Names, 0, 2),
             number(Part::SpellingTerms, 0, 9999),
         ];
         insta::assert_snapshot!(seen.join("\n"), @r"
@@ -329,6 +333,10 @@ mod tests {
         damaged (the lists of postings overlap)
         damaged (the chunks of postings overlap)
         damaged (a bound is not that of its chunk)
+        damaged (the chunks of postings overlap)
+        damaged (the lists of pairs overlap)
+        damaged (the lists of pairs overlap)
+        damaged (a pair is out of range)
         damaged (a bound is not that of its chunk)
         damaged (a bound is not that of its chunk)
         damaged (a name is of no item)
