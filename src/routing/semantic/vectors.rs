@@ -257,10 +257,12 @@ fn closest(rows: &[Sketch], query: &Sketch, least: usize, allow: &impl Fn(u32) -
     let (mut limit, mut within) = (DIMS as u32 / 2, 0);
     let mut near = [(0, 0); SKETCH_BLOCK];
     for (at, block) in rows.chunks(SKETCH_BLOCK).enumerate() {
-        for (near, (item, row)) in near.iter_mut().zip(((at * SKETCH_BLOCK) as u32..).zip(block)) {
-            *near = (item, (u128::from_le_bytes(*row) ^ query).count_ones());
+        let mut count = 0;
+        for (item, row) in ((at * SKETCH_BLOCK) as u32..).zip(block) {
+            let distance = (u128::from_le_bytes(*row) ^ query).count_ones();
+            near[count % SKETCH_BLOCK] = (item, distance);
+            count += usize::from(distance <= limit);
         }
-        let count = keep_where(&mut near[..block.len()], |(_, distance)| distance <= limit);
         let count = keep_where(&mut near[..count], |(item, _)| allow(item));
         for (_, distance) in &near[..count] {
             counts[*distance as usize % counts.len()] += 1;
@@ -300,10 +302,12 @@ fn best<R>(rows: &[R], k: usize, least: i32, allow: &impl Fn(u32) -> bool, score
     let mut threshold = least;
     let mut near = [Near { item: 0, similarity: 0 }; BLOCK];
     for (at, block) in rows.chunks(BLOCK).enumerate() {
-        for (near, (item, row)) in near.iter_mut().zip(((at * BLOCK) as u32..).zip(block)) {
-            *near = Near { item, similarity: score(row) };
+        let mut count = 0;
+        for (item, row) in ((at * BLOCK) as u32..).zip(block) {
+            let similarity = score(row);
+            near[count % BLOCK] = Near { item, similarity };
+            count += usize::from(similarity > threshold);
         }
-        let count = keep_where(&mut near[..block.len()], |near| near.similarity > threshold);
         let count = keep_where(&mut near[..count], |near| allow(near.item));
         found.extend_from_slice(&near[..count]);
         if found.len() >= k.saturating_mul(2) {
