@@ -160,7 +160,7 @@ pub fn wrong_rows(base: &Collection, engine: &RouterEngine, committed: Option<&S
 }
 
 /// The times at `size` tools around `base`: searches and builds of each of `engines`, and of the first one the opening
-/// of a saved index by mapping its file, up to the answer to a first query, and the choice graph.
+/// of a saved index by mapping its file, alone and up to the answer to a first query, and the choice graph.
 ///
 /// # Errors
 /// What an engine says when it cannot serve the catalog, or the file system when nothing can be saved in `folder`.
@@ -177,7 +177,7 @@ pub fn times(
         samples.extend(latency::search(*engine, &catalog, &base.queries, rounds)?);
     }
     if let Some(engine) = engines.first() {
-        samples.push(opening(base, engine, &catalog, rounds, folder)?);
+        samples.extend(opening(base, engine, &catalog, rounds, folder)?);
         samples.push(tree(engine, &catalog, rounds)?);
     }
     Ok(samples)
@@ -189,26 +189,30 @@ fn opening(
     catalog: &Arc<Catalog>,
     rounds: usize,
     folder: &Path,
-) -> Result<Sample, String> {
+) -> Result<[Sample; 2], String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let router = Router::build(Arc::clone(catalog), engine.config().clone()).map_err(|error| text(&error))?;
     let path = folder.join(format!("{}.router", catalog.len()));
     fs::write(&path, save(&router).map_err(|error| text(&error))?).map_err(|error| text(&error))?;
     drop(router);
     let query = base.queries.first().map_or("", |query| query.text.as_str());
-    let mut times = Vec::new();
+    let (mut ready, mut answered) = (Vec::new(), Vec::new());
     for round in 0..=rounds {
         let start = Instant::now();
         let bytes = mapped(&path).map_err(|error| text(&error))?;
         let opened = open_index(bytes).map_err(|error| text(&error))?;
+        let open = start.elapsed();
         let depth = Depth::Exactly(latency::TOP);
         black_box(opened.search(query, depth, |_| true, &mut Scratch::default()));
         // The first round warms the system's cache of the file up.
         if round > 0 {
-            times.push(start.elapsed().as_secs_f64() * 1e3);
+            answered.push(start.elapsed().as_secs_f64() * 1e3);
+            ready.push(open.as_secs_f64() * 1e3);
         }
     }
-    Ok(Sample::of(Subject::Open, Some(engine.name()), Some(catalog.len()), Unit::Milliseconds, times))
+    let sample =
+        |subject, times| Sample::of(subject, Some(engine.name()), Some(catalog.len()), Unit::Milliseconds, times);
+    Ok([sample(Subject::Open, ready), sample(Subject::OpenAndAnswer, answered)])
 }
 
 fn tree(engine: &RouterEngine, catalog: &Catalog, rounds: usize) -> Result<Sample, String> {
@@ -313,9 +317,10 @@ mod tests {
 
     #[test]
     fn every_time_is_taken_once() {
+        use Subject::{IndexBuild, Open, OpenAndAnswer, Search, TreeBuild};
         let folder = tempfile::tempdir().unwrap();
         let samples = times(&base(), &[&engine()], 60, 1, folder.path()).unwrap();
         let subjects: Vec<Subject> = samples.iter().map(|sample| sample.subject).collect();
-        assert_eq!(subjects, [Subject::Search, Subject::IndexBuild, Subject::Open, Subject::TreeBuild]);
+        assert_eq!(subjects, [Search, IndexBuild, Open, OpenAndAnswer, TreeBuild]);
     }
 }

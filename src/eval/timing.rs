@@ -52,9 +52,12 @@ pub enum Subject {
     /// The index of a loaded catalog.
     #[serde(rename = "index build")]
     IndexBuild,
-    /// A saved router read from disk, and a first query answered by it.
+    /// A saved index made ready for its first query by mapping its file into memory.
     #[serde(rename = "open")]
     Open,
+    /// The same, and the answer to that query.
+    #[serde(rename = "open and answer")]
+    OpenAndAnswer,
     /// The choice graph of a loaded catalog.
     #[serde(rename = "tree build")]
     TreeBuild,
@@ -83,6 +86,7 @@ impl Subject {
             Self::Search => "search",
             Self::IndexBuild => "index build",
             Self::Open => "open",
+            Self::OpenAndAnswer => "open and answer",
             Self::TreeBuild => "tree build",
             Self::RouteColdProcess => "route cold process",
             Self::HelpColdProcess => "help cold process",
@@ -148,9 +152,10 @@ date,machine,cpu,os,rustc,revision,subject,engine,tools,unit,runs,median,p95,p99
     #[test]
     fn the_shown_name_of_a_subject_is_the_one_in_files() {
         use Subject::{
-            Card, ContextCompile, Firewall, HelpColdProcess, IndexBuild, Open, RouteColdProcess, Search, TreeBuild,
+            Card, ContextCompile, Firewall, HelpColdProcess, IndexBuild, Open, OpenAndAnswer, RouteColdProcess, Search,
+            TreeBuild,
         };
-        let warm = [Search, IndexBuild, Open, TreeBuild, Card, ContextCompile, Firewall];
+        let warm = [Search, IndexBuild, Open, OpenAndAnswer, TreeBuild, Card, ContextCompile, Firewall];
         for subject in warm.into_iter().chain([RouteColdProcess, HelpColdProcess]) {
             assert_eq!(serde_json::to_value(subject).unwrap(), subject.name());
         }
