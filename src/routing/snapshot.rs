@@ -277,7 +277,7 @@ mod tests {
         stale: built from another catalog; build it again with `contextweaver build`
         stale: built from another configuration; build it again with `contextweaver build`
         damaged (checksum differs); build it again with `contextweaver build`
-        damaged (6473 bytes instead of 6474); build it again with `contextweaver build`
+        damaged (6281 bytes instead of 6282); build it again with `contextweaver build`
         its format version is not 4; build it again with `contextweaver build`
         not a snapshot; build it again with `contextweaver build`
         not a snapshot; build it again with `contextweaver build`
