@@ -8,7 +8,8 @@
 //! Vectors are rounded to bytes as those of the table are, so that a similarity is a whole number.
 
 mod cache;
-#[cfg(feature = "minilm")]
+// Its tests are run whatever is built.
+#[cfg(any(feature = "minilm", test))]
 pub mod minilm;
 pub mod place;
 mod rank;
