@@ -65,8 +65,8 @@ pub(super) fn chapter(page: &mut Document, scaling: Option<&ScalingResults>, tim
         page.block(&recording.origin());
         page.table(
             "Text in, ten ids out, on one thread after warm-up, in µs; the rest in ms: the index of a loaded catalog, \
-             a saved index ready for its first query, its file mapped into memory, the same and the answer to it, and the \
-             choice graph. Medians but for p95.",
+             a saved index ready for its first query, its file mapped into memory, the same and the answer to it, and \
+             the choice graph. Medians but for p95.",
             &times_table(&recording.rows),
         );
     }

@@ -298,7 +298,7 @@ impl<'b> Open<'b> {
         };
         let Some(Ending { length, with, .. }) = self.ending(endings) else { return };
         let region = if with.is_empty() && self.letter(0) == b'e' { self.second } else { self.first };
-        if self.lies_in(length, self.first) && self.lies_in(length, region) {
+        if self.lies_in(length, region) {
             self.replace(length, with);
         }
     }

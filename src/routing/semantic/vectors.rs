@@ -298,7 +298,7 @@ fn best<R>(rows: &[R], k: usize, least: i32, allow: &impl Fn(u32) -> bool, score
         return Vec::new();
     }
     let mut found: Vec<Near> = Vec::with_capacity(k.saturating_mul(2).saturating_add(BLOCK).min(rows.len()));
-    // What is not above the `k`-th of those seen so far cannot enter: an equal score that comes later has a higher number.
+    // What is not above the `k`-th of those seen so far cannot enter: of equal scores the later has the higher number.
     let mut threshold = least;
     let mut near = [Near { item: 0, similarity: 0 }; BLOCK];
     for (at, block) in rows.chunks(BLOCK).enumerate() {
