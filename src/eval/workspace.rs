@@ -212,11 +212,7 @@ impl Workspace {
     /// # Errors
     /// What the file system says.
     pub fn write_growth(&self, rows: &[TimingRow]) -> Result<()> {
-        make_folder(&self.path("scorecard/timings"))?;
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        rows.iter().try_for_each(|row| writer.serialize(row))?;
-        let bytes = writer.into_inner().map_err(|error| error.into_error())?;
-        Ok(replace_file(&self.path("scorecard/timings").join(scaling::TIMINGS_FILE), &bytes)?)
+        self.write_timing_rows(scaling::TIMINGS_FILE, rows)
     }
 
     /// What other libraries take, when somebody has measured it.
@@ -311,23 +307,22 @@ impl Workspace {
         Ok(all)
     }
 
-    /// Appends `rows` to the file of their day and machine.
+    /// Writes `rows`, a recording, into the file of its day and machine. An earlier recording of that day and machine is
+    /// replaced: rows of both in one table would say the same of two states of the sources.
     ///
     /// # Errors
-    /// What the file system says.
-    pub fn append_timings(&self, rows: &[TimingRow]) -> Result<PathBuf> {
+    /// No rows, or what the file system says.
+    pub fn write_timings(&self, rows: &[TimingRow]) -> Result<()> {
         let Some(first) = rows.first() else { bail!("no timings to record") };
+        self.write_timing_rows(&format!("{}-{}.csv", first.date, first.machine), rows)
+    }
+
+    fn write_timing_rows(&self, name: &str, rows: &[TimingRow]) -> Result<()> {
         make_folder(&self.path("scorecard/timings"))?;
-        let path = self.path("scorecard/timings").join(format!("{}-{}.csv", first.date, first.machine));
-        let before =
-            if path.exists() { fs::read(&path).with_context(|| path.display().to_string())? } else { Vec::new() };
-        let has_headers = before.is_empty();
-        let mut writer = csv::WriterBuilder::new().has_headers(has_headers).from_writer(before);
-        for row in rows {
-            writer.serialize(row)?;
-        }
-        replace_file(&path, &writer.into_inner().map_err(|error| error.into_error())?)?;
-        Ok(path)
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        rows.iter().try_for_each(|row| writer.serialize(row))?;
+        let bytes = writer.into_inner().map_err(|error| error.into_error())?;
+        Ok(replace_file(&self.path("scorecard/timings").join(name), &bytes)?)
     }
 }
 
@@ -367,4 +362,40 @@ fn rows<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
 
 fn list(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     files_ending_in(folder, ending).with_context(|| folder.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::timing::{Subject, Unit};
+
+    #[test]
+    fn a_recording_replaces_that_of_its_day_and_machine() {
+        let row = |date: &str, median: f64| TimingRow {
+            date: date.to_owned(),
+            machine: "desk".to_owned(),
+            cpu: "some".to_owned(),
+            os: "some".to_owned(),
+            rustc: "1.0.0".to_owned(),
+            revision: "abc".to_owned(),
+            subject: Subject::Search,
+            engine: Some("default".to_owned()),
+            tools: Some(1000),
+            unit: Unit::Microseconds,
+            runs: 9,
+            median,
+            p95: median,
+            p99: median,
+            mad: 0.0,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = Workspace { root: folder.path().to_owned(), public: folder.path().to_owned() };
+        assert!(workspace.write_timings(&[]).is_err());
+        let recordings = [("2026-01-30", 1.0), ("2026-01-31", 2.0), ("2026-01-31", 3.0)];
+        for (date, median) in recordings {
+            workspace.write_timings(&[row(date, median), row(date, median + 0.5)]).unwrap();
+        }
+        let read: Vec<f64> = workspace.read_timings().unwrap().iter().map(|row| row.median).collect();
+        assert_eq!(read, [1.0, 1.5, 3.0, 3.5]);
+    }
 }

@@ -22,7 +22,7 @@ use crate::catalog::Catalog;
 use crate::text::hex;
 
 const FORMAT: &str = "contextweaver-index";
-const SCHEMA: u32 = 4;
+const SCHEMA: u32 = 5;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A snapshot is not usable.
@@ -259,7 +259,7 @@ mod tests {
         let (good, same) = (saved(), RoutingConfig::default());
         let mut flipped = good.clone();
         *flipped.last_mut().unwrap() ^= 1;
-        let newer = String::from_utf8_lossy(&good).replace("\"schema\":4", "\"schema\":5").into_bytes();
+        let newer = String::from_utf8_lossy(&good).replace("\"schema\":5", "\"schema\":6").into_bytes();
         let version = format!("\"version\":\"{VERSION}\"");
         let older = String::from_utf8_lossy(&good).replace(&version, "\"version\":\"0.0.0\"").into_bytes();
         let seen = [
@@ -278,7 +278,7 @@ mod tests {
         stale: built from another configuration; build it again with `contextweaver build`
         damaged (checksum differs); build it again with `contextweaver build`
         damaged (6281 bytes instead of 6282); build it again with `contextweaver build`
-        its format version is not 4; build it again with `contextweaver build`
+        its format version is not 5; build it again with `contextweaver build`
         not a snapshot; build it again with `contextweaver build`
         not a snapshot; build it again with `contextweaver build`
         ");

@@ -91,6 +91,8 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
         bail!("no timings to record: the collection `{TIMED_COLLECTION}` is not in gold/ or in no scenario");
     }
     if args.record_timings {
+        // As the file of the day and machine will be.
+        recorded.retain(|row| rows.iter().all(|new| (&new.date, &new.machine) != (&row.date, &row.machine)));
         recorded.extend(rows.iter().cloned());
     }
     let (overhead, growth, rivals) = (workspace.read_overhead()?, workspace.read_growth()?, workspace.read_rivals()?);
@@ -118,7 +120,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     workspace.write_chapter(&scaling)?;
     workspace.write_chapter(&left_out)?;
     if args.record_timings {
-        workspace.append_timings(&rows)?;
+        workspace.write_timings(&rows)?;
     }
     write_pages(&workspace, &pages)?;
     name_absent(&matrix, &collections);

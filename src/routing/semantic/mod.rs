@@ -12,6 +12,7 @@
 mod fuse;
 pub mod model;
 mod pieces;
+mod sketch;
 mod table;
 mod vectors;
 

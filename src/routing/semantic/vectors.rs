@@ -5,9 +5,7 @@
 //!
 //! - In a small catalog the first look reads the first dimensions, which are the most telling ones by the way the table
 //!   is made. They lie together in memory.
-//! - In a large one it reads *sketches*: one bit a dimension, the sign after a rotation that spreads what a vector says
-//!   evenly over all dimensions. The share of signs in which two sketches differ is their angle over π, give or take
-//!   (Charikar, "Similarity Estimation Techniques from Rounding Algorithms", 2002).
+//! - In a large one it reads *sketches* of one bit a dimension: see [`super::sketch`].
 //!
 //! What a first look may lose are neighbours far down the list; [`DocumentVectors::nearest_plain`] compares everything.
 
@@ -16,6 +14,7 @@ use std::borrow::Borrow;
 use pulp::{Arch, NullaryFnOnce};
 use rayon::prelude::*;
 
+use super::sketch::{Plane, SLICE, Sketch, closest, planes, sketch};
 use super::table::{DIMS, QueryVector, Table, ToolVector};
 use crate::catalog::SelectableItem;
 use crate::routing::image::{Image, ImageBuilder, Part};
@@ -35,7 +34,6 @@ const SKETCHED: usize = 8;
 
 /// Rows that are compared before the near ones among them are picked.
 const BLOCK: usize = 128;
-const SKETCH_BLOCK: usize = 512;
 
 /// Dimensions that are multiplied and added at a time.
 const LANES: usize = 32;
@@ -61,12 +59,9 @@ impl Near {
 #[derive(Debug, Clone, Copy)]
 pub struct DocumentVectors<'i> {
     vectors: &'i [[u8; DIMS]],
-    /// None in a small catalog.
-    sketches: &'i [Sketch],
+    /// The sketches of each [`SLICE`] items; none in a small catalog.
+    sketches: &'i [[Plane; DIMS]],
 }
-
-/// One bit a dimension.
-type Sketch = [u8; DIMS / 8];
 
 /// The first dimensions of the vectors of a small catalog, in the width of the machine's widest multiplication of whole
 /// numbers: bytes would have to be widened each time.
@@ -101,13 +96,17 @@ impl<'i> DocumentVectors<'i> {
     fn write(vectors: &[ToolVector], most_heads: usize, image: &mut ImageBuilder) {
         image.push(Part::Vectors, vectors.iter().map(|vector| vector.0.map(|value| value as u8)));
         let sketched = if vectors.len() > most_heads { vectors } else { &[] };
-        let sketches: Vec<Sketch> = sketched.par_iter().map(|vector| sketch(&vector.0)).collect();
-        image.push(Part::Sketches, sketches);
+        let slice = |vectors: &[ToolVector]| {
+            let sketches: Vec<Sketch> = vectors.iter().map(|vector| sketch(&vector.0)).collect();
+            planes(&sketches)
+        };
+        let slices: Vec<[Plane; DIMS]> = sketched.par_chunks(SLICE).map(slice).collect();
+        image.push(Part::Sketches, slices.as_flattened());
     }
 
     /// The vectors of an index.
     pub(in crate::routing) fn of(image: &'i Image) -> Self {
-        Self { vectors: image.cells(Part::Vectors), sketches: image.cells(Part::Sketches) }
+        Self { vectors: image.cells(Part::Vectors), sketches: image.cells(Part::Sketches).as_chunks().0 }
     }
 
     /// The number of items.
@@ -127,6 +126,19 @@ impl<'i> DocumentVectors<'i> {
     #[inline(always)]
     pub fn similarity(&self, item: u32, query: &QueryVector) -> i32 {
         if let Some(vector) = self.vectors.get(item as usize) { dot(vector, &query.0) } else { 0 }
+    }
+
+    /// Reads a byte of each cache line of the vectors of `items`: vectors that lie apart come from memory one after the
+    /// other where each is compared before the next is asked for, and together where they are only asked for.
+    #[inline(always)]
+    fn touch(&self, items: &[u32]) {
+        let mut read = 0;
+        for item in items {
+            if let Some(vector) = self.vectors.get(*item as usize) {
+                read |= vector[0] | vector[DIMS / 2] | vector[DIMS - 1];
+            }
+        }
+        std::hint::black_box(read);
     }
 
     /// The `k` items nearest to `query` that `allow` lets through, best first, ties by item, none with a similarity of 0
@@ -187,7 +199,10 @@ impl<A: Fn(u32) -> bool> NullaryFnOnce for Look<'_, A> {
                 row.iter().zip(&head).map(|(&row, &head)| i32::from(row) * i32::from(head)).sum()
             })
         } else {
-            closest(vectors.sketches, &sketch(&query.0), least.saturating_mul(SKETCHED), allow)
+            let least = least.saturating_mul(SKETCHED);
+            let items = closest(vectors.sketches, vectors.len(), sketch(&query.0), least, allow);
+            vectors.touch(&items);
+            items.into_iter().map(|item| Near { item, similarity: 0 }).collect()
         };
         for near in &mut near {
             near.similarity = vectors.similarity(near.item, query);
@@ -213,69 +228,6 @@ fn dot(left: &[u8; DIMS], right: &[i8; DIMS]) -> i32 {
         sum += part;
     }
     sum
-}
-
-/// The signs of a vector after a rotation.
-///
-/// Signs that are changed in no order that means anything, then a Walsh–Hadamard transform, twice: as good as a random
-/// rotation for this, in n log n additions (Ailon and Chazelle, "Approximate Nearest Neighbors and the Fast
-/// Johnson–Lindenstrauss Transform", 2006).
-fn sketch(vector: &[i8; DIMS]) -> Sketch {
-    let mut values = vector.map(i32::from);
-    for signs in FLIPPED {
-        for (at, value) in values.iter_mut().enumerate() {
-            if signs >> at & 1 == 1 {
-                *value = -*value;
-            }
-        }
-        let mut half = 1;
-        while half < DIMS {
-            for pair in values.chunks_exact_mut(2 * half) {
-                let (left, right) = pair.split_at_mut(half);
-                for (left, right) in left.iter_mut().zip(right) {
-                    (*left, *right) = (*left + *right, *left - *right);
-                }
-            }
-            half *= 2;
-        }
-    }
-    let bits = values.iter().enumerate().fold(0u128, |bits, (at, value)| bits | u128::from(*value > 0) << at);
-    bits.to_le_bytes()
-}
-
-/// Which values change their sign before each transform: binary digits of π and of e behind the point.
-const FLIPPED: [u128; 2] = [0x243F_6A88_85A3_08D3_1319_8A2E_0370_7344, 0xB7E1_5162_8AED_2A6A_BF71_5880_9CF4_F3C7];
-
-/// The items whose sketches differ least from `query`: `least` of them, and all that differ as little as the last. None
-/// that differ in more than half of the bits, which points away.
-#[inline(always)]
-fn closest(rows: &[Sketch], query: &Sketch, least: usize, allow: &impl Fn(u32) -> bool) -> Vec<Near> {
-    let query = u128::from_le_bytes(*query);
-    let mut found: Vec<(u32, u32)> = Vec::with_capacity(least.saturating_mul(SKETCHED).min(rows.len()));
-    // How many were found at each distance, and how many up to the limit.
-    let mut counts = [0usize; DIMS + 1];
-    let (mut limit, mut within) = (DIMS as u32 / 2, 0);
-    let mut near = [(0, 0); SKETCH_BLOCK];
-    for (at, block) in rows.chunks(SKETCH_BLOCK).enumerate() {
-        let mut count = 0;
-        for (item, row) in ((at * SKETCH_BLOCK) as u32..).zip(block) {
-            let distance = (u128::from_le_bytes(*row) ^ query).count_ones();
-            near[count % SKETCH_BLOCK] = (item, distance);
-            count += usize::from(distance <= limit);
-        }
-        let count = keep_where(&mut near[..count], |(item, _)| allow(item));
-        for (_, distance) in &near[..count] {
-            counts[*distance as usize % counts.len()] += 1;
-        }
-        found.extend_from_slice(&near[..count]);
-        within += count;
-        while limit > 0 && within - counts[limit as usize] >= least {
-            within -= counts[limit as usize];
-            limit -= 1;
-        }
-    }
-    let count = keep_where(&mut found, |(_, distance)| distance <= limit);
-    found[..count].iter().map(|(item, _)| Near { item: *item, similarity: 0 }).collect()
 }
 
 /// Moves what `keep` lets through to the front, in order, and says how much it is. Does not branch on the answer, which
@@ -347,27 +299,6 @@ mod tests {
         let vectors: Vec<ToolVector> = rows.iter().copied().map(ToolVector).collect();
         DocumentVectors::write(&vectors, if sketched { 0 } else { MOST_HEADS }, &mut image);
         image.finish()
-    }
-
-    #[test]
-    fn signs_differ_as_angles_do() {
-        let of = |seed: i32| {
-            let mut vector = [0i8; DIMS];
-            vector.iter_mut().zip(0..).for_each(|(value, at)| *value = ((at * seed + at * at * 7) % 23 - 11) as i8);
-            vector
-        };
-        let (one, other) = (of(5), of(12));
-        let differing = |left: &[i8; DIMS], right: &[i8; DIMS]| {
-            let (left, right) = (u128::from_le_bytes(sketch(left)), u128::from_le_bytes(sketch(right)));
-            (left ^ right).count_ones()
-        };
-        let opposite = one.map(|value| -value);
-        let mut near = one;
-        near[..8].copy_from_slice(&other[..8]);
-        assert_eq!(differing(&one, &one), 0);
-        assert!(differing(&one, &opposite) > 120);
-        assert!(differing(&one, &near) < 40, "{}", differing(&one, &near));
-        assert!((45..=83).contains(&differing(&one, &other)), "{}", differing(&one, &other));
     }
 
     proptest! {
