@@ -891,7 +891,7 @@ impl Index {
 
 /// The `k` best of all scores and those equal to the last of them.
 fn through_ties(scores: &[u32], k: usize, allow: &impl Fn(u32) -> bool) -> Vec<Hit> {
-    let mut top = TopK::ascending(k);
+    let mut top = TopK::new(k);
     top.scan(0, scores, allow);
     let mut hits = top.into_hits();
     if let Some(last) = hits.last().copied().filter(|_| hits.len() == k) {

@@ -184,9 +184,8 @@ impl<'i> Lists<'i> {
             return self.search_pruned(terms, k, allow, scores);
         }
         let all = self.score_all(terms, scores);
-        let best = all.iter().copied().max().unwrap_or(0);
-        let mut top = TopK::ascending(k);
-        top.scan(0, all, allow);
+        let mut top = TopK::new(k);
+        let best = top.scan(0, all, allow);
         Found { hits: top.into_hits(), best }
     }
 
@@ -257,7 +256,7 @@ impl<'i> Lists<'i> {
         bounds.sort_unstable_by_key(|(bound, block)| (Reverse(*bound), *block));
         window.clear();
         window.resize(BLOCK, 0);
-        let mut top = TopK::unordered(k);
+        let mut top = TopK::new(k);
         let mut best = 0;
         for &(bound, block) in &*bounds {
             if bound < top.threshold() && bound <= best {
@@ -278,8 +277,7 @@ impl<'i> Lists<'i> {
             for item in gone.take_while(|item| **item < first + BLOCK as u32) {
                 window[(item - first) as usize] = 0;
             }
-            best = best.max(window[..items].iter().copied().max().unwrap_or(0));
-            top.scan(first, &window[..items], allow);
+            best = best.max(top.scan(first, &window[..items], allow));
             window.fill(0);
         }
         window.clear();
