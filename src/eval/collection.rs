@@ -417,6 +417,15 @@ mod tests {
     }
 
     #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        let bytes = b"\xEF\xBB\xBF{\"id\":\"1\",\"query\":\"a\",\"relevant\":[]}\r\n";
+        let tools = Source { path: Path::new("catalog.json"), bytes: TOOLS.as_bytes() };
+        let lines = Source { path: Path::new("q.jsonl"), bytes };
+        let collection = Collection::from_bytes("c", Origin::Public, tools, lines).unwrap();
+        assert_eq!(collection.queries.len(), 1);
+    }
+
+    #[test]
     fn tools_of_one_name_and_server_go_by_their_ids() {
         let tools = r#"[{"name":"a","server":"s"},{"name":"a","server":"s","inputSchema":{"properties":{"p":{}}}},{"name":"s:b"},{"name":"b","server":"s"},{"name":"b","server":"t"}]"#;
         let source = Source { path: Path::new("catalog.json"), bytes: tools.as_bytes() };

@@ -54,6 +54,16 @@ struct Header {
     payload_sha256: String,
 }
 
+/// SHA-256 (hex) over the parts of an index, what is between them, and the graph. The lengths of the parts are in it:
+/// another number where a part ends would leave all bytes as they are.
+fn payload_sha256(image: &Image, graph: &[u8]) -> String {
+    let mut digest = Sha256::new();
+    image.lengths().iter().for_each(|length| digest.update(length.to_le_bytes()));
+    digest.update(image.bytes());
+    digest.update(graph);
+    hex(&digest.finalize())
+}
+
 /// SHA-256 (hex) over everything of a catalog that routing reads, in id order.
 #[must_use]
 pub fn catalog_sha256(catalog: &Catalog) -> String {
@@ -94,9 +104,6 @@ pub fn save(router: &Router) -> Result<Vec<u8>, RouteError> {
     } else {
         index.image()
     };
-    let mut digest = Sha256::new();
-    digest.update(image.bytes());
-    digest.update(&graph);
     let header = Header {
         format: FORMAT.to_owned(),
         schema: SCHEMA,
@@ -106,7 +113,7 @@ pub fn save(router: &Router) -> Result<Vec<u8>, RouteError> {
         configuration: router.config().clone(),
         index_bytes: image.lengths(),
         graph_bytes: graph.len(),
-        payload_sha256: hex(&digest.finalize()),
+        payload_sha256: payload_sha256(image, &graph),
     };
     let mut bytes = serde_json::to_vec(&header).map_err(|error| encode(error.to_string()))?;
     // Blanks in front of the end of the line, so that the index lies as it does in memory.
@@ -202,10 +209,7 @@ impl Saved {
     }
 
     fn check_sum(&self) -> Result<(), SnapshotError> {
-        let mut digest = Sha256::new();
-        digest.update(self.image.bytes());
-        digest.update(&self.graph);
-        let same = hex(&digest.finalize()) == self.header.payload_sha256;
+        let same = payload_sha256(&self.image, &self.graph) == self.header.payload_sha256;
         if same { Ok(()) } else { Err(SnapshotError::Damaged("checksum differs".to_owned())) }
     }
 
@@ -379,6 +383,30 @@ mod tests {
         let sums: std::collections::BTreeSet<String> =
             others.map(|item| catalog_sha256(&Catalog::new(vec![item]).unwrap())).into_iter().collect();
         assert_eq!(sums.len(), 6);
+    }
+
+    #[test]
+    fn a_part_that_ends_elsewhere_is_refused() {
+        let good = saved();
+        let end = good.iter().position(|byte| *byte == b'\n').unwrap();
+        let head: serde_json::Value = serde_json::from_slice(&good[..end]).unwrap();
+        let mut refused = 0;
+        for part in 0..PARTS {
+            let length = head["index_bytes"][part].as_u64().unwrap();
+            // Where the next part begins does not change.
+            let same =
+                |other: &u64| other.next_multiple_of(ALIGNMENT as u64) == length.next_multiple_of(ALIGNMENT as u64);
+            for other in [length + 1, length + 8, length.saturating_sub(1), length.saturating_sub(4)] {
+                let mut head = head.clone();
+                head["index_bytes"][part] = other.into();
+                let mut bytes = serde_json::to_vec(&head).unwrap();
+                bytes.extend_from_slice(&good[end..]);
+                let loaded = load(bytes.clone(), catalog("Open an issue"), RoutingConfig::default());
+                assert_eq!(loaded.is_err(), other != length, "part {part}: {other} bytes instead of {length}");
+                refused += usize::from(other != length && same(&other) && Saved::read(&bytes.into()).is_ok());
+            }
+        }
+        assert!(refused > 10, "{refused} of them are seen by the checksum alone");
     }
 
     proptest! {

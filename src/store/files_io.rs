@@ -1,4 +1,4 @@
-//! Files that are replaced whole or not at all, and files for their owner alone.
+//! Files that are replaced whole or not at all, files for their owner alone, and what editors put in front of text.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -14,6 +14,12 @@ pub struct WriteError {
     pub path: PathBuf,
     /// What the system said.
     source: io::Error,
+}
+
+/// The bytes of a text without the byte order mark that some editors put in front of UTF-8.
+#[must_use]
+pub fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes)
 }
 
 /// Replaces `path` by `bytes` whole or not at all: they go to a temporary file beside it, which is then renamed. On

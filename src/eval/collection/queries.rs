@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::Catalog;
 
+use super::super::files::without_mark;
 use super::{Collection, CollectionError, Source, full_handle};
 
 /// One query and the tools that answer it.
@@ -48,7 +49,7 @@ pub(super) fn parse(source: Source, catalog: &Catalog, handles: &[String]) -> Re
     let names = Names::new(catalog, handles);
     let mut queries = Vec::new();
     let mut lines_by_id: BTreeMap<String, usize> = BTreeMap::new();
-    for (index, bytes) in source.bytes.split(|byte| *byte == b'\n').enumerate() {
+    for (index, bytes) in without_mark(source.bytes).split(|byte| *byte == b'\n').enumerate() {
         let line = index + 1;
         let refuse = |id: &str, reason: String| CollectionError::Query {
             path: source.path.to_owned(),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::files_io::{WriteError, replace_file};
+use crate::store::files_io::{WriteError, replace_file, without_mark};
 
 /// A log holds at most this many observations; the newest are read of one that holds more.
 pub const MAX_OBSERVATIONS: usize = 10_000;
@@ -72,7 +72,7 @@ impl FeedbackLog {
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Self {
         let mut log = Self::default();
-        for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
+        for line in without_mark(bytes).split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
             match serde_json::from_slice(line) {
                 Ok(observation) => log.observations.push(observation),
                 Err(_) => log.damaged += 1,
@@ -203,7 +203,10 @@ mod tests {
         file.write_all(br#"{"at":2,"query":"torn"#).unwrap();
         FeedbackLog::append(&path, &observation(3)).unwrap();
         let log = FeedbackLog::read(&path).unwrap();
-        assert_eq!((log.observations, log.damaged), (vec![observation(1), observation(3)], 1));
+        assert_eq!((&log.observations, log.damaged), (&vec![observation(1), observation(3)], 1));
+        // An editor may put a byte order mark in front.
+        let marked = [b"\xEF\xBB\xBF", fs::read(&path).unwrap().as_slice()].concat();
+        assert_eq!(FeedbackLog::parse(&marked), log);
         assert!(FeedbackLog::read(&path.with_extension("none")).is_err());
     }
 
