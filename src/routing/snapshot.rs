@@ -293,13 +293,11 @@ mod tests {
         let saved = Saved::read(&saved().into()).unwrap();
         let mut payload = saved.image.bytes().to_vec();
         forge(&saved, &mut payload);
-        let mut digest = Sha256::new();
-        digest.update(&payload);
-        digest.update(&saved.graph);
-        let header = Header { payload_sha256: hex(&digest.finalize()), ..saved.header };
+        let image = Image::new(payload.into(), &saved.header.index_bytes).unwrap();
+        let header = Header { payload_sha256: payload_sha256(&image, &saved.graph), ..saved.header };
         let mut bytes = serde_json::to_vec(&header).unwrap();
         bytes.push(b'\n');
-        bytes.extend(payload);
+        bytes.extend(image.bytes());
         bytes.extend(&saved.graph);
         bytes
     }
