@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use contextweaver::cli;
+mod cli;
 
 fn main() -> ExitCode {
     // Not locked: a server writes its answers from another thread.

@@ -5,6 +5,8 @@ import json
 
 from words import words
 
+# What the scorecard's collections are made of. The shipped table must have seen none of it.
+HELD_OUT = ["bfcl_synth", "metatool", "nestful", "sealtools", "toolalpaca"]
 # Collections that are one source under two names are left out together.
 TOGETHER = {"metatool": {"metatool", "metatool_multi"}}
 LICENCES = {

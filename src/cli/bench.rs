@@ -2,14 +2,10 @@
 
 mod check;
 mod compare;
-mod context;
 mod eval;
 mod feedback;
 mod fidelity;
-mod gateway;
 mod growth;
-mod left_out;
-mod played;
 mod rot;
 mod run;
 mod sweep;
@@ -22,11 +18,11 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::{Format, Outcome, print_json};
-use crate::eval::engine::Engine;
-use crate::eval::gateway::case::Source;
-use crate::eval::matrix::Case;
-use crate::eval::workspace::Workspace;
-use crate::report;
+use contextweaver_bench::eval::engine::Engine;
+use contextweaver_bench::eval::gateway::case::Source;
+use contextweaver_bench::eval::matrix::Case;
+use contextweaver_bench::eval::workspace::{Bench, Scope, Workspace};
+use contextweaver_bench::scorecard;
 
 /// Run, show and check the benchmark
 #[derive(Debug, Subcommand)]
@@ -52,9 +48,6 @@ pub(super) enum Command {
     /// Measure how cost grows with the catalog, up to a million tools
     #[command(after_help = growth::EXAMPLE)]
     Growth(growth::GrowthArgs),
-    /// Measure the default with tables that have seen nothing of the collection, and write the results
-    #[command(after_help = left_out::EXAMPLE)]
-    LeftOut(left_out::LeftOutArgs),
     /// Measure how much of large results survives in their summaries
     #[command(after_help = fidelity::EXAMPLE)]
     Fidelity(fidelity::FidelityArgs),
@@ -84,6 +77,18 @@ impl Place {
     fn workspace(&self) -> Result<Workspace> {
         Workspace::find(self.root.as_deref(), self.public.as_deref())
     }
+
+    fn bench(&self, everything: Everything) -> Result<Bench> {
+        Bench::open(self.workspace()?, if everything.all { Scope::All } else { Scope::Usual })
+    }
+}
+
+/// Whether everything is measured
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub(super) struct Everything {
+    /// Compute every record, those included that take minutes, and fail when one cannot be computed here
+    #[arg(long)]
+    all: bool,
 }
 
 #[derive(Debug, Args)]
@@ -113,7 +118,6 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Eval(args) => eval::run(args, out),
         Command::Feedback(args) => feedback::run(args, out),
         Command::Growth(args) => growth::run(args, out),
-        Command::LeftOut(args) => left_out::run(args, out),
         Command::Fidelity(args) => fidelity::run(args, out),
         Command::Sweep(args) => sweep::run(args, out),
         Command::Compare(args) => compare::run(args, out),
@@ -122,26 +126,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
 }
 
 fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
-    let workspace = args.place.workspace()?;
-    let matrix = workspace.matrix()?;
-    let (results, context) = (workspace.read_results(&matrix)?, workspace.read_chapter()?);
-    let (gateway, feedback) = (workspace.read_chapter()?, workspace.read_chapter()?);
-    let (confidence, copies) = (workspace.read_chapter()?, workspace.read_chapter()?);
-    let scaling = workspace.read_chapter()?;
-    let left_out = workspace.read_chapter()?;
-    let records = report::Records {
-        results: &results,
-        context: context.as_ref(),
-        gateway: gateway.as_ref(),
-        feedback: feedback.as_ref(),
-        confidence: confidence.as_ref(),
-        copies: copies.as_ref(),
-        scaling: scaling.as_ref(),
-        left_out: left_out.as_ref(),
-        ..report::Records::default()
-    };
-    let pages = run::pages(&workspace, &records)?;
-    run::write_pages(&workspace, &pages)?;
+    let pages = scorecard::render(&args.place.workspace()?)?;
     let paths: Vec<&str> = pages.iter().map(|page| page.path.as_str()).collect();
     match args.format {
         Format::Json => print_json(out, &paths)?,
@@ -154,7 +139,7 @@ fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
 struct CaseLine<'a> {
     case: &'a str,
     scenario: &'a str,
-    origin: crate::eval::record::Origin,
+    origin: contextweaver_bench::eval::record::Origin,
     engines: &'a [String],
     present: bool,
 }
@@ -163,8 +148,8 @@ fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = args.place.workspace()?;
     let matrix = workspace.matrix()?;
     let scenarios = workspace.scenarios()?;
-    let gateway = gateway::GatewayCases::of(&workspace)?;
-    let gateway_ids: Vec<String> = gateway.all.iter().map(crate::eval::gateway::case::Case::id).collect();
+    let gateway = workspace.gateway().cases()?;
+    let gateway_ids: Vec<String> = gateway.iter().map(contextweaver_bench::eval::gateway::case::Case::id).collect();
     let line = |case: &'_ Case| workspace.is_present(case);
     if args.format == Format::Json {
         let mut lines: Vec<CaseLine> = matrix
@@ -185,13 +170,12 @@ fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
             engines: &[],
             present: workspace.has_scenario(scenario),
         }));
-        // What is not here has no file that could be listed.
-        lines.extend(gateway.all.iter().zip(&gateway_ids).map(|(case, id)| CaseLine {
+        lines.extend(gateway.iter().zip(&gateway_ids).map(|(case, id)| CaseLine {
             case: id,
             scenario: "gateway",
             origin: case.origin,
             engines: &[],
-            present: true,
+            present: case.is_here(),
         }));
         print_json(out, &lines)?;
         return Ok(Outcome::Ok);
@@ -214,25 +198,15 @@ fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
         let absent = if workspace.has_scenario(scenario) { "" } else { "  (not here)" };
         writeln!(out, "  {}{absent}\n    {}", scenario.name, scenario.analysis.replace('\n', "\n    "))?;
     }
-    if !gateway.all.is_empty() {
+    if !gateway.is_empty() {
         writeln!(out, "\nGateway")?;
     }
-    for (case, id) in gateway.all.iter().zip(&gateway_ids) {
-        writeln!(out, "  {id}")?;
+    for (case, id) in gateway.iter().zip(&gateway_ids) {
+        let absent = if case.is_here() { "" } else { "  (not here)" };
+        writeln!(out, "  {id}{absent}")?;
         if let Source::Scenario(scenario, _) = &case.source {
             writeln!(out, "    {}", scenario.analysis.replace('\n', "\n    "))?;
         }
     }
-    for absent in gateway.absent() {
-        writeln!(out, "  {absent}  (not here)")?;
-    }
     Ok(Outcome::Ok)
 }
-
-/// Cases whose collection is not on this machine, for the note that names them.
-fn absent(cases: &[Case], collections: &crate::eval::workspace::Collections) -> Vec<String> {
-    cases.iter().filter(|case| collections.get(&case.collection).is_none()).map(|case| case.id.clone()).collect()
-}
-
-/// The pages that this command family writes and checks.
-type Pages = Vec<report::Page>;

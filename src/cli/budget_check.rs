@@ -6,8 +6,8 @@ use anyhow::{Result, bail};
 
 use super::Outcome;
 use super::session::{PromptArgs, SessionSource, context_config};
-use crate::context::{BuildStats, DroppedItem};
-use crate::event::Phase;
+use contextweaver_context::event::Phase;
+use contextweaver_context::{BuildStats, DroppedItem};
 
 /// Check the prompts of a session against bounds, for CI
 #[derive(Debug, clap::Args)]

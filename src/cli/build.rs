@@ -7,8 +7,8 @@ use anyhow::Result;
 
 use super::source::{CatalogSource, read_config};
 use super::{Format, Outcome, print_json};
-use crate::eval::files::replace_file;
-use crate::routing::{Router, save};
+use contextweaver_bench::eval::files::replace_file;
+use contextweaver_routing::{Router, save};
 
 /// Build the index and choice graph of a catalog and save them
 #[derive(Debug, clap::Args)]

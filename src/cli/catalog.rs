@@ -1,6 +1,6 @@
 //! `catalog inspect | lint | diff`: what is in a catalog, what is wrong with it, what changed.
 //!
-//! The reports are made by [`crate::catalog`]; here they are put into words and columns. Text fits 100 columns,
+//! The reports are made by [`contextweaver_core::catalog`]; here they are put into words and columns. Text fits 100 columns,
 //! except that an id is never cut: it is there to be copied.
 
 use std::collections::BTreeMap;
@@ -12,12 +12,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Format, Outcome, print_json};
-use crate::catalog::{
+use contextweaver_bench::report::count as grouped;
+use contextweaver_core::catalog::{
     Change, Changed, DiffReport, Entry, Finding, InspectReport, Kind, LeftOut, LintReport, LoadOptions, Problem,
     PropertyChange, Safety, SchemaLimits, SchemaPart, SchemaProblem, Severity, Strictness, diff, inspect, lint, load,
 };
-use crate::report::count as grouped;
-use crate::text::Estimator;
+use contextweaver_core::text::Estimator;
 
 /// Looks at tool catalogs.
 #[derive(Debug, Subcommand)]
@@ -416,7 +416,8 @@ fn print_diff(out: &mut dyn Write, report: &DiffReport) -> anyhow::Result<()> {
         writeln!(out, "the catalogs are the same: {}", counted(*unchanged, "item", "items"))?;
         return Ok(());
     }
-    let sum = |list: fn(&crate::catalog::NamespaceDiff) -> usize| namespaces.iter().map(list).sum::<usize>();
+    let sum =
+        |list: fn(&contextweaver_core::catalog::NamespaceDiff) -> usize| namespaces.iter().map(list).sum::<usize>();
     writeln!(
         out,
         "{} added, {} removed, {} renamed, {} changed, {} unchanged",

@@ -10,8 +10,8 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use super::{Format, Outcome, note, print_json};
-use crate::catalog::{LoadOptions, load};
-use crate::routing::{FeedbackLog, Observation};
+use contextweaver_core::catalog::{LoadOptions, load};
+use contextweaver_routing::{FeedbackLog, Observation};
 
 /// Keep a log of which queries led to which tools, for `route --feedback`
 #[derive(Debug, Subcommand)]

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::{Format, Outcome, note, print_json};
-use crate::adapters::from_mcp_result;
-use crate::context::summary::StructureSummarizer;
-use crate::context::{Firewall, FirewallConfig, RawCount, Secrets, Seen};
-use crate::event::{ContextItem, ItemKind, Part, PartBody, ToolOutput};
-use crate::store::MemoryArtifacts;
-use crate::text::Estimator;
+use contextweaver_context::adapters::from_mcp_result;
+use contextweaver_context::event::{ContextItem, ItemKind, Part, PartBody, ToolOutput};
+use contextweaver_context::store::MemoryArtifacts;
+use contextweaver_context::summary::StructureSummarizer;
+use contextweaver_context::{Firewall, FirewallConfig, RawCount, Secrets, Seen};
+use contextweaver_core::text::Estimator;
 
 /// Show what a prompt would get in place of a result
 #[derive(Debug, clap::Args)]

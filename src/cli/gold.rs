@@ -1,7 +1,9 @@
-//! `gold list | audit | seal | grow`: the test collections.
+//! `gold list | audit | seal | grow | sources | fetch | build`: the test collections.
 //!
-//! Collections are read, audited and grown by [`crate::eval`]; here the results are put into words and columns that
+//! Collections are read, audited and grown by [`contextweaver_bench::eval`]; here the results are put into words and columns that
 //! fit 100 columns.
+
+mod public;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -11,13 +13,15 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 
 use super::{Format, Outcome, print_json};
-use crate::eval::audit::{Ambiguity, Audit, DISCORDANT_SHARE, SIMILAR_QUERIES, SIMILAR_TOOLS, Spread, audit};
-use crate::eval::collection::{About, CATALOG_FILE, Collection, Sealed, seal};
-use crate::eval::files::replace_file;
-use crate::eval::growth::{SEED, grown_files};
-use crate::eval::record::{Grade, Growth, Origin};
+use contextweaver_bench::eval::audit::{
+    Ambiguity, Audit, DISCORDANT_SHARE, SIMILAR_QUERIES, SIMILAR_TOOLS, Spread, audit,
+};
+use contextweaver_bench::eval::collection::{About, CATALOG_FILE, Collection, Sealed, seal};
+use contextweaver_bench::eval::files::replace_file;
+use contextweaver_bench::eval::growth::{SEED, grown_files};
+use contextweaver_bench::eval::record::{Grade, Growth, Origin};
 
-/// Lists, checks and grows test collections.
+/// Lists, checks, grows and gets test collections.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// List the collections of this project
@@ -28,6 +32,12 @@ pub(super) enum Command {
     Seal(SealArgs),
     /// Write a collection's catalog with distractors added
     Grow(GrowArgs),
+    /// List public collections with their licences, or say where one comes from
+    Sources(public::SourcesArgs),
+    /// Download the published files that public collections are made from
+    Fetch(public::FetchArgs),
+    /// Make public collections from downloaded files
+    Build(public::BuildArgs),
 }
 
 /// Where the collections are.
@@ -129,6 +139,9 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> anyhow::Result<Outc
         Command::Audit(args) => run_audit(args, out)?,
         Command::Seal(args) => run_seal(args, out)?,
         Command::Grow(args) => grow(args, out)?,
+        Command::Sources(args) => public::sources(args, out)?,
+        Command::Fetch(args) => public::fetch(args, out)?,
+        Command::Build(args) => public::build(args, out)?,
     }
     Ok(Outcome::Ok)
 }

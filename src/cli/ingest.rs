@@ -7,11 +7,11 @@ use anyhow::{Context, Result};
 
 use super::session::context_config;
 use super::{Outcome, note};
-use crate::adapters::{Format, read_episodes, read_facts, recognise};
-use crate::context::summary::StructureSummarizer;
-use crate::context::{ContextConfig, Firewall, Intake, Secrets, count_kinds, take_in};
-use crate::event::Strategy;
-use crate::store::{ArtifactStore, EpisodicStore, FactStore, MemoryArtifacts, Session};
+use contextweaver_context::adapters::{Format, read_episodes, read_facts, recognise};
+use contextweaver_context::event::Strategy;
+use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore, MemoryArtifacts, Session};
+use contextweaver_context::summary::StructureSummarizer;
+use contextweaver_context::{ContextConfig, Firewall, Intake, Secrets, count_kinds, take_in};
 
 /// Read a conversation of any known format into a session file
 #[derive(Debug, clap::Args)]
@@ -83,7 +83,7 @@ fn config(args: &Args) -> Result<ContextConfig> {
     Ok(config)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
     if path.as_os_str() == "-" {
         let mut bytes = Vec::new();
         std::io::stdin().lock().read_to_end(&mut bytes).context("standard input")?;
@@ -93,7 +93,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 }
 
 /// What events without an id are called after.
-fn prefix(path: &Path) -> String {
+pub(super) fn prefix(path: &Path) -> String {
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     name.filter(|name| name != "-").unwrap_or_else(|| "session".to_owned())
 }

@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::session::{PromptArgs, SessionSource, context_config};
 use super::{Outcome, print_json};
-use crate::context::ContextPack;
-use crate::event::{ArtifactRef, ContextItem, Episode, Fact, Phase};
-use crate::store::{ArtifactStore, EpisodicStore, FactStore, Session};
-use crate::text::Estimator;
+use contextweaver_context::ContextPack;
+use contextweaver_context::event::{ArtifactRef, ContextItem, Episode, Fact, Phase};
+use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore, Session};
+use contextweaver_core::text::Estimator;
 
 /// Look into a session: events, artifacts, facts, prompts
 #[derive(Debug, clap::Args)]

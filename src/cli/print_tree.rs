@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::source::{CatalogSource, read_config};
 use super::{Format, Outcome, print_json};
-use crate::routing::{ChoiceGraph, NodeId, NodeKind, Path, Router, load_graph};
+use contextweaver_routing::{ChoiceGraph, NodeId, NodeKind, Path, Router, load_graph};
 
 /// Show the choice graph that a catalog is browsed by
 #[derive(Debug, clap::Args)]

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::session::{PromptArgs, SessionSource, context_config};
 use super::{Outcome, note};
-use crate::event::Phase;
+use contextweaver_context::event::Phase;
 
 /// Print the prompt that a session gives for a phase
 #[derive(Debug, clap::Args)]

@@ -9,8 +9,8 @@ use clap::ValueEnum;
 
 use super::source::{CatalogSource, read_config};
 use super::{Format, Outcome, print_json};
-use crate::catalog::Safety;
-use crate::routing::{
+use contextweaver_core::catalog::Safety;
+use contextweaver_routing::{
     Choice, Explored, Filter, History, PartSource, Path, Placement, Provider, Pruned, Request, Route, Router,
     SCORE_UNITS, ScoreSource, load,
 };

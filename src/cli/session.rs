@@ -1,28 +1,43 @@
 //! The arguments that the commands on sessions share: a session file, and what a prompt is compiled for.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
 
-use crate::context::summary::StructureSummarizer;
-use crate::context::{ContextConfig, ContextPack, Firewall, Memory, Request, compile};
-use crate::event::Phase;
-use crate::store::{EpisodicStore, FactStore, Session};
+use contextweaver_context::event::Phase;
+use contextweaver_context::store::{EpisodicStore, FactStore, Session, Stores};
+use contextweaver_context::summary::StructureSummarizer;
+use contextweaver_context::{ContextConfig, ContextPack, Firewall, Memory, Request, compile};
 
 /// Which session
 #[derive(Debug, Args)]
 pub(super) struct SessionSource {
-    /// Session file, as `contextweaver ingest` writes it
+    /// Session file, as `contextweaver ingest` writes it, or SQLite store of a program
     #[arg(long, value_name = "FILE")]
     pub(super) session: PathBuf,
 }
 
 impl SessionSource {
     pub(super) fn load(&self) -> Result<Session> {
-        Ok(Session::load(&self.session)?)
+        load(&self.session)
     }
 }
+
+/// The session in a session file or in an SQLite store.
+pub(super) fn load(path: &Path) -> Result<Session> {
+    let mut start = [0; DATABASE.len()];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    let is_database = read.is_ok() && start == *DATABASE;
+    match is_database {
+        true => Ok(Session::from_stores(format!("SQLite store, {}", path.display()), &Stores::sqlite(path)?)?),
+        false => Ok(Session::load(path)?),
+    }
+}
+
+/// What every SQLite file begins with.
+const DATABASE: &[u8; 16] = b"SQLite format 3\0";
 
 /// What a prompt is compiled for
 #[derive(Debug, Args)]

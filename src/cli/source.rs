@@ -8,10 +8,10 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::note;
-use crate::catalog::{Catalog, LoadOptions, Strictness, load};
-use crate::eval::collection::Collection;
-use crate::eval::record::Origin;
-use crate::routing::{CARD_CAP, CardDeck, RoutingConfig};
+use contextweaver_bench::eval::collection::Collection;
+use contextweaver_bench::eval::record::Origin;
+use contextweaver_core::catalog::{Catalog, LoadOptions, Strictness, load};
+use contextweaver_routing::{CARD_CAP, CardDeck, RoutingConfig};
 
 /// Which tools
 #[derive(Debug, Args)]

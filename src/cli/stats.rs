@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::session::{PromptArgs, SessionSource, context_config};
 use super::{Format, Outcome, print_json};
-use crate::event::Phase;
+use contextweaver_context::event::Phase;
 
 /// Say what a prompt holds, what it leaves out, and why
 #[derive(Debug, clap::Args)]

@@ -6,10 +6,10 @@ use anyhow::Result;
 
 use super::session::SessionSource;
 use super::{Outcome, note};
-use crate::context::view::{Bounds, Cursor, view};
-use crate::event::{Handle, Selector};
-use crate::store::ArtifactStore;
-use crate::text::Estimator;
+use contextweaver_context::event::{Handle, Selector};
+use contextweaver_context::store::ArtifactStore;
+use contextweaver_context::view::{Bounds, Cursor, view};
+use contextweaver_core::text::Estimator;
 
 /// Show a part of an artifact of a session
 #[derive(Debug, clap::Args)]

@@ -1,7 +1,11 @@
 //! The benchmark in a checkout of its own: run, check, drift, repair.
 
+mod forged;
+
 use std::fs;
 use std::path::Path;
+
+use contextweaver_bench::results::Results;
 
 use crate::support::{Files, checkout};
 
@@ -48,7 +52,29 @@ fn a_run_is_reproducible_and_checks_clean() {
     assert!(files.run(&["bench", "run"]).code == 0 && tree(&files.path("scorecard")) == first);
     let check = files.run(&["bench", "check"]);
     assert_eq!(check.code, 0, "{}", check.shown());
-    assert!(check.stdout.contains("same: facts, pages and coverage"), "{}", check.stdout);
+    assert!(check.stdout.contains("same: 7 of 7 records computed here; pages and coverage"), "{}", check.stdout);
+    assert_eq!(files.run(&["bench", "check", "--all"]).code, 0);
+    assert_eq!(files.run(&["bench", "run", "--all"]).code, 0);
+}
+
+#[test]
+fn a_record_keeps_its_day_as_long_as_it_is_the_same() {
+    let files = small_checkout();
+    let days = |files: &Files| -> Vec<String> {
+        let text = fs::read_to_string(files.path("scorecard/results/default.json")).unwrap();
+        let results = Results::<serde_json::Value>::from_json("default", &text).unwrap();
+        results.records.iter().map(|record| record.provenance.recorded.to_string()).collect()
+    };
+    let run = |seconds: &str| {
+        let ran = files.run_with(&["bench", "run"], &[("SOURCE_DATE_EPOCH", seconds)]);
+        assert_eq!(ran.code, 0, "{}", ran.shown());
+        days(&files)
+    };
+    assert_eq!(run("1769817600"), ["2026-01-31"]);
+    assert_eq!(run("1769904000"), ["2026-01-31"], "the same facts of the same version");
+    let engines = fs::read_to_string(files.path("scenarios/engines.toml")).unwrap();
+    files.write("scenarios/engines.toml", engines.replacen("\"a\"", "\"a\"\nconfiguration = { k1 = 0.3 }", 1));
+    assert_eq!(run("1769904000"), ["2026-02-01"]);
 }
 
 #[test]
@@ -83,23 +109,29 @@ fn an_edited_page_a_stray_file_and_a_vanished_case_are_drift() {
     assert_eq!(files.run(&["bench", "check"]).code, 0);
 
     let stray = files.write("scorecard/results/gone.json", "{}");
-    assert!(files.run(&["bench", "check"]).stdout.contains("no engine of that name"));
+    assert!(files.run(&["bench", "check"]).stdout.contains("no engine or chapter of that name"));
     fs::remove_file(stray).unwrap();
     let old = files.write("scorecard/household-old.svg", "<svg/>");
     assert!(files.run(&["bench", "check"]).stdout.contains("household-old.svg: no page of that name"));
     fs::remove_file(old).unwrap();
 
-    let path = files.path("scorecard/results/default.json");
-    let text = fs::read_to_string(&path).unwrap();
-    let head = text.lines().next().unwrap().to_owned();
-    fs::write(&path, format!("{head}\n]}}\n")).unwrap();
+    without(&files, "default", "household");
     let vanished = files.run(&["bench", "check"]);
-    assert_eq!(vanished.code, 1);
+    assert_eq!(vanished.code, 1, "{}", vanished.shown());
     assert!(vanished.stdout.contains("default · household: committed nothing"), "{}", vanished.stdout);
 }
 
+/// Takes a record out of a results file, as one does who knows of its digest.
+fn without(files: &Files, results: &str, case: &str) {
+    let path = files.path(&format!("scorecard/results/{results}.json"));
+    let text = fs::read_to_string(&path).unwrap();
+    let mut read = Results::<serde_json::Value>::from_json(results, &text).unwrap();
+    read.records.retain(|record| record.case != case);
+    fs::write(path, read.to_json().unwrap()).unwrap();
+}
+
 #[test]
-fn rows_of_absent_collections_stay_as_they_are() {
+fn rows_of_absent_collections_are_kept_and_named() {
     let files = small_checkout();
     files.write(
         "scenarios/public.toml",
@@ -110,16 +142,52 @@ fn rows_of_absent_collections_stay_as_they_are() {
     files.write("public/elsewhere/catalog.json", tools);
     files.write("public/elsewhere/queries.jsonl", r#"{"id": "1", "query": "a ticket", "relevant": ["create_issue"]}"#);
     assert_eq!(files.run(&["bench", "run", "--public", "public"]).code, 0);
-    let first = tree(&files.path("scorecard"));
     let rows = fs::read_to_string(files.path("scorecard/results/default.json")).unwrap();
-    assert!(rows.contains("\"case\":\"elsewhere\""), "{rows}");
-    let again = files.run(&["bench", "run"]);
-    assert_eq!(again.code, 0, "{}", again.shown());
-    assert!(again.stderr.contains("not re-run, their collections are not here: elsewhere"), "{}", again.stderr);
-    assert!(tree(&files.path("scorecard")) == first);
+    assert!(rows.contains("\"case\":\"elsewhere\"") && !rows.contains("\"kept\""), "{rows}");
+    // A check names what it did not compute, and `--all` fails for it.
     let check = files.run(&["bench", "check"]);
     assert_eq!(check.code, 0, "{}", check.shown());
-    assert!(check.stdout.contains("not re-run, their collections are not here: elsewhere"), "{}", check.stdout);
+    let last = check.stdout.lines().last().unwrap();
+    assert!(
+        last.starts_with("same as far as computed: 7 of 13; 6 kept: meaning 1 (public data not here; version "),
+        "{last}"
+    );
+    for results in ["default 1 (", "bm25 1 (", "copies 1 (", "confidence 1 (", "feedback 1 ("] {
+        assert!(last.contains(results), "{last}");
+    }
+    let all = files.run(&["bench", "check", "--all"]);
+    assert_eq!(all.code, 1, "{}", all.shown());
+    assert!(all.stdout.ends_with("not everything was computed, as --all asks\n"), "{}", all.stdout);
+    let json = files.run(&["bench", "check", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!((&json["same"], &json["records"], &json["computed"]), (&true.into(), &13.into(), &7.into()));
+    assert_eq!(json["kept"][1]["cases"][0], "elsewhere");
+
+    // A run marks them on the pages; a second one changes no byte.
+    let again = files.run(&["bench", "run"]);
+    assert_eq!(again.code, 0, "{}", again.shown());
+    assert!(
+        again.stderr.contains("kept as recorded, not measured here: meaning 1 (public data not here)"),
+        "{}",
+        again.stderr
+    );
+    for page in ["scorecard/SCORECARD.md", "README.md"] {
+        let text = fs::read_to_string(files.path(page)).unwrap();
+        assert!(text.contains(" †") && text.contains("default 1"), "{page}: {text}");
+    }
+    let first = tree(&files.path("scorecard"));
+    assert!(files.run(&["bench", "run"]).code == 0 && tree(&files.path("scorecard")) == first);
+    assert_eq!(files.run(&["bench", "check"]).code, 0);
+    let refused = files.run(&["bench", "run", "--all"]);
+    assert!(refused.code == 2 && refused.stderr.contains("not everything can be measured here"), "{}", refused.shown());
+    // Where they can be computed they may not stay marked.
+    let marked = files.run(&["bench", "check", "--public", "public"]);
+    assert_eq!(marked.code, 1, "{}", marked.shown());
+    assert!(
+        marked.stdout.contains("elsewhere · state: committed \"kept\", computed \"computed\""),
+        "{}",
+        marked.stdout
+    );
 
     // A row of another version of the engine, and one that is gone, are not passed over in silence.
     let engines = fs::read_to_string(files.path("scenarios/engines.toml")).unwrap();
@@ -128,46 +196,54 @@ fn rows_of_absent_collections_stay_as_they_are() {
     assert_eq!(files.run(&["bench", "run"]).code, 0);
     let other = files.run(&["bench", "check"]);
     assert_eq!(other.code, 1, "{}", other.shown());
-    assert!(other.stdout.contains("default · elsewhere: the row is of version"), "{}", other.stdout);
-    let kept: Vec<&str> = rows.lines().filter(|line| !line.contains("elsewhere")).collect();
+    assert!(other.stdout.contains("default · elsewhere: stale: the record is of version"), "{}", other.stdout);
+    assert!(fs::read_to_string(files.path("README.md")).unwrap().contains(" ‡"));
     files.write("scenarios/engines.toml", engines);
-    files.write("scorecard/results/default.json", kept.join("\n") + "\n");
+    assert_eq!(files.run(&["bench", "run", "--public", "public"]).code, 0);
+    without(&files, "default", "elsewhere");
     files.run(&["bench", "render"]);
     let gone = files.run(&["bench", "check"]);
     assert_eq!(gone.code, 1, "{}", gone.shown());
-    assert!(gone.stdout.contains("default · elsewhere: no committed row"), "{}", gone.stdout);
+    assert!(
+        gone.stdout.contains("default · elsewhere: no committed record, and it cannot be computed"),
+        "{}",
+        gone.stdout
+    );
 }
 
 #[test]
-fn a_collection_that_the_table_learned_from_needs_another_table() {
+fn a_results_file_that_is_damaged_or_missing_is_refused_with_the_command_that_repairs_it() {
     let files = small_checkout();
-    files.write(
-        "scenarios/public.toml",
-        "analysis = \"seen\"\norigin = \"public\"\ncollections = [\"nestful\"]\nengines = [\"default\"]\n",
+    assert_eq!(files.run(&["bench", "run"]).code, 0);
+    let path = files.path("scorecard/results/meaning.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let cases = [
+        ("forged fact", text.replacen("\"tools\":96", "\"tools\":97", 1)),
+        ("unknown field", text.replacen("\"tools\":96", "\"tools\":96,\"tolls\":1", 1)),
+        ("torn line", text[..text.len() / 2].to_owned()),
+        ("forged digest", text.replacen("\"digest\":\"", "\"digest\":\"0", 1)),
+        ("other results", fs::read_to_string(files.path("scorecard/results/copies.json")).unwrap()),
+    ];
+    for (name, damaged) in cases {
+        assert_ne!(damaged, text, "{name}");
+        fs::write(&path, damaged).unwrap();
+        for command in ["check", "render"] {
+            let run = files.run(&["bench", command]);
+            assert_eq!(run.code, 2, "{name}, {command}: {}", run.shown());
+            assert!(run.stderr.contains("scorecard/results/meaning.json"), "{name}: {}", run.stderr);
+            assert!(run.stderr.contains("bench run"), "{name}: {}", run.stderr);
+        }
+    }
+    fs::remove_file(&path).unwrap();
+    let missing = files.run(&["bench", "check"]);
+    assert_eq!(missing.code, 2, "{}", missing.shown());
+    assert!(
+        missing.stderr.contains("meaning.json: missing; `contextweaver bench run` writes it"),
+        "{}",
+        missing.stderr
     );
-    files.write("public/nestful/catalog.json", r#"[{"name": "create_issue", "description": "Open a ticket"}]"#);
-    files.write("public/nestful/queries.jsonl", r#"{"id": "1", "query": "a ticket", "relevant": ["create_issue"]}"#);
-    let without = files.run(&["bench", "left-out", "--public", "public"]);
-    assert_eq!(without.code, 0, "{}", without.shown());
-    assert!(without.stderr.contains("collections or tables are not here: nestful"), "{}", without.stderr);
-    assert!(without.stdout.contains("household") && !without.stdout.contains("nestful"), "{}", without.stdout);
-
-    let table = concat!(env!("CARGO_MANIFEST_DIR"), "/src/routing/semantic/table");
-    let manifest = fs::read_to_string(format!("{table}.json")).unwrap();
-    fs::create_dir_all(files.path("tables/nestful")).unwrap();
-    fs::copy(format!("{table}.bin"), files.path("tables/nestful/table.bin")).unwrap();
-    files.write("tables/nestful/table.json", &manifest);
-    let command = ["bench", "left-out", "--public", "public", "--tables", "tables"];
-    let seen = files.run(&command);
-    assert!(seen.code != 0 && seen.stderr.contains("leave it out"), "{}", seen.shown());
-    files.write("tables/nestful/table.json", manifest.replace("\"left_out\": []", "\"left_out\": [\"nestful\"]"));
-    let measured = files.run(&command);
-    assert_eq!(measured.code, 0, "{}", measured.shown());
-    // The row stays where the table is not given again.
-    let first = fs::read_to_string(files.path("scorecard/results/left-out.json")).unwrap();
-    assert!(first.contains("\"without\":\"nestful\""), "{first}");
-    assert_eq!(files.run(&["bench", "left-out", "--public", "public"]).code, 0);
-    assert_eq!(fs::read_to_string(files.path("scorecard/results/left-out.json")).unwrap(), first);
+    assert_eq!(files.run(&["bench", "run"]).code, 0);
+    assert_eq!(files.run(&["bench", "check"]).code, 0);
 }
 
 #[test]

@@ -300,7 +300,7 @@ impl Wire {
 
 /// The id of the tool that an upstream calls `name`.
 fn id_of(gateway: &Gateway, server: &str, name: &str) -> String {
-    let snapshot = gateway.snapshot();
+    let snapshot = gateway.catalog();
     let shelves = [&snapshot.tools, &snapshot.resources, &snapshot.prompts];
     let items = shelves.into_iter().flatten().flat_map(|shelf| shelf.router.catalog().items());
     let found = items.into_iter().find(|item| item.server.as_deref() == Some(server) && item.name == name);
@@ -412,7 +412,7 @@ async fn a_renamed_tool_is_told_and_its_old_id_leads_nowhere() {
 async fn tools_of_one_name_go_to_their_own_upstreams() {
     let gateway = gateway(&["left", "modern_right"], "").await;
     let mut wire = Wire::new(&gateway);
-    assert_eq!(gateway.snapshot().counts().tools, 24);
+    assert_eq!(gateway.catalog().counts().tools, 24);
     for role in ["left", "modern_right"] {
         let envelope = wire.execute(&id_of(&gateway, role, "echo"), json!({"text": "x"})).await;
         assert_eq!(envelope["summary"], format!("{role}: x"));

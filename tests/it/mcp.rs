@@ -21,9 +21,9 @@ fn files() -> Files {
     files
 }
 
-/// What `mcp inspect` prints, without the tokens of the gateway's own tools: their wording is not tested here.
-fn inspected(files: &Files, source: [&str; 2]) -> String {
-    let shown = files.run(&["mcp", "inspect", source[0], source[1]]).shown();
+/// What `mcp preview` prints, without the tokens of the gateway's own tools: their wording is not tested here.
+fn previewed(files: &Files, source: [&str; 2]) -> String {
+    let shown = files.run(&["mcp", "preview", source[0], source[1]]).shown();
     let line = |line: &str| match (line.split_once(": "), line.split_once(" tokens for ")) {
         (Some((mode, _)), Some((_, rest))) => format!("{mode}: N tokens for {rest}\n"),
         _ => format!("{line}\n"),
@@ -35,12 +35,12 @@ fn inspected(files: &Files, source: [&str; 2]) -> String {
 fn what_a_server_lists_is_saved_and_served() {
     let files = files();
     let program = env!("CARGO_BIN_EXE_contextweaver");
-    let snapshot = ["mcp", "snapshot", "--out", "notes.json", "--", program, "mcp", "replay", "session.ndjson"];
-    let mut shown = vec![files.run(&snapshot).shown(), std::fs::read_to_string(files.path("notes.json")).unwrap()];
-    shown.push(files.run(&snapshot).shown());
-    shown.push(inspected(&files, ["--catalog", "notes.json"]));
-    shown.push(files.run(&["mcp", "snapshot", "--out", "x.json", "--", "no-such-program"]).shown());
-    shown.push(files.run(&["mcp", "snapshot", "--out", "x.json"]).shown());
+    let capture = ["mcp", "capture", "--out", "notes.json", "--", program, "mcp", "playback", "session.ndjson"];
+    let mut shown = vec![files.run(&capture).shown(), std::fs::read_to_string(files.path("notes.json")).unwrap()];
+    shown.push(files.run(&capture).shown());
+    shown.push(previewed(&files, ["--catalog", "notes.json"]));
+    shown.push(files.run(&["mcp", "capture", "--out", "x.json", "--", "no-such-program"]).shown());
+    shown.push(files.run(&["mcp", "capture", "--out", "x.json"]).shown());
     assert_eq!(files.names(), ["gateway.json", "notes.json", "session.ndjson"]);
     insta::assert_snapshot!(shown.join("\n"), @r#"
     exit 0
@@ -58,7 +58,7 @@ fn what_a_server_lists_is_saved_and_served() {
     }
 
     exit 2
-    error: notes.json exists; name another file, or write over it with --force
+    error: notes.json exists; name another file, or overwrite it with --force
 
     exit 0
     2 tools, 0 resources, 0 prompts; 0 definitions left out
@@ -84,16 +84,16 @@ fn what_a_server_lists_is_saved_and_served() {
 }
 
 #[test]
-fn a_configuration_is_inspected_and_examined() {
+fn a_configuration_is_previewed_and_examined() {
     let files = files();
-    let inspected = inspected(&files, ["--config", "gateway.json"]);
+    let previewed = previewed(&files, ["--config", "gateway.json"]);
     let examined = files.run(&["mcp", "doctor", "--config", "gateway.json", "--notes"]).shown();
     let milliseconds = |line: &str| match line.split_once("started in ") {
         Some((before, _)) => format!("{before}started in N ms"),
         None => line.to_owned(),
     };
     let examined: Vec<String> = examined.lines().map(milliseconds).collect();
-    insta::assert_snapshot!(inspected, @r#"
+    insta::assert_snapshot!(previewed, @r#"
     exit 0
     2 tools, 0 resources, 0 prompts; 0 definitions left out
     mode gateway: N tokens for 3 listed tools, where all definitions take 37 (cl100k_base)
@@ -114,11 +114,11 @@ fn a_configuration_is_inspected_and_examined() {
     insta::assert_snapshot!(examined.join("\n"), @r#"
     exit 1
     notes: 2 tools, 0 resources, 0 prompts; speaks 2025-11-25; started in N ms
-    error: upstreams.notes: find.all: its argument schema is none: "objekt" is not a type of JSON Schema at `/type`
+    error: upstreams.notes: find.all: its argument schema is invalid: "objekt" is not a type of JSON Schema at `/type`
       tell the server's author, or list it in `exclude_tools`
     note: upstreams.notes: find.all: its argument schema does not say "type": "object"
       nothing to do: this mode shows another schema
-    note: upstreams.notes: find.all: some clients refuse its name: not 1 to 64 of A-Z a-z 0-9 _ -
+    note: upstreams.notes: find.all: some clients refuse its name: it is not 1 to 64 characters of A-Z a-z 0-9 _ -
       the modes gateway and proxy show it under a name that all accept
     1 errors, 0 warnings, 2 notes
     "#);
@@ -131,7 +131,7 @@ fn a_configuration_is_inspected_and_examined() {
 }
 
 #[test]
-fn servers_of_a_client_are_taken_over_without_their_secrets() {
+fn servers_of_a_client_are_imported_without_their_secrets() {
     let files = files();
     let client = r#"{"mcpServers": {
         // the forge
@@ -152,7 +152,7 @@ fn servers_of_a_client_are_taken_over_without_their_secrets() {
     exit 0
     forge (claude-desktop, claude_desktop_config.json)
       npx -y forge-mcp FORGE_TOKEN=*** LOG=***
-      note: the value of `FORGE_TOKEN` may be a secret: set FORGE_TOKEN in the gateway's environment to what stands in the client's file
+      note: the value of `FORGE_TOKEN` may be a secret: set FORGE_TOKEN in the gateway's environment to the value in the client's file
     contextweaver (claude_desktop_config.json) is left out: it is this gateway
     variables that the gateway needs: FORGE_TOKEN
 
@@ -170,7 +170,7 @@ fn servers_of_a_client_are_taken_over_without_their_secrets() {
     exit 0
     forge (claude-desktop, claude_desktop_config.json)
       npx -y forge-mcp FORGE_TOKEN=*** LOG=***
-      note: the value of `FORGE_TOKEN` may be a secret: set FORGE_TOKEN in the gateway's environment to what stands in the client's file
+      note: the value of `FORGE_TOKEN` may be a secret: set FORGE_TOKEN in the gateway's environment to the value in the client's file
     contextweaver (claude_desktop_config.json) is left out: it is this gateway
     variables that the gateway needs: FORGE_TOKEN
     gateway.yaml: 1 servers; check them with `mcp doctor`
@@ -186,7 +186,7 @@ fn servers_of_a_client_are_taken_over_without_their_secrets() {
           LOG: debug
 
     exit 2
-    error: gateway.yaml exists; name another file, or write over it with --force
+    error: gateway.yaml exists; name another file, or overwrite it with --force
 
     exit 2
     error: broken.json: expected `:` at line 3 column 22
@@ -208,7 +208,7 @@ fn events_are_counted() {
         event("browse.completed", true, ""),
     ];
     files.write("events.jsonl", lines.concat());
-    insta::assert_snapshot!(files.run(&["mcp", "stats", "--events", "events.jsonl"]).shown(), @r"
+    insta::assert_snapshot!(files.run(&["mcp", "events", "--events", "events.jsonl"]).shown(), @r"
     exit 0
     3 events of 1 sessions, 2026-11-22T12:00:00.000000+00:00 to 2026-11-22T12:00:00.000000+00:00
 
@@ -223,10 +223,10 @@ fn events_are_counted() {
     errors
             1  ARGS_INVALID
 
-    1 lines are no events
+    1 lines are not events
       line 3: expected ident at line 1 column 2
     ");
-    insta::assert_snapshot!(files.run(&["mcp", "stats", "--events", "none.jsonl"]).shown(), @r"
+    insta::assert_snapshot!(files.run(&["mcp", "events", "--events", "none.jsonl"]).shown(), @r"
     exit 2
     error: none.jsonl
       caused by: No such file or directory (os error 2)
@@ -234,10 +234,10 @@ fn events_are_counted() {
 }
 
 #[test]
-fn a_recording_that_is_none_is_refused_with_its_line() {
+fn a_broken_recording_is_refused_with_its_line() {
     let files = files();
     files.write("bad.ndjson", "\n{\"seq\": 1}\n");
-    insta::assert_snapshot!(files.run(&["mcp", "replay", "bad.ndjson"]).shown(), @r"
+    insta::assert_snapshot!(files.run(&["mcp", "playback", "bad.ndjson"]).shown(), @r"
     exit 2
     error: bad.ndjson
       caused by: line 2: missing field `direction` at line 1 column 10
@@ -245,11 +245,11 @@ fn a_recording_that_is_none_is_refused_with_its_line() {
 }
 
 #[test]
-fn a_session_is_served_on_streams_that_are_no_pipes() {
+fn a_recording_is_served_on_streams_that_are_not_pipes() {
     let files = files();
     let ping = files.write("in.ndjson", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_contextweaver"))
-        .args(["mcp", "replay", "session.ndjson"])
+        .args(["mcp", "playback", "session.ndjson"])
         .current_dir(files.path(""))
         .stdin(std::fs::File::open(ping).unwrap())
         .stdout(std::fs::File::create(files.path("out.ndjson")).unwrap())
@@ -280,7 +280,7 @@ fn what_waits_is_approved_as_it_was_shown() {
     };
     // A look is no first use.
     serve(&["--dry-run"]);
-    assert_eq!(files.run(&["mcp", "inspect", "--config", "gateway.json"]).code, 0);
+    assert_eq!(files.run(&["mcp", "preview", "--config", "gateway.json"]).code, 0);
     assert_eq!(files.names(), ["gateway.json", "session.ndjson"]);
     serve(&[]);
     let pinned = pins(&["list"]).shown();
@@ -351,4 +351,23 @@ fn flags_that_would_do_nothing_are_refused() {
     exit 2
     error: `--listen` goes with `--transport http`
     ");
+}
+
+#[test]
+fn earlier_names_of_commands_still_work() {
+    let files = files();
+    files.write("events.jsonl", "");
+    let program = env!("CARGO_BIN_EXE_contextweaver");
+    let pairs: [(&[&str], &[&str]); 3] = [
+        (&["mcp", "inspect", "--config", "gateway.json"], &["mcp", "preview", "--config", "gateway.json"]),
+        (&["mcp", "stats", "--events", "events.jsonl"], &["mcp", "events", "--events", "events.jsonl"]),
+        (
+            &["mcp", "snapshot", "--force", "--out", "a.json", "--", program, "mcp", "replay", "session.ndjson"],
+            &["mcp", "capture", "--force", "--out", "a.json", "--", program, "mcp", "playback", "session.ndjson"],
+        ),
+    ];
+    for (earlier, now) in pairs {
+        let now = files.run(now);
+        assert_eq!((files.run(earlier).shown(), now.code), (now.shown(), 0), "{earlier:?}");
+    }
 }

@@ -522,3 +522,125 @@ fn an_output_that_cannot_be_written_leaves_what_was_there() {
     assert_eq!(std::fs::read_to_string(files.path("it.session")).unwrap(), before);
     assert_eq!(files.run(&["ingest", "--events", "events.json", "--out", "no/such/folder/x"]).code, 2);
 }
+
+const CHAT: &str = r#"{"model": "m", "messages": [
+  {"role": "user", "content": "Why?"},
+  {"role": "assistant", "content": null, "tool_calls": [
+    {"id": "c1", "type": "function", "function": {"name": "read_log", "arguments": "{\"job\":\"nightly\"}"}}]},
+  {"role": "tool", "tool_call_id": "c1", "content": "disk full"},
+  {"role": "assistant", "content": "The disk was full."}]}"#;
+
+#[test]
+fn a_conversation_is_exported_in_every_format() {
+    let files = Files::new();
+    files.write("chat.json", CHAT);
+    let export = |to: &str| files.run(&["export", "--events", "chat.json", "--to", to]);
+    // What came in this format comes out as it was.
+    let same: serde_json::Value = serde_json::from_str(&export("openai").stdout).unwrap();
+    assert_eq!(same, serde_json::from_str::<serde_json::Value>(CHAT).unwrap());
+    let compact = |to: &str| {
+        let run = export(to);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{to}");
+        format!("{to}: {}", serde_json::from_str::<serde_json::Value>(&run.stdout).unwrap())
+    };
+    let shown: Vec<String> = ["anthropic", "gemini", "openai-responses", "a2a"].map(compact).into();
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    anthropic: [{"role":"user","content":"Why?"},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"read_log","input":{"job":"nightly"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"disk full"}]},{"role":"assistant","content":"The disk was full."}]
+    gemini: [{"role":"user","parts":[{"text":"Why?"}]},{"role":"model","parts":[{"functionCall":{"id":"c1","name":"read_log","args":{"job":"nightly"}}}]},{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"read_log","response":{"output":"disk full"}}}]},{"role":"model","parts":[{"text":"The disk was full."}]}]
+    openai-responses: [{"type":"message","role":"user","content":"Why?"},{"type":"function_call","call_id":"c1","name":"read_log","arguments":"{\"job\":\"nightly\"}"},{"type":"function_call_output","call_id":"c1","output":"disk full"},{"type":"message","role":"assistant","content":"The disk was full."}]
+    a2a: {"kind":"task","id":"conversation","status":{"state":"completed"},"history":[{"kind":"message","role":"user","messageId":"m1","parts":[{"kind":"text","text":"Why?"}]},{"kind":"message","role":"agent","messageId":"c1","parts":[{"kind":"text","text":"read_log({\"job\":\"nightly\"})"}]},{"kind":"message","role":"user","messageId":"result:c1","parts":[{"kind":"text","text":"disk full"}]},{"kind":"message","role":"agent","messageId":"m4","parts":[{"kind":"text","text":"The disk was full."}]}],"artifacts":[{"artifactId":"m4","parts":[{"kind":"text","text":"The disk was full."}]}]}
+    "#);
+    let one = files.run(&["export", "--events", "chat.json", "--to", "mcp", "--event", "result:c1"]);
+    insta::assert_snapshot!(one.shown(), @r#"
+    exit 0
+    {
+      "content": [
+        {
+          "type": "text",
+          "text": "disk full"
+        }
+      ]
+    }
+    "#);
+    insta::assert_snapshot!(export("recorded").shown(), @r"
+    exit 2
+    error: event `m1`: it is from another format, and this one has no place for it
+    ");
+    insta::assert_snapshot!(export("mcp").shown(), @r"
+    exit 2
+    error: the following required arguments were not provided:
+      --event <ID>
+
+    Usage: contextweaver export --to <FORMAT> --event <ID> <--events <FILE>|--session <FILE>>
+
+    For more information, try '--help'.
+    ");
+    let unknown = files.run(&["export", "--events", "chat.json", "--to", "mcp", "--event", "c9"]);
+    insta::assert_snapshot!(unknown.shown(), @r"
+    exit 2
+    error: no result is called `c9`; the first are result:c1
+    ");
+}
+
+#[test]
+fn what_is_exported_is_read_again() {
+    let files = Files::new();
+    files.write("chat.json", CHAT);
+    let kinds = |file: &str| {
+        let run = files.run(&["ingest", "--events", file, "--out", "again.session"]);
+        assert_eq!(run.code, 0, "{file}: {}", run.stderr);
+        run.stdout.lines().find(|line| line.starts_with("  events")).unwrap().to_owned()
+    };
+    let expected = kinds("chat.json");
+    for to in ["lines", "session-json", "openai", "openai-responses", "anthropic", "gemini"] {
+        let run = files.run(&["export", "--events", "chat.json", "--to", to, "--out", "out.json"]);
+        assert_eq!(run.shown(), "exit 0\n", "{to}");
+        assert_eq!(kinds("out.json"), expected, "{to}");
+    }
+}
+
+#[test]
+fn an_export_of_a_session_shows_results_as_prompts_do_or_whole() {
+    let files = ingested(&lines());
+    let texts = |whole: &[&str]| {
+        let run = session(&files, &[&["export", "--to", "lines"], whole].concat());
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let result = run.stdout.lines().nth(3).unwrap().to_owned();
+        serde_json::from_str::<serde_json::Value>(&result).unwrap()["text"].as_str().unwrap().to_owned()
+    };
+    assert!(texts(&[]).starts_with("log: 200 lines, 2 kinds of message\n"));
+    assert_eq!(texts(&["--whole"]), log());
+    let facts = session(&files, &["export", "--to", "facts"]);
+    files.write("facts.jsonl", &facts.stdout);
+    let again = ["ingest", "--events", "events.json", "--facts", "facts.jsonl", "--out", "it.session"];
+    assert_eq!(files.run(&again).code, 0);
+    assert_eq!(session(&files, &["export", "--to", "facts"]).stdout, facts.stdout);
+    assert_eq!(session(&files, &["export", "--to", "episodes"]).shown(), "exit 0\n");
+}
+
+#[test]
+fn commands_read_the_stores_of_a_program() {
+    use contextweaver::event::{ContextItem, ItemKind, ToolOutput};
+    use contextweaver::{ContextManager, Stores};
+    let files = Files::new();
+    let conversation = ContextManager::in_stores(Stores::sqlite(files.path("agent.sqlite")).unwrap());
+    conversation.ingest(ContextItem::new("c1", ItemKind::ToolCall, "read_log()")).unwrap();
+    conversation.ingest_tool_result("c1", &ToolOutput::text(log())).unwrap();
+    conversation.add_fact("zone", "UTC").unwrap();
+    let run = |command: &str, rest: &[&str]| {
+        let run = files.run(&[&[command, "--session", "agent.sqlite"], rest].concat());
+        assert_eq!(run.code, 0, "{command}: {}", run.stderr);
+        run.stdout
+    };
+    assert!(run("replay", &[]).contains("- zone: UTC\n"));
+    assert!(run("inspect", &[]).contains("SQLite store, agent.sqlite"));
+    let error = log().lines().nth(120).unwrap().to_owned();
+    assert!(run("view", &["artifact:result:c1", "grep:ERROR"]).contains(&error));
+    assert!(run("export", &["--to", "openai", "--whole"]).contains(&error));
+    files.write("other.sqlite", b"SQLite format 3\0 and then nothing");
+    let refused = files.run(&["replay", "--session", "other.sqlite"]);
+    insta::assert_snapshot!(refused.shown(), @r"
+    exit 2
+    error: other.sqlite: file is not a database; name a new file, or one that this program made
+    ");
+}

@@ -50,7 +50,12 @@ impl Files {
 
     /// Runs the binary in this folder; the folder's own path is taken out of what it prints.
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {
-        let mut run = run_in(self.folder.path(), arguments);
+        self.run_with(arguments, &[])
+    }
+
+    /// As [`Self::run`], with these variables of the environment.
+    pub(crate) fn run_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Run {
+        let mut run = run_in_with(self.folder.path(), arguments, variables);
         let path = format!("{}/", self.folder.path().display());
         run.stdout = run.stdout.replace(&path, "");
         run.stderr = run.stderr.replace(&path, "");
@@ -60,8 +65,12 @@ impl Files {
 
 /// Runs the binary in `folder`.
 pub(crate) fn run_in(folder: &Path, arguments: &[&str]) -> Run {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_contextweaver")).args(arguments).current_dir(folder).output().unwrap();
+    run_in_with(folder, arguments, &[])
+}
+
+fn run_in_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Run {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_contextweaver"));
+    let output = command.args(arguments).envs(variables.iter().copied()).current_dir(folder).output().unwrap();
     Run {
         code: output.status.code().unwrap(),
         stdout: String::from_utf8(output.stdout).unwrap(),

@@ -10,14 +10,14 @@ use serde::Serialize;
 
 use super::Place;
 use crate::cli::{Format, Outcome, print_json};
-use crate::context::ContextConfig;
-use crate::context::summary::StructureSummarizer;
-use crate::eval::context::sweep::{self, Candidate};
-use crate::eval::engine::RouterEngine;
-use crate::eval::record::{Origin, Paired};
-use crate::eval::run::{PromptTokens, against, evaluate};
-use crate::report;
-use crate::routing::RoutingConfig;
+use contextweaver_bench::eval::context::sweep::{self, Candidate};
+use contextweaver_bench::eval::engine::RouterEngine;
+use contextweaver_bench::eval::record::{Origin, Paired};
+use contextweaver_bench::eval::run::{PromptTokens, against, evaluate};
+use contextweaver_bench::report;
+use contextweaver_context::ContextConfig;
+use contextweaver_context::summary::StructureSummarizer;
+use contextweaver_routing::RoutingConfig;
 
 pub(super) const EXAMPLE: &str = "\
 Both files are configurations (TOML) of the same engine, which is told by their fields.
@@ -93,7 +93,7 @@ fn context(args: &CompareArgs, configs: [ContextConfig; 2], out: &mut dyn Write)
         sweep::sweep(&candidates, &scenarios, &StructureSummarizer, || ()).map_err(|error| anyhow!(error))?;
     match args.format {
         Format::Json => print_json(out, &outcomes)?,
-        Format::Text => write!(out, "{}", report::terminal::side_by_side_trials(&outcomes))?,
+        Format::Text => write!(out, "{}", report::trials::side_by_side_trials(&outcomes))?,
     }
     Ok(Outcome::Ok)
 }
@@ -118,7 +118,7 @@ fn routing(args: &CompareArgs, configs: [RoutingConfig; 2], out: &mut dyn Write)
         let Some(collection) = collections.get(&case.collection) else { continue };
         let evaluated = |engine: &RouterEngine| {
             let evaluated = evaluate(collection, engine, PromptTokens::Skip);
-            evaluated.map(|one| one.recall_at_5).map_err(|error| anyhow!("{}: {error}", case.id))
+            evaluated.map(|one| one.recall_at_5).with_context(|| case.id.clone())
         };
         let (left, right) = (evaluated(&first)?, evaluated(&second)?);
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
@@ -133,7 +133,7 @@ fn routing(args: &CompareArgs, configs: [RoutingConfig; 2], out: &mut dyn Write)
     writeln!(out, "{:<28} {:>6} {:>6}  B - A (recall@5)", "case", "A", "B")?;
     for row in &rows {
         let mark = if embedded(&row.case) { "" } else { "  (public)" };
-        let difference = report::terminal::paired(&row.difference);
+        let difference = report::trials::paired(&row.difference);
         writeln!(out, "{:<28} {:>6.3} {:>6.3}  {difference}{mark}", row.case, row.a, row.b)?;
     }
     Ok(Outcome::Ok)

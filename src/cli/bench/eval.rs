@@ -3,18 +3,18 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 
 use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Format, Outcome, note, print_json};
-use crate::eval::engine::RouterEngine;
-use crate::eval::export;
-use crate::eval::files::{make_folder, replace_file};
-use crate::eval::record::Facts;
-use crate::eval::run::{Evaluation, PromptTokens, against, evaluate};
-use crate::report;
+use contextweaver_bench::chapters::routing::facts;
+use contextweaver_bench::eval::engine::RouterEngine;
+use contextweaver_bench::eval::export;
+use contextweaver_bench::eval::files::{make_folder, replace_file};
+use contextweaver_bench::eval::record::Facts;
+use contextweaver_bench::eval::run::{Evaluation, PromptTokens, against, evaluate};
 
 pub(super) const EXAMPLE: &str = "\
 Queries are JSON lines; `relevant` names tools as in the catalog, an empty list means that no tool answers:
@@ -67,8 +67,7 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     let mut evaluations: Vec<(String, Evaluation)> = Vec::new();
     for (name, path) in configurations(&args.config) {
         let engine = RouterEngine::new(&name, read_config(path)?);
-        let mut evaluation =
-            evaluate(&collection, &engine, PromptTokens::Count).map_err(|error| anyhow!("{name}: {error}"))?;
+        let mut evaluation = evaluate(&collection, &engine, PromptTokens::Count).with_context(|| name.clone())?;
         if let Some((first, baseline)) = evaluations.first() {
             let paired = against(first, &baseline.recall_at_5, &evaluation.recall_at_5);
             evaluation.facts.versus_control = Some(paired);
@@ -106,7 +105,7 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
                     writeln!(out)?;
                 }
                 writeln!(out, "configuration: {name}")?;
-                write!(out, "{}", report::terminal::facts(&evaluation.facts))?;
+                write!(out, "{}", facts(&evaluation.facts))?;
             }
         }
     }

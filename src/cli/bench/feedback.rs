@@ -2,14 +2,14 @@
 
 use std::io::Write;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 
-use super::Place;
-use super::played::Played;
+use super::{Everything, Place};
 use crate::cli::{Format, Outcome, print_json};
-use crate::eval::feedback::FeedbackFacts;
-use crate::report;
+use contextweaver_bench::chapters;
+use contextweaver_bench::results::Day;
+use contextweaver_bench::scorecard::{self, Measured};
 
 pub(super) const EXAMPLE: &str = "\
 The collections are played as sites that learn: the default engine is taught with observations of some queries and asked
@@ -29,13 +29,12 @@ pub(in crate::cli) struct FeedbackArgs {
 }
 
 pub(super) fn run(args: &FeedbackArgs, out: &mut dyn Write) -> Result<Outcome> {
-    let workspace = args.place.workspace()?;
-    let matrix = workspace.matrix()?;
-    let collections = workspace.collections(&matrix.cases)?;
-    let results = Played::<FeedbackFacts>::of(&workspace, &matrix, &collections)?.compute();
+    let bench = args.place.bench(Everything::default())?;
+    let chapter = chapters::find("feedback").context("no chapter on feedback")?;
+    let recordings = Measured::chapter(chapter, &bench, &|_| ())?.recordings(&bench.workspace, &Day::now())?;
     match args.format {
-        Format::Json => print_json(out, &results)?,
-        Format::Text => write!(out, "{}", report::terminal::feedback(&results))?,
+        Format::Json => print_json(out, &recordings.iter().map(|results| &results.records).collect::<Vec<_>>())?,
+        Format::Text => write!(out, "{}", scorecard::terminal(&recordings)?)?,
     }
     Ok(Outcome::Ok)
 }

@@ -9,13 +9,13 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::cli::{Format, Outcome, note, print_json};
-use crate::context::FirewallConfig;
-use crate::context::summary::StructureSummarizer;
-use crate::eval::context::fidelity::{CAPS, Content, Fidelity, fidelity, measure};
-use crate::eval::context::{reach, source};
-use crate::event::Selector;
-use crate::report;
-use crate::text::Estimator;
+use contextweaver_bench::chapters;
+use contextweaver_bench::eval::context::fidelity::{CAPS, Content, Fidelity, fidelity, measure};
+use contextweaver_bench::eval::context::{reach, source};
+use contextweaver_context::FirewallConfig;
+use contextweaver_context::event::Selector;
+use contextweaver_context::summary::StructureSummarizer;
+use contextweaver_core::text::Estimator;
 
 pub(super) const EXAMPLE: &str = "\
 FILE is a recorded session, one result of an MCP tool (a CallToolResult as JSON), or any text; of a session the results
@@ -78,7 +78,7 @@ pub(super) fn run(args: &FidelityArgs, out: &mut dyn Write) -> Result<Outcome> {
         print_json(out, &Output { together, results: measured.iter().map(single).collect() })?;
         return Ok(Outcome::Ok);
     }
-    write!(out, "{}", report::terminal::fidelity(&together))?;
+    write!(out, "{}", chapters::context::fidelity(&together))?;
     if args.lost {
         writeln!(out)?;
     }
@@ -92,7 +92,7 @@ pub(super) fn run(args: &FidelityArgs, out: &mut dyn Write) -> Result<Outcome> {
 }
 
 impl Single {
-    fn of(one: &crate::eval::context::fidelity::Measured) -> Self {
+    fn of(one: &contextweaver_bench::eval::context::fidelity::Measured) -> Self {
         Self { name: one.name.clone(), kind: one.kind.name(), fidelity: fidelity(std::slice::from_ref(one)) }
     }
 }

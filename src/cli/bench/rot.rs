@@ -3,18 +3,17 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Serialize;
 
 use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Format, Outcome as Exit, note, print_json};
-use crate::eval::engine::{Engine, RouterEngine};
-use crate::eval::files::replace_file;
-use crate::eval::matrix::DEFAULT;
-use crate::eval::record::{Estimate, Grade, Growth, Origin, Outcome, RESULTS_SCHEMA, Record, Results};
-use crate::eval::run::{PromptTokens, evaluate, grown};
-use crate::report;
+use contextweaver_bench::chapters::routing::context_rot;
+use contextweaver_bench::eval::engine::RouterEngine;
+use contextweaver_bench::eval::files::replace_file;
+use contextweaver_bench::eval::record::{Estimate, Grade, Growth};
+use contextweaver_bench::eval::run::{PromptTokens, evaluate, grown};
 
 pub(super) const EXAMPLE: &str = "\
 Examples:
@@ -66,12 +65,12 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
     let engine = RouterEngine::new("yours", read_config(args.config.as_deref())?);
     let grades: Vec<Grade> = if args.grade.is_empty() { Grade::DISTRACTORS.to_vec() } else { args.grade.clone() };
     let sizes: Vec<usize> = if args.size.is_empty() {
-        crate::eval::growth::SIZES.to_vec()
+        contextweaver_bench::eval::growth::SIZES.to_vec()
     } else {
         args.size.iter().map(|&size| size as usize).collect()
     };
     let mut points = Vec::new();
-    let mut records = Vec::new();
+    let mut outcomes = Vec::new();
     for &grade in &grades {
         for &size in &sizes {
             let growth = Growth { grade, size };
@@ -84,22 +83,15 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
                 }
                 Err(error) => return Err(error.into()),
             };
-            let facts = evaluate(&grown, &engine, PromptTokens::Skip).map_err(|error| anyhow!(error))?.facts;
+            let facts = evaluate(&grown, &engine, PromptTokens::Skip)?.facts;
             let Some(&recall_at_5) = facts.measures.get("recall@5") else { continue };
             points.push(Point { grade, tools: facts.tools, queries: facts.answerable, recall_at_5 });
-            records.push(Record {
-                case: format!("{}/{}@{size:06}", collection.name, grade.name()),
-                origin: Origin::Public,
-                collection: collection.name.clone(),
-                growth: Some(growth),
-                engine_version: engine.version(),
-                inputs_sha256: grown.inputs_sha256.clone(),
-                outcome: Outcome::Measured(Box::new(facts)),
-            });
+            outcomes.push((growth, facts));
         }
     }
     if let Some(path) = &args.svg {
-        replace_file(path, &picture(records)?)?;
+        let svg = context_rot(outcomes).context("nothing to draw: no query can be answered at these sizes")?;
+        replace_file(path, svg.as_bytes())?;
     }
     match args.format {
         Format::Json => print_json(out, &points)?,
@@ -113,12 +105,4 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
         }
     }
     Ok(Exit::Ok)
-}
-
-/// The context-rot figure of the scorecard, drawn from these records.
-fn picture(records: Vec<Record>) -> Result<Vec<u8>> {
-    let results = Results { schema: RESULTS_SCHEMA, engine: DEFAULT.to_owned(), configuration: String::new(), records };
-    let pages = report::pages(&report::Records { results: &[results], ..report::Records::default() });
-    let picture = pages.into_iter().find(|page| page.path.ends_with("context-rot.svg"));
-    Ok(picture.ok_or_else(|| anyhow!("nothing to draw: no query can be answered at these sizes"))?.bytes)
 }

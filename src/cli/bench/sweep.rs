@@ -10,11 +10,11 @@ use clap::{Args, ValueEnum};
 use super::Place;
 use super::run::progress;
 use crate::cli::{Format, Outcome, note, print_json};
-use crate::context::summary::StructureSummarizer;
-use crate::eval::collection::Collection;
-use crate::eval::context::sweep;
-use crate::eval::sweep as routing;
-use crate::report;
+use contextweaver_bench::eval::collection::Collection;
+use contextweaver_bench::eval::context::sweep;
+use contextweaver_bench::eval::sweep as routing;
+use contextweaver_bench::report;
+use contextweaver_context::summary::StructureSummarizer;
 
 pub(super) const EXAMPLE: &str = "\
 Every configuration is compared with the default, case by case: `better` and `worse` mean that the interval of the paired
@@ -81,7 +81,7 @@ fn context(args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
         return Ok(Outcome::Ok);
     }
     note(&format!("{} configurations on {} scenarios", outcomes.len(), scenarios.len()));
-    write!(out, "{}", report::terminal::sweep(&shown))?;
+    write!(out, "{}", report::trials::sweep(&shown))?;
     Ok(Outcome::Ok)
 }
 
@@ -95,17 +95,17 @@ fn routing_grid(args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
     let bar = progress(candidates.len());
     let outcomes = routing::sweep(&candidates, &collections, || bar.inc(1));
     bar.finish_and_clear();
-    let outcomes = outcomes.map_err(|message| anyhow!(message))?;
-    let left_out = routing::left_out(&outcomes);
+    let outcomes = outcomes?;
+    let held_out = routing::held_out(&outcomes);
     if args.format == Format::Json {
-        print_json(out, &serde_json::json!({ "configurations": outcomes, "left_out": left_out }))?;
+        print_json(out, &serde_json::json!({ "configurations": outcomes, "held_out": held_out }))?;
         return Ok(Outcome::Ok);
     }
     note(&format!("{} configurations on {} collections", outcomes.len(), collections.len()));
-    write!(out, "{}", report::terminal::routing_sweep(&outcomes, args.all))?;
-    if let Some(left) = left_out {
-        let chosen: Vec<String> = left.chosen.iter().map(|(name, times)| format!("{name} ({times})")).collect();
-        let (ndcg, recall) = (left.ndcg_at_10, left.recall_at_5);
+    write!(out, "{}", report::trials::routing_sweep(&outcomes, args.all))?;
+    if let Some(held) = held_out {
+        let chosen: Vec<String> = held.chosen.iter().map(|(name, times)| format!("{name} ({times})")).collect();
+        let (ndcg, recall) = (held.ndcg_at_10, held.recall_at_5);
         writeln!(out, "\nchosen without the collection that is scored: nDCG@10 {ndcg:.3}, recall@5 {recall:.3}")?;
         writeln!(out, "by {}", chosen.join(", "))?;
     }

@@ -7,11 +7,11 @@ use anyhow::Result;
 
 use super::block_on;
 use super::terminal::line;
-use crate::catalog::Severity;
 use crate::cli::{Format, Outcome, print_json};
-use crate::gateway::{Examination, examine};
+use contextweaver_core::catalog::Severity;
+use contextweaver_gateway::{Examination, examine};
 
-/// Check a configuration and the servers behind it, and say what to mend
+/// Check a configuration and the servers behind it, and say what to fix
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Every server is started and asked for its lists; no tool is called.
@@ -25,10 +25,10 @@ pub(in crate::cli) struct Args {
     /// The configuration, YAML or JSON
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// Say what is merely worth knowing, too (JSON always has it)
+    /// Also show notes (JSON always has them)
     #[arg(long)]
     notes: bool,
-    /// How to print the result
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::refuse_existing;
 use super::terminal::{line, shown};
 use crate::cli::{Format, Outcome, note, print_json};
-use crate::gateway::{Client, ClientFile, Conversion, Converted, Place, convert, discover, snippet};
-use crate::store::files_io::replace_file;
+use contextweaver_core::files::replace_file;
+use contextweaver_gateway::{Client, ClientFile, Conversion, Converted, Place, convert, discover, snippet};
 
-/// Take over the servers of an MCP client, or print what puts the gateway before one
+/// Import the servers of an MCP client, or print the entry that puts the gateway in front of one
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Without a file, those of Claude Desktop, Claude Code, Cursor, VS Code and Windsurf are looked for, in this folder and at
@@ -25,25 +25,25 @@ Examples:
   contextweaver mcp import ~/.cursor/mcp.json --write gateway.yaml
   contextweaver mcp import --show-client claude-desktop --config gateway.yaml")]
 pub(in crate::cli) struct Args {
-    /// Files of clients, instead of those that are found
+    /// Client files to read, instead of those that are found
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Write the configuration to a file: JSON when it ends in .json, else YAML
+    /// Write the configuration to a file: JSON if its name ends in .json, otherwise YAML
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
-    /// Write over an existing file, but never over a client's or one that is read here
+    /// Overwrite an existing file, but never a client's file or one that is read here
     #[arg(long, requires = "write")]
     force: bool,
-    /// Print what goes into the file of a client to put the gateway before it
+    /// Print the entry for a client's file that puts the gateway in front of it
     #[arg(long, value_enum, value_name = "CLIENT", conflicts_with_all = ["files", "write"])]
     show_client: Option<ClientArg>,
-    /// The configuration that the client's gateway uses
+    /// The configuration that the gateway of the client uses
     #[arg(long, value_name = "FILE", requires = "show_client", default_value = "gateway.yaml")]
     config: PathBuf,
-    /// What the client calls the gateway
+    /// The name of the gateway in the client
     #[arg(long, requires = "show_client", default_value = "contextweaver")]
     name: String,
-    /// How to print the result
+    /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -95,7 +95,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         Format::Text => print(out, &conversion)?,
     }
     match &args.write {
-        Some(_) if conversion.servers.is_empty() => bail!("no server can be taken over; nothing was written"),
+        Some(_) if conversion.servers.is_empty() => bail!("no server can be imported; nothing was written"),
         Some(path) => {
             replace_file(path, text.as_bytes())?;
             note(&format!("{}: {} servers; check them with `mcp doctor`", path.display(), conversion.servers.len()));

@@ -8,10 +8,10 @@ use serde_json::json;
 
 use super::terminal::line;
 use crate::cli::{Format, Outcome, print_json};
-use crate::gateway::guard::pins::{Pin, PinMode, Pins, digest};
-use crate::gateway::{GatewayConfig, quoted};
+use contextweaver_gateway::guard::pins::{Pin, PinMode, Pins, digest};
+use contextweaver_gateway::{GatewayConfig, quoted};
 
-/// Look after the pinned definitions of tools
+/// Manage the pinned definitions of tools
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
     #[command(subcommand)]
@@ -20,25 +20,25 @@ pub(in crate::cli) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Show what is pinned, with the hash to approve what waits; exit 1 when something does
+    /// Show the pins, and the hash that approves what waits; exit 1 if a definition waits
     #[command(after_help = "Examples:
   contextweaver mcp pins list --config gateway.yaml
   contextweaver mcp pins list --config gateway.yaml --pending --format json")]
     List {
         #[command(flatten)]
         place: Place,
-        /// The server; all of them without it
+        /// The server; default: all servers
         server: Option<String>,
-        /// The tool, by the name that the server gives it; all of the server's without it
+        /// The tool, by its name on the server; default: all of the server's tools
         tool: Option<String>,
-        /// Only what waits for approval
+        /// Show only definitions that wait for approval
         #[arg(long)]
         pending: bool,
-        /// How to print the result
+        /// The output format
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
-    /// Approve the definitions that wait: of all servers, of one, or of one tool
+    /// Approve the definitions that wait: of all servers, one server, or one tool
     #[command(after_help = "\
 The hash is the one that `mcp pins list` shows for the same servers and tools. What changed since is not approved.
 
@@ -51,23 +51,23 @@ Examples:
         /// The server
         #[arg(required_unless_present = "all")]
         server: Option<String>,
-        /// The tool, by the name that the server gives it; all of the server's without it
+        /// The tool, by its name on the server; default: all of the server's tools
         tool: Option<String>,
-        /// Of all servers
+        /// Approve the definitions of all servers
         #[arg(long, conflicts_with_all = ["server", "tool"])]
         all: bool,
-        /// What is approved, as `mcp pins list` showed it
+        /// The hash that `mcp pins list` showed for them
         #[arg(long, value_name = "HASH")]
         hash: String,
     },
-    /// Forget the pins of a server or of one tool: what it lists next is taken as it is
+    /// Forget the pins of a server or of one tool: its next definitions are accepted as they are
     #[command(after_help = "Example:\n  contextweaver mcp pins reset --config gateway.yaml github")]
     Reset {
         #[command(flatten)]
         place: Place,
         /// The server
         server: String,
-        /// The tool; all of the server's without it
+        /// The tool; default: all of the server's tools
         tool: Option<String>,
     },
 }
@@ -156,7 +156,7 @@ fn print(out: &mut dyn Write, pins: &[Pin]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gateway::guard::pins::Fingerprint;
+    use contextweaver_gateway::guard::pins::Fingerprint;
 
     #[test]
     fn a_name_forges_no_line_of_the_list() {

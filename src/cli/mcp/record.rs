@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 
 use super::{block_on, refuse_existing};
 use crate::cli::{Outcome, note};
-use crate::gateway::{Recorder, Times, record};
+use contextweaver_gateway::{Recorder, Times, record};
 
-/// Write down a session between a client and a server
+/// Record the messages between a client and a server
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Put it before a server in a client's configuration: standard input and output are the session, and the server is run
@@ -23,13 +23,13 @@ pub(in crate::cli) struct Args {
     /// The file to write
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Write no times, so that equal sessions give equal files
+    /// Leave out times, so that equal sessions give equal files
     #[arg(long)]
     without_times: bool,
-    /// Write over an existing file
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
-    /// The program that is the server, with its arguments
+    /// The command that starts the server, with its arguments
     #[arg(last = true, value_name = "CMD", required = true)]
     command: Vec<String>,
 }

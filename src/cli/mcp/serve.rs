@@ -12,8 +12,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::block_on_runtime;
 use super::terminal::line;
 use crate::cli::Outcome;
-use crate::gateway::{
-    Gateway, GatewayConfig, HostRule, HttpConfig, HttpFace, Mode, OriginRule, Target, Token, TokenHolder, serve_stdio,
+use contextweaver_gateway::{
+    Gateway, GatewayConfig, HostRule, HttpConfig, HttpServer, Mode, OriginRule, Target, Token, TokenHolder, serve_stdio,
 };
 
 /// Serve the tools of any number of MCP servers
@@ -32,36 +32,36 @@ pub(in crate::cli) struct Args {
     /// The configuration, YAML or JSON
     #[arg(long, value_name = "FILE", required_unless_present = "catalog")]
     config: Option<PathBuf>,
-    /// Tools from a file, to be browsed and not called
+    /// A catalog file: its tools can be browsed and not called
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     catalog: Option<PathBuf>,
-    /// What clients are shown, instead of what the configuration says
+    /// The mode, instead of the one in the configuration
     #[arg(long, value_enum)]
     mode: Option<ModeArg>,
-    /// How clients reach it
+    /// The transport for clients
     #[arg(long, value_enum, default_value_t = Transport::Stdio)]
     transport: Transport,
     #[command(flatten)]
     http: HttpArgs,
-    /// Start the upstreams, say what would be served, and end; nothing is written
+    /// Start the upstreams, show what would be served, and exit; nothing is written
     #[arg(long)]
     dry_run: bool,
 }
 
-/// What goes with `--transport http`, each instead of what the configuration says.
+/// The flags of `--transport http`; each replaces a field of the configuration.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "HTTP")]
 struct HttpArgs {
-    /// Where to listen [default: 127.0.0.1:8080]
+    /// The address to listen at [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
     /// A file with the bearer token that clients must present
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// A host by which clients may name the gateway, or `*`; repeatable
+    /// A host name that clients may use for the gateway, or `*`; repeatable
     #[arg(long = "allowed-host", value_name = "HOST[:PORT]", value_parser = HostRule::parse)]
     allowed_hosts: Vec<HostRule>,
-    /// A page that may speak to the gateway, or `*`; repeatable
+    /// An origin whose pages may use the gateway, or `*`; repeatable
     #[arg(long = "allowed-origin", value_name = "ORIGIN", value_parser = OriginRule::parse)]
     allowed_origins: Vec<OriginRule>,
 }
@@ -175,23 +175,24 @@ fn workers(config: &GatewayConfig) -> usize {
 }
 
 async fn serve_http(gateway: &Arc<Gateway>) -> Result<()> {
-    let face = HttpFace::bind(Arc::clone(gateway), gateway.config().http.clone()).await?;
+    let server = HttpServer::bind(Arc::clone(gateway), gateway.config().http.clone()).await?;
     // Who started it with port 0 learns here where it is.
-    writeln!(std::io::stderr(), "listening at http://{}/mcp", face.address()?)?;
+    writeln!(std::io::stderr(), "listening at http://{}/mcp", server.address()?)?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    face.serve(async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
-    .await;
+    server
+        .serve(async {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        })
+        .await;
     Ok(())
 }
 
 fn report(gateway: &Gateway, out: &mut dyn Write) -> Result<()> {
-    let counts = gateway.snapshot().counts();
+    let counts = gateway.catalog().counts();
     let mode = serde_json::to_value(gateway.config().mode)?;
     writeln!(
         out,

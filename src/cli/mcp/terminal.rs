@@ -7,7 +7,7 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use crate::gateway::guard::sanitize::is_unseen;
+use contextweaver_gateway::sanitize::is_unseen;
 
 /// The text with control characters, direction marks and all else that is not seen escaped as in a Rust literal.
 pub(super) fn shown(text: &str) -> String {

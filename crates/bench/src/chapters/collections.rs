@@ -1,0 +1,155 @@
+//! Chapters with one record for each collection of the matrix, all measured with the default engine.
+//!
+//! [`PerCollection`] makes a [`Chapter`] of what such a chapter does on one collection.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::routing::Ranked;
+use crate::chapter::{Absent, Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong};
+use crate::eval::collection::Collection;
+use crate::eval::engine::{Engine, RouterEngine};
+use crate::eval::error::EvalError;
+use crate::eval::identity::Broken;
+use crate::eval::matrix::DEFAULT;
+use crate::eval::probe;
+use crate::eval::record::Outcome;
+use crate::eval::tables::Tables;
+use crate::eval::version;
+use crate::eval::workspace::Bench;
+use crate::report::document::Document;
+use crate::report::table::{self, Table};
+use crate::results::Results;
+
+/// What a chapter does on one collection.
+pub trait CollectionChapter: Sync {
+    /// What it measures there.
+    type Facts: Serialize + DeserializeOwned + Send;
+
+    /// See [`Chapter::name`].
+    fn name(&self) -> &'static str;
+
+    /// Measures `engine` on `collection`.
+    ///
+    /// # Errors
+    /// Why the engine cannot be measured on it.
+    fn measure(&self, collection: &Collection, engine: &RouterEngine) -> Result<Self::Facts, EvalError>;
+
+    /// What the version of the chapter is taken of: what it measures on the probe, or less where that takes long.
+    ///
+    /// # Errors
+    /// As [`Self::measure`].
+    fn probe(&self, engine: &RouterEngine) -> Result<Self::Facts, EvalError> {
+        self.measure(probe::collection(), engine)
+    }
+
+    /// Notes what is wrong with recorded facts of the collection `case`; `ranked` has what the engines were measured to give.
+    fn check(&self, case: &str, facts: &Self::Facts, ranked: &Ranked, broken: &mut Broken);
+
+    /// See [`Chapter::render`].
+    fn render(&self, own: &Results<Self::Facts>, tables: &Tables, page: &mut Document);
+
+    /// The tables of the chapter, for a terminal.
+    fn tables(&self, own: &Results<Self::Facts>) -> Vec<Table>;
+
+    /// See [`Chapter::front`].
+    fn front(&self, own: &Results<Self::Facts>) -> Vec<String> {
+        let _ = own;
+        Vec::new()
+    }
+}
+
+/// The chapter of a [`CollectionChapter`].
+#[derive(Debug)]
+pub struct PerCollection<C>(pub C);
+
+impl<C: CollectionChapter> Chapter for PerCollection<C> {
+    type Facts = C::Facts;
+
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn plan(&self, bench: &Bench) -> Result<Vec<Plan>> {
+        let engine = default_engine(bench)?;
+        let on_probe = self.0.probe(engine).map_err(|error| error.to_string());
+        let cases: BTreeMap<&String, _> = bench
+            .matrix
+            .cases
+            .iter()
+            .filter(|case| case.growth.is_none())
+            .map(|case| (&case.collection, case))
+            .collect();
+        let planned = cases.into_iter().map(|(name, case)| {
+            let collection = bench.collections.get(name);
+            Planned {
+                case: name.clone(),
+                origin: case.origin,
+                absent: collection.is_none().then_some(Absent::Inputs),
+                inputs_sha256: collection.map(|collection| collection.inputs_sha256.clone()),
+            }
+        });
+        Ok(vec![Plan {
+            name: self.0.name().to_owned(),
+            configuration: engine.configuration(),
+            version: version::of(version::of_engine(engine), &on_probe),
+            cases: planned.collect(),
+        }])
+    }
+
+    fn measure(&self, bench: &Bench, plans: &[Plan], step: Step<'_>) -> Result<Vec<Fresh<C::Facts>>> {
+        let engine = default_engine(bench)?;
+        let mut measured = Vec::new();
+        for planned in plans.iter().flat_map(|plan| &plan.cases) {
+            let Some(collection) = bench.collections.get(&planned.case) else { continue };
+            step(&format!("{} of {}", self.0.name(), planned.case));
+            let outcome = self.0.measure(collection, engine);
+            measured.push(Fresh {
+                results: self.0.name().to_owned(),
+                case: planned.case.clone(),
+                inputs_sha256: collection.inputs_sha256.clone(),
+                outcome: outcome.map_or_else(|error| Outcome::Failed(error.to_string()), Outcome::Measured),
+            });
+        }
+        Ok(measured)
+    }
+
+    fn wrong(&self, own: &[Results<C::Facts>], all: &Recordings) -> Vec<Wrong> {
+        let ranked = Ranked::of(all);
+        let mut wrong = Vec::new();
+        for (results, (record, facts)) in own.iter().flat_map(|one| one.measured().map(move |row| (one, row))) {
+            let mut broken = Broken::default();
+            self.0.check(&record.case, facts, &ranked, &mut broken);
+            let reasons = broken.reasons().into_iter();
+            wrong.extend(reasons.map(|reason| Wrong {
+                results: results.name.clone(),
+                case: record.case.clone(),
+                reason,
+            }));
+        }
+        wrong
+    }
+
+    fn render(&self, own: &[Results<C::Facts>], tables: &Tables, page: &mut Document) {
+        own.iter().for_each(|results| self.0.render(results, tables, page));
+    }
+
+    fn terminal(&self, own: &[Results<C::Facts>]) -> String {
+        own.iter().map(|results| table::plain(&self.0.tables(results))).collect()
+    }
+
+    fn front(&self, own: &[Results<C::Facts>]) -> Vec<String> {
+        own.iter().flat_map(|results| self.0.front(results)).collect()
+    }
+}
+
+/// The engine that users get.
+///
+/// # Errors
+/// A matrix without it.
+pub fn default_engine(bench: &Bench) -> Result<&RouterEngine> {
+    bench.matrix.engine(DEFAULT).with_context(|| format!("no engine `{DEFAULT}` in engines.toml"))
+}

@@ -1,0 +1,123 @@
+//! What copies cost on one collection.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::eval::collection::{Collection, Query};
+use crate::eval::engine::RouterEngine;
+use crate::eval::error::EvalError;
+use crate::eval::growth::{SEED, grow};
+use crate::eval::measure::{Found, Judgement, Measure};
+use crate::eval::record::{Grade, Growth, Paired};
+use crate::eval::statistics::{mean, paired, round6};
+use contextweaver_routing::{Copies, Router, RoutingConfig, Scratch};
+
+/// Tools after growth, where a collection has fewer.
+pub const SIZES: [usize; 2] = [1000, 10_000];
+
+/// Places that are read.
+const SHOWN: usize = 5;
+
+/// What the differences are taken from.
+const ORIGINAL: &str = "without copies";
+
+/// What was measured on one collection: recall@5 as served.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CopiesFacts {
+    /// Tools without copies.
+    pub tools: usize,
+    /// Queries that were asked.
+    pub queries: usize,
+    /// Without copies.
+    pub original: f64,
+    /// Without copies, tools that are alike sharing a place: the difference.
+    pub original_together: Paired,
+    /// With copies, by size.
+    pub grown: Vec<Grown>,
+}
+
+/// One size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grown {
+    /// Tools with copies.
+    pub tools: usize,
+    /// The difference of copies apart from no copies.
+    pub apart: Paired,
+    /// The difference of copies together from no copies.
+    pub together: Paired,
+}
+
+impl CopiesFacts {
+    /// Measures `engine` on `collection` grown to each of `sizes` that is more than it has.
+    pub(super) fn at(sizes: &[usize], collection: &Collection, engine: &RouterEngine) -> Result<Self, EvalError> {
+        let original = recalls(collection, engine, Copies::Apart)?;
+        let against = |recalls: Vec<f64>| {
+            let pairs: Vec<(f64, f64)> = recalls.into_iter().zip(original.iter().copied()).collect();
+            paired(ORIGINAL, &pairs)
+        };
+        let mut grown = Vec::new();
+        for size in sizes.iter().copied().filter(|size| *size > collection.catalog.len()) {
+            let growth = Growth { grade: Grade::Copies, size };
+            let copied = grow(collection, growth, SEED)?;
+            let apart = against(recalls(&copied, engine, Copies::Apart)?);
+            let together = against(recalls(&copied, engine, Copies::Together)?);
+            grown.push(Grown { tools: size, apart, together });
+        }
+        Ok(Self {
+            tools: collection.catalog.len(),
+            queries: original.len(),
+            original: round6(mean(original.iter().copied())),
+            original_together: against(recalls(collection, engine, Copies::Together)?),
+            grown,
+        })
+    }
+}
+
+/// recall@5 of every answerable query, in query order.
+fn recalls(collection: &Collection, engine: &RouterEngine, copies: Copies) -> Result<Vec<f64>, EvalError> {
+    let config = RoutingConfig { copies, ..engine.config().clone() };
+    let router = Router::build(Arc::clone(&collection.catalog), config)?;
+    let recall = |scratch: &mut Scratch, query: &Query| {
+        let hits = router.search(&query.text, SHOWN, scratch);
+        Some(Measure::RECALL_5.of(&Found::of(&hits, &Judgement { groups: query.groups.clone() })?))
+    };
+    let all: Vec<Option<f64>> = collection.queries.par_iter().map_init(Scratch::default, recall).collect();
+    Ok(all.into_iter().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::eval::collection::Source;
+    use crate::eval::record::Origin;
+
+    const TOOLS: &str = r#"[
+        {"name": "create_issue", "description": "Open a ticket in the tracker of the forge"},
+        {"name": "list_issues", "description": "List the tickets of a project, newest first"},
+        {"name": "send_mail", "description": "Send a letter by mail about a ticket"}
+    ]"#;
+    const QUERIES: &str = r#"{"id": "1", "query": "open a ticket", "relevant": ["create_issue"]}
+        {"id": "2", "query": "list tickets and mail a letter", "relevant": ["list_issues", "send_mail"]}
+        {"id": "3", "query": "water the plants", "relevant": []}"#;
+
+    #[test]
+    fn copies_together_are_as_good_as_none() {
+        let source = |text: &'static str| Source { path: Path::new("test"), bytes: text.as_bytes() };
+        let collection = Collection::from_bytes("test", Origin::Embedded, source(TOOLS), source(QUERIES)).unwrap();
+        let words = RouterEngine::new("default", RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
+        let facts = CopiesFacts::at(&SIZES, &collection, &words).unwrap();
+        assert_eq!((facts.tools, facts.queries, facts.original), (3, 2, 1.0));
+        assert_eq!(facts.original_together.difference.mean, 0.0);
+        for grown in &facts.grown {
+            assert_eq!(grown.together.difference.mean, 0.0, "{grown:?}");
+        }
+        assert!(facts.grown[0].apart.difference.mean < 0.0, "{facts:?}");
+        assert_eq!(facts.grown.len(), SIZES.len());
+    }
+}

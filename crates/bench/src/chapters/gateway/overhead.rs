@@ -1,0 +1,126 @@
+//! What a hop through the gateway costs: the tables of the rows that the bench between processes leaves behind.
+
+use crate::eval::gateway::overhead::OverheadRow;
+
+use crate::report::document::Document;
+use crate::report::number::{MISSING, fixed, quantity};
+use crate::report::table::Table;
+
+/// What the name of the row begins with to which the others of its path are compared.
+const DIRECT: &str = "direct";
+
+/// The tables, one per kind of measurement; nothing without rows.
+pub(super) fn section(page: &mut Document, rows: &[OverheadRow]) {
+    if rows.is_empty() {
+        return;
+    }
+    page.subheading("What a hop costs");
+    page.block(
+        "Measured by `cargo run --release --example engine-overhead -- --out scorecard/timings/gateway-overhead.csv`: the \
+         same client and the same upstream, with different programs between them that take turns in one run. In brackets \
+         the value as a multiple of the direct connection's on the same path. Times belong to the machine on which they \
+         were taken; nothing here is compared by `bench check`.",
+    );
+    for (unit, reading) in [
+        ("us", "Times in µs: a call with a result of that size, the start to the first answer, and the list of tools."),
+        ("calls/s", "Calls per second by the number of clients at once."),
+        (
+            "MiB",
+            "Resident memory in MiB: at the end of the run, and after 1 000 and 100 000 calls in a row, of which one in 50 has \
+             a result of 10 kB and the others of 10 B.",
+        ),
+    ] {
+        for table in tables(rows, unit) {
+            page.table(reading, &table);
+        }
+    }
+}
+
+/// One table for each set of measures that some paths share.
+fn tables(rows: &[OverheadRow], unit: &str) -> Vec<Table> {
+    let rows: Vec<&OverheadRow> = rows.iter().filter(|row| row.unit == unit).collect();
+    let mut paths: Vec<&str> = Vec::new();
+    for row in &rows {
+        if !paths.contains(&row.path.as_str()) {
+            paths.push(&row.path);
+        }
+    }
+    let mut groups: Vec<(Vec<&str>, Vec<&str>)> = Vec::new();
+    for path in paths {
+        let mut measures: Vec<&str> = Vec::new();
+        for row in rows.iter().filter(|row| row.path == path) {
+            if !measures.contains(&row.measure.as_str()) {
+                measures.push(&row.measure);
+            }
+        }
+        match groups.iter_mut().find(|(known, _)| *known == measures) {
+            Some((_, paths)) => paths.push(path),
+            None => groups.push((measures, vec![path])),
+        }
+    }
+    groups.into_iter().map(|(measures, paths)| table(&rows, &measures, &paths)).collect()
+}
+
+fn table(rows: &[&OverheadRow], measures: &[&str], paths: &[&str]) -> Table {
+    let mut table = Table::new(["path", "engine"].into_iter().chain(measures.iter().copied())).words(&["engine"]);
+    for path in paths {
+        let own: Vec<&&OverheadRow> = rows.iter().filter(|row| row.path == *path).collect();
+        let mut engines: Vec<&str> = Vec::new();
+        for row in &own {
+            if !engines.contains(&row.engine.as_str()) {
+                engines.push(&row.engine);
+            }
+        }
+        for engine in engines {
+            let value = |measure: &str, is_wanted: &dyn Fn(&str) -> bool| {
+                own.iter().find(|row| row.measure == measure && is_wanted(&row.engine)).map(|row| row.value)
+            };
+            let cell = |measure: &&str| {
+                let Some(shown) = value(measure, &|name| name == engine) else { return MISSING.to_owned() };
+                match value(measure, &|name| name.starts_with(DIRECT)) {
+                    Some(direct) if direct > 0.0 && !engine.starts_with(DIRECT) => {
+                        format!("{} (×{})", quantity(shown), fixed(shown / direct, 2))
+                    }
+                    _ => quantity(shown),
+                }
+            };
+            let names = [(*path).to_owned(), engine.to_owned()];
+            table.row(names.into_iter().chain(measures.iter().map(cell)));
+        }
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_compared_with_the_direct_connection_of_their_path() {
+        let row = |path: &str, engine: &str, measure: &str, value: f64, unit: &str| OverheadRow {
+            path: path.to_owned(),
+            engine: engine.to_owned(),
+            measure: measure.to_owned(),
+            value,
+            unit: unit.to_owned(),
+        };
+        let rows = [
+            row("stdio", "direct", "10 B p50", 40.0, "us"),
+            row("stdio", "direct", "10 B p99", 60.0, "us"),
+            row("stdio", "gateway", "10 B p50", 100.0, "us"),
+            row("HTTP", "direct over HTTP", "10 B p50", 50.0, "us"),
+            row("HTTP", "direct over HTTP", "10 B p99", 80.0, "us"),
+            row("HTTP", "gateway", "10 B p99", 160.0, "us"),
+            row("start", "gateway", "start p50", 2_000.0, "us"),
+            row("HTTP", "gateway", "8 clients", 9_000.0, "calls/s"),
+        ];
+        let mut page = Document::default();
+        section(&mut page, &rows);
+        let text = page.text().to_owned();
+        for shown in ["100 (×2.50)", "160 (×2.00)", "2,000", "9,000"] {
+            assert_eq!(text.matches(shown).count(), 1, "{shown}: {text}");
+        }
+        section(&mut page, &[]);
+        assert_eq!(page.text(), text);
+    }
+}

@@ -1,0 +1,426 @@
+//! The gateway chapter of the scorecard, and its figures.
+
+use super::overhead;
+use crate::eval::gateway::case::TOGETHER;
+use crate::eval::gateway::overhead::OverheadRow;
+use crate::eval::gateway::record::{GatewayFacts, ScenarioFacts, SessionFacts, SurfaceFacts};
+use crate::eval::record::Outcome;
+use crate::report::document::{Document, Figure};
+use crate::report::number::{MISSING, count, percent};
+use crate::report::plot::{Interval, IntervalPlot, Scale};
+use crate::report::table::Table;
+use crate::results::{Record, Results};
+
+/// The results of the chapter.
+pub(super) type GatewayResults = Results<GatewayFacts>;
+
+/// The name of a case without what is measured.
+pub(super) fn name(case: &str) -> &str {
+    case.split_once('/').map_or(case, |(_, name)| name)
+}
+
+/// Catalogs that are shown one by one; the rest is counted.
+const SHOWN: usize = 15;
+
+/// The name of a case, its name as it is shown, and its facts.
+type Row<'r, F> = (&'r str, String, &'r F);
+
+/// The records of one kind with their facts, in the order of the file.
+fn rows<'r, F>(gateway: &'r GatewayResults, facts: impl Fn(&'r GatewayFacts) -> Option<&'r F>) -> Vec<Row<'r, F>> {
+    let row = |(record, measured): (&'r Record<GatewayFacts>, &'r GatewayFacts)| {
+        let name = name(&record.case);
+        Some((name, format!("{name}{}", gateway.mark(record)), facts(measured)?))
+    };
+    gateway.measured().filter_map(row).collect()
+}
+
+/// The largest first.
+fn surfaces(gateway: &GatewayResults) -> Vec<Row<'_, SurfaceFacts>> {
+    let mut rows = rows(gateway, |measured| match measured {
+        GatewayFacts::Surface(facts) => Some(facts),
+        _ => None,
+    });
+    rows.sort_by_key(|(name, _, facts)| (std::cmp::Reverse(facts.direct_tokens), *name));
+    rows
+}
+
+fn sessions(gateway: &GatewayResults) -> Vec<Row<'_, SessionFacts>> {
+    rows(gateway, |measured| match measured {
+        GatewayFacts::Session(facts) => Some(facts),
+        _ => None,
+    })
+}
+
+fn scenarios(gateway: &GatewayResults) -> Vec<Row<'_, ScenarioFacts>> {
+    rows(gateway, |measured| match measured {
+        GatewayFacts::Scenario(facts) => Some(facts),
+        _ => None,
+    })
+}
+
+/// The catalogs of single servers and collections, and all public ones together.
+fn apart(gateway: &GatewayResults) -> (Vec<Row<'_, SurfaceFacts>>, Option<Row<'_, SurfaceFacts>>) {
+    let (together, single): (Vec<_>, Vec<_>) = surfaces(gateway).into_iter().partition(|(name, ..)| *name == TOGETHER);
+    (single, together.into_iter().next())
+}
+
+/// The chapter.
+pub(super) fn chapter(page: &mut Document, gateway: &GatewayResults, rows: &[OverheadRow]) {
+    page.heading("Gateway");
+    page.block(
+        "What a client sees of servers through the gateway. Catalogs and sessions recorded with public servers are not \
+         part of the repository, and where they are absent their rows are kept from an earlier run and marked; the \
+         scenarios are the project's own. Everything goes through a running gateway, the servers behind it are played. Tokens are \
+         exact counts (cl100k_base).",
+    );
+    page.subheading("Surface");
+    page.figure(surface_figure(gateway));
+    page.table(
+        "Tokens of the definitions as the servers list them, as gateway mode lists three tools of its own (more with \
+         resources or prompts upstream), and as proxy mode lists every tool without its schema; the largest page of ten \
+         cards over the names of all tools as queries. The largest catalogs, the others counted, and all public ones \
+         behind one gateway.",
+        &surface_table(gateway),
+    );
+    page.subheading("Recorded sessions");
+    page.figure(session_figure(gateway));
+    page.table(
+        "Calls that real servers once answered, made again through `tool_execute`. Tokens of the texts of their results, \
+         and of the gateway's answers; on the wire a result also has structured content and base64. Artifacts are \
+         recovered when the store gives back, byte for byte, what a server gave, and viewed when `tool_view` shows the \
+         beginning of a text as it is. Definitions are those of the session's servers, the surface stands for them; of the \
+         servers of sums marked by `*` some have no list there, and their tools that are called count without schemas.",
+        &session_table(gateway),
+    );
+    let refused = refusals(gateway);
+    if !refused.is_empty() {
+        page.table("Calls that the gateway did not pass on, and why.", &refused);
+    }
+    page.subheading("Scenarios");
+    page.table(
+        "Steps that went as the scenario says, tokens of the texts of results and of the answers to the same calls, of \
+         browsing and of views, and the failures that were provoked.",
+        &scenario_table(gateway),
+    );
+    let failed = failures(gateway);
+    if !failed.is_empty() {
+        page.table("What went otherwise.", &failed);
+    }
+    overhead::section(page, rows);
+}
+
+/// The tables of the chapter, for a terminal.
+pub(super) fn tables(gateway: &GatewayResults) -> [Table; 5] {
+    [surface_table(gateway), session_table(gateway), refusals(gateway), scenario_table(gateway), failures(gateway)]
+}
+
+fn surface_table(gateway: &GatewayResults) -> Table {
+    let mut table = Table::new(["catalog", "tools", "direct", "gateway", "proxy", "saved", "largest page"]);
+    let (single, together) = apart(gateway);
+    let row = |name: &str, facts: &SurfaceFacts| {
+        [
+            name.to_owned(),
+            count(facts.tools),
+            count(facts.direct_tokens),
+            count(facts.gateway_tokens),
+            count(facts.proxy_tokens),
+            saved(facts.gateway_tokens, facts.direct_tokens),
+            count(facts.page_tokens),
+        ]
+    };
+    for (_, label, facts) in single.iter().take(SHOWN) {
+        table.row(row(label, facts));
+    }
+    let rest: Vec<&SurfaceFacts> = single.iter().skip(SHOWN).map(|(_, _, facts)| *facts).collect();
+    if !rest.is_empty() {
+        let sum = |of: fn(&SurfaceFacts) -> usize| rest.iter().map(|facts| of(facts)).sum::<usize>();
+        let others = SurfaceFacts {
+            servers: sum(|facts| facts.servers),
+            tools: sum(|facts| facts.tools),
+            unusable: sum(|facts| facts.unusable),
+            direct_tokens: sum(|facts| facts.direct_tokens),
+            gateway_tokens: sum(|facts| facts.gateway_tokens),
+            proxy_tokens: sum(|facts| facts.proxy_tokens),
+            queries: sum(|facts| facts.queries),
+            page_tokens: rest.iter().map(|facts| facts.page_tokens).max().unwrap_or_default(),
+            page_query: None,
+        };
+        table.row(row(&format!("{} others, one gateway each", count(rest.len())), &others));
+    }
+    if let Some((_, label, facts)) = together {
+        table.row(row(&format!("{label} ({})", count(facts.servers)), facts));
+    }
+    table
+}
+
+/// The share of `before` that `after` saves; small results cost more in an envelope, and save nothing.
+fn saved(after: usize, before: usize) -> String {
+    if after >= before { MISSING.to_owned() } else { percent(1.0 - after as f64 / before as f64) }
+}
+
+fn of(part: usize, whole: usize) -> String {
+    format!("{} / {}", count(part), count(whole))
+}
+
+fn session_table(gateway: &GatewayResults) -> Table {
+    let titles = [
+        "session",
+        "calls",
+        "refused",
+        "definitions",
+        "surface",
+        "results",
+        "on the wire",
+        "answers",
+        "saved",
+        "artifacts",
+        "recovered",
+        "viewed",
+    ];
+    let mut table = Table::new(titles);
+    for (_, label, facts) in sessions(gateway) {
+        let injected = &facts.injected;
+        table.row([
+            label,
+            count(facts.calls),
+            count(facts.refused.len()),
+            format!("{}{}", count(facts.direct_tokens), if facts.unlisted.is_empty() { "" } else { "*" }),
+            count(facts.gateway_tokens),
+            count(injected.raw_tokens),
+            count(injected.wire_tokens),
+            count(injected.answer_tokens),
+            saved(injected.answer_tokens, injected.raw_tokens),
+            count(injected.artifacts),
+            of(injected.recovered, injected.artifacts),
+            of(injected.viewed, injected.texts),
+        ]);
+    }
+    table
+}
+
+fn refusals(gateway: &GatewayResults) -> Table {
+    let mut table = Table::new(["session", "call", "tool", "code", "message"]).words(&["tool", "code", "message"]);
+    for (_, label, facts) in sessions(gateway) {
+        for refusal in &facts.refused {
+            table.row([
+                label.clone(),
+                count(refusal.call),
+                refusal.tool.clone(),
+                refusal.code.clone(),
+                refusal.message.clone(),
+            ]);
+        }
+    }
+    table
+}
+
+fn scenario_table(gateway: &GatewayResults) -> Table {
+    let titles = [
+        "scenario",
+        "passed",
+        "results",
+        "answers",
+        "saved",
+        "browsing",
+        "views",
+        "artifacts",
+        "recovered",
+        "failures",
+    ];
+    let mut table = Table::new(titles).words(&["failures"]);
+    for (_, label, facts) in scenarios(gateway) {
+        let injected = &facts.injected;
+        let codes: Vec<String> = facts.codes.iter().map(|(code, times)| format!("{code} {times}")).collect();
+        table.row([
+            label,
+            of(facts.passed(), facts.steps),
+            count(injected.raw_tokens),
+            count(injected.answer_tokens),
+            saved(injected.answer_tokens, injected.raw_tokens),
+            count(facts.browse_tokens),
+            count(facts.view_tokens),
+            count(injected.artifacts),
+            of(injected.recovered, injected.artifacts),
+            if codes.is_empty() { MISSING.to_owned() } else { codes.join(", ") },
+        ]);
+    }
+    table
+}
+
+fn failures(gateway: &GatewayResults) -> Table {
+    let mut table = Table::new(["case", "message"]).words(&["message"]);
+    for record in &gateway.records {
+        match &record.outcome {
+            Outcome::Failed(message) => table.row([record.case.as_str(), message]),
+            Outcome::Measured(GatewayFacts::Scenario(facts)) => {
+                facts.failures.iter().for_each(|failure| table.row([record.case.as_str(), failure]));
+            }
+            Outcome::Measured(GatewayFacts::Session(facts)) if facts.altered > 0 => {
+                table.row([
+                    record.case.clone(),
+                    format!("{} calls reached a server with other bytes", count(facts.altered)),
+                ]);
+            }
+            Outcome::Measured(_) => {}
+        }
+    }
+    table
+}
+
+fn dot(tokens: usize) -> Option<Interval> {
+    let value = tokens as f64;
+    (tokens > 0).then_some(Interval { mean: value, low: value, high: value })
+}
+
+fn figure(path: &str, title: &str, series: &[&str], rows: Vec<(String, Vec<Option<Interval>>)>) -> Option<Figure> {
+    let plot = IntervalPlot {
+        title: title.to_owned(),
+        x_title: "tokens (logarithmic)".to_owned(),
+        scale: Scale::Log,
+        series: series.iter().map(|name| (*name).to_owned()).collect(),
+        rows,
+    };
+    plot.svg().map(|svg| Figure { path: path.to_owned(), alt: title.to_owned(), svg })
+}
+
+fn surface_figure(gateway: &GatewayResults) -> Option<Figure> {
+    let (single, together) = apart(gateway);
+    let rows = together.iter().chain(single.iter().take(SHOWN)).map(|(_, label, facts)| {
+        let name = format!("{label} ({})", count(facts.tools));
+        (name, vec![dot(facts.gateway_tokens), dot(facts.direct_tokens)])
+    });
+    let title = "Tokens of the tools that a client is shown, by catalog (tools)";
+    figure("gateway-surface.svg", title, &["gateway mode", "direct"], rows.collect())
+}
+
+fn session_figure(gateway: &GatewayResults) -> Option<Figure> {
+    let rows = sessions(gateway).into_iter().map(|(_, label, facts)| {
+        let injected = &facts.injected;
+        (label, vec![dot(injected.answer_tokens), dot(injected.raw_tokens)])
+    });
+    let title = "Tokens of results and of the gateway's answers, by recorded session";
+    figure("gateway-sessions.svg", title, &["answers", "results"], rows.collect())
+}
+
+/// One sentence for the project's front page; `None` when nothing was measured.
+pub(super) fn sentence(gateway: &GatewayResults) -> Option<String> {
+    let (_, together) = apart(gateway);
+    let (_, _, all) = together?;
+    let sessions = sessions(gateway);
+    let sum = |of: fn(&SessionFacts) -> usize| sessions.iter().map(|(_, _, facts)| of(facts)).sum::<usize>();
+    let played = match sum(|facts| facts.calls) {
+        0 => String::new(),
+        calls => format!(
+            "; {} calls recorded with real servers cost {} tokens through it instead of {}",
+            count(calls),
+            count(sum(|facts| facts.injected.answer_tokens)),
+            count(sum(|facts| facts.injected.raw_tokens)),
+        ),
+    };
+    Some(format!(
+        "Gateway: the {} tools of {} real servers are {} tokens of definitions, and {} behind one gateway{played}.",
+        count(all.tools),
+        count(all.servers),
+        count(all.direct_tokens),
+        count(all.gateway_tokens),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::gateway::record::{Injected, Refusal};
+    use crate::results::recorded;
+
+    fn surface(tools: usize) -> Outcome<GatewayFacts> {
+        Outcome::Measured(GatewayFacts::Surface(SurfaceFacts {
+            servers: 1,
+            tools,
+            unusable: 0,
+            direct_tokens: tools * 500,
+            gateway_tokens: 700,
+            proxy_tokens: tools * 60,
+            queries: tools,
+            page_tokens: 300 + tools,
+            page_query: Some("read".to_owned()),
+        }))
+    }
+
+    fn sample() -> GatewayResults {
+        let injected = Injected {
+            raw_tokens: 90_000,
+            wire_tokens: 120_000,
+            answer_tokens: 1_200,
+            artifacts: 3,
+            artifact_bytes: 400_000,
+            recovered: 3,
+            viewed: 1,
+            texts: 2,
+        };
+        let refused = vec![Refusal {
+            call: 3,
+            tool: "up:read".to_owned(),
+            code: "ARGS_INVALID".to_owned(),
+            message: "no path".to_owned(),
+        }];
+        let mut records = vec![
+            ("scenario/broken".to_owned(), Outcome::Failed("no log".to_owned())),
+            (
+                "scenario/faults".to_owned(),
+                Outcome::Measured(GatewayFacts::Scenario(ScenarioFacts {
+                    steps: 4,
+                    failures: vec!["step 2: the answer lacks `x`".to_owned()],
+                    codes: [("UPSTREAM_TIMEOUT".to_owned(), 2)].into(),
+                    direct_tokens: 200,
+                    gateway_tokens: 700,
+                    browse_tokens: 90,
+                    view_tokens: 40,
+                    injected: injected.clone(),
+                })),
+            ),
+            (
+                "session/sql".to_owned(),
+                Outcome::Measured(GatewayFacts::Session(SessionFacts {
+                    calls: 14,
+                    altered: 0,
+                    refused,
+                    unlisted: vec!["up".to_owned()],
+                    direct_tokens: 3_000,
+                    gateway_tokens: 700,
+                    injected,
+                })),
+            ),
+            (format!("surface/{TOGETHER}"), surface(400)),
+        ];
+        records.extend((1..=17).map(|tools| (format!("surface/server-{tools:02}"), surface(tools))));
+        recorded("gateway", records.iter().map(|(case, outcome)| (case.as_str(), outcome.clone())).collect())
+    }
+
+    #[test]
+    fn the_tables_show_the_largest_and_count_the_rest() {
+        let shown: Vec<String> = tables(&sample()).iter().map(Table::plain).collect();
+        let [surface, session, refused, scenario, failed]: [String; 5] = shown.try_into().unwrap();
+        assert_eq!(surface.lines().count(), 1 + SHOWN + 2, "{surface}");
+        assert!(
+            surface.contains("2 others, one gateway each") && surface.contains("all catalogs together (1)"),
+            "{surface}"
+        );
+        assert!(session.contains("3,000*") && session.contains("98.7 %") && session.contains("3 / 3"), "{session}");
+        assert!(refused.contains("ARGS_INVALID"), "{refused}");
+        assert!(scenario.contains("3 / 4") && scenario.contains("UPSTREAM_TIMEOUT 2"), "{scenario}");
+        assert!(failed.contains("no log") && failed.contains("step 2"), "{failed}");
+    }
+
+    #[test]
+    fn the_chapter_shows_its_pictures_and_a_sentence() {
+        let mut page = Document::default();
+        chapter(&mut page, &sample(), &[]);
+        for picture in ["gateway-surface.svg", "gateway-sessions.svg"] {
+            assert_eq!(page.text().matches(picture).count(), 1, "{picture}");
+        }
+        assert!(page.text().contains("step 2: the answer lacks") && !page.text().contains("What a hop costs"));
+        assert!(sentence(&sample()).unwrap().starts_with("Gateway: the 400 tools of 1 real servers"));
+        let none = recorded("gateway", Vec::new());
+        assert_eq!(sentence(&none), None);
+    }
+}

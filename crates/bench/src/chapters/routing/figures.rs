@@ -1,0 +1,187 @@
+//! Which records go into which picture: one function per figure.
+//!
+//! A function returns `None` when nothing was recorded that its picture could show.
+
+use crate::eval::record::{Estimate, Facts, Grade, Origin};
+use crate::eval::timing::{Subject, TimingRow};
+
+use crate::report::document::{Figure, line_figure};
+use crate::report::number::count;
+use crate::report::plot::{HeatMap, Interval, IntervalPlot, Line, Point, Scale};
+
+use super::scores::{CONTROL, DEFAULT, RECALL, Scores, grade_name, recall};
+
+/// recall@5 of every engine against catalog size, mixed distractors, with confidence bands.
+pub(super) fn recall_by_size(scores: &Scores<'_>, collection: &str) -> Option<Figure> {
+    let title = format!("{RECALL} by catalog size and engine: {collection}, mixed distractors");
+    let lines = scores.engines().into_iter().enumerate().map(|(color, engine)| Line {
+        name: engine.to_owned(),
+        color,
+        points: growth_points(scores, engine, collection, Grade::Mixed, recall_point),
+    });
+    line_figure(format!("{collection}-recall-by-size.svg"), title, &recall_axis(), Scale::Share, lines.collect())
+}
+
+/// recall@5 of the default engine against catalog size, one line per grade of distractors.
+pub(super) fn context_rot(scores: &Scores<'_>, collection: &str) -> Option<Figure> {
+    let title = format!("{RECALL} of the default engine by catalog size and distractors: {collection}");
+    let lines = Grade::DISTRACTORS.iter().enumerate().map(|(color, grade)| Line {
+        name: grade_name(*grade).to_owned(),
+        color,
+        points: growth_points(scores, DEFAULT, collection, *grade, recall_point),
+    });
+    line_figure(format!("{collection}-context-rot.svg"), title, &recall_axis(), Scale::Share, lines.collect())
+}
+
+fn recall_axis() -> String {
+    format!("{RECALL} (mean, 95 % interval)")
+}
+
+/// Prompt tokens of all definitions and of ten cards against catalog size.
+pub(super) fn tokens(scores: &Scores<'_>, collection: &str) -> Option<Figure> {
+    let title = format!("Prompt tokens, all definitions and cards: {collection}, mixed distractors");
+    let all = growth_points(scores, DEFAULT, collection, Grade::Mixed, |facts| {
+        Some(bare(facts.tools, facts.tokens.as_ref()?.naive as f64))
+    });
+    let cards = growth_points(scores, DEFAULT, collection, Grade::Mixed, |facts| {
+        Some(bare(facts.tools, facts.tokens.as_ref()?.cards_mean))
+    });
+    let lines = vec![
+        Line { name: "all definitions".to_owned(), color: 1, points: all },
+        Line { name: "first ten cards".to_owned(), color: 0, points: cards },
+    ];
+    let y_title = format!("prompt tokens ({}, logarithmic)", estimator(scores, collection)?);
+    line_figure(format!("{collection}-tokens.svg"), title, &y_title, Scale::Log, lines)
+}
+
+/// The estimator of the first recorded token counts of a collection.
+fn estimator<'a>(scores: &Scores<'a>, collection: &str) -> Option<&'a str> {
+    let cases = scores.cases(|case| case.collection == collection);
+    cases.iter().find_map(|case| Some(scores.facts(DEFAULT, case.name)?.tokens.as_ref()?.estimator.as_str()))
+}
+
+/// Median search time of every engine against catalog size; `rows` are those of one recording.
+pub(super) fn latency(scores: &Scores<'_>, rows: &[&TimingRow]) -> Option<Figure> {
+    let searches: Vec<&TimingRow> = rows.iter().filter(|row| row.subject == Subject::Search).copied().collect();
+    let lines = scores.engines().into_iter().enumerate().map(|(color, engine)| {
+        let own = searches.iter().filter(|row| row.engine.as_deref() == Some(engine));
+        let mut points: Vec<Point> =
+            own.filter_map(|row| Some(bare(row.tools?, row.median * row.unit.microseconds()))).collect();
+        points.sort_by_key(|point| point.tools);
+        Line { name: engine.to_owned(), color, points }
+    });
+    let title = "Median search time by catalog size and engine".to_owned();
+    line_figure("latency.svg".to_owned(), title, "time per query (µs, logarithmic)", Scale::Log, lines.collect())
+}
+
+/// What `point` makes of the facts at every size to which the collection was grown with this grade.
+fn growth_points(
+    scores: &Scores<'_>,
+    engine: &str,
+    collection: &str,
+    grade: Grade,
+    point: impl Fn(&Facts) -> Option<Point>,
+) -> Vec<Point> {
+    let cases = scores.sizes(collection).into_iter().filter_map(|size| scores.grown(collection, grade, size));
+    cases.filter_map(|case| point(scores.facts(engine, case)?)).collect()
+}
+
+fn recall_point(facts: &Facts) -> Option<Point> {
+    let Estimate { mean, low, high } = *recall(facts)?;
+    Some(Point { tools: facts.tools, value: mean, band: Some((low, high)) })
+}
+
+fn bare(tools: usize, value: f64) -> Point {
+    Point { tools, value, band: None }
+}
+
+/// recall@5 by namespace of the relevant tools and engine, of one collection as it is.
+pub(super) fn namespaces(scores: &Scores<'_>, case: &str) -> Option<Figure> {
+    let engines: Vec<&str> =
+        scores.engines().into_iter().filter(|engine| scores.facts(engine, case).is_some()).collect();
+    let slices = &scores.any_facts(case)?.by_namespace;
+    let rows = slices.iter().map(|(namespace, slice)| {
+        let value = |engine: &&str| Some(scores.facts(engine, case)?.by_namespace.get(namespace)?.recall_at_5);
+        (format!("{namespace} ({})", count(slice.queries)), engines.iter().map(value).collect())
+    });
+    let title = format!("{RECALL} by namespace and engine: {case}");
+    let map = HeatMap {
+        title: title.clone(),
+        note: format!("Mean {RECALL}, darker is higher; queries per namespace in brackets."),
+        columns: engines.iter().map(|engine| (*engine).to_owned()).collect(),
+        rows: rows.collect(),
+    };
+    map.svg().map(|svg| Figure { path: format!("{case}-namespaces.svg"), alt: title, svg })
+}
+
+/// recall@5 of the default engine and of the control on the public collections, with intervals.
+pub(super) fn public_collections(scores: &Scores<'_>) -> Option<Figure> {
+    let cases = scores.cases(|case| case.is_as_it_is(Origin::Public));
+    let rows = cases.iter().map(|case| {
+        let interval = |engine| {
+            let Estimate { mean, low, high } = *recall(scores.facts(engine, case.name)?)?;
+            Some(Interval { mean, low, high })
+        };
+        (case.name.to_owned(), [DEFAULT, CONTROL].map(interval).into())
+    });
+    let title = format!("{RECALL} on the public collections");
+    let plot = IntervalPlot {
+        title: title.clone(),
+        x_title: recall_axis(),
+        scale: Scale::Share,
+        series: vec!["default engine".to_owned(), "control, flat BM25".to_owned()],
+        rows: rows.collect(),
+    };
+    plot.svg().map(|svg| Figure { path: "public-collections.svg".to_owned(), alt: title, svg })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chapters::routing::sample;
+
+    #[test]
+    fn every_figure_has_its_file_and_nothing_unprintable() {
+        let (results, timings) = (sample::results(), sample::timings());
+        let scores = Scores::new(&results);
+        let rows: Vec<&TimingRow> = timings.iter().collect();
+        let figures = [
+            recall_by_size(&scores, "workbench"),
+            context_rot(&scores, "workbench"),
+            tokens(&scores, "workbench"),
+            latency(&scores, &rows),
+            namespaces(&scores, "workbench"),
+            public_collections(&scores),
+        ];
+        let paths: Vec<String> = figures
+            .into_iter()
+            .map(|figure| {
+                let Figure { path, svg, .. } = figure.unwrap();
+                assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{path}");
+                assert!(!svg.contains("NaN") && !svg.contains("inf"), "{path}");
+                path
+            })
+            .collect();
+        assert_eq!(
+            paths,
+            [
+                "workbench-recall-by-size.svg",
+                "workbench-context-rot.svg",
+                "workbench-tokens.svg",
+                "latency.svg",
+                "workbench-namespaces.svg",
+                "public-collections.svg"
+            ]
+        );
+    }
+
+    #[test]
+    fn nothing_recorded_gives_no_figure() {
+        let scores = Scores::new(&[]);
+        assert!(recall_by_size(&scores, "workbench").is_none());
+        assert!(tokens(&scores, "workbench").is_none());
+        assert!(latency(&scores, &[]).is_none());
+        assert!(namespaces(&scores, "workbench").is_none());
+        assert!(public_collections(&scores).is_none());
+    }
+}

@@ -1,0 +1,206 @@
+//! The engines: every one on every case of the matrix, against the control on the same queries.
+//!
+//! One results file for each engine. Facts are measured in [`crate::eval::run`]; here they are planned, verified and shown.
+
+mod figures;
+mod page;
+#[cfg(test)]
+pub(crate) mod sample;
+mod scores;
+mod terminal;
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use rayon::prelude::*;
+
+use self::scores::Scores;
+use crate::chapter::{Absent, Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong};
+use crate::eval::engine::{Engine, RouterEngine};
+use crate::eval::identity::{self, same};
+use crate::eval::matrix::{CONTROL, Case, DEFAULT, Matrix};
+use crate::eval::record::{Estimate, Facts, Growth, Origin, Outcome, Slice};
+use crate::eval::run::{grown, run_case};
+use crate::eval::tables::Tables;
+use crate::eval::version;
+use crate::eval::workspace::Bench;
+use crate::report::document::Document;
+use crate::results::{Day, Provenance, Record, Results, State};
+
+pub use terminal::facts;
+
+/// The name of the chapter.
+const NAME: &str = "routing";
+
+/// The chapter.
+#[derive(Debug)]
+pub struct Routing;
+
+impl Chapter for Routing {
+    type Facts = Box<Facts>;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn files(&self, matrix: &Matrix) -> Vec<String> {
+        matrix.engines.iter().map(|spec| spec.engine.name().to_owned()).collect()
+    }
+
+    fn plan(&self, bench: &Bench) -> Result<Vec<Plan>> {
+        let plan = |engine: &RouterEngine| {
+            let is_here = engine.is_here();
+            let own = bench.matrix.cases.iter().filter(|case| case.engines.iter().any(|name| name == engine.name()));
+            let planned = |case: &Case| {
+                let collection = bench.collections.get(&case.collection);
+                Planned {
+                    case: case.id.clone(),
+                    origin: case.origin,
+                    absent: match collection {
+                        None => Some(Absent::Inputs),
+                        Some(_) if !is_here => Some(Absent::Model),
+                        Some(_) => None,
+                    },
+                    // What a grown collection is made of is known when it is grown.
+                    inputs_sha256: collection
+                        .filter(|_| case.growth.is_none())
+                        .map(|collection| collection.inputs_sha256.clone()),
+                }
+            };
+            Plan {
+                name: engine.name().to_owned(),
+                configuration: engine.configuration(),
+                version: version::of_engine(engine).to_owned(),
+                cases: own.map(planned).collect(),
+            }
+        };
+        Ok(bench.matrix.engines.par_iter().map(|spec| plan(&spec.engine)).collect())
+    }
+
+    fn measure(&self, bench: &Bench, plans: &[Plan], step: Step<'_>) -> Result<Vec<Fresh<Box<Facts>>>> {
+        let mut wanted: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for plan in plans {
+            for planned in plan.cases.iter().filter(|planned| planned.absent.is_none()) {
+                wanted.entry(&planned.case).or_default().push(&plan.name);
+            }
+        }
+        let run = |(id, engines): (&&str, &Vec<&str>)| {
+            step(id);
+            let case = bench.matrix.cases.iter().find(|case| case.id == **id).context("a plan for no case")?;
+            let collection = bench.collections.get(&case.collection).context("a case without its collection")?;
+            let collection = grown(collection, case.growth).with_context(|| case.id.clone())?;
+            let outcomes = run_case(case, engines, &bench.matrix, &collection).into_iter();
+            let fresh = outcomes.map(|(results, outcome)| Fresh {
+                results,
+                case: case.id.clone(),
+                inputs_sha256: collection.inputs_sha256.clone(),
+                outcome,
+            });
+            Ok(fresh.collect::<Vec<_>>())
+        };
+        let measured = wanted.par_iter().map(run).collect::<Result<Vec<_>>>()?;
+        Ok(measured.into_iter().flatten().collect())
+    }
+
+    fn wrong(&self, own: &[Results<Box<Facts>>], all: &Recordings) -> Vec<Wrong> {
+        let ranked = Ranked::of(all);
+        let mut wrong = Vec::new();
+        for (results, (record, facts)) in own.iter().flat_map(|one| one.measured().map(move |row| (one, row))) {
+            let mut reasons = identity::of_facts(facts);
+            if let Some(control) = ranked.facts(CONTROL, &record.case) {
+                reasons.extend(beside_the_control(facts, control));
+            }
+            wrong.extend(reasons.into_iter().map(|reason| Wrong {
+                results: results.name.clone(),
+                case: record.case.clone(),
+                reason,
+            }));
+        }
+        wrong
+    }
+
+    fn render(&self, own: &[Results<Box<Facts>>], tables: &Tables, document: &mut Document) {
+        page::chapter(document, &Scores::new(own), tables);
+    }
+
+    fn terminal(&self, own: &[Results<Box<Facts>>]) -> String {
+        terminal::summary(own)
+    }
+
+    fn front(&self, own: &[Results<Box<Facts>>]) -> Vec<String> {
+        page::front(&Scores::new(own))
+    }
+}
+
+/// What does not depend on the engine must be as the control has it on the same case, and the difference from the control
+/// must be that of the two means. So even an engine that cannot be run here is held by one that can.
+fn beside_the_control(facts: &Facts, control: &Facts) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let counts = |facts: &Facts| [facts.tools, facts.namespaces, facts.answerable, facts.unanswerable];
+    if counts(facts) != counts(control) {
+        reasons.push("its tools and queries are not those of the control".to_owned());
+    }
+    let asked = |slices: &BTreeMap<String, Slice>| -> Vec<(String, usize)> {
+        slices.iter().map(|(name, slice)| (name.clone(), slice.queries)).collect()
+    };
+    let parts = |facts: &Facts| [asked(&facts.by_namespace), asked(&facts.by_register)];
+    if parts(facts) != parts(control) {
+        reasons.push("its parts of the queries are not those of the control".to_owned());
+    }
+    let naive = |facts: &Facts| facts.tokens.as_ref().map(|tokens| (tokens.estimator.clone(), tokens.naive));
+    if naive(facts) != naive(control) {
+        reasons.push("the definitions cost other tokens than with the control".to_owned());
+    }
+    let recall = |facts: &Facts| facts.measures.get("recall@5").map(|one| one.mean);
+    if let (Some(paired), Some(own), Some(base)) = (&facts.versus_control, recall(facts), recall(control)) {
+        let Estimate { mean, .. } = paired.difference;
+        if !same(own - base, mean) {
+            reasons.push(format!("recall@5: {own} − {base} is not the difference {mean} from the control"));
+        }
+    }
+    reasons
+}
+
+/// What the engines were measured to give, for chapters that measure the same engines otherwise.
+#[derive(Debug, Default)]
+pub struct Ranked(BTreeMap<(String, String), Box<Facts>>);
+
+impl Ranked {
+    /// The facts of this chapter.
+    #[must_use]
+    pub fn of(all: &Recordings) -> Self {
+        let mut facts = BTreeMap::new();
+        // Results were read with their facts; what is of another shape has been refused.
+        for results in all.of(NAME).iter().filter_map(|one| one.typed::<Box<Facts>>().ok()) {
+            for (record, measured) in results.measured() {
+                facts.insert((results.name.clone(), record.case.clone()), measured.clone());
+            }
+        }
+        Self(facts)
+    }
+
+    /// The facts of an engine on a case; `None` where it was not run or failed.
+    #[must_use]
+    pub fn facts(&self, engine: &str, case: &str) -> Option<&Facts> {
+        self.0.get(&(engine.to_owned(), case.to_owned())).map(Box::as_ref)
+    }
+}
+
+/// The picture of recall@5 by size and kind of distractors for one engine and collection, as SVG; `None` when there is
+/// nothing to draw.
+#[must_use]
+pub fn context_rot(measured: Vec<(Growth, Facts)>) -> Option<String> {
+    const COLLECTION: &str = "yours";
+    let record = |(growth, facts): (Growth, Facts)| {
+        let provenance = Provenance {
+            state: State::Computed,
+            version: String::new(),
+            inputs_sha256: String::new(),
+            recorded: Day::now(),
+        };
+        let outcome = Outcome::Measured(Box::new(facts));
+        Record { case: growth.case(COLLECTION), origin: Origin::Public, provenance, outcome }
+    };
+    let results = Results::new(DEFAULT, "", "", measured.into_iter().map(record).collect());
+    figures::context_rot(&Scores::new(&[results]), COLLECTION).map(|figure| figure.svg)
+}

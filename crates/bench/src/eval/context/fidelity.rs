@@ -1,0 +1,314 @@
+//! How much of large results survives in their summaries, and what one view costs to get at the rest.
+//!
+//! Every result is asked the questions of [`super::probe`]; a summary at each cap, and for needles the view that an
+//! informed reader would ask for, are searched for the answers. Shares are over probes, not means of shares, so that a
+//! result with few probes weighs little.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::probe::{Class, Haystack, Kind, Probe, questions};
+use crate::eval::statistics::{percentile, round6};
+use contextweaver_context::event::Selector;
+use contextweaver_context::summary::Summarizer;
+use contextweaver_core::text::Estimator;
+
+/// The caps at which fidelity is recorded.
+pub const CAPS: [usize; 3] = [150, 300, 600];
+
+/// Tokens that a view of one needle may cost at most.
+pub const MOST_VIEW_TOKENS: usize = 2_000;
+
+/// One result as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Content {
+    /// What it is called in reports, e.g. `4 git_diff`.
+    pub name: String,
+    /// What the source said that it is.
+    pub media_type: String,
+    /// The whole of it.
+    pub text: String,
+}
+
+/// What turns a result and a selector into text, or says why not.
+pub type View<'v> = dyn Fn(&Content, &Selector) -> Result<String, String> + Sync + 'v;
+
+/// What was asked about one result and what survived.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// The name of the result.
+    pub name: String,
+    /// What the result is.
+    pub kind: Kind,
+    /// Its size.
+    pub bytes: usize,
+    /// What was asked.
+    pub probes: Vec<Probe>,
+    /// One for each cap.
+    pub summaries: Vec<Summary>,
+    /// One for each needle; empty where no views were measured.
+    pub views: Vec<Reached>,
+}
+
+/// What survived in one summary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Tokens allowed.
+    pub cap: usize,
+    /// The summary.
+    pub text: String,
+    /// Its tokens.
+    pub tokens: usize,
+    /// For each probe, whether it survives.
+    pub survives: Vec<bool>,
+}
+
+/// What one view gave of a needle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reached {
+    /// Whether the needle is in it.
+    pub found: bool,
+    /// Its tokens.
+    pub tokens: usize,
+}
+
+/// Probes asked and kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Survival {
+    /// Probes asked.
+    pub asked: usize,
+    /// Probes that survive.
+    pub kept: usize,
+}
+
+impl Survival {
+    /// The share that survives; `None` when nothing was asked.
+    #[must_use]
+    pub fn share(self) -> Option<f64> {
+        (self.asked > 0).then(|| round6(self.kept as f64 / self.asked as f64))
+    }
+
+    fn add(&mut self, kept: bool) {
+        self.asked += 1;
+        self.kept += usize::from(kept);
+    }
+
+    fn join(&mut self, other: Self) {
+        self.asked += other.asked;
+        self.kept += other.kept;
+    }
+}
+
+/// Survival at one cap.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AtCap {
+    /// Tokens allowed for each summary.
+    pub cap: usize,
+    /// Tokens of all summaries.
+    pub tokens: usize,
+    /// The core classes together.
+    pub core: Survival,
+    /// By class.
+    pub classes: BTreeMap<Class, Survival>,
+    /// All classes but needles, by kind of content.
+    pub kinds: BTreeMap<Kind, Survival>,
+}
+
+impl AtCap {
+    /// Adds what was measured on other results at the same cap.
+    pub fn join(&mut self, other: &Self) {
+        self.tokens += other.tokens;
+        self.core.join(other.core);
+        for (class, survival) in &other.classes {
+            self.classes.entry(*class).or_default().join(*survival);
+        }
+        for (kind, survival) in &other.kinds {
+            self.kinds.entry(*kind).or_default().join(*survival);
+        }
+    }
+}
+
+/// What views of needles cost.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Views {
+    /// Needles that one view reaches.
+    pub reached: Survival,
+    /// Median tokens of a view.
+    pub median: f64,
+    /// The 90th percentile.
+    pub p90: f64,
+    /// The most expensive one.
+    pub most: usize,
+}
+
+/// The fidelity of a set of results.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fidelity {
+    /// Results asked about.
+    pub results: usize,
+    /// Their bytes.
+    pub bytes: usize,
+    /// One for each cap, ascending.
+    pub caps: Vec<AtCap>,
+    /// Needles through views; `None` without needles, or where views were not measured.
+    pub views: Option<Views>,
+}
+
+/// Asks every one of `contents` and looks for the answers in summaries at `caps` and in views.
+#[must_use]
+pub fn measure(
+    contents: &[Content],
+    caps: &[usize],
+    estimator: Estimator,
+    summarizer: &dyn Summarizer,
+    view: Option<&View>,
+) -> Vec<Measured> {
+    contents.par_iter().map(|content| measure_one(content, caps, estimator, summarizer, view)).collect()
+}
+
+fn measure_one(
+    content: &Content,
+    caps: &[usize],
+    estimator: Estimator,
+    summarizer: &dyn Summarizer,
+    view: Option<&View>,
+) -> Measured {
+    let asked = questions(&content.text);
+    let summary = |&cap: &usize| {
+        let text = summarizer.summarize(&content.text, &content.media_type, cap, estimator);
+        let haystack = Haystack::new(&text);
+        let survives = asked.probes.iter().map(|probe| probe.survives(&haystack)).collect();
+        Summary { cap, tokens: estimator.count(&text), survives, text }
+    };
+    let summaries = caps.iter().map(summary).collect();
+    let reached = |probe: &Probe| {
+        let (view, place) = (view?, probe.place.as_ref()?);
+        let text = view(content, place).unwrap_or_default();
+        Some(Reached { found: answers_through_view(probe, &text), tokens: estimator.count(&text) })
+    };
+    Measured {
+        name: content.name.clone(),
+        kind: asked.kind,
+        bytes: content.text.len(),
+        views: asked.probes.iter().filter_map(reached).collect(),
+        summaries,
+        probes: asked.probes,
+    }
+}
+
+/// Whether a view holds the answer. Who asks by path or by line knows the label already, so the value is enough.
+fn answers_through_view(probe: &Probe, text: &str) -> bool {
+    Haystack::new(text).states(&[], &probe.answers)
+}
+
+/// The measurements of several results as one.
+#[must_use]
+pub fn fidelity(measured: &[Measured]) -> Fidelity {
+    let caps = measured.first().map_or(0, |first| first.summaries.len());
+    let at_cap = |at: usize| {
+        let mut sum = AtCap::default();
+        for (one, summary) in measured.iter().filter_map(|one| Some((one, one.summaries.get(at)?))) {
+            sum.cap = summary.cap;
+            sum.tokens += summary.tokens;
+            for (probe, &survives) in one.probes.iter().zip(&summary.survives) {
+                sum.classes.entry(probe.class).or_default().add(survives);
+                if probe.class != Class::Needle {
+                    sum.kinds.entry(one.kind).or_default().add(survives);
+                }
+            }
+        }
+        for (class, survival) in &sum.classes {
+            if class.is_core() {
+                sum.core.join(*survival);
+            }
+        }
+        sum
+    };
+    Fidelity {
+        results: measured.len(),
+        bytes: measured.iter().map(|one| one.bytes).sum(),
+        caps: (0..caps).map(at_cap).collect(),
+        views: views(measured),
+    }
+}
+
+fn views(measured: &[Measured]) -> Option<Views> {
+    let all: Vec<Reached> = measured.iter().flat_map(|one| one.views.iter().copied()).collect();
+    let mut tokens: Vec<f64> = all.iter().map(|view| view.tokens as f64).collect();
+    tokens.sort_by(f64::total_cmp);
+    let most = all.iter().map(|view| view.tokens).max()?;
+    let reached = Survival { asked: all.len(), kept: all.iter().filter(|view| view.found).count() };
+    Some(Views { reached, median: round6(percentile(&tokens, 50.0)), p90: round6(percentile(&tokens, 90.0)), most })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A summariser that shows the first words only.
+    struct Head;
+
+    impl Summarizer for Head {
+        fn summarize(&self, content: &str, _: &str, cap: usize, _: Estimator) -> String {
+            content.chars().take(cap).collect()
+        }
+    }
+
+    fn content(text: &str) -> Content {
+        Content { name: "one".to_owned(), media_type: String::new(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn survival_is_counted_by_class_kind_and_cap() {
+        let contents = [
+            content("size: 225570\ncreated: Saturday\nowner: root\n"),
+            content("# Guide to widgets\n\nWords about them.\n\n## Support contacts\n\nWrite to the help desk.\n"),
+        ];
+        let view = |content: &Content, place: &Selector| match place {
+            Selector::Lines { start, .. } => {
+                Ok(content.text.lines().nth(*start as usize).unwrap_or_default().to_owned())
+            }
+            _ => Err("no such view".to_owned()),
+        };
+        let measured = measure(&contents, &[20, 1000], Estimator::Cl100kBase, &Head, Some(&view));
+        let fidelity = fidelity(&measured);
+        let shares: Vec<String> = fidelity
+            .caps
+            .iter()
+            .map(|at| {
+                let kinds: Vec<String> =
+                    at.kinds.iter().map(|(kind, one)| format!("{kind} {}/{}", one.kept, one.asked)).collect();
+                let classes: Vec<String> =
+                    at.classes.iter().map(|(class, one)| format!("{class} {}/{}", one.kept, one.asked)).collect();
+                format!(
+                    "{}: core {}/{}, {}, {}",
+                    at.cap,
+                    at.core.kept,
+                    at.core.asked,
+                    classes.join(" "),
+                    kinds.join(" ")
+                )
+            })
+            .collect();
+        insta::assert_snapshot!(shares.join("\n"), @r"
+        20: core 3/8, shape 0/2 ends 2/4 leaf 1/2 outline 1/2 needle 0/5, markdown 2/5 keyvalue 2/5
+        1000: core 6/8, shape 0/2 ends 4/4 leaf 2/2 outline 2/2 needle 5/5, markdown 4/5 keyvalue 4/5
+        ");
+        let views = fidelity.views.unwrap();
+        assert_eq!(views.reached.asked, views.reached.kept);
+        assert!(views.median > 0.0 && views.most < 20);
+    }
+
+    #[test]
+    fn nothing_measured_has_no_shares() {
+        let fidelity = fidelity(&[]);
+        assert_eq!((fidelity.results, fidelity.caps.len(), fidelity.views), (0, 0, None));
+        assert_eq!(Survival::default().share(), None);
+    }
+}

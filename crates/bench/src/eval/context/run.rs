@@ -1,0 +1,394 @@
+//! Scenarios -> facts.
+//!
+//! A scenario is compiled as a user would: results of servers go through the firewall into the log, the log becomes a
+//! prompt. The prompt is then read by rules that share nothing with the engine ([`super::probe`]), and everything that
+//! the engine says of itself (counts, sizes, order) is counted again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use rayon::prelude::*;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::fidelity::{CAPS, Content, fidelity, measure};
+use super::probe::Haystack;
+use super::reach::{by_selector, pattern_view};
+use super::record::{ContextFacts, Kept, Naive, Prefix, Screening};
+use super::scenario::{Planted, Scenario};
+use crate::eval::error::EvalError;
+use crate::eval::record::Outcome;
+use crate::eval::statistics::{mean, round6};
+use crate::eval::version;
+use contextweaver_context::adapters::{Conversation, Event};
+use contextweaver_context::event::{ContentHash, ContextItem, Handle, ItemKind, PartBody, Phase, Strategy, Transcript};
+use contextweaver_context::store::{ArtifactStore, MemoryArtifacts};
+use contextweaver_context::summary::{StructureSummarizer, Summarizer};
+use contextweaver_context::{
+    ContextConfig, ContextPack, DropReason, Firewall, FirewallCause, Memory, Request, Seen, compile,
+};
+use contextweaver_core::catalog::Catalog;
+use contextweaver_core::text::{Estimator, hex};
+
+/// The catalog of a scenario, counted once.
+#[derive(Debug, Clone)]
+pub struct CountedCatalog {
+    definitions: usize,
+    listing: usize,
+    sha256: String,
+}
+
+impl CountedCatalog {
+    /// The tokens of a catalog's definitions and of its listing; `sha256` names what it was read from.
+    #[must_use]
+    pub fn new(catalog: &Catalog, sha256: &str) -> Self {
+        let items = catalog.items();
+        // A line break ends a token of this vocabulary after a brace or bracket, so counts of lines add up.
+        let count = |text: String| Estimator::Cl100kBase.count(&text);
+        let definitions = items.par_iter().map(|item| count(item.definition_json() + "\n")).sum();
+        let line = |item: &contextweaver_core::catalog::SelectableItem| {
+            format!("{}: {} [tags: {}]\n", item.id, item.description, item.tags.join(","))
+        };
+        let listing = items.par_iter().map(|item| count(line(item))).sum();
+        Self { definitions, listing, sha256: sha256.to_owned() }
+    }
+}
+
+/// The version of the engine under a configuration: what it makes of a small log that is part of the program, for every
+/// phase.
+#[must_use]
+pub fn version(config: &ContextConfig) -> String {
+    version::of(&configuration(config), &on_probe(config).map_err(|error| error.to_string()))
+}
+
+/// The prompts of the probe by phase, and everything that is measured on the last.
+fn on_probe(config: &ContextConfig) -> Result<impl Serialize + use<>, EvalError> {
+    const SCENARIO: &str = include_str!("../probe/scenario.toml");
+    const LOG: &[u8] = include_bytes!("../probe/log.jsonl");
+    let failed = |reason: &dyn std::fmt::Display| EvalError::failed("the probe", reason);
+    let scenario = Scenario::parse(Path::new("probe/scenario.toml"), SCENARIO.to_owned(), Path::new(""));
+    let mut scenario = scenario.map_err(|error| failed(&error))?;
+    let conversation = scenario.conversation(LOG).map_err(|error| failed(&error))?;
+    let summarizer = StructureSummarizer;
+    let mut prompts = Vec::new();
+    for phase in [Phase::Route, Phase::Call, Phase::Interpret, Phase::Answer] {
+        scenario.phase = phase;
+        let (pack, _) = compiled(&scenario, &conversation, config, &summarizer).map_err(|reason| failed(&reason))?;
+        prompts.push(pack.prompt);
+    }
+    let facts = facts(&scenario, &conversation, None, config, &summarizer).map_err(|reason| failed(&reason))?;
+    Ok((prompts, facts))
+}
+
+/// A configuration as text that a person can read.
+#[must_use]
+pub fn configuration(config: &ContextConfig) -> String {
+    // A configuration is plain data, which TOML can always express.
+    toml::to_string(config).unwrap_or_default()
+}
+
+/// SHA-256 (hex) of the inputs of a scenario, and what comes of it under `base`, as far as the scenario does not set it
+/// otherwise.
+///
+/// # Errors
+/// The log cannot be read; what fails behind that is an outcome.
+pub fn record(
+    scenario: &Scenario,
+    catalog: Option<&CountedCatalog>,
+    base: &ContextConfig,
+    summarizer: &dyn Summarizer,
+) -> Result<(String, Outcome<Box<ContextFacts>>), super::scenario::ScenarioError> {
+    let (bytes, conversation) = scenario.log()?;
+    let mut digest = Sha256::new();
+    digest.update(&bytes);
+    digest.update(&scenario.source);
+    digest.update(catalog.map_or("", |catalog| &catalog.sha256));
+    let outcome = match facts(scenario, &conversation, catalog, base, summarizer) {
+        Ok(facts) => Outcome::Measured(Box::new(facts)),
+        Err(message) => Outcome::Failed(message),
+    };
+    Ok((hex(&digest.finalize()), outcome))
+}
+
+/// Everything that is measured on a scenario.
+///
+/// # Errors
+/// The message of what failed: the firewall, the transcript or the compiler.
+pub fn facts(
+    scenario: &Scenario,
+    conversation: &Conversation,
+    catalog: Option<&CountedCatalog>,
+    base: &ContextConfig,
+    summarizer: &dyn Summarizer,
+) -> Result<ContextFacts, String> {
+    let config = scenario.configured(base)?;
+    let artifacts = MemoryArtifacts::default();
+    let firewall = Firewall::new(&config.firewall, config.estimator, summarizer, &artifacts);
+    let transcript = ingested(conversation, &firewall)?;
+    let memory = Memory { facts: conversation.facts.clone(), episodes: conversation.episodes.clone() };
+    let compiled = |transcript: &Transcript, query: &str| {
+        let request = Request { budget: scenario.budget, ..Request::new(scenario.phase, query) };
+        compile(transcript, &memory, &firewall, &request, &config).map_err(|error| error.to_string())
+    };
+    let pack = compiled(&transcript, &scenario.query)?;
+    let prompt_tokens = config.estimator.count(&pack.prompt);
+    let stats = &pack.stats;
+    let contents = large_results(conversation, &config);
+    let fidelity = (!contents.is_empty()).then(|| {
+        let view = |content: &Content, selector: &_| by_selector(content, selector);
+        fidelity(&measure(&contents, &CAPS, config.estimator, summarizer, Some(&view)))
+    });
+    Ok(ContextFacts {
+        phase: scenario.phase,
+        events: conversation.events.len(),
+        candidates: stats.total_candidates,
+        included: stats.included_items.len(),
+        dropped: tally(stats.dropped_items.iter().map(|item| item.reason.name())),
+        condensed: stats.condensed,
+        budget: stats.budget,
+        prompt_tokens,
+        budget_use: round6(prompt_tokens as f64 / stats.budget.max(1) as f64),
+        naive: naive(conversation, catalog, prompt_tokens, config.estimator),
+        firewall: screening(&pack, &transcript, conversation, &artifacts, &config)?,
+        kept: kept(scenario, &pack, &transcript, &artifacts, config.estimator),
+        prefix: prefix(&transcript, compiled)?,
+        fidelity,
+    })
+}
+
+/// The prompt of a scenario and what it keeps, without anything else.
+///
+/// # Errors
+/// As [`facts`].
+pub(super) fn compiled(
+    scenario: &Scenario,
+    conversation: &Conversation,
+    base: &ContextConfig,
+    summarizer: &dyn Summarizer,
+) -> Result<(ContextPack, Kept), String> {
+    let config = scenario.configured(base)?;
+    let artifacts = MemoryArtifacts::default();
+    let firewall = Firewall::new(&config.firewall, config.estimator, summarizer, &artifacts);
+    let transcript = ingested(conversation, &firewall)?;
+    let memory = Memory { facts: conversation.facts.clone(), episodes: conversation.episodes.clone() };
+    let request = Request { budget: scenario.budget, ..Request::new(scenario.phase, &scenario.query) };
+    let pack = compile(&transcript, &memory, &firewall, &request, &config).map_err(|error| error.to_string())?;
+    let kept = kept(scenario, &pack, &transcript, &artifacts, config.estimator);
+    Ok((pack, kept))
+}
+
+fn tally<'n>(names: impl Iterator<Item = &'n str>) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for name in names {
+        *counts.entry(name.to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+/// The log as the firewall leaves it: outputs of servers become results, texts stay for the compiler.
+fn ingested(conversation: &Conversation, firewall: &Firewall) -> Result<Transcript, String> {
+    let mut transcript = Transcript::default();
+    let mut seen = Seen::default();
+    for Event { item, output } in &conversation.events {
+        let call = item.parent_id.as_ref().and_then(|parent| transcript.get(parent.as_str()));
+        let item = match (output, call) {
+            (Some(output), Some(call)) => {
+                let (result, _) = firewall.ingest(call, output, &mut seen).map_err(|error| error.to_string())?;
+                ContextItem {
+                    id: item.id.clone(),
+                    parent_id: item.parent_id.clone(),
+                    sensitivity: item.sensitivity.max(result.sensitivity),
+                    ..result
+                }
+            }
+            _ => item.clone(),
+        };
+        transcript.push(item).map_err(|error| error.to_string())?;
+    }
+    Ok(transcript)
+}
+
+/// The results over the threshold, as text.
+pub(super) fn large_results(conversation: &Conversation, config: &ContextConfig) -> Vec<Content> {
+    let threshold = config.firewall.threshold_chars;
+    let results = conversation.events.iter().map(|event| &event.item).filter(|item| item.kind == ItemKind::ToolResult);
+    let large = results.filter(|item| item.text.chars().nth(threshold).is_some());
+    large
+        .map(|item| Content { name: item.id.to_string(), media_type: "text/plain".to_owned(), text: item.text.clone() })
+        .collect()
+}
+
+fn naive(conversation: &Conversation, catalog: Option<&CountedCatalog>, prompt: usize, estimator: Estimator) -> Naive {
+    let history = conversation.events.par_iter().map(|event| estimator.count(&format!("{}\n", event.item.text))).sum();
+    let definitions = catalog.map(|catalog| catalog.definitions);
+    let listing = catalog.map(|catalog| catalog.listing);
+    let reduction = |tools: Option<usize>| {
+        let all = tools.unwrap_or_default() + history;
+        if all == 0 { 0.0 } else { round6(1.0 - prompt as f64 / all as f64) }
+    };
+    Naive {
+        history,
+        definitions,
+        listing,
+        reduction: reduction(definitions),
+        reduction_from_listing: reduction(listing),
+    }
+}
+
+fn screening(
+    pack: &ContextPack,
+    transcript: &Transcript,
+    conversation: &Conversation,
+    artifacts: &MemoryArtifacts,
+    config: &ContextConfig,
+) -> Result<Screening, String> {
+    let screened = pack.stats.firewall_events.iter().filter(|event| event.cause == FirewallCause::Screened);
+    let mut strategies = BTreeMap::new();
+    let (mut original_bytes, mut shown_tokens, mut result_tokens) = (0, 0, 0);
+    let mut told: BTreeSet<&str> = BTreeSet::new();
+    // What the filter removed never came to the firewall.
+    let removed = |reason: &DropReason| matches!(reason, DropReason::Sensitivity { .. } | DropReason::Closure { .. });
+    told.extend(pack.stats.dropped_items.iter().filter(|item| removed(&item.reason)).map(|item| item.item_id.as_str()));
+    for event in screened {
+        told.insert(event.item_id.as_str());
+        let strategy = serde_json::to_value(event.stats.strategy).map_err(|error| error.to_string())?;
+        *strategies.entry(strategy.as_str().unwrap_or_default().to_owned()).or_default() += 1;
+        result_tokens += event.stats.summary_tokens;
+        if event.stats.strategy != Strategy::Passthrough {
+            original_bytes += event.stats.original_bytes;
+            shown_tokens += event.stats.summary_tokens;
+        }
+    }
+    let untouched = transcript.items().iter().filter(|item| item.kind == ItemKind::ToolResult);
+    let untouched = untouched.filter(|item| !told.contains(item.id.as_str()));
+    result_tokens += untouched.map(|item| config.estimator.count(&item.text)).sum::<usize>();
+    let stored = artifacts.list().map_err(|error| error.to_string())?;
+    let mut by_hash: BTreeMap<ContentHash, Handle> = BTreeMap::new();
+    for reference in &stored {
+        by_hash.insert(reference.content_hash.clone(), reference.handle.clone());
+    }
+    let comes_back = |content: &&Vec<u8>| {
+        let handle = by_hash.get(&ContentHash::of(content));
+        handle.and_then(|handle| artifacts.get(handle).ok()).is_some_and(|bytes| *bytes == ***content)
+    };
+    let contents = contents(conversation, transcript, config);
+    Ok(Screening {
+        strategies,
+        original_bytes,
+        shown_tokens,
+        result_tokens,
+        artifacts: stored.len(),
+        artifact_bytes: stored.iter().map(|reference| reference.size_bytes).sum(),
+        recovered: contents.iter().filter(comes_back).count(),
+        contents: contents.len(),
+    })
+}
+
+/// The contents that must come back from the store: texts over the threshold, and everything that is no text. What the
+/// filter keeps out of the prompt does not reach the firewall.
+fn contents(conversation: &Conversation, transcript: &Transcript, config: &ContextConfig) -> Vec<Vec<u8>> {
+    let mut contents = Vec::new();
+    for event in conversation.events.iter().filter(|event| event.item.kind == ItemKind::ToolResult) {
+        let level = transcript.get(event.item.id.as_str()).map(|item| item.sensitivity);
+        let hidden = level.is_some_and(|level| level >= config.policy.sensitivity_floor);
+        if hidden && event.output.is_none() {
+            continue;
+        }
+        if event.item.text.chars().nth(config.firewall.threshold_chars).is_some() {
+            contents.push(event.item.text.clone().into_bytes());
+        }
+        for part in event.output.iter().flat_map(|output| &output.parts) {
+            match &part.body {
+                PartBody::Image { bytes, .. }
+                | PartBody::Audio { bytes, .. }
+                | PartBody::ResourceBlob { bytes, .. } => {
+                    contents.push(bytes.clone());
+                }
+                _ => {}
+            }
+        }
+    }
+    contents
+}
+
+fn kept(
+    scenario: &Scenario,
+    pack: &ContextPack,
+    transcript: &Transcript,
+    artifacts: &MemoryArtifacts,
+    estimator: Estimator,
+) -> Kept {
+    let shown: BTreeSet<&str> = pack.stats.included_items.iter().map(|item| item.item_id.as_str()).collect();
+    let dropped: BTreeSet<&str> = pack.stats.dropped_items.iter().map(|item| item.item_id.as_str()).collect();
+    let prompt = Haystack::new(&pack.prompt);
+    let stated = |fact: &Planted| prompt.states(std::slice::from_ref(&fact.label), &[vec![fact.value.clone()]]);
+    let missing = scenario.required.iter().filter(|id| !shown.contains(id.as_str())).cloned().collect();
+    let mut lost = Vec::new();
+    let (mut in_prompt, mut by_view, mut view_tokens) = (0, 0, 0);
+    for fact in &scenario.facts {
+        if stated(fact) {
+            in_prompt += 1;
+        } else if let Some(view) = through_view(fact, transcript, artifacts) {
+            by_view += 1;
+            view_tokens = view_tokens.max(estimator.count(&view));
+        } else {
+            lost.push(format!("{}: {}", fact.label, fact.value));
+        }
+    }
+    let calls = transcript.items().iter().filter(|item| item.kind == ItemKind::ToolCall);
+    let accounted = calls.clone().filter(|call| shown.contains(call.id.as_str()) || dropped.contains(call.id.as_str()));
+    let places: BTreeMap<&str, usize> =
+        transcript.items().iter().enumerate().map(|(place, item)| (item.id.as_str(), place)).collect();
+    let order: Vec<Option<&usize>> =
+        pack.stats.included_items.iter().map(|item| places.get(item.item_id.as_str())).collect();
+    Kept {
+        required: scenario.required.len(),
+        missing,
+        facts: scenario.facts.len(),
+        facts_in_prompt: in_prompt,
+        facts_by_view: by_view,
+        view_tokens,
+        lost,
+        forbidden: scenario.forbidden.iter().filter(|text| pack.prompt.contains(*text)).cloned().collect(),
+        calls: calls.clone().count(),
+        calls_accounted: accounted.count(),
+        in_order: order.is_sorted(),
+    }
+}
+
+/// The lines of the fact's artifact that hold its value, when they state the fact.
+fn through_view(fact: &Planted, transcript: &Transcript, artifacts: &MemoryArtifacts) -> Option<String> {
+    let item = transcript.get(&fact.item)?;
+    let handle = item
+        .artifact
+        .as_ref()
+        .map_or_else(|| Handle::new(format!("artifact:{}", item.id)), |artifact| artifact.handle.clone());
+    let bytes = artifacts.get(&handle).ok()?;
+    let media_type = artifacts.reference(&handle).ok()?.media_type;
+    let text = pattern_view(&handle, &bytes, &media_type, &fact.value)?;
+    Haystack::new(&text).states(&[], &[vec![fact.value.clone()]]).then_some(text)
+}
+
+fn prefix(
+    transcript: &Transcript,
+    compiled: impl Fn(&Transcript, &str) -> Result<ContextPack, String>,
+) -> Result<Option<Prefix>, String> {
+    let mut so_far = Transcript::default();
+    let mut before: Option<String> = None;
+    let mut shares = Vec::new();
+    for item in transcript.items() {
+        so_far.push(item.clone()).map_err(|error| error.to_string())?;
+        if item.kind != ItemKind::UserTurn {
+            continue;
+        }
+        let prompt = compiled(&so_far, &item.text)?.prompt;
+        if let Some(before) = before.filter(|before| !before.is_empty()) {
+            let common = before.bytes().zip(prompt.bytes()).take_while(|(left, right)| left == right).count();
+            shares.push(common as f64 / before.len() as f64);
+        }
+        before = Some(prompt);
+    }
+    let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
+    let pairs = shares.len();
+    Ok((pairs > 0).then(|| Prefix { pairs, mean: round6(mean(shares)), least: round6(least) }))
+}

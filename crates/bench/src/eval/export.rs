@@ -1,0 +1,87 @@
+//! An evaluation as files that other tools read: runs, judgements, and our measures beside them.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use serde::Serialize;
+
+use super::collection::Collection;
+use super::measure::Judgement;
+use super::record::Estimate;
+use super::run::Evaluation;
+use contextweaver_routing::Hit;
+
+use super::trec::{Ranked, View, write_qrels, write_run, write_tab_run};
+
+/// Ranks that a run file has for every query, where the catalog has as many tools.
+pub const RUN_RANKS: usize = 20;
+
+/// The ranking of every query as `query_id<TAB>rank<TAB>tool name`. Where the engine found fewer than [`RUN_RANKS`]
+/// tools, those it did not find follow in id order: other tools expect rankings of one depth. No measure of ours reads
+/// these ranks.
+///
+/// # Errors
+/// A query id or tool name that would break its line.
+pub fn tab_run(collection: &Collection, evaluation: &Evaluation) -> io::Result<Vec<u8>> {
+    let judgements = judgements(collection);
+    let filled: Vec<Vec<Hit>> =
+        evaluation.rankings.iter().map(|ranking| filled(&ranking.hits, collection.catalog.len())).collect();
+    let queries = collection.queries.iter().zip(&judgements).zip(&filled);
+    let ranked: Vec<Ranked> =
+        queries.map(|((query, judgement), ranking)| Ranked { query: &query.id, judgement, ranking }).collect();
+    let mut bytes = Vec::new();
+    write_tab_run(&mut bytes, &ranked, &name_of(collection))?;
+    Ok(bytes)
+}
+
+/// The files of a TREC export by name: `qrels` and `run`, the same in the strict view, and `measures.json` with our
+/// means for `scripts/cross-check-measures`.
+///
+/// # Errors
+/// Never in practice: the bytes go to memory.
+pub fn trec(collection: &Collection, evaluation: &Evaluation) -> io::Result<Vec<(&'static str, Vec<u8>)>> {
+    #[derive(Serialize)]
+    struct Measures {
+        aware: BTreeMap<String, f64>,
+        strict: BTreeMap<String, f64>,
+    }
+    let means = |estimates: &BTreeMap<String, Estimate>| {
+        estimates.iter().map(|(name, estimate)| (name.clone(), estimate.mean)).collect()
+    };
+    let measures = Measures { aware: means(&evaluation.facts.measures), strict: means(&evaluation.facts.strict) };
+    let judgements = judgements(collection);
+    let ranked = ranked(collection, evaluation, &judgements);
+    let name = name_of(collection);
+    let mut files = Vec::new();
+    for (view, qrels, run) in [(View::Aware, "qrels", "run"), (View::Strict, "qrels.strict", "run.strict")] {
+        let (mut judged, mut ranking) = (Vec::new(), Vec::new());
+        write_qrels(&mut judged, &ranked, &name, view)?;
+        write_run(&mut ranking, &ranked, &name, view, "contextweaver")?;
+        files.extend([(qrels, judged), (run, ranking)]);
+    }
+    files.push(("measures.json", serde_json::to_vec_pretty(&measures)?));
+    Ok(files)
+}
+
+/// `hits` filled up to [`RUN_RANKS`] places, or to all `items`, with items of score 0 in id order.
+fn filled(hits: &[Hit], items: usize) -> Vec<Hit> {
+    let mut filled = hits.to_vec();
+    let unfound = (0..items as u32).filter(|item| !hits.iter().any(|hit| hit.item == *item));
+    filled.extend(unfound.map(|item| Hit { item, score: 0 }).take(RUN_RANKS.saturating_sub(hits.len())));
+    filled
+}
+
+fn judgements(collection: &Collection) -> Vec<Judgement> {
+    collection.queries.iter().map(|query| Judgement { groups: query.groups.clone() }).collect()
+}
+
+fn ranked<'a>(collection: &'a Collection, evaluation: &'a Evaluation, judgements: &'a [Judgement]) -> Vec<Ranked<'a>> {
+    let queries = collection.queries.iter().zip(judgements).zip(&evaluation.rankings);
+    queries
+        .map(|((query, judgement), ranking)| Ranked { query: &query.id, judgement, ranking: &ranking.hits })
+        .collect()
+}
+
+fn name_of(collection: &Collection) -> impl Fn(u32) -> String + '_ {
+    |item| collection.tool_handle(item).to_owned()
+}

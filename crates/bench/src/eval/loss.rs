@@ -1,0 +1,137 @@
+//! Why needed tools are missing from the first five.
+//!
+//! Every missing group is put down to exactly one cause, tested in the order in which the tool could have been lost:
+//! the scorer cannot see it (vocabulary), the scorer ranks it high enough but the navigation never reached it
+//! (pruning), it stands level with the fifth tool and the id decided (tie), or five tools simply score higher
+//! (ranking). The yardstick is the same scorer over all tools.
+
+use super::measure::{Found, Judgement};
+use super::record::Loss;
+use super::statistics::{mean as mean_of, round6};
+use contextweaver_routing::Hit;
+
+/// The depth at which loss is taken apart.
+const DEPTH: usize = 5;
+
+/// The shares of the groups of one query that are missing from the first five of `engine`, by cause; with recall@5
+/// they sum to 1. `None` when no tool answers the query.
+///
+/// `flat` is the exhaustive ranking by the same scorer, at least its first five; `score_of` gives the exhaustive
+/// score of any item, 0 when it shares no term with the query.
+#[must_use]
+pub fn loss_at_5(engine: &[Hit], flat: &[Hit], score_of: impl Fn(u32) -> u64, judgement: &Judgement) -> Option<Loss> {
+    let in_engine = Found::of(first(engine), judgement)?;
+    let in_flat = Found::of(first(flat), judgement)?;
+    let fifth = engine.get(DEPTH - 1).map(|hit| hit.score);
+    let mut loss = Loss { vocabulary: 0.0, pruning: 0.0, tie: 0.0, ranking: 0.0 };
+    let fates = in_engine.ranks().iter().zip(in_flat.ranks());
+    for (group, (_, flat_rank)) in judgement.groups.iter().zip(fates).filter(|(_, (rank, _))| rank.is_none()) {
+        let best = group.iter().map(|item| score_of(*item)).max().unwrap_or(0);
+        let cause = if best == 0 {
+            &mut loss.vocabulary
+        } else if flat_rank.is_some() {
+            &mut loss.pruning
+        } else if fifth == Some(best) {
+            &mut loss.tie
+        } else {
+            &mut loss.ranking
+        };
+        *cause += 1.0;
+    }
+    let groups = judgement.groups.len() as f64;
+    Some(Loss {
+        vocabulary: loss.vocabulary / groups,
+        pruning: loss.pruning / groups,
+        tie: loss.tie / groups,
+        ranking: loss.ranking / groups,
+    })
+}
+
+/// The mean over queries, rounded to six decimals.
+#[must_use]
+pub fn mean(queries: &[Loss]) -> Loss {
+    let over = |part: fn(&Loss) -> f64| round6(mean_of(queries.iter().map(part)));
+    Loss {
+        vocabulary: over(|loss| loss.vocabulary),
+        pruning: over(|loss| loss.pruning),
+        tie: over(|loss| loss.tie),
+        ranking: over(|loss| loss.ranking),
+    }
+}
+
+fn first(ranking: &[Hit]) -> &[Hit] {
+    &ranking[..ranking.len().min(DEPTH)]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Reverse;
+
+    use proptest::prelude::*;
+
+    use super::super::measure::Measure;
+    use super::*;
+
+    /// The exhaustive ranking of items whose scores are their places in `scores`; unscored items are left out.
+    fn flat(scores: &[u64]) -> Vec<Hit> {
+        let mut hits: Vec<Hit> =
+            (0..).zip(scores).map(|(item, score)| Hit { item, score: *score }).filter(|hit| hit.score > 0).collect();
+        hits.sort_by_key(|hit| (Reverse(hit.score), hit.item));
+        hits
+    }
+
+    fn loss(scores: &[u64], pruned: &[u32], groups: &[Vec<u32>]) -> (Loss, f64) {
+        let flat = flat(scores);
+        let engine: Vec<Hit> = flat.iter().filter(|hit| !pruned.contains(&hit.item)).copied().collect();
+        let judgement = Judgement { groups: groups.to_vec() };
+        let score_of = |item: u32| scores.get(item as usize).copied().unwrap_or(0);
+        let recall = Measure::RECALL_5.of(&Found::of(&engine, &judgement).unwrap());
+        (loss_at_5(&engine, &flat, score_of, &judgement).unwrap(), recall)
+    }
+
+    /// What it shows, the pruned items, the needed group, and the shares in field order.
+    type Case<'a> = (&'a str, &'a [u32], &'a [u32], [f64; 4]);
+
+    #[test]
+    fn each_cause_is_told_apart() {
+        let scores = [90, 80, 70, 60, 50, 50, 40, 0, 0];
+        let table: [Case<'_>; 8] = [
+            ("found", &[], &[0], [0.0; 4]),
+            ("no term in common", &[], &[7], [1.0, 0.0, 0.0, 0.0]),
+            ("pruned", &[1], &[1], [0.0, 1.0, 0.0, 0.0]),
+            ("level with the fifth", &[], &[5], [0.0, 0.0, 1.0, 0.0]),
+            ("beaten", &[], &[6], [0.0, 0.0, 0.0, 1.0]),
+            ("an equivalent is visible", &[], &[7, 6], [0.0, 0.0, 0.0, 1.0]),
+            ("the best equivalent decides", &[], &[6, 5], [0.0, 0.0, 1.0, 0.0]),
+            ("beaten where fewer than five are left", &[0, 1, 6], &[6], [0.0, 0.0, 0.0, 1.0]),
+        ];
+        for (what, pruned, group, expected) in table {
+            let (loss, _) = loss(&scores, pruned, &[group.to_vec()]);
+            assert_eq!([loss.vocabulary, loss.pruning, loss.tie, loss.ranking], expected, "{what}");
+        }
+        assert_eq!(loss_at_5(&[], &[], |_| 0, &Judgement::default()), None);
+    }
+
+    #[test]
+    fn the_mean_is_taken_part_by_part() {
+        let (lost, _) = loss(&[5], &[], &[vec![0], vec![1], vec![2]]);
+        let (found, _) = loss(&[5], &[], &[vec![0]]);
+        assert_eq!(mean(&[lost, found]), Loss { vocabulary: 0.333333, pruning: 0.0, tie: 0.0, ranking: 0.0 });
+    }
+
+    proptest! {
+        #[test]
+        fn shares_and_recall_sum_to_one(
+            scores in prop::collection::vec(0u64..6, 0..14),
+            pruned in prop::collection::vec(0u32..14, 0..6),
+            groups in prop::collection::vec(prop::collection::vec(0u32..16, 1..4), 1..6),
+        ) {
+            let (loss, recall) = loss(&scores, &pruned, &groups);
+            let sum = loss.vocabulary + loss.pruning + loss.tie + loss.ranking + recall;
+            prop_assert!((sum - 1.0).abs() < 1e-12, "{loss:?} {recall}");
+            if pruned.is_empty() {
+                prop_assert_eq!(loss.pruning, 0.0);
+            }
+        }
+    }
+}

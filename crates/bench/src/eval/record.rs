@@ -1,0 +1,270 @@
+//! The facts of one engine on one case, and the small types that facts of all chapters are made of.
+//!
+//! Facts are exact on every machine and gated; nothing in them depends on the clock, a path, the command line or
+//! the revision. Timings are another type in another file ([`super::timing`]). Where a record comes from is said around
+//! its facts ([`crate::results`]).
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Where a collection comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// Written by this project and committed in `gold/`.
+    Embedded,
+    /// Public; measured where it is found, never committed.
+    Public,
+}
+
+/// How a catalog was grown around a constant query set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Growth {
+    /// What the added tools are like.
+    pub grade: Grade,
+    /// The number of tools after growth.
+    pub size: usize,
+}
+
+impl Growth {
+    /// The collection that a case is made of, and how it was grown: `workbench/mixed@500` is `workbench` grown to 500
+    /// tools, any other name a collection as it is.
+    #[must_use]
+    pub fn of_case(case: &str) -> (&str, Option<Self>) {
+        let grown = case.rsplit_once('/').and_then(|(collection, growth)| {
+            let (grade, size) = growth.split_once('@')?;
+            Some((collection, Some(Self { grade: grade.parse().ok()?, size: size.parse().ok()? })))
+        });
+        grown.unwrap_or((case, None))
+    }
+
+    /// The id of the case that a collection grown in this way is.
+    #[must_use]
+    pub fn case(self, collection: &str) -> String {
+        format!("{collection}/{}@{}", self.grade.name(), self.size)
+    }
+}
+
+/// How close the added tools are to the ones that queries ask for, from harmless to adversarial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grade {
+    /// Tools of other fields under other namespaces.
+    Unrelated,
+    /// Other tools of the same namespaces.
+    Sibling,
+    /// Variants of the relevant tools with another scope or purpose.
+    NearDuplicate,
+    /// Tools whose descriptions repeat the words of relevant tools without doing their job.
+    KeywordStuffed,
+    /// The four above in equal shares.
+    Mixed,
+    /// Literal copies of the tools under new names, as the Python project grows its catalog.
+    Copies,
+}
+
+/// The text names no grade.
+#[derive(Debug, thiserror::Error)]
+#[error("unknown grade `{0}`; use unrelated, sibling, near_duplicate, keyword_stuffed, mixed or copies")]
+pub struct ParseGradeError(String);
+
+impl FromStr for Grade {
+    type Err = ParseGradeError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let all = Self::DISTRACTORS.into_iter().chain([Self::Copies]);
+        let name = text.replace('-', "_");
+        all.into_iter().find(|grade| grade.name() == name).ok_or_else(|| ParseGradeError(text.to_owned()))
+    }
+}
+
+impl Grade {
+    /// The grades that add distractors, from harmless to adversarial, then their mixture.
+    pub const DISTRACTORS: [Self; 5] =
+        [Self::Unrelated, Self::Sibling, Self::NearDuplicate, Self::KeywordStuffed, Self::Mixed];
+
+    /// The word used in case ids and files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unrelated => "unrelated",
+            Self::Sibling => "sibling",
+            Self::NearDuplicate => "near_duplicate",
+            Self::KeywordStuffed => "keyword_stuffed",
+            Self::Mixed => "mixed",
+            Self::Copies => "copies",
+        }
+    }
+}
+
+/// What came of a case, by default of an engine on one. A failure is a row: recorded with its message and counted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Outcome<F = Box<Facts>> {
+    /// What was measured.
+    Measured(F),
+    /// Nothing could be, and why.
+    Failed(String),
+}
+
+/// A mean over queries with its 95 % interval (percentile bootstrap by query, fixed seed).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Estimate {
+    /// The mean over the queries, in [0, 1]; of a difference in [-1, 1].
+    pub mean: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+}
+
+/// Everything measured on one case. All figures are rounded to six decimals when they are written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Facts {
+    /// Tools in the catalog.
+    pub tools: usize,
+    /// Namespaces in the catalog.
+    pub namespaces: usize,
+    /// Queries that a tool answers: the denominator of every measure.
+    pub answerable: usize,
+    /// Queries that no tool answers: used for abstention only.
+    pub unanswerable: usize,
+    /// Measure name (`recall@5`, `nDCG@10` …) to its estimate, a declared equivalent counting as the tool it
+    /// stands for.
+    pub measures: BTreeMap<String, Estimate>,
+    /// The same measures when only the named tool counts.
+    pub strict: BTreeMap<String, Estimate>,
+    /// recall@5 over all orders of equal scores; equivalence-aware.
+    pub ties: Ties,
+    /// Where the recall that is missing at 5 was lost; the shares and the recall sum to 1.
+    pub loss: Loss,
+    /// Namespace of the relevant tools to recall@5 over the queries that ask for it.
+    pub by_namespace: BTreeMap<String, Slice>,
+    /// Register of the query (`plain`, `terse` …) to recall@5.
+    pub by_register: BTreeMap<String, Slice>,
+    /// How well confidence separates answerable queries from the others; `None` without unanswerable ones.
+    pub abstention: Option<Abstention>,
+    /// What the prompt costs with and without routing; `None` where it was not asked for.
+    pub tokens: Option<Tokens>,
+    /// The engine against the control on the same queries; `None` for the control itself.
+    pub versus_control: Option<Paired>,
+    /// What the engine did for it: counts, not times.
+    pub work: Work,
+}
+
+/// A mean over a subset of the queries.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slice {
+    /// Queries in the subset.
+    pub queries: usize,
+    /// Mean recall@5.
+    pub recall_at_5: f64,
+}
+
+/// recall@5 when equal scores fall as well as they can, as badly as they can, and on average.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ties {
+    /// The most favourable order.
+    pub best: f64,
+    /// The least favourable order.
+    pub worst: f64,
+    /// The mean over all orders.
+    pub expected: f64,
+}
+
+/// Shares of relevant tools that are missing from the first five, by cause.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Loss {
+    /// The tool shares no term with the query.
+    pub vocabulary: f64,
+    /// The exhaustive ranking has it in the first five; the navigation left it out.
+    pub pruning: f64,
+    /// It has the same score as the fifth tool and lost by id.
+    pub tie: f64,
+    /// Five tools have higher scores.
+    pub ranking: f64,
+}
+
+/// Selective answering: the most confident queries are answered first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Abstention {
+    /// Area under the risk–coverage curve; lower is better.
+    pub aurc: f64,
+    /// Probability that an answerable query has more confidence than an unanswerable one.
+    pub auroc: f64,
+    /// Risk (share of answered queries without a relevant tool in the first five) at coverages .1, .2 … 1.
+    pub curve: Vec<RiskPoint>,
+}
+
+/// One point of a risk–coverage curve.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RiskPoint {
+    /// Share of queries answered.
+    pub coverage: f64,
+    /// Share of those whose first five tools hold nothing relevant.
+    pub risk: f64,
+}
+
+/// Prompt tokens with all definitions and with at most ten cards.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tokens {
+    /// The estimator of all counts here.
+    pub estimator: String,
+    /// All definitions, one line of compact JSON each.
+    pub naive: usize,
+    /// Mean over the queries for which the engine found a tool: its first ten cards, or all when there are fewer.
+    pub cards_mean: f64,
+    /// The most that they took for any query.
+    pub cards_max: usize,
+    /// 1 − `cards_mean` / `naive`.
+    pub reduction: f64,
+}
+
+/// A paired difference (engine − control) of recall@5 over the same queries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paired {
+    /// The control engine.
+    pub control: String,
+    /// Mean difference with its 95 % interval (paired bootstrap).
+    pub difference: Estimate,
+    /// What the interval says.
+    pub verdict: Verdict,
+}
+
+/// What a paired interval says about an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The interval lies above zero.
+    Better,
+    /// The interval lies below zero.
+    Worse,
+    /// The interval holds zero.
+    Inconclusive,
+}
+
+/// Work counters: equal on every machine, and what the times are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Work {
+    /// Distinct terms in the index.
+    pub terms: usize,
+    /// Postings in the index.
+    pub postings: usize,
+    /// Mean postings read per query.
+    pub postings_per_query: f64,
+    /// Nodes of the choice graph; 0 for flat engines.
+    pub graph_nodes: usize,
+}

@@ -1,0 +1,384 @@
+//! Cases x engines -> facts.
+//!
+//! Queries run in parallel and are put back in order before anything is added up, so the number of cores changes no
+//! digit. Times are taken elsewhere ([`super::latency`]), never here.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::abstention::{Answer as Answered, abstention};
+use super::collection::{Collection, Query};
+use super::engine::{Engine, Prepared, Ranking};
+use super::error::EvalError;
+use super::growth::{GrowthError, SEED, grow};
+use super::loss::{self, loss_at_5};
+use super::matrix::{CONTROL, Case, Matrix};
+use super::measure::{Found, Judgement, Measure};
+use super::record::{Abstention, Facts, Growth, Loss, Outcome, Paired, Slice, Ties, Tokens, Work};
+use super::statistics::{estimate_all, mean, paired, round6};
+use super::ties::{self, recall_over_orders};
+use contextweaver_core::text::Estimator;
+use contextweaver_routing::{CardDeck, Hit, render_cards};
+
+/// Rankings are taken to this depth (and on through ties): deep enough for RR and for exported runs.
+pub const DEPTH: usize = 100;
+
+/// Cards in a prompt for the token figures.
+pub const PROMPT_CARDS: usize = 10;
+
+/// The cut-off of recall in losses, slices and paired differences.
+const K: usize = 5;
+
+/// What an evaluation of one engine on one collection gives.
+#[derive(Debug)]
+pub struct Evaluation {
+    /// The facts; [`Facts::versus_control`] is still empty.
+    pub facts: Facts,
+    /// Equivalence-aware recall@5 of every answerable query, in query order: the input of paired comparisons.
+    pub recall_at_5: Vec<f64>,
+    /// Equivalence-aware nDCG@10 of the same queries.
+    pub ndcg_at_10: Vec<f64>,
+    /// The ranking of every query, in query order.
+    pub rankings: Vec<Ranking>,
+}
+
+/// Whether an evaluation counts prompt tokens, which costs more than the rest together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromptTokens {
+    /// Prompt tokens are counted.
+    Count,
+    /// Prompt tokens are not counted.
+    Skip,
+}
+
+/// A query with everything that was measured on it.
+struct Row<'a> {
+    query: &'a Query,
+    ranking: Ranking,
+    answer: Option<Answer>,
+    card_tokens: usize,
+}
+
+/// The measures of an answerable query.
+struct Answer {
+    aware: Vec<f64>,
+    strict: Vec<f64>,
+    recall: f64,
+    ndcg: f64,
+    ties: Ties,
+    loss: Loss,
+}
+
+/// Ranks every query of `collection` with `engine` and measures the rankings.
+///
+/// # Errors
+/// The engine's own message when it cannot serve the catalog, or that of a card that breaks its bounds.
+pub fn evaluate(collection: &Collection, engine: &dyn Engine, tokens: PromptTokens) -> Result<Evaluation, EvalError> {
+    let prepared = engine.prepare(&collection.catalog)?;
+    let deck = match tokens {
+        PromptTokens::Count => Some(CardDeck::new(Arc::clone(&collection.catalog))),
+        PromptTokens::Skip => None,
+    };
+    let copies = Copies::of(collection);
+    let rows: Vec<Row> = collection
+        .queries
+        .par_iter()
+        .map(|query| row(query, &copies, prepared.as_ref(), deck.as_ref()))
+        .collect::<Result<_, EvalError>>()?;
+    let answers: Vec<&Answer> = rows.iter().filter_map(|row| row.answer.as_ref()).collect();
+    let recall_at_5: Vec<f64> = answers.iter().map(|answer| answer.recall).collect();
+    let ndcg_at_10: Vec<f64> = answers.iter().map(|answer| answer.ndcg).collect();
+    let size = prepared.size();
+    let facts = Facts {
+        tools: collection.catalog.len(),
+        namespaces: collection.catalog.namespaces().len(),
+        answerable: answers.len(),
+        unanswerable: rows.len() - answers.len(),
+        measures: estimates(&answers.iter().map(|answer| answer.aware.clone()).collect::<Vec<_>>()),
+        strict: estimates(&answers.iter().map(|answer| answer.strict.clone()).collect::<Vec<_>>()),
+        ties: ties::mean(&answers.iter().map(|answer| answer.ties).collect::<Vec<_>>()),
+        loss: loss::mean(&answers.iter().map(|answer| answer.loss).collect::<Vec<_>>()),
+        by_namespace: slices(&rows, |query| namespaces(collection, query)),
+        by_register: slices(&rows, |query| query.register.iter().cloned().collect()),
+        abstention: selective(&rows),
+        tokens: deck.is_some().then(|| prompt_tokens(collection, &rows)),
+        versus_control: None,
+        work: Work {
+            terms: size.terms,
+            postings: size.postings,
+            postings_per_query: round6(mean(rows.iter().map(|row| row.ranking.postings_read as f64))),
+            graph_nodes: size.graph_nodes,
+        },
+    };
+    let rankings = rows.into_iter().map(|row| row.ranking).collect();
+    Ok(Evaluation { facts, recall_at_5, ndcg_at_10, rankings })
+}
+
+fn row<'a>(
+    query: &'a Query,
+    copies: &Copies,
+    engine: &dyn Prepared,
+    deck: Option<&CardDeck>,
+) -> Result<Row<'a>, EvalError> {
+    let ranking = engine.rank(&query.text, DEPTH * copies.most);
+    let card_tokens = match deck {
+        Some(deck) => page_tokens(&ranking.hits, deck)?,
+        None => 0,
+    };
+    Ok(Row { query, answer: answer(query, copies, &ranking, engine), card_tokens, ranking })
+}
+
+/// The measures of one ranking; `None` for a query that no tool answers.
+fn answer(query: &Query, copies: &Copies, ranking: &Ranking, engine: &dyn Prepared) -> Option<Answer> {
+    let judgement = Judgement { groups: query.groups.clone() };
+    let hits = copies.folded(&ranking.hits);
+    let found = Found::of(&hits, &judgement)?;
+    let strict = Found::of(&ranking.hits, &judgement.strict())?;
+    let (scores, flat) = match engine.exhaustive(&query.text) {
+        Some(scores) => {
+            let flat = copies.folded(&top(&scores, K * copies.most)).into_owned();
+            (scores, flat)
+        }
+        // An engine that cannot tell is taken at its word: what it does not return, it ranks lower.
+        None => (vec![u64::MAX], hits.to_vec()),
+    };
+    let score_of = |item: u32| scores.get(item as usize).copied().unwrap_or(u64::MAX);
+    Some(Answer {
+        aware: Measure::ALL.iter().map(|measure| measure.of(&found)).collect(),
+        strict: Measure::ALL.iter().map(|measure| measure.of(&strict)).collect(),
+        recall: Measure::RECALL_5.of(&found),
+        ndcg: Measure::NDCG_10.of(&found),
+        ties: recall_over_orders(&hits, &judgement, K)?,
+        loss: loss_at_5(&hits, &flat, score_of, &judgement)?,
+    })
+}
+
+/// How the rankings of a collection are read where it knows copies of tools.
+struct Copies<'c> {
+    /// For every item the first of its capability; `None` where every tool stands for itself.
+    originals: Option<&'c [u32]>,
+    /// The size of the largest capability: rankings go so many times deeper, so that folding them leaves enough.
+    most: usize,
+}
+
+impl<'c> Copies<'c> {
+    fn of(collection: &'c Collection) -> Self {
+        let originals = collection.capabilities.as_deref();
+        let mut copies: BTreeMap<u32, usize> = BTreeMap::new();
+        for &original in originals.unwrap_or_default() {
+            *copies.entry(original).or_default() += 1;
+        }
+        Self { originals, most: copies.into_values().max().unwrap_or(1) }
+    }
+
+    /// The ranking with one place for each capability, that of its best copy.
+    fn folded<'h>(&self, hits: &'h [Hit]) -> Cow<'h, [Hit]> {
+        let Some(originals) = self.originals else { return Cow::Borrowed(hits) };
+        let mut seen = BTreeSet::new();
+        let first = |hit: &&Hit| seen.insert(originals.get(hit.item as usize).copied().unwrap_or(hit.item));
+        Cow::Owned(hits.iter().filter(first).copied().collect())
+    }
+}
+
+/// The best `k` of a score table.
+fn top(scores: &[u64], k: usize) -> Vec<Hit> {
+    let mut hits: Vec<Hit> = Vec::with_capacity(k + 1);
+    for (item, &score) in scores.iter().enumerate() {
+        if score > 0 && (hits.len() < k || hits.last().is_some_and(|last| score > last.score)) {
+            let at = hits.partition_point(|hit| hit.score >= score);
+            hits.insert(at, Hit { item: item as u32, score });
+            hits.truncate(k);
+        }
+    }
+    hits
+}
+
+/// Exact tokens of the first cards as one page.
+fn page_tokens(hits: &[Hit], deck: &CardDeck) -> Result<usize, EvalError> {
+    let cards = hits.iter().take(PROMPT_CARDS).map(|hit| deck.card(hit.item)).collect::<Result<Vec<_>, _>>();
+    Ok(Estimator::Cl100kBase.count(&render_cards(&cards?)))
+}
+
+fn estimates(rows: &[Vec<f64>]) -> BTreeMap<String, super::record::Estimate> {
+    Measure::ALL.iter().map(ToString::to_string).zip(estimate_all(rows)).collect()
+}
+
+/// The namespaces of the tools that a query names, each once.
+fn namespaces(collection: &Collection, query: &Query) -> Vec<String> {
+    let items = collection.catalog.items();
+    let named = query.groups.iter().filter_map(|group| group.first()).filter_map(|&item| items.get(item as usize));
+    let mut namespaces: Vec<String> = named.map(|item| item.namespace.clone()).collect();
+    namespaces.sort();
+    namespaces.dedup();
+    namespaces
+}
+
+/// More slices than this are no overview; a collection with so many namespaces reports none.
+const MOST_SLICES: usize = 40;
+
+fn slices(rows: &[Row], keys: impl Fn(&Query) -> Vec<String>) -> BTreeMap<String, Slice> {
+    let mut sums: BTreeMap<String, (usize, f64)> = BTreeMap::new();
+    for row in rows {
+        let Some(answer) = &row.answer else { continue };
+        for key in keys(row.query) {
+            let (queries, sum) = sums.entry(key).or_default();
+            *queries += 1;
+            *sum += answer.recall;
+        }
+    }
+    if sums.len() > MOST_SLICES {
+        return BTreeMap::new();
+    }
+    let slice = |(queries, sum): (usize, f64)| Slice { queries, recall_at_5: round6(sum / queries as f64) };
+    sums.into_iter().map(|(key, sum)| (key, slice(sum))).collect()
+}
+
+fn selective(rows: &[Row]) -> Option<Abstention> {
+    let answered = |row: &Row| match &row.answer {
+        Some(answer) if answer.recall > 0.0 => Answered::Right,
+        Some(_) => Answered::Wrong,
+        None => Answered::Unanswerable,
+    };
+    abstention(&rows.iter().map(|row| (row.ranking.confidence, answered(row))).collect::<Vec<_>>())
+}
+
+fn prompt_tokens(collection: &Collection, rows: &[Row]) -> Tokens {
+    // A line break ends a token of this vocabulary after a brace, so the lines' counts add up to the prompt's.
+    let naive: usize = collection
+        .catalog
+        .items()
+        .par_iter()
+        .map(|item| Estimator::Cl100kBase.count(&(item.definition_json() + "\n")))
+        .sum();
+    // A page without cards is no saving: such queries are the business of recall.
+    let pages = rows.iter().filter(|row| !row.ranking.hits.is_empty());
+    let cards_mean = mean(pages.map(|row| row.card_tokens as f64));
+    Tokens {
+        estimator: Estimator::Cl100kBase.name().to_owned(),
+        naive,
+        cards_mean: round6(cards_mean),
+        cards_max: rows.iter().map(|row| row.card_tokens).max().unwrap_or(0),
+        reduction: round6(1.0 - cards_mean / naive as f64),
+    }
+}
+
+/// What each of `engines` gives on `collection` (the one of `case`, already grown), with its name and in their order. The
+/// control is run whether it is among them or not, since every other engine is compared with it.
+#[must_use]
+pub fn run_case(case: &Case, engines: &[&str], matrix: &Matrix, collection: &Collection) -> Vec<(String, Outcome)> {
+    let tokens = if case.tokens { PromptTokens::Count } else { PromptTokens::Skip };
+    let evaluate = |name: &str| match matrix.engine(name) {
+        Some(engine) => evaluate(collection, engine, tokens),
+        None => Err(EvalError::UnknownEngine(name.to_owned())),
+    };
+    let control = evaluate(CONTROL);
+    let control_recall = control.as_ref().ok().map(|evaluation| evaluation.recall_at_5.clone());
+    let mut control = Some(control);
+    let outcome = |name: &&str| {
+        let evaluation = match control.take_if(|_| *name == CONTROL) {
+            Some(evaluation) => evaluation,
+            None => evaluate(name),
+        };
+        let outcome = match evaluation {
+            Ok(evaluation) => Outcome::Measured(Box::new(Facts {
+                versus_control: control_recall
+                    .as_deref()
+                    .filter(|_| *name != CONTROL)
+                    .map(|control| against(CONTROL, control, &evaluation.recall_at_5)),
+                ..evaluation.facts
+            })),
+            Err(error) => Outcome::Failed(error.to_string()),
+        };
+        ((*name).to_owned(), outcome)
+    };
+    engines.iter().map(outcome).collect()
+}
+
+/// The paired difference of recall@5 (engine − control) over the same queries; `name` is the control's.
+#[must_use]
+pub fn against(name: &str, control: &[f64], engine: &[f64]) -> Paired {
+    let pairs: Vec<(f64, f64)> = engine.iter().copied().zip(control.iter().copied()).collect();
+    paired(name, &pairs)
+}
+
+/// The collection of a case: as it is, or grown.
+///
+/// # Errors
+/// As [`grow`], e.g. for a size below the core.
+pub fn grown(collection: &Arc<Collection>, growth: Option<Growth>) -> Result<Arc<Collection>, GrowthError> {
+    match growth {
+        None => Ok(Arc::clone(collection)),
+        Some(growth) => grow(collection, growth, SEED).map(Arc::new),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::collection::{Collection, Source};
+    use super::super::engine::RouterEngine;
+    use super::super::record::{Grade, Origin};
+    use super::*;
+    use contextweaver_routing::RoutingConfig;
+
+    const TOOLS: &str = r#"[
+        {"name": "create_issue", "description": "Open a ticket. Second line\nwith a break", "server": "forge"},
+        {"name": "list_issues", "description": "List tickets", "server": "forge", "inputSchema": {"type": "object"}},
+        {"name": "send_mail", "description": "Send a letter", "server": "mail"}
+    ]"#;
+    const QUERIES: &str = r#"{"id": "1", "query": "open a ticket", "relevant": ["create_issue"]}
+        {"id": "2", "query": "list tickets and letters", "relevant": ["list_issues", "send_mail"]}
+        {"id": "3", "query": "phone home", "relevant": ["send_mail"]}
+        {"id": "4", "query": "water the plants", "relevant": []}"#;
+
+    fn collection() -> Arc<Collection> {
+        let source = |text: &'static str| Source { path: Path::new("test"), bytes: text.as_bytes() };
+        Arc::new(Collection::from_bytes("test", Origin::Embedded, source(TOOLS), source(QUERIES)).unwrap())
+    }
+
+    fn evaluated(collection: &Collection) -> Evaluation {
+        evaluate(collection, &RouterEngine::new("default", RoutingConfig::default()), PromptTokens::Count).unwrap()
+    }
+
+    #[test]
+    fn a_query_without_an_answer_scores_zero_and_stays_in_the_denominator() {
+        // By words alone: among three tools every one is near in meaning.
+        let words = RouterEngine::new("words", RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
+        let evaluation = evaluate(&collection(), &words, PromptTokens::Count).unwrap();
+        assert_eq!(evaluation.recall_at_5, [1.0, 1.0, 0.0]);
+        let facts = &evaluation.facts;
+        assert_eq!((facts.answerable, facts.unanswerable), (3, 1));
+        assert_eq!(facts.measures["recall@5"].mean, 0.666667);
+        assert_eq!((facts.loss.vocabulary, facts.loss.ranking), (0.333333, 0.0));
+    }
+
+    #[test]
+    fn the_naive_prompt_is_the_sum_of_its_lines() {
+        let collection = collection();
+        let prompt: String = collection.catalog.items().iter().map(|item| item.definition_json() + "\n").collect();
+        let counted = evaluated(&collection).facts.tokens.unwrap().naive;
+        assert_eq!(counted, Estimator::Cl100kBase.count(&prompt));
+    }
+
+    #[test]
+    fn copies_do_not_push_other_capabilities_out() {
+        let collection = collection();
+        let many = grown(&collection, Some(Growth { grade: Grade::Copies, size: 30 })).unwrap();
+        let (one, many) = (evaluated(&collection).facts, evaluated(&many).facts);
+        assert_eq!(one.measures["recall@5"], many.measures["recall@5"]);
+        assert!(many.strict["recall@5"].mean < one.strict["recall@5"].mean);
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_no_digit() {
+        let text = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            serde_json::to_string(&pool.install(|| evaluated(&collection()).facts)).unwrap()
+        };
+        assert_eq!(text(1), text(4));
+    }
+}

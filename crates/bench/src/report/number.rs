@@ -1,0 +1,158 @@
+//! How numbers are written, in one place, so that every page and the terminal agree.
+//!
+//! Figures between 0 and 1 lose their leading zero, thousands are grouped with a comma, and what is not a finite
+//! number is shown as [`MISSING`]: no page ever holds `NaN` or `inf`.
+
+use crate::eval::record::{Estimate, Verdict};
+
+/// Stands where there is nothing to show.
+pub const MISSING: &str = "–";
+
+/// `value` with fixed decimals and grouped thousands: `12,345.6`. Negative values have a minus sign (U+2212), zero
+/// has none.
+pub fn fixed(value: f64, decimals: usize) -> String {
+    if !value.is_finite() {
+        return MISSING.to_owned();
+    }
+    let text = format!("{:.decimals$}", value.abs());
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let is_zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+    let sign = if value < 0.0 && !is_zero { "−" } else { "" };
+    format!("{sign}{}{rest}", grouped(whole))
+}
+
+fn grouped(digits: &str) -> String {
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A count with grouped thousands: `10,000`.
+#[must_use]
+pub fn count(value: usize) -> String {
+    grouped(&value.to_string())
+}
+
+/// A positive quantity of any magnitude with about three significant digits: `5.61`, `48.3`, `1,204`.
+pub fn quantity(value: f64) -> String {
+    let decimals = match value.abs() {
+        small if small < 10.0 => 2,
+        medium if medium < 100.0 => 1,
+        _ => 0,
+    };
+    fixed(value, decimals)
+}
+
+/// A share to three decimals without the leading zero: `.612`, `1.000`.
+pub fn share(value: f64) -> String {
+    without_zero(&fixed(value, 3))
+}
+
+/// A share to two decimals, for the ends of intervals and for narrow cells: `.61`.
+pub fn short_share(value: f64) -> String {
+    without_zero(&fixed(value, 2))
+}
+
+/// A share as a percentage with one decimal: `93.1 %`. Less than the whole is never shown as the whole: `> 99.9 %`.
+pub fn percent(value: f64) -> String {
+    match value {
+        almost_all if (0.9995..1.0).contains(&almost_all) => "> 99.9 %".to_owned(),
+        finite if finite.is_finite() => format!("{} %", fixed(finite * 100.0, 1)),
+        _ => MISSING.to_owned(),
+    }
+}
+
+/// A mean with its interval: `.612 [.58, .64]`.
+pub fn estimate(value: &Estimate) -> String {
+    format!("{} {}", share(value.mean), interval(value))
+}
+
+/// The interval alone: `[.58, .64]`.
+pub fn interval(value: &Estimate) -> String {
+    format!("[{}, {}]", short_share(value.low), short_share(value.high))
+}
+
+/// A difference with its sign and its interval, three decimals each, since the interval is read against zero:
+/// `+.012 [−.003, +.027]`. An end that three decimals would round to zero gets as many as show its side: `+.0003`.
+pub fn difference(value: &Estimate) -> String {
+    format!("{} [{}, {}]", signed(value.mean), beside_zero(value.low), beside_zero(value.high))
+}
+
+fn beside_zero(value: f64) -> String {
+    if value == 0.0 || value.abs() >= 0.0005 || !value.is_finite() {
+        return signed(value);
+    }
+    let decimals = if value.abs() >= 0.00005 { 4 } else { 6 };
+    let text = without_zero(&fixed(value, decimals));
+    if value > 0.0 { format!("+{text}") } else { text }
+}
+
+/// A difference with its sign: `+.012`, `−.012`, `.000`.
+pub fn signed(value: f64) -> String {
+    let text = share(value);
+    let positive = value > 0.0 && text.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
+    if positive { format!("+{text}") } else { text }
+}
+
+fn without_zero(text: &str) -> String {
+    match text.strip_prefix('−') {
+        Some(rest) => format!("−{}", without_zero(rest)),
+        None => text.strip_prefix('0').filter(|rest| rest.starts_with('.')).unwrap_or(text).to_owned(),
+    }
+}
+
+/// The word for a verdict.
+#[must_use]
+pub fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::Inconclusive => "inconclusive",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_documented() {
+        let table = [
+            (fixed(1_234_567.891, 1), "1,234,567.9"),
+            (fixed(-1234.5, 0), "−1,234"),
+            (fixed(-0.0004, 3), "0.000"),
+            (fixed(f64::INFINITY, 3), "–"),
+            (count(999), "999"),
+            (count(10_000), "10,000"),
+            (count(1_000_000), "1,000,000"),
+            (quantity(5.6123), "5.61"),
+            (quantity(48.34), "48.3"),
+            (quantity(1204.4), "1,204"),
+            (share(0.6124), ".612"),
+            (share(1.0), "1.000"),
+            (share(0.0), ".000"),
+            (share(f64::NAN), "–"),
+            (short_share(0.005), ".01"),
+            (percent(0.9314), "93.1 %"),
+            (percent(0.9997), "> 99.9 %"),
+            (percent(1.0), "100.0 %"),
+            (percent(f64::NAN), "–"),
+            (signed(0.012), "+.012"),
+            (signed(-0.012), "−.012"),
+            (signed(0.0001), ".000"),
+            (signed(f64::NAN), "–"),
+            (estimate(&Estimate { mean: 0.612, low: 0.58, high: 0.64 }), ".612 [.58, .64]"),
+            (difference(&Estimate { mean: -0.1, low: -0.2, high: 0.0 }), "−.100 [−.200, .000]"),
+            (difference(&Estimate { mean: 0.016, low: 0.000284, high: 0.03 }), "+.016 [+.0003, +.030]"),
+            (difference(&Estimate { mean: -0.01, low: -0.02, high: -0.000002 }), "−.010 [−.020, −.000002]"),
+        ];
+        for (shown, expected) in table {
+            assert_eq!(shown, expected);
+        }
+    }
+}

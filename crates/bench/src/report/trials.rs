@@ -1,0 +1,83 @@
+//! Configurations side by side as plain text for a terminal: what `bench sweep` and `bench compare` print.
+
+use std::fmt::Write as _;
+
+use super::number::{count, difference, share, verdict_name};
+use super::table::Table;
+use crate::eval::context::sweep::Outcome;
+use crate::eval::record::Paired;
+use crate::eval::sweep::Outcome as Routed;
+
+/// A paired difference with what it says.
+#[must_use]
+pub fn paired(paired: &Paired) -> String {
+    format!("{} {}", difference(&paired.difference), verdict_name(paired.verdict))
+}
+
+/// What `bench sweep --what routing` prints: one row per configuration, and with `collections` one per collection below.
+#[must_use]
+pub fn routing_sweep(outcomes: &[Routed], collections: bool) -> String {
+    let titles = ["configuration", "nDCG@10", "recall@5", "nDCG@10 from the default", "recall@5 from the default"];
+    let mut table = Table::new(titles);
+    for one in outcomes {
+        let row = |name: String, ndcg: f64, recall: f64, of_ndcg: &Paired, of_recall: &Paired| {
+            [name, share(ndcg), share(recall), paired(of_ndcg), paired(of_recall)]
+        };
+        let name = one.name.clone();
+        table.row(row(name, one.ndcg_at_10, one.recall_at_5, &one.ndcg_against_first, &one.recall_against_first));
+        for on in one.collections.iter().filter(|_| collections) {
+            let name = format!("  {}", on.name);
+            table.row(row(name, on.ndcg_at_10, on.recall_at_5, &on.ndcg_against_first, &on.recall_against_first));
+        }
+    }
+    table.plain()
+}
+
+/// What `bench sweep` prints: one row per configuration.
+#[must_use]
+pub fn sweep(outcomes: &[&Outcome]) -> String {
+    let titles =
+        ["configuration", "tokens", "kept", "fidelity", "front of kept", "front of fidelity", "kept", "fidelity"];
+    let mut table = Table::new(titles).words(&["front of kept", "front of fidelity"]);
+    let mark = |on: bool| if on { "yes" } else { "" }.to_owned();
+    for one in outcomes {
+        table.row([
+            one.name.clone(),
+            count(one.tokens),
+            share(one.kept),
+            share(one.fidelity),
+            mark(one.on_front_of_kept),
+            mark(one.on_front_of_fidelity),
+            verdict_name(one.kept_against_first.verdict).to_owned(),
+            verdict_name(one.fidelity_against_first.verdict).to_owned(),
+        ]);
+    }
+    table.plain()
+}
+
+/// What `bench compare` prints of two configurations of the context engine: scenario by scenario, then the verdicts.
+#[must_use]
+pub fn side_by_side_trials(outcomes: &[Outcome]) -> String {
+    let [first, second] = outcomes else { return String::new() };
+    let mut table = Table::new(["scenario", "tokens A", "tokens B", "kept A", "kept B", "verdict"]).words(&["verdict"]);
+    for (left, right) in first.trials.iter().zip(&second.trials) {
+        let verdict = match right.kept.total_cmp(&left.kept).then(left.tokens.cmp(&right.tokens)) {
+            std::cmp::Ordering::Greater => "B",
+            std::cmp::Ordering::Less => "A",
+            std::cmp::Ordering::Equal => "same",
+        };
+        table.row([
+            left.scenario.clone(),
+            count(left.tokens),
+            count(right.tokens),
+            share(left.kept),
+            share(right.kept),
+            verdict.to_owned(),
+        ]);
+    }
+    let mut text = table.plain();
+    let _ = writeln!(text, "\ntokens: A {}, B {}", count(first.tokens), count(second.tokens));
+    let _ = writeln!(text, "kept, B - A over scenarios: {}", paired(&second.kept_against_first));
+    let _ = writeln!(text, "fidelity, B - A over results: {}", paired(&second.fidelity_against_first));
+    text
+}

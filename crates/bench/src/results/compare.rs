@@ -1,0 +1,100 @@
+//! Two results of one name against each other, fact by fact.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// One fact that is not what the file says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Difference {
+    /// The results: the name of the file.
+    pub results: String,
+    /// The case; empty for the file as a whole.
+    pub case: String,
+    /// The fact, as the path of keys that leads to it; empty for the whole record.
+    pub fact: String,
+    /// What the file says; `None` when it has no such fact.
+    pub committed: Option<Value>,
+    /// What the code produces; `None` when it produces no such fact.
+    pub computed: Option<Value>,
+}
+
+impl Difference {
+    /// A difference of one value.
+    #[must_use]
+    pub fn of(results: &str, case: &str, fact: &str, committed: Option<Value>, computed: Option<Value>) -> Self {
+        let [results, case, fact] = [results, case, fact].map(str::to_owned);
+        Self { results, case, fact, committed, computed }
+    }
+}
+
+/// The lines in which two configurations differ, each with the table that it stands in: what is committed and what is
+/// computed.
+#[must_use]
+pub fn configurations(results: &str, committed: &str, computed: &str) -> Vec<Difference> {
+    let (left, right) = (keyed_lines(committed), keyed_lines(computed));
+    let mut keys: Vec<&String> = left.keys().chain(right.keys()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let differing = keys.into_iter().filter(|key| left.get(*key) != right.get(*key));
+    let row = |key: &String| {
+        let value = |lines: &BTreeMap<String, String>| lines.get(key).cloned().map(Value::from);
+        Difference::of(results, "", &format!("configuration.{key}"), value(&left), value(&right))
+    };
+    let mut found: Vec<Difference> = differing.map(row).collect();
+    if found.is_empty() && committed != computed {
+        found.push(Difference::of(results, "", "configuration", Some(committed.into()), Some(computed.into())));
+    }
+    found
+}
+
+/// The values of a TOML text by `table.key`.
+fn keyed_lines(text: &str) -> BTreeMap<String, String> {
+    let mut table = String::new();
+    let mut lines = BTreeMap::new();
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            table = format!("{name}.");
+        } else if let Some((key, value)) = line.split_once(" = ") {
+            lines.insert(format!("{table}{key}"), value.to_owned());
+        }
+    }
+    lines
+}
+
+/// Every value in which two JSON trees differ, in the order of their keys, as differences of `case` of `results`.
+#[must_use]
+pub fn facts(results: &str, case: &str, committed: Option<Value>, computed: Option<Value>) -> Vec<Difference> {
+    let mut found = Vec::new();
+    walk("", committed, computed, &mut |fact, left, right| {
+        found.push(Difference::of(results, case, fact, left, right));
+    });
+    found
+}
+
+fn walk(
+    path: &str,
+    left: Option<Value>,
+    right: Option<Value>,
+    report: &mut impl FnMut(&str, Option<Value>, Option<Value>),
+) {
+    match (left, right) {
+        (Some(Value::Object(mut left)), Some(Value::Object(mut right))) => {
+            let mut keys: Vec<String> = left.keys().chain(right.keys()).cloned().collect();
+            keys.sort_unstable();
+            keys.dedup();
+            for key in keys {
+                // The keys of an outcome and of its facts say nothing on their own.
+                let next = match (path, key.as_str()) {
+                    ("", "outcome") | ("", "measured") => String::new(),
+                    ("", key) => key.to_owned(),
+                    (path, key) => format!("{path}.{key}"),
+                };
+                walk(&next, left.remove(&key), right.remove(&key), report);
+            }
+        }
+        (left, right) if left != right => report(path, left, right),
+        _ => {}
+    }
+}

@@ -1,0 +1,251 @@
+//! The code still produces the committed numbers, the pages still show them, nothing vanished, and what was not computed is
+//! named.
+//!
+//! A record that was measured is compared fact by fact. One that could not be is looked at in every way that needs no
+//! measuring: it must be there, of the version that is here, from the inputs that are here, and its figures must agree with
+//! each other and with those of other chapters. It is named all the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::measured::{Measured, MeasuredChapter, Row, computed, find};
+use super::{files, pages};
+use crate::chapter::{Plan, Recordings, Wrong};
+use crate::chapters::CHAPTERS;
+use crate::eval::matrix::Matrix;
+use crate::eval::tables::Tables;
+use crate::eval::workspace::{Bench, Scope, Workspace};
+use crate::report::count;
+use crate::results::compare::{Difference, configurations, facts};
+use crate::results::{Day, Record, Results, State};
+
+/// What a check found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Verdict {
+    /// Whether nothing is wrong: differences, wrong records, pages and strays are empty, and with `--all` nothing is kept.
+    pub same: bool,
+    /// Records that there should be.
+    pub records: usize,
+    /// Those that were computed here.
+    pub computed: usize,
+    /// Facts that are not what the results files say.
+    pub facts: Vec<Difference>,
+    /// Records that were not computed here, by results file.
+    pub kept: Vec<Kept>,
+    /// Committed records that cannot be right, or that another version made.
+    pub wrong: Vec<Wrong>,
+    /// Pages that do not show what the results files say.
+    pub pages: Vec<String>,
+    /// Results files of no chapter, and pictures that no page shows.
+    pub strays: Vec<String>,
+    /// Whether nothing may be kept.
+    pub all: bool,
+}
+
+/// The records of one results file that were not computed for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Kept {
+    /// The results: the name of the file.
+    pub results: String,
+    /// Why they were not computed, in words.
+    pub reason: String,
+    /// The versions that made them.
+    pub versions: BTreeSet<String>,
+    /// The days on which they were recorded.
+    pub recorded: BTreeSet<String>,
+    /// The cases of these records.
+    pub cases: Vec<String>,
+}
+
+/// Measures everything and compares it with what is committed.
+///
+/// # Errors
+/// Inputs that cannot be read, or a results file that is damaged or missing.
+pub fn run(bench: &Bench, step: &(dyn Fn(&str) + Sync)) -> Result<Verdict> {
+    // Damaged files are refused before minutes are spent.
+    files::committed(&bench.workspace, &bench.matrix)?;
+    compare(&Measured::of(bench, step)?, &bench.workspace, &bench.matrix, bench.scope)
+}
+
+/// Compares what was measured with what is committed in `workspace`.
+///
+/// # Errors
+/// A results file that is damaged or missing, or a page that cannot be rendered.
+pub fn compare(measured: &Measured, workspace: &Workspace, matrix: &Matrix, scope: Scope) -> Result<Verdict> {
+    let committed = files::committed(workspace, matrix)?;
+    let (records, computed) = measured.counts();
+    let mut verdict = Verdict {
+        same: false,
+        records,
+        computed,
+        facts: Vec::new(),
+        kept: Vec::new(),
+        wrong: Vec::new(),
+        pages: Vec::new(),
+        strays: Vec::new(),
+        all: scope == Scope::All,
+    };
+    for chapter in &measured.chapters {
+        for (plan, results) in chapter.plans.iter().zip(committed.of(chapter.name)) {
+            verdict.results(chapter, plan, results)?;
+        }
+    }
+    for chapter in CHAPTERS {
+        verdict.wrong.extend(chapter.wrong(&committed)?);
+    }
+    verdict.pages(&committed, workspace, matrix)?;
+    let clean = verdict.facts.is_empty() && verdict.wrong.is_empty();
+    let shown = verdict.pages.is_empty() && verdict.strays.is_empty();
+    verdict.same = clean && shown && (!verdict.all || verdict.kept.is_empty());
+    Ok(verdict)
+}
+
+impl Verdict {
+    /// Compares the results of one file.
+    fn results(&mut self, chapter: &MeasuredChapter, plan: &Plan, committed: &Results) -> Result<()> {
+        let name = &plan.name;
+        self.facts.extend(configurations(name, &committed.configuration, &plan.configuration));
+        if committed.version != plan.version {
+            let [left, right] = [&committed.version, &plan.version].map(|version| Some(Value::from(version.as_str())));
+            self.facts.push(Difference::of(name, "", "version", left, right));
+        }
+        let mut kept: BTreeMap<String, Kept> = BTreeMap::new();
+        for row in chapter.rows(plan) {
+            let known = find(committed, &row.planned.case);
+            match row.fresh {
+                Some(fresh) => self.facts.extend(differences(plan, &row, known, fresh)?),
+                None => self.keep(plan, &row, known, &mut kept),
+            }
+        }
+        self.kept.extend(kept.into_values());
+        for record in &committed.records {
+            if !plan.cases.iter().any(|planned| planned.case == record.case) {
+                let left = Some(serde_json::to_value(&record.outcome)?);
+                self.facts.push(Difference::of(name, &record.case, "", left, None));
+            }
+        }
+        Ok(())
+    }
+
+    /// Names a record that was not computed, and what is wrong with it.
+    fn keep(&mut self, plan: &Plan, row: &Row<'_>, known: Option<&Record>, kept: &mut BTreeMap<String, Kept>) {
+        let case = &row.planned.case;
+        let mut wrong = |reason: String| {
+            self.wrong.push(Wrong { results: plan.name.clone(), case: case.clone(), reason });
+        };
+        let reason = row.planned.absent.as_ref().map_or("not measured".to_owned(), ToString::to_string);
+        let group = kept.entry(reason.clone()).or_insert_with(|| Kept {
+            results: plan.name.clone(),
+            reason: reason.clone(),
+            versions: BTreeSet::new(),
+            recorded: BTreeSet::new(),
+            cases: Vec::new(),
+        });
+        group.cases.push(case.clone());
+        let Some(record) = known else {
+            wrong(format!("no committed record, and it cannot be computed: {reason}"));
+            return;
+        };
+        let made = &record.provenance;
+        group.versions.insert(made.version.clone());
+        group.recorded.insert(made.recorded.to_string());
+        if made.version != plan.version {
+            let (version, own) = (&made.version, &plan.version);
+            wrong(format!("stale: the record is of version {version}, the engine here is {own}"));
+        }
+        if row.planned.inputs_sha256.as_ref().is_some_and(|inputs| *inputs != made.inputs_sha256) {
+            wrong("the record is of other inputs than those that are here".to_owned());
+        }
+        if record.origin != row.planned.origin {
+            wrong("the record says otherwise who wrote its inputs".to_owned());
+        }
+    }
+
+    fn pages(&mut self, committed: &Recordings, workspace: &Workspace, matrix: &Matrix) -> Result<()> {
+        let rendered = pages::of(committed, &Tables::read(workspace)?, workspace)?;
+        let strays = pages::strays(&rendered, workspace)?;
+        for page in rendered {
+            if fs::read(workspace.path(&page.path)).ok().as_deref() != Some(&page.bytes) {
+                self.pages.push(page.path);
+            }
+        }
+        let results = files::strays(workspace, matrix)?.into_iter();
+        let results =
+            results.map(|path| format!("{}: no engine or chapter of that name; delete the file", path.display()));
+        let pictures = strays.into_iter();
+        let pictures = pictures.map(|path| format!("{}: no page of that name; delete the file", path.display()));
+        self.strays.extend(results.chain(pictures));
+        Ok(())
+    }
+
+    /// The records that were not computed, in one line: `default 36 (public data not here; version …, recorded …), …`.
+    #[must_use]
+    pub fn kept_line(&self) -> String {
+        let set = |values: &BTreeSet<String>| values.iter().cloned().collect::<Vec<_>>().join(" and ");
+        let group = |kept: &Kept| {
+            let (results, records) = (&kept.results, count(kept.cases.len()));
+            let (versions, days) = (set(&kept.versions), set(&kept.recorded));
+            match versions.is_empty() {
+                true => format!("{results} {records} ({})", kept.reason),
+                false => format!("{results} {records} ({}; version {versions}, recorded {days})", kept.reason),
+            }
+        };
+        self.kept.iter().map(group).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The last line of a check.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let kept: usize = self.kept.iter().map(|kept| kept.cases.len()).sum();
+        let (all, computed) = (count(self.records), count(self.computed));
+        let drift = !self.facts.is_empty() || !self.wrong.is_empty() || !self.strays.is_empty();
+        match (drift, self.pages.is_empty(), kept) {
+            (false, true, 0) => {
+                format!("same: {computed} of {all} records computed here; pages and coverage")
+            }
+            (false, true, kept) => {
+                let kept = format!("{} kept: {}", count(kept), self.kept_line());
+                let same = format!("same as far as computed: {computed} of {all}; {kept}");
+                if self.all { format!("{same}\nnot everything was computed, as --all asks") } else { same }
+            }
+            (false, false, _) => "drift; if it is meant: contextweaver bench render".to_owned(),
+            (true, _, 0) => "drift; if it is meant: contextweaver bench run".to_owned(),
+            (true, _, kept) => format!(
+                "drift; if it is meant: contextweaver bench run\nnot computed: {} of {all} records: {}",
+                count(kept),
+                self.kept_line()
+            ),
+        }
+    }
+}
+
+/// Every fact in which a committed record differs from what was measured. The day is no fact.
+fn differences(
+    plan: &Plan,
+    row: &Row<'_>,
+    known: Option<&Record>,
+    fresh: &crate::chapter::Fresh,
+) -> Result<Vec<Difference>> {
+    let day = known.map_or_else(Day::now, |known| known.provenance.recorded.clone());
+    let own = computed(plan, row.planned, fresh, &day);
+    let value = |record: &Record| -> Result<Value> {
+        let mut value = serde_json::to_value(&record.outcome)?;
+        if let Value::Object(members) = &mut value {
+            members.insert("origin".to_owned(), serde_json::to_value(record.origin)?);
+            members.insert("version".to_owned(), record.provenance.version.clone().into());
+            members.insert("inputs_sha256".to_owned(), record.provenance.inputs_sha256.clone().into());
+        }
+        Ok(value)
+    };
+    let case = &row.planned.case;
+    let mut found = facts(&plan.name, case, known.map(&value).transpose()?, Some(value(&own)?));
+    if known.is_some_and(|known| known.provenance.state == State::Kept) {
+        let [left, right] = ["kept", "computed"].map(|state| Some(Value::from(state)));
+        found.push(Difference::of(&plan.name, case, "state", left, right));
+    }
+    Ok(found)
+}

@@ -1,0 +1,92 @@
+//! Measuring, writing and rendering as one step: what a run does, and what rendering alone does.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use super::files::{committed, write};
+use super::measured::{Measured, Unmeasured, require_all};
+use super::pages::{self, Page};
+use crate::chapter::{Recordings, Step};
+use crate::chapters::CHAPTERS;
+use crate::eval::tables::{self, Tables};
+use crate::eval::timing::TimingRow;
+use crate::eval::workspace::{Bench, Workspace};
+use crate::eval::{machine, recording};
+use crate::results::Day;
+
+/// What a run left behind.
+#[derive(Debug)]
+pub struct Ran {
+    /// The records as they were written.
+    pub recordings: Recordings,
+    /// What was not measured, and kept where it was recorded.
+    pub kept: Vec<Unmeasured>,
+    /// What was timed on the way.
+    pub timings: Vec<TimingRow>,
+}
+
+/// Where times are recorded: the path of this program, whose whole processes are timed too, and the name of the machine
+/// where it is not to be called by its architecture and cores.
+#[derive(Debug, Clone, Copy)]
+pub struct Recorder<'r> {
+    /// The path of this program.
+    pub program: &'r Path,
+    /// The name of the machine; its architecture and cores without one.
+    pub machine: Option<&'r str>,
+}
+
+/// Measures everything, writes the records and the pages, and the times where there is a recorder. Everything is computed
+/// before anything is written.
+///
+/// # Errors
+/// Inputs that cannot be read, a damaged results file of which a record is to be kept, a front page without its markers, or
+/// what the file system says.
+pub fn run(bench: &Bench, recorder: Option<Recorder<'_>>, step: Step<'_>) -> Result<Ran> {
+    let workspace = &bench.workspace;
+    require_all(bench)?;
+    let measured = Measured::of(bench, step)?;
+    let samples = recording::samples(bench, recorder.map(|recorder| recorder.program), step)?;
+    let timings = machine::rows(&samples, recorder.and_then(|recorder| recorder.machine), &workspace.path(""));
+    let recordings = measured.recordings(workspace, &Day::now())?;
+    let mut recorded = Tables::read(workspace)?;
+    if recorder.is_some() {
+        if timings.is_empty() {
+            bail!("no timings to record: the collection `{}` is not in gold/ or in no scenario", recording::COLLECTION);
+        }
+        recorded.replace_timings(&timings);
+    }
+    let pages = pages::of(&recordings, &recorded, workspace)?;
+    write(&recordings, workspace)?;
+    if recorder.is_some() {
+        tables::write_timings(workspace, &timings)?;
+    }
+    pages::write(&pages, workspace)?;
+    Ok(Ran { recordings, kept: measured.unmeasured(), timings })
+}
+
+/// Renders the committed results again and writes the pages.
+///
+/// # Errors
+/// As [`committed`], and as for [`run`].
+pub fn render(workspace: &Workspace) -> Result<Vec<Page>> {
+    let recordings = committed(workspace, &workspace.matrix()?)?;
+    let pages = pages::of(&recordings, &Tables::read(workspace)?, workspace)?;
+    pages::write(&pages, workspace)?;
+    Ok(pages)
+}
+
+/// What a run prints: every chapter that is among `recordings`, in the order of the page.
+///
+/// # Errors
+/// Facts of another chapter.
+pub fn terminal(recordings: &Recordings) -> Result<String> {
+    let mut texts = Vec::new();
+    for chapter in CHAPTERS.into_iter().filter(|chapter| recordings.0.contains_key(chapter.name())) {
+        let text = chapter.terminal(recordings)?;
+        if !text.is_empty() {
+            texts.push(text);
+        }
+    }
+    Ok(texts.join("\n"))
+}

@@ -1,0 +1,202 @@
+//! Gemini: a list of contents, or the body of a request around one (`systemInstruction`, `contents`), both ways.
+//!
+//! A result names the function and only sometimes the call: without an id it belongs to the first call of that name
+//! that has no result yet. Members are read in both spellings that the API accepts (`functionCall`, `function_call`).
+
+use serde_json::{Map, Value, json};
+
+use super::Conversation;
+use super::error::{AdapterError, array, check_nesting, object, shown, text};
+use super::openai::unwrap;
+use super::wire::{Dialect, Reader, Taken, Writer, arguments, call_of, called_name, function_name, placeholder};
+use crate::event::{ContextItem, ItemKind, ToolOutput};
+
+/// Reads contents, or a request with `contents`.
+///
+/// # Errors
+/// [`AdapterError`] when a content or part is malformed, or answers a call that does not come before it.
+pub fn from_gemini(mut document: Value) -> Result<Conversation, AdapterError> {
+    check_nesting(&document, "")?;
+    let mut reader = Reader::new(Dialect::Gemini);
+    for key in ["systemInstruction", "system_instruction"] {
+        if let Some(system @ Value::Object(_)) = document.get_mut(key) {
+            read_content(object(system.take(), key)?, Some(key), key, &mut reader)?;
+        }
+    }
+    let (document, contents) = unwrap(document, &["contents"])?;
+    for (number, content) in contents.into_iter().enumerate() {
+        let place = format!("contents[{number}]");
+        read_content(object(content, &place)?, None, &place, &mut reader)?;
+    }
+    Ok(reader.finish(document))
+}
+
+fn read_content(
+    mut content: Map<String, Value>,
+    member: Option<&str>,
+    place: &str,
+    reader: &mut Reader,
+) -> Result<(), AdapterError> {
+    let kind = match content.get("role").map(|role| role.as_str().unwrap_or_default()) {
+        _ if member.is_some() => ItemKind::Policy,
+        None | Some("user" | "function") => ItemKind::UserTurn,
+        Some("model") => ItemKind::AgentMsg,
+        Some(other) => {
+            return Err(AdapterError::new(place, format!("unknown role `{}`; use user or model", shown(other))));
+        }
+    };
+    let parts = match content.get_mut("parts") {
+        Some(list @ Value::Array(_)) => array(std::mem::replace(list, Value::Array(Vec::new())), place)?,
+        // An answer that was cut off or blocked has no parts.
+        None => Vec::new(),
+        Some(other) => return Err(AdapterError::wrong(place, "parts", "an array", Some(other))),
+    };
+    reader.open(Value::Object(content), member);
+    for (number, part) in parts.into_iter().enumerate() {
+        let place = format!("{place}.parts[{number}]");
+        read_part(object(part, &place)?, kind, &place, reader)?;
+    }
+    reader.close(kind, "");
+    Ok(())
+}
+
+const LIST: &str = "/parts";
+
+fn read_part(part: Map<String, Value>, kind: ItemKind, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
+    let member = |names: [&'static str; 2]| names.into_iter().find(|name| part.contains_key(*name));
+    let of = |key: &str| -> Result<(Option<String>, String), AdapterError> {
+        let place = format!("{place}.{key}");
+        let members = object(part.get(key).cloned().unwrap_or_default(), &place)?;
+        let id = members.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()).map(str::to_owned);
+        Ok((id, text(&members, "name", &place)?.to_owned()))
+    };
+    if let Some(key) = member(["functionCall", "function_call"]) {
+        let (id, name) = of(key)?;
+        let taken = Taken::json(Value::Object(part), &format!("/{key}/args"), |_| "{}".to_owned());
+        reader.call(id.as_deref(), &name, Some(LIST), taken);
+        return Ok(());
+    }
+    if let Some(key) = member(["functionResponse", "function_response"]) {
+        let (id, name) = of(key)?;
+        let taken = Taken::json(Value::Object(part), &format!("/{key}/response"), |_| String::new());
+        return match id {
+            Some(id) => reader.result(&id, Some(LIST), taken, place),
+            None => reader.result_by_name(&name, Some(LIST), taken, place),
+        };
+    }
+    reader.part(kind, LIST, Taken::text(Value::Object(part), "/text", placeholder));
+    Ok(())
+}
+
+/// Writes the contents of a conversation: the inverse of [`from_gemini`]. Events from other formats become contents of
+/// their own; kinds that the API does not have become user contents.
+///
+/// # Errors
+/// [`AdapterError`] when an event's metadata was edited so that it no longer fits.
+pub fn to_gemini(conversation: &Conversation) -> Result<Value, AdapterError> {
+    let output = |output: &ToolOutput| Ok(Value::String(super::blocks::text_of(output)));
+    Writer { dialect: Dialect::Gemini, list: &["contents"], fresh: Some(fresh), output }.write(conversation)
+}
+
+fn fresh(item: &ContextItem, content: &Value) -> Value {
+    match item.kind {
+        ItemKind::AgentMsg => json!({"role": "model", "parts": [{"text": content}]}),
+        ItemKind::ToolCall => json!({"role": "model", "parts": [
+            {"functionCall": {"id": item.id, "name": function_name(item), "args": arguments(item)}}]}),
+        ItemKind::ToolResult => json!({"role": "user", "parts": [
+            {"functionResponse": {"id": call_of(item), "name": called_name(item), "response": {"output": content}}}]}),
+        ItemKind::UserTurn
+        | ItemKind::Policy
+        | ItemKind::PlanState
+        | ItemKind::MemoryFact
+        | ItemKind::DocSnippet
+        | ItemKind::RetrievedDoc => json!({"role": "user", "parts": [{"text": content}]}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::adapters::testing::{any_json, extra, shown as events, with};
+
+    #[test]
+    fn parts_become_events_and_parts_again() {
+        let request = json!({
+            "systemInstruction": {"parts": [{"text": "Be brief."}]},
+            "contents": [
+                {"role": "user", "parts": [{"text": "Weather?"}, {"inlineData": {"mimeType": "image/png", "data": "AAEC"}}]},
+                {"role": "model", "parts": [
+                    {"text": "Hm.", "thought": true},
+                    {"functionCall": {"name": "weather", "args": {"city": "Oslo"}}, "thoughtSignature": "x"},
+                    {"functionCall": {"name": "weather", "args": {"city": "Rome"}}},
+                    {"functionCall": {"id": "f3", "name": "time"}}]},
+                {"role": "user", "parts": [
+                    {"functionResponse": {"name": "weather", "response": {"c": -3}}},
+                    {"functionResponse": {"name": "time", "response": {"t": 12}}},
+                    {"function_response": {"name": "weather", "response": {"c": 21}}}]},
+                {"role": "model"}],
+            "generationConfig": {"temperature": 0}});
+        let conversation = from_gemini(request.clone()).unwrap();
+        insta::assert_snapshot!(events(&conversation), @r#"
+        policy m1 "Be brief."
+        user_turn m2 "Weather?"
+        user_turn m2.2 "[inlineData]"
+        agent_msg m3 "Hm."
+        tool_call call:5 weather "{\"city\":\"Oslo\"}"
+        tool_call call:6 weather "{\"city\":\"Rome\"}"
+        tool_call f3 time "{}"
+        tool_result result:call:5 < call:5 "{\"c\":-3}"
+        tool_result result:f3 < f3 "{\"t\":12}"
+        tool_result result:call:6 < call:6 "{\"c\":21}"
+        agent_msg m5 ""
+        "#);
+        assert_eq!(to_gemini(&conversation).unwrap(), request);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let error = |contents: Value| from_gemini(contents).unwrap_err().to_string();
+        let response = json!({"functionResponse": {"name": "f", "response": {}}});
+        insta::assert_snapshot!(error(json!([{"role": "assistant", "parts": []}])), @"contents[0]: unknown role `assistant`; use user or model");
+        insta::assert_snapshot!(error(json!([{"parts": [response]}])), @"contents[0].parts[0]: no call of `f` before it is without a result");
+        insta::assert_snapshot!(error(json!([{"parts": [{"functionCall": {"name": "f"}}, response, response]}])), @"contents[0].parts[2]: no call of `f` before it is without a result");
+        insta::assert_snapshot!(error(json!([{"parts": [{"functionCall": 7}]}])), @"contents[0].parts[0].functionCall: an object is expected, not a number");
+    }
+
+    fn contents() -> impl Strategy<Value = Value> {
+        let part = ("(?s).{0,6}", extra(), any::<bool>()).prop_map(|(text, extra, is_text)| match is_text {
+            true => with(json!({"text": text}), extra),
+            false => with(json!({"inlineData": {"mimeType": "image/png", "data": text}}), extra),
+        });
+        let said = (prop::sample::select(&["user", "model"][..]), prop::collection::vec(part, 0..3), extra())
+            .prop_map(|(role, parts, extra)| vec![with(json!({"role": role, "parts": parts}), extra)]);
+        let called = (prop::collection::vec(("[fg]", extra(), extra()), 1..4)).prop_map(|calls| {
+            let made: Vec<Value> =
+                calls.iter().map(|(name, args, _)| json!({"functionCall": {"name": name, "args": args}})).collect();
+            let answered = calls
+                .iter()
+                .map(|(name, _, response)| json!({"functionResponse": {"name": name, "response": response}}));
+            let answered: Vec<Value> = answered.collect();
+            vec![json!({"role": "model", "parts": made}), json!({"role": "user", "parts": answered})]
+        });
+        prop::collection::vec(prop_oneof![said, called], 0..6).prop_map(|turns| turns.concat().into())
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost(contents in contents(), around in extra()) {
+            let document = with(json!({"contents": contents}), around);
+            let conversation = from_gemini(document.clone()).unwrap();
+            prop_assert_eq!(to_gemini(&conversation).unwrap(), document);
+        }
+
+        #[test]
+        fn what_reads_writes_the_same(document in any_json()) {
+            if let Ok(conversation) = from_gemini(document.clone()) {
+                prop_assert_eq!(to_gemini(&conversation).unwrap(), document);
+            }
+        }
+    }
+}

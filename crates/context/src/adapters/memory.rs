@@ -1,0 +1,125 @@
+//! Facts and episodes on their own: JSON or JSONL, both ways.
+//!
+//! Facts are `[{"key", "value"}]`, one such object per line, or `{key: value}`; episodes are `[{"id", "summary"}]` or
+//! one such object per line. A value of a fact that is not a string is read as its compact JSON.
+
+use serde_json::{Map, Value, json};
+
+use super::error::{AdapterError, object, parse, text};
+use super::recognise::{check_utf8, lines};
+use crate::event::{Episode, Fact};
+
+/// Reads facts.
+///
+/// # Errors
+/// [`AdapterError`] with the place when the bytes are not UTF-8 or JSON, or a fact lacks its key or value.
+pub fn read_facts(bytes: &[u8]) -> Result<Vec<Fact>, AdapterError> {
+    let fact = |key: &str, value: &Value| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Fact { key: key.to_owned(), value }
+    };
+    let listed = |members: &Map<String, Value>, place: &str| {
+        let value = members.get("value").ok_or_else(|| AdapterError::wrong(place, "value", "a string", None))?;
+        Ok(fact(text(members, "key", place)?, value))
+    };
+    match read(bytes)? {
+        Listed::Object(members) if !is_fact(&members) => {
+            Ok(members.iter().map(|(key, value)| fact(key, value)).collect())
+        }
+        Listed::Object(members) => Ok(vec![listed(&members, "")?]),
+        Listed::Many(entries) => entries.iter().map(|(place, members)| listed(members, place)).collect(),
+    }
+}
+
+/// Whether an object is a single fact, and not a map of facts by key.
+fn is_fact(members: &Map<String, Value>) -> bool {
+    members.len() == 2 && members.contains_key("key") && members.contains_key("value")
+}
+
+/// Reads episodes.
+///
+/// # Errors
+/// [`AdapterError`] with the place when the bytes are not UTF-8 or JSON, or an episode lacks its id or summary.
+pub fn read_episodes(bytes: &[u8]) -> Result<Vec<Episode>, AdapterError> {
+    let episode = |members: &Map<String, Value>, place: &str| {
+        let (id, summary) = (text(members, "id", place)?, text(members, "summary", place)?);
+        Ok(Episode { id: id.to_owned(), summary: summary.to_owned() })
+    };
+    match read(bytes)? {
+        Listed::Object(members) => Ok(vec![episode(&members, "")?]),
+        Listed::Many(entries) => entries.iter().map(|(place, members)| episode(members, place)).collect(),
+    }
+}
+
+enum Listed {
+    /// The whole document is one object.
+    Object(Map<String, Value>),
+    /// Several objects with their places.
+    Many(Vec<(String, Map<String, Value>)>),
+}
+
+fn read(bytes: &[u8]) -> Result<Listed, AdapterError> {
+    let whole = check_utf8(bytes)?;
+    if let Ok(document) = parse(whole, "") {
+        let Value::Array(entries) = document else { return Ok(Listed::Object(object(document, "")?)) };
+        let entries = entries.into_iter().enumerate().map(|(number, entry)| {
+            let place = format!("[{number}]");
+            object(entry, &place).map(|members| (place, members))
+        });
+        return entries.collect::<Result<_, _>>().map(Listed::Many);
+    }
+    let mut entries = Vec::new();
+    for line in lines(bytes) {
+        let (number, line) = line?;
+        let place = format!("line {number}");
+        entries.push((place.clone(), object(parse(line, &place)?, &place)?));
+    }
+    Ok(Listed::Many(entries))
+}
+
+/// Writes one fact per line, each with a line break; [`read_facts`] reads them again.
+#[must_use]
+pub fn facts_to_lines(facts: &[Fact]) -> String {
+    facts.iter().map(|fact| format!("{}\n", json!({"key": fact.key, "value": fact.value}))).collect()
+}
+
+/// Writes one episode per line, each with a line break; [`read_episodes`] reads them again.
+#[must_use]
+pub fn episodes_to_lines(episodes: &[Episode]) -> String {
+    episodes.iter().map(|episode| format!("{}\n", json!({"id": episode.id, "summary": episode.summary}))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn facts_come_in_three_forms() {
+        let shown = |text: &str| match read_facts(text.as_bytes()) {
+            Ok(facts) => facts.iter().map(|fact| format!("{}={};", fact.key, fact.value)).collect::<String>(),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(shown(r#"[{"key": "a", "value": "1"}, {"key": "b", "value": {"c": 2}}]"#), r#"a=1;b={"c":2};"#);
+        assert_eq!(shown(r#"{"a": "1", "b": 2}"#), "a=1;b=2;");
+        assert_eq!(shown("{\"key\": \"a\", \"value\": \"1\"}\n{\"key\": \"b\", \"value\": \"2\"}\n"), "a=1;b=2;");
+        assert_eq!(shown(r#"{"key": "a", "value": "1"}"#), "a=1;");
+        assert_eq!(shown(""), "");
+        assert_eq!(shown("{\"key\": \"a\"}\n{}"), "line 1: `value` is missing; a string is expected");
+        assert_eq!(shown("[1]"), "[0]: an object is expected, not a number");
+        assert_eq!(shown("{\"key\"\n"), "line 1: not JSON: EOF while parsing an object at line 1 column 6");
+    }
+
+    proptest! {
+        #[test]
+        fn facts_and_episodes_survive_both_ways(pairs in prop::collection::vec(("(?s).{0,6}", "(?s).{0,6}"), 0..5)) {
+            let facts: Vec<Fact> =
+                pairs.iter().map(|(key, value)| Fact { key: key.clone(), value: value.clone() }).collect();
+            prop_assert_eq!(read_facts(facts_to_lines(&facts).as_bytes()).unwrap(), facts);
+            let episodes: Vec<Episode> =
+                pairs.into_iter().map(|(id, summary)| Episode { id, summary }).collect();
+            prop_assert_eq!(read_episodes(episodes_to_lines(&episodes).as_bytes()).unwrap(), episodes);
+        }
+    }
+}

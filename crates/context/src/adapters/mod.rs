@@ -1,0 +1,73 @@
+//! Converts foreign formats of conversations into our types and back.
+//!
+//! One file per format; pure functions, no I/O. Fields of a format that our types do not have are kept in the metadata
+//! of an item, so that they survive a round trip. A malformed document is an error that names the place; nothing is
+//! guessed and nothing is left out.
+
+mod a2a;
+mod anthropic;
+mod blocks;
+mod error;
+mod gemini;
+mod mcp;
+mod memory;
+mod openai;
+mod recognise;
+mod recorded;
+mod responses;
+mod session_json;
+mod session_lines;
+#[cfg(test)]
+mod testing;
+mod wire;
+
+pub use a2a::{
+    TaskOutcome, TaskState, from_a2a_card, from_a2a_task, from_a2a_task_conversation, to_a2a_task,
+    to_a2a_task_conversation,
+};
+pub use anthropic::{from_anthropic, to_anthropic};
+pub use error::AdapterError;
+pub use gemini::{from_gemini, to_gemini};
+pub use mcp::{from_mcp_result, to_mcp_result};
+pub use memory::{episodes_to_lines, facts_to_lines, read_episodes, read_facts};
+pub use openai::{from_openai_chat, to_openai_chat};
+pub use recognise::{Format, MAX_LINE_BYTES, recognise};
+pub use recorded::{from_recorded, to_recorded};
+pub use responses::{from_openai_responses, to_openai_responses};
+pub use session_json::{from_session_json, to_session_json};
+pub use session_lines::{from_session_lines, to_session_lines};
+
+use serde_json::{Map, Value};
+
+use crate::event::{ContextItem, Episode, Fact, ToolOutput};
+
+/// One event of a foreign conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// The event for the log.
+    pub item: ContextItem,
+    /// For a result that is more than one text: everything that was returned, for the firewall. The item's text is then
+    /// the text of its parts.
+    pub output: Option<ToolOutput>,
+}
+
+/// A foreign conversation. Its order, ids and parents are checked by [`Transcript`](crate::event::Transcript), not
+/// here.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Conversation {
+    /// The events, in the order in which they happened.
+    pub events: Vec<Event>,
+    /// Remembered statements, where the format carries them.
+    pub facts: Vec<Fact>,
+    /// Summaries of earlier events, where the format carries them.
+    pub episodes: Vec<Episode>,
+    /// The members of the document around the events (`model`, `tools` …), for round trips; `None` for formats and
+    /// documents that are bare lists of events.
+    pub document: Option<Map<String, Value>>,
+}
+
+impl From<ContextItem> for Event {
+    fn from(item: ContextItem) -> Self {
+        Self { item, output: None }
+    }
+}

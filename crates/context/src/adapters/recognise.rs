@@ -1,0 +1,342 @@
+//! The formats as a table: how each is recognised, read and written.
+//!
+//! The members that only one format has decide which format a file is in; where two formats agree (plain messages with
+//! roles), they mean the same and the first is taken.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::error::{AdapterError, describe, shown};
+use super::{
+    Conversation, from_a2a_task_conversation, from_anthropic, from_gemini, from_openai_chat, from_openai_responses,
+    from_recorded, from_session_json, from_session_lines, session_lines, to_a2a_task_conversation, to_anthropic,
+    to_gemini, to_openai_chat, to_openai_responses, to_recorded, to_session_json, to_session_lines,
+};
+use crate::event::ItemKind;
+
+/// Longer lines of a file that is read line by line are refused: no event is that large, and a line is held whole.
+pub const MAX_LINE_BYTES: usize = 100 << 20;
+
+/// A format of conversations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    /// Session JSONL: one event per line.
+    SessionLines,
+    /// The session document of the Python implementation.
+    SessionJson,
+    /// A recorded session: a goal with calls of MCP tools and their results.
+    Recorded,
+    /// Messages of OpenAI Chat Completions.
+    OpenaiChat,
+    /// Items of OpenAI Responses.
+    OpenaiResponses,
+    /// Messages of the Anthropic API.
+    Anthropic,
+    /// Contents of the Gemini API.
+    Gemini,
+    /// A task of the Agent2Agent protocol.
+    A2aTask,
+}
+
+impl Format {
+    /// All formats, in the order in which they are listed to people.
+    pub const ALL: [Self; 8] = [
+        Self::SessionLines,
+        Self::SessionJson,
+        Self::Recorded,
+        Self::OpenaiChat,
+        Self::OpenaiResponses,
+        Self::Anthropic,
+        Self::Gemini,
+        Self::A2aTask,
+    ];
+
+    /// The name of the format, for people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SessionLines => "session JSONL",
+            Self::SessionJson => "session JSON",
+            Self::Recorded => "recorded session",
+            Self::OpenaiChat => "OpenAI chat messages",
+            Self::OpenaiResponses => "OpenAI Responses items",
+            Self::Anthropic => "Anthropic messages",
+            Self::Gemini => "Gemini contents",
+            Self::A2aTask => "A2A task",
+        }
+    }
+
+    /// The name of the format on a command line.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::SessionLines => "lines",
+            Self::SessionJson => "session-json",
+            Self::Recorded => "recorded",
+            Self::OpenaiChat => "openai",
+            Self::OpenaiResponses => "openai-responses",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::A2aTask => "a2a",
+        }
+    }
+
+    /// Writes a conversation in this format: the inverse of [`recognise`] for a conversation that was read from it, and
+    /// the closest equivalent for any other. The text ends with a line break.
+    ///
+    /// # Errors
+    /// [`AdapterError`] when the metadata of an event was edited so that it no longer fits or, for
+    /// [`Format::Recorded`], when an event is from another format.
+    pub fn write(self, conversation: &Conversation) -> Result<String, AdapterError> {
+        let document = match self {
+            Self::SessionLines => return to_session_lines(conversation),
+            Self::SessionJson => to_session_json(conversation),
+            Self::Recorded => to_recorded(conversation)?,
+            Self::OpenaiChat => to_openai_chat(conversation)?,
+            Self::OpenaiResponses => to_openai_responses(conversation)?,
+            Self::Anthropic => to_anthropic(conversation)?,
+            Self::Gemini => to_gemini(conversation)?,
+            Self::A2aTask => to_a2a_task_conversation(conversation),
+        };
+        Ok(format!("{document:#}\n"))
+    }
+
+    /// What tells the format from the others, for messages.
+    fn sign(self) -> &'static str {
+        match self {
+            Self::SessionLines => "an object with `type` and `text` a line",
+            Self::SessionJson => "an object with `events`",
+            Self::Recorded => "an object with `goal` and `calls`",
+            Self::OpenaiChat | Self::Anthropic => "a list of messages with `role`, or an object with `messages`",
+            Self::OpenaiResponses => "a list of items with `type`, or an object with `input` or `output`",
+            Self::Gemini => "a list of contents with `parts`, or an object with `contents`",
+            Self::A2aTask => "an object with `status` and `artifacts` or `history`",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+/// Reads a conversation in any of the formats. `prefix` is for the ids of events that have none.
+///
+/// # Errors
+/// [`AdapterError`] when the bytes are not UTF-8, are empty, are in no known format (the message lists the formats), or
+/// are malformed.
+pub fn recognise(bytes: &[u8], prefix: &str) -> Result<(Format, Conversation), AdapterError> {
+    let text = check_utf8(bytes)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim().is_empty() {
+        return Err(AdapterError::new("", "the file is empty; a conversation is expected"));
+    }
+    let whole = match serde_json::from_str::<Value>(text) {
+        Ok(document) => document,
+        Err(error) => return read_lines(bytes, prefix, &error),
+    };
+    let format = format_of(&whole)?;
+    let conversation = match format {
+        Format::SessionLines => from_session_lines(bytes, prefix),
+        Format::SessionJson => {
+            drop(whole);
+            from_session_json(text)
+        }
+        Format::Recorded => {
+            drop(whole);
+            from_recorded(text)
+        }
+        Format::OpenaiChat => from_openai_chat(whole),
+        Format::OpenaiResponses => from_openai_responses(whole),
+        Format::Anthropic => from_anthropic(whole),
+        Format::Gemini => from_gemini(whole),
+        Format::A2aTask => from_a2a_task_conversation(whole),
+    };
+    conversation.map(|conversation| (format, conversation))
+}
+
+/// A file that is not one JSON document is a list of lines if its first line is an event.
+fn read_lines(bytes: &[u8], prefix: &str, error: &serde_json::Error) -> Result<(Format, Conversation), AdapterError> {
+    let first = lines(bytes).next().transpose()?.map_or("", |(_, line)| line);
+    match serde_json::from_str::<Value>(first) {
+        Ok(Value::Object(_)) => from_session_lines(bytes, prefix).map(|read| (Format::SessionLines, read)),
+        _ => Err(AdapterError::new("", format!("not JSON, and no JSON a line: {error}"))),
+    }
+}
+
+fn format_of(document: &Value) -> Result<Format, AdapterError> {
+    let has = |key: &str| document.get(key).is_some();
+    let found = match document {
+        Value::Object(_) if has("calls") && has("goal") => Some(Format::Recorded),
+        Value::Object(_) if has("events") => Some(Format::SessionJson),
+        Value::Object(_) if has("contents") => Some(Format::Gemini),
+        Value::Object(members) => match members.get("messages") {
+            Some(messages) => Some(of_messages(messages, has("system"))),
+            None if has("status") && (has("artifacts") || has("history")) => Some(Format::A2aTask),
+            None if session_lines::looks_like_a_line(document) => Some(Format::SessionLines),
+            None if has("input") || has("output") => Some(Format::OpenaiResponses),
+            None => None,
+        },
+        Value::Array(entries) => match entries.first() {
+            Some(first) if first.get("parts").is_some() => Some(Format::Gemini),
+            Some(first) if first.get("role").is_some() && entries.iter().all(|entry| entry.get("role").is_some()) => {
+                Some(of_messages(document, false))
+            }
+            Some(first) if first.get("type").is_some() || first.get("role").is_some() => Some(Format::OpenaiResponses),
+            _ => None,
+        },
+        _ => None,
+    };
+    found.ok_or_else(|| unknown(document))
+}
+
+/// The format of messages with roles: Anthropic's when a block is of a type that only they have.
+fn of_messages(messages: &Value, has_system: bool) -> Format {
+    let blocks = |message: &Value| message.get("content").and_then(Value::as_array).cloned().unwrap_or_default();
+    let types = |kinds: &[&str]| {
+        messages.as_array().into_iter().flatten().any(|message| {
+            let is_one =
+                |block: &Value| block.get("type").and_then(Value::as_str).is_some_and(|kind| kinds.contains(&kind));
+            blocks(message).iter().any(is_one)
+        })
+    };
+    if types(&["input_text", "output_text", "input_image"]) {
+        return Format::OpenaiResponses;
+    }
+    let only_theirs =
+        ["tool_use", "tool_result", "server_tool_use", "thinking", "redacted_thinking", "image", "document"];
+    if has_system || types(&only_theirs) { Format::Anthropic } else { Format::OpenaiChat }
+}
+
+fn unknown(document: &Value) -> AdapterError {
+    let known: Vec<String> = Format::ALL.iter().map(|format| format!("{format} ({})", format.sign())).collect();
+    let hint = match document {
+        Value::Object(members) if members.contains_key("content") || members.contains_key("structuredContent") => {
+            "; it looks like one result of an MCP tool, which is no conversation"
+        }
+        Value::Object(members) if members.contains_key("type") => {
+            return AdapterError::new(
+                "",
+                format!(
+                    "its one line is no event: `type` is `{}` and there is no `text`; types are {}",
+                    session_lines::kind_of(document),
+                    ItemKind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
+                ),
+            );
+        }
+        _ => "",
+    };
+    let keys = match document {
+        Value::Object(members) => {
+            let keys: Vec<String> = members.keys().take(5).map(|key| format!("`{}`", shown(key))).collect();
+            if keys.is_empty() { "an empty object".to_owned() } else { format!("an object with {}", keys.join(", ")) }
+        }
+        other => describe(other).to_owned(),
+    };
+    AdapterError::new("", format!("{keys} is no conversation{hint}; understood are {}", known.join(", ")))
+}
+
+/// The bytes as text, checked.
+pub(super) fn check_utf8(bytes: &[u8]) -> Result<&str, AdapterError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let line = memchr::memchr_iter(b'\n', before).count() + 1;
+        let column = before.len() - memchr::memrchr(b'\n', before).map_or(0, |at| at + 1) + 1;
+        AdapterError::new(format!("line {line}"), format!("byte {column} is not UTF-8; save the file as UTF-8"))
+    })
+}
+
+/// The lines that are not blank, with their numbers from 1. A byte order mark in front is ignored.
+pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = Result<(usize, &str), AdapterError>> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    bytes.split(|&byte| byte == b'\n').enumerate().filter_map(|(number, line)| {
+        let number = number + 1;
+        let place = || format!("line {number}");
+        if line.len() > MAX_LINE_BYTES {
+            let reason = format!("it has {} bytes; a line may have {MAX_LINE_BYTES}", line.len());
+            return Some(Err(AdapterError::new(place(), reason)));
+        }
+        match check_utf8(line) {
+            Err(error) => Some(Err(AdapterError::new(place(), error.reason))),
+            Ok(line) if line.trim().is_empty() => None,
+            Ok(line) => Some(Ok((number, line))),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::adapters::testing::any_json;
+
+    fn format(text: &str) -> String {
+        match recognise(text.as_bytes(), "x") {
+            Ok((format, conversation)) => format!("{format}: {}", conversation.events.len()),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn each_format_is_told_from_the_others() {
+        let line = r#"{"type": "user_turn", "text": "Hi"}"#;
+        assert_eq!(format(line), "session JSONL: 1");
+        assert_eq!(format(&format!("\u{feff}{line}\r\n\r\n{line}\r\n")), "session JSONL: 2");
+        let said = json!({"role": "user", "content": "Hi"});
+        let block = |block: Value| json!([{"role": "user", "content": [block]}]).to_string();
+        for (document, expected) in [
+            (json!({"event_count": 0, "events": []}).to_string(), "session JSON: 0"),
+            (json!({"goal": "g", "calls": []}).to_string(), "recorded session: 1"),
+            (json!([said]).to_string(), "OpenAI chat messages: 1"),
+            (json!({"model": "m", "messages": [said]}).to_string(), "OpenAI chat messages: 1"),
+            (json!({"system": "s", "messages": [said]}).to_string(), "Anthropic messages: 2"),
+            (block(json!({"type": "image", "source": {}})), "Anthropic messages: 1"),
+            (block(json!({"type": "text", "text": "a"})), "OpenAI chat messages: 1"),
+            (block(json!({"type": "input_text", "text": "a"})), "OpenAI Responses items: 1"),
+            (json!([said, {"type": "reasoning", "summary": []}]).to_string(), "OpenAI Responses items: 2"),
+            (json!({"input": "Hi"}).to_string(), "OpenAI Responses items: 1"),
+            (json!([{"role": "user", "parts": []}]).to_string(), "Gemini contents: 1"),
+            (json!({"contents": []}).to_string(), "Gemini contents: 0"),
+            (json!({"status": {"state": "completed"}, "artifacts": []}).to_string(), "A2A task: 2"),
+        ] {
+            assert_eq!(format(&document), expected, "{document}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_conversation_says_what_is() {
+        insta::assert_snapshot!(format(" \n"), @"the file is empty; a conversation is expected");
+        insta::assert_snapshot!(format(r#"{"a": 1}"#), @"an object with `a` is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`)");
+        insta::assert_snapshot!(format(r#"{"content": []}"#), @"an object with `content` is no conversation; it looks like one result of an MCP tool, which is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`)");
+        insta::assert_snapshot!(format(r#"{"type": "user_turn"}"#), @"its one line is no event: `type` is `user_turn` and there is no `text`; types are user_turn, agent_msg, tool_call, tool_result, doc_snippet, retrieved_doc, memory_fact, plan_state, policy");
+        insta::assert_snapshot!(format("7"), @"a number is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`)");
+        insta::assert_snapshot!(format("{\"goal\": \"g\", \"calls\": ["), @"not JSON, and no JSON a line: EOF while parsing a list at line 1 column 24");
+        insta::assert_snapshot!(format("{\n  \"goal\": \"g\",\n"), @"not JSON, and no JSON a line: EOF while parsing a value at line 3 column 0");
+        insta::assert_snapshot!(format(&"[".repeat(1_000_000)), @"not JSON, and no JSON a line: recursion limit exceeded at line 1 column 128");
+        insta::assert_snapshot!(recognise(b"{}\n\xc3\x28", "x").unwrap_err(), @"line 2: byte 1 is not UTF-8; save the file as UTF-8");
+    }
+
+    #[test]
+    fn a_line_beyond_the_bound_is_refused_by_number() {
+        let mut bytes = b"{\"type\":\"policy\",\"text\":\"a\"}\n".to_vec();
+        bytes.resize(bytes.len() + MAX_LINE_BYTES + 1, b' ');
+        insta::assert_snapshot!(from_session_lines(&bytes, "x").unwrap_err(), @"line 2: it has 104857601 bytes; a line may have 104857600");
+    }
+
+    proptest! {
+        #[test]
+        fn no_file_stops_the_reader(document in any_json(), second in any_json(), cut in 0usize..200, bytes in prop::collection::vec(any::<u8>(), 0..30)) {
+            let text = document.to_string();
+            let _ = recognise(text.as_bytes(), "x");
+            let _ = recognise(format!("{text}\n{second}").as_bytes(), "x");
+            let _ = recognise(&text.as_bytes()[..cut.min(text.len())], "x");
+            let _ = recognise(&bytes, "x");
+            let _ = from_recorded(&text);
+            let _ = from_session_json(&text);
+        }
+    }
+}

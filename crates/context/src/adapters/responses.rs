@@ -1,0 +1,254 @@
+//! OpenAI Responses: a list of items, the body of a request around one (`input`), or a response (`output`), both
+//! ways.
+//!
+//! `instructions` and `system` or `developer` messages become policies; reasoning becomes a message of the agent. A
+//! call that the provider ran itself (`mcp_call`) holds its result and becomes two events. Items of other kinds are
+//! kept and appear in the log under their kind.
+
+use serde_json::{Map, Value, json};
+
+use super::Conversation;
+use super::blocks::{BlockNames, output_of, to_blocks};
+use super::error::{AdapterError, array, check_nesting, object, shown, text};
+use super::openai::{read_parts, unwrap};
+use super::wire::{Dialect, Reader, Taken, Writer, arguments, call_of, function_name, placeholder};
+use crate::event::{ContextItem, ItemKind};
+
+/// Reads items, a request with `input`, or a response with `output`.
+///
+/// # Errors
+/// [`AdapterError`] when an item is malformed, or answers a call that does not come before it.
+pub fn from_openai_responses(mut document: Value) -> Result<Conversation, AdapterError> {
+    check_nesting(&document, "")?;
+    let mut reader = Reader::new(Dialect::OpenaiResponses);
+    read_member(&mut document, "instructions", ItemKind::Policy, &mut reader);
+    read_member(&mut document, "input", ItemKind::UserTurn, &mut reader);
+    let is_text = document.get("input").is_some_and(Value::is_null);
+    let (document, items) = match document {
+        Value::Object(around) if is_text => (Some(around), Vec::new()),
+        other => unwrap(other, &["input", "output"])?,
+    };
+    for (number, item) in items.into_iter().enumerate() {
+        let place = format!("items[{number}]");
+        read_item(object(item, &place)?, &place, &mut reader)?;
+    }
+    Ok(reader.finish(document))
+}
+
+/// Reads a member of the document that is a single text as a message of its own.
+fn read_member(document: &mut Value, key: &str, kind: ItemKind, reader: &mut Reader) {
+    if let Some(member @ Value::String(_)) = document.get_mut(key) {
+        reader.whole(kind, Taken::text(member.take(), "", |_| String::new()), Some(key));
+    }
+}
+
+fn read_item(mut item: Map<String, Value>, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
+    let kind = match item.get("type") {
+        None if item.contains_key("role") => "message".to_owned(),
+        _ => text(&item, "type", place)?.to_owned(),
+    };
+    let call_id = item.get("call_id").and_then(Value::as_str).map(str::to_owned);
+    match (kind.as_str(), call_id) {
+        ("message", _) => read_message(item, place, reader),
+        ("reasoning", _) => {
+            let said = item.get("summary").and_then(Value::as_array).into_iter().flatten();
+            let said: Vec<&str> = said.filter_map(|part| part.get("text")?.as_str()).collect();
+            let said = if said.is_empty() { "[reasoning]".to_owned() } else { said.join("\n") };
+            reader.whole(ItemKind::AgentMsg, Taken::nothing(Value::Object(item), |_| said), None);
+            Ok(())
+        }
+        ("mcp_call", _) => {
+            let name = text(&item, "name", place)?.to_owned();
+            let id = item.get("id").and_then(Value::as_str).map(str::to_owned);
+            let output = match item.get_mut("output") {
+                Some(Value::String(output)) => Some(std::mem::take(output)),
+                _ => None,
+            };
+            let taken = Taken::text(Value::Object(item), "/arguments", |_| "{}".to_owned());
+            reader.call(id.as_deref(), &name, None, taken);
+            if let Some(output) = output {
+                reader.result_within(output, "/output");
+            }
+            Ok(())
+        }
+        (output, Some(id)) if output.ends_with("_output") => {
+            let taken = match item.get("output") {
+                Some(Value::Array(_)) => Taken::output(Value::Object(item), "/output", |value| Ok(output_of(value)))?,
+                Some(Value::String(_)) | None => Taken::text(Value::Object(item), "/output", |_| String::new()),
+                Some(_) => Taken::json(Value::Object(item), "/output", |_| String::new()),
+            };
+            reader.result(&id, None, taken, place)
+        }
+        (call, Some(id)) if call.ends_with("_call") => {
+            let name = item.get("name").and_then(Value::as_str).unwrap_or(call).to_owned();
+            let at = ["/arguments", "/input", "/action", "/operation"];
+            let member = at.into_iter().find(|at| item.contains_key(&at[1..])).unwrap_or("/arguments");
+            let item = Value::Object(item);
+            let taken = match item.pointer(member) {
+                Some(Value::String(_)) | None => Taken::text(item, member, |_| "{}".to_owned()),
+                Some(_) => Taken::json(item, member, |_| "{}".to_owned()),
+            };
+            reader.call(Some(&id), &name, None, taken);
+            Ok(())
+        }
+        ("function_call" | "function_call_output", None) => {
+            Err(AdapterError::wrong(place, "call_id", "a string", item.get("call_id")))
+        }
+        _ => {
+            reader.whole(ItemKind::AgentMsg, Taken::nothing(Value::Object(item), placeholder), None);
+            Ok(())
+        }
+    }
+}
+
+fn read_message(mut message: Map<String, Value>, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
+    let kind = match text(&message, "role", place)? {
+        "system" | "developer" => ItemKind::Policy,
+        "user" => ItemKind::UserTurn,
+        "assistant" => ItemKind::AgentMsg,
+        other => {
+            let reason = format!("unknown role `{}`; use system, developer, user or assistant", shown(other));
+            return Err(AdapterError::new(place, reason));
+        }
+    };
+    match message.get_mut("content") {
+        Some(Value::String(_)) => {
+            reader.whole(kind, Taken::text(Value::Object(message), "/content", |_| String::new()), None);
+        }
+        Some(list @ Value::Array(_)) => {
+            let parts = array(std::mem::replace(list, Value::Array(Vec::new())), place)?;
+            read_parts(message, parts, kind, reader);
+            reader.close(kind, "");
+        }
+        other => return Err(AdapterError::wrong(place, "content", "a string or an array of parts", other.as_deref())),
+    }
+    Ok(())
+}
+
+/// Writes the items of a conversation: the inverse of [`from_openai_responses`]. Events from other formats become items
+/// of their own; kinds that the API does not have become developer messages.
+///
+/// # Errors
+/// [`AdapterError`] when an event's metadata was edited so that it no longer fits.
+pub fn to_openai_responses(conversation: &Conversation) -> Result<Value, AdapterError> {
+    let output = |output: &_| to_blocks(output, &NAMES);
+    Writer { dialect: Dialect::OpenaiResponses, list: &["input", "output"], fresh: Some(fresh), output }
+        .write(conversation)
+}
+
+const NAMES: BlockNames = BlockNames {
+    text: "input_text",
+    image: |media_type, data| json!({"type": "input_image", "image_url": format!("data:{media_type};base64,{data}")}),
+};
+
+fn fresh(item: &ContextItem, content: &Value) -> Value {
+    match item.kind {
+        ItemKind::UserTurn => json!({"type": "message", "role": "user", "content": content}),
+        ItemKind::AgentMsg => json!({"type": "message", "role": "assistant", "content": content}),
+        ItemKind::ToolCall => json!({"type": "function_call", "call_id": item.id, "name": function_name(item),
+            "arguments": arguments(item).to_string()}),
+        ItemKind::ToolResult => {
+            json!({"type": "function_call_output", "call_id": call_of(item), "output": content})
+        }
+        ItemKind::Policy
+        | ItemKind::PlanState
+        | ItemKind::MemoryFact
+        | ItemKind::DocSnippet
+        | ItemKind::RetrievedDoc => json!({"type": "message", "role": "developer", "content": content}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::adapters::testing::{any_json, extra, shown as events, with};
+
+    #[test]
+    fn items_become_events_and_items_again() {
+        let request = json!({"model": "m", "instructions": "Be brief.", "input": [
+            {"role": "user", "content": "Look it up"},
+            {"type": "message", "role": "user", "content": [
+                {"type": "input_text", "text": "this"}, {"type": "input_image", "image_url": "https://example.org/a"}]},
+            {"type": "reasoning", "id": "rs1", "summary": [{"type": "summary_text", "text": "Search first."}],
+             "encrypted_content": "gAAA"},
+            {"type": "function_call", "id": "fc1", "call_id": "c1", "name": "find", "arguments": "{\"q\":1}", "status": "completed"},
+            {"type": "local_shell_call", "call_id": "c2", "action": {"type": "exec", "command": ["ls"]}},
+            {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_text", "text": "found"},
+                {"type": "input_image", "image_url": "data:image/png;base64,AAEC"}]},
+            {"type": "local_shell_call_output", "call_id": "c2", "output": "a.txt"},
+            {"type": "mcp_call", "id": "mcp1", "server_label": "s", "name": "ask", "arguments": "{}", "output": "yes", "error": null},
+            {"type": "web_search_call", "id": "ws1", "status": "completed"},
+            {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [
+                {"type": "output_text", "text": "Done", "annotations": []}]}]});
+        let conversation = from_openai_responses(request.clone()).unwrap();
+        insta::assert_snapshot!(events(&conversation), @r#"
+        policy m1 "Be brief."
+        user_turn m2 "Look it up"
+        user_turn m3 "this"
+        user_turn m3.2 "[input_image]"
+        agent_msg m4 "Search first."
+        tool_call c1 find "{\"q\":1}"
+        tool_call c2 local_shell_call "{\"type\":\"exec\",\"command\":[\"ls\"]}"
+        tool_result result:c1 < c1 "found" +2 parts
+        tool_result result:c2 < c2 "a.txt"
+        tool_call mcp1 ask "{}"
+        tool_result result:mcp1 < mcp1 "yes"
+        agent_msg m10 "[web_search_call]"
+        agent_msg m11 "Done"
+        "#);
+        assert_eq!(to_openai_responses(&conversation).unwrap(), request);
+        for document in
+            [json!({"input": "Hi"}), json!({"object": "response", "output": [request["input"][9]]}), json!([])]
+        {
+            assert_eq!(to_openai_responses(&from_openai_responses(document.clone()).unwrap()).unwrap(), document);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let error = |items: Value| from_openai_responses(items).unwrap_err().to_string();
+        insta::assert_snapshot!(error(json!({"model": "m"})), @"`input` or `output` is missing");
+        insta::assert_snapshot!(error(json!([{"type": "function_call_output", "call_id": "c9", "output": "a"}])), @"items[0]: the result names the call `c9`, and no call before it has this id");
+        insta::assert_snapshot!(error(json!([{"type": "function_call", "name": "f"}])), @"items[0]: `call_id` is missing; a string is expected");
+        insta::assert_snapshot!(error(json!([{"type": "message", "role": "user"}])), @"items[0]: `content` is missing; a string or an array of parts is expected");
+    }
+
+    fn items() -> impl Strategy<Value = Value> {
+        let part = ("(?s).{0,6}", extra(), prop::sample::select(&["input_text", "output_text", "input_image"][..]))
+            .prop_map(|(text, extra, kind)| match kind {
+                "input_image" => with(json!({"type": kind, "image_url": text}), extra),
+                _ => with(json!({"type": kind, "text": text}), extra),
+            });
+        let content =
+            prop_oneof!["(?s).{0,6}".prop_map(Value::from), prop::collection::vec(part, 0..3).prop_map(Value::from),]
+                .boxed();
+        let said = (prop::sample::select(&["developer", "user", "assistant"][..]), content.clone(), extra())
+            .prop_map(|(role, content, extra)| vec![with(json!({"role": role, "content": content}), extra)]);
+        let called = ("[a-c]", "(?s).{0,6}", content, extra()).prop_map(|(id, arguments, output, extra)| {
+            vec![
+                with(json!({"type": "function_call", "call_id": id, "name": "f", "arguments": arguments}), extra),
+                json!({"type": "reasoning", "summary": []}),
+                json!({"type": "function_call_output", "call_id": id, "output": output}),
+            ]
+        });
+        prop::collection::vec(prop_oneof![said, called], 0..6).prop_map(|turns| turns.concat().into())
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost(items in items(), around in extra()) {
+            let document = with(json!({"input": items}), around);
+            let conversation = from_openai_responses(document.clone()).unwrap();
+            prop_assert_eq!(to_openai_responses(&conversation).unwrap(), document);
+        }
+
+        #[test]
+        fn what_reads_writes_the_same(document in any_json()) {
+            if let Ok(conversation) = from_openai_responses(document.clone()) {
+                prop_assert_eq!(to_openai_responses(&conversation).unwrap(), document);
+            }
+        }
+    }
+}

@@ -1,0 +1,496 @@
+//! Takes the messages of a provider's document apart into events, and puts them together again.
+//!
+//! A message becomes one event per part. The content that an event carries itself (its text) is taken out of the
+//! message; the rest stays in the event's metadata under one key, with a JSON Pointer to where the text was. Putting
+//! messages together is then the same for every format, and exact by construction: members that a format's reader does
+//! not know were never touched. An event without such metadata (from another format, or made in code) becomes a message
+//! of its own.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::error::{AdapterError, shown};
+use super::{Conversation, Event};
+use crate::event::{ContextItem, ItemId, ItemKind, ToolOutput};
+
+/// The metadata key with the rest of a message.
+const KEY: &str = "wire";
+
+/// The metadata key of a call with the name of what is called; the text of the call is then only the arguments.
+pub(super) const FUNCTION_NAME: &str = "function_name";
+
+/// The format that a message is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Dialect {
+    OpenaiChat,
+    OpenaiResponses,
+    Anthropic,
+    Gemini,
+    Recorded,
+}
+
+/// The rest of a message that is kept for one of its events.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wire {
+    format: Dialect,
+    /// The number of the message in the document, from 0: events of one message belong together.
+    message: usize,
+    /// The message without its parts, on the first of its events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    opens: Option<Opening>,
+    /// The part, for messages that have parts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    part: Option<PartOf>,
+    /// The place of the event's content in the part (or in a message without parts).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content: Option<Hole>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Opening {
+    value: Value,
+    /// The member of the document that is this message; `None` for a message of the list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    member: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PartOf {
+    /// The JSON Pointer to the list of parts in the message.
+    list: String,
+    value: Value,
+}
+
+/// The place from which an event's content was taken.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Hole {
+    at: String,
+    holds: Holds,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Holds {
+    /// The text of the item, as a string.
+    Text,
+    /// The text of the item, as the JSON that it is.
+    Json,
+    /// The output of the event.
+    Output,
+}
+
+/// A part, or a message without parts, after its content was taken out.
+#[derive(Debug)]
+pub(super) struct Taken {
+    rest: Value,
+    text: String,
+    hole: Option<Hole>,
+    output: Option<ToolOutput>,
+}
+
+impl Taken {
+    /// Takes the string at `at`; without one, nothing is taken and `otherwise` is the text.
+    pub(super) fn text(mut rest: Value, at: &str, otherwise: impl FnOnce(&Value) -> String) -> Self {
+        match rest.pointer_mut(at) {
+            Some(place @ Value::String(_)) => {
+                let text = match place.take() {
+                    Value::String(text) => text,
+                    _ => String::new(),
+                };
+                Self { rest, text, hole: Some(Hole { at: at.to_owned(), holds: Holds::Text }), output: None }
+            }
+            _ => Self::nothing(rest, otherwise),
+        }
+    }
+
+    /// Takes the value at `at` as compact JSON; without one, nothing is taken and `otherwise` is the text.
+    pub(super) fn json(mut rest: Value, at: &str, otherwise: impl FnOnce(&Value) -> String) -> Self {
+        let Some(place) = rest.pointer_mut(at) else { return Self::nothing(rest, otherwise) };
+        let text = place.to_string();
+        // A number may lose its last digit on the way through text; such a value stays where it is.
+        let exact = serde_json::from_str::<Value>(&text).is_ok_and(|read| read == *place);
+        let hole = exact.then(|| {
+            *place = Value::Null;
+            Hole { at: at.to_owned(), holds: Holds::Json }
+        });
+        Self { rest, text, hole, output: None }
+    }
+
+    /// Takes the value at `at`, which `read` converts into an output.
+    pub(super) fn output(
+        mut rest: Value,
+        at: &str,
+        read: impl FnOnce(Value) -> Result<ToolOutput, AdapterError>,
+    ) -> Result<Self, AdapterError> {
+        let value = rest.pointer_mut(at).map(Value::take).unwrap_or_default();
+        let output = read(value)?;
+        let hole = Some(Hole { at: at.to_owned(), holds: Holds::Output });
+        Ok(Self { rest, text: super::blocks::text_of(&output), hole, output: Some(output) })
+    }
+
+    /// Takes nothing; `describe` makes the text.
+    pub(super) fn nothing(rest: Value, describe: impl FnOnce(&Value) -> String) -> Self {
+        let text = describe(&rest);
+        Self { rest, text, hole: None, output: None }
+    }
+}
+
+/// Collects the events of a document.
+#[derive(Debug)]
+pub(super) struct Reader {
+    dialect: Dialect,
+    events: Vec<Event>,
+    messages: usize,
+    opening: Option<Opening>,
+    parts: usize,
+    taken: HashMap<String, usize>,
+    /// The event ids of calls, by the ids that the provider gave them.
+    calls: HashMap<String, ItemId>,
+    /// The event ids of calls in order, by the name of what is called.
+    waiting: HashMap<String, VecDeque<ItemId>>,
+    /// The calls among them that have a result.
+    answered: HashSet<ItemId>,
+}
+
+impl Reader {
+    pub(super) fn new(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            events: Vec::new(),
+            messages: 0,
+            opening: None,
+            parts: 0,
+            taken: HashMap::new(),
+            calls: HashMap::new(),
+            waiting: HashMap::new(),
+            answered: HashSet::new(),
+        }
+    }
+
+    /// Begins a message. `rest` is the message without its parts; `member` is its name in the document when it is not
+    /// in the list.
+    pub(super) fn open(&mut self, rest: Value, member: Option<&str>) {
+        self.opening = Some(Opening { value: rest, member: member.map(str::to_owned) });
+        self.messages += 1;
+        self.parts = 0;
+    }
+
+    /// Ends a message. One without parts gets an event too, so that it is not lost.
+    pub(super) fn close(&mut self, kind: ItemKind, text: impl Into<String>) {
+        if self.opening.is_some() {
+            let id = self.numbered();
+            self.add(ContextItem::new(id, kind, text.into()), None, None, None);
+        }
+    }
+
+    /// Adds a message without parts: the content was taken out of the message itself.
+    pub(super) fn whole(&mut self, kind: ItemKind, taken: Taken, member: Option<&str>) {
+        self.open(taken.rest, member);
+        let id = self.numbered();
+        self.add(ContextItem::new(id, kind, taken.text), taken.output, None, taken.hole);
+    }
+
+    /// Adds a part of the message, from the list at `list`.
+    pub(super) fn part(&mut self, kind: ItemKind, list: &str, taken: Taken) {
+        let id = self.numbered();
+        let part = PartOf { list: list.to_owned(), value: taken.rest };
+        self.add(ContextItem::new(id, kind, taken.text), taken.output, Some(part), taken.hole);
+    }
+
+    /// Adds a call of `name`, which has the id `id` with the provider. `list` as for a part; `None` for a message
+    /// without parts.
+    pub(super) fn call(&mut self, id: Option<&str>, name: &str, list: Option<&str>, taken: Taken) {
+        let event = match id {
+            Some(id) => self.unique(id),
+            None => self.unique(&format!("call:{}", self.events.len() + 1)),
+        };
+        let event = ItemId::from(event);
+        if let Some(id) = id {
+            self.calls.insert(id.to_owned(), event.clone());
+        }
+        self.waiting.entry(name.to_owned()).or_default().push_back(event.clone());
+        let mut item = ContextItem::new(event, ItemKind::ToolCall, taken.text);
+        item.metadata.insert(FUNCTION_NAME.to_owned(), Value::String(name.to_owned()));
+        self.add_somewhere(item, taken.rest, list, taken.output, taken.hole);
+    }
+
+    /// Adds a result of the call that has the id `id` with the provider.
+    pub(super) fn result(
+        &mut self,
+        id: &str,
+        list: Option<&str>,
+        taken: Taken,
+        place: &str,
+    ) -> Result<(), AdapterError> {
+        let Some(call) = self.calls.get(id).cloned() else {
+            let reason = format!("the result names the call `{}`, and no call before it has this id", shown(id));
+            return Err(AdapterError::new(place, reason));
+        };
+        self.result_of(call, list, taken);
+        Ok(())
+    }
+
+    /// Adds a result of the first call of `name` that has none yet.
+    pub(super) fn result_by_name(
+        &mut self,
+        name: &str,
+        list: Option<&str>,
+        taken: Taken,
+        place: &str,
+    ) -> Result<(), AdapterError> {
+        let mut waiting = self.waiting.get_mut(name);
+        let mut next = || waiting.as_mut().and_then(|waiting| waiting.pop_front());
+        let Some(call) = std::iter::from_fn(&mut next).find(|call| !self.answered.contains(call)) else {
+            let reason = format!("no call of `{}` before it is without a result", shown(name));
+            return Err(AdapterError::new(place, reason));
+        };
+        self.result_of(call, list, taken);
+        Ok(())
+    }
+
+    fn result_of(&mut self, call: ItemId, list: Option<&str>, taken: Taken) {
+        let id = self.unique(&format!("result:{call}"));
+        self.answered.insert(call.clone());
+        let item = ContextItem::new(id, ItemKind::ToolResult, taken.text).under(call);
+        self.add_somewhere(item, taken.rest, list, taken.output, taken.hole);
+    }
+
+    /// Adds the result of the call just added, as a text in the same message without parts.
+    pub(super) fn result_within(&mut self, text: String, at: &str) {
+        self.within(text, None, Hole { at: at.to_owned(), holds: Holds::Text });
+    }
+
+    /// Adds the result of the call just added, as an output in the same message without parts.
+    pub(super) fn output_within(&mut self, output: ToolOutput, at: &str) {
+        let hole = Hole { at: at.to_owned(), holds: Holds::Output };
+        self.within(super::blocks::text_of(&output), Some(output), hole);
+    }
+
+    fn within(&mut self, text: String, output: Option<ToolOutput>, hole: Hole) {
+        let Some(call) = self.events.last().map(|event| event.item.id.clone()) else { return };
+        let id = self.unique(&format!("result:{call}"));
+        self.answered.insert(call.clone());
+        self.add(ContextItem::new(id, ItemKind::ToolResult, text).under(call), output, None, Some(hole));
+    }
+
+    /// Adds a member to the metadata of the event just added.
+    pub(super) fn remark(&mut self, key: &str, value: impl Into<Value>) {
+        if let Some(event) = self.events.last_mut() {
+            event.item.metadata.insert(key.to_owned(), value.into());
+        }
+    }
+
+    pub(super) fn finish(self, document: Option<Map<String, Value>>) -> Conversation {
+        Conversation { events: self.events, document, ..Conversation::default() }
+    }
+
+    fn add_somewhere(
+        &mut self,
+        item: ContextItem,
+        rest: Value,
+        list: Option<&str>,
+        output: Option<ToolOutput>,
+        hole: Option<Hole>,
+    ) {
+        let part = match list {
+            Some(list) => Some(PartOf { list: list.to_owned(), value: rest }),
+            None => {
+                self.open(rest, None);
+                None
+            }
+        };
+        self.add(item, output, part, hole);
+    }
+
+    fn add(&mut self, mut item: ContextItem, output: Option<ToolOutput>, part: Option<PartOf>, hole: Option<Hole>) {
+        let wire = Wire {
+            format: self.dialect,
+            message: self.messages.saturating_sub(1),
+            opens: self.opening.take(),
+            part,
+            content: hole,
+        };
+        // Strings, numbers and JSON values always serialise.
+        item.metadata.insert(KEY.to_owned(), serde_json::to_value(wire).unwrap_or_default());
+        self.parts += 1;
+        self.events.push(Event { item, output });
+    }
+
+    /// The id of an event that has none: `m3` for the only part of message 3, `m3.2` for its second part.
+    fn numbered(&mut self) -> String {
+        let id = match self.parts {
+            0 => format!("m{}", self.messages),
+            before => format!("m{}.{}", self.messages, before + 1),
+        };
+        self.unique(&id)
+    }
+
+    /// `id`, with a number appended where it is taken.
+    fn unique(&mut self, id: &str) -> String {
+        let mut candidate = id.to_owned();
+        loop {
+            let uses = self.taken.entry(candidate.clone()).or_insert(0);
+            *uses += 1;
+            if *uses == 1 {
+                return candidate;
+            }
+            candidate = format!("{candidate}~{uses}");
+        }
+    }
+}
+
+/// What differs between formats when messages are put together.
+pub(super) struct Writer {
+    pub(super) dialect: Dialect,
+    /// The names of the document's member that lists the messages, in the order in which they are looked for.
+    pub(super) list: &'static [&'static str],
+    /// Makes a message from an event of another format and its content; `None` where the format has no place for such
+    /// events.
+    pub(super) fresh: Option<fn(&ContextItem, &Value) -> Value>,
+    /// Writes the content of a result.
+    pub(super) output: fn(&ToolOutput) -> Result<Value, AdapterError>,
+}
+
+impl Writer {
+    /// Writes the document of the conversation.
+    pub(super) fn write(&self, conversation: &Conversation) -> Result<Value, AdapterError> {
+        let calls = conversation.events.iter().filter(|event| event.item.kind == ItemKind::ToolCall);
+        let names: HashMap<&str, &str> =
+            calls.map(|event| (event.item.id.as_str(), function_name(&event.item))).collect();
+        let mut messages: Vec<Opening> = Vec::new();
+        let mut open = None;
+        for event in &conversation.events {
+            let wire = wire_of(&event.item, self.dialect)?;
+            match wire {
+                Some(mut wire) if wire.opens.is_some() || open == Some(wire.message) => {
+                    messages.extend(wire.opens.take());
+                    open = Some(wire.message);
+                    if let Some(message) = messages.last_mut() {
+                        self.put(&mut message.value, wire, event)?;
+                    }
+                }
+                _ => {
+                    let fresh = self.fresh.ok_or_else(|| {
+                        let place = format!("event `{}`", event.item.id);
+                        AdapterError::new(place, "it is from another format, and this one has no place for it")
+                    })?;
+                    let content = self.content(event, Holds::Output)?;
+                    let item = match names.get(call_of(&event.item)) {
+                        Some(name) if event.item.kind == ItemKind::ToolResult => &named(&event.item, name),
+                        _ => &event.item,
+                    };
+                    messages.push(Opening { value: fresh(item, &content), member: None });
+                    open = None;
+                }
+            }
+        }
+        let Some(mut document) = conversation.document.clone() else {
+            return Ok(messages.into_iter().map(|message| message.value).collect());
+        };
+        let list = self.list.iter().find(|key| document.contains_key(**key)).or(self.list.first());
+        let mut listed = Vec::new();
+        for Opening { value, member } in messages {
+            match member {
+                Some(member) => {
+                    document.insert(member, value);
+                }
+                None => listed.push(value),
+            }
+        }
+        if let Some(list) = list.filter(|list| !listed.is_empty() || document.get(**list).is_some_and(Value::is_array))
+        {
+            document.insert((*list).to_owned(), Value::Array(listed));
+        }
+        Ok(Value::Object(document))
+    }
+
+    fn put(&self, message: &mut Value, wire: Wire, event: &Event) -> Result<(), AdapterError> {
+        let lost = |at: &str| {
+            let reason = format!("its `{KEY}` metadata points to `{}`, which is not there", shown(at));
+            AdapterError::new(format!("event `{}`", event.item.id), reason)
+        };
+        let content = wire.content.map(|hole| self.content(event, hole.holds).map(|value| (hole.at, value)));
+        let content = content.transpose()?;
+        let fill = |target: &mut Value| match content {
+            None => Ok(()),
+            Some((at, value)) => {
+                *target.pointer_mut(&at).ok_or_else(|| lost(&at))? = value;
+                Ok(())
+            }
+        };
+        match wire.part {
+            None => fill(message),
+            Some(PartOf { list, mut value }) => {
+                fill(&mut value)?;
+                let parts = message.pointer_mut(&list).and_then(Value::as_array_mut);
+                parts.ok_or_else(|| lost(&list))?.push(value);
+                Ok(())
+            }
+        }
+    }
+
+    fn content(&self, event: &Event, holds: Holds) -> Result<Value, AdapterError> {
+        let text = &event.item.text;
+        Ok(match (holds, &event.output) {
+            (Holds::Output, Some(output)) => (self.output)(output)?,
+            // A text that is no longer JSON was replaced, e.g. by a summary; formats expect an object here.
+            (Holds::Json, _) => serde_json::from_str(text).unwrap_or_else(|_| json!({"text": text})),
+            (Holds::Text | Holds::Output, _) => Value::String(text.clone()),
+        })
+    }
+}
+
+fn wire_of(item: &ContextItem, dialect: Dialect) -> Result<Option<Wire>, AdapterError> {
+    let Some(value) = item.metadata.get(KEY) else { return Ok(None) };
+    let wire = Wire::deserialize(value)
+        .map_err(|error| AdapterError::new(format!("event `{}`", item.id), format!("its `{KEY}` metadata: {error}")))?;
+    Ok((wire.format == dialect).then_some(wire))
+}
+
+/// A result that knows what was called.
+fn named(result: &ContextItem, name: &str) -> ContextItem {
+    let mut result = result.clone();
+    result.metadata.insert(FUNCTION_NAME.to_owned(), Value::String(name.to_owned()));
+    result
+}
+
+/// The name of what was called, for a result: that of its call, which a [`Writer`] tells it, else the id of the call.
+pub(super) fn called_name(result: &ContextItem) -> &str {
+    result.metadata.get(FUNCTION_NAME).and_then(Value::as_str).unwrap_or_else(|| call_of(result))
+}
+
+/// The name of what a call calls: from its metadata, otherwise the text before its arguments.
+pub(super) fn function_name(item: &ContextItem) -> &str {
+    let named = item.metadata.get(FUNCTION_NAME).and_then(Value::as_str);
+    named.unwrap_or_else(|| item.text.split('(').next().unwrap_or_default())
+}
+
+/// The id that the provider's format gives to the call of a result.
+pub(super) fn call_of(item: &ContextItem) -> &str {
+    item.parent_id.as_ref().map_or(item.id.as_str(), ItemId::as_str)
+}
+
+/// The arguments of a call as JSON, where its text is JSON.
+pub(super) fn arguments(item: &ContextItem) -> Value {
+    serde_json::from_str(&item.text).unwrap_or_else(|_| json!({"text": item.text}))
+}
+
+/// The text that the prompt shows for a part that is not text: its kind, and its media type if it names one.
+pub(super) fn placeholder(part: &Value) -> String {
+    let kind = match part.get("type").and_then(Value::as_str) {
+        Some(kind) => kind,
+        None => part.as_object().and_then(|members| members.keys().next()).map_or("part", String::as_str),
+    };
+    let media_type = part.get("source").and_then(|source| source.get("media_type")).and_then(Value::as_str);
+    match media_type {
+        Some(media_type) => format!("[{} {}]", shown(kind), shown(media_type)),
+        None => format!("[{}]", shown(kind)),
+    }
+}

@@ -1,0 +1,135 @@
+//! The text around the items: memory and the caller's header before them, the caller's footer after them.
+//!
+//! The frame gets its room before any item is considered. The caller's header and footer are instructions, so they are
+//! never cut: when they alone exceed the budget, the build is refused with the numbers. Memory takes at most half of
+//! what they leave. Lines that do not fit are left out: first facts taken from results, the last ones first, then other
+//! facts, then the older episodes; a line says how many.
+
+use super::meter::Meter;
+use super::render::{EPISODES, FACTS, SEPARATOR, one_line};
+use super::{CompileError, Memory, Request};
+use crate::config::ContextConfig;
+use crate::event::{ItemKind, Transcript};
+
+/// The text before and after the items.
+pub(super) struct Frame {
+    /// Memory and header, each with the separator after it.
+    pub(super) head: String,
+    /// The caller's footer.
+    pub(super) foot: String,
+    /// The cost of both, in units of the meter.
+    pub(super) cost: usize,
+    /// The number of lines of memory left out.
+    pub(super) omitted: usize,
+}
+
+/// The frame of the request.
+pub(super) fn frame(
+    transcript: &Transcript,
+    memory: &Memory,
+    request: &Request,
+    config: &ContextConfig,
+    meter: Meter,
+) -> Result<Frame, CompileError> {
+    let budget = request.budget.unwrap_or_else(|| config.budgets.of(request.phase));
+    let limit = meter.limit(budget);
+    let header = if request.header.is_empty() { String::new() } else { format!("{}{SEPARATOR}", request.header) };
+    let foot = request.footer.to_owned();
+    let caller = meter.units(&format!("{header}{foot}"));
+    if caller > limit {
+        return Err(CompileError::FrameTooLarge { phase: request.phase, needed: meter.tokens(caller), budget });
+    }
+    let lines = Lines::of(transcript, memory, request, config);
+    let total = lines.episodes.len() + lines.facts.len();
+    let room = caller + (limit - caller) / 2;
+    let written = |shown: usize| format!("{}{header}", lines.written(shown));
+    // More lines cost more, so a binary search finds the most that fit; no lines always fit.
+    let (mut low, mut high) = (0, total);
+    let fits = |shown: usize| meter.units(&format!("{}{foot}", written(shown))) <= room;
+    if total > 0 && fits(total) {
+        low = total;
+    }
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        if fits(middle) { low = middle } else { high = middle - 1 }
+    }
+    let head = written(low);
+    let cost = meter.units(&format!("{head}{foot}"));
+    Ok(Frame { head, foot, cost, omitted: total - low + lines.beyond })
+}
+
+/// The lines of memory, in the order in which they may be shown.
+struct Lines {
+    /// The lines of the episodes, the latest first.
+    episodes: Vec<String>,
+    facts: Vec<String>,
+    /// The number of facts beyond the limits of the configuration.
+    beyond: usize,
+}
+
+impl Lines {
+    fn of(transcript: &Transcript, memory: &Memory, request: &Request, config: &ContextConfig) -> Self {
+        if !config.policy.kinds_of(request.phase).contains(&ItemKind::MemoryFact) {
+            return Self { episodes: Vec::new(), facts: Vec::new(), beyond: 0 };
+        }
+        let bounds = &config.memory;
+        let latest = memory.episodes.iter().rev().take(bounds.max_episodes);
+        let episodes = latest.map(|episode| format!("- {}", bounded(&episode.summary, bounds.max_episode_chars)));
+        // A fact taken from a result is as sensitive as the result.
+        let is_shown = |key: &str| {
+            let source = derived_from(key).and_then(|id| transcript.get(id));
+            source.is_none_or(|item| item.sensitivity < config.policy.sensitivity_floor)
+        };
+        let mut facts: Vec<_> = memory.facts.iter().filter(|fact| is_shown(&fact.key)).collect();
+        // What somebody chose to remember comes before what was taken from results.
+        facts.sort_by_key(|fact| derived_from(&fact.key).is_some());
+        let all = facts.len();
+        let mut lines = Vec::new();
+        let mut chars = 0;
+        for fact in facts.into_iter().take(bounds.max_fact_lines) {
+            let line = bounded(&format!("{}: {}", fact.key, fact.value), bounds.max_fact_chars);
+            chars += line.chars().count();
+            if chars > bounds.max_fact_chars {
+                break;
+            }
+            lines.push(format!("- {line}"));
+        }
+        Self { episodes: episodes.collect(), beyond: all - lines.len(), facts: lines }
+    }
+
+    /// The blocks with the first `shown` lines: the latest episodes, in time order, then facts.
+    fn written(&self, shown: usize) -> String {
+        let episodes = shown.min(self.episodes.len());
+        let facts = shown - episodes;
+        let mut text = String::new();
+        let mut block = |label: &str, lines: Vec<&str>| {
+            if !lines.is_empty() {
+                text.push_str(&format!("[{label}]\n{}{SEPARATOR}", lines.join("\n")));
+            }
+        };
+        block(EPISODES, self.episodes.iter().take(episodes).rev().map(String::as_str).collect());
+        let missing = self.facts.len() - facts + self.beyond;
+        let omission = format!("- … {missing} more");
+        let mut lines: Vec<&str> = self.facts.iter().take(facts).map(String::as_str).collect();
+        if !lines.is_empty() && missing > 0 {
+            lines.push(&omission);
+        }
+        block(FACTS, lines);
+        text
+    }
+}
+
+/// The event that a fact was taken from: the facts of a result have keys `<item id>:fact:<number>`.
+fn derived_from(key: &str) -> Option<&str> {
+    key.rsplit_once(":fact:").map(|(id, _)| id)
+}
+
+/// The text on one line of at most `most` characters.
+fn bounded(text: &str, most: usize) -> String {
+    let line = one_line(text);
+    if line.chars().count() <= most {
+        return line;
+    }
+    let kept: String = line.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}

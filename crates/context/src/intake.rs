@@ -1,0 +1,247 @@
+//! Takes a foreign conversation into a session.
+//!
+//! Every result goes through the firewall once, in the order of the conversation, so that repeats are recognised.
+//! Order, ids and parents are checked before anything is stored. A reference to an artifact whose content is missing is
+//! kept in the metadata of its event: there is nothing that a view could show.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::config::Secrets;
+use super::firewall::{Firewall, FirewallError, Seen};
+use crate::adapters::{Conversation, Event};
+use crate::event::{
+    ContextItem, Fact, FirewallStats, ItemId, ItemKind, PartBody, ResultEnvelope, Strategy, ToolOutput, Transcript,
+    TranscriptError,
+};
+use crate::store::redact;
+
+/// A conversation that was taken in. Its artifacts are in the store of the firewall.
+#[derive(Debug, Default)]
+pub struct Intake {
+    /// The events; large results are replaced by what the prompt shows.
+    pub transcript: Transcript,
+    /// The facts of the conversation, then those taken from results that are not shown whole, with keys `<event
+    /// id>:fact:<n>`.
+    pub facts: Vec<Fact>,
+    /// What the firewall did with each result, in order.
+    pub screened: Vec<(ItemId, FirewallStats)>,
+    /// Oddities of the conversation that did not stop it, for people.
+    pub remarks: Vec<String>,
+}
+
+/// A conversation could not be taken in.
+#[derive(Debug, thiserror::Error)]
+pub enum IntakeError {
+    /// Its events are not a transcript.
+    #[error(transparent)]
+    Events(#[from] TranscriptError),
+    /// A result could not be stored.
+    #[error("event `{item}`: {source}")]
+    Firewall {
+        /// The id of the result.
+        item: ItemId,
+        /// The firewall's error.
+        source: FirewallError,
+    },
+}
+
+/// Takes in a conversation. Its episodes are left as they are.
+///
+/// # Errors
+/// [`IntakeError::Events`] when the events are not a transcript, [`IntakeError::Firewall`] when the store of the
+/// firewall failed.
+pub fn take_in(conversation: Conversation, firewall: &Firewall) -> Result<Intake, IntakeError> {
+    check_order(&conversation.events)?;
+    let mut intake = Intake { facts: conversation.facts, ..Intake::default() };
+    let mut screening = Screening { firewall, seen: Seen::default(), names: HashSet::new() };
+    for event in conversation.events {
+        let item = match event.item.kind {
+            ItemKind::ToolResult => screening.result(event, &mut intake)?,
+            _ => screening.plain(event.item),
+        };
+        intake.transcript.push(item)?;
+    }
+    Ok(intake)
+}
+
+/// Checks the rules of a transcript, on events without their contents.
+fn check_order(events: &[Event]) -> Result<(), TranscriptError> {
+    let bare = events.iter().map(|event| {
+        let mut item = ContextItem::new(event.item.id.clone(), event.item.kind, "");
+        item.parent_id.clone_from(&event.item.parent_id);
+        item
+    });
+    Transcript::new(bare.collect()).map(drop)
+}
+
+struct Screening<'f> {
+    firewall: &'f Firewall<'f>,
+    seen: Seen,
+    /// The ids under which results were stored.
+    names: HashSet<String>,
+}
+
+impl Screening<'_> {
+    fn plain(&self, mut item: ContextItem) -> ContextItem {
+        if self.firewall.config().secrets == Secrets::Redact {
+            item.text = redact(&item.text).text.into_owned();
+        }
+        without_dangling_reference(item)
+    }
+
+    fn result(&mut self, event: Event, intake: &mut Intake) -> Result<ContextItem, IntakeError> {
+        let Event { item, output } = event;
+        let mut item = without_dangling_reference(item);
+        let mut output = output.unwrap_or_else(|| ToolOutput::text(std::mem::take(&mut item.text)));
+        output.is_error |= item.metadata.get("is_error") == Some(&Value::Bool(true));
+        intake.remarks.extend(false_claims(&item.id, &output));
+        let call = item.parent_id.as_ref().and_then(|parent| intake.transcript.get(parent.as_str()));
+        let call = self.call_named_for(&item, call);
+        let (shown, envelope) = self
+            .firewall
+            .ingest(&call, &output, &mut self.seen)
+            .map_err(|source| IntakeError::Firewall { item: item.id.clone(), source })?;
+        intake.facts.extend(facts_beyond(&item.id, &envelope));
+        intake.screened.extend(envelope.firewall.map(|stats| (item.id.clone(), stats)));
+        item.text = shown.text;
+        item.artifact = shown.artifact;
+        item.sensitivity = item.sensitivity.max(shown.sensitivity);
+        item.metadata.extend(shown.metadata);
+        Ok(item)
+    }
+
+    /// The call of a result under a name that makes the handle of the result unique: two results may answer one call,
+    /// and a result may have no call at all.
+    fn call_named_for(&mut self, result: &ContextItem, call: Option<&ContextItem>) -> ContextItem {
+        let id = result.id.as_str();
+        let mut name = id.strip_prefix("result:").unwrap_or(id).to_owned();
+        while !self.names.insert(name.clone()) {
+            name.push('~');
+        }
+        let mut call = call.cloned().unwrap_or_else(|| ContextItem::new("", ItemKind::ToolCall, ""));
+        call.id = name.into();
+        call
+    }
+}
+
+fn without_dangling_reference(mut item: ContextItem) -> ContextItem {
+    if let Some(artifact) = item.artifact.take() {
+        // References always serialise.
+        item.metadata.insert("artifact_ref".to_owned(), serde_json::to_value(artifact).unwrap_or_default());
+    }
+    item
+}
+
+/// The facts of a result; one that is shown whole needs none.
+fn facts_beyond(id: &ItemId, envelope: &ResultEnvelope) -> Vec<Fact> {
+    if envelope.firewall.as_ref().is_none_or(|stats| stats.strategy == Strategy::Passthrough) {
+        return Vec::new();
+    }
+    let facts = envelope.facts.iter().enumerate();
+    facts.map(|(number, value)| Fact { key: format!("{id}:fact:{number}"), value: value.clone() }).collect()
+}
+
+/// Remarks about parts that claim to be JSON and are not. They are kept as text.
+fn false_claims(id: &ItemId, output: &ToolOutput) -> Vec<String> {
+    let claims = output.parts.iter().enumerate().filter_map(|(number, part)| match &part.body {
+        PartBody::ResourceText { media_type: Some(media_type), text, .. } if media_type.contains("json") => {
+            let error = serde_json::from_str::<serde::de::IgnoredAny>(text).err()?;
+            Some(format!(
+                "event `{id}`, part {}: it claims to be {media_type} and is not ({error}); kept as text",
+                number + 1
+            ))
+        }
+        _ => None,
+    });
+    claims.collect()
+}
+
+/// Counts of events by kind, in the order of the kinds.
+#[must_use]
+pub fn count_kinds(transcript: &Transcript) -> Vec<(ItemKind, usize)> {
+    let mut counts: HashMap<ItemKind, usize> = HashMap::new();
+    transcript.items().iter().for_each(|item| *counts.entry(item.kind).or_default() += 1);
+    ItemKind::ALL.iter().filter_map(|kind| counts.get(kind).map(|count| (*kind, *count))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::FirewallConfig;
+    use crate::event::{ArtifactRef, ContentHash, Handle, Part, Sensitivity};
+    use crate::store::{ArtifactStore, MemoryArtifacts};
+    use crate::summary::StructureSummarizer;
+    use contextweaver_core::text::Estimator;
+
+    fn taken(events: Vec<Event>, config: &FirewallConfig) -> (Result<Intake, String>, MemoryArtifacts) {
+        let artifacts = MemoryArtifacts::default();
+        let firewall = Firewall::new(config, Estimator::Cl100kBase, &StructureSummarizer, &artifacts);
+        let conversation = Conversation { events, ..Conversation::default() };
+        let intake = take_in(conversation, &firewall).map_err(|error| error.to_string());
+        (intake, artifacts)
+    }
+
+    fn call(id: &str) -> Event {
+        ContextItem::new(id, ItemKind::ToolCall, "f(x=1)").into()
+    }
+
+    #[test]
+    fn large_results_are_kept_under_their_own_handles() {
+        let long = |word: &str| (0..900).map(|n| format!("{word} {n}\n")).collect::<String>();
+        let result = |id: &str, text: String| ContextItem::new(id, ItemKind::ToolResult, text).under("c");
+        let mut secret = result("result:c~2", long("second"));
+        secret.sensitivity = Sensitivity::Restricted;
+        let mut dangling = ContextItem::new("d", ItemKind::ToolResult, "short");
+        dangling.artifact = Some(ArtifactRef {
+            handle: Handle::new("artifact:elsewhere"),
+            media_type: "text/plain".to_owned(),
+            size_bytes: 9,
+            label: String::new(),
+            content_hash: ContentHash::of(b"elsewhere"),
+        });
+        let events = vec![call("c"), result("result:c", long("first")).into(), secret.into(), dangling.into()];
+        let (intake, artifacts) = taken(events, &FirewallConfig::default());
+        let intake = intake.unwrap();
+        for (id, word) in [("result:c", "first"), ("result:c~2", "second")] {
+            let item = intake.transcript.get(id).unwrap();
+            let handle = Handle::new(format!("artifact:{id}"));
+            assert_eq!(item.artifact.as_ref().unwrap().handle, handle);
+            assert_eq!(&*artifacts.get(&handle).unwrap(), long(word).as_bytes());
+        }
+        assert_eq!(intake.transcript.get("result:c~2").unwrap().sensitivity, Sensitivity::Restricted);
+        let dangling = intake.transcript.get("d").unwrap();
+        assert_eq!((dangling.artifact.as_ref(), dangling.parent_id.as_ref()), (None, None));
+        assert_eq!(dangling.metadata["artifact_ref"]["handle"], "artifact:elsewhere");
+        assert_eq!(count_kinds(&intake.transcript), [(ItemKind::ToolCall, 1), (ItemKind::ToolResult, 3)]);
+    }
+
+    #[test]
+    fn nothing_is_stored_when_the_order_is_wrong() {
+        let orphan = ContextItem::new("r", ItemKind::ToolResult, "x".repeat(9000)).under("nowhere");
+        let (intake, artifacts) = taken(vec![call("c"), orphan.into()], &FirewallConfig::default());
+        assert_eq!(intake.unwrap_err(), "event 2 (`r`): its parent `nowhere` is not in the log");
+        assert!(artifacts.list().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_false_claim_is_remarked_and_secrets_are_masked() {
+        let body = PartBody::ResourceText {
+            uri: "file:///a".to_owned(),
+            media_type: Some("application/json".to_owned()),
+            text: "{\"a\": ".to_owned(),
+        };
+        let output = ToolOutput { parts: vec![Part::new(body)], ..ToolOutput::default() };
+        let result = ContextItem::new("r", ItemKind::ToolResult, "").under("c");
+        let key = "AKIAIOSFODNN7EXAMPLE";
+        let user = ContextItem::new("u", ItemKind::UserTurn, format!("my key is {key}"));
+        let config = FirewallConfig { secrets: Secrets::Redact, ..FirewallConfig::default() };
+        let events = vec![user.into(), call("c"), Event { item: result, output: Some(output) }];
+        let (intake, _) = taken(events, &config);
+        let intake = intake.unwrap();
+        insta::assert_snapshot!(intake.remarks.join("\n"), @"event `r`, part 1: it claims to be application/json and is not (EOF while parsing a value at line 1 column 6); kept as text");
+        assert!(!intake.transcript.items()[0].text.contains(key), "{}", intake.transcript.items()[0].text);
+        assert!(intake.transcript.get("r").unwrap().text.contains("{\"a\": "));
+    }
+}

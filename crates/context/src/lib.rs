@@ -1,0 +1,29 @@
+//! Compiles events, a phase and a budget into a prompt, and keeps what is too large for it reachable.
+//!
+//! This crate knows nothing of routing: cards and schemas come in as text.
+
+pub mod adapters;
+pub mod brief;
+mod compile;
+mod config;
+pub mod event;
+mod firewall;
+mod intake;
+pub mod literal;
+mod manager;
+mod prompt;
+mod stats;
+pub mod store;
+pub mod summary;
+pub mod view;
+
+pub use compile::{CompileError, Memory, Request, Workspace, compile, compile_in, unescape};
+pub use config::{
+    Budgets, ContextConfig, ContextConfigError, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy,
+    RawCount, RenderConfig, ScoringConfig, Secrets, SensitivityAction,
+};
+pub use firewall::{Firewall, FirewallError, Screened, Seen, fact_records};
+pub use intake::{Intake, IntakeError, count_kinds, take_in};
+pub use manager::{ContextManager, ManagerError};
+pub use prompt::{RoutePrompt, build_call_prompt, build_route_prompt};
+pub use stats::{BuildStats, ContextPack, DropReason, DroppedItem, FirewallCause, FirewallEvent, Form, IncludedItem};

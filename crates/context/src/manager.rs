@@ -1,0 +1,220 @@
+//! A conversation with its stores, for programs that embed the engine.
+//!
+//! This is a thin layer: every method makes a few calls to the stores, the firewall and the compiler, which can all be
+//! used without it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::compile::{CompileError, Memory, Request, Workspace, compile_in};
+use super::config::ContextConfig;
+use super::firewall::{Firewall, FirewallError, Seen, fact_records};
+use super::prompt::{RoutePrompt, build_call_prompt, build_route_prompt};
+use super::stats::ContextPack;
+use super::summary::{StructureSummarizer, Summarizer};
+use crate::event::{ContextItem, Episode, Fact, ItemId, Phase, ResultEnvelope, ToolOutput};
+use crate::store::{StoreError, Stores};
+
+/// A conversation: events go in, prompts come out. Threads share it by reference.
+pub struct ContextManager {
+    stores: Stores,
+    summarizer: Box<dyn Summarizer>,
+    config: ContextConfig,
+    workspace: Mutex<Workspace>,
+    seen: Mutex<Seen>,
+}
+
+/// The manager could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ManagerError {
+    /// A store failed, or the event breaks a rule of the log.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A result could not be stored.
+    #[error(transparent)]
+    Firewall(#[from] FirewallError),
+    /// The prompt cannot be compiled.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// A result names a call that is not in the log.
+    #[error("no event `{0}`; ingest the call before its result")]
+    NoCall(ItemId),
+}
+
+/// A lock whose holder panicked protects nothing that could be half done: caches, and hashes of what was shown.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Default for ContextManager {
+    /// A conversation that lives as long as the process, see [`ContextManager::in_stores`].
+    fn default() -> Self {
+        Self::in_stores(Stores::default())
+    }
+}
+
+impl ContextManager {
+    /// A conversation in `stores` whose large results are summarised by `summarizer`.
+    #[must_use]
+    pub fn new(stores: Stores, summarizer: Box<dyn Summarizer>, config: ContextConfig) -> Self {
+        Self { stores, summarizer, config, workspace: Mutex::default(), seen: Mutex::default() }
+    }
+
+    /// A conversation in `stores` with the default configuration; large results are summarised by their structure, with
+    /// [`StructureSummarizer`].
+    #[must_use]
+    pub fn in_stores(stores: Stores) -> Self {
+        Self::new(stores, Box::new(StructureSummarizer), ContextConfig::default())
+    }
+
+    /// The stores of the conversation.
+    #[must_use]
+    pub fn stores(&self) -> &Stores {
+        &self.stores
+    }
+
+    /// The configuration of the conversation.
+    #[must_use]
+    pub fn config(&self) -> &ContextConfig {
+        &self.config
+    }
+
+    fn firewall(&self) -> Firewall<'_> {
+        let artifacts = self.stores.artifacts.as_ref();
+        Firewall::new(&self.config.firewall, self.config.estimator, self.summarizer.as_ref(), artifacts)
+    }
+
+    /// Adds an event.
+    ///
+    /// # Errors
+    /// As [`append`](crate::store::EventLog::append).
+    pub fn ingest(&self, item: ContextItem) -> Result<(), ManagerError> {
+        Ok(self.stores.events.append(item)?)
+    }
+
+    /// Adds the result of the call `call`: large content goes to the artifact store, facts taken from it to the fact
+    /// store as `<item id>:fact:<number>`.
+    ///
+    /// # Errors
+    /// [`ManagerError::NoCall`] when the call is not in the log; otherwise the error of a store.
+    pub fn ingest_tool_result(&self, call: &str, output: &ToolOutput) -> Result<ResultEnvelope, ManagerError> {
+        let call = self.stores.events.get(call)?.ok_or_else(|| ManagerError::NoCall(call.into()))?;
+        let mut seen = lock(&self.seen);
+        let (item, envelope) = self.firewall().ingest(&call, output, &mut seen)?;
+        let id = item.id.clone();
+        if let Err(error) = self.stores.events.append(item) {
+            // A result that the log refused was not shown. Forgetting everything only costs tokens.
+            *seen = Seen::default();
+            return Err(error.into());
+        }
+        for fact in fact_records(&id, &envelope.facts) {
+            self.stores.facts.put(fact)?;
+        }
+        Ok(envelope)
+    }
+
+    /// Remembers a fact; it replaces an earlier one under the same key.
+    ///
+    /// # Errors
+    /// [`ManagerError::Store`] when the store failed.
+    pub fn add_fact(&self, key: &str, value: &str) -> Result<(), ManagerError> {
+        Ok(self.stores.facts.put(Fact { key: key.to_owned(), value: value.to_owned() })?)
+    }
+
+    /// Remembers an episode; it replaces an earlier one with the same id.
+    ///
+    /// # Errors
+    /// [`ManagerError::Store`] when the store failed.
+    pub fn add_episode(&self, id: &str, summary: &str) -> Result<(), ManagerError> {
+        Ok(self.stores.episodes.put(Episode { id: id.to_owned(), summary: summary.to_owned() })?)
+    }
+
+    /// The prompt for `phase` and `query`, in the phase's budget.
+    ///
+    /// # Errors
+    /// [`ManagerError::Store`] when a store failed; otherwise as [`compile_in`].
+    pub fn build(&self, phase: Phase, query: &str) -> Result<ContextPack, ManagerError> {
+        self.build_request(&Request::new(phase, query))
+    }
+
+    /// The prompt of `request`.
+    ///
+    /// # Errors
+    /// As [`compile_in`].
+    pub fn build_request(&self, request: &Request) -> Result<ContextPack, ManagerError> {
+        let (transcript, memory) = (self.stores.events.transcript()?, self.memory()?);
+        let workspace = &mut lock(&self.workspace);
+        Ok(compile_in(workspace, &transcript, &memory, &self.firewall(), request, &self.config)?)
+    }
+
+    /// The prompt for choosing among `cards`, the best first.
+    ///
+    /// # Errors
+    /// As [`build_route_prompt`].
+    pub fn build_route_prompt(&self, query: &str, cards: &[String]) -> Result<RoutePrompt, ManagerError> {
+        let (transcript, memory) = (self.stores.events.transcript()?, self.memory()?);
+        let (workspace, request) = (&mut lock(&self.workspace), Request::new(Phase::Route, query));
+        let log = (&transcript, &memory);
+        Ok(build_route_prompt(workspace, log, &self.firewall(), &request, cards, &self.config)?)
+    }
+
+    /// The prompt for writing the arguments of `tool`, whose definition is `schema`.
+    ///
+    /// # Errors
+    /// As [`build_call_prompt`].
+    pub fn build_call_prompt(&self, query: &str, tool: &str, schema: &str) -> Result<ContextPack, ManagerError> {
+        let (transcript, memory) = (self.stores.events.transcript()?, self.memory()?);
+        let (workspace, request) = (&mut lock(&self.workspace), Request::new(Phase::Call, query));
+        let log = (&transcript, &memory);
+        Ok(build_call_prompt(workspace, log, &self.firewall(), &request, (tool, schema), &self.config)?)
+    }
+
+    fn memory(&self) -> Result<Memory, StoreError> {
+        let episodes = self.stores.episodes.latest(self.config.memory.max_episodes)?;
+        Ok(Memory { facts: self.stores.facts.all()?, episodes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::ItemKind;
+    use contextweaver_core::text::Estimator;
+
+    struct Count;
+
+    impl Summarizer for Count {
+        fn summarize(&self, content: &str, _: &str, _: usize, _: Estimator) -> String {
+            format!("{} characters", content.chars().count())
+        }
+    }
+
+    #[test]
+    fn events_go_in_and_prompts_come_out() {
+        let manager = ContextManager::new(Stores::default(), Box::new(Count), ContextConfig::default());
+        manager.ingest(ContextItem::new("u1", ItemKind::UserTurn, "Read the page.")).unwrap();
+        manager.ingest(ContextItem::new("c1", ItemKind::ToolCall, "fetch page").under("u1")).unwrap();
+        let long: String = (0..900).map(|n| format!("word{n} ")).collect();
+        let envelope = manager.ingest_tool_result("c1", &ToolOutput::text(long.clone())).unwrap();
+        let handle = &envelope.artifacts.first().unwrap().handle;
+        assert_eq!(&*manager.stores().artifacts.get(handle).unwrap(), long.as_bytes());
+        manager.add_fact("zone", "UTC").unwrap();
+        manager.add_episode("e1", "Read another page.").unwrap();
+        let prompt = manager.build(Phase::Answer, "page").unwrap().prompt;
+        assert!(prompt.starts_with("[EPISODIC MEMORY]\n- Read another page.\n\n[FACTS]\n- zone: UTC\n"), "{prompt}");
+        assert!(prompt.contains("[TOOL CALL]\nfetch page\n\n[TOOL RESULT [artifact:result:c1]]\n"), "{prompt}");
+        assert!(manager.build_route_prompt("page", &["card".to_owned()]).unwrap().pack.prompt.ends_with("\ncard"));
+        assert!(manager.build_call_prompt("page", "fetch", "{}").unwrap().prompt.ends_with("fetch\n{}"));
+        assert_eq!(manager.build(Phase::Answer, "page").unwrap().prompt, prompt);
+    }
+
+    #[test]
+    fn what_breaks_the_log_is_refused() {
+        let manager = ContextManager::new(Stores::default(), Box::new(Count), ContextConfig::default());
+        let refused = manager.ingest_tool_result("c1", &ToolOutput::text("x")).unwrap_err();
+        assert_eq!(refused.to_string(), "no event `c1`; ingest the call before its result");
+        manager.ingest(ContextItem::new("c1", ItemKind::ToolCall, "run")).unwrap();
+        manager.ingest_tool_result("c1", &ToolOutput::text("x")).unwrap();
+        assert!(manager.ingest_tool_result("c1", &ToolOutput::text("y")).is_err());
+        assert_eq!(manager.stores().events.len().unwrap(), 2);
+    }
+}

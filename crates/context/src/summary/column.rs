@@ -1,0 +1,465 @@
+//! The content of a table column: exact statistics of the values as they are written.
+
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+
+use crate::literal::{Decimal, Kind, Sum, Value};
+
+/// The number of different values of which each is counted.
+const COUNTED: usize = 24;
+/// The number of frequent values that are shown.
+const SHOWN: usize = 8;
+/// The number of characters of a text that is shown as a minimum, maximum or frequent value.
+const SHORT: usize = 40;
+/// The number of different values that are listed at once where each is short, and the number of bytes of a short one.
+const FEW: usize = 4;
+const LABEL: usize = 16;
+/// The number of bytes of a date.
+const DAY: usize = 10;
+
+/// Statistics of the values seen so far.
+#[derive(Debug, Default)]
+pub(super) struct Column {
+    numbers: Numbers,
+    texts: Texts,
+    booleans: usize,
+    nulls: usize,
+    arrays: Sizes,
+    objects: Sizes,
+    distinct: FxHashSet<u64>,
+    /// Each different value with its number; empty when there are too many.
+    counted: FxHashMap<u64, Counted>,
+}
+
+#[derive(Debug, Default)]
+struct Numbers {
+    count: usize,
+    /// The smallest and the greatest number, with their notation.
+    ends: Option<[(Decimal, String); 2]>,
+    sum: Sum,
+    /// The number of `nan`, `inf` and numbers with too many digits.
+    beyond: usize,
+}
+
+#[derive(Debug, Default)]
+struct Texts {
+    count: usize,
+    ends: Option<[String; 2]>,
+    longest: usize,
+    shortest: usize,
+    /// The number of texts that begin like `2024-05-31`.
+    dates: usize,
+}
+
+#[derive(Debug, Default)]
+struct Sizes {
+    count: usize,
+    least: usize,
+    most: usize,
+    total: usize,
+}
+
+/// What the numbers of a column stand for, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// A quantity, which can be added up.
+    Quantity,
+    /// An identifier, whose sum means nothing.
+    Identifier,
+}
+
+impl Meaning {
+    /// The meaning of a column with this name: `id`, `user_id`, `userId` and `user.id` are identifiers.
+    pub(super) fn of(name: &str) -> Self {
+        let last = name.rsplit(['.', '_', '-', ' ']).next().unwrap_or(name);
+        if last.eq_ignore_ascii_case("id") || last.ends_with("Id") { Self::Identifier } else { Self::Quantity }
+    }
+}
+
+/// The wordings of a range.
+struct Range {
+    brief: String,
+    full: String,
+    rich: String,
+}
+
+#[derive(Debug)]
+struct Counted {
+    shown: String,
+    first: usize,
+    count: usize,
+}
+
+impl Column {
+    /// Adds a value of a literal.
+    pub(super) fn add(&mut self, value: Value<'_>) {
+        match value.kind() {
+            Kind::Null => self.nulls += 1,
+            Kind::Number => {
+                let written = value.number().unwrap_or_default();
+                self.number(written, Decimal::parse(written));
+            }
+            Kind::Bool => {
+                self.booleans += 1;
+                self.note(value.text(), Kind::Bool);
+            }
+            Kind::String => {
+                let text = value.plain();
+                self.text(&text);
+            }
+            Kind::Call => self.text(value.text()),
+            Kind::Array => self.arrays.add(value.len()),
+            Kind::Object => self.objects.add(value.len()),
+        }
+    }
+
+    /// Adds a field of a table in text form: a number if it is written like one, nothing if it is empty.
+    pub(super) fn add_field(&mut self, field: &str) {
+        let trimmed = field.trim();
+        let number = if looks_numeric(trimmed) { Decimal::parse(trimmed) } else { None };
+        match trimmed {
+            "" => self.nulls += 1,
+            _ if number.is_some() => self.number(trimmed, number),
+            _ => self.text(trimmed),
+        }
+    }
+
+    fn number(&mut self, written: &str, number: Option<Decimal>) {
+        self.numbers.count += 1;
+        let Some(number) = number else {
+            self.numbers.beyond += 1;
+            return self.note(written, Kind::Number);
+        };
+        self.numbers.sum.add(number);
+        match &mut self.numbers.ends {
+            None => self.numbers.ends = Some([(number, written.to_owned()), (number, written.to_owned())]),
+            Some([least, most]) => {
+                if number < least.0 {
+                    replace(least, number, written);
+                }
+                if number > most.0 {
+                    replace(most, number, written);
+                }
+            }
+        }
+        self.note_hashed(hash(&number, Kind::Number), written);
+    }
+
+    fn text(&mut self, text: &str) {
+        let texts = &mut self.texts;
+        texts.shortest = if texts.count == 0 { text.len() } else { texts.shortest.min(text.len()) };
+        texts.longest = texts.longest.max(text.len());
+        texts.count += 1;
+        texts.dates += usize::from(is_date(text));
+        match &mut texts.ends {
+            None => texts.ends = Some([text.to_owned(), text.to_owned()]),
+            Some([least, most]) if head(least) < head(text) && head(text) < head(most) => {}
+            Some([least, most]) => {
+                if text < least.as_str() {
+                    rewrite(least, text);
+                }
+                if text > most.as_str() {
+                    rewrite(most, text);
+                }
+            }
+        }
+        self.note(text, Kind::String);
+    }
+
+    fn note(&mut self, text: &str, kind: Kind) {
+        self.note_hashed(hash(&text, kind), text);
+    }
+
+    fn note_hashed(&mut self, hash: u64, text: &str) {
+        if self.distinct.insert(hash) {
+            let order = self.distinct.len();
+            if order <= COUNTED {
+                self.counted.insert(hash, Counted { shown: super::shown::line(text, SHORT), first: order, count: 1 });
+            } else if order == COUNTED + 1 {
+                self.counted.clear();
+            }
+        } else if let Some(counted) = self.counted.get_mut(&hash) {
+            counted.count += 1;
+        }
+    }
+
+    /// The number of values that are not null.
+    pub(super) fn filled(&self) -> usize {
+        self.scalars() + self.arrays.count + self.objects.count
+    }
+
+    fn scalars(&self) -> usize {
+        self.numbers.count + self.texts.count + self.booleans
+    }
+
+    /// Whether most values are numbers.
+    fn is_numeric(&self) -> bool {
+        self.numbers.count * 2 > self.scalars()
+    }
+
+    /// Whether all values are arrays or objects.
+    pub(super) fn is_nested(&self) -> bool {
+        self.scalars() == 0 && self.filled() > 0
+    }
+
+    /// Whether every value is different, as those of an identifier are.
+    fn is_unique(&self) -> bool {
+        self.distinct.len() == self.scalars() && self.scalars() > 2
+    }
+
+    /// Whether it holds short texts that are all different.
+    pub(super) fn names_rows(&self) -> bool {
+        self.is_unique() && self.texts.count == self.scalars() && self.texts.longest <= SHORT
+    }
+
+    /// Whether it holds different whole numbers and nothing else, whose sum means nothing.
+    fn is_serial(&self) -> bool {
+        let whole = |ends: &[(Decimal, String); 2]| ends.iter().all(|(_, written)| !written.contains('.'));
+        self.is_unique() && self.numbers.count == self.scalars() && self.numbers.ends.as_ref().is_some_and(whole)
+    }
+
+    /// The priority of its statistics in a table of `rows`: labels come first, about which a little says much;
+    /// identifiers, prose and columns with few values come last.
+    pub(super) fn worth(&self, rows: usize, meaning: Meaning) -> u8 {
+        match () {
+            () if self.filled() * 5 < rows => 5,
+            () if self.is_prose() => 4,
+            () if self.is_serial() || (self.is_numeric() && meaning == Meaning::Identifier) => 3,
+            () if self.is_numeric() => 1,
+            () if self.is_dated() => 2,
+            () if !self.counted.is_empty() && self.texts.count > 0 => 0,
+            () => 3,
+        }
+    }
+
+    /// Whether it holds labels: few different texts that repeat.
+    pub(super) fn is_labels(&self) -> bool {
+        self.texts.count > 0 && self.frequent().is_some()
+    }
+
+    /// Whether its texts are too long to be names or labels.
+    fn is_prose(&self) -> bool {
+        self.texts.count > 0 && self.texts.longest > 2 * SHORT
+    }
+
+    /// The statements about it: what is asked first, e.g. `1..9`; everything that is asked often; everything. `rows` is
+    /// the number of values that there could be.
+    pub(super) fn statements(&self, rows: usize, meaning: Meaning) -> [String; 3] {
+        let distinct = format!("distinct {}", self.distinct.len());
+        let mixed = self.mixture();
+        let range = self.range();
+        let [mut brief, mut tail, mut rich]: [Vec<String>; 3] = Default::default();
+        brief.extend(range.as_ref().map(|range| range.brief.clone()));
+        if self.numbers.ends.is_some()
+            && meaning == Meaning::Quantity
+            && let Some(sum) = self.numbers.sum.total()
+        {
+            let sum = format!("sum {sum}");
+            brief.extend((!self.is_serial()).then(|| sum.clone()));
+            tail.push(sum);
+        }
+        if self.numbers.beyond > 0 {
+            tail.push(format!("not finite or too long {}", self.numbers.beyond));
+        }
+        let mut front: Option<String> = None;
+        if self.is_dated() {
+            // Dates are long: after them a number would be far from the name of the column.
+            front = Some(distinct);
+        } else if self.scalars() > 0 && range.is_none() {
+            brief.push(distinct.clone());
+            tail.push(distinct);
+        } else if self.scalars() > 0 {
+            rich.push(distinct);
+        }
+        let few = self.distinct.len() <= FEW && self.texts.longest <= LABEL && !self.is_numeric();
+        let frequent = self.frequent();
+        let listed = frequent.is_some();
+        if few { &mut tail } else { &mut rich }.extend(frequent);
+        if !listed
+            && let Some([least, most]) = &self.texts.ends
+            && self.texts.longest <= SHORT
+            && self.distinct.len() > 1
+            && !self.is_dated()
+        {
+            rich.push(format!("min {} max {}", super::shown::line(least, SHORT), super::shown::line(most, SHORT)));
+        } else if self.texts.longest > SHORT {
+            tail.push(format!("{}–{} bytes long", self.texts.shortest, self.texts.longest));
+        }
+        for (sizes, name, inside) in [(&self.arrays, "array", "items"), (&self.objects, "object", "keys")] {
+            if sizes.count > 0 {
+                let range = if sizes.least == sizes.most {
+                    format!("{}", sizes.least)
+                } else {
+                    format!("{}–{}", sizes.least, sizes.most)
+                };
+                let inside = if range == "1" { inside.trim_end_matches('s') } else { inside };
+                let text = format!("{} of {range} {inside}", super::shown::count(sizes.count, name));
+                let total = if name == "array" { format!(", {} in all", sizes.total) } else { String::new() };
+                brief.push(text.clone());
+                tail.push(format!("{text}{total}"));
+            }
+        }
+        if self.nulls > 0 {
+            if brief.is_empty() {
+                brief.push(format!("nulls {}", self.nulls));
+            }
+            tail.push(format!("nulls {}", self.nulls));
+        }
+        let missing = rows.saturating_sub(self.filled() + self.nulls);
+        if missing > 0 {
+            tail.push(format!("missing {missing}"));
+        }
+        let [short, long] = range.map_or([None, None], |range| [Some(range.full), Some(range.rich)]);
+        let joined = |parts: [&[String]; 5]| parts.concat().join(" ");
+        let full = joined([mixed.as_slice(), front.as_slice(), short.as_slice(), &tail, &[]]);
+        [brief.join(" "), full, joined([mixed.as_slice(), front.as_slice(), long.as_slice(), &tail, &rich])]
+    }
+
+    /// The number of values of each kind, if there are several kinds.
+    fn mixture(&self) -> Option<String> {
+        let kinds = [("number", self.numbers.count), ("text", self.texts.count), ("boolean", self.booleans)];
+        if self.numbers.count == 0 || self.numbers.count == self.scalars() {
+            return None;
+        }
+        let kinds: Vec<String> = kinds
+            .iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(name, count)| super::shown::count(*count, name))
+            .collect();
+        Some(format!("mixed: {};", kinds.join(", ")))
+    }
+
+    /// The least and the greatest number or date, in the wordings of [`Column::statements`].
+    fn range(&self) -> Option<Range> {
+        if let Some([(_, least), (_, most)]) = &self.numbers.ends {
+            // Two dots would hide a minus sign.
+            let dots = if most.starts_with('-') { " .. " } else { ".." };
+            let brief = format!("{least}{dots}{most}");
+            return Some(Range { full: brief.clone(), brief, rich: format!("min {least} max {most}") });
+        }
+        let [least, most] = self.texts.ends.as_ref().filter(|_| self.is_dated())?;
+        let day = |text: &str| text.get(..DAY).unwrap_or_default().to_owned();
+        let timed = if self.texts.longest > DAY { "days " } else { "" };
+        Some(Range {
+            brief: format!("{timed}{}..{}", day(least), day(most)),
+            full: format!("{least}..{most}"),
+            rich: format!("min {least} max {most}"),
+        })
+    }
+
+    /// Whether all values are dates, with or without a time.
+    fn is_dated(&self) -> bool {
+        self.texts.count > 0 && self.texts.dates == self.scalars() && self.texts.longest <= SHORT
+    }
+
+    /// The values with their counts, if there are few and they repeat.
+    fn frequent(&self) -> Option<String> {
+        if self.counted.is_empty() || self.distinct.len() * 2 > self.scalars() || self.texts.longest > SHORT {
+            return None;
+        }
+        if self.is_numeric() && self.distinct.len() > SHOWN {
+            return None;
+        }
+        Some(listed(self.counted.values().map(|one| (one.shown.as_str(), one.count, one.first)).collect()))
+    }
+
+    /// How often each text or truth value of several columns occurs in all of them, where there are few.
+    pub(super) fn frequent_in<'c>(columns: impl Iterator<Item = &'c Self>) -> Option<String> {
+        let mut values: FxHashMap<u64, (&str, usize, usize)> = FxHashMap::default();
+        let mut total = 0;
+        for column in columns {
+            let uncounted = column.counted.is_empty() && column.scalars() > 0;
+            if uncounted || column.texts.longest > SHORT || column.numbers.count > 0 {
+                return None;
+            }
+            total += column.scalars();
+            let mut ordered: Vec<(&u64, &Counted)> = column.counted.iter().collect();
+            ordered.sort_by_key(|(_, one)| one.first);
+            for (hash, one) in ordered {
+                let order = values.len();
+                values.entry(*hash).or_insert((&one.shown, 0, order)).1 += one.count;
+            }
+            if values.len() > SHOWN {
+                return None;
+            }
+        }
+        (values.len() * 2 <= total).then(|| listed(values.into_values().collect()))
+    }
+
+    /// The frequent values of both columns together.
+    pub(super) fn frequent_with(&self, other: &Self) -> Option<String> {
+        other.frequent()?;
+        let mut values: Vec<(&str, usize, usize)> = Vec::new();
+        for (hash, one) in &other.counted {
+            let here = self.counted.get(hash).map_or(0, |one| one.count);
+            values.push((&one.shown, one.count + here, one.first));
+        }
+        let only_here = self.counted.iter().filter(|(hash, _)| !other.counted.contains_key(hash));
+        values.extend(only_here.map(|(_, one)| (one.shown.as_str(), one.count, one.first + COUNTED)));
+        (self.distinct.len() <= COUNTED).then(|| listed(values))
+    }
+}
+
+/// The most frequent of some values, given with how often each occurs and where first.
+fn listed(mut values: Vec<(&str, usize, usize)>) -> String {
+    values.sort_by_key(|(_, count, first)| (std::cmp::Reverse(*count), *first));
+    let mut shown: Vec<String> =
+        values.iter().take(SHOWN).map(|(value, count, _)| format!("{value} ×{count}")).collect();
+    if values.len() > shown.len() {
+        shown.push("…".to_owned());
+    }
+    format!("({})", shown.join(", "))
+}
+
+impl Sizes {
+    fn add(&mut self, size: usize) {
+        self.least = if self.count == 0 { size } else { self.least.min(size) };
+        self.most = self.most.max(size);
+        self.total += size;
+        self.count += 1;
+    }
+}
+
+/// The first eight bytes as a number: where those of two texts differ, they are in the order of the texts.
+fn head(text: &str) -> u64 {
+    let bytes = text.as_bytes();
+    match bytes.first_chunk() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => bytes.iter().fold(0, |head, byte| head << 8 | u64::from(*byte)) << (8 * (8 - bytes.len()) % 64),
+    }
+}
+
+fn replace(end: &mut (Decimal, String), number: Decimal, written: &str) {
+    end.0 = number;
+    rewrite(&mut end.1, written);
+}
+
+/// Writes `text` to `end` without a new allocation: sorted columns replace their maximum in every row.
+fn rewrite(end: &mut String, text: &str) {
+    end.clear();
+    end.push_str(text);
+}
+
+fn hash(value: &impl Hash, kind: Kind) -> u64 {
+    let mut hasher = FxHasher::default();
+    (kind as u8).hash(&mut hasher);
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Whether a text begins with a day as in ISO 8601.
+fn is_date(text: &str) -> bool {
+    text.len() >= DAY
+        && text.bytes().take(DAY).enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
+}
+
+/// Whether a field is a number rather than an identifier: no leading zeros, no leading plus.
+fn looks_numeric(field: &str) -> bool {
+    let digits = field.strip_prefix('-').unwrap_or(field);
+    let zero = digits.starts_with('0') && digits.len() > 1 && !digits.starts_with("0.") && !digits.starts_with("0e");
+    digits.starts_with(|first: char| first.is_ascii_digit()) && !zero
+}

@@ -1,0 +1,202 @@
+//! Recognises what a content is by looking at it: the media type that a source claims is wrong too often.
+
+use std::borrow::Cow;
+
+use super::data::{self, Description};
+use super::{Pieces, Summarizer, grid, lines, lossless, rank, shown};
+use crate::brief::{Piece, pack};
+use crate::literal::{Dialect, Document, LiteralError};
+use contextweaver_core::text::Estimator;
+
+/// The number of bytes that may come before a literal, e.g. `Error calling tool 'x': `.
+const LONGEST_LEAD: usize = 400;
+/// The number of lines that may come before a table.
+const MOST_LEAD_LINES: usize = 4;
+/// Bytes of text per token of the cap, up to which the lossless form is tried. English has four to five.
+const BYTES_PER_TOKEN: usize = 8;
+/// The number of levels of texts inside strings inside literals.
+const DEEPEST: usize = 3;
+
+/// The summariser that knows structure: tables, trees, logs, diffs, code and so on, each told in its own terms.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StructureSummarizer;
+
+impl Summarizer for StructureSummarizer {
+    fn summarize(&self, content: &str, _media_type: &str, cap: usize, estimator: Estimator) -> String {
+        let content = content.trim_start_matches('\u{feff}');
+        if let Some(found) = literal(content) {
+            return packed(&found, cap, estimator);
+        }
+        if content.len() <= room(cap) && estimator.count(content) <= cap {
+            return content.to_owned();
+        }
+        pack(&about_text(content), cap, estimator)
+    }
+
+    fn summarize_literal(&self, document: &Document<'_>, media_type: &str, cap: usize, estimator: Estimator) -> String {
+        if !document.root().is_container() {
+            return self.summarize(document.source(), media_type, cap, estimator);
+        }
+        packed(&Found { lead: "", document: Cow::Borrowed(document), note: None }, cap, estimator)
+    }
+}
+
+/// The number of bytes of a text that may fit into `cap` tokens.
+fn room(cap: usize) -> usize {
+    cap.saturating_mul(BYTES_PER_TOKEN)
+}
+
+/// The summary of a literal.
+fn packed(found: &Found<'_>, cap: usize, estimator: Estimator) -> String {
+    let pieces = about_literal(found, 0);
+    let mut forms = lossless::forms(found.document.root(), room(cap)).into_iter();
+    if let Some(whole) = forms.find(|form| estimator.count(form) <= cap) {
+        // Sums and counts are worth more than the rest of the rows: the whole follows them or is left out.
+        let mut derived: Pieces = pieces.iter().filter_map(without_quotes).collect();
+        derived.push(Piece::line(rank::LOSSLESS_PLACE, rank::LOSSLESS, whole.as_str()));
+        let text = pack(&derived, cap, estimator);
+        if text.ends_with(&whole) {
+            return text;
+        }
+    }
+    pack(&pieces, cap, estimator)
+}
+
+/// The part of the statement that says more than the whole itself: sizes and statistics, but no rows, values or names.
+fn without_quotes(piece: &Piece) -> Option<Piece> {
+    let at = piece.place;
+    let in_table = (rank::TABLE_PLACE..rank::EMBEDDED_PLACE).contains(&at).then_some(at % rank::TABLE_PLACES);
+    let is_statistic = in_table.is_some_and(|at| (rank::STAT_PLACE..rank::INNER_PLACE).contains(&at));
+    let is_shape = at < rank::LEAF_PLACE || in_table == Some(rank::SHAPE_PLACE);
+    let most = if is_shape { 1 } else { usize::MAX };
+    let wordings = piece.wordings.iter().take(most).cloned().collect();
+    (is_shape || is_statistic || at == rank::BY_KEY_PLACE).then_some(Piece { place: at, wordings })
+}
+
+/// A literal and the text around it.
+struct Found<'a> {
+    lead: &'a str,
+    document: Cow<'a, Document<'a>>,
+    note: Option<String>,
+}
+
+impl<'a> Found<'a> {
+    fn of(lead: &'a str, document: Document<'a>, note: Option<String>) -> Self {
+        Self { lead, document: Cow::Owned(document), note }
+    }
+}
+
+/// The literal that `text` is, or holds after a short lead, or begins with and breaks off.
+fn literal(text: &str) -> Option<Found<'_>> {
+    let trimmed = text.trim_start();
+    let opens = |text: &str| text.starts_with(['[', '{', '(']);
+    if !opens(trimmed) {
+        return behind_lead(text);
+    }
+    let whole = Document::parse_any(text);
+    let error = match whole {
+        Ok(document) => return document.root().is_container().then(|| Found::of("", document, None)),
+        Err(error) => error,
+    };
+    for dialect in [Dialect::Json, Dialect::Python] {
+        if let Ok(document) = Document::sequence(text, dialect) {
+            return Some(Found::of("", document, None));
+        }
+    }
+    broken(text, &error).or_else(|| behind_lead(text))
+}
+
+fn behind_lead(text: &str) -> Option<Found<'_>> {
+    let start = text.find(['{', '['])?;
+    if start > LONGEST_LEAD || text.len() < start * 2 {
+        return None;
+    }
+    let (lead, rest) = text.split_at_checked(start)?;
+    if lead.matches('\n').count() > 3 {
+        return None;
+    }
+    let document = Document::parse_any(rest.trim_end()).ok()?;
+    (!document.root().is_empty()).then(|| Found::of(lead, document, None))
+}
+
+/// A literal that ends too early or goes wrong after most of it.
+fn broken<'a>(text: &'a str, error: &LiteralError) -> Option<Found<'a>> {
+    for dialect in [Dialect::Json, Dialect::Python] {
+        if let Ok((document, end)) = Document::prefix(text, dialect)
+            && end * 10 >= text.len() * 8
+        {
+            let rest = text.get(end..).unwrap_or_default().trim();
+            return Some(Found::of("", document, Some(format!("then: {}", shown::line(rest, 200)))));
+        }
+        if let Some((document, Some(stop))) = Document::partial(text, dialect)
+            && stop.offset * 10 >= text.len() * 5
+            && !document.root().is_empty()
+            && document.root().is_container()
+        {
+            let note = format!("incomplete: {error}; what could be read:");
+            return Some(Found::of("", document, Some(note)));
+        }
+    }
+    None
+}
+
+fn about_literal(found: &Found<'_>, depth: usize) -> Pieces {
+    let Description { pieces: said, embedded } = data::describe(found.document.root());
+    let mut pieces = Pieces::new();
+    let lead = found.lead.split_whitespace().collect::<Vec<_>>().join(" ");
+    if !lead.is_empty() {
+        pieces.push(Piece::line(0, rank::LEAD, shown::line(&lead, LONGEST_LEAD)));
+        let lines = found.lead.matches('\n').count() + found.document.source().lines().count();
+        pieces.push(Piece::line(0, rank::SIZE, shown::count(lines, "line")));
+    }
+    pieces.extend(found.note.iter().map(|note| Piece::line(0, rank::SHAPE, note.clone())));
+    pieces.extend(said);
+    for (number, (path, text)) in embedded.iter().enumerate() {
+        let number = u32::try_from(number).unwrap_or(0);
+        let place = rank::EMBEDDED_PLACE + number * rank::EMBEDDED_PLACES;
+        let delay = number * rank::EMBEDDED_DELAY;
+        let label = format!("{path}: text of {} characters", text.chars().count());
+        pieces.push(Piece::line(place, rank::SHAPE + delay, label));
+        if depth < DEEPEST {
+            let inner = about(text, depth + 1);
+            pieces.extend(inner.into_iter().map(|piece| moved(piece, place + 1, delay + 1)));
+        }
+    }
+    pieces
+}
+
+fn about(text: &str, depth: usize) -> Pieces {
+    literal(text).map_or_else(|| about_text(text), |found| about_literal(&found, depth))
+}
+
+fn about_text(text: &str) -> Pieces {
+    if let Some(format) = grid::format_of(text) {
+        return grid::pieces(text, format);
+    }
+    if let Some((lead, rest, format)) = grid_behind_lead(text) {
+        let mut pieces = grid::pieces(rest, format);
+        let lead = lead.split_whitespace().collect::<Vec<_>>().join(" ");
+        pieces.push(Piece::line(0, rank::LEAD, shown::line(&lead, LONGEST_LEAD)));
+        return pieces;
+    }
+    lines::pieces(lines::kind_of(text), text)
+}
+
+/// A delimited table after a few lines that announce it, the last of which ends with a colon.
+fn grid_behind_lead(text: &str) -> Option<(&str, &str, grid::Format)> {
+    let breaks = text.match_indices('\n').map(|(at, _)| at).take(MOST_LEAD_LINES);
+    breaks.take_while(|at| *at <= LONGEST_LEAD).find_map(|at| {
+        let (lead, rest) = text.split_at_checked(at)?;
+        let rest = rest.trim_start_matches(['\r', '\n']);
+        let format = lead.trim_end().ends_with(':').then(|| grid::format_of(rest)).flatten()?;
+        matches!(format, grid::Format::Delimited(_)).then_some((lead, rest, format))
+    })
+}
+
+fn moved(mut piece: Piece, place: u32, delay: u32) -> Piece {
+    piece.place = piece.place.saturating_add(place);
+    for wording in &mut piece.wordings {
+        wording.rank += delay;
+    }
+    piece
+}

@@ -1,0 +1,600 @@
+//! Diffs and commit logs: the output of `git diff`, `git show`, `git log` and `diff -u`.
+//!
+//! Hunks are read by the line counts in their headers, so a removed line that begins with `--` is not taken for a file
+//! header. Where the counts are wrong or missing, the next header ends the hunk.
+
+use crate::brief::Piece;
+
+use super::code::declared;
+use super::excerpt::{Tally, counted, cut, samples, shorter_first};
+use super::paths::{by_directory, in_one_line};
+use super::rank;
+
+/// The number of files up to which the list comes before all other statements about them.
+const FEW_FILES: usize = 4;
+/// The number of digits of a shortened hash.
+const HASH_LENGTH: usize = 12;
+/// The number of commits whose subject is kept.
+const COMMITS_KEPT: usize = 2000;
+
+/// The number of names declared in changed lines that are kept.
+const TOUCHED_KEPT: usize = 2000;
+/// The number of characters of a subject.
+const SUBJECT_LENGTH: usize = 100;
+
+/// What happened to a file.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    #[default]
+    Modified,
+    New,
+    Deleted,
+    Renamed,
+}
+
+#[derive(Debug, Default)]
+struct File {
+    path: String,
+    change: Change,
+    binary: bool,
+    added: usize,
+    removed: usize,
+    hunks: usize,
+}
+
+impl File {
+    /// The counts as `+3 -1`, without a side that is zero.
+    fn counts(&self) -> String {
+        match (self.added, self.removed) {
+            (0, 0) if self.binary => "binary".to_owned(),
+            (0, 0) => "±0".to_owned(),
+            (added, 0) => format!("+{added}"),
+            (0, removed) => format!("-{removed}"),
+            (added, removed) => format!("+{added} -{removed}"),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Commit {
+    hash: String,
+    author: String,
+    date: String,
+    subject: String,
+}
+
+/// What remains of the hunk being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Between files, or in the header of a commit or a file.
+    Header,
+    /// In a hunk with this many lines of the old and of the new file to come.
+    Hunk { old: usize, new: usize },
+}
+
+#[derive(Debug, Default)]
+struct Diff {
+    files: Vec<File>,
+    commits: Vec<Commit>,
+    commit_count: usize,
+    /// Lines of `git diff --stat`: the path and the number of changed lines or bytes.
+    stat: Vec<(String, String)>,
+    stat_total: Option<String>,
+    /// The names that hunks and changed lines declare or are in, each once.
+    touched: Vec<String>,
+    known: rustc_hash::FxHashSet<String>,
+}
+
+/// Whether `line` begins a file or a commit in a diff.
+pub(super) fn is_mark(line: &str) -> bool {
+    line.starts_with("diff --git ") || line.starts_with("diff --cc ") || is_commit(line) || hunk_sizes(line).is_some()
+}
+
+fn is_commit(line: &str) -> bool {
+    line.strip_prefix("commit ").or_else(|| line.strip_prefix("Commit: ")).is_some_and(|rest| {
+        let hash = rest.split(' ').next().unwrap_or_default();
+        hash.len() >= 7 && hash.len() <= 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+/// Parses a line of `git log --oneline`: an abbreviated hash and a subject.
+pub(super) fn one_line_commit(line: &str) -> Option<(&str, &str)> {
+    let (hash, subject) = line.split_once(' ')?;
+    let plain = (7..=40).contains(&hash.len())
+        && hash.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+    (plain && !subject.trim().is_empty()).then_some((hash, subject))
+}
+
+/// Whether a line is one of `git diff --stat`.
+pub(super) fn is_stat(line: &str) -> bool {
+    let counts = line.strip_prefix(' ').and_then(|rest| rest.rsplit_once(" | ")).map(|(_, counts)| counts.trim());
+    counts.is_some_and(|counts| counts.starts_with(|c: char| c.is_ascii_digit()) || counts.starts_with("Bin"))
+        || (line.starts_with(' ') && line.contains(" changed, "))
+}
+
+/// The line counts of the old and of the new side in `@@ -1,2 +3,4 @@`.
+fn hunk_sizes(line: &str) -> Option<(usize, usize)> {
+    let rest = line.strip_prefix("@@ -")?;
+    let (ranges, _) = rest.split_once(" @@")?;
+    let (old, new) = ranges.split_once(" +")?;
+    let size = |range: &str| match range.split_once(',') {
+        Some((_, size)) => size.parse().ok(),
+        None => range.parse::<usize>().ok().map(|_| 1),
+    };
+    Some((size(old)?, size(new)?))
+}
+
+/// The path in a `---` or `+++` line or a half of a `diff --git` line, without its prefix and time stamp.
+fn path_of(text: &str) -> &str {
+    let text = text.split('\t').next().unwrap_or_default().trim().trim_matches('"');
+    text.strip_prefix("a/").or_else(|| text.strip_prefix("b/")).unwrap_or(text)
+}
+
+impl Diff {
+    fn read(text: &str) -> Self {
+        let mut diff = Self::default();
+        let mut place = Place::Header;
+        // The old path of a `---` line, until its `+++` line.
+        let mut old_path: Option<&str> = None;
+        let mut git_header = false;
+        for line in text.lines() {
+            if let Place::Hunk { old, new } = place {
+                if let Some(changed) = line.strip_prefix(['+', '-']) {
+                    diff.touch(changed);
+                }
+                place = match line.as_bytes().first() {
+                    Some(b'+') if new > 0 => {
+                        diff.file().added += 1;
+                        Place::Hunk { old, new: new - 1 }
+                    }
+                    Some(b'-') if old > 0 => {
+                        diff.file().removed += 1;
+                        Place::Hunk { old: old - 1, new }
+                    }
+                    Some(b'\\') => place,
+                    Some(b' ') | None if old > 0 && new > 0 => Place::Hunk { old: old - 1, new: new - 1 },
+                    _ => Place::Header,
+                };
+                if place != Place::Header {
+                    continue;
+                }
+            }
+            if let Some((old, new)) = hunk_sizes(line) {
+                diff.file().hunks += 1;
+                diff.touch(line.splitn(3, "@@").nth(2).unwrap_or_default());
+                place = Place::Hunk { old, new };
+            } else if let Some(rest) = line.strip_prefix("diff --git ") {
+                let path = rest.rsplit_once(" b/").map_or(rest, |(_, path)| path);
+                diff.begin(path_of(path));
+                git_header = true;
+            } else if let Some(path) = line.strip_prefix("diff --cc ") {
+                diff.begin(path_of(path));
+                git_header = true;
+            } else if let Some(path) = line.strip_prefix("--- ") {
+                old_path = Some(path_of(path));
+            } else if let Some(path) = line.strip_prefix("+++ ").map(path_of) {
+                diff.two_paths(old_path.take().unwrap_or(path), path, git_header);
+                git_header = false;
+            } else {
+                diff.header_line(line);
+            }
+        }
+        diff
+    }
+
+    /// The file being read; one without a name if the text begins with a hunk.
+    fn file(&mut self) -> &mut File {
+        if self.files.is_empty() {
+            self.begin("(unnamed)");
+        }
+        let last = self.files.len() - 1;
+        &mut self.files[last]
+    }
+
+    fn touch(&mut self, line: &str) {
+        if let Some(name) = declared(line).filter(|_| self.touched.len() < TOUCHED_KEPT)
+            && !self.known.contains(name)
+        {
+            self.known.insert(name.to_owned());
+            self.touched.push(name.to_owned());
+        }
+    }
+
+    fn begin(&mut self, path: &str) {
+        self.files.push(File { path: path.to_owned(), ..File::default() });
+    }
+
+    /// Takes a `---` and a `+++` line: they begin a file unless a `diff --git` line has done so.
+    fn two_paths(&mut self, old: &str, new: &str, git_header: bool) {
+        let path = if new == "/dev/null" { old } else { new };
+        if !git_header {
+            self.begin(path);
+        }
+        let file = self.file();
+        if old == "/dev/null" {
+            file.change = Change::New;
+        } else if new == "/dev/null" {
+            file.change = Change::Deleted;
+        }
+        path.clone_into(&mut file.path);
+    }
+
+    fn header_line(&mut self, line: &str) {
+        if is_commit(line) {
+            self.commit_count += 1;
+            if self.commits.len() < COMMITS_KEPT {
+                let name = line.trim_start_matches("commit ").trim_start_matches("Commit: ");
+                let hash = name.split(' ').next().unwrap_or_default().to_owned();
+                self.commits.push(Commit { hash, ..Commit::default() });
+            }
+            return;
+        }
+        if let Some((hash, subject)) = one_line_commit(line).filter(|_| self.files.is_empty()) {
+            self.commit_count += 1;
+            if self.commits.len() < COMMITS_KEPT {
+                let (hash, subject) = (hash.to_owned(), cut(subject, SUBJECT_LENGTH));
+                self.commits.push(Commit { hash, subject, ..Commit::default() });
+            }
+            return;
+        }
+        if let Some(commit) = self.commits.last_mut().filter(|_| self.commit_count <= COMMITS_KEPT) {
+            if let Some(author) = line.strip_prefix("Author:") {
+                author.trim().clone_into(&mut commit.author);
+                return;
+            }
+            if let Some(date) = line.strip_prefix("Date:").or_else(|| line.strip_prefix("AuthorDate:")) {
+                date.trim().clone_into(&mut commit.date);
+                return;
+            }
+            let subject = line.strip_prefix("Message: ").or_else(|| line.strip_prefix("    "));
+            if let Some(subject) = subject.filter(|_| commit.subject.is_empty()) {
+                commit.subject = cut(subject.trim(), SUBJECT_LENGTH);
+                return;
+            }
+        }
+        if let Some((path, counts)) = line.strip_prefix(' ').and_then(|rest| rest.rsplit_once(" | ")) {
+            let changed = counts.trim().trim_end_matches(['+', '-']).trim_end();
+            self.stat.push((path.trim().to_owned(), changed.to_owned()));
+        } else if line.starts_with(' ') && line.contains(" changed, ") {
+            self.stat_total = Some(line.trim().to_owned());
+        } else if let Some(file) = self.files.last_mut() {
+            if line.starts_with("new file mode") {
+                file.change = Change::New;
+            } else if line.starts_with("deleted file mode") {
+                file.change = Change::Deleted;
+            } else if line.starts_with("rename to ") {
+                file.change = Change::Renamed;
+            } else if line.starts_with("Binary files ") || line == "GIT binary patch" {
+                file.binary = true;
+            }
+        }
+    }
+}
+
+/// Describes a diff or a commit log.
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
+    let diff = Diff::read(text);
+    let tally = Tally::of(text);
+    let mut pieces = vec![shape(&diff, &tally)];
+    pieces.extend(ends(&diff, &tally));
+    pieces.extend(kinds_of_change(&diff));
+    pieces.extend(largest(&diff));
+    pieces.extend(commits(&diff, &tally));
+    pieces.extend(files(&diff.files));
+    pieces.extend(touched(diff.touched));
+    if diff.files.is_empty() && !diff.stat.is_empty() {
+        let noted = diff.stat.iter().map(|(path, changed)| (path.as_str(), changed.clone()));
+        let (least, later) = ((rank::OUTLINE, 4), rank::WHOLE_OUTLINE);
+        let listed = by_directory(noted);
+        let head = listed.head("files with changed lines");
+        pieces.push(Piece::grouped(rank::OUTLINE_PLACE, &head, listed.list, least, later));
+    }
+    pieces.extend(samples(text, &tally));
+    pieces
+}
+
+/// The first and the last line, as far as they say something that the list of files does not.
+fn ends(diff: &Diff, tally: &Tally) -> Vec<Piece> {
+    let mut pieces = tally.ends();
+    if diff.files.is_empty() {
+        return pieces;
+    }
+    let header = ["diff ", "--- ", "index "].iter().any(|start| tally.first.starts_with(start));
+    let named = header || (is_commit(tally.first) && diff.commits.len() == 1);
+    pieces.retain(|piece| !(named && piece.place == rank::FIRST_LINE_PLACE));
+    for piece in pieces.iter_mut().filter(|piece| piece.place == rank::LAST_LINE_PLACE) {
+        piece.wordings.truncate(1);
+        piece.wordings.iter_mut().for_each(|wording| wording.rank = rank::LONGEST);
+    }
+    pieces
+}
+
+/// The definitions that hunks and changed lines name: a few after the files, then as many as fit.
+fn touched(names: Vec<String>) -> Option<Piece> {
+    let lengths: Vec<usize> = names.iter().map(String::len).collect();
+    let order = shorter_first(&lengths);
+    let (head, least) = ("definitions touched: ", (rank::WHOLE_OUTLINE + 2, 8));
+    (!names.is_empty())
+        .then(|| Piece::grown(rank::SECOND_OUTLINE_PLACE, head, names, order, " ", least, rank::RICH_OUTLINE + 1))
+}
+
+fn shape(diff: &Diff, tally: &Tally) -> Piece {
+    let mut said = Vec::new();
+    if diff.commit_count > 0 {
+        said.push(counted(diff.commit_count, "commit"));
+    }
+    if !diff.files.is_empty() {
+        let sum = |of: fn(&File) -> usize| diff.files.iter().map(of).sum::<usize>();
+        said.push(format!("{} changed", counted(diff.files.len(), "file")));
+        said.push(counted(sum(|file| file.hunks), "hunk"));
+        said.push(format!("{} added", counted(sum(|file| file.added), "line")));
+        said.push(format!("{} removed", counted(sum(|file| file.removed), "line")));
+    }
+    said.extend(diff.stat_total.iter().filter(|_| diff.files.is_empty()).cloned());
+    said.push(format!("{} in all", counted(tally.lines, "line")));
+    let what = match (diff.files.len(), diff.commit_count) {
+        (0, 0) => "diff statistics",
+        (0, _) => "commit log",
+        _ => "diff",
+    };
+    Piece::line(rank::SHAPE_PLACE, rank::SHAPE, format!("{what}: {}", said.join(", ")))
+}
+
+fn kinds_of_change(diff: &Diff) -> Option<Piece> {
+    let kinds = [
+        (Change::New, "new"),
+        (Change::Deleted, "deleted"),
+        (Change::Renamed, "renamed"),
+        (Change::Modified, "modified"),
+    ];
+    let mut said: Vec<String> = kinds
+        .into_iter()
+        .map(|(change, name)| (diff.files.iter().filter(|file| file.change == change).count(), name))
+        .filter(|&(count, _)| count > 0)
+        .map(|(count, name)| format!("{count} {name}"))
+        .collect();
+    let binary = diff.files.iter().filter(|file| file.binary).count();
+    if binary > 0 {
+        said.push(format!("{binary} binary"));
+    }
+    (!said.is_empty()).then(|| Piece::line(rank::STAT_PLACE, rank::STAT, format!("files: {}", said.join(", "))))
+}
+
+/// The file with the most changed lines, or the five with the most, by directory.
+fn largest(diff: &Diff) -> Option<Piece> {
+    let mut files: Vec<&File> = diff.files.iter().collect();
+    files.sort_by_key(|file| std::cmp::Reverse(file.added + file.removed));
+    if files.len() <= FEW_FILES {
+        return None;
+    }
+    let listed = |most: usize| in_one_line(files.iter().take(most).map(|file| (file.path.as_str(), file.counts())));
+    let piece = Piece::line(rank::STAT_PLACE, rank::STAT, format!("largest change: {}", listed(1)))
+        .or(rank::STAT + 2, format!("largest changes: {}", listed(2)));
+    Some(piece.or(rank::SECOND_OUTLINE, format!("largest changes: {}", listed(5))))
+}
+
+fn commits(diff: &Diff, tally: &Tally) -> Vec<Piece> {
+    let [first, .., last] = diff.commits.as_slice() else {
+        return diff.commits.first().map(one_commit).unwrap_or_default();
+    };
+    let mut pieces = Vec::new();
+    // The name of the newest commit is in the first line.
+    for (label, commit, rank) in [("newest commit", first, rank::STAT), ("oldest commit", last, rank::LEAF)] {
+        let hash = if tally.first.contains(&commit.hash) { "" } else { &commit.hash };
+        let subject = cut(&commit.subject, SUBJECT_LENGTH / 2);
+        let known: Vec<&str> = [hash, &commit.date, &subject].into_iter().filter(|value| !value.is_empty()).collect();
+        pieces.push(Piece::line(rank::LEAF_PLACE, rank, format!("{label}: {}", known.join(", "))));
+    }
+    pieces.extend(authors(&diff.commits));
+    let entries = diff
+        .commits
+        .iter()
+        .map(|commit| format!("{} {}", commit.hash.get(..7).unwrap_or(&commit.hash), commit.subject));
+    let (least, later) = ((rank::OUTLINE, 3), rank::WHOLE_OUTLINE);
+    pieces.push(Piece::list(rank::OUTLINE_PLACE, "commits:\n", entries.collect(), "\n", least, later));
+    pieces
+}
+
+/// The authors of the commits, each with the number of their commits.
+fn authors(commits: &[Commit]) -> Option<Piece> {
+    let mut counts: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
+    for commit in commits.iter().filter(|commit| !commit.author.is_empty()) {
+        *counts.entry(&commit.author).or_default() += 1;
+    }
+    let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
+    match counts.as_slice() {
+        [] => None,
+        [(name, _)] => Some(Piece::line(rank::LEAF_PLACE, rank::LEAF, format!("author: {name}"))),
+        _ => {
+            let head = format!("{}: ", counted(counts.len(), "author"));
+            let name = |author: &str| author.split(" <").next().unwrap_or_default().to_owned();
+            let entries = counts.iter().map(|(author, count)| format!("{} {count}", name(author))).collect();
+            let (least, later) = ((rank::LEAF, 3), rank::SECOND_OUTLINE);
+            Some(Piece::list(rank::LEAF_PLACE, &head, entries, ", ", least, later))
+        }
+    }
+}
+
+/// Describes the only commit. Its hash is short unless there is room.
+fn one_commit(commit: &Commit) -> Vec<Piece> {
+    let labelled =
+        [("commit", &commit.hash), ("author", &commit.author), ("date", &commit.date), ("subject", &commit.subject)];
+    labelled
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(label, value)| {
+            let shown = value.get(..HASH_LENGTH).filter(|_| label == "commit").unwrap_or(value);
+            let piece = Piece::line(rank::LEAF_PLACE, rank::STAT, format!("{label}: {shown}"));
+            if shown == value { piece } else { piece.or(rank::LONGEST, format!("{label}: {value}")) }
+        })
+        .collect()
+}
+
+/// The files by directory if all fit with their counts, and few of them with their full paths.
+fn files(files: &[File]) -> Option<Piece> {
+    if files.is_empty() {
+        return None;
+    }
+    let list = |note: &dyn Fn(&File) -> String| by_directory(files.iter().map(|file| (file.path.as_str(), note(file))));
+    let (names, counted) = (list(&|_| String::new()), list(&File::counts).whole("files"));
+    let head = names.head("files");
+    if files.len() > FEW_FILES {
+        let piece = Piece::grouped(rank::OUTLINE_PLACE, &head, names.list, (rank::ENDS + 2, 2), rank::WHOLE_OUTLINE);
+        return Some(piece.or(rank::RICH_OUTLINE, counted));
+    }
+    let full: Vec<String> = files.iter().map(|file| format!("{} {}", file.path, file.counts())).collect();
+    let piece = Piece::grouped(rank::OUTLINE_PLACE, &head, names.list, (rank::STAT, 2), rank::STAT);
+    Some(piece.or(rank::STAT + 1, counted).or(rank::RICH_OUTLINE, format!("files:\n{}", full.join("\n"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told;
+    use super::*;
+
+    const SHOW: &str = "commit 60a47afb4a1c817b399e04497df29c1e338a2d0e\nAuthor: Ada <ada@example.org>\nDate:   Mon Nov 2 10:00:00 2026 +0000\n\n    Rework the client\n\ndiff --git a/src/net/client.rs b/src/net/client.rs\nindex 1..2 100644\n--- a/src/net/client.rs\n+++ b/src/net/client.rs\n@@ -1,3 +1,3 @@ fn connect()\n one\n--- two\n+++ two\n three\ndiff --git a/src/net/new.rs b/src/net/new.rs\nnew file mode 100644\n--- /dev/null\n+++ b/src/net/new.rs\n@@ -0,0 +1 @@\n+text\n\\ No newline at end of file\ndiff --git a/logo.png b/logo.png\ndeleted file mode 100644\nBinary files a/logo.png and /dev/null differ\ndiff --git a/a.txt b/docs/b.txt\nsimilarity index 100%\nrename from a.txt\nrename to docs/b.txt\n";
+
+    #[test]
+    fn a_commit_with_its_patch() {
+        insta::assert_snapshot!(told(SHOW, 300), @r"
+        [Diff]
+        diff: 1 commit, 4 files changed, 2 hunks, 2 lines added, 1 line removed, 29 lines in all
+        files: 1 new, 1 deleted, 1 renamed, 1 modified, 1 binary
+        commit: 60a47afb4a1c817b399e04497df29c1e338a2d0e
+        author: Ada <ada@example.org>
+        date: Mon Nov 2 10:00:00 2026 +0000
+        subject: Rework the client
+        files:
+        src/net/client.rs +1 -1
+        src/net/new.rs +1
+        logo.png binary
+        docs/b.txt ±0
+        definitions touched: connect
+        some lines:
+        2: Author: Ada <ada@example.org>
+        5: Rework the client
+        7: diff --git a/src/net/client.rs b/src/net/client.rs
+        9: --- a/src/net/client.rs
+        10: +++ b/src/net/client.rs
+        12: one
+        14: +++ two
+        16: diff --git a/src/net/new.rs b/src/net/new.rs
+        17: new file mode 100644
+        19: +++ b/src/net/new.rs
+        20: @@ -0,0 +1 @@
+        22: \ No newline at end of file
+        25: Binary files a/logo.png and /dev/null differ
+        … +14
+        last line: rename to docs/b.txt
+        ");
+    }
+
+    #[test]
+    fn many_files_share_their_directories() {
+        let file = |number: usize| {
+            let path = format!("src/net/part{number}.rs");
+            format!("diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n@@ -1 +1,2 @@\n one\n+two\n")
+        };
+        let shown = told(&(0..14).map(file).collect::<String>(), 200);
+        assert!(shown.contains("\nsrc/net/ (14): part0.rs +1, part1.rs +1, part2.rs +1"), "{shown}");
+        assert!(shown.contains("largest changes: src/net/: part0.rs +1, part1.rs +1"), "{shown}");
+    }
+
+    #[test]
+    fn a_tight_cap_keeps_the_shape() {
+        insta::assert_snapshot!(told(SHOW, 120), @r"
+        [Diff]
+        diff: 1 commit, 4 files changed, 2 hunks, 2 lines added, 1 line removed, 29 lines in all
+        files: 1 new, 1 deleted, 1 renamed, 1 modified, 1 binary
+        commit: 60a47afb4a1c
+        author: Ada <ada@example.org>
+        date: Mon Nov 2 10:00:00 2026 +0000
+        subject: Rework the client
+        files:
+        src/net/: client.rs new.rs
+        logo.png
+        docs/: b.txt
+        ");
+    }
+
+    #[test]
+    fn a_patch_without_git_headers() {
+        let text = "--- a.c\t2026-01-01\n+++ b.c\t2026-01-02\n@@ -1 +1,2 @@\n-x\n+y\n+z\n";
+        insta::assert_snapshot!(told(text, 200), @r"
+        [Diff]
+        diff: 1 file changed, 1 hunk, 2 lines added, 1 line removed, 6 lines in all
+        files: 1 modified
+        files:
+        b.c +2 -1
+        some lines:
+        1: --- a.c	2026-01-01
+        2: +++ b.c	2026-01-02
+        3: @@ -1 +1,2 @@
+        4: -x
+        5: +y
+        6: +z
+        last line: +z
+        ");
+    }
+
+    #[test]
+    fn commits_without_patches() {
+        let log: String = (1..=30)
+            .map(|n| {
+                format!(
+                    "commit {n:040x}\nAuthor: {}\nDate:   2026-01-{n:02}\n\n    Change {n}\n\n",
+                    if n % 3 == 0 { "Bob <b@x>" } else { "Ada <a@x>" }
+                )
+            })
+            .collect();
+        insta::assert_snapshot!(told(&log, 220), @r"
+        [Diff]
+        commit log: 30 commits, 180 lines in all
+        first line: commit 0000000000000000000000000000000000000001
+        newest commit: 2026-01-01, Change 1
+        oldest commit: 000000000000000000000000000000000000001e, 2026-01-30, Change 30
+        2 authors: Ada 20, Bob 10
+        commits:
+        0000000 Change 1
+        0000000 Change 2
+        0000000 Change 3
+        0000000 Change 4
+        0000000 Change 5
+        0000000 Change 6
+        0000000 Change 7
+        0000000 Change 8
+        0000000 Change 9
+        0000000 Change 10
+        0000000 Change 11
+        0000000 Change 12
+        0000000 Change 13
+        0000000 Change 14
+        0000000 Change 15
+        0000000 Change 16
+        … +14
+        last line:     Change 30
+        ");
+        let short: String = (1..=30).map(|n| format!("{n:07x} Change {n}\n")).collect();
+        insta::assert_snapshot!(told(&short, 90), @r"
+        [Diff]
+        commit log: 30 commits, 30 lines in all
+        first line: 0000001 Change 1
+        newest commit: Change 1
+        oldest commit: 000001e, Change 30
+        commits:
+        0000001 Change 1
+        0000002 Change 2
+        0000003 Change 3
+        … +27
+        last line: 000001e Change 30
+        ");
+    }
+
+    #[test]
+    fn sizes_of_hunks() {
+        assert_eq!(hunk_sizes("@@ -1,2 +3,4 @@ fn x"), Some((2, 4)));
+        assert_eq!(hunk_sizes("@@ -1 +3 @@"), Some((1, 1)));
+        assert_eq!(hunk_sizes("@@ -x +3 @@"), None);
+    }
+}

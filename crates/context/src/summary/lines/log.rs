@@ -1,0 +1,509 @@
+//! Logs: levels, the time that they cover, the first error, and which messages recur or occur once.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::brief::{Piece, Text, Wording};
+
+use super::excerpt::{Tally, counted, cut, samples};
+use super::rank;
+use super::template::Templates;
+
+/// The number of bytes of a line in which its time and its level are looked for.
+const PREFIX: usize = 160;
+/// The number of characters of an error or a message in its wordings.
+const MESSAGE_LENGTHS: [usize; 3] = [100, 180, 400];
+
+/// The number of characters of a message after its time in the shortest wording.
+const BRIEF_MESSAGE: usize = 40;
+
+/// The level of a log line, in ascending order of severity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    Trace,
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Fatal,
+}
+
+impl Level {
+    const ALL: [Self; 7] =
+        [Self::Fatal, Self::Error, Self::Warning, Self::Notice, Self::Info, Self::Debug, Self::Trace];
+
+    fn of(word: &str) -> Option<Self> {
+        let mut upper = [0u8; 9];
+        let upper = upper.get_mut(..word.len())?;
+        upper.copy_from_slice(word.as_bytes());
+        upper.make_ascii_uppercase();
+        Some(match &*upper {
+            b"TRACE" | b"VERBOSE" | b"FINE" | b"FINER" | b"FINEST" => Self::Trace,
+            b"DEBUG" | b"DBG" => Self::Debug,
+            b"INFO" | b"INF" | b"LOG" => Self::Info,
+            b"NOTICE" => Self::Notice,
+            b"WARN" | b"WARNING" | b"WRN" => Self::Warning,
+            b"ERROR" | b"ERR" | b"SEVERE" => Self::Error,
+            b"FATAL" | b"CRITICAL" | b"CRIT" | b"PANIC" | b"ALERT" | b"EMERG" => Self::Fatal,
+            _ => return None,
+        })
+    }
+}
+
+/// The level of a line: the first word in its front part that is a level and is written in capitals, in brackets, after
+/// `level=`, or before a colon.
+pub(super) fn level(line: &str) -> Option<(Level, &str)> {
+    let bytes = line.as_bytes();
+    let front = bytes.get(..PREFIX).unwrap_or(bytes);
+    let mut start = None;
+    let mut quotes = 0;
+    for (at, &byte) in front.iter().chain(std::iter::once(&b' ')).enumerate() {
+        if byte.is_ascii_alphabetic() {
+            start = start.or(Some(at));
+            continue;
+        }
+        let found = start.take().filter(|&from| (3..=9).contains(&(at - from))).and_then(|from| {
+            let word = line.get(from..at)?;
+            let level = Level::of(word)?;
+            let capitals = word.bytes().all(|byte| byte.is_ascii_uppercase()) && quotes == 0;
+            let before = from.checked_sub(1).and_then(|at| front.get(at));
+            let enclosed = matches!(
+                (before, byte),
+                (Some(b'['), b']') | (Some(b'<'), b'>') | (Some(b'('), b')') | (Some(b'|'), b'|')
+            );
+            let labelled = line.get(..from).is_some_and(|front| {
+                let front = front.trim_end_matches(['"', '\'', ' ', ':', '=']);
+                ["level", "lvl", "severity", "levelname"].iter().any(|label| front.ends_with(label))
+            });
+            let opening = byte == b':'
+                && line
+                    .get(..from)
+                    .is_some_and(|front| front.trim().is_empty() || front.ends_with("] ") || front.ends_with(": "));
+            let bracketed = byte == b'[' && from == 0;
+            (capitals || enclosed || labelled || opening || bracketed).then_some((level, word))
+        });
+        if found.is_some() {
+            return found;
+        }
+        quotes ^= usize::from(byte == b'"');
+    }
+    // The format of glog: `W0102 12:30:01.123456  123 file.cc:12] text`.
+    let mark = bytes.first().zip(bytes.get(1..5)).filter(|(_, digits)| digits.iter().all(u8::is_ascii_digit));
+    let level = match mark.filter(|_| bytes.get(5) == Some(&b' '))?.0 {
+        b'I' => Level::Info,
+        b'W' => Level::Warning,
+        b'E' => Level::Error,
+        b'F' => Level::Fatal,
+        _ => return None,
+    };
+    Some((level, line.get(..1)?))
+}
+
+static TIME: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(:\d\d)?([.,]\d+)?(Z|\s?[+-]\d\d:?\d\d)?",
+        r"|\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d( [+-]\d{4})?",
+        r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d( \d{4})?",
+        r"|\b\d\d:\d\d:\d\d([.,]\d+)?",
+        r"|^\[? *\d+\.\d{3,}\]?",
+        r"|^\d{10,13}\b",
+    ))
+    .expect("a fixed pattern")
+});
+
+/// Parts of the words that indicate an error: a quick test that few lines pass.
+static SUSPECT: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new("(?i)error|exception|fail|panic|fatal|traceback").expect("a fixed pattern"));
+
+/// The time stamp in the front part of a line.
+pub(super) fn time(line: &str) -> Option<&str> {
+    let mut end = line.len().min(PREFIX);
+    while !line.is_char_boundary(end) {
+        end -= 1;
+    }
+    TIME.find(line.get(..end)?).map(|found| found.as_str())
+}
+
+/// The status code in a line of an HTTP server's access log.
+fn status(line: &str) -> Option<u16> {
+    let (_, after) = line.split_once("HTTP/")?;
+    let (_, after) = after.split_once("\" ")?;
+    let code = after.get(..3)?;
+    code.parse().ok().filter(|code| (100..600).contains(code))
+}
+
+/// Whether any line of the text can indicate an error: one pass instead of a test per line.
+pub(super) fn may_tell_of_error(text: &str) -> bool {
+    SUSPECT.is_match(text)
+}
+
+/// Whether the words of a line say that it is an error, although it carries no level.
+pub(super) fn tells_of_error(line: &str) -> bool {
+    const WORDS: [&str; 9] =
+        ["error", "exception", "traceback", "panicked", "fatal", "failed", "failure", "fail", "panic"];
+    if !SUSPECT.is_match(line) {
+        return false;
+    }
+    // A word inside a path or an identifier is a name.
+    let mut words = line.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '/' | '.' | '-')));
+    let told = words.by_ref().filter(|word| !word.is_empty()).take(24).any(|word| {
+        let word = word.trim_end_matches(['.', '-']);
+        let exact = WORDS.iter().any(|known| word.eq_ignore_ascii_case(known));
+        exact || (word.len() > 6 && (word.ends_with("Error") || word.ends_with("Exception")))
+    });
+    told && !says_none(line)
+}
+
+/// Whether a line reports the absence of errors: `0 errors`, `no error`, `0 failed`.
+fn says_none(line: &str) -> bool {
+    let mut before = "";
+    for word in line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
+        if matches!(before, "0" | "no" | "No" | "without") {
+            let lower = word.to_ascii_lowercase();
+            if lower.starts_with("error") || lower.starts_with("fail") || lower.starts_with("exception") {
+                return true;
+            }
+        }
+        before = word;
+    }
+    false
+}
+
+/// The lines that indicate an error, as far as they are needed.
+#[derive(Debug, Default)]
+pub(super) struct Errors<'a> {
+    /// The number of such lines.
+    pub(super) count: usize,
+    /// The first of them with its number, from 1.
+    pub(super) first: Option<(usize, &'a str)>,
+    last: Option<(usize, &'a str)>,
+    templates: Templates<'a>,
+}
+
+impl<'a> Errors<'a> {
+    /// Counts a line that indicates an error.
+    pub(super) fn add(&mut self, number: usize, line: &'a str) {
+        self.count += 1;
+        self.first = self.first.or(Some((number, line)));
+        self.last = Some((number, line));
+        self.templates.add(line, number);
+    }
+
+    /// How many errors there are, the first verbatim, the last, and the different ones.
+    pub(super) fn pieces(&self, noun: &str) -> Vec<Piece> {
+        let Some((number, first)) = self.first else { return Vec::new() };
+        let head = format!("{}, first (line {number})", counted(self.count, noun));
+        let [short, longer, longest] =
+            MESSAGE_LENGTHS.map(|length| format!("{head}: {}", cut(first.trim_start(), length)));
+        let shortest = format!("{head}: {}", cut(message(first), MESSAGE_LENGTHS[0] / 2));
+        let piece =
+            Piece::line(rank::ERROR_PLACE, rank::ERROR, shortest).or(rank::STAT, short).or(rank::MORE_STAT, longer);
+        let mut pieces = vec![piece.or(rank::LONGER, longest)];
+        if let Some((number, last)) = self.last.filter(|last| last.0 != number) {
+            let text = format!("last {noun} (line {number}): {}", cut(last.trim_start(), MESSAGE_LENGTHS[0]));
+            pieces.push(Piece::line(rank::ERROR_PLACE + 1, rank::SECOND_OUTLINE, text));
+        }
+        let distinct = self.templates.groups();
+        if distinct.len() > 2 {
+            let entries = distinct
+                .iter()
+                .skip(1)
+                .map(|group| {
+                    let line = cut(group.first.trim_start(), MESSAGE_LENGTHS[0]);
+                    format!("×{} (line {}): {line}", group.count, group.line)
+                })
+                .collect();
+            pieces.push(Piece::list(
+                rank::ERROR_PLACE + 2,
+                &format!("further different {noun}s:\n"),
+                entries,
+                "\n",
+                (rank::OUTLINE, 1),
+                rank::SECOND_OUTLINE,
+            ));
+        }
+        pieces
+    }
+}
+
+/// Describes a log.
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
+    let tally = Tally::of(text);
+    let mut levels: Vec<(Level, usize)> = Level::ALL.into_iter().map(|level| (level, 0)).collect();
+    let mut words = [""; 7];
+    let mut statuses: std::collections::BTreeMap<u16, usize> = std::collections::BTreeMap::new();
+    let mut templates = Templates::default();
+    let mut errors = Errors::default();
+    let mut warnings = Errors::default();
+    let mut worded = Errors::default();
+    let mut fatal = Errors::default();
+    let mut raised = Templates::default();
+    let access = text.lines().take(50).filter(|line| status(line).is_some()).count() > 5;
+    for (number, line) in (1..).zip(text.lines()) {
+        if line.trim_start().is_empty() {
+            continue;
+        }
+        templates.add(line, number);
+        if let Some((level, word)) = level(line) {
+            if let Some(index) = levels.iter().position(|(known, _)| *known == level) {
+                levels[index].1 += 1;
+                words[index] = if words[index].is_empty() { word } else { words[index] };
+            }
+            match level {
+                Level::Error => errors.add(number, line),
+                Level::Fatal => {
+                    errors.add(number, line);
+                    fatal.add(number, line);
+                }
+                Level::Warning => warnings.add(number, line),
+                _ => {}
+            }
+        } else if tells_of_error(line) {
+            worded.add(number, line);
+            if is_exception(line) {
+                raised.add(line, number);
+            }
+        }
+        if access && let Some(code) = status(line) {
+            *statuses.entry(code).or_default() += 1;
+            if code >= 500 {
+                errors.add(number, line);
+            }
+        }
+    }
+    if errors.count == 0 {
+        errors = std::mem::take(&mut worded);
+    }
+    let mut pieces = vec![shape(&tally, &templates)];
+    pieces.extend(tally.ends().into_iter().map(|piece| brief_end(piece, &tally)));
+    pieces.extend(errors.pieces("error").into_iter().map(|mut piece| {
+        // The first error is worth more than the text of the last line.
+        if let Some(first) = piece.wordings.first_mut().filter(|wording| wording.rank == rank::ERROR) {
+            first.rank = rank::ENDS - 1;
+        }
+        piece
+    }));
+    pieces.extend(worst(&fatal));
+    pieces.extend(exceptions(&raised));
+    pieces.extend(warnings.pieces("warning").into_iter().take(1).map(|mut piece| {
+        piece.place = rank::ERROR_PLACE + 3;
+        piece.wordings.truncate(1);
+        for wording in &mut piece.wordings {
+            wording.rank = rank::WHOLE_OUTLINE - 1;
+        }
+        piece
+    }));
+    let counts: Vec<String> = levels
+        .iter()
+        .zip(words)
+        .filter(|((_, count), _)| *count > 0)
+        .map(|((_, count), word)| format!("{word} {count}"))
+        .collect();
+    if !counts.is_empty() {
+        pieces.push(Piece::line(rank::STAT_PLACE, rank::SHAPE + 1, format!("levels: {}", counts.join(", "))));
+    }
+    if !statuses.is_empty() {
+        let counts: Vec<String> = statuses.iter().map(|(code, count)| format!("{code} ×{count}")).collect();
+        pieces.push(Piece::line(rank::STAT_PLACE, rank::SHAPE + 2, format!("status codes: {}", counts.join(", "))));
+    }
+    pieces.extend(times(text));
+    pieces.extend(messages(&templates, &tally));
+    pieces.extend(samples(text, &tally));
+    pieces
+}
+
+/// Puts shorter wordings of the first or last line before the others: its time and the start of its message.
+fn brief_end(mut piece: Piece, tally: &Tally) -> Piece {
+    let (label, line) =
+        if piece.place == rank::FIRST_LINE_PLACE { ("first line", tally.first) } else { ("last line", tally.last) };
+    let stamp = time(line).and_then(|stamp| line.find(stamp).map(|at| at + stamp.len())).unwrap_or_default();
+    let brief = cut(line, line.get(..stamp).map_or(0, |front| front.chars().count()) + BRIEF_MESSAGE);
+    for (wording, rank) in piece.wordings.iter_mut().zip([rank::ENDS + 2, rank::MORE_STAT]) {
+        wording.rank = rank;
+    }
+    let wording = |rank, text: &str| Wording { rank, text: Text::Whole(format!("{label}: {text}")) };
+    // The time at which a log ends is worth more than its last message.
+    let time = line.get(..stamp).filter(|front| !front.is_empty() && label == "last line");
+    let mut wordings: Vec<Wording> = time.map(|time| wording(rank::ENDS, &format!("{time}…"))).into_iter().collect();
+    wordings.push(wording(rank::ENDS + u32::from(time.is_some()), &brief));
+    wordings.append(&mut piece.wordings);
+    piece.wordings = wordings;
+    piece
+}
+
+/// Whether a line has the name of an exception and its message: `KeyError: 'name'`.
+fn is_exception(line: &str) -> bool {
+    let name = line.split_once(": ").map_or("", |(name, _)| name);
+    (name.ends_with("Error") || name.ends_with("Exception"))
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'))
+}
+
+/// The first line of the worst level, unless it is the first error anyway.
+fn worst(fatal: &Errors) -> Option<Piece> {
+    let (number, line) = fatal.first?;
+    let wording =
+        |length| format!("{}, first (line {number}): {}", counted(fatal.count, "fatal"), cut(message(line), length));
+    Some(
+        Piece::line(rank::ERROR_PLACE, rank::ENDS - 2, wording(MESSAGE_LENGTHS[0] / 2))
+            .or(rank::MORE_STAT, wording(MESSAGE_LENGTHS[1])),
+    )
+}
+
+/// The exceptions in traces between the messages, the most frequent first.
+fn exceptions(raised: &Templates) -> Option<Piece> {
+    let entries: Vec<String> =
+        raised.frequent().iter().map(|group| format!("{} ×{}", cut(group.first, 100), group.count)).collect();
+    (!entries.is_empty()).then(|| {
+        let least = (rank::ENDS + 1, 1);
+        Piece::list(rank::ERROR_PLACE + 1, "exceptions: ", entries, ", ", least, rank::OUTLINE)
+    })
+}
+
+/// The line without its time, if that is at the front.
+fn message(line: &str) -> &str {
+    let line = line.trim_start();
+    let stamp = time(line).filter(|stamp| line.starts_with(stamp)).map_or(0, str::len);
+    line.get(stamp..).unwrap_or(line).trim_start()
+}
+
+fn shape(tally: &Tally, templates: &Templates) -> Piece {
+    let more = if templates.others > 0 { "more than " } else { "" };
+    let kinds = counted(templates.groups().len(), "kind");
+    let text = format!("log: {}, {more}{kinds} of message", counted(tally.lines, "line"));
+    Piece::line(rank::SHAPE_PLACE, rank::SHAPE, text)
+}
+
+/// The first and the last time stamp.
+fn times(text: &str) -> Option<Piece> {
+    let first = text.lines().take(200).find_map(time)?;
+    let last = text.lines().rev().take(200).find_map(time)?;
+    Some(Piece::line(rank::STAT_PLACE, rank::STAT, format!("time range: {first} to {last}")))
+}
+
+/// Messages by pattern: the most frequent and, in equal number, those that occur once.
+fn messages(templates: &Templates, tally: &Tally) -> Vec<Piece> {
+    let frequent = templates.frequent();
+    let recurring: Vec<String> = frequent
+        .iter()
+        .take_while(|group| group.count > 1)
+        .take(200)
+        .map(|group| format!("×{}: {}", group.count, cut(group.first.trim_start(), 140)))
+        .collect();
+    let rare: Vec<String> = frequent
+        .iter()
+        .filter(|group| group.count == 1 && group.first != tally.first && group.first != tally.last)
+        .take(200)
+        .map(|group| format!("line {}: {}", group.line, cut(group.first.trim_start(), 140)))
+        .collect();
+    let mut pieces = Vec::new();
+    if !recurring.is_empty() {
+        let head = "messages by frequency, numbers vary:\n";
+        let later = rank::WHOLE_OUTLINE;
+        pieces.push(Piece::list(rank::OUTLINE_PLACE, head, recurring, "\n", (rank::OUTLINE, 2), later));
+    }
+    if !rare.is_empty() && frequent.len() * 2 < tally.lines {
+        let head = "lines that occur once:\n";
+        let least = (rank::OUTLINE + 1, 2);
+        pieces.push(Piece::list(rank::SECOND_OUTLINE_PLACE, head, rare, "\n", least, rank::SECOND_OUTLINE));
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::told;
+    use super::*;
+
+    #[test]
+    fn levels_and_times() {
+        let cases = [
+            ("2026-11-01 00:00:00,000 INFO  [w] started", Some(Level::Info), Some("2026-11-01 00:00:00,000")),
+            ("2026-11-01T00:00:00Z level=error msg=\"no INFO\"", Some(Level::Error), Some("2026-11-01T00:00:00Z")),
+            ("Nov  1 00:00:00 host kernel: text", None, Some("Nov  1 00:00:00")),
+            ("[warn] careful", Some(Level::Warning), None),
+            ("error: no such file", Some(Level::Error), None),
+            ("error[E0308]: mismatched types", Some(Level::Error), None),
+            ("W0102 12:30:01.123456  123 file.cc:12] text", Some(Level::Warning), Some("12:30:01.123456")),
+            ("an error in prose", None, None),
+        ];
+        for (line, expected, stamp) in cases {
+            assert_eq!(level(line).map(|(level, _)| level), expected, "{line}");
+            assert_eq!(time(line), stamp, "{line}");
+        }
+    }
+
+    #[test]
+    fn words_that_tell_of_an_error() {
+        let cases = [
+            ("Failed to open connection", true),
+            ("ValueError: bad", true),
+            ("0 errors, 3 warnings", false),
+            ("src/error.rs", false),
+            ("test_error_handling ok", false),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(tells_of_error(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_log() {
+        let text: String = (0..60)
+            .map(|n| match n {
+                17 => "2026-11-01 00:00:17 ERROR disk full on /dev/sda\n".to_owned(),
+                40 => "2026-11-01 00:00:40 WARN retrying\n".to_owned(),
+                _ => format!("2026-11-01 00:00:{n:02} INFO batch {n} took {} ms\n", n * 3),
+            })
+            .collect();
+        insta::assert_snapshot!(told(&text, 300), @r"
+        [Log]
+        log: 60 lines, 3 kinds of message
+        first line: 2026-11-01 00:00:00 INFO batch 0 took 0 ms
+        1 error, first (line 18): 2026-11-01 00:00:17 ERROR disk full on /dev/sda
+        1 warning, first (line 41): WARN retrying
+        levels: ERROR 1, WARN 1, INFO 58
+        time range: 2026-11-01 00:00:00 to 2026-11-01 00:00:59
+        messages by frequency, numbers vary:
+        ×58: 2026-11-01 00:00:00 INFO batch 0 took 0 ms
+        lines that occur once:
+        line 18: 2026-11-01 00:00:17 ERROR disk full on /dev/sda
+        line 41: 2026-11-01 00:00:40 WARN retrying
+        some lines:
+        16: 2026-11-01 00:00:15 INFO batch 15 took 45 ms
+        30: 2026-11-01 00:00:29 INFO batch 29 took 87 ms
+        … +28
+        last line: 2026-11-01 00:00:59 INFO batch 59 took 177 ms
+        ");
+        insta::assert_snapshot!(told(&text, 100), @r"
+        [Log]
+        log: 60 lines, 3 kinds of message
+        first line: 2026-11-01 00:00:00 INFO batch 0 took 0 ms
+        1 error, first (line 18): ERROR disk full on /dev/sda
+        levels: ERROR 1, WARN 1, INFO 58
+        last line: 2026-11-01 00:00:59 INFO batch 59 took 177 ms
+        ");
+    }
+
+    #[test]
+    fn an_access_log() {
+        let text: String = (0..60)
+            .map(|n| {
+                format!(
+                    "10.0.0.{n} - - [21/Nov/2026:10:00:{n:02} +0000] \"GET /{n} HTTP/1.1\" {} 12\n",
+                    if n == 9 { 503 } else { 200 }
+                )
+            })
+            .collect();
+        insta::assert_snapshot!(told(&text, 250), @r#"
+        [Log]
+        log: 60 lines, 1 kind of message
+        first line: 10.0.0.0 - - [21/Nov/2026:10:00:00 +0000] "GET /0 HTTP/1.1" 200 12
+        1 error, first (line 10): 10.0.0.9 - - [21/Nov/2026:10:00:09 +0000] "GET /9 HTTP/1.1" 503 12
+        status codes: 200 ×59, 503 ×1
+        time range: 21/Nov/2026:10:00:00 +0000 to 21/Nov/2026:10:00:59 +0000
+        last line: 10.0.0.59 - - [21/Nov/2026:10:00:59 +0000] "GET /59 HTTP/1.1" 200 12
+        "#);
+    }
+}

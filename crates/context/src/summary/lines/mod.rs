@@ -1,0 +1,313 @@
+//! Describes a large text of lines: counts, both ends, errors, labelled values, and an outline.
+//!
+//! The kind of the text is guessed from a bounded sample of its lines; every kind has its own file. All statements are
+//! [`Piece`]s in several wordings, so the cap alone decides how much is said. JSON, Python literals and tables are
+//! described elsewhere.
+
+mod code;
+mod diff;
+mod excerpt;
+mod html;
+mod key_value;
+mod listing;
+mod log;
+mod markdown;
+mod matches;
+mod parts;
+mod paths;
+mod plain;
+mod rank;
+mod template;
+mod trace;
+
+use crate::brief::Piece;
+
+pub(super) use code::Language;
+
+/// The number of lines at the start of a text that are sampled, and of lines spread over the rest.
+const SAMPLE: usize = 160;
+/// The number of bytes of a line that are looked at.
+const LINE_BYTES: usize = 400;
+/// The number of bytes that are searched for the start of a line.
+const WINDOW: usize = 4096;
+
+/// The kinds of text that are described differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LineKind {
+    /// Several texts, each under its path.
+    Parts,
+    /// A diff or a commit log.
+    Diff,
+    /// Messages of a program, one a line, with times or levels.
+    Log,
+    /// An error with the calls that led to it.
+    StackTrace,
+    /// A web page, or XML.
+    Html,
+    /// Text with headings, lists, links.
+    Markdown,
+    /// Source code in this language.
+    Code(Language),
+    /// The result of a search, `path:line:text`.
+    Matches,
+    /// Files, paths or names, one a line.
+    Listing,
+    /// `key: value` lines.
+    KeyValue,
+    /// Any other text.
+    Plain,
+}
+
+/// The kind of `text`, by a sample of its lines.
+pub(super) fn kind_of(text: &str) -> LineKind {
+    let lines = sample(text);
+    let share =
+        |test: &dyn Fn(&str) -> bool| lines.iter().filter(|line| test(line)).count() as f64 / lines.len().max(1) as f64;
+    if parts::is_several(text) {
+        return LineKind::Parts;
+    }
+    let summed = share(&|line| diff::one_line_commit(line).is_some() || diff::is_stat(line));
+    if summed >= 0.9 || lines.iter().take(12).any(|line| diff::is_mark(line)) {
+        return LineKind::Diff;
+    }
+    if is_html(text, &lines) {
+        return LineKind::Html;
+    }
+    let frames = share(&|line| trace::is_frame(line));
+    let logged = share(&|line| log::level(line).is_some() || starts_with_time(line));
+    if frames >= 0.25 && logged < 0.4 {
+        return LineKind::StackTrace;
+    }
+    if logged >= 0.4 {
+        return LineKind::Log;
+    }
+    if share(&|line| matches::parse(line).is_some()) >= 0.6 {
+        return LineKind::Matches;
+    }
+    let (language, coded) = code::language(&lines);
+    // Headings of one level on consecutive lines are comments.
+    let levels: Vec<Option<usize>> = lines.iter().map(|line| markdown::heading(line).map(|(level, _)| level)).collect();
+    let together = levels.windows(2).filter(|pair| pair[0].is_some() && pair[0] == pair[1]).count();
+    let found = levels.iter().flatten().count();
+    let headings = if together * 3 > found { 0 } else { found };
+    let listed_or_quoted = share(&|line| markdown::is_item(line) || line.starts_with("> ") || line.starts_with('|'));
+    let marked = listed_or_quoted + headings as f64 / lines.len().max(1) as f64;
+    let fences = lines.iter().filter(|line| markdown::fence(line).is_some()).count();
+    let linked = share(&|line| line.contains("](") && !line.trim_start().starts_with(['/', '#', '*']));
+    let structure = share(&|line| line.trim_end().ends_with(['{', '}', ';', '(', ')', ',', ':', '[', ']']));
+    let shebang = text.starts_with("#!");
+    let markdown = marked + 2.0 * linked + if fences > 0 { 0.4 } else { 0.0 };
+    let comments =
+        matches!(language, Language::Python | Language::Shell | Language::Ruby) && coded > 0.4 && fences == 0;
+    if !shebang && !comments && (headings > 0 || fences > 1) && markdown >= 0.15 && markdown > coded * structure {
+        return LineKind::Markdown;
+    }
+    let stated = lines.iter().filter(|line| code::is_python_statement(line)).count();
+    if stated > 2 && fences == 0 {
+        return LineKind::Code(Language::Python);
+    }
+    if shebang || (coded >= 0.25 && structure >= 0.3) || (coded >= 0.5 && structure >= 0.15) {
+        return LineKind::Code(language);
+    }
+    let listed = share(&|line| listing::is_entry(line));
+    let valued = share(&|line| key_value::parse(line).is_some() || key_value::section(line).is_some());
+    let certain = share(&|line| listing::is_certain(line));
+    if certain >= 0.5 || (listed >= 0.7 && listed >= valued && lines.len() > 2) {
+        return LineKind::Listing;
+    }
+    let sections = lines.iter().filter(|line| key_value::section(line).is_some()).count();
+    if valued >= 0.5 || (valued >= 0.3 && sections > 1) {
+        return LineKind::KeyValue;
+    }
+    if markdown >= 0.3 && headings > 0 {
+        return LineKind::Markdown;
+    }
+    LineKind::Plain
+}
+
+/// Whether the first line of `text` is a message of a program, with a time and a level, or an entry of a listing, with
+/// a mark or a mode. The header of a table is neither.
+pub(super) fn begins_as_lines(text: &str) -> bool {
+    let first = text.lines().map(front).find(|line| !line.trim().is_empty()).unwrap_or_default();
+    (starts_with_time(first) && log::level(first).is_some()) || listing::is_marked(first)
+}
+
+/// Describes a text of a kind.
+pub(super) fn pieces(kind: LineKind, text: &str) -> Vec<Piece> {
+    match kind {
+        LineKind::Parts => parts::pieces(text),
+        LineKind::Diff => diff::pieces(text),
+        LineKind::Log => log::pieces(text),
+        LineKind::StackTrace => trace::pieces(text),
+        LineKind::Html => html::pieces(text),
+        LineKind::Markdown => markdown::pieces(text),
+        LineKind::Code(language) => code::pieces(language, text),
+        LineKind::Matches => matches::pieces(text),
+        LineKind::Listing => listing::pieces(text),
+        LineKind::KeyValue => key_value::pieces(text),
+        LineKind::Plain => plain::pieces(text),
+    }
+}
+
+/// The first lines of the text and as many spread over the rest, without blank ones, each with its first bytes.
+fn sample(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(SAMPLE).map(front).collect();
+    if lines.len() < SAMPLE {
+        return lines;
+    }
+    for number in 1..SAMPLE {
+        let at = text.len() / SAMPLE * number;
+        let window = text.as_bytes().get(at..(at + WINDOW).min(text.len())).unwrap_or_default();
+        let Some(start) = memchr::memchr(b'\n', window) else { continue };
+        let line = text.get(at + start + 1..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        if !line.trim().is_empty() {
+            lines.push(front(line));
+        }
+    }
+    lines
+}
+
+/// The first bytes of a line.
+fn front(line: &str) -> &str {
+    let mut end = line.len().min(LINE_BYTES);
+    while !line.is_char_boundary(end) {
+        end -= 1;
+    }
+    line.get(..end).unwrap_or_default()
+}
+
+fn starts_with_time(line: &str) -> bool {
+    let mut end = line.len().min(80);
+    while !line.is_char_boundary(end) {
+        end -= 1;
+    }
+    log::time(line.get(..end).unwrap_or_default()).is_some()
+}
+
+fn is_html(text: &str, lines: &[&str]) -> bool {
+    let start = text.trim_start_matches('\u{feff}').trim_start();
+    let begins = |with: &str| start.get(..with.len()).is_some_and(|front| front.eq_ignore_ascii_case(with));
+    if begins("<!doctype html") || begins("<html") || begins("<?xml") {
+        return true;
+    }
+    // A tool may announce the page in a line or two.
+    let opens = |line: &&str| {
+        ["<!doctype html", "<html"]
+            .iter()
+            .any(|with| line.get(..with.len()).is_some_and(|front| front.eq_ignore_ascii_case(with)))
+    };
+    if lines.iter().take(4).any(opens) {
+        return true;
+    }
+    let tags = lines.iter().filter(|line| {
+        let line = line.trim_start();
+        line.starts_with('<') && line[1..].starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '!')
+    });
+    start.starts_with('<') && tags.count() * 2 > lines.len()
+}
+
+/// The account of a text in at most `cap` tokens, under the name of its kind.
+#[cfg(test)]
+fn told(text: &str, cap: usize) -> String {
+    let kind = kind_of(text);
+    let packed = crate::brief::pack(&pieces(kind, text), cap, contextweaver_core::text::Estimator::Cl100kBase);
+    format!("[{kind:?}]\n{packed}")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::brief::pack;
+    use contextweaver_core::text::Estimator;
+
+    const KINDS: [LineKind; 11] = [
+        LineKind::Parts,
+        LineKind::Diff,
+        LineKind::Log,
+        LineKind::StackTrace,
+        LineKind::Html,
+        LineKind::Markdown,
+        LineKind::Code(Language::Rust),
+        LineKind::Matches,
+        LineKind::Listing,
+        LineKind::KeyValue,
+        LineKind::Plain,
+    ];
+
+    #[test]
+    fn a_line_break_of_another_system_changes_nothing_but_itself() {
+        let text: String = (0..80).map(|n| format!("key{n}: value {n}\n")).collect();
+        assert_eq!(told(&text, 200), told(&text.replace('\n', "\r\n"), 200));
+    }
+
+    #[test]
+    fn messages_and_entries_are_no_heads_of_tables() {
+        for (line, own) in [
+            ("2026-11-01 00:00:00 ERROR x", true),
+            ("[FILE] scan_core.py     4.19 KB", true),
+            ("-rw-r--r-- 1 a b 12 Nov 22 04:56 x", true),
+            ("name,size", false),
+            ("2026-11-01,12", false),
+        ] {
+            assert_eq!(begins_as_lines(line), own, "{line}");
+        }
+    }
+
+    /// Pieces of texts of every kind, mixed.
+    fn text() -> impl Strategy<Value = String> {
+        let part = prop_oneof![
+            "\\PC{0,20}",
+            "[ -~]{0,40}",
+            Just("diff --git a/x b/y".to_owned()),
+            Just("@@ -1,2 +1,9 @@".to_owned()),
+            Just("--- a/x".to_owned()),
+            Just("+++ /dev/null".to_owned()),
+            Just("commit 0123456789abcdef".to_owned()),
+            Just("2026-11-01 00:00:00 ERROR x".to_owned()),
+            Just("\tat a.b(c:1)".to_owned()),
+            Just("  File \"x\", line 3, in y".to_owned()),
+            Just("ValueError: é".to_owned()),
+            Just("# Title".to_owned()),
+            Just("```".to_owned()),
+            Just("---".to_owned()),
+            Just("pub fn f<T>(x: T) {".to_owned()),
+            Just("impl<T> X for Y<T> {".to_owned()),
+            Just("class A:".to_owned()),
+            Just("CREATE TABLE é".to_owned()),
+            Just("src/a.rs:".to_owned()),
+            Just("src/a.rs:12: x".to_owned()),
+            Just("[FILE] a  1.5 KB".to_owned()),
+            Just("-rw-r--r-- 1 a b 12 Nov 22 04:56 é".to_owned()),
+            Just("key: 12".to_owned()),
+            Just("[section]".to_owned()),
+            Just("<table><tr><td>é</td><a href='x'>".to_owned()),
+            Just("</table></a><h1>é</h1><script>".to_owned()),
+            Just("日本語 テキスト".repeat(30)),
+            Just("word ".repeat(60)),
+        ];
+        let ending = prop_oneof![Just("\n"), Just("\r\n"), Just("\n\n"), Just("")];
+        prop::collection::vec((part, ending), 0..40)
+            .prop_map(|parts| parts.into_iter().map(|(part, ending)| part + ending).collect())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn every_kind_takes_every_text_and_keeps_the_cap(text in text(), cap in 0usize..300, number in 0usize..11) {
+            let guessed = kind_of(&text);
+            prop_assert_eq!(guessed, kind_of(&text));
+            for kind in [guessed, KINDS[number]] {
+                let told = pieces(kind, &text);
+                let packed = pack(&told, cap, Estimator::Cl100kBase);
+                prop_assert!(Estimator::Cl100kBase.count(&packed) <= cap);
+                prop_assert_eq!(&packed, &pack(&pieces(kind, &text), cap, Estimator::Cl100kBase));
+                for piece in &told {
+                    prop_assert!(piece.wordings.is_sorted_by_key(|wording| wording.rank), "{:?}", piece);
+                }
+            }
+        }
+    }
+}

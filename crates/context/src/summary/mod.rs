@@ -1,0 +1,38 @@
+//! Summarises large results in a few hundred tokens.
+
+mod column;
+mod content;
+mod data;
+mod grid;
+mod lines;
+mod lossless;
+mod profile;
+mod rank;
+mod shown;
+mod table;
+
+pub use content::StructureSummarizer;
+pub(super) use grid::delimiter_of;
+pub(super) use lossless::forms as lossless_forms;
+
+use crate::brief::Piece;
+use crate::literal::Document;
+use contextweaver_core::text::Estimator;
+
+/// Makes the summary that replaces a large result in the prompt.
+pub trait Summarizer: Send + Sync {
+    /// A summary of `content` in at most `cap` tokens of `estimator`. `media_type` is what the source claimed and may
+    /// be wrong.
+    fn summarize(&self, content: &str, media_type: &str, cap: usize, estimator: Estimator) -> String;
+
+    /// The same for the source of `document`, which the caller has parsed already.
+    fn summarize_literal(&self, document: &Document<'_>, media_type: &str, cap: usize, estimator: Estimator) -> String {
+        self.summarize(document.source(), media_type, cap, estimator)
+    }
+}
+
+/// The pieces from which a summary is packed.
+pub type Pieces = Vec<Piece>;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+//! Gathers statistics of a literal by pattern of path, in one pass.
+//!
+//! `rows[0].price` and `rows[1].price` are one pattern, whose values form a column. The patterns of a document are a
+//! tree of bounded size. A list inside a list of the same name (children of children) is one pattern, so that trees of
+//! any depth are described together.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::column::Column;
+use crate::literal::{Kind, Value};
+
+/// The number of patterns of one document at most; the values of further ones are counted together.
+const MOST_PATTERNS: usize = 4096;
+/// The number of different keys of one object pattern at most.
+const MOST_KEYS: usize = 512;
+/// The number of members from which an object of objects with the same keys is read as rows with names.
+const MAP_SIZE: usize = 5;
+/// The number of members from which rows may lack some of each other's keys.
+const LARGE_MAP: usize = 20;
+/// The number of rows that are compared to see whether they are alike.
+const COMPARED: usize = 8;
+
+pub(super) type NodeId = usize;
+
+/// The statistics of a document.
+#[derive(Debug)]
+pub(super) struct Profile<'d> {
+    nodes: Vec<Node<'d>>,
+    by_step: FxHashMap<(NodeId, &'d str), NodeId>,
+    /// The patterns that occur below themselves.
+    recursive: FxHashSet<NodeId>,
+    /// The greatest depth of arrays and objects inside each other.
+    pub(super) depth: usize,
+    /// The number of strings, numbers, booleans and nulls.
+    pub(super) leaves: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Node<'d> {
+    parent: NodeId,
+    /// The key as it is written; `None` for items.
+    key: Option<Value<'d>>,
+    step: &'d str,
+    pub(super) column: Column,
+    children: Vec<NodeId>,
+    pub(super) count: usize,
+}
+
+/// How the entries of an array or object are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Members with different meanings.
+    Keys,
+    /// Similar members: rows with names.
+    Map,
+    /// Items that are alike.
+    Items,
+    /// Items that are arrays of one length: rows without names.
+    Rows,
+    /// The row of names above such rows.
+    Header,
+    /// Items of such a row: columns.
+    Positions,
+}
+
+#[derive(Clone, Copy)]
+struct Open {
+    node: NodeId,
+    mode: Mode,
+    /// The position of the next entry.
+    next: usize,
+    /// Whether the first item is a row of names.
+    header: bool,
+    /// The pattern of entries without names, once there was one.
+    item: Option<NodeId>,
+}
+
+/// How the entries of `value` are read, taken by itself.
+pub(super) fn mode(value: Value<'_>) -> Mode {
+    match value.kind() {
+        Kind::Object if is_map(value) => Mode::Map,
+        Kind::Object => Mode::Keys,
+        _ if is_rows(value) => Mode::Rows,
+        _ => Mode::Items,
+    }
+}
+
+fn is_map(value: Value<'_>) -> bool {
+    if value.len() < MAP_SIZE || !value.items().take(COMPARED).all(|row| row.kind() == Kind::Object) {
+        return false;
+    }
+    let mut rows = value.items().take(COMPARED);
+    let keys: FxHashSet<&str> = rows.next().into_iter().flat_map(Value::members).map(|(key, _)| key.text()).collect();
+    let alike = !keys.is_empty()
+        && rows.all(|row| {
+            let shared = row.members().filter(|(key, _)| keys.contains(key.text())).count();
+            shared * 2 >= row.len().max(keys.len())
+        });
+    alike || (value.len() >= LARGE_MAP && is_filled(value))
+}
+
+/// Whether the first rows have half of each other's keys on average.
+fn is_filled(value: Value<'_>) -> bool {
+    let rows = || value.items().take(COMPARED);
+    let keys: FxHashSet<&str> = rows().flat_map(Value::members).map(|(key, _)| key.text()).collect();
+    !keys.is_empty() && rows().map(Value::len).sum::<usize>() * 2 >= keys.len() * rows().count()
+}
+
+fn is_rows(value: Value<'_>) -> bool {
+    let mut rows = value.items().take(COMPARED);
+    let Some(first) = rows.next() else { return false };
+    let width = first.len();
+    let scalar =
+        |row: Value<'_>| row.kind() == Kind::Array && row.len() == width && !row.items().any(Value::is_container);
+    value.kind() == Kind::Array && value.len() > 1 && width > 0 && scalar(first) && rows.all(scalar)
+}
+
+/// Whether the first row holds the names of the columns.
+pub(super) fn has_header(rows: Value<'_>) -> bool {
+    let mut all = rows.items().take(COMPARED + 1);
+    let Some(first) = all.next() else { return false };
+    let names: Vec<_> = first.items().filter_map(Value::string).collect();
+    let named = |name: &str| !name.is_empty() && name.len() <= 80 && !name.starts_with(|c: char| c.is_ascii_digit());
+    let distinct: std::collections::BTreeSet<&str> = names.iter().map(AsRef::as_ref).collect();
+    let rest: Vec<Value<'_>> = all.collect();
+    let repeated = rest.iter().any(|row| row.items().zip(&names).any(|(cell, name)| cell.is_text(name)));
+    names.len() == first.len()
+        && distinct.len() == names.len()
+        && names.iter().all(|name| named(name))
+        && !repeated
+        && rest.len() > 1
+}
+
+impl<'d> Profile<'d> {
+    pub(super) fn of(root: Value<'d>) -> Self {
+        let node = Node { parent: 0, key: None, step: "", column: Column::default(), children: Vec::new(), count: 0 };
+        let mut profile = Self {
+            nodes: vec![node],
+            by_step: FxHashMap::default(),
+            recursive: FxHashSet::default(),
+            depth: 0,
+            leaves: 0,
+        };
+        let mut open: Vec<Open> = Vec::new();
+        for visit in root.descendants() {
+            open.truncate(visit.depth);
+            let (node, mode) = match open.last_mut() {
+                None => (0, self::mode(visit.value)),
+                Some(outer) => {
+                    let found = profile.child_of(outer, visit.key, visit.value);
+                    outer.next += 1;
+                    found
+                }
+            };
+            if visit.value.is_container() {
+                let header = mode == Mode::Rows && has_header(visit.value);
+                profile.depth = profile.depth.max(visit.depth + 1);
+                open.push(Open { node, mode, next: 0, header, item: None });
+            } else if mode != Mode::Header {
+                profile.leaves += 1;
+            }
+            if mode != Mode::Header
+                && let Some(node) = profile.nodes.get_mut(node)
+            {
+                node.count += 1;
+                node.column.add(visit.value);
+            }
+        }
+        profile
+    }
+
+    /// The pattern of an entry, and how its own entries are read.
+    fn child_of(&mut self, outer: &mut Open, key: Option<Value<'d>>, value: Value<'d>) -> (NodeId, Mode) {
+        match outer.mode {
+            Mode::Keys => {
+                let step = key.map_or("", Value::text);
+                (self.step(outer.node, step, key, outer.next), mode(value))
+            }
+            Mode::Items | Mode::Map => {
+                let mode = if outer.mode == Mode::Map { Mode::Keys } else { mode(value) };
+                (self.item_of(outer), mode)
+            }
+            Mode::Rows if outer.next == 0 && outer.header => (outer.node, Mode::Header),
+            Mode::Rows => (self.item_of(outer), Mode::Positions),
+            Mode::Header => (outer.node, Mode::Header),
+            Mode::Positions => (self.position(outer.node, outer.next), mode(value)),
+        }
+    }
+
+    fn item_of(&mut self, outer: &mut Open) -> NodeId {
+        let item = outer.item.unwrap_or_else(|| self.step(outer.node, "", None, 0));
+        outer.item = Some(item);
+        item
+    }
+
+    fn step(&mut self, parent: NodeId, step: &'d str, key: Option<Value<'d>>, expected: usize) -> NodeId {
+        let children = self.nodes.get(parent).map_or(&[][..], |node| &node.children);
+        if let Some(&child) = children.get(expected)
+            && self.nodes.get(child).is_some_and(|node| node.step == step)
+        {
+            return child;
+        }
+        if let Some(&child) = self.by_step.get(&(parent, step)) {
+            return child;
+        }
+        let full = self.nodes.len() >= MOST_PATTERNS || children.len() >= MOST_KEYS;
+        let (step, key) = if full { ("…", None) } else { (step, key) };
+        if full && let Some(&child) = self.by_step.get(&(parent, step)) {
+            return child;
+        }
+        let child = match self.recursion(parent, step) {
+            Some(ancestor) => {
+                self.recursive.insert(ancestor);
+                ancestor
+            }
+            None => self.add(parent, step, key),
+        };
+        self.by_step.insert((parent, step), child);
+        child
+    }
+
+    fn add(&mut self, parent: NodeId, step: &'d str, key: Option<Value<'d>>) -> NodeId {
+        let id = self.nodes.len();
+        self.nodes.push(Node { parent, key, step, column: Column::default(), children: Vec::new(), count: 0 });
+        if let Some(node) = self.nodes.get_mut(parent) {
+            node.children.push(id);
+        }
+        id
+    }
+
+    fn position(&mut self, parent: NodeId, position: usize) -> NodeId {
+        match self.nodes.get(parent).and_then(|node| node.children.get(position)) {
+            Some(&child) => child,
+            None => self.add(parent, "", None),
+        }
+    }
+
+    /// The pattern above `parent` with the same key, if a list is between them.
+    fn recursion(&self, parent: NodeId, step: &str) -> Option<NodeId> {
+        let (mut id, mut listed) = (parent, false);
+        while id != 0 && !step.is_empty() {
+            let node = self.nodes.get(id)?;
+            listed |= node.step.is_empty();
+            if listed && node.step == step {
+                return Some(id);
+            }
+            id = node.parent;
+        }
+        None
+    }
+
+    pub(super) fn node(&self, id: NodeId) -> Option<&Node<'d>> {
+        self.nodes.get(id)
+    }
+
+    /// All patterns that have a name.
+    pub(super) fn named(&self) -> impl Iterator<Item = (NodeId, String)> {
+        self.nodes.iter().enumerate().filter_map(|(id, node)| Some((id, node.name()?)))
+    }
+
+    /// The pattern of the items of an array, or of the rows of a map.
+    pub(super) fn item(&self, id: NodeId) -> Option<NodeId> {
+        self.children(id).iter().copied().find(|&child| self.nodes.get(child).is_some_and(|node| node.step.is_empty()))
+    }
+
+    /// The pattern of the member with `key`.
+    pub(super) fn member(&self, id: NodeId, key: Value<'_>) -> Option<NodeId> {
+        self.by_step.get(&(id, key.text())).copied()
+    }
+
+    pub(super) fn is_recursive(&self, id: NodeId) -> bool {
+        self.recursive.contains(&id)
+    }
+
+    pub(super) fn children(&self, id: NodeId) -> &[NodeId] {
+        self.nodes.get(id).map_or(&[], |node| &node.children)
+    }
+}
+
+impl Node<'_> {
+    /// The name of the key; `None` for items.
+    pub(super) fn name(&self) -> Option<String> {
+        match self.key {
+            Some(key) => Some(key.plain().into_owned()),
+            None if self.step.is_empty() => None,
+            None => Some(self.step.to_owned()),
+        }
+    }
+}

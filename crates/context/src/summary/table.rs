@@ -1,0 +1,160 @@
+//! Describes rows and columns: how many there are, what each column holds, both ends, samples.
+
+use super::column::{Column, Meaning};
+use super::{Pieces, rank, shown};
+use crate::brief::Piece;
+
+/// The number of columns whose statistics are offered.
+const MOST_COLUMNS: usize = 120;
+/// The number of bytes from which only a part of a row is shown first.
+const LONG_ROW: usize = 260;
+/// The number of values in that part.
+const PART_OF_ROW: usize = 8;
+/// The number of values of a row without names that come before the statistics, and how many of a longer row.
+const FIRST_VALUES: usize = 6;
+const FIRST_OF_MANY: usize = 4;
+/// The number of column names that are shown at once.
+const NAMES: usize = 16;
+
+/// A table, wherever it came from.
+#[derive(Debug, Default)]
+pub(super) struct Table<'t> {
+    /// The path of the table with a colon and a blank; empty for the whole text.
+    pub(super) label: String,
+    /// Whether the label also comes before the names of columns.
+    pub(super) qualified: bool,
+    /// The number of rows, and what else there is to say of the whole.
+    pub(super) shape: String,
+    pub(super) rows: usize,
+    /// The names of the columns in order, as they are shown.
+    pub(super) names: Vec<String>,
+    /// The statistics with the names that they are shown under; columns of nested values after those of the rows.
+    pub(super) columns: Vec<(String, &'t Column)>,
+    /// The rows at chosen positions: the first and the last, then samples.
+    pub(super) samples: Vec<Sample>,
+}
+
+/// A row that is shown.
+#[derive(Debug)]
+pub(super) struct Sample {
+    /// The number of the row, from 0.
+    pub(super) number: usize,
+    /// Every value with its column.
+    pub(super) entries: Vec<String>,
+    /// Every value, shorter and without its column; empty if the columns do not tell which is which.
+    pub(super) values: Vec<String>,
+    /// The row as it was written, if that is short.
+    pub(super) verbatim: Option<String>,
+}
+
+impl Table<'_> {
+    /// The statements, with `place` and `delay` added to places and ranks.
+    pub(super) fn pieces(&self, place: u32, delay: u32) -> Pieces {
+        let mut pieces = Vec::new();
+        let at = |offset: u32| place + offset;
+        let columns = match self.names.len() {
+            0 => String::new(),
+            count => format!(", {}", shown::count(count, "column")),
+        };
+        let shape = format!("{}{}{columns}", self.label, self.shape);
+        if self.names.is_empty() {
+            pieces.push(Piece::line(at(rank::SHAPE_PLACE), delay + rank::SHAPE, shape));
+        } else {
+            let bare = Piece::line(at(rank::SHAPE_PLACE), delay + rank::SHAPE, shape.clone());
+            let named = Piece::list(
+                0,
+                &format!("{shape}: "),
+                self.names.clone(),
+                ", ",
+                (delay + rank::NAMES, NAMES),
+                delay + rank::ALL_NAMES,
+            );
+            pieces
+                .push(Piece { place: bare.place, wordings: bare.wordings.into_iter().chain(named.wordings).collect() });
+        }
+        self.ends(&mut pieces, place, delay);
+        for (position, (name, column)) in self.by_worth() {
+            let [brief, full, rich] = column.statements(self.rows, Meaning::of(name));
+            // For items that are objects the columns are described.
+            if rich.is_empty() || (name.ends_with("[*]") && column.is_nested()) {
+                continue;
+            }
+            let nested = name.contains(['.', '[']);
+            let place = at(rank::STAT_PLACE + u32::try_from(position).unwrap_or(u32::MAX));
+            let line = |text: &str| {
+                if self.qualified { format!("{}{name}: {text}", self.label) } else { format!("{name}: {text}") }
+            };
+            let mut piece = Piece { place, wordings: Vec::new() };
+            let ranks = match () {
+                () if nested => [rank::NESTED, rank::NESTED, rank::MORE_NESTED],
+                () if column.is_labels() => [rank::STAT, rank::MORE_STAT, rank::LABELS],
+                () => [rank::STAT, rank::MORE_STAT, rank::RICH_STAT],
+            };
+            let mut before = "";
+            for (text, rank) in [&brief, &full, &rich].into_iter().zip(ranks) {
+                if text != before {
+                    piece.wordings.extend(Piece::line(place, delay + rank, line(text)).wordings);
+                }
+                before = text;
+            }
+            pieces.push(piece);
+        }
+        pieces
+    }
+
+    /// The columns in the order in which their statistics are worth most, with their positions.
+    fn by_worth(&self) -> Vec<(usize, &(String, &Column))> {
+        let mut order: Vec<_> = self.columns.iter().enumerate().take(MOST_COLUMNS).collect();
+        order.sort_by_key(|(position, (name, column))| (column.worth(self.rows, Meaning::of(name)), *position));
+        order
+    }
+
+    fn ends(&self, pieces: &mut Pieces, place: u32, delay: u32) {
+        let mut numbers: Vec<usize> = self.samples.iter().map(|sample| sample.number).collect();
+        numbers.sort_unstable();
+        for (position, sample) in self.samples.iter().enumerate() {
+            let order = numbers.iter().position(|number| *number == sample.number).unwrap_or(0);
+            let last = sample.number + 1 == self.rows && sample.number > 0;
+            let (head, offset) = match sample.number {
+                0 => ("first row".to_owned(), rank::FIRST_PLACE),
+                _ if last => ("last row".to_owned(), rank::LAST_PLACE),
+                number => (format!("row {}", number + 1), rank::SAMPLE_PLACE + u32::try_from(order).unwrap_or(0)),
+            };
+            let line = format!("{}{head}: {}", self.label, sample.entries.join(" "));
+            let end = sample.number == 0 || last;
+            if !end {
+                if line.len() <= LONG_ROW {
+                    let rank = delay + rank::SAMPLE + u32::try_from(position).unwrap_or(0);
+                    pieces.push(Piece::line(place + offset, rank, line));
+                }
+                continue;
+            }
+            let bare = !sample.values.is_empty();
+            let mut piece = Piece { place: place + offset, wordings: Vec::new() };
+            if bare {
+                let head = format!("{}{head}: ", self.label);
+                let first = if self.names.len() > FIRST_VALUES { FIRST_OF_MANY } else { FIRST_VALUES };
+                let least = (delay + rank::SHORT_ENDS, first);
+                let values = Piece::list(0, &head, sample.values.clone(), " | ", least, delay + rank::WHOLE_ENDS);
+                piece.wordings.extend(values.wordings);
+            }
+            let first_rank = delay + if bare { rank::ENDS } else { rank::SHORT_ENDS };
+            let named = if line.len() <= LONG_ROW {
+                Piece::line(0, first_rank, line)
+            } else if bare && self.names.len() > FIRST_VALUES {
+                // A part with names would say less than all values without.
+                Piece { place: 0, wordings: Vec::new() }
+            } else {
+                let head = format!("{}{head}: ", self.label);
+                let entries = sample.entries.clone();
+                Piece::list(0, &head, entries, " ", (first_rank, PART_OF_ROW), delay + rank::VERBATIM)
+            };
+            piece.wordings.extend(named.wordings);
+            if let Some(verbatim) = &sample.verbatim {
+                let verbatim = Piece::line(0, delay + rank::VERBATIM, format!("{}{head}: {verbatim}", self.label));
+                piece.wordings.extend(verbatim.wordings);
+            }
+            pieces.push(piece);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+use proptest::prelude::*;
+
+use super::{StructureSummarizer, Summarizer};
+use contextweaver_core::text::Estimator;
+
+fn shown(text: &str, cap: usize) -> String {
+    StructureSummarizer.summarize(text, "text/plain", cap, Estimator::Cl100kBase)
+}
+
+fn orders() -> String {
+    let rows: Vec<String> = (0..90)
+        .map(|at| {
+            let state = if at % 3 == 0 { "paid" } else { "new" };
+            let note = if at % 9 == 0 { "null".to_owned() } else { format!("\"note {}\"", at % 4) };
+            format!(
+                "{{\"id\": {at}, \"state\": \"{state}\", \"price\": {}.{}5, \"on\": \"2025-01-{:02}\", \"note\": {note}}}",
+                at * 7 % 31,
+                at % 10,
+                at % 28 + 1
+            )
+        })
+        .collect();
+    format!("[{}]", rows.join(", "))
+}
+
+#[test]
+fn rows_are_told_by_their_columns() {
+    insta::assert_snapshot!(shown(&orders(), 150), @r#"
+    90 rows, 5 columns: id, state, price, on, note
+    first row: id=0 state=paid price=0.05 on=2025-01-01 note=null
+    last row: id=89 state=new price=3.95 on=2025-01-06 note="note 1"
+    id: min 0 max 89 distinct 90
+    state: distinct 2 (new ×60, paid ×30)
+    price: min 0.05 max 30.45 sum 1389 distinct 90
+    on: distinct 28 min 2025-01-01 max 2025-01-28
+    note: distinct 4
+    "#);
+}
+
+#[test]
+fn rows_inside_an_object_take_their_names_from_beside() {
+    let rows: Vec<String> = (0..80).map(|at| format!("[{at}, \"n{at}\", {}]", at % 3)).collect();
+    let text = format!(
+        "{{\"success\": true, \"columns\": [\"id\", \"name\", \"group\"], \"rows\": [{}], \"rowCount\": 80}}",
+        rows.join(",\n")
+    );
+    insta::assert_snapshot!(shown(&text, 130), @r"
+    object, 4 keys: success, columns, rows, rowCount
+    245 values, depth 3
+    success: true
+    rowCount: 80
+    rows: 80 rows, 3 columns: id, name, group
+    rows: first row: id=0 name=n0 group=0
+    rows: last row: id=79 name=n79 group=1
+    id: min 0 max 79 distinct 80
+    name: distinct 80 min n0 max n9
+    group: min 0 max 2 sum 79 distinct 3 (0 ×27, 1 ×27, 2 ×26)
+    ");
+}
+
+#[test]
+fn trees_are_told_on_all_levels() {
+    let leaf = |name: &str| format!("{{\"name\": \"{name}\", \"type\": \"file\"}}");
+    let folder = |name: &str, inside: String| {
+        format!("{{\"name\": \"{name}\", \"type\": \"directory\", \"children\": [{inside}]}}")
+    };
+    let many = |count: usize| (0..count).map(|at| leaf(&format!("file{at}.rs"))).collect::<Vec<_>>().join(",");
+    let text = format!(
+        "[{},{},{}]",
+        leaf("lib.rs"),
+        folder("src", format!("{},{}", many(20), folder("deep", many(5)))),
+        leaf("z.rs")
+    );
+    insta::assert_snapshot!(shown(&text, 220), @r#"
+    58 values, depth 6
+    3 rows, 3 columns: name, type, children
+    first row: {"name": "lib.rs", "type": "file"}
+    last row: {"name": "z.rs", "type": "file"}
+    name: distinct 3 min lib.rs max z.rs
+    on all levels: 29 objects, type (file ×27, directory ×2)
+    number of children: src 21 (26 on all levels)
+    names by ending: .rs 27
+    type: distinct 2 min directory max file
+    children: 2 arrays of 5–21 items, 26 in all missing 1
+    children[*].name: distinct 21 min deep max file9.rs
+    children[*].type: distinct 2 (file ×25, directory ×1)
+    name: lib.rs, src, z.rs
+    [1].children[*].name: file0.rs, file1.rs, file2.rs, file3.rs, file4.rs, file5.rs, file6.rs, file7.rs, … +13
+    "#);
+}
+
+#[test]
+fn objects_are_told_leaf_by_leaf() {
+    let labels: Vec<String> = (0..60).map(|at| format!("\"label {at}\"")).collect();
+    let text = format!(
+        "Error calling tool 'x': {{\"error\": {{\"code\": 429, \"message\": \"rate limit exceeded\"}}, \"retry\": null, \"data\": {{\"limits\": {{\"cpu\": \"500m\", \"memory\": 2}}, \"labels\": [{}], \"text\": \"{}\"}}}}",
+        labels.join(", "),
+        "word ".repeat(60)
+    );
+    insta::assert_snapshot!(shown(&text, 200), @r#"
+    Error calling tool 'x':
+    1 line
+    object, 3 keys: error, retry, data
+    66 values, depth 3
+    error: 2 keys: code, message
+    retry: null
+    data: 3 keys: limits, labels, text
+    error.code: 429
+    error.message: rate limit exceeded
+    data.limits: 2 keys: cpu, memory
+    data.labels: 60 items, first "label 0", last "label 59"
+    data.labels: distinct 60
+    data.labels: items: "label 0", "label 1", "label 2", "label 3", "label 4", … +55
+    data.text: word word word word word word word word word word word word word word word word … (300 characters)
+    data.limits.cpu: 500m
+    data.limits.memory: 2
+    last value: data.text: word word word word word word word word word … (300 characters)
+    "#);
+}
+
+#[test]
+fn texts_inside_strings_are_told_by_what_they_are() {
+    let rows: Vec<String> = (0..200).map(|at| format!("{at},{}", at * at)).collect();
+    let text =
+        serde_json::json!({ "path": "squares.csv", "content": format!("n,square\n{}\n", rows.join("\n")) }).to_string();
+    insta::assert_snapshot!(shown(&text, 60), @r"
+    object, 2 keys: path, content
+    path: squares.csv
+    content: text of 1753 characters
+    200 rows, 2 columns: n, square
+    first row: n=0 square=0
+    last row: n=199 square=39601
+    ");
+}
+
+#[test]
+fn tables_are_found_in_every_notation() {
+    let rows = |separator: &str, begin: &str, end: &str| -> String {
+        (0..60)
+            .map(|at| format!("{begin}{at:<6}{separator}{:<8}{separator}{:<6}{end}\n", format!("name{at}"), at * 2))
+            .collect()
+    };
+    let cases = [
+        format!("id,name,total\n{}", rows(",", "", "")),
+        format!("id\tname\ttotal\n{}", rows("\t", "", "")),
+        format!("# Result\n\n| id | name | total |\n|---|---|---|\n{}", rows(" | ", "| ", " |")),
+        format!(" id | name | total\n----+------+------\n{}(60 rows)\n", rows(" | ", " ", "")),
+        format!("ID      NAME      TOTAL\n{}", rows("  ", "", "")),
+    ];
+    let heads: Vec<String> = cases
+        .iter()
+        .map(|text| {
+            shown(text, 300)
+                .lines()
+                .filter(|line| line.contains("60 rows,") || line.starts_with("total") || line.starts_with("TOTAL"))
+                .collect::<Vec<_>>()
+                .join("; ")
+        })
+        .collect();
+    insta::assert_snapshot!(heads.join("\n"), @r"
+    60 rows, 3 columns: id, name, total; total: min 0 max 118 sum 3540 distinct 60
+    60 rows, 3 columns: id, name, total; total: min 0 max 118 sum 3540 distinct 60
+    60 rows, 3 columns: id, name, total; total: min 0 max 118 sum 3540 distinct 60
+    60 rows, 3 columns: id, name, total; total: min 0 max 118 sum 3540 distinct 60
+    60 rows, 3 columns: ID, NAME, TOTAL; TOTAL: min 0 max 118 sum 3540 distinct 60
+    ");
+    let prose = "Dear all, thank you.\nIt was good, really, we mean it.\nSo long, and thanks.\nYours, A\n".repeat(40);
+    assert!(!shown(&prose, 300).contains(" columns"), "{}", shown(&prose, 300));
+}
+
+#[test]
+fn what_fits_is_shown_in_full() {
+    let rows: Vec<String> =
+        (0..12).map(|at| format!("  {{\n    \"id\": {at},\n    \"name\": \"a, b\",\n    \"ok\": true\n  }}")).collect();
+    let text = format!("[\n{}\n]", rows.join(",\n"));
+    insta::assert_snapshot!(shown(&text, 200), @r#"
+    12 rows, 3 columns
+    id: min 0 max 11 distinct 12
+    name: distinct 1 (a, b ×12)
+    ok: distinct 1 (true ×12)
+    id,name,ok
+    0,"a, b",true
+    1,"a, b",true
+    2,"a, b",true
+    3,"a, b",true
+    4,"a, b",true
+    5,"a, b",true
+    6,"a, b",true
+    7,"a, b",true
+    8,"a, b",true
+    9,"a, b",true
+    10,"a, b",true
+    11,"a, b",true
+    "#);
+    assert_eq!(shown("a short text", 10), "a short text");
+}
+
+#[test]
+fn broken_data_is_told_as_far_as_it_goes() {
+    let text = orders();
+    insta::assert_snapshot!(shown(&text[..text.len() - 40], 100), @r#"
+    incomplete: no literal: expected `,` or `}` at byte 7290 (line 1); what could be read:
+    90 rows, 5 columns: id, state, price, on, note
+    first row: id=0 state=paid price=0.05 on=2025-01-01 note=null
+    last row: {"id":89,"state":"new","price":3.95}
+    state: distinct 2
+    note: distinct 4
+    "#);
+    let json_lines: String = (0..70).map(|at| format!("{{\"at\": {at}, \"level\": \"info\"}}\n")).collect();
+    insta::assert_snapshot!(shown(&json_lines, 100), @r#"
+    70 rows, 2 columns: at, level
+    first row: {"at": 0, "level": "info"}
+    row 18: at=17 level=info
+    row 35: at=34 level=info
+    row 52: at=51 level=info
+    last row: {"at": 69, "level": "info"}
+    at: min 0 max 69 sum 2415 distinct 70
+    level: distinct 1 (info ×70)
+    "#);
+}
+
+fn text() -> impl Strategy<Value = String> {
+    let word = "(\\PC{0,6}|[\\[\\]{}(),:'\"|\\n\\t -]|\\\\ud83d|null|None|True|[0-9]{1,4}|1e-5|a,b\\n|\"k\":|\\| x \\| y \\|\\n)";
+    prop_oneof![
+        prop::collection::vec(word, 0..60).prop_map(|words| words.concat()),
+        prop::collection::vec(("[a-z]{1,4}", "[a-z0-9.\"-]{0,9}", any::<i32>()), 0..30).prop_map(|rows| {
+            let rows: Vec<String> = rows
+                .iter()
+                .map(|(key, text, number)| {
+                    format!("{{{key:?}: {text:?}, 'n': {number}, 'deep': [{{'x': [{number}]}}]}}")
+                })
+                .collect();
+            format!("lead [{}]", rows.join(", "))
+        }),
+        prop::collection::vec("[a-z]{0,3},[0-9]{0,3},[\"é a]{0,3}", 0..30).prop_map(|lines| lines.join("\n")),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn no_text_breaks_the_cap(text in text(), cap in 0_usize..300) {
+        for estimator in Estimator::ALL {
+            let summary = StructureSummarizer.summarize(&text, "application/json", cap, estimator);
+            prop_assert!(estimator.count(&summary) <= cap);
+            prop_assert_eq!(&summary, &StructureSummarizer.summarize(&text, "", cap, estimator));
+        }
+    }
+}

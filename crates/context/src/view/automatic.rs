@@ -1,0 +1,177 @@
+//! The views that are worth offering for an artifact, and the tool by which a model asks for views.
+
+use serde_json::{Value as Json, json};
+
+use super::units::{document, rows_of};
+use crate::event::{ArtifactRef, Selector, ViewSpec};
+use crate::literal::{Document, Kind};
+
+/// The number of keys that get a view of their own at most.
+const MOST_KEYS: usize = 10;
+
+/// The number of rows or lines of an offered view.
+const ROWS: i64 = 10;
+
+/// The number of lines of an offered view of a text.
+const LINES: i64 = 20;
+
+/// The views that are worth offering for `content`, the artifact that `reference` names: by its content, not by its
+/// media type. Content that is not text has none.
+#[must_use]
+pub fn automatic(reference: &ArtifactRef, content: &[u8]) -> Vec<ViewSpec> {
+    let Ok(text) = std::str::from_utf8(content) else { return Vec::new() };
+    let document = text.trim_start().starts_with(['{', '[', '(']).then(|| document(text)).and_then(Result::ok);
+    automatic_for(reference, text, document.as_ref())
+}
+
+/// As [`automatic`], for a text that was parsed already: `document` is the literal that it is or holds.
+pub(crate) fn automatic_for(reference: &ArtifactRef, text: &str, document: Option<&Document<'_>>) -> Vec<ViewSpec> {
+    let mut offers: Vec<(String, Selector)> = Vec::new();
+    let mut offer = |label: String, selector: Selector| offers.push((label, selector));
+    match document {
+        Some(document) => {
+            let root = document.root();
+            if let Some(rows) = rows_of(root).filter(|rows| rows.len() > 1) {
+                let total = rows.len();
+                offer(format!("first rows of {total}"), Selector::Rows { start: 0, end: Some(ROWS) });
+                offer(format!("last rows of {total}"), Selector::Rows { start: -ROWS, end: None });
+                offer(format!("{ROWS} rows spread over {total}"), Selector::Sample { count: ROWS as usize });
+            }
+            if root.kind() == Kind::Object {
+                for (key, _) in root.members().take(MOST_KEYS) {
+                    let key = key.plain().into_owned();
+                    offer(format!("the value of {key}"), Selector::JsonKeys { keys: vec![key] });
+                }
+            }
+        }
+        None if text.is_empty() => {}
+        None => {
+            let total = text.lines().count();
+            offer(format!("first lines of {total}"), Selector::Lines { start: 0, end: Some(LINES) });
+            if total > LINES as usize {
+                offer(format!("last lines of {total}"), Selector::Lines { start: -LINES, end: None });
+                let errors = Selector::Grep { pattern: "(?i)error|exception|failed|fatal".to_owned(), context: 1 };
+                offer("lines that speak of errors".to_owned(), errors);
+            }
+        }
+    }
+    let spec = |(number, (label, selector)): (usize, (String, Selector))| ViewSpec {
+        view_id: format!("{}#{number}", reference.handle),
+        label,
+        handle: reference.handle.clone(),
+        selector,
+    };
+    offers.into_iter().enumerate().map(spec).collect()
+}
+
+/// The MCP definition of the tool by which a model looks into artifacts: `handle`, `selector`, and the `cursor` of the
+/// previous answer.
+#[must_use]
+pub fn drilldown_tool_spec() -> Json {
+    let selector = |kind: &str, about: &str, properties: Json, required: &[&str]| {
+        let mut all = json!({"type": {"const": kind}});
+        if let (Some(all), Json::Object(properties)) = (all.as_object_mut(), properties) {
+            all.extend(properties);
+        }
+        let required: Vec<&str> = std::iter::once("type").chain(required.iter().copied()).collect();
+        json!({
+            "type": "object", "description": about, "properties": all, "required": required,
+            "additionalProperties": false,
+        })
+    };
+    let range = json!({
+        "start": {"type": "integer", "description": "from 0; negative counts from the end"},
+        "end": {"type": "integer", "description": "exclusive; negative counts from the end"},
+    });
+    json!({
+        "name": "drilldown",
+        "description": "Shows a part of a stored result. Ask for as little as answers the question; a long answer names a cursor to go on with.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "handle": {"type": "string", "description": "the handle of the artifact, e.g. artifact:result:c4"},
+                "selector": {"oneOf": [
+                    selector("head", "the first characters", json!({"chars": {"type": "integer", "minimum": 1}}), &[]),
+                    selector("lines", "lines of a text", range.clone(), &[]),
+                    selector("rows", "rows of a table or items of an array", range, &[]),
+                    selector("json_keys", "values of top-level keys",
+                        json!({"keys": {"type": "array", "items": {"type": "string"}, "minItems": 1}}), &["keys"]),
+                    selector("json_path", "values at a JSON Pointer or JSONPath, e.g. $.rows[?(@.id == 7)].name",
+                        json!({"path": {"type": "string"}}), &["path"]),
+                    selector("grep", "lines that match a regular expression, with lines around them",
+                        json!({"pattern": {"type": "string"}, "context": {"type": "integer", "minimum": 0}}), &["pattern"]),
+                    selector("sample", "rows spread evenly over the whole",
+                        json!({"count": {"type": "integer", "minimum": 1}}), &[]),
+                ]},
+                "cursor": {"type": "string", "description": "where the last answer stopped"},
+            },
+            "required": ["handle", "selector"],
+            "additionalProperties": false,
+        },
+        "annotations": {"readOnlyHint": true},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{ContentHash, Handle};
+    use crate::view::{Bounds, Cursor, view};
+
+    fn offered(content: &str) -> String {
+        let reference = ArtifactRef {
+            handle: Handle::new("artifact:result:c1"),
+            media_type: "text/plain".to_owned(),
+            size_bytes: content.len() as u64,
+            label: String::new(),
+            content_hash: ContentHash::of(content.as_bytes()),
+        };
+        let views = automatic(&reference, content.as_bytes());
+        // What is offered can be had.
+        for spec in &views {
+            let shown =
+                view(&spec.handle, content.as_bytes(), "", &spec.selector, Cursor::default(), Bounds::default());
+            assert!(shown.is_ok() || matches!(spec.selector, Selector::Grep { .. }), "{shown:?}");
+        }
+        views.iter().map(|spec| format!("{} {}: {}\n", spec.view_id, spec.label, spec.selector)).collect()
+    }
+
+    #[test]
+    fn views_are_offered_by_what_the_content_is() {
+        insta::assert_snapshot!(offered(r#"{"ok": true, "rows": [{"a": 1}, {"a": 2}]}"#), @r"
+        artifact:result:c1#0 first rows of 2: rows:0..10
+        artifact:result:c1#1 last rows of 2: rows:-10..
+        artifact:result:c1#2 10 rows spread over 2: sample:10
+        artifact:result:c1#3 the value of ok: json_keys:ok
+        artifact:result:c1#4 the value of rows: json_keys:rows
+        ");
+        insta::assert_snapshot!(offered("[{'a': None}, {'a': 2}]"), @r"
+        artifact:result:c1#0 first rows of 2: rows:0..10
+        artifact:result:c1#1 last rows of 2: rows:-10..
+        artifact:result:c1#2 10 rows spread over 2: sample:10
+        ");
+        insta::assert_snapshot!(offered(&"a line\n".repeat(30)), @r#"
+        artifact:result:c1#0 first lines of 30: lines:0..20
+        artifact:result:c1#1 last lines of 30: lines:-20..
+        artifact:result:c1#2 lines that speak of errors: {"type":"grep","pattern":"(?i)error|exception|failed|fatal","context":1}
+        "#);
+        assert_eq!(offered(""), "");
+    }
+
+    #[test]
+    fn the_tool_takes_what_selectors_are_written_as() {
+        let spec = drilldown_tool_spec();
+        let validator = jsonschema::validator_for(&spec["inputSchema"]).unwrap();
+        for selector in [
+            json!({"type": "head"}),
+            json!({"type": "lines", "start": -3}),
+            json!({"type": "json_keys", "keys": ["a"]}),
+            json!({"type": "grep", "pattern": "x", "context": 2}),
+            json!({"type": "sample", "count": 4}),
+        ] {
+            assert!(serde_json::from_value::<Selector>(selector.clone()).is_ok());
+            assert!(validator.is_valid(&json!({"handle": "h", "selector": selector})));
+        }
+        assert!(!validator.is_valid(&json!({"handle": "h", "selector": {"type": "tail"}})));
+    }
+}

@@ -1,0 +1,269 @@
+//! Finds the units that a selector selects.
+
+use std::borrow::Cow;
+
+use super::path::Path;
+use super::{JsonFault, Units, View, ViewError, grep};
+use crate::event::Selector;
+use crate::literal::{Dialect, Document, Kind, LiteralError, Value};
+use crate::summary::delimiter_of;
+
+/// A value is written without line breaks if it then has at most this many bytes; larger ones are shown as written.
+const MOST_MINIFIED: usize = 64 * 1024;
+
+/// The number of levels of objects that are searched for rows.
+const ROW_LEVELS: usize = 3;
+
+/// Calls `then` with the units that `selector` selects in `text`.
+pub(super) fn select(
+    text: &str,
+    media_type: &str,
+    selector: &Selector,
+    then: impl FnOnce(Units<'_, '_>) -> Result<View, ViewError>,
+) -> Result<View, ViewError> {
+    let nothing = |found: String| ViewError::Nothing { selector: selector.clone(), found };
+    match selector {
+        Selector::Head { chars } => {
+            let end = text.char_indices().nth(*chars).map_or(text.len(), |(at, _)| at);
+            if end == 0 {
+                return Err(nothing(format!("the text has {} bytes", text.len())));
+            }
+            then(&mut std::iter::once(Cow::Borrowed(&text[..end])))
+        }
+        Selector::Lines { start, end } => {
+            let total = line_count(text);
+            let (start, end) = resolve(*start, *end, total);
+            if start >= end {
+                return Err(nothing(format!("the text has {}", number(total, "line"))));
+            }
+            then(&mut lines(text).skip(start).take(end - start).map(Cow::Borrowed))
+        }
+        Selector::Rows { start, end } => with_rows(text, media_type, |rows| {
+            let total = rows.len();
+            let (start, end) = resolve(*start, *end, total);
+            if start >= end {
+                return Err(nothing(format!("there are {}", number(total, "row"))));
+            }
+            let chosen = rows.iter().skip(start).take(end - start);
+            then(&mut rows.header().into_iter().map(Cow::Borrowed).chain(chosen))
+        }),
+        Selector::Sample { count } => with_rows(text, media_type, |rows| {
+            let total = rows.len();
+            if total == 0 || *count == 0 {
+                return Err(nothing(format!("there are {}", number(total, "row"))));
+            }
+            let mut chosen = spread(total, *count).into_iter().peekable();
+            let numbered = rows
+                .iter()
+                .enumerate()
+                .filter_map(|(row, text)| chosen.next_if_eq(&row).map(|row| Cow::Owned(format!("{row}: {text}"))));
+            then(&mut rows.header().into_iter().map(Cow::Borrowed).chain(numbered))
+        }),
+        Selector::JsonKeys { keys } => with_document(text, selector, |root| {
+            if root.kind() != Kind::Object {
+                let fault = JsonFault::NoKeys(kind_name(root));
+                return Err(ViewError::NotJson { selector: selector.clone(), fault });
+            }
+            let mut members =
+                root.members().filter(|(key, _)| keys.iter().any(|wanted| key.is_text(wanted))).peekable();
+            if members.peek().is_none() {
+                let known: Vec<String> = root.members().take(20).map(|(key, _)| key.plain().into_owned()).collect();
+                return Err(nothing(format!("the keys are {}", known.join(", "))));
+            }
+            then(&mut members.map(|(key, value)| Cow::Owned(format!("{}: {}", key.plain(), written(value)))))
+        }),
+        Selector::JsonPath { path } => {
+            let path: Path = path.parse()?;
+            with_document(text, selector, |root| {
+                let found = path.values(root);
+                if found.is_empty() {
+                    return Err(nothing(path.nearest(root)));
+                }
+                then(&mut found.into_iter().map(|value| value.string().unwrap_or_else(|| written(value))))
+            })
+        }
+        Selector::Grep { pattern, context } => {
+            let search = grep::Search::new(pattern, *context)?;
+            let mut found = if grep::has_readable_lines(text) {
+                search.lines(lines(text).map(Cow::Borrowed))
+            } else {
+                with_rows(text, media_type, |rows| Ok::<_, ViewError>(search.lines(rows.iter())))?
+            };
+            if found.is_empty() {
+                return Err(nothing("no line matches".to_owned()));
+            }
+            then(&mut found.drain(..).map(Cow::Owned))
+        }
+    }
+}
+
+/// The lines of a text; a line feed at its end begins no further line.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+}
+
+fn line_count(text: &str) -> usize {
+    let feeds = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+    feeds + usize::from(!text.is_empty() && !text.ends_with('\n'))
+}
+
+fn number(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+/// `start..end` as positions in a sequence of `total`, where negative numbers count from the end.
+pub(super) fn resolve(start: i64, end: Option<i64>, total: usize) -> (usize, usize) {
+    let place = |at: i64| match usize::try_from(at) {
+        Ok(at) => at.min(total),
+        Err(_) => total.saturating_sub(usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX)),
+    };
+    (place(start), end.map_or(total, place))
+}
+
+/// `count` positions spread evenly over `total`, the first and the last among them.
+fn spread(total: usize, count: usize) -> Vec<usize> {
+    match count.min(total) {
+        1 => vec![0],
+        count => (0..count).map(|step| (step as u128 * (total - 1) as u128 / (count - 1) as u128) as usize).collect(),
+    }
+}
+
+fn kind_name(value: Value<'_>) -> &'static str {
+    match value.kind() {
+        Kind::Object => "an object",
+        Kind::Array => "an array",
+        Kind::String => "a string",
+        Kind::Number => "a number",
+        Kind::Bool => "a truth value",
+        Kind::Null => "null",
+        Kind::Call => "an expression",
+    }
+}
+
+/// A value on one line, if that is possible at a reasonable size.
+pub(super) fn written(value: Value<'_>) -> Cow<'_, str> {
+    let text = value.text();
+    if !text.contains('\n') {
+        return Cow::Borrowed(text);
+    }
+    value.minified(MOST_MINIFIED).map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+/// Calls `then` with the value of `text`, read as by [`document`].
+fn with_document<T>(
+    text: &str,
+    selector: &Selector,
+    then: impl FnOnce(Value<'_>) -> Result<T, ViewError>,
+) -> Result<T, ViewError> {
+    match document(text) {
+        Ok(document) => then(document.root()),
+        Err(error) => Err(ViewError::NotJson { selector: selector.clone(), fault: error.into() }),
+    }
+}
+
+/// Parses `text` as JSON, Python or JSON lines, ignoring text before the literal.
+pub(super) fn document(text: &str) -> Result<Document<'_>, LiteralError> {
+    let whole = match Document::parse_any(text) {
+        Ok(document) => return Ok(document),
+        Err(error) => error,
+    };
+    if let Ok(document) = Document::sequence(text, Dialect::Json) {
+        return Ok(document);
+    }
+    // A message may come before the JSON, e.g. `Error calling tool: {…}`.
+    let start = text.find(['{', '[']).ok_or_else(|| whole.clone())?;
+    let inner = text.get(start..).unwrap_or_default();
+    Document::parse_any(inner).map_err(|_| whole)
+}
+
+/// The rows of a text.
+pub(super) enum Rows<'a> {
+    Values(Value<'a>),
+    Records { header: &'a str, spans: Vec<(usize, usize)>, text: &'a str },
+    Lines(&'a str),
+}
+
+impl<'a> Rows<'a> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Values(array) => array.len(),
+            Self::Records { spans, .. } => spans.len(),
+            Self::Lines(text) => line_count(text),
+        }
+    }
+
+    /// The header line above the rows.
+    fn header(&self) -> Option<&'a str> {
+        match self {
+            Self::Records { header, .. } => Some(header),
+            Self::Values(_) | Self::Lines(_) => None,
+        }
+    }
+
+    fn iter(&self) -> Box<dyn Iterator<Item = Cow<'a, str>> + '_> {
+        match self {
+            Self::Values(array) => Box::new(array.items().map(written)),
+            Self::Records { spans, text, .. } => {
+                Box::new(spans.iter().map(|&(start, end)| Cow::Borrowed(text.get(start..end).unwrap_or_default())))
+            }
+            Self::Lines(text) => Box::new(lines(text).map(Cow::Borrowed)),
+        }
+    }
+}
+
+fn with_rows<T>(text: &str, media_type: &str, then: impl FnOnce(&Rows<'_>) -> T) -> T {
+    if text.trim_start().starts_with(['{', '[', '('])
+        && let Ok(document) = document(text)
+        && let Some(array) = rows_of(document.root())
+    {
+        return then(&Rows::Values(array));
+    }
+    then(&records(text, media_type).unwrap_or(Rows::Lines(text)))
+}
+
+/// The outermost array, or the longest within a few levels of objects; the first of equals.
+pub(super) fn rows_of(root: Value<'_>) -> Option<Value<'_>> {
+    let mut level = vec![root];
+    let mut best: Option<Value<'_>> = None;
+    for _ in 0..=ROW_LEVELS {
+        let mut below = Vec::new();
+        for value in level {
+            match value.kind() {
+                Kind::Array if best.is_none_or(|best| value.len() > best.len()) => best = Some(value),
+                Kind::Object => below.extend(value.items().filter(|value| value.is_container())),
+                _ => {}
+            }
+        }
+        level = below;
+    }
+    best
+}
+
+/// The records of a text that is CSV by its media type or by its look.
+fn records<'a>(text: &'a str, media_type: &str) -> Option<Rows<'a>> {
+    let delimiter = delimiter(text, media_type)?;
+    let mut reader =
+        csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(text.as_bytes());
+    let mut starts = Vec::new();
+    let mut record = csv::ByteRecord::new();
+    while reader.read_byte_record(&mut record).ok()? {
+        starts.push(usize::try_from(record.position()?.byte()).ok()?);
+    }
+    starts.push(text.len());
+    let trimmed = |start: usize, end: usize| {
+        let record = text.get(start..end).unwrap_or_default();
+        let begun = start + (record.len() - record.trim_start_matches(['\r', '\n']).len());
+        (begun, begun.max(start + record.trim_end_matches(['\r', '\n']).len()))
+    };
+    let mut spans = starts.windows(2).map(|pair| trimmed(pair[0], pair[1]));
+    let (start, end) = spans.next()?;
+    Some(Rows::Records { header: text.get(start..end)?, spans: spans.collect(), text })
+}
+
+/// The delimiter between the fields of a table: known from its media type, or recognised.
+fn delimiter(text: &str, media_type: &str) -> Option<u8> {
+    if media_type.contains("tab-separated") {
+        return Some(b'\t');
+    }
+    delimiter_of(text).or_else(|| media_type.contains("csv").then_some(b','))
+}

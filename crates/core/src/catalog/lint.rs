@@ -1,0 +1,336 @@
+//! What is wrong with the tools of a catalog, from a model's point of view.
+//!
+//! An error keeps a tool from being called correctly; a warning makes it hard to choose or costly to carry; a note is
+//! worth knowing. The findings are data: showing them is the caller's business.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::near::{Neighbours, neighbours};
+use super::schema::{SchemaLimits, SchemaProblem, check_schema};
+use super::{Catalog, Kind, Safety, SelectableItem};
+use crate::text::{Analyzer, TermSet, cl100k_if_over};
+
+/// A description with more `cl100k_base` tokens is reported. Of the tools of 70 public servers 3 % have more.
+pub const LONG_DESCRIPTION_TOKENS: usize = 512;
+
+/// Two tools are near-duplicates when the terms of their names, descriptions and parameters have at least this
+/// Jaccard similarity.
+pub const NEAR_DUPLICATE: f64 = 0.85;
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Worth knowing; nothing has to be done.
+    Note,
+    /// Makes the tool hard to choose, or costly.
+    Warning,
+    /// Keeps the tool from being called correctly.
+    Error,
+}
+
+/// Which schema of a tool a finding is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SchemaPart {
+    /// The schema of the arguments.
+    Arguments,
+    /// The schema of the structured result.
+    Result,
+}
+
+/// A problem that [`lint`] looks for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "problem", rename_all = "snake_case")]
+pub enum Problem {
+    /// A schema is invalid or risky.
+    Schema {
+        /// The schema that is invalid or risky.
+        part: SchemaPart,
+        /// What is wrong with it.
+        #[serde(flatten)]
+        finding: SchemaProblem,
+    },
+    /// The argument schema does not say `"type": "object"`, which MCP requires.
+    ArgumentsNotObject,
+    /// It declares itself both read-only and destructive.
+    ContradictorySafety,
+    /// There is no description.
+    MissingDescription,
+    /// The description is longer than [`LONG_DESCRIPTION_TOKENS`].
+    LongDescription {
+        /// Its `cl100k_base` tokens.
+        tokens: usize,
+        /// The limit that it exceeds, in the same tokens.
+        limit: usize,
+    },
+    /// The name does not follow MCP's recommendation: 1 to 128 of `A`–`Z`, `a`–`z`, `0`–`9`, `_`, `-`, `.`.
+    UnusualName {
+        /// The name as the server gave it.
+        name: String,
+    },
+    /// Name, description and argument schema equal those of another tool.
+    Duplicate {
+        /// The id of the first such tool.
+        of: String,
+    },
+    /// The words are nearly those of another tool.
+    NearDuplicate {
+        /// The id of the most similar tool.
+        of: String,
+        /// Their Jaccard similarity.
+        similarity: f64,
+        /// Tools that are at least as similar as [`NEAR_DUPLICATE`], that one included.
+        count: usize,
+    },
+    /// Parameters have no description.
+    UndescribedParameters {
+        /// How many parameters have no description.
+        count: usize,
+        /// The names of the first few.
+        examples: Vec<String>,
+    },
+}
+
+impl Problem {
+    /// How bad it is.
+    #[must_use]
+    pub fn severity(&self) -> Severity {
+        match self {
+            Self::Schema { finding, .. } => match finding {
+                SchemaProblem::Invalid { .. } | SchemaProblem::DanglingRef { .. } | SchemaProblem::CyclicRef { .. } => {
+                    Severity::Error
+                }
+                SchemaProblem::TooLarge { .. }
+                | SchemaProblem::TooDeep { .. }
+                | SchemaProblem::TooManyProperties { .. }
+                | SchemaProblem::RemoteRef { .. } => Severity::Warning,
+                SchemaProblem::Recursive { .. } | SchemaProblem::UnknownDialect { .. } => Severity::Note,
+            },
+            Self::ContradictorySafety
+            | Self::ArgumentsNotObject
+            | Self::MissingDescription
+            | Self::LongDescription { .. }
+            | Self::UnusualName { .. }
+            | Self::Duplicate { .. } => Severity::Warning,
+            // Tools that create and update the same thing often differ in little more than the verb.
+            Self::NearDuplicate { .. } | Self::UndescribedParameters { .. } => Severity::Note,
+        }
+    }
+}
+
+/// A problem of one item.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// The id of the item.
+    pub id: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// The problem that was found.
+    #[serde(flatten)]
+    pub problem: Problem,
+}
+
+/// The findings about a catalog.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LintReport {
+    /// Items that were looked at: all of the catalog.
+    pub items: usize,
+    /// How many findings there are of each severity, all three always present.
+    pub counts: BTreeMap<Severity, usize>,
+    /// The worst first, then by id.
+    pub findings: Vec<Finding>,
+}
+
+/// Looks at every item of `catalog`.
+#[must_use]
+pub fn lint(catalog: &Catalog, limits: &SchemaLimits) -> LintReport {
+    let items = catalog.items();
+    let mut findings: Vec<Finding> = items
+        .par_iter()
+        .flat_map_iter(|item| check_item(item, limits).into_iter().map(|problem| finding(item, problem)))
+        .collect();
+    let duplicates = duplicates(items);
+    findings.extend(near(items, &duplicates));
+    findings.extend(duplicates.iter().enumerate().filter_map(|(position, of)| {
+        of.map(|of| finding(&items[position], Problem::Duplicate { of: items[of].id.clone() }))
+    }));
+    findings.sort_by(|left, right| right.severity.cmp(&left.severity).then_with(|| left.id.cmp(&right.id)));
+    let mut counts = BTreeMap::from([Severity::Note, Severity::Warning, Severity::Error].map(|severity| (severity, 0)));
+    for finding in &findings {
+        *counts.entry(finding.severity).or_default() += 1;
+    }
+    LintReport { items: items.len(), counts, findings }
+}
+
+fn finding(item: &SelectableItem, problem: Problem) -> Finding {
+    Finding { id: item.id.clone(), severity: problem.severity(), problem }
+}
+
+/// The problems of an item that can be seen without the other items.
+fn check_item(item: &SelectableItem, limits: &SchemaLimits) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let schemas = [(SchemaPart::Arguments, &item.args_schema), (SchemaPart::Result, &item.output_schema)];
+    for (part, schema) in schemas {
+        let findings = schema.iter().flat_map(|schema| check_schema(schema, limits));
+        problems.extend(findings.map(|finding| Problem::Schema { part, finding }));
+    }
+    if item.args_schema.as_ref().is_some_and(|schema| schema.get("type").and_then(Value::as_str) != Some("object")) {
+        problems.push(Problem::ArgumentsNotObject);
+    }
+    if item.safety == Safety::Destructive && declares_read_only(item) {
+        problems.push(Problem::ContradictorySafety);
+    }
+    if item.description.trim().is_empty() {
+        problems.push(Problem::MissingDescription);
+    }
+    if let Some(tokens) = cl100k_if_over(&item.description, LONG_DESCRIPTION_TOKENS) {
+        problems.push(Problem::LongDescription { tokens, limit: LONG_DESCRIPTION_TOKENS });
+    }
+    if item.kind == Kind::Tool && !is_recommended_name(&item.name) {
+        problems.push(Problem::UnusualName { name: item.name.clone() });
+    }
+    problems.extend(undescribed_parameters(item));
+    problems
+}
+
+/// Whether the definition as received says read-only; the item itself keeps only the class that wins.
+fn declares_read_only(item: &SelectableItem) -> bool {
+    let definition = item.raw.as_ref().and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+    definition.is_some_and(|definition| {
+        let hint = definition.pointer("/annotations/readOnlyHint").and_then(Value::as_bool);
+        let tags = definition.get("tags").and_then(Value::as_array);
+        hint == Some(true) || tags.is_some_and(|tags| tags.iter().any(|tag| tag.as_str() == Safety::ReadOnly.tag()))
+    })
+}
+
+fn is_recommended_name(name: &str) -> bool {
+    (1..=128).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
+}
+
+fn undescribed_parameters(item: &SelectableItem) -> Option<Problem> {
+    const EXAMPLES: usize = 5;
+    let (mut count, mut examples) = (0, Vec::new());
+    item.for_each_parameter(|name, description| {
+        if description.trim().is_empty() {
+            count += 1;
+            if examples.len() < EXAMPLES {
+                examples.push(name.to_owned());
+            }
+        }
+    });
+    (count > 0).then_some(Problem::UndescribedParameters { count, examples })
+}
+
+/// For every item the position of the first callable item with the same name, description and argument schema, when
+/// that is another item.
+fn duplicates(items: &[SelectableItem]) -> Vec<Option<usize>> {
+    let mut first: BTreeMap<String, usize> = BTreeMap::new();
+    let positions = items.iter().enumerate().map(|(position, item)| {
+        if !item.kind.is_callable() {
+            return None;
+        }
+        let first = *first.entry(item.definition_json()).or_insert(position);
+        (first != position).then_some(first)
+    });
+    positions.collect()
+}
+
+/// Near-duplicates among the callable items. Copies were reported as such and are not compared.
+fn near(items: &[SelectableItem], duplicates: &[Option<usize>]) -> Vec<Finding> {
+    let compared: Vec<usize> = (0..items.len())
+        .filter(|position| items[*position].kind.is_callable() && duplicates[*position].is_none())
+        .collect();
+    let sets: Vec<TermSet> = compared
+        .par_iter()
+        .map_init(Analyzer::default, |analyzer, position| terms(analyzer, &items[*position]))
+        .collect();
+    let found = neighbours(&sets, NEAR_DUPLICATE).into_iter().zip(&compared).filter_map(|(around, position)| {
+        let Neighbours { nearest, similarity, count } = around?;
+        let of = items[compared[nearest]].id.clone();
+        Some(finding(&items[*position], Problem::NearDuplicate { of, similarity, count }))
+    });
+    found.collect()
+}
+
+fn terms(analyzer: &Analyzer, item: &SelectableItem) -> TermSet {
+    let mut text = format!("{}\n{}", item.name, item.description);
+    item.for_each_parameter(|name, description| {
+        for part in [name, description] {
+            text.push('\n');
+            text.push_str(part);
+        }
+    });
+    TermSet::of(analyzer, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(tools: &[Value]) -> String {
+        let report = lint(&Catalog::from_values(tools, Some("s")).unwrap(), &SchemaLimits::default());
+        assert_eq!(report.counts.values().sum::<usize>(), report.findings.len());
+        report.findings.iter().map(|finding| serde_json::to_string(finding).unwrap() + "\n").collect()
+    }
+
+    #[test]
+    fn a_tool_in_order_has_no_findings() {
+        let schema = json!({"type": "object", "properties": {"path": {"type": "string", "description": "Where"}}});
+        let long = "word ".repeat(LONG_DESCRIPTION_TOKENS - 1);
+        let tools = [
+            json!({"name": "read_file", "description": "Reads", "inputSchema": schema}),
+            json!({"name": "write-file.v2", "description": long.trim_end(), "annotations": {"destructiveHint": true}}),
+        ];
+        assert_eq!(found(&tools), "");
+    }
+
+    #[test]
+    fn every_problem_is_found() {
+        let tools = [
+            json!({"name": "list files", "description": " ", "inputSchema": {"properties": {"a": {}, "b": {"items": {"properties": {"c": {}}}}}}}),
+            json!({"name": "wipe", "description": "word ".repeat(600), "annotations": {"destructiveHint": true, "readOnlyHint": true}}),
+            json!({"name": "tagged", "description": "Both", "tags": ["read-only", "destructive"]}),
+            json!({"name": "bad", "description": "Bad", "inputSchema": {"type": "object", "required": "a"}, "outputSchema": {"$ref": "#/a"}}),
+        ];
+        insta::assert_snapshot!(found(&tools), @r##"
+        {"id":"s:bad#2bd81fe4","severity":"error","problem":"schema","part":"arguments","schema_problem":"invalid","at":"/required","reason":"\"a\" is not of type \"array\""}
+        {"id":"s:bad#2bd81fe4","severity":"error","problem":"schema","part":"result","schema_problem":"dangling_ref","reference":"#/a","at":""}
+        {"id":"s:list_files#37b3bd9a","severity":"warning","problem":"arguments_not_object"}
+        {"id":"s:list_files#37b3bd9a","severity":"warning","problem":"missing_description"}
+        {"id":"s:list_files#37b3bd9a","severity":"warning","problem":"unusual_name","name":"list files"}
+        {"id":"s:tagged#61d1e831","severity":"warning","problem":"contradictory_safety"}
+        {"id":"s:wipe#bb6cf94e","severity":"warning","problem":"contradictory_safety"}
+        {"id":"s:wipe#bb6cf94e","severity":"warning","problem":"long_description","tokens":601,"limit":512}
+        {"id":"s:list_files#37b3bd9a","severity":"note","problem":"undescribed_parameters","count":3,"examples":["a","b","c"]}
+        "##);
+    }
+
+    #[test]
+    fn copies_and_near_copies_are_found() {
+        let words = "Sends one short message to a named channel of the team workspace right now";
+        let tool = |name: &str, server: &str, description: &str| json!({"name": name, "server": server, "description": description});
+        let tools = [
+            tool("send", "a", words),
+            tool("send", "b", words),
+            tool("send", "c", words),
+            tool("send_later", "a", words),
+            tool("send", "d", &format!("{words} tomorrow")),
+            tool("delete", "a", "Removes a channel"),
+        ];
+        insta::assert_snapshot!(found(&tools), @r#"
+        {"id":"b:send#24918ca4","severity":"warning","problem":"duplicate","of":"a:send#24918ca4"}
+        {"id":"c:send#24918ca4","severity":"warning","problem":"duplicate","of":"a:send#24918ca4"}
+        {"id":"a:send#24918ca4","severity":"note","problem":"near_duplicate","of":"a:send_later#2195977e","similarity":0.9090909090909091,"count":2}
+        {"id":"a:send_later#2195977e","severity":"note","problem":"near_duplicate","of":"a:send#24918ca4","similarity":0.9090909090909091,"count":1}
+        {"id":"d:send#24918ca4","severity":"note","problem":"near_duplicate","of":"a:send#24918ca4","similarity":0.9090909090909091,"count":1}
+        "#);
+    }
+}

@@ -1,0 +1,296 @@
+//! One file as a list of definitions: which form it has and where each definition begins and ends.
+//!
+//! Definitions are cut out without being interpreted, so that one bad definition does not cost the others and the bytes
+//! stay as they were received.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::super::{Fault, Kind};
+use super::too_deep;
+
+/// The list that a definition is in, which decides how it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Tools,
+    Resources,
+    Prompts,
+    /// Items of the native form.
+    Items,
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Tools => "tools",
+            Self::Resources => "resources",
+            Self::Prompts => "prompts",
+            Self::Items => "items",
+        })
+    }
+}
+
+/// A definition and its position in its list.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry<'t> {
+    pub(super) form: Form,
+    pub(super) index: usize,
+    pub(super) raw: &'t RawValue,
+}
+
+/// The definitions of one file.
+#[derive(Debug)]
+pub(super) struct Document<'t> {
+    /// The name that the file gives its server.
+    pub(super) server: Option<String>,
+    pub(super) entries: Vec<Entry<'t>>,
+}
+
+/// A fault and its place in the file.
+#[derive(Debug)]
+pub(super) struct Located {
+    /// Line and column, or the name of the top-level member.
+    pub(super) place: String,
+    pub(super) fault: Fault,
+}
+
+/// The members that the known forms have at the top level. Other members of an MCP document are ignored.
+#[derive(Deserialize)]
+struct Top<'t> {
+    server: Option<String>,
+    #[serde(borrow)]
+    tools: Option<Vec<&'t RawValue>>,
+    #[serde(borrow)]
+    resources: Option<Vec<&'t RawValue>>,
+    #[serde(borrow)]
+    prompts: Option<Vec<&'t RawValue>>,
+    #[serde(borrow)]
+    items: Option<&'t RawValue>,
+    #[serde(borrow)]
+    result: Option<&'t RawValue>,
+    #[serde(borrow)]
+    error: Option<&'t RawValue>,
+}
+
+/// The result of a JSON-RPC response.
+#[derive(Deserialize)]
+#[serde(expecting = "an object with `tools`, `resources` or `prompts`")]
+struct Lists<'t> {
+    #[serde(borrow)]
+    tools: Option<Vec<&'t RawValue>>,
+    #[serde(borrow)]
+    resources: Option<Vec<&'t RawValue>>,
+    #[serde(borrow)]
+    prompts: Option<Vec<&'t RawValue>>,
+}
+
+impl Lists<'_> {
+    fn is_none(&self) -> bool {
+        self.tools.is_none() && self.resources.is_none() && self.prompts.is_none()
+    }
+}
+
+/// The fix for a file that is almost in the native form.
+const WRITE_NATIVE: &str = "write the native form as {\"schema\": 1, \"items\": [...]}";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Native<'t> {
+    schema: Option<u32>,
+    #[serde(borrow)]
+    items: Vec<&'t RawValue>,
+}
+
+/// Cuts a JSON text into definitions.
+pub(super) fn parse(text: &str) -> Result<Document<'_>, Located> {
+    match text.trim_start().bytes().next() {
+        Some(b'[') => {
+            let tools: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| located(&error))?;
+            if tools.iter().any(|tool| is_native(tool)) {
+                return Err(top_level(Fault::new("a bare list of items with `id` and `kind`").with_fix(WRITE_NATIVE)));
+            }
+            Ok(Document { server: None, entries: entries([(Form::Tools, Some(tools))]) })
+        }
+        Some(b'{') => parse_object(text),
+        None => {
+            let fix = "put the answer of a server to `tools/list` there";
+            Err(top_level(Fault::new("the file is empty").with_fix(fix)))
+        }
+        Some(_) => {
+            // Either malformed or a scalar; the parser knows where a malformed text goes wrong.
+            serde_json::from_str::<&RawValue>(text).map_err(|error| located(&error))?;
+            Err(top_level(Fault::new("an array of tools or an object is expected")))
+        }
+    }
+}
+
+fn parse_object(text: &str) -> Result<Document<'_>, Located> {
+    let top: Top<'_> = serde_json::from_str(text).map_err(|error| located(&error))?;
+    let lists = Lists { tools: top.tools, resources: top.resources, prompts: top.prompts };
+    let lists = match (lists.is_none(), top.items, top.result, top.error) {
+        (false, ..) => lists,
+        (true, Some(_), ..) => return parse_native(text),
+        (true, None, Some(result), _) => serde_json::from_str(result.get())
+            .map_err(|error| Located { place: "result".to_owned(), fault: Fault::new(without_position(&error)) })?,
+        (true, None, None, Some(error)) => {
+            let error = super::shortened(error.get());
+            let fault = Fault::new(format!("a JSON-RPC error response: {error}"));
+            return Err(top_level(fault.with_fix("ask the server again")));
+        }
+        (true, None, None, None) => lists,
+    };
+    if lists.is_none() {
+        let problem = "none of the keys `tools`, `resources`, `prompts` and `items` is there";
+        return Err(top_level(Fault::new(problem)));
+    }
+    let lists = [(Form::Tools, lists.tools), (Form::Resources, lists.resources), (Form::Prompts, lists.prompts)];
+    Ok(Document { server: top.server.filter(|server| !server.trim().is_empty()), entries: entries(lists) })
+}
+
+fn parse_native(text: &str) -> Result<Document<'_>, Located> {
+    let native: Native<'_> = serde_json::from_str(text).map_err(|error| located(&error))?;
+    match native.schema {
+        Some(super::native::SCHEMA) => {}
+        None => return Err(top_level(Fault::new("`schema` is missing").with_fix(WRITE_NATIVE))),
+        Some(other) => {
+            let expected = super::native::SCHEMA;
+            let fault = Fault::new(format!("`schema` is {other}"));
+            return Err(top_level(fault.with_fix(format!("write the file in form {expected}"))));
+        }
+    }
+    Ok(Document { server: None, entries: entries([(Form::Items, Some(native.items))]) })
+}
+
+/// Whether a definition is an item of the native form. A reader of MCP definitions would drop most of its fields.
+fn is_native(raw: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Item {
+        #[serde(rename = "id")]
+        _id: String,
+        #[serde(rename = "kind")]
+        _kind: Kind,
+    }
+    serde_json::from_str::<Item>(raw.get()).is_ok()
+}
+
+fn entries<'t, const N: usize>(lists: [(Form, Option<Vec<&'t RawValue>>); N]) -> Vec<Entry<'t>> {
+    let mut entries = Vec::new();
+    for (form, list) in lists {
+        let list = list.unwrap_or_default().into_iter().enumerate();
+        entries.extend(list.map(|(index, raw)| Entry { form, index, raw }));
+    }
+    entries
+}
+
+pub(super) fn top_level(fault: Fault) -> Located {
+    Located { place: "top level".to_owned(), fault }
+}
+
+fn located(error: &serde_json::Error) -> Located {
+    let place = format!("line {}, column {}", error.line(), error.column());
+    Located { place, fault: Fault::new(without_position(error)) }
+}
+
+fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&position).unwrap_or(&text).to_owned()
+}
+
+/// The value of one definition. Its name, when there is one, is written to `name` for messages, even when parsing
+/// fails.
+pub(super) fn parse_entry(raw: &RawValue, name: &mut String) -> Result<Value, Fault> {
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+    }
+    match serde_json::from_str::<Value>(raw.get()) {
+        Ok(value) => {
+            value.get("name").and_then(Value::as_str).unwrap_or("").clone_into(name);
+            Ok(value)
+        }
+        Err(error) => {
+            if let Ok(named) = serde_json::from_str::<Named>(raw.get()) {
+                *name = named.name;
+            }
+            Err(fault_of(without_position(&error)))
+        }
+    }
+}
+
+/// The form `yaml_to_json` in a build without YAML: an error that says how to get it.
+#[cfg(not(feature = "yaml"))]
+pub(super) fn yaml_to_json(_: &str) -> Result<String, Located> {
+    let fix = "save the catalog as JSON, or build with the feature `yaml`";
+    Err(top_level(Fault::new("this program was built without YAML").with_fix(fix)))
+}
+
+/// Converts YAML to JSON, so that both are read the same way from here. Only `true` and `false` are booleans: a tool
+/// called `on` or a country `no` is a text. The limits stop alias bombs and deep nesting; the size of a plain document
+/// is bounded by the size of its file.
+#[cfg(feature = "yaml")]
+pub(super) fn yaml_to_json(text: &str) -> Result<String, Located> {
+    let options = serde_saphyr::options! {
+        strict_booleans: true,
+        budget: serde_saphyr::budget! {
+            max_depth: super::MAX_NESTING + 1,
+            max_nodes: 32_000_000,
+            max_events: 64_000_000,
+            max_total_scalar_bytes: 1 << 28,
+            max_documents: 1,
+        },
+    };
+    let value: Value = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let error = error.without_snippet();
+        let mut fault = yaml_fault(error);
+        match error.location() {
+            None => top_level(fault),
+            Some(at) => {
+                let place = format!("line {}, column {}", at.line(), at.column());
+                if let Some(problem) = fault.problem.strip_suffix(&format!(" at {place}")) {
+                    fault.problem = problem.to_owned();
+                }
+                Located { place, fault }
+            }
+        }
+    })?;
+    Ok(value.to_string())
+}
+
+/// What is wrong with a YAML text, without the parser's own names for its limits and options.
+#[cfg(feature = "yaml")]
+fn yaml_fault(error: &serde_saphyr::Error) -> Fault {
+    use serde_saphyr::Error;
+    use serde_saphyr::budget::BudgetBreach;
+    match error {
+        Error::Budget { breach: BudgetBreach::Depth { .. }, .. } => too_deep(),
+        Error::Budget { breach: BudgetBreach::Documents { .. }, .. } | Error::MultipleDocuments { .. } => {
+            Fault::new("it holds more than one document").with_fix("keep one per file")
+        }
+        Error::Budget {
+            breach: BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } | BudgetBreach::ScalarBytes { .. },
+            ..
+        } => Fault::new("it is too large for YAML").with_fix("save it as JSON or split it"),
+        Error::Budget { .. }
+        | Error::AliasReplayCounterOverflow { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasExpansionLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => {
+            Fault::new("its anchors and aliases expand to too much").with_fix("write the values out")
+        }
+        Error::DuplicateMappingKey { key: Some(key), .. } => {
+            Fault::new(format!("the key `{}` occurs twice", super::shortened(key))).with_fix("remove one")
+        }
+        Error::DuplicateMappingKey { key: None, .. } => Fault::new("a key occurs twice").with_fix("remove one"),
+        Error::AliasError { error, .. } => yaml_fault(error),
+        other => fault_of(other.to_string()),
+    }
+}
+
+/// A parser's message as a fault. Neither parser has a type for its recursion limit.
+fn fault_of(message: String) -> Fault {
+    if message.starts_with("recursion limit") { too_deep() } else { Fault::new(message) }
+}

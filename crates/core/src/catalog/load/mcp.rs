@@ -1,0 +1,117 @@
+//! MCP definitions (`tools/list`, `resources/list`, `prompts/list`) as items.
+//!
+//! What the protocol does not name is left alone: it stays in the definition as received. Four keys are read beyond
+//! the protocol because public tool collections carry them: `server`, `serverDescription`, `tags`, `category`.
+//! Annotations are what a server says about itself; nothing here is a decision about what may be called.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::super::tool_id::is_version;
+use super::super::{Fault, Kind, Safety, SelectableItem};
+use super::assemble::Draft;
+use super::fields::Fields;
+
+pub(super) fn tool(value: Value) -> Result<Draft, Fault> {
+    let mut fields = Fields::new(value)?;
+    let mut item = begin(Kind::Tool, &fields.required_text("name")?, &mut fields)?;
+    item.args_schema = fields.object("inputSchema")?.map(schema);
+    item.output_schema = fields.object("outputSchema")?.map(schema);
+    let mut annotations = fields.nested("annotations")?;
+    let read_only = annotations.flag("readOnlyHint")?;
+    let destructive = annotations.flag("destructiveHint")?;
+    let declared = match (destructive, read_only) {
+        (true, _) => Safety::Destructive,
+        (false, true) => Safety::ReadOnly,
+        (false, false) => Safety::Undeclared,
+    };
+    settle_safety(&mut item, declared);
+    item.side_effects = item.safety != Safety::ReadOnly;
+    finish(item, fields)
+}
+
+pub(super) fn resource(value: Value) -> Result<Draft, Fault> {
+    let mut fields = Fields::new(value)?;
+    let uri = fields.required_text("uri")?;
+    let name = fields.nonempty_text("name")?.unwrap_or_else(|| uri.clone());
+    let mut item = begin(Kind::Resource, &name, &mut fields)?;
+    item.metadata.insert(URI.to_owned(), Value::String(uri));
+    item.side_effects = false;
+    settle_safety(&mut item, Safety::Undeclared);
+    finish(item, fields)
+}
+
+pub(super) fn prompt(value: Value) -> Result<Draft, Fault> {
+    let mut fields = Fields::new(value)?;
+    let mut item = begin(Kind::Prompt, &fields.required_text("name")?, &mut fields)?;
+    item.args_schema = prompt_schema(fields.list("arguments")?)?;
+    item.side_effects = false;
+    settle_safety(&mut item, Safety::Undeclared);
+    finish(item, fields)
+}
+
+/// The key of [`SelectableItem::metadata`] that holds the URI of a resource.
+pub(super) const URI: &str = "uri";
+
+fn schema(members: Map<String, Value>) -> Arc<Value> {
+    Arc::new(Value::Object(members))
+}
+
+/// What all three kinds share; id and namespace are assigned later.
+fn begin(kind: Kind, name: &str, fields: &mut Fields) -> Result<SelectableItem, Fault> {
+    let description = fields.text("description")?.unwrap_or_default();
+    let mut item = SelectableItem::tool("", "", name, &description);
+    item.kind = kind;
+    item.server = fields.nonempty_text("server")?;
+    item.server_description = fields.nonempty_text("serverDescription")?;
+    item.tags = fields.texts("tags")?;
+    item.tags.extend(fields.nonempty_text("category")?);
+    Ok(item)
+}
+
+fn finish(item: SelectableItem, mut fields: Fields) -> Result<Draft, Fault> {
+    let version = fields.object("_meta")?.and_then(|mut meta| meta.swap_remove("version"));
+    let version = match version {
+        Some(Value::String(version)) if is_version(&version) => Some(version),
+        _ => None,
+    };
+    Ok(Draft { server: item.server.clone(), item, version, id: None })
+}
+
+/// Settles the safety class of an item from what it declares and from its tags (`destructive` wins), and makes the tags
+/// agree with it, sorted and without repeats.
+pub(super) fn settle_safety(item: &mut SelectableItem, declared: Safety) {
+    let tagged = |safety: Safety| declared == safety || item.tags.iter().any(|tag| Some(tag.as_str()) == safety.tag());
+    item.safety =
+        [Safety::Destructive, Safety::ReadOnly].into_iter().find(|safety| tagged(*safety)).unwrap_or_default();
+    item.tags.retain(|tag| ![Safety::Destructive.tag(), Safety::ReadOnly.tag()].contains(&Some(tag.as_str())));
+    item.tags.extend(item.safety.tag().map(str::to_owned));
+    item.tags.sort_unstable();
+    item.tags.dedup();
+}
+
+/// The arguments of a prompt as a JSON Schema, so that they are searched and checked like those of a tool.
+fn prompt_schema(arguments: Vec<Value>) -> Result<Option<Arc<Value>>, Fault> {
+    if arguments.is_empty() {
+        return Ok(None);
+    }
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for argument in arguments {
+        let in_arguments = |fault: Fault| Fault { problem: format!("`arguments`: {}", fault.problem), ..fault };
+        let mut fields = Fields::new(argument).map_err(in_arguments)?;
+        let name = fields.required_text("name").map_err(in_arguments)?;
+        let mut property = BTreeMap::from([("type", "string".to_owned())]);
+        property.extend(fields.text("description")?.map(|description| ("description", description)));
+        if fields.flag("required")? {
+            required.push(Value::String(name.clone()));
+        }
+        if properties.insert(name.clone(), json!(property)).is_some() {
+            let fault = Fault::new(format!("`arguments`: two are called `{}`", super::shortened(&name)));
+            return Err(fault.with_fix("rename one"));
+        }
+    }
+    Ok(Some(Arc::new(json!({"type": "object", "properties": properties, "required": required}))))
+}

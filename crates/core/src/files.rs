@@ -1,0 +1,260 @@
+//! Writing files whole or not at all, files that only their owner can read, and the byte order mark in front of a text.
+
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+#[cfg(feature = "map")]
+use bytes::Bytes;
+
+/// A file was not written. What was there before is still there.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: not written: {source}", path.display())]
+pub struct WriteError {
+    /// The file that was to be written.
+    pub path: PathBuf,
+    /// The system's error.
+    source: io::Error,
+}
+
+/// The bytes of a text without the byte order mark that some editors put in front of UTF-8.
+#[must_use]
+pub fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes)
+}
+
+/// Replaces `path` by `bytes`, whole or not at all: they go to a temporary file beside it, which is then renamed. On
+/// return both the bytes and the name are on disk.
+///
+/// # Errors
+/// [`WriteError`] with the system's error.
+pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    replace_file_with(path, |out| out.write_all(bytes))
+}
+
+/// As [`replace_file`], for content that only the owner may read.
+///
+/// # Errors
+/// As [`replace_file`].
+pub fn replace_private_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    replace(path, Readers::Owner, |out| out.write_all(bytes))
+}
+
+/// As [`replace_file`], with what `write` writes: for files that need not be in memory as a whole.
+///
+/// # Errors
+/// As [`replace_file`], or what `write` returned.
+pub fn replace_file_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), WriteError> {
+    replace(path, Readers::All, write)
+}
+
+/// Maps a file into memory: its bytes are read from disk only when they are looked at.
+///
+/// A mapped file that is changed in place changes under the reader, and one that is truncated ends the process when a
+/// missing byte is read. Files that [`replace_file`] wrote are safe: it never changes a file in place.
+///
+/// # Errors
+/// The system's error about opening or mapping the file.
+#[cfg(feature = "map")]
+pub fn mapped(path: &Path) -> io::Result<Bytes> {
+    let file = fs::File::open(path)?;
+    // Sound as long as the file does not change: the mapping is plain bytes, and every reader checks its bounds.
+    #[expect(unsafe_code, reason = "mapping a file is unsafe wherever others can change it")]
+    let map = unsafe { memmap2::Mmap::map(&file) }?;
+    Ok(Bytes::from_owner(map))
+}
+
+/// Who may read a new file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readers {
+    /// Everyone whom the umask of the process permits.
+    All,
+    /// The owner alone, on systems that have such permissions.
+    Owner,
+}
+
+fn replace(
+    path: &Path,
+    readers: Readers,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), WriteError> {
+    // A device, a pipe or a link is written through, never replaced by a plain file.
+    let (path, special) = match fs::metadata(path) {
+        Ok(data) if !data.is_file() && !data.is_dir() => (path.to_owned(), true),
+        Ok(_) => (fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()), false),
+        Err(_) => (path.to_owned(), false),
+    };
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let result = if special {
+        fs::File::options().write(true).open(&path).and_then(|file| buffered(file, write)).map(drop)
+    } else {
+        rename_into(folder, &path, readers, write)
+    };
+    result.map_err(|source| WriteError { path: path.clone(), source })
+}
+
+/// Writes a temporary file in `folder` and renames it to `path`, which must be on the same file system.
+pub fn rename_into(
+    folder: &Path,
+    path: &Path,
+    readers: Readers,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let (file, temporary) = temporary(folder, readers)?;
+    buffered(file, write)?.sync_all()?;
+    fs::rename(&temporary.0, path)?;
+    // There is nothing left to remove.
+    std::mem::forget(temporary);
+    path.parent().map_or(Ok(()), sync_folder)
+}
+
+/// A temporary file, removed on drop.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Creates a hidden file in `folder` with a name that no other thread or process uses.
+fn temporary(folder: &Path, readers: Readers) -> io::Result<(fs::File, Temporary)> {
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    let mut options = fs::File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, if readers == Readers::All { 0o666 } else { 0o600 });
+    #[cfg(not(unix))]
+    let _ = readers;
+    loop {
+        let name = format!(".tmp-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let path = folder.join(name);
+        match options.open(&path) {
+            // Left behind by a killed process that had the same number.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|file| (file, Temporary(path))),
+        }
+    }
+}
+
+fn buffered<W: Write>(file: W, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<W> {
+    let mut out = BufWriter::new(file);
+    write(&mut out)?;
+    out.into_inner().map_err(io::IntoInnerError::into_error)
+}
+
+/// Flushes the names in `folder` to disk. Where the system cannot open folders, its own guarantee about names has to
+/// do.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        fs::File::open(folder)?.sync_all()?;
+    }
+    #[cfg(not(unix))]
+    let _ = folder;
+    Ok(())
+}
+
+/// Creates `folder` and its missing parents.
+///
+/// # Errors
+/// [`WriteError`] with the system's error.
+pub fn make_folder(folder: &Path) -> Result<(), WriteError> {
+    fs::create_dir_all(folder).map_err(|source| WriteError { path: folder.to_owned(), source })
+}
+
+/// Creates `folder` and its missing parents, each readable by its owner alone.
+///
+/// # Errors
+/// The system's error.
+pub fn make_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Creates an empty file that only its owner can read; an existing file stays as it is.
+///
+/// # Errors
+/// The system's error.
+pub fn make_private_file(path: &Path) -> io::Result<fs::File> {
+    let mut options = fs::File::options();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// The files of a folder with this extension, sorted by name; no files when the folder does not exist.
+///
+/// # Errors
+/// The system's error.
+pub fn files_ending_in(folder: &Path, extension: &str) -> io::Result<Vec<PathBuf>> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|found| found == extension) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_private_is_readable_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("a/b");
+        make_private_folder(&folder).unwrap();
+        let (empty, full) = (folder.join("empty"), folder.join("full"));
+        make_private_file(&empty).unwrap();
+        replace_private_file(&full, b"x").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!([root.path().join("a"), folder, empty, full].map(|path| mode(&path)), [0o700, 0o700, 0o600, 0o600]);
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_a_failure_leaves_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/one.txt");
+        assert!(replace_file(&path, b"no folder").is_err());
+        make_folder(&folder.path().join("new")).unwrap();
+        replace_file(&path, b"first").unwrap();
+        replace_file(&path, b"second").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        #[cfg(unix)]
+        {
+            let link = folder.path().join("new/link");
+            std::os::unix::fs::symlink(&path, &link).unwrap();
+            replace_file(&link, b"through the link").unwrap();
+            assert!(link.is_symlink() && fs::read(&path).unwrap() == b"through the link");
+            replace_file(Path::new("/dev/null"), b"nowhere").unwrap();
+            assert!(!Path::new("/dev/null").is_file());
+            replace_file(&path, b"second").unwrap();
+            fs::remove_file(link).unwrap();
+        }
+        #[cfg(target_os = "linux")]
+        {
+            let full = replace_file(Path::new("/dev/full"), b"too much").unwrap_err();
+            assert_eq!(full.to_string(), "/dev/full: not written: No space left on device (os error 28)");
+        }
+        // A folder cannot be replaced by a file.
+        let error = replace_file(&folder.path().join("new"), b"third").unwrap_err();
+        assert!(error.to_string().contains("not written"), "{error}");
+        let left = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!((fs::read(&path).unwrap(), left), (b"second".to_vec(), 1));
+    }
+}

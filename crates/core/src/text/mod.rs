@@ -1,0 +1,21 @@
+//! What a word is and what a token costs.
+//!
+//! Every comparison of texts in this project (retrieval, clustering, lint, audit) goes through the one [`Analyzer`], so
+//! that no two places can disagree about what a word is. Token counts are exact and carry the name of their
+//! [`Estimator`]. Everything here is pure: no I/O, and no state beyond remembered costs, which change no result.
+
+mod count;
+mod counter;
+mod digest;
+mod merge;
+mod ranks;
+mod similarity;
+mod stem;
+mod stopwords;
+mod tokenize;
+
+pub use count::{Estimator, ParseEstimatorError, cl100k_if_over};
+pub use digest::{hex, sha256_hex};
+pub use similarity::{TermSet, Terms, jaccard};
+pub use stopwords::is_stop_word;
+pub use tokenize::{Analyzer, for_each_word};

@@ -1,0 +1,217 @@
+//! Acting on what upstreams say unasked: lists are read again, connections are made again, clients are told.
+//!
+//! Every upstream is on its own: its lists are read while those of others are, and what it says meanwhile is kept until
+//! that has ended, once. One that says without end that its lists changed is read after pauses that double up to half a
+//! minute, and again at once when it has been quiet for a while.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::serving::Serving;
+use crate::upstream::client::Upstream;
+use crate::upstream::mailbox::{Event, Events};
+
+/// How long changes of an upstream's lists are gathered before they are read again, and the first pause after that.
+const SHORTEST: Duration = Duration::from_millis(200);
+
+/// The longest pause between two readings of one upstream's lists.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// How often it is looked whether somebody else changed the pins.
+const PINS: Duration = Duration::from_secs(2);
+
+/// Which lists are to be read again, and when.
+#[derive(Debug, Default)]
+struct Rereads(BTreeMap<Arc<str>, Reread>);
+
+/// What an upstream said that its lists are no longer.
+#[derive(Debug, Default)]
+struct Reread {
+    /// What clients are to be told when they are read; nothing is to be read when empty.
+    methods: BTreeSet<&'static str>,
+    /// When they are read; `None` while they are, and while nothing is to be read.
+    due: Option<Instant>,
+    is_running: bool,
+    /// When they were last read.
+    ended: Option<Instant>,
+    /// The pause after that.
+    pause: Duration,
+}
+
+impl Reread {
+    fn schedule(&mut self, now: Instant) {
+        // An upstream that reports a change within twice the pause has not been quiet.
+        let again = self.ended.filter(|ended| now < *ended + self.pause * 2);
+        self.pause = if again.is_some() { (self.pause * 2).min(LONGEST) } else { SHORTEST };
+        let gathered = now + SHORTEST;
+        self.due = Some(again.map_or(gathered, |ended| gathered.max(ended + self.pause)));
+    }
+}
+
+impl Rereads {
+    /// The upstream said that a list of it changed.
+    fn note(&mut self, upstream: Arc<str>, method: &'static str, now: Instant) {
+        let reread = self.0.entry(upstream).or_default();
+        reread.methods.insert(method);
+        if !reread.is_running && reread.due.is_none() {
+            reread.schedule(now);
+        }
+    }
+
+    /// Its lists have been read.
+    fn ended(&mut self, upstream: &Arc<str>, now: Instant) {
+        let Some(reread) = self.0.get_mut(upstream) else { return };
+        reread.is_running = false;
+        reread.ended = Some(now);
+        if !reread.methods.is_empty() {
+            reread.schedule(now);
+        }
+    }
+
+    /// Those whose lists are to be read now, each with what clients are to be told.
+    fn begin(&mut self, now: Instant) -> Vec<(Arc<str>, BTreeSet<&'static str>)> {
+        let due = self.0.iter_mut().filter(|(_, reread)| reread.due.is_some_and(|due| due <= now));
+        due.map(|(upstream, reread)| {
+            reread.due = None;
+            reread.is_running = true;
+            (Arc::clone(upstream), std::mem::take(&mut reread.methods))
+        })
+        .collect()
+    }
+
+    /// Ends when lists are to be read.
+    async fn due(&self) {
+        match self.0.values().filter_map(|reread| reread.due).min() {
+            Some(due) => tokio::time::sleep_until(due).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Acts on what upstreams say unasked, as long as the gateway is there.
+pub(crate) async fn follow(serving: Weak<Serving>, mut events: Events) {
+    enum Heard {
+        Event(Option<(Arc<str>, Event)>),
+        Ended(Option<Arc<str>>),
+        Due,
+    }
+    let mut rereads = Rereads::default();
+    // At most one waits of each upstream that is read.
+    let (done, mut ended) = mpsc::channel::<Arc<str>>(16);
+    loop {
+        let heard = tokio::select! {
+            event = events.recv() => Heard::Event(event),
+            upstream = ended.recv() => Heard::Ended(upstream),
+            () = rereads.due() => Heard::Due,
+        };
+        let Some(serving) = serving.upgrade() else { return };
+        let mut changed = |upstream, method| rereads.note(upstream, method, Instant::now());
+        match heard {
+            Heard::Event(None) | Heard::Ended(None) => return,
+            Heard::Ended(Some(upstream)) => rereads.ended(&upstream, Instant::now()),
+            Heard::Due => {
+                for (upstream, methods) in rereads.begin(Instant::now()) {
+                    tokio::spawn(reread(Arc::downgrade(&serving), upstream, methods, done.clone()));
+                }
+            }
+            Heard::Event(Some((upstream, Event::ToolsChanged))) => {
+                changed(upstream, "notifications/tools/list_changed");
+            }
+            Heard::Event(Some((upstream, Event::ResourcesChanged))) => {
+                changed(upstream, "notifications/resources/list_changed");
+            }
+            Heard::Event(Some((upstream, Event::PromptsChanged))) => {
+                changed(upstream, "notifications/prompts/list_changed");
+            }
+            Heard::Event(Some((_, Event::ResourceUpdated(params)))) => {
+                serving.clients().tell_all("notifications/resources/updated", params.as_ref());
+            }
+            Heard::Event(Some((upstream, Event::Lost))) => {
+                if let Some(upstream) = serving.upstreams().get(&upstream) {
+                    tokio::spawn(Upstream::revive(Arc::downgrade(upstream)));
+                }
+            }
+        }
+    }
+}
+
+/// Reads the lists of an upstream again, and tells clients.
+async fn reread(
+    serving: Weak<Serving>,
+    upstream: Arc<str>,
+    methods: BTreeSet<&'static str>,
+    done: mpsc::Sender<Arc<str>>,
+) {
+    if let Some(serving) = serving.upgrade()
+        && let Some(changed) = serving.upstreams().get(&upstream)
+    {
+        match serving.refresh_of(std::iter::once(changed)).await {
+            // A client of the meta-tools knows of tools alone, and which there are depends on all lists.
+            Ok(()) if serving.shows_meta_tools_alone() => {
+                serving.clients().tell_all("notifications/tools/list_changed", None);
+            }
+            Ok(()) => methods.iter().for_each(|method| serving.clients().tell_all(method, None)),
+            Err(error) => tracing::warn!(%error, "the catalog that was served before stays"),
+        }
+    }
+    let _ = done.send(upstream).await;
+}
+
+/// Serves what others approve or forget in the pins.
+pub(crate) async fn watch_pins(serving: Weak<Serving>) {
+    loop {
+        tokio::time::sleep(PINS).await;
+        let Some(serving) = serving.upgrade() else { return };
+        let guards = Arc::clone(serving.guards());
+        let changed = tokio::task::spawn_blocking(move || guards.pins_have_changed()).await;
+        if !changed.unwrap_or(false) {
+            continue;
+        }
+        match serving.review().await {
+            Ok(true) => serving.clients().tell_all("notifications/tools/list_changed", None),
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "the catalog that was served before stays"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_read_after_growing_pauses_and_others_at_once() {
+        let start = Instant::now();
+        let (loud, quiet): (Arc<str>, Arc<str>) = (Arc::from("loud"), Arc::from("quiet"));
+        let mut rereads = Rereads::default();
+        let mut read = Vec::new();
+        let mut others = Vec::new();
+        for millis in 0..200_000_u64 {
+            let now = start + Duration::from_millis(millis);
+            if millis < 100_000 {
+                rereads.note(Arc::clone(&loud), "tools", now);
+            }
+            if matches!(millis, 50_000 | 199_000) {
+                rereads.note(Arc::clone(&quiet), "tools", now);
+            }
+            if millis == 199_000 {
+                rereads.note(Arc::clone(&loud), "prompts", now);
+            }
+            for (upstream, _) in rereads.begin(now) {
+                if upstream == loud && millis < 100_000 {
+                    // What it says while it is read is heard after that.
+                    rereads.note(Arc::clone(&loud), "tools", now);
+                }
+                let log = if upstream == loud { &mut read } else { &mut others };
+                log.push(millis);
+                rereads.ended(&upstream, now);
+            }
+        }
+        assert_eq!(read, [200, 600, 1_400, 3_000, 6_200, 12_600, 25_400, 51_000, 81_000, 111_000, 199_200]);
+        assert_eq!(others, [50_200, 199_200]);
+    }
+}

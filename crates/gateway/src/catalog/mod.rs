@@ -1,0 +1,11 @@
+//! The catalog that the gateway serves: an immutable view of what the upstreams list, and how it is kept fresh.
+
+mod build;
+pub(crate) mod follow;
+pub(crate) mod names;
+pub(crate) mod pages;
+pub(crate) mod param_headers;
+pub(crate) mod routes;
+pub(crate) mod serving;
+pub(crate) mod shelf;
+pub(crate) mod view;

@@ -1,0 +1,353 @@
+//! The catalog that is served now, and how it is kept fresh.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use serde::Serialize;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::build::{Contents, vetted};
+use super::view::CatalogView;
+use crate::common::sync::lock;
+use crate::config::file::GatewayConfig;
+use crate::config::startup::StartMode;
+use crate::guard::pipeline::{GuardError, Guards};
+use crate::protocol::listing::Listing;
+use crate::session::client::Caller;
+use crate::session::clients::Clients;
+use crate::surface::mode::Mode;
+use crate::telemetry::observer::Telemetry;
+use crate::upstream::breaker::CircuitState;
+use crate::upstream::client::Upstream;
+use crate::upstream::fault::Fault;
+use crate::upstream::registry::{Listed, Upstreams, list_all};
+use contextweaver_context::store::StoreError;
+use contextweaver_core::catalog::{LoadOptions, Strictness, load};
+use contextweaver_routing::RoutingConfig;
+
+/// A gateway did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An upstream that must start did not answer.
+    #[error("upstream `{name}` did not start: {fault}; fix it, or set `startup.mode: degraded` and `required: false`")]
+    Upstream {
+        /// The name of the upstream.
+        name: String,
+        /// How the upstream failed.
+        fault: Fault,
+    },
+    /// Too few upstreams answered.
+    #[error("{healthy} of {of} upstreams started, and `startup.min_healthy_upstreams` is {least}: {reasons}")]
+    TooFew {
+        /// Upstreams that started.
+        healthy: usize,
+        /// Upstreams that are configured.
+        of: usize,
+        /// Upstreams that must start.
+        least: usize,
+        /// Why the others did not start.
+        reasons: String,
+    },
+    /// There is nothing to serve.
+    #[error(
+        "no tool, resource or prompt is served; check `include_tools` or set `startup.fail_on_empty_catalog: false`"
+    )]
+    Empty,
+    /// The catalog cannot be read.
+    #[error(transparent)]
+    Catalog(#[from] contextweaver_core::catalog::CatalogError),
+    /// A guard cannot do its work, or the tools cannot be indexed.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
+    /// The store of results cannot be opened.
+    #[error("`artifacts.path`: {0}")]
+    Artifacts(#[from] StoreError),
+    /// Events cannot be recorded.
+    #[error("diagnostics: {}: {reason}", path.display())]
+    Diagnostics {
+        /// The file of events.
+        path: PathBuf,
+        /// The error of the system.
+        reason: std::io::Error,
+    },
+}
+
+/// The state of an upstream.
+#[derive(Debug, Clone, Serialize)]
+pub struct UpstreamReport {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Tools that it lists and that are served.
+    pub tools: usize,
+    /// Resources that it lists.
+    pub resources: usize,
+    /// Prompts that it lists.
+    pub prompts: usize,
+    /// The protocol version, when it is connected.
+    pub version: Option<String>,
+    /// The state of its circuit breaker: `closed`, `half-open` or `open`.
+    pub circuit: CircuitState,
+    /// Why it cannot be asked, or why its lists could not be read.
+    pub fault: Option<String>,
+}
+
+/// The catalog that is served now.
+#[derive(Debug)]
+pub(crate) struct Serving {
+    upstreams: Arc<Upstreams>,
+    guards: Arc<Guards>,
+    telemetry: Arc<Telemetry>,
+    clients: Arc<Clients>,
+    mode: Mode,
+    routing: RoutingConfig,
+    /// How long an upstream has for all of its lists.
+    timeout: Duration,
+    /// Whether the catalog comes from a file.
+    is_file: bool,
+    view: ArcSwap<CatalogView>,
+    /// Why lists could not be read when it was last tried, by the server name of their items.
+    faults: Mutex<BTreeMap<String, Fault>>,
+    /// Held while a view takes the place of another.
+    refreshing: tokio::sync::Mutex<()>,
+    /// Whether the gateway is shutting down, when nothing that goes away is worth a warning.
+    closing: AtomicBool,
+}
+
+impl Serving {
+    /// Connects every upstream, side by side, and reads their lists; or reads the catalog from a file.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub(crate) async fn start(
+        config: &GatewayConfig,
+        upstreams: Arc<Upstreams>,
+        guards: Arc<Guards>,
+        telemetry: Arc<Telemetry>,
+        clients: Arc<Clients>,
+    ) -> Result<Arc<Self>, StartError> {
+        let started = Instant::now();
+        let timeout = Duration::try_from_secs_f64(config.startup.upstream_timeout_seconds).unwrap_or_default();
+        let listed = list_all(upstreams.iter(), timeout).await;
+        let faults = faults_of(&listed);
+        let absent: Vec<Weak<Upstream>> = upstreams
+            .iter()
+            .filter(|upstream| faults.contains_key(upstream.server_name()))
+            .map(Arc::downgrade)
+            .collect();
+        let contents = match &config.catalog {
+            Some(path) => {
+                let loaded = load(&[path], LoadOptions { strictness: Strictness::Lenient })?;
+                let items = loaded.catalog.items().to_vec();
+                Contents { items, left_out: loaded.left_out, listings: BTreeMap::new() }
+            }
+            None => {
+                check_start(config, &listed)?;
+                let listings = listed.into_iter().filter_map(|(name, listing)| Some((name, Arc::new(listing.ok()?))));
+                Contents::of(listings.collect())
+            }
+        };
+        let view = vetted(&guards, 1, contents, None, &config.routing).await?;
+        let counts = view.counts();
+        if config.startup.fail_on_empty_catalog && counts.tools + counts.resources + counts.prompts == 0 {
+            return Err(StartError::Empty);
+        }
+        let serving = Arc::new(Self {
+            upstreams,
+            guards,
+            telemetry,
+            clients,
+            mode: config.mode,
+            routing: config.routing.clone(),
+            timeout,
+            is_file: config.catalog.is_some(),
+            view: ArcSwap::from_pointee(view),
+            faults: Mutex::new(faults),
+            refreshing: tokio::sync::Mutex::default(),
+            closing: AtomicBool::new(false),
+        });
+        serving.observe(&serving.view(), started);
+        serving.prepare_search();
+        for upstream in absent {
+            tokio::spawn(Upstream::revive(upstream));
+        }
+        Ok(serving)
+    }
+
+    /// The view that is served now.
+    pub(crate) fn view(&self) -> Arc<CatalogView> {
+        self.view.load_full()
+    }
+
+    /// What the caller's visibility profile shows of it; nothing when the configuration has no such profile.
+    pub(crate) fn view_for(&self, caller: &Caller) -> Arc<CatalogView> {
+        let all = self.view();
+        match self.guards.profile_of(caller) {
+            None => all,
+            Some(name) => {
+                all.profiles.get(name).cloned().unwrap_or_else(|| Arc::new(CatalogView::nothing(all.generation)))
+            }
+        }
+    }
+
+    /// The clients that hear of changes.
+    pub(super) fn clients(&self) -> &Clients {
+        &self.clients
+    }
+
+    /// The upstreams that are listed.
+    pub(super) fn upstreams(&self) -> &Upstreams {
+        &self.upstreams
+    }
+
+    /// The guards that vet what is listed.
+    pub(super) fn guards(&self) -> &Arc<Guards> {
+        &self.guards
+    }
+
+    /// Whether clients see meta-tools alone.
+    pub(super) fn shows_meta_tools_alone(&self) -> bool {
+        self.mode == Mode::Gateway
+    }
+
+    /// Whether somebody else can change the pins of what is served.
+    pub(crate) fn shares_pins(&self) -> bool {
+        self.guards.shares_pins() && !self.is_file
+    }
+
+    /// The state of each upstream.
+    pub(crate) fn reports(&self) -> Vec<UpstreamReport> {
+        let view = self.view();
+        let faults = lock(&self.faults);
+        let report = |upstream: &Arc<Upstream>| {
+            let listing = view.listings.get(upstream.server_name());
+            let fault = faults.get(upstream.server_name()).cloned().or_else(|| upstream.trouble());
+            UpstreamReport {
+                name: upstream.name().to_owned(),
+                tools: listing.map_or(0, |listing| listing.tools.len()),
+                resources: listing.map_or(0, |listing| listing.resources.len()),
+                prompts: listing.map_or(0, |listing| listing.prompts.len()),
+                version: upstream.server().map(|server| server.version),
+                circuit: upstream.circuit(),
+                fault: fault.map(|fault| fault.to_string()),
+            }
+        };
+        self.upstreams.iter().map(report).collect()
+    }
+
+    /// Reads the lists of every upstream again. One that does not answer keeps what it listed before.
+    ///
+    /// # Errors
+    /// The tools cannot be indexed, or a guard cannot do its work; what was served stays.
+    pub(crate) async fn refresh(&self) -> Result<(), GuardError> {
+        self.refresh_of(self.upstreams.iter()).await
+    }
+
+    /// Reads the lists of these upstreams again.
+    ///
+    /// # Errors
+    /// As [`Serving::refresh`].
+    pub(super) async fn refresh_of(&self, upstreams: impl Iterator<Item = &Arc<Upstream>>) -> Result<(), GuardError> {
+        let started = Instant::now();
+        // An upstream that answers slowly must not delay what others list.
+        let listed = list_all(upstreams, self.timeout).await;
+        let _one_at_a_time = self.refreshing.lock().await;
+        let before = self.view();
+        let mut listings = before.listings.clone();
+        for (name, listing) in listed {
+            match listing {
+                Ok(listing) => {
+                    lock(&self.faults).remove(&name);
+                    listings.insert(name, Arc::new(listing));
+                }
+                Err(fault) => {
+                    if !self.closing.load(Ordering::Acquire) {
+                        tracing::warn!(upstream = %name, %fault, "its lists could not be read again");
+                    }
+                    lock(&self.faults).insert(name, fault);
+                }
+            }
+        }
+        self.serve(before.generation + 1, listings, started).await?;
+        self.guards.forget_results().await;
+        Ok(())
+    }
+
+    /// Compares what is listed with the pins again; whether something else is served now.
+    ///
+    /// # Errors
+    /// As [`Serving::refresh`].
+    pub(super) async fn review(&self) -> Result<bool, GuardError> {
+        let started = Instant::now();
+        let _one_at_a_time = self.refreshing.lock().await;
+        let before = self.view();
+        self.serve(before.generation + 1, before.listings.clone(), started).await?;
+        Ok(self.view().quarantined != before.quarantined)
+    }
+
+    async fn serve(
+        &self,
+        generation: u64,
+        listings: BTreeMap<String, Arc<Listing>>,
+        started: Instant,
+    ) -> Result<(), GuardError> {
+        let before = Some(self.view());
+        let view = vetted(&self.guards, generation, Contents::of(listings), before, &self.routing).await?;
+        self.observe(&view, started);
+        self.view.store(Arc::new(view));
+        self.prepare_search();
+        Ok(())
+    }
+
+    fn observe(&self, view: &CatalogView, started: Instant) {
+        let counts = view.counts();
+        let attributes = json!({
+            "generation": view.generation,
+            "left_out": counts.left_out,
+            "prompts": counts.prompts,
+            "resources": counts.resources,
+            "tools": counts.tools,
+        });
+        self.telemetry.catalog_loaded(attributes, started.elapsed());
+    }
+
+    /// Builds the indexes of what is served now in the background, so that the first search need not wait.
+    fn prepare_search(&self) {
+        if self.mode == Mode::Gateway {
+            let view = self.view();
+            tokio::task::spawn_blocking(move || view.prepare_search());
+        }
+    }
+
+    /// Notes that the gateway is shutting down.
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+    }
+}
+
+fn faults_of(listed: &Listed) -> BTreeMap<String, Fault> {
+    listed.iter().filter_map(|(name, listing)| Some((name.clone(), listing.as_ref().err()?.clone()))).collect()
+}
+
+fn check_start(config: &GatewayConfig, listed: &Listed) -> Result<(), StartError> {
+    let mut reasons = Vec::new();
+    for (name, upstream) in &config.upstreams {
+        if let Some(Err(fault)) = listed.get(upstream.namespace.as_deref().unwrap_or(name)) {
+            if upstream.required || config.startup.mode == StartMode::Strict {
+                return Err(StartError::Upstream { name: name.clone(), fault: fault.clone() });
+            }
+            tracing::warn!(upstream = %name, %fault, "did not start; the others are served");
+            reasons.push(format!("{name}: {fault}"));
+        }
+    }
+    let (of, least) = (config.upstreams.len(), config.startup.min_healthy_upstreams.min(config.upstreams.len()));
+    let healthy = of - reasons.len();
+    if healthy < least {
+        return Err(StartError::TooFew { healthy, of, least, reasons: reasons.join("; ") });
+    }
+    Ok(())
+}

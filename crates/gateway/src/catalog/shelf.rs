@@ -1,0 +1,90 @@
+//! The items of one kind, with their index, and the schemas of their arguments and results.
+
+use std::sync::{Arc, OnceLock};
+
+use jsonschema::Validator;
+use serde_json::Value;
+
+use crate::guard::call::Schemas;
+use crate::guard::schema::{SchemaError, compiled};
+use contextweaver_core::catalog::{Catalog, SelectableItem};
+use contextweaver_routing::{RouteError, Router, RoutingConfig};
+
+/// The items of one kind, ranked by one index and named by one tree.
+#[derive(Debug)]
+pub struct Shelf {
+    /// The router over them.
+    pub router: Router,
+    /// The schemas of their arguments, compiled when first needed.
+    validators: Vec<OnceLock<Compiled>>,
+    /// Those of their structured results.
+    output_validators: Vec<OnceLock<Compiled>>,
+}
+
+/// The validator of a schema, `None` without one, or why it is not usable.
+type Compiled = Result<Option<Validator>, SchemaError>;
+
+impl Shelf {
+    pub(super) fn new(items: Vec<SelectableItem>, config: &RoutingConfig) -> Result<Option<Self>, RouteError> {
+        let Ok(catalog) = Catalog::new(items) else { return Ok(None) };
+        let slots = || std::iter::repeat_with(OnceLock::new).take(catalog.len()).collect();
+        let (validators, output_validators) = (slots(), slots());
+        // Most modes never search, and a start must not wait for what the first search can do.
+        let router = Router::deferred(Arc::new(catalog), config.clone())?;
+        Ok(Some(Self { router, validators, output_validators }))
+    }
+
+    /// The item called `id`.
+    #[must_use]
+    pub fn item(&self, id: &str) -> Option<(usize, &SelectableItem)> {
+        let catalog = self.router.catalog();
+        catalog.position(id).and_then(|at| Some((at, catalog.items().get(at)?)))
+    }
+
+    /// The validator of the arguments of the item at `at`; `None` when it has no schema.
+    ///
+    /// # Errors
+    /// Why its schema cannot be used.
+    pub fn validator(&self, at: usize) -> Result<Option<&Validator>, &SchemaError> {
+        let item = self.router.catalog().items().get(at);
+        once(self.validators.get(at), item.and_then(|item| item.args_schema.as_deref()))
+    }
+
+    /// The validator of the structured results of the item at `at`; `None` when it has no schema.
+    ///
+    /// # Errors
+    /// Why its schema cannot be used.
+    pub fn output_validator(&self, at: usize) -> Result<Option<&Validator>, &SchemaError> {
+        let item = self.router.catalog().items().get(at);
+        once(self.output_validators.get(at), item.and_then(|item| item.output_schema.as_deref()))
+    }
+}
+
+/// The validator in `slot`, made when it is first asked for.
+fn once<'s>(
+    slot: Option<&'s OnceLock<Compiled>>,
+    schema: Option<&Value>,
+) -> Result<Option<&'s Validator>, &'s SchemaError> {
+    let Some(slot) = slot else { return Ok(None) };
+    slot.get_or_init(|| schema.map(compiled).transpose()).as_ref().map(Option::as_ref)
+}
+
+/// An item and where it is.
+pub(crate) struct Target<'s> {
+    /// The shelf that it is on.
+    pub(crate) shelf: &'s Shelf,
+    /// The position of the item on the shelf.
+    pub(crate) at: usize,
+    /// The item, as the catalog has it.
+    pub(crate) item: &'s SelectableItem,
+}
+
+impl Schemas for Target<'_> {
+    fn arguments(&self) -> Result<Option<&Validator>, &SchemaError> {
+        self.shelf.validator(self.at)
+    }
+
+    fn result(&self) -> Result<Option<&Validator>, &SchemaError> {
+        self.shelf.output_validator(self.at)
+    }
+}

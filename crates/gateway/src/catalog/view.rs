@@ -1,0 +1,283 @@
+//! What is served at one moment: everything that is made from the upstreams' lists, together.
+//!
+//! A view never changes. A call works on one view from its start to its end, and a refresh replaces the whole view at
+//! once, so an id is never looked up in an index of another moment.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::names::{Names, published_name};
+use super::pages::{Entries, Lists};
+use super::param_headers::{ParamHeaders, param_headers};
+use super::routes::Routes;
+use super::shelf::{Shelf, Target};
+use crate::protocol::listing::Listing;
+use crate::surface::mode::Mode;
+use contextweaver_core::catalog::{self, Kind, LeftOut, SelectableItem, load_listings, server_namespace};
+use contextweaver_routing::{RouteError, RoutingConfig};
+
+/// What is served at one moment: the items with their indexes, names, lists and routes.
+#[derive(Debug)]
+pub struct CatalogView {
+    /// The number of the view: each refresh makes the next.
+    pub generation: u64,
+    /// The tools that are served; `None` when there are none.
+    pub tools: Option<Shelf>,
+    /// The resources that are served; `None` when there are none.
+    pub resources: Option<Shelf>,
+    /// The prompts that are served; `None` when there are none.
+    pub prompts: Option<Shelf>,
+    /// The listed definitions that cannot be used, with the reasons.
+    pub left_out: Vec<LeftOut>,
+    /// Tools whose definitions wait for approval, by id, with the reason.
+    pub quarantined: BTreeMap<String, String>,
+    /// The views of callers with a visibility profile, by the name of the profile.
+    pub(crate) profiles: BTreeMap<String, Arc<CatalogView>>,
+    /// The lists of each upstream, by the server name of its items.
+    pub listings: BTreeMap<String, Arc<Listing>>,
+    /// Servers of which only the listed resources are served, since others of theirs are hidden: an address that no
+    /// list names could lead to one of those.
+    pub(crate) listed_only: BTreeSet<String>,
+    /// The namespaces of the servers that list something.
+    pub(crate) namespaces: BTreeMap<String, String>,
+    tool_names: Names,
+    prompt_names: Names,
+    lists: OnceLock<Lists>,
+    routes: OnceLock<Routes>,
+    /// The headers that repeat arguments, made when first needed.
+    param_headers: OnceLock<ParamHeaders>,
+}
+
+impl CatalogView {
+    /// The view of these items, which the servers of `listings` list; a catalog from a file has no listings.
+    ///
+    /// # Errors
+    /// The router cannot be built.
+    pub fn of_items(
+        generation: u64,
+        items: Vec<SelectableItem>,
+        left_out: Vec<LeftOut>,
+        listings: BTreeMap<String, Arc<Listing>>,
+        config: &RoutingConfig,
+    ) -> Result<Self, RouteError> {
+        let (mut tools, mut resources, mut prompts) = (Vec::new(), Vec::new(), Vec::new());
+        let mut namespaces = BTreeMap::new();
+        for item in items {
+            if let Some(server) = item.server.as_ref().filter(|server| !namespaces.contains_key(*server)) {
+                namespaces.insert(server.clone(), item.namespace.clone());
+            }
+            match item.kind {
+                Kind::Resource => resources.push(item),
+                Kind::Prompt => prompts.push(item),
+                _ => tools.push(item),
+            }
+        }
+        let (tools, prompts) = (Shelf::new(tools, config)?, Shelf::new(prompts, config)?);
+        Ok(Self {
+            generation,
+            resources: Shelf::new(resources, config)?,
+            tool_names: Names::of(tools.as_ref()),
+            prompt_names: Names::of(prompts.as_ref()),
+            prompts,
+            tools,
+            left_out,
+            quarantined: BTreeMap::new(),
+            profiles: BTreeMap::new(),
+            listings,
+            listed_only: BTreeSet::new(),
+            namespaces,
+            lists: OnceLock::new(),
+            routes: OnceLock::new(),
+            param_headers: OnceLock::new(),
+        })
+    }
+
+    /// A view that serves nothing.
+    #[must_use]
+    pub(crate) fn nothing(generation: u64) -> Self {
+        Self {
+            generation,
+            tools: None,
+            resources: None,
+            prompts: None,
+            left_out: Vec::new(),
+            quarantined: BTreeMap::new(),
+            profiles: BTreeMap::new(),
+            listings: BTreeMap::new(),
+            listed_only: BTreeSet::new(),
+            namespaces: BTreeMap::new(),
+            tool_names: Names::default(),
+            prompt_names: Names::default(),
+            lists: OnceLock::new(),
+            routes: OnceLock::new(),
+            param_headers: OnceLock::new(),
+        }
+    }
+
+    /// Takes over parts of the indexes of the view before, where that saves work.
+    pub(crate) fn follow(&mut self, before: &Self) {
+        for (shelf, before) in [
+            (&mut self.tools, &before.tools),
+            (&mut self.resources, &before.resources),
+            (&mut self.prompts, &before.prompts),
+        ] {
+            if let (Some(shelf), Some(before)) = (shelf, before) {
+                shelf.router.follow(&before.router);
+            }
+        }
+        for (name, profile) in &mut self.profiles {
+            if let (Some(profile), Some(before)) = (Arc::get_mut(profile), before.profiles.get(name)) {
+                profile.follow(before);
+            }
+        }
+    }
+
+    /// Builds the indexes that searches need, so that no search has to wait for them.
+    pub(crate) fn prepare_search(&self) {
+        for shelf in [&self.tools, &self.resources, &self.prompts].into_iter().flatten() {
+            let _ = shelf.router.index();
+        }
+        self.profiles.values().for_each(|view| view.prepare_search());
+    }
+
+    /// The lists that `mode` shows, made when they are first needed; a gateway has one mode.
+    pub(crate) fn lists(&self, mode: Mode) -> &Lists {
+        self.lists.get_or_init(|| {
+            Lists::of(
+                mode,
+                &Entries {
+                    generation: self.generation,
+                    tools: self.tools.as_ref(),
+                    tool_names: &self.tool_names.by_item,
+                    prompts: self.prompts.as_ref(),
+                    prompt_names: &self.prompt_names.by_item,
+                    has_resources: self.resources.is_some(),
+                    routes: self.routes(),
+                },
+            )
+        })
+    }
+
+    /// The headers that repeat arguments of tools that are listed as their servers define them, by the name under which
+    /// a tool is called.
+    pub(crate) fn param_headers(&self) -> &ParamHeaders {
+        self.param_headers.get_or_init(|| {
+            let items = self.tools.iter().flat_map(|shelf| shelf.router.catalog().items());
+            let with_headers = items.filter_map(|item| Some((item, param_headers(item.raw.as_ref()?.get()))));
+            let named = with_headers.filter(|(_, headers)| !headers.is_empty()).flat_map(|(item, headers)| {
+                // The tools of a single server keep their names.
+                [(item.name.clone(), headers.clone()), (published_name(&item.id), headers)]
+            });
+            named.collect()
+        })
+    }
+
+    /// The server that each resource address belongs to.
+    pub(crate) fn routes(&self) -> &Routes {
+        let listings = || self.listings.iter().map(|(server, listing)| (server.as_str(), &**listing));
+        self.routes.get_or_init(|| Routes::new(listings()))
+    }
+
+    /// The prompt that is published as `name`.
+    pub(crate) fn prompt(&self, name: &str) -> Option<Target<'_>> {
+        let (at, shelf) = (*self.prompt_names.items.get(name)?, self.prompts.as_ref()?);
+        Some(Target { shelf, at, item: shelf.router.catalog().items().get(at)? })
+    }
+
+    /// The resource at an address: the listed one, or an item for an address of its server that no list names.
+    pub(crate) fn resource_at(&self, uri: &str) -> Option<Cow<'_, SelectableItem>> {
+        let server = self.routes().server_of_uri(uri)?;
+        let mut items = self.resources.iter().flat_map(|shelf| shelf.router.catalog().items());
+        let has_it = |item: &&SelectableItem| {
+            item.server.as_deref() == Some(server) && item.metadata.get("uri").and_then(Value::as_str) == Some(uri)
+        };
+        match items.find(has_it) {
+            Some(item) => Some(Cow::Borrowed(item)),
+            None if self.listed_only.contains(server) => None,
+            None => Some(Cow::Owned(self.unlisted(server, uri))),
+        }
+    }
+
+    /// The item for an address of `server` that no list names; it is guarded like a listed resource of that server.
+    pub(crate) fn unlisted(&self, server: &str, address: &str) -> SelectableItem {
+        let namespace = self.namespaces.get(server).cloned().unwrap_or_else(|| server_namespace(server));
+        let mut item = SelectableItem::tool(&format!("resource::{namespace}:{address}"), &namespace, address, "");
+        item.kind = Kind::Resource;
+        item.server = Some(server.to_owned());
+        item.metadata.insert("uri".to_owned(), address.into());
+        item
+    }
+
+    /// The tool that is published as `name`: its safe name or its id.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<(usize, &SelectableItem)> {
+        let shelf = self.tools.as_ref()?;
+        shelf.item(name).or_else(|| {
+            let at = *self.tool_names.items.get(name)?;
+            Some((at, shelf.router.catalog().items().get(at)?))
+        })
+    }
+}
+
+/// How many items a view serves, for people and logs.
+#[derive(Debug, Clone, Serialize)]
+pub struct Counts {
+    /// Tools that are served.
+    pub tools: usize,
+    /// Resources that are served.
+    pub resources: usize,
+    /// Prompts that are served.
+    pub prompts: usize,
+    /// Listed definitions that cannot be used.
+    pub left_out: usize,
+}
+
+impl CatalogView {
+    /// How many items are served.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let count = |shelf: &Option<Shelf>| shelf.as_ref().map_or(0, |shelf| shelf.router.catalog().len());
+        Counts {
+            tools: count(&self.tools),
+            resources: count(&self.resources),
+            prompts: count(&self.prompts),
+            left_out: self.left_out.len(),
+        }
+    }
+}
+
+/// The items that these lists define, and the definitions that cannot be used; the keys are the names of the servers.
+pub(super) fn items_of(listings: &BTreeMap<String, Arc<Listing>>) -> (Vec<SelectableItem>, Vec<LeftOut>) {
+    let lists: Vec<catalog::Listing<'_>> = listings
+        .iter()
+        .map(|(server, listing)| catalog::Listing {
+            server,
+            tools: &listing.tools,
+            resources: &listing.resources,
+            prompts: &listing.prompts,
+        })
+        .collect();
+    load_listings(&lists)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn items_with_one_name_get_longer_ones(count in 1..20_usize) {
+            let items = (0..count).map(|number| SelectableItem::tool(&format!("a:t{number}@1"), "a", "t", "")).collect();
+            let view = CatalogView::of_items(1, items, Vec::new(), BTreeMap::new(), &RoutingConfig::default()).unwrap();
+            for (at, name) in view.tool_names.by_item.iter().enumerate() {
+                prop_assert_eq!(view.tool(name).unwrap().0, at);
+            }
+        }
+    }
+}

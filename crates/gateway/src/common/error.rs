@@ -1,0 +1,214 @@
+//! Failures as data: what a meta-tool answers when it cannot do what it was asked.
+//!
+//! Nothing crosses the boundary as an exception, and the message that a model sees is one line of bounded length
+//! without secrets; the whole reason goes to the log. Where a failure comes from is known by its type or status, never
+//! by words in its message.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::common::sanitize::SanitizeConfig;
+use crate::protocol::message::{INVALID_PARAMS, Raw, RpcError};
+use contextweaver_context::store::redact;
+
+/// The kind of a failure, as clients see it in the field `error`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Code {
+    /// A path that does not follow the grammar.
+    PathInvalid,
+    /// A well-formed path that leads nowhere.
+    PathNotFound,
+    /// Arguments that the tool's schema, or the meta-tool, refuses.
+    ArgsInvalid,
+    /// The schema of a tool cannot be used.
+    SchemaInvalid,
+    /// The upstream answered with an error, or with something that is not an answer.
+    UpstreamError,
+    /// The upstream did not answer in time.
+    UpstreamTimeout,
+    /// The upstream cannot be reached.
+    UpstreamUnavailable,
+    /// The upstream does not accept the gateway's credentials.
+    AuthFailed,
+    /// The upstream does not permit it.
+    PermissionDenied,
+    /// Too many calls within the time of a quota.
+    RateLimited,
+    /// The gateway's own policy refuses it.
+    PolicyDenied,
+    /// The gateway's policy wants an approval that was not given.
+    ApprovalRequired,
+    /// The definition of a tool changed and waits for approval.
+    Quarantined,
+    /// The tool is not in the catalog.
+    HydrateFailed,
+    /// The artifact or the part of it cannot be shown.
+    ViewFailed,
+    /// The resource is not in the catalog.
+    ResourceNotFound,
+    /// The prompt is not in the catalog.
+    PromptNotFound,
+}
+
+impl Code {
+    /// Whether the same call may succeed later.
+    #[must_use]
+    pub fn retryable(self) -> bool {
+        matches!(self, Self::UpstreamTimeout | Self::UpstreamUnavailable | Self::RateLimited)
+    }
+}
+
+/// The code of JSON-RPC for a failure of the taxonomy, which is in the data.
+const REFUSED: i64 = -32_000;
+
+/// Characters of a message or a path that a model sees.
+const LONGEST: usize = 256;
+
+/// A failure, as a client gets it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GatewayError {
+    /// The kind of failure.
+    #[serde(rename = "error")]
+    pub code: Code,
+    /// What went wrong and what to do, on one line of at most 256 characters, without secrets.
+    message: String,
+    /// The path or id in question, or empty; it may be what a caller sent, and is as bounded and clean as the message.
+    path: String,
+    /// Whether the same call may succeed later.
+    pub retryable: bool,
+    /// Further data about the failure.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub details: Box<Map<String, Value>>,
+}
+
+impl GatewayError {
+    /// A failure of the given kind.
+    #[must_use]
+    pub fn new(code: Code, message: impl AsRef<str>) -> Self {
+        Self {
+            code,
+            message: presentable(message.as_ref()),
+            path: String::new(),
+            retryable: code.retryable(),
+            details: Box::default(),
+        }
+    }
+
+    /// The same about a path or id.
+    #[must_use]
+    pub fn at(mut self, path: impl AsRef<str>) -> Self {
+        self.path = presentable(path.as_ref());
+        self
+    }
+
+    /// The same with a detail.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// What a model sees of the reason.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The error of JSON-RPC that carries it as its data, for requests that no tool answers.
+    #[must_use]
+    pub(crate) fn to_rpc(&self) -> RpcError {
+        let code = match self.code {
+            Code::ArgsInvalid => INVALID_PARAMS,
+            _ => REFUSED,
+        };
+        let mut error = RpcError::new(code, self.to_string());
+        error.data = serde_json::value::to_raw_value(self).ok();
+        error
+    }
+
+    /// The `CallToolResult` that carries it.
+    #[must_use]
+    pub fn to_result(&self) -> Raw {
+        text_result(&serde_json::to_string(self).unwrap_or_default(), true)
+    }
+}
+
+impl std::fmt::Display for GatewayError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let code = serde_json::to_value(self.code).unwrap_or_default();
+        write!(formatter, "{}: {}", code.as_str().unwrap_or_default(), self.message)
+    }
+}
+
+impl std::error::Error for GatewayError {}
+
+/// One line, bounded, without secrets.
+pub(crate) fn presentable(message: &str) -> String {
+    let clean = redact(message);
+    // Messages quote upstreams.
+    let clean = SanitizeConfig::default().clean(&clean.text);
+    let mut line = String::new();
+    for word in clean.split(|c: char| c.is_control() || c.is_whitespace()).filter(|word| !word.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if line.chars().nth(LONGEST).is_some() {
+        line = line.chars().take(LONGEST - 1).collect();
+        line.push('…');
+    }
+    line
+}
+
+/// A `CallToolResult` with one part of text.
+#[must_use]
+pub fn text_result(text: &str, is_error: bool) -> Raw {
+    #[derive(Serialize)]
+    struct Part<'t> {
+        r#type: &'static str,
+        text: &'t str,
+    }
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct CallToolResult<'t> {
+        content: [Part<'t>; 1],
+        is_error: bool,
+    }
+    Raw::of(&CallToolResult { content: [Part { r#type: "text", text }], is_error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_bounded_line_without_secrets() {
+        let key = format!("AKIA{}", "IOSFODNN7EXAMPLE");
+        let error = GatewayError::new(Code::UpstreamError, format!("bad\u{1b}[31m\nkey {key} {}", "x".repeat(400)));
+        assert!(!error.message().contains(&key) && !error.message().contains(char::is_control));
+        assert_eq!(error.message().chars().count(), LONGEST);
+        assert!(error.message().ends_with('…'));
+    }
+
+    #[test]
+    fn a_path_is_as_bounded_and_clean_as_a_message() {
+        let key = format!("AKIA{}", "IOSFODNN7EXAMPLE");
+        let path = format!("h\u{1b}[31m\u{202e}\n<|im_start|> {key} {}", "x ".repeat(400));
+        let error = GatewayError::new(Code::ViewFailed, "no").at(path);
+        assert!(!error.path.contains(&key) && !error.path.contains("im_start"), "{}", error.path);
+        assert!(!error.path.contains(|c: char| c.is_control() || c == '\u{202e}'), "{}", error.path);
+        assert_eq!(error.path.chars().count(), LONGEST);
+        assert_eq!(GatewayError::new(Code::ViewFailed, "no").at("/git/log").path, "/git/log");
+    }
+
+    #[test]
+    fn the_wire_form_is_that_of_the_surface() {
+        let error = GatewayError::new(Code::UpstreamTimeout, "no answer in 30 s").at("a:b#00000000").with("n", 1);
+        insta::assert_snapshot!(
+            serde_json::to_string(&error).unwrap(),
+            @r#"{"error":"UPSTREAM_TIMEOUT","message":"no answer in 30 s","path":"a:b#00000000","retryable":true,"details":{"n":1}}"#
+        );
+    }
+}

@@ -1,0 +1,9 @@
+//! What every part of the gateway uses: errors, text sanitising, name patterns, configuration text, locks.
+
+pub(crate) mod error;
+pub(crate) mod glob;
+pub(crate) mod program;
+pub mod sanitize;
+pub(crate) mod settings;
+pub(crate) mod sync;
+pub(crate) mod yaml;

@@ -1,0 +1,74 @@
+//! Values of a configuration: variables, durations, and the error that names the field.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+/// A field of the configuration has a value that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {reason}")]
+pub struct FieldError {
+    /// The path of the field, e.g. `policy.rules[0].tags`.
+    pub field: String,
+    /// What is wrong with its value and what to do.
+    pub reason: String,
+}
+
+impl FieldError {
+    /// The error of `field` for `reason`.
+    pub(crate) fn new(field: impl Into<String>, reason: impl Display) -> Self {
+        Self { field: field.into(), reason: reason.to_string() }
+    }
+
+    /// The same error with the field named from within `parent`, e.g. `token` under `http`.
+    pub(crate) fn under(self, parent: &str) -> Self {
+        Self { field: format!("{parent}.{}", self.field), ..self }
+    }
+}
+
+/// A `${env:NAME}` in a text cannot be replaced.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ExpandError {
+    /// The closing brace is missing.
+    #[error("`${{env:` is not closed by `}}`")]
+    Unclosed,
+    /// The environment has no such variable.
+    #[error("the variable `{0}` is not set; set it in the environment of the gateway")]
+    Unset(String),
+}
+
+/// Replaces every `${env:NAME}` in `text` with the value that `environment` has for `NAME`.
+///
+/// # Errors
+/// [`ExpandError`].
+pub(crate) fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, ExpandError> {
+    let mut expanded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${env:") {
+        let (name, after) = after.split_once('}').ok_or(ExpandError::Unclosed)?;
+        let value = environment(name).ok_or_else(|| ExpandError::Unset(name.to_owned()))?;
+        expanded.push_str(before);
+        expanded.push_str(&value);
+        rest = after;
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+/// The longest wait that a configuration may ask for, in seconds: a year.
+const LONGEST_WAIT_SECONDS: f64 = 31_536_000.0;
+
+/// A number of seconds is not a usable wait.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[error("is {0}; it must be seconds above 0 and at most {LONGEST_WAIT_SECONDS}")]
+pub(crate) struct DurationError(f64);
+
+/// The wait of so many seconds.
+///
+/// # Errors
+/// It is zero, negative, not a number, or longer than a year.
+pub(crate) fn duration(seconds: f64) -> Result<Duration, DurationError> {
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if !duration.is_zero() && seconds <= LONGEST_WAIT_SECONDS => Ok(duration),
+        _ => Err(DurationError(seconds)),
+    }
+}

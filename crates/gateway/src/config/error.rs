@@ -1,0 +1,57 @@
+//! Why a configuration cannot be used.
+
+use std::path::{Path, PathBuf};
+
+use crate::common::settings::FieldError;
+use crate::common::yaml::YamlError;
+
+/// A configuration cannot be used. The path is empty where the text did not come from a file.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{}{reason}", prefix(path))]
+    Read {
+        /// The file that cannot be read.
+        path: PathBuf,
+        /// The error of the system.
+        reason: std::io::Error,
+    },
+    /// The text is not YAML or JSON, or does not have the form of a configuration.
+    #[error("{}{reason}", prefix(path))]
+    Parse {
+        /// The file with the error.
+        path: PathBuf,
+        /// The place in the text and what is wrong there.
+        reason: YamlError,
+    },
+    /// A field has a value that cannot be used, alone or together with others.
+    #[error("{}{error}", prefix(path))]
+    Invalid {
+        /// The file with the field.
+        path: PathBuf,
+        /// The field and what is wrong with it.
+        error: FieldError,
+    },
+}
+
+impl From<FieldError> for ConfigError {
+    fn from(error: FieldError) -> Self {
+        Self::Invalid { path: PathBuf::new(), error }
+    }
+}
+
+impl ConfigError {
+    /// The same error, of the file at `path`.
+    pub(crate) fn of_file(self, path: &Path) -> Self {
+        let path = path.to_owned();
+        match self {
+            Self::Read { reason, .. } => Self::Read { path, reason },
+            Self::Parse { reason, .. } => Self::Parse { path, reason },
+            Self::Invalid { error, .. } => Self::Invalid { path, error },
+        }
+    }
+}
+
+fn prefix(path: &Path) -> String {
+    if path.as_os_str().is_empty() { String::new() } else { format!("{}: ", path.display()) }
+}

@@ -1,0 +1,497 @@
+//! Everything that a gateway is told, in one file.
+//!
+//! A file is YAML or JSON, holds any subset of the fields and no others; paths in it are relative to its folder.
+//! `${env:NAME}` in the texts that start or reach an upstream is replaced by the environment's value, and an unset
+//! variable is an error: a token that is silently empty fails much later and elsewhere.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::ConfigError;
+use super::http::{HttpConfig, HttpSection};
+use super::startup::{StartConfig, StartMode};
+use crate::common::sanitize::SanitizeConfig;
+use crate::common::settings::{FieldError, duration, expand};
+use crate::common::yaml;
+use crate::guard::cache::CacheConfig;
+use crate::guard::config::{Access, GuardConfig, GuardSections};
+use crate::guard::limits::RateLimits;
+use crate::guard::pins::PinConfig;
+use crate::guard::policy::{PolicyConfig, Preset};
+use crate::guard::profiles::Visibility;
+use crate::guard::schema::SchemaConfig;
+use crate::guard::sign::SigningSection;
+use crate::results::artifacts::ArtifactsConfig;
+use crate::surface::mode::{CardForm, Mode, Structured};
+use crate::upstream::config::{DEFAULT_TIMEOUT_SECONDS, Era, Target, UpstreamConfig};
+use crate::upstream::environment::Inherit;
+use crate::upstream::retry::RetryConfig;
+use contextweaver_context::{FirewallConfig, Secrets};
+use contextweaver_core::catalog::server_namespace;
+use contextweaver_routing::RoutingConfig;
+
+/// The field `type` of an upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Transport {
+    Stdio,
+    #[serde(alias = "streamable-http", alias = "streamableHttp")]
+    Http,
+    Sse,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UpstreamEntry {
+    #[serde(rename = "type", alias = "transport")]
+    transport: Option<Transport>,
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    cwd: Option<PathBuf>,
+    inherit_env: Option<Inherit>,
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    namespace: Option<String>,
+    #[serde(default)]
+    required: bool,
+    #[serde(default)]
+    include_tools: Vec<String>,
+    #[serde(default)]
+    exclude_tools: Vec<String>,
+    timeout: Option<f64>,
+    #[serde(default)]
+    era: Era,
+}
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ConfigFile {
+    mode: Mode,
+    name: String,
+    top_k: usize,
+    cache_stable: bool,
+    cards: CardForm,
+    structured: Structured,
+    tolerant_args: bool,
+    catalog: Option<PathBuf>,
+    upstreams: BTreeMap<String, UpstreamEntry>,
+    startup: StartConfig,
+    retry: RetryConfig,
+    routing: RoutingConfig,
+    firewall: FirewallConfig,
+    artifacts: ArtifactsConfig,
+    policy: PolicyConfig,
+    policy_preset: Option<Preset>,
+    visibility_profiles: BTreeMap<String, Visibility>,
+    visibility_profile: Option<String>,
+    rate_limits: RateLimits,
+    schemas: SchemaConfig,
+    sanitize: SanitizeConfig,
+    cache: CacheConfig,
+    pins: PinConfig,
+    signing: Option<SigningSection>,
+    state: Option<PathBuf>,
+    diagnostics: Option<PathBuf>,
+    http: HttpSection,
+}
+
+impl Default for ConfigFile {
+    fn default() -> Self {
+        let GatewayConfig { mode, name, top_k, cache_stable, cards, structured, tolerant_args, startup, .. } =
+            GatewayConfig::default();
+        Self {
+            mode,
+            name,
+            top_k,
+            cache_stable,
+            cards,
+            structured,
+            tolerant_args,
+            catalog: None,
+            upstreams: BTreeMap::new(),
+            startup,
+            retry: RetryConfig::default(),
+            routing: RoutingConfig::default(),
+            firewall: FirewallConfig::default(),
+            artifacts: ArtifactsConfig::default(),
+            policy: PolicyConfig::default(),
+            policy_preset: None,
+            visibility_profiles: BTreeMap::new(),
+            visibility_profile: None,
+            rate_limits: RateLimits::default(),
+            schemas: SchemaConfig::default(),
+            sanitize: SanitizeConfig::default(),
+            cache: CacheConfig::default(),
+            pins: PinConfig::default(),
+            signing: None,
+            state: None,
+            diagnostics: None,
+            http: HttpSection::default(),
+        }
+    }
+}
+
+/// The configuration of a gateway.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GatewayConfig {
+    /// What clients are shown.
+    pub mode: Mode,
+    /// What the gateway calls itself.
+    pub name: String,
+    /// Cards of an answer to `tool_browse`, at most.
+    pub top_k: usize,
+    /// Whether cards that were shown before come first and unchanged, so that prompts keep a stable prefix.
+    pub cache_stable: bool,
+    /// The text of an answer to `tool_browse`.
+    pub cards: CardForm,
+    /// Whether answers also carry `structuredContent`.
+    pub structured: Structured,
+    /// Whether arguments of the wrong type are repaired where the schema leaves no doubt.
+    pub tolerant_args: bool,
+    /// Tools from a file, for a gateway without upstreams: they can be browsed and not called.
+    pub catalog: Option<PathBuf>,
+    /// The servers behind it, by name.
+    pub upstreams: BTreeMap<String, UpstreamConfig>,
+    /// What happens at the start when upstreams do not answer.
+    pub startup: StartConfig,
+    /// Whether and how calls are made again that an upstream did not answer.
+    pub retry: RetryConfig,
+    /// How tools are ranked.
+    pub routing: RoutingConfig,
+    /// What becomes of results.
+    pub firewall: FirewallConfig,
+    /// What is kept of results.
+    pub artifacts: ArtifactsConfig,
+    /// What stands between calls and upstreams.
+    pub guards: GuardConfig,
+    /// The file that events are appended to; none when `None`.
+    pub diagnostics: Option<PathBuf>,
+    /// How it is served over HTTP.
+    pub http: HttpConfig,
+}
+
+impl Default for GatewayConfig {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Gateway,
+            name: "contextweaver".to_owned(),
+            top_k: 10,
+            cache_stable: false,
+            cards: CardForm::Lines,
+            structured: Structured::Off,
+            tolerant_args: false,
+            catalog: None,
+            upstreams: BTreeMap::new(),
+            startup: StartConfig::default(),
+            retry: RetryConfig::default(),
+            routing: RoutingConfig::default(),
+            firewall: FirewallConfig::default(),
+            artifacts: ArtifactsConfig::default(),
+            guards: GuardConfig::default(),
+            diagnostics: None,
+            http: HttpConfig::default(),
+        }
+    }
+}
+
+impl GatewayConfig {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for the first problem.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        Self::load_for(path, None)
+    }
+
+    /// Reads and checks a file, in the given mode instead of the one that the file names.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for the first problem, also where a field does not go with the mode.
+    pub fn load_for(path: &Path, mode: Option<Mode>) -> Result<Self, ConfigError> {
+        let read = |reason| ConfigError::Read { path: path.to_owned(), reason };
+        let text = std::fs::read_to_string(path).map_err(read)?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let parsed = Self::parse_for(&text, folder, &|name| std::env::var(name).ok(), mode);
+        parsed.map_err(|error| error.of_file(path))
+    }
+
+    /// Checks a text whose paths are relative to `folder`; `environment` gives the values of `${env:NAME}`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for the first problem.
+    pub fn parse(text: &str, folder: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        Self::parse_for(text, folder, environment, None)
+    }
+
+    fn parse_for(
+        text: &str,
+        folder: &Path,
+        environment: &dyn Fn(&str) -> Option<String>,
+        mode: Option<Mode>,
+    ) -> Result<Self, ConfigError> {
+        let parse = |reason| ConfigError::Parse { path: PathBuf::new(), reason };
+        let mut file: ConfigFile = yaml::read(text).map_err(parse)?;
+        file.mode = mode.unwrap_or(file.mode);
+        Ok(file.checked(folder, environment)?)
+    }
+
+    /// The same configuration for a gateway that leaves no trace: it reads the files of pins, and writes neither pins
+    /// nor state, results or diagnostics.
+    #[must_use]
+    pub fn without_a_trace(mut self) -> Self {
+        self.guards.access = Access::Look;
+        self.artifacts.path = None;
+        self.diagnostics = None;
+        self
+    }
+
+    /// The same configuration for an inspection: nothing is written, and the gateway starts with whatever it can reach.
+    #[must_use]
+    pub fn for_a_look(self) -> Self {
+        let mut config = self.without_a_trace();
+        config.startup.mode = StartMode::Degraded;
+        config.startup.min_healthy_upstreams = 0;
+        config.startup.fail_on_empty_catalog = false;
+        for upstream in config.upstreams.values_mut() {
+            upstream.required = false;
+        }
+        config
+    }
+}
+
+impl ConfigFile {
+    fn checked(self, folder: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<GatewayConfig, FieldError> {
+        if self.top_k == 0 {
+            return Err(FieldError::new("top_k", "must be at least 1"));
+        }
+        if self.catalog.is_some() && !self.upstreams.is_empty() {
+            let reason = "a gateway has either a `catalog` or `upstreams`; leave one out";
+            return Err(FieldError::new("catalog", reason));
+        }
+        let in_startup = |reason| FieldError::new("startup.upstream_timeout_seconds", reason);
+        duration(self.startup.upstream_timeout_seconds).map_err(in_startup)?;
+        self.retry.validate().map_err(|error| error.under("retry"))?;
+        self.routing.validate().map_err(|error| FieldError::new("routing", error))?;
+        let (mut firewall, mut artifacts) = (self.firewall, self.artifacts);
+        if artifacts.redact_secrets {
+            firewall.secrets = Secrets::Redact;
+        }
+        artifacts.path = artifacts.path.map(|path| folder.join(path));
+        let checked = |(name, upstream): (String, UpstreamEntry)| {
+            let upstream = upstream.checked(&format!("upstreams.{name}"), folder, environment)?;
+            Ok((name, upstream))
+        };
+        let upstreams = self.upstreams.into_iter().map(checked).collect::<Result<_, _>>()?;
+        let owners = namespaces_of(&upstreams)?;
+        let guards = GuardSections {
+            policy: self.policy,
+            policy_preset: self.policy_preset,
+            visibility_profiles: self.visibility_profiles,
+            visibility_profile: self.visibility_profile,
+            rate_limits: self.rate_limits,
+            schemas: self.schemas,
+            sanitize: self.sanitize,
+            cache: self.cache,
+            pins: self.pins,
+            signing: self.signing,
+            state: self.state,
+        };
+        if self.mode == Mode::Passthrough && guards.refuse_calls() {
+            let reason = "is `passthrough`, which changes and refuses nothing; with policy, profiles, limits, pins or \
+                          signatures use `gateway` or `proxy`";
+            return Err(FieldError::new("mode", reason));
+        }
+        let guards = guards.checked(folder, &|text| expand(text, environment))?;
+        guards.check_namespaces(&owners)?;
+        let signed = guards.signing.iter().flat_map(|signing| signing.upstreams.keys());
+        if let Some(name) = signed.into_iter().find(|name| !upstreams.contains_key(*name)) {
+            let reason = "there is no upstream of that name; its calls would go out unsigned";
+            return Err(FieldError::new(format!("signing.upstreams.{name}"), reason));
+        }
+        let http = self.http.checked(folder, environment)?;
+        let mut profiles = http.tokens.iter().filter_map(|holder| holder.identity.profile.as_ref());
+        if let Some(name) = profiles.find(|name| !guards.visibility_profiles.contains_key(*name)) {
+            return Err(FieldError::new("http.tokens", format!("there is no `{name}` under `visibility_profiles`")));
+        }
+        Ok(GatewayConfig {
+            mode: self.mode,
+            name: self.name,
+            top_k: self.top_k,
+            cache_stable: self.cache_stable,
+            cards: self.cards,
+            structured: self.structured,
+            tolerant_args: self.tolerant_args,
+            catalog: self.catalog.map(|path| folder.join(path)),
+            upstreams,
+            startup: self.startup,
+            retry: self.retry,
+            routing: self.routing,
+            firewall,
+            artifacts,
+            guards,
+            diagnostics: self.diagnostics.map(|path| folder.join(path)),
+            http,
+        })
+    }
+}
+
+/// The names of the upstreams by the namespaces of their tools. Tools of two upstreams in one namespace could not be told
+/// apart, so that is refused.
+fn namespaces_of(upstreams: &BTreeMap<String, UpstreamConfig>) -> Result<BTreeMap<String, String>, FieldError> {
+    let mut owners: BTreeMap<String, String> = BTreeMap::new();
+    for (name, upstream) in upstreams {
+        let namespace = server_namespace(upstream.namespace.as_deref().unwrap_or(name));
+        if let Some(other) = owners.get(&namespace) {
+            let reason = format!("`{namespace}` is the namespace of `{other}` already; choose another");
+            return Err(FieldError::new(format!("upstreams.{name}.namespace"), reason));
+        }
+        owners.insert(namespace, name.clone());
+    }
+    Ok(owners)
+}
+
+impl UpstreamEntry {
+    fn checked(
+        self,
+        place: &str,
+        folder: &Path,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<UpstreamConfig, FieldError> {
+        let expand = |field: &str, text: &str| {
+            expand(text, environment).map_err(|error| FieldError::new(format!("{place}.{field}"), error))
+        };
+        let expand_all = |field: &str, texts: &BTreeMap<String, String>| {
+            let expanded =
+                |(key, text): (&String, &String)| Ok((key.clone(), expand(&format!("{field}.{key}"), text)?));
+            texts.iter().map(expanded).collect::<Result<BTreeMap<_, _>, FieldError>>()
+        };
+        let target = match (&self.command, &self.url, self.transport) {
+            (Some(command), None, None | Some(Transport::Stdio)) => Target::Stdio {
+                command: expand("command", command)?,
+                args: self.args.iter().map(|arg| expand("args", arg)).collect::<Result<_, _>>()?,
+                env: expand_all("env", &self.env)?,
+                cwd: self.cwd.as_ref().map(|cwd| folder.join(cwd)),
+                inherit: self.inherit_env.clone().unwrap_or_default(),
+            },
+            (None, Some(url), None | Some(Transport::Http)) => {
+                Target::Http { url: expand("url", url)?, headers: expand_all("headers", &self.headers)? }
+            }
+            (None, Some(url), Some(Transport::Sse)) => {
+                Target::Sse { url: expand("url", url)?, headers: expand_all("headers", &self.headers)? }
+            }
+            _ => {
+                let reason = "needs `command` (type stdio) or `url` (type http or sse), and not both";
+                return Err(FieldError::new(place, reason));
+            }
+        };
+        let foreign = match &target {
+            Target::Stdio { .. } => !self.headers.is_empty(),
+            Target::Http { .. } | Target::Sse { .. } => {
+                let has_process = !self.env.is_empty() || self.cwd.is_some() || self.inherit_env.is_some();
+                has_process || !self.args.is_empty()
+            }
+            Target::InProcess(_) => false,
+        };
+        if foreign {
+            let reason = "`args`, `env`, `cwd` and `inherit_env` go with `command`, and `headers` with `url`";
+            return Err(FieldError::new(place, reason));
+        }
+        let timeout = duration(self.timeout.unwrap_or(DEFAULT_TIMEOUT_SECONDS))
+            .map_err(|error| FieldError::new(format!("{place}.timeout"), error))?;
+        Ok(UpstreamConfig {
+            target,
+            namespace: self.namespace,
+            required: self.required,
+            include_tools: self.include_tools,
+            exclude_tools: self.exclude_tools,
+            timeout,
+            era: self.era,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<GatewayConfig, ConfigError> {
+        let environment = |name: &str| (name == "TOKEN").then(|| "s3cret".to_owned());
+        GatewayConfig::parse(text, Path::new("/conf"), &environment)
+    }
+
+    #[test]
+    fn yaml_and_json_say_the_same() {
+        let yaml = "upstreams:\n  a: {command: npx, args: [-y, x], cwd: data}\n  b:\n    url: http://h/mcp\n    \
+                    headers: {authorization: 'Bearer ${env:TOKEN}'}\n";
+        let json = r#"{"upstreams":{"a":{"command":"npx","args":["-y","x"],"cwd":"data"},
+            "b":{"url":"http://h/mcp","headers":{"authorization":"Bearer ${env:TOKEN}"}}}}"#;
+        let config = parse(yaml).unwrap();
+        assert_eq!(config, parse(json).unwrap());
+        let Target::Http { headers, .. } = &config.upstreams["b"].target else { panic!() };
+        assert_eq!(headers["authorization"], "Bearer s3cret");
+        let Target::Stdio { cwd, .. } = &config.upstreams["a"].target else { panic!() };
+        assert_eq!(cwd.as_deref(), Some(Path::new("/conf/data")));
+    }
+
+    #[test]
+    fn what_is_shown_for_debugging_holds_no_values() {
+        let config = parse(
+            "{signing: {keys: {k: 'k3y-k3y-k3y-k3y-k3y-k3y-k3y-k3y-'}}, http: {token: 'Bear-t0ken-of-some-length'}, \
+             upstreams: {a: {command: x, env: {K: v4lue}, args: ['--password=p4ss-word']}, \
+             b: {url: 'http://u:p4ss-word@h/', headers: {X: v4lue, Authorization: '${env:TOKEN}'}}}}",
+        );
+        let shown = format!("{:?}", config.unwrap());
+        for secret in ["v4lue", "s3cret", "p4ss", "k3y", "t0ken"] {
+            assert!(!shown.contains(secret), "{secret}: {shown}");
+        }
+        assert!(shown.contains("Authorization") && shown.contains("\"K\""), "{shown}");
+    }
+
+    #[test]
+    fn results_are_kept_within_bounds_and_without_secrets_where_that_is_said() {
+        let config = parse("artifacts: {redact_secrets: true, path: kept, max_artifacts: 7}").unwrap();
+        assert_eq!(config.firewall.secrets, Secrets::Redact);
+        assert_eq!(config.artifacts.path.as_deref(), Some(Path::new("/conf/kept")));
+        assert_eq!(config.artifacts.max_bytes, ArtifactsConfig::default().max_bytes);
+        assert!(parse("artifacts: {max_bytes: 0}").is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let cases = [
+            ("modes: proxy", "unknown field"),
+            ("mode: both", "line 1, column 7, `mode`: the value is not one of gateway, proxy, passthrough"),
+            ("top_k: 0", "top_k: must be at least 1"),
+            ("upstreams: {a: {}}", "upstreams.a: needs `command`"),
+            ("upstreams: {a: {command: x, url: y}}", "upstreams.a: needs `command`"),
+            ("upstreams: {a: {command: x, headers: {b: c}}}", "upstreams.a: `args`"),
+            ("upstreams: {a: {command: x, timeout: 0}}", "upstreams.a.timeout: is 0"),
+            ("upstreams: {a: {command: x, timeout: 31536001}}", "upstreams.a.timeout: is 31536001; it must be seconds"),
+            ("upstreams: {a: {command: x, timeout: 1.0e+30}}", "above 0 and at most 31536000"),
+            ("upstreams: {a: {command: x, args: ['${env:NO}']}}", "upstreams.a.args: the variable `NO` is not set"),
+            ("upstreams: {a: {url: '${env:TOKEN'}}", "upstreams.a.url: `${env:` is not closed"),
+            ("{catalog: x.json, upstreams: {a: {command: x}}}", "catalog: a gateway has either"),
+            ("startup: {upstream_timeout_seconds: -1}", "startup.upstream_timeout_seconds: is -1"),
+            ("retry: {max_attempts: 0}", "retry.max_attempts: must be"),
+            (
+                "signing: {keys: {k: 0123456789abcdef0123456789abcdef}, upstreams: {pear: k}}",
+                "signing.upstreams.pear: there is no upstream",
+            ),
+            ("retry: {retryable_codes: [NO]}", "the value is not one of PATH_INVALID"),
+            ("upstreams: {a: {command: x}, b: {command: x, namespace: a}}", "upstreams.b.namespace: `a` is"),
+            ("upstreams: {GitHub: {command: x}, github: {command: x}}", "`github` is the namespace of `GitHub`"),
+            ("upstreams: {a: {command: x, inherit_env: some}}", "`inherit_env` is `safe`, `all`, or"),
+            ("upstreams: {a: {url: x, inherit_env: all}}", "upstreams.a: `args`"),
+        ];
+        for (text, expected) in cases {
+            let message = parse(text).unwrap_err().to_string();
+            assert!(message.contains(expected), "{text}: {message}");
+        }
+    }
+}

@@ -1,0 +1,542 @@
+//! What a configuration says about serving over HTTP.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::Uri;
+use hyper::http::uri::Authority;
+use serde::Deserialize;
+
+use crate::common::settings::{FieldError, duration, expand};
+use crate::session::identity::Identity;
+
+/// A secret that clients present; it is not printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// The token in `text`, without the white space around it.
+    ///
+    /// # Errors
+    /// The text is blank, or holds what cannot stand in a header.
+    pub fn new(text: &str) -> Result<Self, TokenError> {
+        let text = text.trim();
+        match text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            true if !text.is_empty() => Ok(Self(text.to_owned())),
+            _ => Err(TokenError::Unprintable),
+        }
+    }
+
+    /// The token in a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds no token.
+    pub fn read(path: &Path) -> Result<Self, TokenError> {
+        let read = |reason| TokenError::Read { path: path.to_owned(), reason };
+        let text = std::fs::read_to_string(path).map_err(read)?;
+        Self::new(&text).map_err(|error| TokenError::File { path: path.to_owned(), error: Box::new(error) })
+    }
+
+    /// The text of the secret.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A text or file holds no token.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// The text is blank, or holds what cannot stand in a header.
+    #[error("must be printable ASCII without spaces, and not empty")]
+    Unprintable,
+    /// The file cannot be read.
+    #[error("{}: {reason}", path.display())]
+    Read {
+        /// The file that cannot be read.
+        path: PathBuf,
+        /// The error of the system.
+        reason: std::io::Error,
+    },
+    /// The content of the file is not a token.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// The file with the content.
+        path: PathBuf,
+        /// What is wrong with its content.
+        error: Box<TokenError>,
+    },
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Token(…)")
+    }
+}
+
+/// A token, and who its holder is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenHolder {
+    /// The token that the holder presents.
+    pub token: Token,
+    /// The client that presents it.
+    pub identity: Arc<Identity>,
+}
+
+impl TokenHolder {
+    /// The holder of the only token, which all clients share.
+    #[must_use]
+    pub fn anyone(token: Token) -> Self {
+        Self { token, identity: anyone() }
+    }
+}
+
+/// The identity of clients without names of their own: quotas are counted for all of them together.
+pub(crate) fn anyone() -> Arc<Identity> {
+    Arc::new(Identity { name: "http".to_owned(), profile: None })
+}
+
+/// A rule about hosts or origins cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RuleError {
+    /// The text is not a host.
+    #[error("`{text}` is not a host: {reason}; write `host` or `host:port`")]
+    Host {
+        /// The text that was written as a host.
+        text: String,
+        /// Why it cannot be parsed.
+        reason: hyper::http::uri::InvalidUri,
+    },
+    /// The text is not an origin.
+    #[error("`{text}` is not an origin; write `https://host`, with `:port` or `:*` if needed")]
+    Origin {
+        /// The text that was written as an origin.
+        text: String,
+    },
+}
+
+/// A host that clients may name: `host`, `host:port`, or `*` for any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostRule {
+    /// Whatever it is; for a gateway behind a proxy that checks it.
+    Any,
+    /// This one, in lower case.
+    Host {
+        /// Name or address, without brackets.
+        host: String,
+        /// Its port; any when `None`.
+        port: Option<u16>,
+    },
+}
+
+impl HostRule {
+    /// Reads a rule about hosts.
+    ///
+    /// # Errors
+    /// The text is not a host.
+    pub fn parse(text: &str) -> Result<Self, RuleError> {
+        if text == "*" {
+            return Ok(Self::Any);
+        }
+        // A bare IPv6 address has no brackets.
+        let bare = text.parse::<IpAddr>().is_ok_and(|address| address.is_ipv6());
+        let text = if bare { format!("[{text}]") } else { text.to_owned() };
+        let authority: Authority = text.parse().map_err(|reason| RuleError::Host { text: text.clone(), reason })?;
+        Ok(Self::Host { host: plain_host(&authority), port: authority.port_u16() })
+    }
+
+    fn loopback(host: &str) -> Self {
+        Self::Host { host: host.to_owned(), port: None }
+    }
+
+    pub(crate) fn permits(&self, authority: &Authority) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Host { host, port } => {
+                *host == plain_host(authority) && port.is_none_or(|port| authority.port_u16() == Some(port))
+            }
+        }
+    }
+}
+
+/// The host without brackets, in lower case.
+fn plain_host(authority: &Authority) -> String {
+    authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase()
+}
+
+/// A page that may speak to the gateway: `scheme://host`, `scheme://host:port`, `scheme://host:*`, or `*` for any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OriginRule {
+    /// Pages of any origin.
+    Any,
+    /// Pages of this host.
+    Origin {
+        /// `http` or `https`.
+        scheme: String,
+        /// Name or address, without brackets.
+        host: String,
+        /// Its port; any when `None`.
+        port: Option<u16>,
+    },
+}
+
+impl OriginRule {
+    /// Reads a rule about origins.
+    ///
+    /// # Errors
+    /// The text is not an origin.
+    pub fn parse(text: &str) -> Result<Self, RuleError> {
+        if text == "*" {
+            return Ok(Self::Any);
+        }
+        let (origin, any_port) = text.strip_suffix(":*").map_or((text, false), |origin| (origin, true));
+        let (scheme, host, port) = origin_parts(origin).ok_or_else(|| RuleError::Origin { text: text.to_owned() })?;
+        Ok(Self::Origin { scheme, host, port: if any_port { None } else { port } })
+    }
+
+    pub(crate) fn permits(&self, origin: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Origin { scheme, host, port } => {
+                origin_parts(origin).is_some_and(|(its_scheme, its_host, its_port)| {
+                    *scheme == its_scheme && *host == its_host && (port.is_none() || *port == its_port)
+                })
+            }
+        }
+    }
+}
+
+/// Scheme, host and port of an origin; the port that the scheme implies when it names none.
+fn origin_parts(origin: &str) -> Option<(String, String, Option<u16>)> {
+    let uri: Uri = origin.parse().ok()?;
+    let scheme = uri.scheme_str()?.to_ascii_lowercase();
+    let authority = uri.authority()?;
+    let implied = match scheme.as_str() {
+        "http" => Some(80),
+        "https" => Some(443),
+        _ => None,
+    };
+    Some((scheme, plain_host(authority), authority.port_u16().or(implied)))
+}
+
+/// How the gateway is served over HTTP.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HttpConfig {
+    /// The address to listen at.
+    pub listen: SocketAddr,
+    /// What clients must present, one of these; nothing when there are none, which is for addresses of this machine
+    /// only.
+    pub tokens: Vec<TokenHolder>,
+    /// The hosts by which clients may name it. The address at which it listens is always one of them.
+    pub allowed_hosts: Vec<HostRule>,
+    /// The pages that may speak to it.
+    pub allowed_origins: Vec<OriginRule>,
+    /// Bytes of a request, at most.
+    pub body_limit: usize,
+    /// How long the head of a request may take to arrive, and its body; a connection may rest as long between two.
+    pub read_timeout: Duration,
+    /// How long a session lives without a request.
+    pub session_idle: Duration,
+    /// Sessions at a time, at most; a new one replaces the one that was idle longest.
+    pub max_sessions: usize,
+    /// How long requests have to finish when the gateway ends.
+    pub shutdown: Duration,
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        let origin = |scheme: &str, host: &str| OriginRule::Origin {
+            scheme: scheme.to_owned(),
+            host: host.to_owned(),
+            port: None,
+        };
+        const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            tokens: Vec::new(),
+            allowed_hosts: LOOPBACK.into_iter().map(HostRule::loopback).collect(),
+            allowed_origins: LOOPBACK
+                .into_iter()
+                .flat_map(|host| [origin("http", host), origin("https", host)])
+                .collect(),
+            body_limit: 16 * 1024 * 1024,
+            read_timeout: Duration::from_secs(60),
+            session_idle: Duration::from_secs(1_800),
+            max_sessions: 1_000,
+            shutdown: Duration::from_secs(10),
+        }
+    }
+}
+
+/// An entry of `http.tokens`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TokenEntry {
+    name: String,
+    token: Option<String>,
+    token_file: Option<PathBuf>,
+    profile: Option<String>,
+}
+
+impl TokenEntry {
+    fn checked(self, folder: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<TokenHolder, EntryError> {
+        if self.name.is_empty() || self.name.len() > LONGEST_NAME || !self.name.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(EntryError::Name(self.name));
+        }
+        let token = token_of(self.token, self.token_file, folder, environment).map_err(EntryError::Token)?;
+        let token = token.ok_or_else(|| EntryError::NoToken(self.name.clone()))?;
+        Ok(TokenHolder { token, identity: Arc::new(Identity { name: self.name, profile: self.profile }) })
+    }
+}
+
+/// An entry of `http.tokens` cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum EntryError {
+    #[error("the name `{0}` must be 1 to {LONGEST_NAME} printable ASCII characters")]
+    Name(String),
+    #[error("{}", .0.reason)]
+    Token(FieldError),
+    #[error("`{0}` has neither `token` nor `token_file`")]
+    NoToken(String),
+    #[error("there is another entry of the name `{0}`")]
+    SameName(String),
+    #[error("`{0}` has the token of `{1}`; give each its own")]
+    SameToken(String, String),
+}
+
+/// The longest name of a token's holder, in characters.
+const LONGEST_NAME: usize = 64;
+
+/// The token that `text` holds after its variables are replaced, or that `file` holds; `None` without either.
+///
+/// # Errors
+/// The field `token` or `token_file` and what is wrong with it.
+fn token_of(
+    text: Option<String>,
+    file: Option<PathBuf>,
+    folder: &Path,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<Token>, FieldError> {
+    match (text, file) {
+        (None, None) => Ok(None),
+        (Some(text), None) => {
+            let text = expand(&text, environment).map_err(|error| FieldError::new("token", error))?;
+            Token::new(&text).map(Some).map_err(|error| FieldError::new("token", error))
+        }
+        (None, Some(path)) => {
+            Token::read(&folder.join(path)).map(Some).map_err(|error| FieldError::new("token_file", error))
+        }
+        (Some(_), Some(_)) => Err(FieldError::new("token", "give either `token` or `token_file`")),
+    }
+}
+
+/// The holders of tokens; no two have the same name, or the same token.
+fn holders(
+    entries: Vec<TokenEntry>,
+    folder: &Path,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<TokenHolder>, FieldError> {
+    let mut holders: Vec<TokenHolder> = Vec::with_capacity(entries.len());
+    for (number, entry) in entries.into_iter().enumerate() {
+        let bad = |error: EntryError| FieldError::new(format!("tokens[{number}]"), error);
+        let holder = entry.checked(folder, environment).map_err(bad)?;
+        let name = &holder.identity.name;
+        if holders.iter().any(|other| other.identity.name == *name) {
+            return Err(bad(EntryError::SameName(name.clone())));
+        }
+        if let Some(other) = holders.iter().find(|other| other.token == holder.token) {
+            return Err(bad(EntryError::SameToken(name.clone(), other.identity.name.clone())));
+        }
+        holders.push(holder);
+    }
+    Ok(holders)
+}
+
+/// The section `http` of a configuration file, before it is checked.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct HttpSection {
+    listen: SocketAddr,
+    token: Option<String>,
+    token_file: Option<PathBuf>,
+    tokens: Vec<TokenEntry>,
+    allowed_hosts: Option<Vec<String>>,
+    allowed_origins: Option<Vec<String>>,
+    body_limit_bytes: usize,
+    read_timeout_seconds: f64,
+    session_idle_seconds: f64,
+    max_sessions: usize,
+    shutdown_seconds: f64,
+}
+
+impl Default for HttpSection {
+    fn default() -> Self {
+        let HttpConfig { listen, body_limit, read_timeout, session_idle, max_sessions, shutdown, .. } =
+            HttpConfig::default();
+        Self {
+            listen,
+            token: None,
+            token_file: None,
+            tokens: Vec::new(),
+            allowed_hosts: None,
+            allowed_origins: None,
+            body_limit_bytes: body_limit,
+            read_timeout_seconds: read_timeout.as_secs_f64(),
+            session_idle_seconds: session_idle.as_secs_f64(),
+            max_sessions,
+            shutdown_seconds: shutdown.as_secs_f64(),
+        }
+    }
+}
+
+impl HttpSection {
+    /// The checked configuration; paths are relative to `folder`.
+    ///
+    /// # Errors
+    /// [`FieldError`] for the first field that cannot be used.
+    pub(super) fn checked(
+        self,
+        folder: &Path,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<HttpConfig, FieldError> {
+        self.fields(folder, environment).map_err(|error| error.under("http"))
+    }
+
+    fn fields(self, folder: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<HttpConfig, FieldError> {
+        let token = token_of(self.token, self.token_file, folder, environment)?;
+        let tokens = match (token, self.tokens) {
+            (Some(_), several) if !several.is_empty() => {
+                return Err(FieldError::new("tokens", "give either `tokens`, or one `token` or `token_file`"));
+            }
+            (Some(token), _) => vec![TokenHolder::anyone(token)],
+            (None, several) => holders(several, folder, environment)?,
+        };
+        for (field, number) in [("body_limit_bytes", self.body_limit_bytes), ("max_sessions", self.max_sessions)] {
+            if number == 0 {
+                return Err(FieldError::new(field, "must be at least 1"));
+            }
+        }
+        let wait = |field: &'static str, seconds: f64| duration(seconds).map_err(|error| FieldError::new(field, error));
+        let default = HttpConfig::default();
+        Ok(HttpConfig {
+            listen: self.listen,
+            tokens,
+            allowed_hosts: match self.allowed_hosts {
+                Some(hosts) => rules("allowed_hosts", &hosts, HostRule::parse)?,
+                None => default.allowed_hosts,
+            },
+            allowed_origins: match self.allowed_origins {
+                Some(origins) => rules("allowed_origins", &origins, OriginRule::parse)?,
+                None => default.allowed_origins,
+            },
+            body_limit: self.body_limit_bytes,
+            read_timeout: wait("read_timeout_seconds", self.read_timeout_seconds)?,
+            session_idle: wait("session_idle_seconds", self.session_idle_seconds)?,
+            max_sessions: self.max_sessions,
+            shutdown: wait("shutdown_seconds", self.shutdown_seconds)?,
+        })
+    }
+}
+
+fn rules<T>(field: &str, texts: &[String], parse: fn(&str) -> Result<T, RuleError>) -> Result<Vec<T>, FieldError> {
+    texts.iter().map(|text| parse(text).map_err(|error| FieldError::new(field, error))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::error::ConfigError;
+    use crate::config::file::GatewayConfig;
+
+    fn parse(text: &str) -> Result<HttpConfig, ConfigError> {
+        let environment = |name: &str| (name == "TOKEN").then(|| "s3cret".to_owned());
+        GatewayConfig::parse(text, Path::new("/nowhere"), &environment).map(|config| config.http)
+    }
+
+    #[test]
+    fn an_empty_block_is_the_default() {
+        assert_eq!(parse("http: {}").unwrap(), HttpConfig::default());
+        assert_eq!(parse("{}").unwrap(), HttpConfig::default());
+    }
+
+    #[test]
+    fn a_token_comes_from_the_environment_and_is_not_printed() {
+        let config = parse("http: {listen: '[::1]:9', token: '${env:TOKEN}', allowed_hosts: [a:1, '*']}").unwrap();
+        assert_eq!(config.tokens, [TokenHolder::anyone(Token::new("s3cret").unwrap())]);
+        assert!(!format!("{config:?}").contains("s3cret"));
+        assert_eq!(config.allowed_hosts, [HostRule::parse("A:1").unwrap(), HostRule::Any]);
+    }
+
+    #[test]
+    fn tokens_have_names_and_profiles() {
+        let config = parse(
+            "{visibility_profiles: {reader: {}}, \
+             http: {tokens: [{name: a, token: '${env:TOKEN}', profile: reader}, {name: b, token: t}]}}",
+        )
+        .unwrap();
+        let known: Vec<(&str, &str, Option<&str>)> = config
+            .tokens
+            .iter()
+            .map(|holder| (holder.token.text(), holder.identity.name.as_str(), holder.identity.profile.as_deref()))
+            .collect();
+        assert_eq!(known, [("s3cret", "a", Some("reader")), ("t", "b", None)]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let cases = [
+            ("http: {listen: here}", "`listen`: invalid socket address"),
+            ("http: {port: 1}", "unknown field"),
+            ("http: {token: '${env:NO}'}", "http.token: the variable `NO` is not set"),
+            ("http: {token: ' '}", "http.token: must be printable"),
+            ("http: {token: a, token_file: b}", "http.token: give either"),
+            ("http: {token: a, tokens: [{name: b, token: c}]}", "http.tokens: give either"),
+            ("http: {tokens: [{name: b}]}", "http.tokens[0]: `b` has neither"),
+            ("http: {tokens: [{name: '', token: c}]}", "http.tokens[0]: the name `` must be"),
+            ("http: {tokens: [{name: b, token: '${env:NO}'}]}", "http.tokens[0]: the variable `NO` is not set"),
+            ("http: {tokens: [{name: b, token: c}, {name: b, token: d}]}", "http.tokens[1]: there is another"),
+            ("http: {tokens: [{name: b, token: c}, {name: d, token: c}]}", "http.tokens[1]: `d` has the token of `b`"),
+            ("http: {tokens: [{name: b, token: c, profile: p}]}", "http.tokens: there is no `p` under"),
+            ("http: {token_file: none}", "http.token_file: /nowhere/none"),
+            ("http: {allowed_hosts: ['a b']}", "http.allowed_hosts: `a b` is not a host"),
+            ("http: {allowed_origins: [a.example]}", "http.allowed_origins: `a.example` is not an origin"),
+            ("http: {max_sessions: 0}", "http.max_sessions: must be at least 1"),
+            ("http: {shutdown_seconds: 0}", "http.shutdown_seconds: is 0"),
+        ];
+        for (text, expected) in cases {
+            let message = parse(text).unwrap_err().to_string();
+            assert!(message.contains(expected), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn rules_permit_what_they_name() {
+        let hosts = [
+            ("localhost", "localhost:8080", true),
+            ("localhost", "LOCALHOST", true),
+            ("localhost:1", "localhost:2", false),
+            ("localhost", "localhost.evil.example", false),
+            ("::1", "[::1]:80", true),
+            ("[::1]:80", "[::1]:80", true),
+            ("*", "x", true),
+        ];
+        for (rule, host, expected) in hosts {
+            assert_eq!(HostRule::parse(rule).unwrap().permits(&host.parse().unwrap()), expected, "{rule} {host}");
+        }
+        let origins = [
+            ("https://a.example", "https://a.example", true),
+            ("https://a.example", "https://a.example:443", true),
+            ("https://a.example", "https://a.example:444", false),
+            ("https://a.example:*", "https://a.example:444", true),
+            ("https://a.example", "http://a.example", false),
+            ("https://a.example", "https://a.example.evil.example", false),
+            ("https://a.example", "null", false),
+            ("*", "null", true),
+        ];
+        for (rule, origin, expected) in origins {
+            assert_eq!(OriginRule::parse(rule).unwrap().permits(origin), expected, "{rule} {origin}");
+        }
+    }
+}

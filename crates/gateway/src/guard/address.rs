@@ -1,0 +1,192 @@
+//! The spellings of a resource's address.
+//!
+//! Most servers read an address as browsers do: `file:///etc/./hosts`, `file:///etc/%68osts` and
+//! `file://localhost/etc/hosts` are one file. A rule is written for one of them, so what is decided about an address is
+//! the strictest of what the rules say of it as given, in its normal form, and in that without percent-encoding. What a
+//! server takes for the same for reasons of its own is not known here.
+
+use std::borrow::Cow;
+
+use reqwest::Url;
+use serde_json::Value;
+
+use super::call::{Guard, GuardedCall};
+use crate::common::error::{Code, GatewayError};
+use contextweaver_core::catalog::{Kind, SelectableItem};
+
+/// Rounds in which what was decoded is brought into the normal form again.
+const ROUNDS: usize = 4;
+
+/// Finds the other spellings of the address of a resource, and refuses addresses that rules cannot cover.
+pub(super) struct Address {
+    /// The namespaces that patterns about items name, with their wildcards; `None` for patterns about any namespace.
+    pub(super) namespaces: Vec<Option<String>>,
+}
+
+impl Guard for Address {
+    /// # Errors
+    /// The address has control characters, which servers leave out; or no list names it, it is not in its normal form,
+    /// and a pattern may be about resources of its namespace.
+    fn check(&self, call: &mut GuardedCall<'_>) -> Result<(), GatewayError> {
+        if let Some(item) = call.item {
+            call.spellings = self.spellings(item)?;
+        }
+        Ok(())
+    }
+}
+
+impl Address {
+    /// The same resource under the other spellings of its address; nothing for other items.
+    fn spellings(&self, item: &SelectableItem) -> Result<Vec<SelectableItem>, GatewayError> {
+        let address = item.metadata.get("uri").and_then(Value::as_str).filter(|_| item.kind == Kind::Resource);
+        let Some(address) = address else { return Ok(Vec::new()) };
+        let refuse = |reason: &str| Err(GatewayError::new(Code::PolicyDenied, reason).at(&item.id));
+        if address.chars().any(char::is_control) {
+            return refuse("its address has control characters");
+        }
+        let normal = normal_form(address);
+        // Only what is listed has a definition.
+        if normal != address && item.raw.is_none() && self.may_name_resources_of(&item.namespace) {
+            return refuse("its address is another spelling of one that rules may be about; use the normal form");
+        }
+        let decoded = decode(&normal, |_| true);
+        let mut others = vec![normal.as_str()];
+        others.extend((decoded != normal).then_some(&*decoded));
+        Ok(others.into_iter().filter(|other| *other != address).map(|other| respelled(item, other)).collect())
+    }
+
+    fn may_name_resources_of(&self, namespace: &str) -> bool {
+        self.namespaces.iter().any(|named| {
+            named.as_ref().is_none_or(|named| named.contains('*') || crate::common::glob::matches(named, namespace))
+        })
+    }
+}
+
+/// What stands for the item at another address.
+fn respelled(item: &SelectableItem, address: &str) -> SelectableItem {
+    let mut other = item.clone();
+    if item.raw.is_none() {
+        other.id = format!("resource::{}:{address}", item.namespace);
+        other.name = address.to_owned();
+    }
+    other.metadata.insert("uri".to_owned(), address.into());
+    other
+}
+
+/// The address as the URL standard writes it, with nothing percent-encoded that need not be, no `.` and `..` segments
+/// and no fragment; of a file, what is before the query, each slash once.
+fn normal_form(address: &str) -> String {
+    let mut normal = address.trim().to_owned();
+    for _ in 0..ROUNDS {
+        let next = decode(&standard(&normal), |byte| {
+            byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/\\[]{}".contains(&byte)
+        })
+        .into_owned();
+        if next == normal {
+            break;
+        }
+        normal = next;
+    }
+    normal
+}
+
+fn standard(address: &str) -> String {
+    let Ok(mut url) = Url::parse(address) else { return without_dots(address) };
+    url.set_fragment(None);
+    if url.scheme() != "file" {
+        return if url.cannot_be_a_base() { without_dots(url.as_str()) } else { url.into() };
+    }
+    url.set_query(None);
+    let path: Vec<&str> = url.path().split('/').filter(|segment| !segment.is_empty()).collect();
+    let end = if url.path().ends_with('/') && !path.is_empty() { "/" } else { "" };
+    format!("file://{}/{}{end}", url.host_str().unwrap_or_default(), path.join("/"))
+}
+
+/// The text without the segments `.` and `..`, where it has any.
+fn without_dots(text: &str) -> String {
+    if !text.split('/').any(|segment| matches!(segment, "." | "..")) {
+        return text.to_owned();
+    }
+    let mut kept: Vec<&str> = Vec::new();
+    for segment in text.split('/') {
+        match segment {
+            "." => {}
+            ".." => drop(kept.pop()),
+            _ => kept.push(segment),
+        }
+    }
+    kept.join("/")
+}
+
+/// The text with those bytes decoded that `plain` says need no percent-encoding, and the digits of the rest in capitals.
+fn decode(text: &str, plain: impl Fn(u8) -> bool) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text);
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let byte = behind.first_chunk::<2>().filter(|_| *first == b'%').and_then(|digits| {
+            let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
+            u8::from_str_radix(digits, 16).ok()
+        });
+        match byte {
+            Some(byte) if plain(byte) => bytes.push(byte),
+            Some(byte) => bytes.extend(format!("%{byte:02X}").bytes()),
+            None => bytes.push(*first),
+        }
+        rest = if byte.is_some() { behind.get(2..).unwrap_or_default() } else { behind };
+    }
+    Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn spellings_of_one_address_have_one_normal_form() {
+        for (normal, spellings) in [
+            (
+                "file:///etc/hosts",
+                &[
+                    "file:///etc/./hosts",
+                    "file:///etc/x/../hosts",
+                    "file:///etc/x/%2e%2E/hosts",
+                    "file:///etc/x%2f..%2Fhosts",
+                    "file:///etc/%68osts",
+                    "file:///etc//hosts",
+                    "file:///etc/hosts?x",
+                    "file:///etc/hosts#x",
+                    "file:///etc\\hosts",
+                    "file://localhost/etc/hosts",
+                    "FILE:/etc/hosts",
+                    " file:///etc/hosts ",
+                ][..],
+            ),
+            ("file:///a%20b/%C3%A9", &["file:///a b/é", "file:///a%20b/%c3%a9"]),
+            ("https://h.example/a", &["HTTPS://H.example:443/b/../a", "https://h.example/%61"]),
+            ("shop:page/1", &["shop:page/./1", "shop:page/x/../1", "shop:page/x/%2e./1"]),
+            ("note://n/1", &["note://n/./1", "note://n/x/../1"]),
+            ("file:///{path}", &["file:///%7Bpath%7D"]),
+            ("page", &["x/../page", "%70age"]),
+        ] {
+            assert_eq!(normal_form(normal), normal);
+            for spelling in spellings {
+                assert_eq!(normal_form(spelling), normal, "{spelling}");
+            }
+        }
+        assert_eq!(decode("a%20%C3%A9%25%2", |_| true), "a é%%2");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_a_normal_form(text in "(file:///|x:|x://h/)?[a./%2eE5\\\\ é?#]{0,16}") {
+            let normal = normal_form(&text);
+            let path = normal.split('?').next().unwrap_or_default();
+            prop_assert!(!path.split('/').any(|segment| segment == "..") || path.contains('%'), "{}", normal);
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! Approvals: a person is asked before a call that a rule says a person must approve.
+//!
+//! In the handshake era the question is a request to the client, and the call waits for the answer. In the stateless
+//! protocol the question is the result of the call, and a second call brings the answer. To recognise what was
+//! approved, the state that goes with the question holds a code over the caller, what is called, its arguments, a time
+//! and a nonce, made with a key of this process. It is accepted once, within five minutes; with anything else the person
+//! is asked again. Where the upstream asks something after the approval, its own state travels within a code that says
+//! that the call was approved.
+//!
+//! Other replicas do not have the key: a call that is answered at another replica is asked about again there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::call::{Clearance, Guard, GuardedCall, Waiting};
+use super::canonical::canonical;
+use super::policy::unapproved;
+use super::shared::{Shared, SpendError};
+use super::sign::{Key, unhex, unique};
+use crate::common::error::GatewayError;
+use crate::common::sanitize::SanitizeConfig;
+use crate::protocol::message::{Members, Raw};
+use crate::session::client::Caller;
+use crate::session::context::CallContext;
+use contextweaver_context::store::redact;
+use contextweaver_core::catalog::SelectableItem;
+use contextweaver_core::text::hex;
+
+/// The name of the gateway's question.
+pub(crate) const QUESTION: &str = "contextweaver/approval";
+
+/// How long a person has, and how long an approval holds while the upstream asks more.
+const LASTS: Duration = Duration::from_secs(300);
+
+/// Approvals within that time, at most.
+const MOST: usize = 100_000;
+
+/// How far an approval is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Stage {
+    /// The person is asked.
+    Asked,
+    /// The person has agreed, and the upstream asks.
+    Approved,
+}
+
+/// What travels with a question, and comes back.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ticket {
+    stage: Stage,
+    /// When it ends, in milliseconds since 1970.
+    until: u64,
+    nonce: String,
+    /// The upstream's own state.
+    state: Option<String>,
+    mac: String,
+}
+
+/// What makes tickets and knows them again.
+struct Seals(Key);
+
+impl Seals {
+    /// A key of this process; `None` when the system gives no randomness.
+    fn new() -> Option<Self> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).ok()?;
+        Key::new(key).ok().map(Self)
+    }
+
+    fn text(stage: Stage, until: u64, nonce: &str, state: Option<&str>, about: &str) -> String {
+        canonical(&json!([stage, until, nonce, state, about]))
+    }
+
+    fn seal(&self, stage: Stage, about: &str, state: Option<String>, now: Duration) -> Option<String> {
+        let (until, nonce) = (u64::try_from((now + LASTS).as_millis()).ok()?, unique());
+        let mac = hex(&self.0.code(&Self::text(stage, until, &nonce, state.as_deref(), about))?);
+        serde_json::to_string(&Ticket { stage, until, nonce, state, mac }).ok()
+    }
+
+    /// The ticket in this text, when it was made here about this, and not too long ago.
+    fn open(&self, text: &str, about: &str, now: Duration) -> Option<Ticket> {
+        let ticket: Ticket = serde_json::from_str(text).ok()?;
+        let signed = Self::text(ticket.stage, ticket.until, &ticket.nonce, ticket.state.as_deref(), about);
+        let is_ours = self.0.is_code(&signed, &unhex(&ticket.mac)?);
+        (is_ours && now <= Duration::from_millis(ticket.until)).then_some(ticket)
+    }
+}
+
+/// What is approved, as one text: who calls what with which arguments.
+fn about(call: &GuardedCall<'_>, item: &SelectableItem) -> String {
+    let identity = &call.caller.session().identity().name;
+    canonical(&json!([identity, call.operation.name(), item.server, item.id, call.arguments]))
+}
+
+/// What makes tickets, and where they are spent.
+pub(super) struct Approvals {
+    /// `None` when the system gives no randomness.
+    seals: Option<Seals>,
+    shared: Shared,
+}
+
+impl Approvals {
+    pub(super) fn new(shared: Shared) -> Self {
+        Self { seals: Seals::new(), shared }
+    }
+
+    /// The state that the client is to bring back with its answers to the upstream, whose own state is `state`.
+    pub(super) fn state_of(&self, call: &GuardedCall<'_>, state: Option<String>) -> Option<String> {
+        match (&call.approved, &self.seals) {
+            (Some(about), Some(seals)) => seals.seal(Stage::Approved, about, state, self.shared.wall.now()),
+            _ => state,
+        }
+    }
+
+    /// What goes to the upstream with a call that its person has approved; `None` when nobody was asked yet.
+    async fn brought(
+        &self,
+        call: &GuardedCall<'_>,
+        item: &SelectableItem,
+        about: &str,
+        reason: &str,
+    ) -> Result<Option<CallContext>, GatewayError> {
+        let Some(seals) = &self.seals else {
+            return Err(unapproved(item, reason, "the system gives no randomness to ask for it safely"));
+        };
+        let now = self.shared.wall.now();
+        let context = &call.context;
+        let state = context.request_state.as_ref().and_then(|state| state.read::<String>().ok());
+        let Some(ticket) = state.and_then(|state| seals.open(&state, about, now)) else { return Ok(None) };
+        let passed_on = match ticket.stage {
+            Stage::Asked => {
+                let answers: Members<'_> =
+                    context.input_responses.as_ref().and_then(|answers| answers.read().ok()).unwrap_or_default();
+                let Some(answer) = answers.get(QUESTION).map(Raw::of) else { return Ok(None) };
+                judge(item, reason, &answer)?;
+                CallContext {
+                    progress: context.progress.clone(),
+                    trace: context.trace.clone(),
+                    ..CallContext::default()
+                }
+            }
+            Stage::Approved => CallContext { request_state: ticket.state.as_ref().map(Raw::of), ..context.clone() },
+        };
+        let (nonce, until) = (format!("approval:{}", ticket.nonce), Duration::from_millis(ticket.until));
+        match self.shared.spend(nonce, now, until, MOST).await {
+            Ok(()) => Ok(Some(passed_on)),
+            Err(SpendError::Seen) => Ok(None),
+            Err(SpendError::Full | SpendError::Unknown) => {
+                Err(unapproved(item, reason, "whether it was used before cannot be known now"))
+            }
+        }
+    }
+}
+
+/// Takes an approval that a call of the stateless protocol brings.
+pub(super) struct BroughtApproval(pub(super) Arc<Approvals>);
+
+impl Guard for BroughtApproval {
+    fn waits(&self, call: &GuardedCall<'_>) -> bool {
+        call.needs_approval() && call.caller.is_modern()
+    }
+
+    fn wait<'g>(&'g self, call: &'g mut GuardedCall<'_>) -> Waiting<'g, Result<Clearance, GatewayError>> {
+        Box::pin(async move {
+            let Some((item, reason)) = call.item.zip(call.approval.clone()) else { return Ok(Clearance::Go) };
+            let about = about(call, item);
+            if let Some(context) = self.0.brought(call, item, &about, &reason).await? {
+                call.context = context;
+                call.approved = Some(about);
+            }
+            Ok(Clearance::Go)
+        })
+    }
+}
+
+/// Asks the person behind the client for an approval that is still missing.
+pub(super) struct AskedApproval(pub(super) Arc<Approvals>);
+
+impl Guard for AskedApproval {
+    fn waits(&self, call: &GuardedCall<'_>) -> bool {
+        call.needs_approval() && call.approved.is_none()
+    }
+
+    fn wait<'g>(&'g self, call: &'g mut GuardedCall<'_>) -> Waiting<'g, Result<Clearance, GatewayError>> {
+        Box::pin(async move {
+            let Some((item, reason)) = call.item.zip(call.approval.as_deref()) else { return Ok(Clearance::Go) };
+            if !call.caller.is_modern() {
+                return ask(call.caller, item, &call.arguments, reason).await.map(|()| Clearance::Go);
+            }
+            let seals = self.0.seals.as_ref();
+            let now = self.0.shared.wall.now();
+            let state = seals.and_then(|seals| seals.seal(Stage::Asked, &about(call, item), None, now));
+            Ok(Clearance::Ask(Raw::of(&json!({
+                "resultType": "input_required",
+                "inputRequests": {
+                    (QUESTION): {"method": "elicitation/create", "params": question(item, &call.arguments, reason)},
+                },
+                "requestState": state,
+            }))))
+        })
+    }
+}
+
+/// Refuses what a person would have to approve and is too small a matter to ask about.
+pub(super) struct NoApproval;
+
+impl Guard for NoApproval {
+    fn check(&self, call: &mut GuardedCall<'_>) -> Result<(), GatewayError> {
+        match call.item.zip(call.approval.as_deref()) {
+            Some((item, reason)) => Err(unapproved(item, reason, "nobody is asked to approve completions")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Arguments that a person is shown, at most.
+const MOST_SHOWN: usize = 20;
+
+/// Characters of a name or value that a person is shown, at most.
+const LONGEST_SHOWN: usize = 80;
+
+/// Asks the person at the client; anything but a plain yes is a no.
+async fn ask(caller: &Caller, item: &SelectableItem, arguments: &Value, reason: &str) -> Result<(), GatewayError> {
+    let params = question(item, arguments, reason);
+    match caller.ask("elicitation/create", Some(&Raw::of(&params))).await {
+        Ok(answer) => judge(item, reason, &answer),
+        Err(error) => Err(unapproved(item, reason, &format!("nobody approved it ({})", error.message))),
+    }
+}
+
+/// Reads the answer of the person; anything but a plain yes is a no.
+fn judge(item: &SelectableItem, reason: &str, answer: &Raw) -> Result<(), GatewayError> {
+    #[derive(Deserialize)]
+    struct Answer {
+        action: String,
+        #[serde(default)]
+        content: Value,
+    }
+    let answer: Answer =
+        answer.read().map_err(|error| unapproved(item, reason, &format!("nobody approved it ({error})")))?;
+    match (answer.action.as_str(), answer.content.get("approve")) {
+        ("accept", Some(Value::Bool(true))) => Ok(()),
+        ("cancel", _) => Err(unapproved(item, reason, "the request for approval was dismissed")),
+        _ => Err(unapproved(item, reason, "it was not approved")),
+    }
+}
+
+fn question(item: &SelectableItem, arguments: &Value, reason: &str) -> Value {
+    let mut lines = vec![format!("Allow a call of `{}`? {reason}", item.id)];
+    let members = arguments.as_object();
+    for (name, value) in members.into_iter().flatten().take(MOST_SHOWN) {
+        let text = value.as_str().map_or_else(|| value.to_string(), |text| format!("{text:?}"));
+        lines.push(format!("{} = {}", shown(name), shown(&text)));
+    }
+    let more = members.map_or(0, |members| members.len().saturating_sub(MOST_SHOWN));
+    if more > 0 {
+        lines.push(format!("and {more} more arguments"));
+    }
+    json!({
+        "message": lines.join("\n"),
+        "requestedSchema": {
+            "type": "object",
+            "properties": {"approve": {"type": "boolean", "title": "Allow this call", "default": false}},
+            "required": ["approve"],
+        },
+    })
+}
+
+/// A text on one bounded line, without secrets or what could deceive the reader.
+fn shown(text: &str) -> String {
+    let clean = redact(text).text.into_owned();
+    let clean = SanitizeConfig::default().clean(&clean).replace(['\n', '\r', '\t'], " ");
+    match clean.char_indices().nth(LONGEST_SHOWN) {
+        Some((end, _)) => format!("{}… ({} characters)", clean.get(..end).unwrap_or_default(), clean.chars().count()),
+        None => clean,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::common::error::Code;
+    use crate::protocol::client_info::ClientInfo;
+    use crate::protocol::message::{Message, RpcError};
+    use crate::protocol::versions::MODERN_VERSION;
+    use crate::session::client::Session;
+
+    const NOW: Duration = Duration::from_secs(1_700_000_000);
+
+    #[test]
+    fn a_ticket_is_for_its_own_call_and_time() {
+        let (seals, others) = (Seals::new().unwrap(), Seals::new().unwrap());
+        let text = seals.seal(Stage::Asked, "a", Some("s".to_owned()), NOW).unwrap();
+        let ticket = seals.open(&text, "a", NOW + LASTS).unwrap();
+        assert_eq!((ticket.stage, ticket.state.as_deref()), (Stage::Asked, Some("s")));
+        assert!(seals.open(&text, "b", NOW).is_none(), "another call");
+        assert!(seals.open(&text, "a", NOW + LASTS + Duration::from_millis(1)).is_none(), "too late");
+        assert!(others.open(&text, "a", NOW).is_none(), "another process");
+        for (from, to) in [("asked", "approved"), (r#""state":"s""#, r#""state":"t""#), ("until\":1", "until\":2")] {
+            let forged = text.replacen(from, to, 1);
+            assert!(forged != text && seals.open(&forged, "a", NOW).is_none(), "{forged}");
+        }
+        assert!(seals.open("", "a", NOW).is_none() && seals.open("{}", "a", NOW).is_none());
+        // No two are one.
+        assert_ne!(text, seals.seal(Stage::Asked, "a", Some("s".to_owned()), NOW).unwrap());
+    }
+
+    fn tool(id: &str) -> SelectableItem {
+        let (namespace, name) = id.split_once(':').unwrap();
+        SelectableItem::tool(&format!("{id}#00000000"), namespace, name, "")
+    }
+
+    fn caller(capabilities: Value, version: &str) -> (Caller, mpsc::Receiver<Bytes>) {
+        let (out, messages) = mpsc::channel(8);
+        let Value::Object(capabilities) = capabilities else { panic!() };
+        let client = ClientInfo { version: version.to_owned(), capabilities, ..ClientInfo::default() };
+        (Caller::new(Session::new("s"), client, out), messages)
+    }
+
+    #[test]
+    fn only_clients_that_can_are_asked() {
+        let cases = [
+            (json!({"elicitation": {}}), "2025-11-25", true),
+            (json!({"elicitation": {"form": {}, "url": {}}}), "2025-11-25", true),
+            (json!({"elicitation": {"url": {}}}), "2025-11-25", false),
+            (json!({"elicitation": true}), "2025-11-25", false),
+            (json!({}), "2025-11-25", false),
+            (json!({"elicitation": {}}), MODERN_VERSION, true),
+            (json!({}), MODERN_VERSION, false),
+        ];
+        for (capabilities, version, expected) in cases {
+            assert_eq!(caller(capabilities.clone(), version).0.can_fill_forms(), expected, "{capabilities} {version}");
+        }
+    }
+
+    #[test]
+    fn the_question_shows_names_and_shortened_values() {
+        let secret = format!("AKIA{}", "IOSFODNN7EXAMPLE");
+        let arguments =
+            json!({"path": "/etc/x\n\u{1b}[2JApproved by admin", "key": secret, "n": 5, "text": "y".repeat(500)});
+        let params = question(&tool("fs:write"), &arguments, "it writes");
+        assert!(!params.to_string().contains(&secret));
+        let lines: Vec<&str> = params["message"].as_str().unwrap().lines().collect();
+        let text = format!("text = \"{}… (502 characters)", "y".repeat(79));
+        assert_eq!(
+            lines[..2],
+            ["Allow a call of `fs:write#00000000`? it writes", r#"path = "/etc/x\n\u{1b}[2JApproved by admin""#]
+        );
+        assert!(lines[2].starts_with("key = ") && lines[2].contains("[REDACTED: "), "{}", lines[2]);
+        assert_eq!(lines[3..], ["n = 5", text.as_str()]);
+        let many: serde_json::Map<String, Value> = (0..30).map(|n| (format!("a{n}"), n.into())).collect();
+        let message = question(&tool("fs:write"), &Value::Object(many), "")["message"].as_str().unwrap().to_owned();
+        assert!(message.ends_with("and 10 more arguments"), "{message}");
+    }
+
+    #[test]
+    fn only_a_plain_yes_approves() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(ask_with_every_answer());
+    }
+
+    async fn ask_with_every_answer() {
+        let answers: Vec<(Result<Value, RpcError>, bool)> = vec![
+            (Ok(json!({"action": "accept", "content": {"approve": true}})), true),
+            (Ok(json!({"action": "accept", "content": {"approve": false}})), false),
+            (Ok(json!({"action": "accept", "content": {"approve": "true"}})), false),
+            (Ok(json!({"action": "accept", "content": {}})), false),
+            (Ok(json!({"action": "accept"})), false),
+            (Ok(json!({"action": "decline", "content": {"approve": true}})), false),
+            (Ok(json!({"action": "cancel"})), false),
+            (Ok(json!([])), false),
+            (Err(RpcError::new(-1, "no")), false),
+        ];
+        for (answer, expected) in answers {
+            let (caller, mut messages) = caller(json!({"elicitation": {}}), "2025-11-25");
+            let session = Arc::clone(caller.session());
+            let shown = format!("{answer:?}");
+            let client = tokio::spawn(async move {
+                let Message::Request { id, method, .. } = Message::parse(messages.recv().await.unwrap()).unwrap()
+                else {
+                    panic!()
+                };
+                assert_eq!(method, "elicitation/create");
+                session.answered(&id, answer.map(|answer| Raw::of(&answer)));
+            });
+            let result = ask(&caller, &tool("fs:write"), &json!({}), "it writes").await;
+            client.await.unwrap();
+            assert_eq!(result.is_ok(), expected, "{shown}");
+            assert!(result.is_ok() || result.unwrap_err().code == Code::ApprovalRequired);
+        }
+        let (caller, messages) = caller(json!({"elicitation": {}}), "2025-11-25");
+        drop(messages);
+        assert!(
+            ask(&caller, &tool("fs:write"), &json!({}), "").await.is_err(),
+            "a client that is gone approves nothing"
+        );
+    }
+}

@@ -1,0 +1,212 @@
+//! A call on its way through the guards, and what a guard is.
+
+use std::pin::Pin;
+
+use jsonschema::Validator;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::schema::SchemaError;
+use super::tolerant::Repair;
+use crate::common::error::GatewayError;
+use crate::protocol::message::Raw;
+use crate::session::client::Caller;
+use crate::session::context::CallContext;
+use crate::surface::meta_tools::MetaTool;
+use contextweaver_context::event::ResultEnvelope;
+use contextweaver_core::catalog::SelectableItem;
+
+/// What kind of request a call is; each uses its own selection of the guards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// A call of a tool, by `tool_execute` or by its published name.
+    Tool,
+    /// A read of a resource, by `resource_read` or `resources/read`.
+    Resource,
+    /// A prompt, by `prompt_get`.
+    Prompt,
+    /// A prompt, by `prompts/get` with its published name.
+    PublishedPrompt,
+    /// `completion/complete`, for an argument of a prompt or of a resource template.
+    Completion,
+    /// `resources/subscribe`: one resource is watched.
+    Subscription,
+    /// A resource that `subscriptions/listen` names.
+    Listening,
+    /// A tool of the gateway's own that asks no upstream.
+    OwnTool,
+    /// A request that passes to the only upstream of a passthrough.
+    OnlyUpstream,
+}
+
+impl Route {
+    /// How many there are.
+    pub(super) const COUNT: usize = 9;
+}
+
+/// The schemas of the item that is called.
+pub(crate) trait Schemas: Sync {
+    /// The validator of its arguments; `None` when it has no schema.
+    ///
+    /// # Errors
+    /// Why its schema cannot be used.
+    fn arguments(&self) -> Result<Option<&Validator>, &SchemaError>;
+
+    /// The validator of its structured results; `None` when it has no schema.
+    ///
+    /// # Errors
+    /// Why its schema cannot be used.
+    fn result(&self) -> Result<Option<&Validator>, &SchemaError>;
+}
+
+/// A call on its way through the guards: what is asked, and what the guards have found out about it so far.
+pub(crate) struct GuardedCall<'c> {
+    /// The kind of request.
+    pub(crate) route: Route,
+    /// The operation that rules and quotas are about.
+    pub(crate) operation: MetaTool,
+    /// The client's request that makes the call.
+    pub(crate) caller: &'c Caller,
+    /// What is called; `None` for tools of the gateway's own that ask no upstream.
+    pub(crate) item: Option<&'c SelectableItem>,
+    /// The schemas of that.
+    pub(crate) schemas: Option<&'c dyn Schemas>,
+    /// The arguments as the client wrote them.
+    pub(crate) written: Option<&'c RawValue>,
+    /// What goes along with the call; approval takes out what was meant for it.
+    pub(crate) context: CallContext,
+    /// The arguments, parsed and repaired.
+    pub(crate) arguments: Value,
+    /// What was repaired in them.
+    pub(super) repairs: Vec<Repair>,
+    /// The item under the other spellings of its address.
+    pub(super) spellings: Vec<SelectableItem>,
+    /// Why a person has to approve the call, if one has to.
+    pub(super) approval: Option<String>,
+    /// What the person of a client of the stateless protocol approved, as one text.
+    pub(super) approved: Option<String>,
+    /// The key under which the result is cached; `None` when it is not.
+    pub(super) cache_key: Option<Key>,
+    /// The cached result, if there is one.
+    pub(crate) cached: Option<Raw>,
+}
+
+impl<'c> GuardedCall<'c> {
+    /// A call about which no guard has decided anything.
+    pub(crate) fn new(route: Route, operation: MetaTool, caller: &'c Caller, context: CallContext) -> Self {
+        Self {
+            route,
+            operation,
+            caller,
+            item: None,
+            schemas: None,
+            written: None,
+            context,
+            arguments: Value::Null,
+            repairs: Vec::new(),
+            spellings: Vec::new(),
+            approval: None,
+            approved: None,
+            cache_key: None,
+            cached: None,
+        }
+    }
+
+    /// The same call of `item`.
+    pub(crate) fn of(mut self, item: &'c SelectableItem) -> Self {
+        self.item = Some(item);
+        self
+    }
+
+    /// The same call with the schemas of its item and the arguments as the client wrote them.
+    pub(crate) fn with_arguments(mut self, schemas: &'c dyn Schemas, written: Option<&'c RawValue>) -> Self {
+        self.schemas = Some(schemas);
+        self.written = written;
+        self
+    }
+
+    /// The id of what is called, or the name of the gateway's own tool.
+    pub(super) fn subject(&self) -> &'c str {
+        self.item.map_or(self.operation.name(), |item| item.id.as_str())
+    }
+
+    /// Whether the answer to the call will be the question whether a person approves it.
+    pub(super) fn is_to_be_asked_about(&self) -> bool {
+        self.approval.is_some() && self.approved.is_none() && self.caller.is_modern()
+    }
+
+    /// Whether a person has to approve the call.
+    pub(crate) fn needs_approval(&self) -> bool {
+        self.approval.is_some()
+    }
+
+    /// The arguments as they are sent: as they were written, unless they were repaired.
+    pub(crate) fn sent_arguments(&self) -> Raw {
+        match self.written {
+            Some(written) if self.repairs.is_empty() => Raw::of(written),
+            _ => Raw::of(&self.arguments),
+        }
+    }
+}
+
+/// The key under which a result is cached, and the lists that the call was made on.
+#[derive(Debug, Clone)]
+pub(super) struct Key {
+    /// A hash over the tool's definition and the arguments.
+    pub(super) text: String,
+    /// How often the kept results had been forgotten when the call began.
+    pub(super) epoch: u64,
+}
+
+/// What came of asking all guards.
+#[derive(Debug)]
+pub(crate) enum Clearance {
+    /// The call may be made.
+    Go,
+    /// The client is to be asked with this result first.
+    Ask(Raw),
+}
+
+/// The work of a guard that waits for something.
+pub(super) type Waiting<'g, T> = Pin<Box<dyn Future<Output = T> + Send + 'g>>;
+
+/// One guard. Everything that it does not do stays as it is.
+pub(super) trait Guard: Send + Sync {
+    /// Decides at once, before anything else of the call happens.
+    fn check(&self, _call: &mut GuardedCall<'_>) -> Result<(), GatewayError> {
+        Ok(())
+    }
+
+    /// Whether [`Guard::wait`] has anything to do for the call.
+    fn waits(&self, _call: &GuardedCall<'_>) -> bool {
+        false
+    }
+
+    /// Decides after waiting for a person, a disk or another process.
+    fn wait<'g>(&'g self, _call: &'g mut GuardedCall<'_>) -> Waiting<'g, Result<Clearance, GatewayError>> {
+        Box::pin(std::future::ready(Ok(Clearance::Go)))
+    }
+
+    /// Decides about the answer of an upstream.
+    fn check_result(&self, _call: &GuardedCall<'_>, _result: &Raw) -> Result<(), GatewayError> {
+        Ok(())
+    }
+
+    /// Keeps a good answer for later calls; `None` when it does not.
+    fn keep<'g>(&'g self, _call: &'g GuardedCall<'_>, _result: &'g Raw) -> Option<Waiting<'g, ()>> {
+        None
+    }
+
+    /// Changes what a model is shown of a result.
+    fn present(&self, _call: &GuardedCall<'_>, _envelope: &mut ResultEnvelope) {}
+
+    /// Changes a result that is passed on in the form in which it came.
+    fn present_raw(&self, result: Raw) -> Raw {
+        result
+    }
+
+    /// What a dry run says about the guard; nothing is used up.
+    fn report<'g>(&'g self, _call: &'g GuardedCall<'_>) -> Waiting<'g, Result<Vec<Value>, GatewayError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+}

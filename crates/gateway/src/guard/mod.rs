@@ -1,0 +1,36 @@
+//! What stands between a call and an upstream, and between a result and a model.
+//!
+//! The file `pipeline.rs` has the order of the guards and who uses which. What cannot be decided is refused. Without
+//! configuration only the checks of arguments and results and sanitising act.
+
+mod address;
+pub(crate) mod approval;
+mod argument_schema;
+mod arguments;
+pub mod cache;
+pub(crate) mod call;
+mod canonical;
+pub mod config;
+pub(crate) mod glob;
+pub mod limits;
+mod namespaces;
+mod pin;
+pub mod pins;
+pub(crate) mod pipeline;
+pub mod policy;
+pub mod profiles;
+mod provenance;
+pub mod quota;
+mod repairs;
+mod result_schema;
+mod sanitize;
+pub mod schema;
+mod shared;
+pub mod sign;
+pub mod sqlite_state;
+pub mod state;
+mod tolerant;
+mod visibility;
+
+pub use self::glob::Glob;
+pub use self::pipeline::GuardError;

@@ -1,0 +1,413 @@
+//! The order of the guards, and which of them each kind of request uses.
+//!
+//! [`rows`] is the only place that says so. A call goes down the list: first the guards that decide at once, then those
+//! that wait for a person, a disk or another process. Nothing of an upstream is touched before all have agreed. The
+//! answer goes through the same list: it is checked, kept in the cache, and presented. A dry run stops after the guards
+//! that decide at once and uses nothing up.
+//!
+//! To add a guard:
+//!
+//! 1. Write `guard/NAME.rs` with a type that implements [`Guard`]; only the methods that the guard needs. It takes what it
+//!    needs to know in fields, and leaves what it finds out in the [`GuardedCall`]. Declare the file in `guard/mod.rs`.
+//! 2. Add one row to [`rows`], at the place in the order where the guard belongs. A kind of request that does not use it
+//!    gets `No` with the reason.
+//! 3. Add rows to the tables in `tests/guards.rs`: one that the guard lets pass, one that it refuses.
+//!
+//! A guard with a configuration also has a section in `guard/config.rs` and `config/file.rs`.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use serde_json::Value;
+
+use super::address::Address;
+use super::approval::{Approvals, AskedApproval, BroughtApproval, NoApproval};
+use super::argument_schema::ArgumentSchema;
+use super::arguments::ParsedArguments;
+use super::cache::Cache;
+use super::call::{Clearance, Guard, GuardedCall, Route};
+use super::config::{Access, GuardConfig};
+use super::limits::{Quotas, SteadyClock};
+use super::pins::{PinConfig, PinMode, Pins, Quarantine};
+use super::policy::{PolicyConfig, Rules};
+use super::profiles::{Profiles, Visibility};
+use super::provenance::Provenance;
+use super::repairs::Repairs;
+use super::result_schema::ResultSchema;
+use super::schema::OnInvalid;
+use super::shared::Shared;
+use super::sign::{Signature, Signatures};
+use super::state::{MemoryState, Pinned, State};
+use super::visibility::Hidden;
+use crate::common::error::GatewayError;
+use crate::common::sanitize::SanitizeConfig;
+use crate::protocol::message::Raw;
+use crate::session::client::Caller;
+use contextweaver_context::event::{ResultEnvelope, Sensitivity};
+use contextweaver_context::store::{StoreError, SystemClock};
+use contextweaver_core::catalog::SelectableItem;
+use contextweaver_routing::RouteError;
+
+/// Whether a kind of request uses a guard, and if not, why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Yes,
+    No(&'static str),
+}
+
+/// The name of the row about signatures, which are made where an upstream is asked.
+const SIGNATURE: &str = "signature";
+
+/// A guard, its name, and the kinds of requests that use it.
+struct Row {
+    name: &'static str,
+    guard: Box<dyn Guard>,
+    /// In the order of [`Route`].
+    uses: [Use; Route::COUNT],
+}
+
+/// What guards are made of.
+struct Parts {
+    config: GuardConfig,
+    repairs: bool,
+    policy: Arc<PolicyConfig>,
+    profiles: Arc<Profiles>,
+    approvals: Arc<Approvals>,
+    signatures: Signatures,
+    cache: Cache,
+    shared: Shared,
+}
+
+/// The guards in their order, each with the kinds of requests that use it.
+#[rustfmt::skip]
+fn rows(parts: &Parts) -> Vec<Row> {
+    use Use::{No, Yes};
+    // Why a kind of request does not use a guard.
+    const NAMELESS: Use = No("it names no item");
+    const UNTOUCHED: Use = No("with a single upstream nothing is refused or changed, except by `sanitize.scope: all`");
+    const URI: Use = No("its only argument is a URI");
+    const PARTIAL: Use = No("the arguments of a completion are unfinished");
+    const OWN: Use = No("the gateway reads the arguments of its own tools itself");
+    const AS_WRITTEN: Use = No("under the protocol's own method arguments pass as they were written");
+    const UNTYPED: Use = No("only tools declare the schema of their results");
+    const ASKED: Use = No("a person is asked further down");
+    const TOO_SMALL: Use = No("nobody is asked about it: what needs an approval is refused or left out");
+    const NO_CALL: Use = No("it asks no upstream, so nobody has to approve it");
+    const COUNTED: Use = No("a resource is counted when it is subscribed to");
+    const UNCACHED: Use = No("only results of tools are cached");
+    const UNSIGNED: Use = No("only calls of tools are signed");
+    const PLAIN: Use = No("only results of tools say how they came about");
+    const TEXTLESS: Use = No("its result holds no text of an upstream");
+    const CLEANED: Use = No("the gateway's own tools clean what they show themselves");
+    let (policy, profiles) = (|| Arc::clone(&parts.policy), || Arc::clone(&parts.profiles));
+    let approvals = || Arc::clone(&parts.approvals);
+    let namespaces = parts.config.item_patterns().map(|(_, glob)| glob.namespace().map(str::to_owned)).collect();
+    let quotas = Quotas { limits: parts.config.rate_limits.clone(), policy: policy(), shared: parts.shared.clone() };
+    let row = |name, guard, uses| Row { name, guard, uses };
+    vec![
+        // Columns:                 Tool      Resource  Prompt    Published   Completion Subscription Listening  OwnTool   OnlyUpstream
+        row("address", Box::new(Address { namespaces }) as Box<dyn Guard>,
+                                   [Yes,      Yes,      Yes,      Yes,        Yes,       Yes,         Yes,       NAMELESS, UNTOUCHED]),
+        row("visibility", Box::new(Hidden { profiles: profiles(), policy: policy() }),
+                                   [Yes,      Yes,      Yes,      Yes,        Yes,       Yes,         Yes,       NAMELESS, UNTOUCHED]),
+        row("policy", Box::new(Rules { policy: policy(), profiles: profiles() }),
+                                   [Yes,      Yes,      Yes,      Yes,        Yes,       Yes,         Yes,       Yes,      UNTOUCHED]),
+        row("no approval", Box::new(NoApproval),
+                                   [ASKED,    ASKED,    ASKED,    ASKED,      Yes,       ASKED,       TOO_SMALL, NO_CALL,  UNTOUCHED]),
+        row("arguments", Box::new(ParsedArguments),
+                                   [Yes,      URI,      Yes,      Yes,        PARTIAL,   URI,         URI,       OWN,      UNTOUCHED]),
+        row("repairs", Box::new(Repairs { enabled: parts.repairs }),
+                                   [Yes,      URI,      Yes,      AS_WRITTEN, PARTIAL,   URI,         URI,       OWN,      UNTOUCHED]),
+        row("argument schema", Box::new(ArgumentSchema),
+                                   [Yes,      URI,      Yes,      Yes,        PARTIAL,   URI,         URI,       OWN,      UNTOUCHED]),
+        row("result schema", Box::new(ResultSchema { mode: parts.config.schemas.output }),
+                                   [Yes,      UNTYPED,  UNTYPED,  UNTYPED,    UNTYPED,   UNTYPED,     UNTYPED,   UNTYPED,  UNTOUCHED]),
+        row("brought approval", Box::new(BroughtApproval(approvals())),
+                                   [Yes,      Yes,      Yes,      Yes,        TOO_SMALL, Yes,         TOO_SMALL, NO_CALL,  UNTOUCHED]),
+        row("quota", Box::new(quotas),
+                                   [Yes,      Yes,      Yes,      Yes,        Yes,       Yes,         COUNTED,   Yes,      UNTOUCHED]),
+        row("asked approval", Box::new(AskedApproval(approvals())),
+                                   [Yes,      Yes,      Yes,      Yes,        TOO_SMALL, Yes,         TOO_SMALL, NO_CALL,  UNTOUCHED]),
+        row("cache", Box::new(parts.cache.clone()),
+                                   [Yes,      UNCACHED, UNCACHED, UNCACHED,   UNCACHED,  UNCACHED,    UNCACHED,  UNCACHED, UNTOUCHED]),
+        row(SIGNATURE, Box::new(parts.signatures.clone()),
+                                   [Yes,      UNSIGNED, UNSIGNED, UNSIGNED,   UNSIGNED,  UNSIGNED,    UNSIGNED,  UNSIGNED, UNTOUCHED]),
+        row("provenance", Box::new(Provenance { policy: policy() }),
+                                   [Yes,      PLAIN,    PLAIN,    PLAIN,      PLAIN,     TEXTLESS,    TEXTLESS,  PLAIN,    UNTOUCHED]),
+        row("sanitize", Box::new(parts.config.sanitize),
+                                   [Yes,      Yes,      Yes,      Yes,        Yes,       TEXTLESS,    TEXTLESS,  CLEANED,  Yes]),
+    ]
+}
+
+/// A guard cannot do its work, so that nothing new is served.
+#[derive(Debug, thiserror::Error)]
+pub enum GuardError {
+    /// The state or the pins cannot be read or written.
+    #[error(transparent)]
+    State(#[from] StoreError),
+    /// Schemas have findings, and the configuration refuses such catalogs.
+    #[error(
+        "{count} schemas have findings, first {id} ({schema}: {problem}); fix them, leave the tools out, or set `schemas.on_invalid: flag`"
+    )]
+    Schemas {
+        /// The number of findings.
+        count: usize,
+        /// The id of the item of the first finding.
+        id: String,
+        /// Its schema: `inputSchema` or `outputSchema`.
+        schema: &'static str,
+        /// The finding in one line.
+        problem: String,
+    },
+    /// The items cannot be indexed.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+}
+
+/// The guards of a running gateway.
+pub(crate) struct Guards {
+    config: GuardConfig,
+    rows: Vec<Row>,
+    policy: Arc<PolicyConfig>,
+    profiles: Arc<Profiles>,
+    approvals: Arc<Approvals>,
+    signatures: Signatures,
+    /// The row of the table about signatures.
+    signed: [Use; Route::COUNT],
+    cache: Cache,
+    pins: Pins,
+    shared: Shared,
+}
+
+impl std::fmt::Debug for Guards {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Guards").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl Guards {
+    /// The guards that `config` describes; `repairs` says whether arguments are repaired.
+    ///
+    /// # Errors
+    /// The state cannot be used.
+    pub(crate) fn new(config: GuardConfig, repairs: bool) -> Result<Self, StoreError> {
+        let (config, state) = match config.access {
+            Access::Full => {
+                let state = config.open_state()?;
+                (config, state)
+            }
+            Access::Look => {
+                let state = MemoryState::default();
+                if config.pins.mode != PinMode::Off {
+                    state.put_pins(&config.look_at_pins()?)?;
+                }
+                let pins = PinConfig { file: None, ..config.pins };
+                (GuardConfig { pins, ..config }, Arc::new(state) as Arc<dyn State>)
+            }
+        };
+        let pins = Pins::new(&config.pins, Arc::clone(&state));
+        let shared = Shared::new(state, Arc::new(SteadyClock::default()), Arc::new(SystemClock));
+        let policy = Arc::new(config.policy.clone());
+        let profiles = Profiles::new(config.visibility_profiles.clone(), config.visibility_profile.clone());
+        let cache = Cache {
+            config: config.cache.clone(),
+            policy: Arc::clone(&policy),
+            shared: shared.clone(),
+            epoch: Arc::new(AtomicU64::new(0)),
+        };
+        let parts = Parts {
+            repairs,
+            profiles: Arc::new(profiles),
+            approvals: Arc::new(Approvals::new(shared.clone())),
+            signatures: Signatures::new(config.signing.clone(), shared.clone()),
+            cache,
+            policy,
+            shared,
+            config,
+        };
+        let rows = rows(&parts);
+        let Parts { config, policy, profiles, approvals, signatures, cache, shared, .. } = parts;
+        let signed = rows.iter().find(|row| row.name == SIGNATURE).map_or([Use::Yes; Route::COUNT], |row| row.uses);
+        Ok(Self { config, rows, policy, profiles, approvals, signatures, signed, cache, pins, shared })
+    }
+
+    /// The guards that a kind of request uses, in their order.
+    fn of(&self, route: Route) -> impl Iterator<Item = &dyn Guard> {
+        self.rows.iter().filter(move |row| row.uses[route as usize] == Use::Yes).map(|row| &*row.guard)
+    }
+
+    /// Asks the guards that decide at once, before anything else of the call happens.
+    ///
+    /// # Errors
+    /// The first guard that refuses.
+    pub(crate) fn check(&self, call: &mut GuardedCall<'_>) -> Result<(), GatewayError> {
+        self.of(call.route).try_for_each(|guard| guard.check(call))
+    }
+
+    /// Asks the guards that wait: quotas, a person, the cache.
+    ///
+    /// # Errors
+    /// The first guard that refuses.
+    pub(crate) async fn clear(&self, call: &mut GuardedCall<'_>) -> Result<Clearance, GatewayError> {
+        for guard in self.of(call.route) {
+            if guard.waits(call)
+                && let Clearance::Ask(question) = guard.wait(call).await?
+            {
+                return Ok(Clearance::Ask(question));
+            }
+        }
+        Ok(Clearance::Go)
+    }
+
+    /// Asks the guards about the answer of an upstream.
+    ///
+    /// # Errors
+    /// The first guard that refuses.
+    pub(crate) fn check_result(&self, call: &GuardedCall<'_>, result: &Raw) -> Result<(), GatewayError> {
+        self.of(call.route).try_for_each(|guard| guard.check_result(call, result))
+    }
+
+    /// Keeps a good answer for later calls.
+    pub(crate) async fn keep(&self, call: &GuardedCall<'_>, result: &Raw) {
+        for guard in self.of(call.route) {
+            if let Some(keeping) = guard.keep(call, result) {
+                keeping.await;
+            }
+        }
+    }
+
+    /// Changes what a model is shown of a result.
+    pub(crate) fn present(&self, call: &GuardedCall<'_>, envelope: &mut ResultEnvelope) {
+        self.of(call.route).for_each(|guard| guard.present(call, envelope));
+    }
+
+    /// A result that is passed on in the form in which it came, as far as the guards leave it so.
+    pub(crate) fn present_raw(&self, route: Route, result: Raw) -> Raw {
+        self.of(route).fold(result, |result, guard| guard.present_raw(result))
+    }
+
+    /// What a dry run says about each guard that has agreed.
+    ///
+    /// # Errors
+    /// A guard cannot tell now.
+    pub(crate) async fn report(&self, call: &GuardedCall<'_>) -> Result<Vec<Value>, GatewayError> {
+        let mut checks = Vec::new();
+        for guard in self.of(call.route) {
+            checks.extend(guard.report(call).await?);
+        }
+        Ok(checks)
+    }
+
+    /// The state that a client is to bring back with its answers to an upstream, whose own state is `state`.
+    pub(crate) fn state_of(&self, call: &GuardedCall<'_>, state: Option<String>) -> Option<String> {
+        self.approvals.state_of(call, state)
+    }
+
+    /// Signs calls and checks signatures.
+    pub(crate) fn signatures(&self) -> &Signatures {
+        &self.signatures
+    }
+
+    /// The signature of one attempt of a call to `upstream`; `None` when it is not signed.
+    pub(crate) fn sign(&self, call: &GuardedCall<'_>, upstream: &str) -> Option<Signature> {
+        let item = call.item.filter(|_| self.signed[call.route as usize] == Use::Yes)?;
+        self.signatures.sign_call(upstream, &item.name, &call.arguments)
+    }
+
+    /// How texts of upstreams are cleaned.
+    pub(crate) fn sanitize(&self) -> &SanitizeConfig {
+        &self.config.sanitize
+    }
+
+    /// How sensitive the results of an item are.
+    pub(crate) fn sensitivity(&self, item: &SelectableItem) -> Sensitivity {
+        self.policy.sensitivity(item)
+    }
+
+    /// The visibility profiles of the configuration.
+    pub(crate) fn profiles(&self) -> &Profiles {
+        &self.profiles
+    }
+
+    /// The name of the caller's visibility profile; `None` when it is shown everything.
+    pub(crate) fn profile_of<'c>(&'c self, caller: &'c Caller) -> Option<&'c str> {
+        self.profiles.name_of(caller)
+    }
+
+    /// Whether callers of this profile are shown the item.
+    pub(crate) fn shows(&self, profile: &Visibility, item: &SelectableItem) -> bool {
+        self.policy.shows(profile, item)
+    }
+
+    /// Checks what upstreams list before it is served: schemas, pins and texts. Quarantined items are taken out and
+    /// returned with the reasons.
+    ///
+    /// # Errors
+    /// [`GuardError`]; what was served before stays.
+    pub(crate) fn vet(&self, items: &mut Vec<SelectableItem>) -> Result<Quarantine, GuardError> {
+        if self.config.schemas.on_invalid == OnInvalid::Raise {
+            let findings = self.config.schemas.findings(items);
+            if let Some(first) = findings.first() {
+                return Err(GuardError::Schemas {
+                    count: findings.len(),
+                    id: first.id.clone(),
+                    schema: first.schema,
+                    problem: first.described(),
+                });
+            }
+        }
+        let quarantine = self.pins.review(items)?;
+        items.iter_mut().for_each(|item| self.config.sanitize.item(item));
+        Ok(quarantine)
+    }
+
+    /// Whether somebody else has changed the pins since they were last compared. Pins that cannot be read are logged,
+    /// and what is served stays.
+    pub(crate) fn pins_have_changed(&self) -> bool {
+        let changed = self.pins.have_changed();
+        changed.inspect_err(|error| tracing::warn!(%error, "the pins cannot be read")).unwrap_or(false)
+    }
+
+    /// Whether pins can change without this process.
+    pub(crate) fn shares_pins(&self) -> bool {
+        self.config.pins.mode != PinMode::Off && (self.config.pins.file.is_some() || self.shared.state.waits())
+    }
+
+    /// Forgets every cached result: the upstreams list anew.
+    pub(crate) async fn forget_results(&self) {
+        self.cache.forget().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table as the documentation shows it: a line a guard, `x` where a kind of request uses it.
+    #[test]
+    fn the_table_of_guards() {
+        let guards = Guards::new(GuardConfig::default(), false).unwrap();
+        let line = |row: &Row| {
+            let uses = row.uses.map(|uses| if uses == Use::Yes { 'x' } else { '.' });
+            format!("{:<17}{}", row.name, uses.iter().collect::<String>())
+        };
+        let table: Vec<String> = guards.rows.iter().map(line).collect();
+        insta::assert_snapshot!(table.join("\n"), @r"
+        address          xxxxxxx..
+        visibility       xxxxxxx..
+        policy           xxxxxxxx.
+        no approval      ....x....
+        arguments        x.xx.....
+        repairs          x.x......
+        argument schema  x.xx.....
+        result schema    x........
+        brought approval xxxx.x...
+        quota            xxxxxx.x.
+        asked approval   xxxx.x...
+        cache            x........
+        signature        x........
+        provenance       x........
+        sanitize         xxxxx...x
+        ");
+    }
+}

@@ -1,0 +1,93 @@
+//! Checks the structured results of tools against the output schemas that the tools declare.
+
+use jsonschema::Validator;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::call::{Guard, GuardedCall};
+use super::schema::{OutputCheck, Quote, Violation, refused, unusable, violations};
+use crate::common::error::{Code, GatewayError};
+use crate::protocol::message::{Members, Raw};
+
+/// Checks results against output schemas.
+pub(super) struct ResultSchema {
+    /// Whether results are checked, and what happens when one does not fit.
+    pub(super) mode: OutputCheck,
+}
+
+impl Guard for ResultSchema {
+    /// Refuses a tool whose output schema cannot be used, before it is called.
+    fn check(&self, call: &mut GuardedCall<'_>) -> Result<(), GatewayError> {
+        match call.item.zip(call.schemas).filter(|_| self.mode == OutputCheck::Enforce) {
+            Some((item, schemas)) => schemas.result().map(drop).map_err(|error| unusable(item, error)),
+            None => Ok(()),
+        }
+    }
+
+    fn check_result(&self, call: &GuardedCall<'_>, result: &Raw) -> Result<(), GatewayError> {
+        if self.mode == OutputCheck::Off {
+            return Ok(());
+        }
+        let Some((item, schemas)) = call.item.zip(call.schemas) else { return Ok(()) };
+        let Ok(Some(validator)) = schemas.result() else { return Ok(()) };
+        let found = result_violations(validator, result);
+        if found.is_empty() {
+            return Ok(());
+        }
+        let error = refused(Code::UpstreamError, "the result", &item.id, &found).with("violation", "output_schema");
+        match self.mode {
+            OutputCheck::Enforce => Err(error),
+            OutputCheck::Warn | OutputCheck::Off => {
+                tracing::warn!(tool = %item.id, %error, "a result does not fit its schema");
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Where a result breaks the promise of the output schema. Failures and questions promise nothing.
+fn result_violations(validator: &Validator, result: &Raw) -> Vec<Violation> {
+    let Ok(members) = result.read::<Members<'_>>() else { return Vec::new() };
+    let is = |key: &str, text: &str| members.get(key).is_some_and(|value| value.get() == text);
+    if is("isError", "true") || is("resultType", "\"input_required\"") {
+        return Vec::new();
+    }
+    let whole = |reason: String| vec![Violation { path: String::new(), reason }];
+    let Some(structured) = members.get("structuredContent").map(RawValue::get) else {
+        return whole("the tool promises `structuredContent`, and there is none".to_owned());
+    };
+    match serde_json::from_str::<Value>(structured) {
+        Ok(value) => violations(validator, &value, Quote::Nothing),
+        Err(error) => whole(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::guard::schema::compiled;
+
+    #[test]
+    fn results_are_held_to_their_schema() {
+        let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        let validator = compiled(&schema).unwrap();
+        let cases = [
+            (json!({"content": [], "structuredContent": {"n": 1}}), Ok::<(), &str>(())),
+            (json!({"content": [], "isError": true}), Ok(())),
+            (json!({"resultType": "input_required", "inputRequests": {}}), Ok(())),
+            (json!({"content": []}), Err("the tool promises `structuredContent`, and there is none")),
+            (
+                json!({"content": [], "structuredContent": {"n": "<|im_start|>"}}),
+                Err("value is not of type \"integer\""),
+            ),
+            (json!({"content": [], "isError": false, "structuredContent": {}}), Err("\"n\" is a required property")),
+        ];
+        for (result, expected) in cases {
+            let found = result_violations(&validator, &Raw::of(&result));
+            let first = found.first().map(|first| first.reason.as_str());
+            assert_eq!(first, expected.err(), "{result}");
+        }
+    }
+}

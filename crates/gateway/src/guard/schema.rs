@@ -1,0 +1,311 @@
+//! Schemas that come from somebody else: which are usable, and what they say of arguments and results.
+//!
+//! A schema is bounded and checked against the meta-schema of its own draft before a validator is made of it, nothing
+//! that it refers to outside is fetched, and its regular expressions may backtrack only so far. One that is not usable
+//! makes its tool fail with `SCHEMA_INVALID` when it is called; with `on_invalid: raise` the catalog is refused.
+
+use jsonschema::{Draft, PatternOptions, Validator};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::common::error::{Code, GatewayError};
+use contextweaver_context::store::redact;
+use contextweaver_core::catalog::{SchemaLimits, SchemaProblem, SelectableItem, check_schema};
+
+/// What happens to a catalog with a schema that has findings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnInvalid {
+    /// The tool is served; when its schema is not usable, calls of it fail.
+    #[default]
+    Flag,
+    /// The catalog is refused.
+    Raise,
+}
+
+/// Whether results are checked against the output schemas of their tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputCheck {
+    /// A result that does not fit is an error of the upstream.
+    #[default]
+    Enforce,
+    /// A result that does not fit is logged.
+    Warn,
+    /// They are not checked.
+    Off,
+}
+
+/// Bounds on schemas, and what is done with them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SchemaConfig {
+    /// Bytes of a schema as compact JSON.
+    pub max_bytes: usize,
+    /// Levels of nested objects and arrays.
+    pub max_depth: usize,
+    /// Entries of all `properties` together.
+    pub max_properties: usize,
+    /// What happens when a schema has findings.
+    pub on_invalid: OnInvalid,
+    /// Whether results are checked.
+    pub output: OutputCheck,
+}
+
+impl Default for SchemaConfig {
+    fn default() -> Self {
+        let SchemaLimits { bytes, depth, properties } = SchemaLimits::default();
+        Self {
+            max_bytes: bytes,
+            max_depth: depth,
+            max_properties: properties,
+            on_invalid: OnInvalid::Flag,
+            output: OutputCheck::Enforce,
+        }
+    }
+}
+
+/// What is wrong with the schemas of an item.
+#[derive(Debug, Clone, Serialize)]
+pub struct Finding {
+    /// The id of the item with the schema.
+    pub id: String,
+    /// Which schema: `inputSchema` or `outputSchema`.
+    pub schema: &'static str,
+    /// The problem of the schema.
+    #[serde(flatten)]
+    pub problem: SchemaProblem,
+}
+
+impl Finding {
+    /// The problem in one line.
+    #[must_use]
+    pub fn described(&self) -> String {
+        named(&self.problem)
+    }
+}
+
+impl SchemaConfig {
+    /// The bounds on schemas.
+    pub(crate) fn limits(&self) -> SchemaLimits {
+        SchemaLimits { bytes: self.max_bytes, depth: self.max_depth, properties: self.max_properties }
+    }
+
+    /// What is wrong with the schemas of these items, notes on ordinary recursion aside; in the order of the items.
+    #[must_use]
+    pub fn findings(&self, items: &[SelectableItem]) -> Vec<Finding> {
+        let limits = self.limits();
+        let of_item = |item: &SelectableItem| {
+            let schemas = [("inputSchema", &item.args_schema), ("outputSchema", &item.output_schema)];
+            let of_schema = |(name, schema): (&'static str, &Option<std::sync::Arc<Value>>)| {
+                let problems = schema.as_deref().map(|schema| check_schema(schema, &limits)).unwrap_or_default();
+                let counts = |problem: &SchemaProblem| !matches!(problem, SchemaProblem::Recursive { .. });
+                let finding = |problem| Finding { id: item.id.clone(), schema: name, problem };
+                problems.into_iter().filter(counts).map(finding).collect::<Vec<_>>()
+            };
+            schemas.into_iter().flat_map(of_schema).collect::<Vec<_>>()
+        };
+        items.par_iter().flat_map_iter(of_item).collect()
+    }
+}
+
+/// Bytes of a schema that a validator is made of, at most, whatever the configured limit flags.
+const MOST_BYTES: usize = 1 << 20;
+
+/// Levels of a schema that a validator is made of, at most: making one recurses.
+const MOST_DEPTH: usize = 128;
+
+/// Steps back that a regular expression may take for one text.
+const MOST_STEPS_BACK: usize = 100_000;
+
+/// Bytes of a compiled regular expression.
+const MOST_PATTERN_BYTES: usize = 1 << 20;
+
+/// A schema cannot be used: no validator can be made of it. The reason is one line without secrets.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SchemaError(String);
+
+/// The failure of a call of `item`, whose own schema cannot be used.
+pub(super) fn unusable(item: &SelectableItem, error: &SchemaError) -> GatewayError {
+    GatewayError::new(Code::SchemaInvalid, format!("the tool's own schema is not usable: {error}")).at(&item.id)
+}
+
+/// The validator of a schema.
+///
+/// # Errors
+/// [`SchemaError`]: the schema is invalid, too large, too deep, or refers to something outside it.
+pub(crate) fn compiled(schema: &Value) -> Result<Validator, SchemaError> {
+    let limits = SchemaLimits { bytes: MOST_BYTES, depth: MOST_DEPTH, properties: usize::MAX };
+    let mut assumed = None;
+    for problem in check_schema(schema, &limits) {
+        match problem {
+            SchemaProblem::Recursive { .. } => {}
+            SchemaProblem::UnknownDialect { .. } => assumed = Some(Draft::Draft202012),
+            problem => return Err(SchemaError(named(&problem))),
+        }
+    }
+    let patterns = PatternOptions::fancy_regex().backtrack_limit(MOST_STEPS_BACK).size_limit(MOST_PATTERN_BYTES);
+    let options = jsonschema::options().offline().with_pattern_options(patterns);
+    let options = match assumed {
+        Some(draft) => options.with_draft(draft),
+        None => options,
+    };
+    options.build(schema).map_err(|error| SchemaError(shortened(&error.to_string())))
+}
+
+/// A finding in one line.
+fn named(problem: &SchemaProblem) -> String {
+    match problem {
+        SchemaProblem::Invalid { at, reason } => format!("{at}: {reason}"),
+        SchemaProblem::TooLarge { bytes, limit } => format!("it has {bytes} bytes, over {limit}"),
+        SchemaProblem::TooDeep { depth, limit } => format!("it is nested {depth} deep, over {limit}"),
+        SchemaProblem::TooManyProperties { properties, limit } => {
+            format!("it has {properties} properties, over {limit}")
+        }
+        SchemaProblem::DanglingRef { reference, at } => format!("{at}: `{reference}` leads nowhere"),
+        SchemaProblem::CyclicRef { reference, at } => format!("{at}: `{reference}` leads back to itself"),
+        SchemaProblem::RemoteRef { reference, at } => {
+            format!("{at}: `{reference}` is outside the schema, and nothing is fetched")
+        }
+        SchemaProblem::Recursive { reference, at } => format!("{at}: `{reference}` is recursive"),
+        SchemaProblem::UnknownDialect { dialect } => format!("`{dialect}` is not a published draft"),
+    }
+}
+
+/// Violations that are reported, at most.
+const MOST_VIOLATIONS: usize = 5;
+
+/// Which values a report may quote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quote {
+    /// The values of the caller may be quoted.
+    Values,
+    /// None: they come from an upstream.
+    Nothing,
+}
+
+/// A place where a value does not fit its schema.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(super) struct Violation {
+    /// A JSON Pointer into the value.
+    pub(super) path: String,
+    /// What is wrong there.
+    pub(super) reason: String,
+}
+
+/// The places where `value` does not fit, at most five; empty when it fits.
+pub(super) fn violations(validator: &Validator, value: &Value, quote: Quote) -> Vec<Violation> {
+    let mut found: Vec<Violation> = validator
+        .iter_errors(value)
+        .map(|error| {
+            let reason = match quote {
+                Quote::Values => error.to_string(),
+                Quote::Nothing => error.masked().to_string(),
+            };
+            Violation { path: error.instance_path().to_string(), reason: shortened(&reason) }
+        })
+        .take(MOST_VIOLATIONS)
+        .collect();
+    found.sort();
+    found
+}
+
+/// The failure that reports violations of `what`.
+pub(super) fn refused(code: Code, what: &str, id: &str, violations: &[Violation]) -> GatewayError {
+    let first = violations.first();
+    let place = first.map(|first| first.path.as_str()).filter(|path| !path.is_empty()).unwrap_or(what);
+    let reason = first.map_or("", |first| &first.reason);
+    GatewayError::new(code, format!("{place}: {reason}")).at(id).with("violations", json!(violations))
+}
+
+/// Characters of a reason at most: the validator quotes values, which can be long.
+const LONGEST_REASON: usize = 200;
+
+fn shortened(reason: &str) -> String {
+    let clean = redact(reason).text;
+    match clean.char_indices().nth(LONGEST_REASON) {
+        None => clean.into_owned(),
+        Some((end, _)) => format!("{}…", clean.get(..end).unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn each_draft_is_taken_as_itself() {
+        // `items` as an array is draft-07, `prefixItems` 2020-12; each ignores or refuses the other's.
+        let tuple = |dialect: Option<&str>, keyword: &str| {
+            let mut schema = json!({"type": "array"});
+            schema[keyword] = json!([{"type": "string"}]);
+            if let Some(dialect) = dialect {
+                schema["$schema"] = dialect.into();
+            }
+            compiled(&schema).map(|validator| validator.is_valid(&json!([1])))
+        };
+        let seventh = Some("http://json-schema.org/draft-07/schema#");
+        let newest = Some("https://json-schema.org/draft/2020-12/schema");
+        assert_eq!(tuple(seventh, "items"), Ok(false));
+        assert_eq!(tuple(seventh, "prefixItems"), Ok(true));
+        assert_eq!(tuple(newest, "prefixItems"), Ok(false));
+        assert_eq!(tuple(None, "prefixItems"), Ok(false));
+        assert!(tuple(newest, "items").is_err() && tuple(None, "items").is_err());
+        assert_eq!(tuple(Some("https://example.com/own"), "prefixItems"), Ok(false));
+    }
+
+    #[test]
+    fn what_is_not_usable_says_why() {
+        let cases = [
+            (json!({"type": "strin"}), "/type: \"strin\" is not a type of JSON Schema"),
+            (json!({"$ref": "#"}), "`#` leads back to itself"),
+            (json!({"$ref": "#/$defs/none"}), "`#/$defs/none` leads nowhere"),
+            (json!({"properties": {"a": {"$ref": "http://127.0.0.1:9/x.json"}}}), "nothing is fetched"),
+            (json!({"$ref": "file:///etc/passwd"}), "nothing is fetched"),
+            (json!({"pattern": "("}), "("),
+            (json!({"pattern": "(?:a{1000}){1000}"}), ""),
+            (json!({"description": "x".repeat(MOST_BYTES)}), "bytes, over 1048576"),
+        ];
+        for (schema, expected) in cases {
+            let reason = compiled(&schema).map(drop).unwrap_err().to_string();
+            assert!(reason.contains(expected), "{reason}");
+            assert!(reason.chars().count() <= LONGEST_REASON + 30, "{reason}");
+        }
+    }
+
+    #[test]
+    fn a_catastrophic_pattern_refuses_instead_of_running() {
+        // Exponential for an engine that backtracks without bound.
+        let text = format!("{}!", "a".repeat(60));
+        for pattern in ["^(a+)+$", "^(?=(a+)+$).*b", "^(a|a)*(?!c)$", "(.*)\\1{5}x"] {
+            let validator = compiled(&json!({ "pattern": pattern })).unwrap();
+            assert!(!validator.is_valid(&Value::from(text.as_str())), "{pattern}");
+        }
+        assert!(compiled(&json!({"pattern": "^(?!b)a+$"})).unwrap().is_valid(&json!("aaa")));
+    }
+
+    #[test]
+    fn findings_name_item_schema_and_problem() {
+        let mut good = SelectableItem::tool("a:good#00000000", "a", "good", "");
+        good.args_schema = Some(Arc::new(json!({"properties": {"next": {"$ref": "#"}}})));
+        let mut bad = SelectableItem::tool("a:bad#00000000", "a", "bad", "");
+        bad.args_schema = Some(Arc::new(json!({"type": 5})));
+        bad.output_schema = Some(Arc::new(json!({"properties": {"a": {}, "b": {}, "c": {"not": {"not": {}}}}})));
+        let config = SchemaConfig { max_properties: 2, max_depth: 3, ..SchemaConfig::default() };
+        let found = config.findings(&[bad, good]);
+        let lines: Vec<String> = found
+            .iter()
+            .map(|finding| format!("{} {} {}", finding.id, finding.schema, named(&finding.problem)))
+            .collect();
+        assert!(lines[0].starts_with("a:bad#00000000 inputSchema /type: "), "{}", lines[0]);
+        let rest = [
+            "a:bad#00000000 outputSchema it is nested 5 deep, over 3",
+            "a:bad#00000000 outputSchema it has 3 properties, over 2",
+        ];
+        assert_eq!(lines[1..], rest);
+    }
+}

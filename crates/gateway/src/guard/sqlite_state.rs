@@ -1,0 +1,375 @@
+//! The shared state in one SQLite file.
+//!
+//! As in the stores, every change is one immediate transaction on a write-ahead log that is synchronised at every
+//! commit. Calls wait for others at most a few seconds: a gateway that cannot count refuses.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
+
+use super::pin::Pin;
+use super::state::{
+    Exceeded, Freshness, IDLE, MINUTE, MOST_SUBJECTS, Nonces, Pinned, Quotas, Results, Stamp, State, Take, Want,
+    crowded, judge,
+};
+use crate::common::sync::lock;
+use contextweaver_context::store::StoreError;
+use contextweaver_core::files::make_private_file;
+use contextweaver_core::text::sha256_hex;
+
+/// How long a change waits for those of other processes.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Marks the file as ours ("ctxg"), so that no other database is written into.
+const APPLICATION: i32 = 0x6374_7867;
+
+/// The schema that this version reads and writes.
+const SCHEMA: i32 = 1;
+
+const TABLES: &str = "
+CREATE TABLE calls (subject TEXT NOT NULL, scope TEXT NOT NULL, at INTEGER NOT NULL);
+CREATE INDEX calls_by_subject ON calls (subject, scope, at);
+CREATE TABLE totals (
+    subject TEXT NOT NULL, scope TEXT NOT NULL, total INTEGER NOT NULL, last INTEGER NOT NULL,
+    PRIMARY KEY (subject, scope)
+) WITHOUT ROWID;
+CREATE INDEX totals_by_time ON totals (last);
+CREATE TABLE nonces (nonce TEXT NOT NULL PRIMARY KEY, until INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX nonces_by_time ON nonces (until);
+CREATE TABLE forgotten (until INTEGER NOT NULL);
+INSERT INTO forgotten VALUES (0);
+CREATE TABLE results (key TEXT NOT NULL PRIMARY KEY, result BLOB NOT NULL, until INTEGER NOT NULL, used INTEGER NOT NULL);
+CREATE INDEX results_by_use ON results (used);
+CREATE TABLE pins (server TEXT NOT NULL, name TEXT NOT NULL, pin TEXT NOT NULL, PRIMARY KEY (server, name)) WITHOUT ROWID;
+";
+
+/// The state in a file that several processes may open.
+#[derive(Debug)]
+pub struct SqliteState {
+    path: PathBuf,
+    connection: Mutex<Connection>,
+    /// The stamp of the pins, and the version of the data at which it was taken.
+    seen: Mutex<Option<(i64, Stamp)>>,
+}
+
+impl SqliteState {
+    /// Opens the file, or makes it for its owner alone where it is missing.
+    ///
+    /// # Errors
+    /// It cannot be opened or created, is not a database, or belongs to another program or version.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        // The database gives its own permissions to the files beside it.
+        if !path.exists() {
+            // What cannot be made the database says itself.
+            let _ = make_private_file(path);
+        }
+        let connection = connect(path).map_err(|error| failed(path, error))?;
+        check(path, &connection)?;
+        Ok(Self { path: path.to_owned(), connection: Mutex::new(connection), seen: Mutex::default() })
+    }
+
+    /// The pins in the file, which is read and nothing else; none where it is missing.
+    ///
+    /// # Errors
+    /// As [`SqliteState::open`].
+    pub fn look(path: &Path) -> Result<Vec<Pin>, StoreError> {
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(|error| failed(path, error))?;
+        connection.busy_timeout(PATIENCE).map_err(|error| failed(path, error))?;
+        check(path, &connection)?;
+        read_pins(path, &pin_texts(&connection).map_err(|error| failed(path, error))?)
+    }
+
+    /// Runs `work` under the write lock; what it did stands when it succeeds and is undone when it fails.
+    fn change<T>(&self, work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let mut connection = lock(&self.connection);
+        let run = || {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let value = work(&transaction)?;
+            transaction.commit()?;
+            Ok(value)
+        };
+        let result: rusqlite::Result<T> = run();
+        result.map_err(|error| failed(&self.path, error))
+    }
+}
+
+/// Refuses a database that is not ours.
+fn check(path: &Path, connection: &Connection) -> Result<(), StoreError> {
+    let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
+    let found = number("application_id").and_then(|application| Ok((application, number("user_version")?)));
+    match found.map_err(|error| failed(path, error))? {
+        (APPLICATION, SCHEMA) => Ok(()),
+        (APPLICATION, schema) => {
+            Err(failed(path, format!("this file has schema {schema}; this version reads schema {SCHEMA}")))
+        }
+        _ => Err(failed(path, "this is the database of another program; nothing was changed")),
+    }
+}
+
+fn failed(path: &Path, reason: impl std::fmt::Display) -> StoreError {
+    StoreError::Backend { place: path.display().to_string(), reason: reason.to_string() }
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let mut connection = Connection::open(path)?;
+    connection.busy_timeout(PATIENCE)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+    // Of several processes that found a new file, the first makes the tables.
+    if tables == 0 {
+        transaction.execute_batch(TABLES)?;
+        transaction.pragma_update(None, "application_id", APPLICATION)?;
+        transaction.pragma_update(None, "user_version", SCHEMA)?;
+    }
+    transaction.commit()?;
+    if tables == 0 {
+        // Where another process holds the new file just now, it turns the log on itself.
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())).ok();
+    }
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    Ok(connection)
+}
+
+/// Times are kept in milliseconds since 1970.
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn time(millis: i64) -> Duration {
+    Duration::from_millis(u64::try_from(millis).unwrap_or_default())
+}
+
+impl Quotas for SqliteState {
+    fn take(&self, wants: &[Want], now: Duration, take: Take) -> Result<Result<(), Exceeded>, StoreError> {
+        self.change(|transaction| {
+            for want in wants {
+                let Want { subject, scope, .. } = want;
+                let of = params![subject, scope, millis(now)];
+                transaction
+                    .prepare_cached("UPDATE calls SET at = ?3 WHERE subject = ?1 AND scope = ?2 AND at > ?3")?
+                    .execute(of)?;
+                transaction
+                    .prepare_cached("DELETE FROM calls WHERE subject = ?1 AND scope = ?2 AND at <= ?3")?
+                    .execute(params![subject, scope, millis(now) - millis(MINUTE)])?;
+                let recent: Vec<Duration> = transaction
+                    .prepare_cached("SELECT at FROM calls WHERE subject = ?1 AND scope = ?2 ORDER BY at")?
+                    .query_map(params![subject, scope], |row| row.get(0).map(time))?
+                    .collect::<rusqlite::Result<_>>()?;
+                let total: Option<i64> = transaction
+                    .prepare_cached("SELECT total FROM totals WHERE subject = ?1 AND scope = ?2")?
+                    .query_row(params![subject, scope], |row| row.get(0))
+                    .optional()?;
+                let total = total.and_then(|total| u64::try_from(total).ok()).unwrap_or(0);
+                if let Err(exceeded) = judge(want, &recent, total, now) {
+                    return Ok(Err(exceeded));
+                }
+            }
+            match take {
+                Take::Look => Ok(Ok(())),
+                Take::Use => count(transaction, wants, now),
+            }
+        })
+    }
+}
+
+fn count(transaction: &Transaction<'_>, wants: &[Want], now: Duration) -> rusqlite::Result<Result<(), Exceeded>> {
+    transaction.prepare_cached("DELETE FROM totals WHERE last < ?1")?.execute([millis(now) - millis(IDLE)])?;
+    transaction.prepare_cached("DELETE FROM calls WHERE at < ?1")?.execute([millis(now) - millis(IDLE)])?;
+    for want in wants {
+        let Want { subject, scope, quota } = want;
+        let known = transaction
+            .prepare_cached("UPDATE totals SET total = total + 1, last = ?3 WHERE subject = ?1 AND scope = ?2")?
+            .execute(params![subject, scope, millis(now)])?;
+        if known == 0 {
+            let subjects: i64 =
+                transaction.prepare_cached("SELECT count(*) FROM totals")?.query_row([], |row| row.get(0))?;
+            if usize::try_from(subjects).is_ok_and(|subjects| subjects >= MOST_SUBJECTS) {
+                return Ok(Err(crowded()));
+            }
+            transaction.prepare_cached("INSERT INTO totals VALUES (?1, ?2, 1, ?3)")?.execute(params![
+                subject,
+                scope,
+                millis(now)
+            ])?;
+        }
+        if quota.max_calls_per_minute.is_some() {
+            transaction.prepare_cached("INSERT INTO calls VALUES (?1, ?2, ?3)")?.execute(params![
+                subject,
+                scope,
+                millis(now)
+            ])?;
+        }
+    }
+    Ok(Ok(()))
+}
+
+impl Nonces for SqliteState {
+    fn remember(&self, nonce: &str, now: Duration, until: Duration, most: usize) -> Result<Freshness, StoreError> {
+        self.change(|transaction| {
+            transaction
+                .prepare_cached(
+                    "UPDATE forgotten SET until = max(until, (SELECT max(until) FROM nonces WHERE until < ?1))
+                     WHERE EXISTS (SELECT 1 FROM nonces WHERE until < ?1)",
+                )?
+                .execute([millis(now)])?;
+            transaction.prepare_cached("DELETE FROM nonces WHERE until < ?1")?.execute([millis(now)])?;
+            let (seen, all): (bool, i64) = transaction
+                .prepare_cached(
+                    "SELECT EXISTS (SELECT 1 FROM nonces WHERE nonce = ?1) OR ?2 <= (SELECT until FROM forgotten),
+                     (SELECT count(*) FROM nonces)",
+                )?
+                .query_row(params![nonce, millis(until)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            if seen {
+                return Ok(Freshness::Seen);
+            }
+            if usize::try_from(all).is_ok_and(|all| all >= most) {
+                return Ok(Freshness::Full);
+            }
+            let insert = "INSERT INTO nonces VALUES (?1, ?2)";
+            transaction.prepare_cached(insert)?.execute(params![nonce, millis(until)])?;
+            Ok(Freshness::Fresh)
+        })
+    }
+}
+
+/// The number of the next use of a result.
+const NEXT_USE: &str = "(SELECT coalesce(max(used), 0) + 1 FROM results)";
+
+impl Results for SqliteState {
+    fn cached(&self, key: &str, now: Duration) -> Result<Option<Bytes>, StoreError> {
+        self.change(|transaction| {
+            transaction.prepare_cached("DELETE FROM results WHERE until <= ?1")?.execute([millis(now)])?;
+            let used = format!("UPDATE results SET used = {NEXT_USE} WHERE key = ?1 RETURNING result");
+            let result: Option<Vec<u8>> =
+                transaction.prepare_cached(&used)?.query_row([key], |row| row.get(0)).optional()?;
+            Ok(result.map(Bytes::from))
+        })
+    }
+
+    fn cache(&self, key: &str, result: &Bytes, until: Duration, most: usize) -> Result<(), StoreError> {
+        self.change(|transaction| {
+            let insert = format!("INSERT OR REPLACE INTO results VALUES (?1, ?2, ?3, {NEXT_USE})");
+            transaction.prepare_cached(&insert)?.execute(params![key, &result[..], millis(until)])?;
+            transaction
+                .prepare_cached(
+                    "DELETE FROM results WHERE key IN (SELECT key FROM results ORDER BY used DESC LIMIT -1 OFFSET ?1)",
+                )?
+                .execute([i64::try_from(most).unwrap_or(i64::MAX)])?;
+            Ok(())
+        })
+    }
+
+    fn clear_cache(&self) -> Result<(), StoreError> {
+        self.change(|transaction| transaction.execute("DELETE FROM results", []).map(drop))
+    }
+}
+
+/// The texts of all pins, by server and name.
+fn pin_texts(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare_cached("SELECT pin FROM pins ORDER BY server, name")?;
+    statement.query_map([], |row| row.get(0))?.collect()
+}
+
+fn read_pins(path: &Path, texts: &[String]) -> Result<Vec<Pin>, StoreError> {
+    let read = |text: &String| serde_json::from_str(text).map_err(|error| failed(path, format!("a pin: {error}")));
+    texts.iter().map(read).collect()
+}
+
+fn stamp(texts: &[String]) -> Stamp {
+    Stamp(sha256_hex(texts.join("\n").as_bytes()))
+}
+
+impl Pinned for SqliteState {
+    fn pins(&self) -> Result<Vec<Pin>, StoreError> {
+        read_pins(&self.path, &self.change(|transaction| pin_texts(transaction))?)
+    }
+
+    fn change_pins(&self, work: &mut dyn FnMut(&[Pin]) -> Vec<Pin>) -> Result<Stamp, StoreError> {
+        let mut damaged = None;
+        let stamp = self.change(|transaction| {
+            let texts = pin_texts(transaction)?;
+            let before = match read_pins(&self.path, &texts) {
+                Ok(before) => before,
+                Err(error) => {
+                    damaged = Some(error);
+                    return Ok(Stamp::default());
+                }
+            };
+            let changes = work(&before);
+            for pin in &changes {
+                let text = serde_json::to_string(pin).unwrap_or_default();
+                transaction
+                    .prepare_cached("INSERT OR REPLACE INTO pins VALUES (?1, ?2, ?3)")?
+                    .execute(params![pin.server, pin.name, text])?;
+            }
+            Ok(stamp(&if changes.is_empty() { texts } else { pin_texts(transaction)? }))
+        })?;
+        // Our own changes leave the version as it is.
+        *lock(&self.seen) = None;
+        damaged.map_or(Ok(stamp), Err)
+    }
+
+    fn pins_stamp(&self) -> Result<Stamp, StoreError> {
+        let connection = lock(&self.connection);
+        let ask = || -> rusqlite::Result<Stamp> {
+            // Other connections' commits alone change it: most of the time nothing is read.
+            let version = connection.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0))?;
+            let mut seen = lock(&self.seen);
+            match &*seen {
+                Some((at, stamp)) if *at == version => Ok(stamp.clone()),
+                _ => {
+                    let stamp = stamp(&pin_texts(&connection)?);
+                    *seen = Some((version, stamp.clone()));
+                    Ok(stamp)
+                }
+            }
+        };
+        ask().map_err(|error| failed(&self.path, error))
+    }
+
+    fn remove_pins(&self, server: &str, name: Option<&str>) -> Result<usize, StoreError> {
+        self.change(|transaction| {
+            transaction
+                .prepare_cached("DELETE FROM pins WHERE server = ?1 AND (?2 IS NULL OR name = ?2)")?
+                .execute(params![server, name])
+        })
+    }
+}
+
+impl State for SqliteState {
+    fn waits(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_state_is_named_and_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        Connection::open(path("other.db")).unwrap().execute_batch("CREATE TABLE theirs (a)").unwrap();
+        drop(SqliteState::open(path("newer.db")).unwrap());
+        Connection::open(path("newer.db")).unwrap().pragma_update(None, "user_version", 7).unwrap();
+        std::fs::write(path("text.db"), "no database at all, but long enough for a header".repeat(40)).unwrap();
+        for (name, expected) in [
+            ("other.db", "another program"),
+            ("newer.db", "schema 7"),
+            ("text.db", "not a database"),
+            ("no/folder.db", "unable to open"),
+        ] {
+            let message = SqliteState::open(path(name)).unwrap_err().to_string();
+            assert!(message.contains(expected), "{name}: {message}");
+        }
+    }
+}

@@ -1,0 +1,520 @@
+//! What replicas of a gateway share: quotas, nonces, cached results and pins.
+//!
+//! Each is a small trait. [`MemoryState`] serves one process, [`SqliteState`](super::sqlite_state::SqliteState) all that open the same file, and what
+//! it acknowledged outlives a restart. Every structure is bounded: what is full refuses or evicts, and never forgets
+//! what safety rests on. The time is always given by the caller.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::pin::Pin;
+use super::quota::Quota;
+use crate::common::sync::lock;
+use contextweaver_context::store::StoreError;
+
+/// The window of quotas that count calls a minute.
+pub const MINUTE: Duration = Duration::from_secs(60);
+
+/// How long calls of a caller are remembered after its last.
+pub(super) const IDLE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Subjects with their scopes that quotas are kept for, at most.
+pub(super) const MOST_SUBJECTS: usize = 100_000;
+
+/// A call that a quota is asked for.
+#[derive(Debug, Clone)]
+pub struct Want {
+    /// The name of the caller.
+    pub subject: String,
+    /// What is called: a meta-tool or a tool's id.
+    pub scope: String,
+    /// How much of it the subject may do.
+    pub quota: Quota,
+}
+
+/// A quota is used up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exceeded {
+    /// The meta-tool or the id of the tool whose quota it is.
+    pub scope: String,
+    /// After how long the call would be permitted; `None` when that is not while it is remembered.
+    pub retry_after: Option<Duration>,
+}
+
+/// Whether asking uses the quota up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Take {
+    /// The call will be made.
+    Use,
+    /// The caller only wants to know.
+    Look,
+}
+
+/// Counts calls against quotas.
+pub trait Quotas {
+    /// Whether all these are permitted at `now`. With [`Take::Use`] all are counted when all are permitted, and none
+    /// otherwise. A clock that goes back makes nobody wait longer than a minute.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn take(&self, wants: &[Want], now: Duration, take: Take) -> Result<Result<(), Exceeded>, StoreError>;
+}
+
+/// What is known of a nonce.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freshness {
+    /// It was not seen before, and is remembered now.
+    Fresh,
+    /// It was seen before, or is so old that it might have been.
+    Seen,
+    /// There is no room to remember it: it must be refused.
+    Full,
+}
+
+/// Remembers nonces until they expire.
+pub trait Nonces {
+    /// Remembers a nonce until `until`, when there are fewer than `most` others. What expired before `now` is forgotten,
+    /// and a nonce that expires no later than one that was forgotten counts as seen: a clock that goes back opens
+    /// nothing.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn remember(&self, nonce: &str, now: Duration, until: Duration, most: usize) -> Result<Freshness, StoreError>;
+}
+
+/// Keeps results for a while.
+pub trait Results {
+    /// The result under `key`, unless it expired; it counts as used.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn cached(&self, key: &str, now: Duration) -> Result<Option<Bytes>, StoreError>;
+
+    /// Keeps a result until `until`. When there are more than `most`, those go that were used longest ago.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn cache(&self, key: &str, result: &Bytes, until: Duration, most: usize) -> Result<(), StoreError>;
+
+    /// Forgets all of them.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn clear_cache(&self) -> Result<(), StoreError>;
+}
+
+/// Tells states of the pins apart.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stamp(pub(super) String);
+
+/// Keeps the definitions of tools that were seen.
+pub trait Pinned {
+    /// All pins, by server and name.
+    ///
+    /// # Errors
+    /// The backend failed, or holds something that is not a pin.
+    fn pins(&self) -> Result<Vec<Pin>, StoreError>;
+
+    /// Shows `work` all pins, by server and name, and writes those that it returns, as one step: nobody else reads or
+    /// writes in between. Each replaces the one of its server and name; where there are none nothing is written. Returns
+    /// the stamp of what is there then.
+    ///
+    /// # Errors
+    /// The backend failed, or holds something that is not a pin; nothing is then changed.
+    fn change_pins(&self, work: &mut dyn FnMut(&[Pin]) -> Vec<Pin>) -> Result<Stamp, StoreError>;
+
+    /// Changes when the pins do.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn pins_stamp(&self) -> Result<Stamp, StoreError>;
+
+    /// Writes these, all or none; each replaces the one of its server and name.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn put_pins(&self, pins: &[Pin]) -> Result<(), StoreError> {
+        self.change_pins(&mut |_| pins.to_vec()).map(drop)
+    }
+
+    /// Removes the pins of a server, or of one of its tools; how many.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn remove_pins(&self, server: &str, name: Option<&str>) -> Result<usize, StoreError>;
+}
+
+/// The whole state that replicas share.
+pub trait State: Quotas + Nonces + Results + Pinned + Send + Sync {
+    /// Whether its methods wait for a disk.
+    fn waits(&self) -> bool;
+}
+
+/// Whether one more call is permitted after `total`, the `recent` of them within the last minute, oldest first.
+pub(super) fn judge(want: &Want, recent: &[Duration], total: u64, now: Duration) -> Result<(), Exceeded> {
+    let exceeded = |retry_after| Err(Exceeded { scope: want.scope.clone(), retry_after });
+    if want.quota.max_calls_per_session.is_some_and(|most| total >= most.get()) {
+        return exceeded(None);
+    }
+    let Some(most) = want.quota.max_calls_per_minute else { return Ok(()) };
+    let most = most.get() as usize;
+    // The call that must leave the window before the next may be made.
+    match recent.len().checked_sub(most).and_then(|at| recent.get(at)) {
+        Some(first) => exceeded(Some((*first + MINUTE).saturating_sub(now))),
+        None => Ok(()),
+    }
+}
+
+/// There is no room to count another subject.
+pub(super) fn crowded() -> Exceeded {
+    Exceeded { scope: "sessions".to_owned(), retry_after: Some(MINUTE) }
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    recent: VecDeque<Duration>,
+    total: u64,
+    last: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Remembered {
+    until: HashMap<String, Duration>,
+    by_time: BTreeMap<(Duration, String), ()>,
+    /// The latest expiry that was forgotten.
+    forgotten: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Cached {
+    results: HashMap<String, (Bytes, Duration, u64)>,
+    by_use: BTreeMap<u64, String>,
+    uses: u64,
+}
+
+impl Cached {
+    fn touch(&mut self, key: &str) {
+        self.uses += 1;
+        if let Some(entry) = self.results.get_mut(key) {
+            self.by_use.remove(&entry.2);
+            entry.2 = self.uses;
+            self.by_use.insert(self.uses, key.to_owned());
+        }
+    }
+
+    fn remove(&mut self, key: &str) {
+        if let Some((_, _, used)) = self.results.remove(key) {
+            self.by_use.remove(&used);
+        }
+    }
+}
+
+/// The state of one process.
+#[derive(Debug, Default)]
+pub struct MemoryState {
+    calls: Mutex<HashMap<(String, String), Calls>>,
+    nonces: Mutex<Remembered>,
+    results: Mutex<Cached>,
+    pins: Mutex<BTreeMap<(String, String), Pin>>,
+}
+
+impl Quotas for MemoryState {
+    fn take(&self, wants: &[Want], now: Duration, take: Take) -> Result<Result<(), Exceeded>, StoreError> {
+        let mut calls = lock(&self.calls);
+        for want in wants {
+            let key = (want.subject.clone(), want.scope.clone());
+            let Some(known) = calls.get_mut(&key) else { continue };
+            known.recent.iter_mut().for_each(|at| *at = (*at).min(now));
+            while known.recent.front().is_some_and(|at| *at + MINUTE <= now) {
+                known.recent.pop_front();
+            }
+            if let Err(exceeded) = judge(want, known.recent.make_contiguous(), known.total, now) {
+                return Ok(Err(exceeded));
+            }
+        }
+        if take == Take::Look {
+            return Ok(Ok(()));
+        }
+        if calls.len() + wants.len() > MOST_SUBJECTS {
+            calls.retain(|_, calls| calls.last + IDLE > now);
+            if calls.len() + wants.len() > MOST_SUBJECTS {
+                return Ok(Err(crowded()));
+            }
+        }
+        for want in wants {
+            let known = calls.entry((want.subject.clone(), want.scope.clone())).or_default();
+            known.total += 1;
+            known.last = now;
+            if want.quota.max_calls_per_minute.is_some() {
+                known.recent.push_back(now);
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+impl Nonces for MemoryState {
+    fn remember(&self, nonce: &str, now: Duration, until: Duration, most: usize) -> Result<Freshness, StoreError> {
+        let mut nonces = lock(&self.nonces);
+        while let Some(first) = nonces.by_time.first_entry().filter(|first| first.key().0 < now) {
+            let ((until, nonce), ()) = first.remove_entry();
+            nonces.until.remove(&nonce);
+            nonces.forgotten = nonces.forgotten.max(until);
+        }
+        if until <= nonces.forgotten || nonces.until.contains_key(nonce) {
+            return Ok(Freshness::Seen);
+        }
+        if nonces.until.len() >= most {
+            return Ok(Freshness::Full);
+        }
+        nonces.until.insert(nonce.to_owned(), until);
+        nonces.by_time.insert((until, nonce.to_owned()), ());
+        Ok(Freshness::Fresh)
+    }
+}
+
+impl Results for MemoryState {
+    fn cached(&self, key: &str, now: Duration) -> Result<Option<Bytes>, StoreError> {
+        let mut cached = lock(&self.results);
+        if cached.results.get(key).is_some_and(|(_, until, _)| *until <= now) {
+            cached.remove(key);
+        }
+        cached.touch(key);
+        Ok(cached.results.get(key).map(|(result, ..)| result.clone()))
+    }
+
+    fn cache(&self, key: &str, result: &Bytes, until: Duration, most: usize) -> Result<(), StoreError> {
+        let mut cached = lock(&self.results);
+        cached.remove(key);
+        cached.results.insert(key.to_owned(), (result.clone(), until, 0));
+        cached.touch(key);
+        while cached.results.len() > most
+            && let Some((_, oldest)) = cached.by_use.pop_first()
+        {
+            cached.results.remove(&oldest);
+        }
+        Ok(())
+    }
+
+    fn clear_cache(&self) -> Result<(), StoreError> {
+        *lock(&self.results) = Cached::default();
+        Ok(())
+    }
+}
+
+impl Pinned for MemoryState {
+    fn pins(&self) -> Result<Vec<Pin>, StoreError> {
+        Ok(lock(&self.pins).values().cloned().collect())
+    }
+
+    fn change_pins(&self, work: &mut dyn FnMut(&[Pin]) -> Vec<Pin>) -> Result<Stamp, StoreError> {
+        let mut pins = lock(&self.pins);
+        let before: Vec<Pin> = pins.values().cloned().collect();
+        pins.extend(work(&before).into_iter().map(|pin| ((pin.server.clone(), pin.name.clone()), pin)));
+        Ok(Stamp::default())
+    }
+
+    /// Nobody else writes here.
+    fn pins_stamp(&self) -> Result<Stamp, StoreError> {
+        Ok(Stamp::default())
+    }
+
+    fn remove_pins(&self, server: &str, name: Option<&str>) -> Result<usize, StoreError> {
+        let mut pins = lock(&self.pins);
+        let before = pins.len();
+        pins.retain(|(of, called), _| of != server || name.is_some_and(|name| name != called));
+        Ok(before - pins.len())
+    }
+}
+
+impl State for MemoryState {
+    fn waits(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::{NonZeroU32, NonZeroU64};
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::guard::pin::Fingerprint;
+    use crate::guard::sqlite_state::SqliteState;
+
+    const fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn want(subject: &str, scope: &str, minute: u32, session: u64) -> Want {
+        let quota =
+            Quota { max_calls_per_minute: NonZeroU32::new(minute), max_calls_per_session: NonZeroU64::new(session) };
+        Want { subject: subject.to_owned(), scope: scope.to_owned(), quota }
+    }
+
+    fn quotas(state: &dyn State) {
+        let two = want("s", "x", 2, 0);
+        let take = |wants: &[Want], seconds| state.take(wants, at(seconds), Take::Use).unwrap();
+        let over =
+            |scope: &str, seconds: Option<u64>| Err(Exceeded { scope: scope.to_owned(), retry_after: seconds.map(at) });
+        assert_eq!(take(std::slice::from_ref(&two), 1000), Ok(()));
+        assert_eq!(take(std::slice::from_ref(&two), 1010), Ok(()));
+        // A look uses nothing, and what is refused uses nothing either.
+        assert_eq!(state.take(std::slice::from_ref(&two), at(1020), Take::Look).unwrap(), over("x", Some(40)));
+        assert_eq!(take(&[want("s", "y", 1, 0), two.clone()], 1020), over("x", Some(40)));
+        assert_eq!(state.take(&[want("s", "y", 1, 0)], at(1020), Take::Look).unwrap(), Ok(()));
+        // Another subject has its own.
+        assert_eq!(take(&[want("t", "x", 2, 0)], 1020), Ok(()));
+        // The first leaves the window after a minute, and the window slides.
+        assert_eq!(take(std::slice::from_ref(&two), 1059), over("x", Some(1)));
+        assert_eq!(take(std::slice::from_ref(&two), 1060), Ok(()));
+        assert_eq!(take(std::slice::from_ref(&two), 1061), over("x", Some(9)));
+        // A clock that goes back an hour costs a minute.
+        assert_eq!(take(&[want("b", "x", 1, 0)], 9000), Ok(()));
+        assert_eq!(take(&[want("b", "x", 1, 0)], 5400), over("x", Some(60)));
+        assert_eq!(take(&[want("b", "x", 1, 0)], 5460), Ok(()));
+        // What a session may do in all.
+        assert_eq!(take(&[want("s", "z", 0, 2)], 2000), Ok(()));
+        assert_eq!(take(&[want("s", "z", 0, 2)], 2100), Ok(()));
+        assert_eq!(take(&[want("s", "z", 0, 2)], 3000), over("z", None));
+    }
+
+    fn nonces(state: &dyn State) {
+        let remember = |nonce, now, until| state.remember(nonce, at(now), at(until), 2).unwrap();
+        assert_eq!(remember("a", 100, 160), Freshness::Fresh);
+        assert_eq!(remember("a", 101, 160), Freshness::Seen);
+        assert_eq!(remember("a", 160, 160), Freshness::Seen, "until its last moment");
+        assert_eq!(remember("b", 102, 170), Freshness::Fresh);
+        assert_eq!(remember("c", 103, 171), Freshness::Full, "nothing is forgotten to make room");
+        assert_eq!(remember("b", 103, 171), Freshness::Seen);
+        assert_eq!(remember("c", 161, 180), Freshness::Fresh, "what expired makes room");
+        // The clock goes back: what was forgotten is not fresh again.
+        assert_eq!(remember("a", 100, 160), Freshness::Seen);
+    }
+
+    fn results(state: &dyn State) {
+        let bytes = |text: &'static str| Bytes::from_static(text.as_bytes());
+        let put = |key, until| state.cache(key, &bytes("r"), at(until), 2).unwrap();
+        let has = |key, now| state.cached(key, at(now)).unwrap().is_some();
+        put("a", 60);
+        assert!(has("a", 59) && !has("a", 60) && !has("a", 10), "what expired is gone");
+        put("a", 60);
+        put("b", 60);
+        assert!(has("a", 1));
+        put("c", 60);
+        assert!(has("a", 1) && !has("b", 1) && has("c", 1), "the one used longest ago goes");
+        state.cache("a", &bytes("new"), at(60), 2).unwrap();
+        assert_eq!(state.cached("a", at(1)).unwrap(), Some(bytes("new")));
+        state.clear_cache().unwrap();
+        assert!(!has("a", 1) && !has("c", 1));
+    }
+
+    fn pin(server: &str, name: &str) -> Pin {
+        Pin::new(server, Fingerprint::of(&serde_json::json!({"name": name, "inputSchema": {}})))
+    }
+
+    fn pins(state: &dyn State) {
+        state.put_pins(&[pin("b", "x"), pin("a", "y"), pin("a", "x")]).unwrap();
+        state.put_pins(&[pin("a", "y")]).unwrap();
+        assert_eq!(state.pins().unwrap(), [pin("a", "x"), pin("a", "y"), pin("b", "x")]);
+        assert_eq!(state.remove_pins("a", Some("z")).unwrap(), 0);
+        assert_eq!(state.remove_pins("a", Some("x")).unwrap(), 1);
+        assert_eq!(state.remove_pins("b", None).unwrap(), 1);
+        assert_eq!(state.pins().unwrap(), [pin("a", "y")]);
+    }
+
+    #[test]
+    fn both_backends_keep_the_rules() {
+        let folder = tempfile::tempdir().unwrap();
+        for (number, rule) in [quotas, nonces, results, pins].into_iter().enumerate() {
+            rule(&MemoryState::default());
+            rule(&SqliteState::open(folder.path().join(format!("{number}.db"))).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_restart_and_a_second_replica_lose_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || SqliteState::open(folder.path().join("s.db")).unwrap();
+        let first = open();
+        first.take(&[want("s", "x", 1, 0)], at(1), Take::Use).unwrap().unwrap();
+        first.remember("n", at(1), at(60), 9).unwrap();
+        first.cache("k", &Bytes::from_static(b"r"), at(60), 9).unwrap();
+        first.put_pins(&[pin("a", "x")]).unwrap();
+        let kept = |state: &dyn State| {
+            assert!(state.take(&[want("s", "x", 1, 0)], at(2), Take::Use).unwrap().is_err());
+            assert_eq!(state.remember("n", at(2), at(60), 9).unwrap(), Freshness::Seen);
+            assert!(state.cached("k", at(2)).unwrap().is_some());
+            assert_eq!(state.pins().unwrap().len(), 1);
+        };
+        kept(&open());
+        drop(first);
+        kept(&open());
+    }
+
+    #[test]
+    fn a_quota_is_not_exceeded_by_callers_side_by_side() {
+        let folder = tempfile::tempdir().unwrap();
+        let states: [Arc<dyn State>; 2] =
+            [Arc::new(MemoryState::default()), Arc::new(SqliteState::open(folder.path().join("s.db")).unwrap())];
+        for state in states {
+            let permitted = std::thread::scope(|scope| {
+                let one = || {
+                    (0..10).filter(|_| state.take(&[want("s", "x", 7, 0)], at(5), Take::Use).unwrap().is_ok()).count()
+                };
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(one)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>()
+            });
+            assert_eq!(permitted, 7);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_minute_holds_more_calls_than_permitted(steps in proptest::collection::vec(0u64..20, 1..60), most in 1u32..5) {
+            let state = MemoryState::default();
+            let (mut now, mut permitted) = (1000, Vec::new());
+            for step in steps {
+                now += step;
+                match state.take(&[want("s", "x", most, 0)], at(now), Take::Use).unwrap() {
+                    Ok(()) => permitted.push(now),
+                    // What the answer says is the first moment at which the call is permitted.
+                    Err(exceeded) => {
+                        let wait = exceeded.retry_after.unwrap();
+                        prop_assert!(wait > Duration::ZERO);
+                        // What is asked about later times must not be the state that goes on.
+                        let early = MemoryState::default();
+                        for at_second in &permitted {
+                            early.take(&[want("s", "x", most, 0)], at(*at_second), Take::Use).unwrap().unwrap();
+                        }
+                        let look = |after: Duration| early.take(&[want("s", "x", most, 0)], at(now) + after, Take::Look).unwrap();
+                        prop_assert!(look(wait - at(1)).is_err());
+                        prop_assert!(look(wait).is_ok());
+                    }
+                }
+            }
+            for start in &permitted {
+                let within = permitted.iter().filter(|at| (*start..*start + 60).contains(at)).count();
+                prop_assert!(within <= most as usize);
+            }
+        }
+
+        #[test]
+        fn no_nonce_is_fresh_twice(calls in proptest::collection::vec((0u64..6, 0u64..100), 1..60)) {
+            let state = MemoryState::default();
+            let mut fresh = std::collections::BTreeSet::new();
+            for (nonce, now) in calls {
+                // Its time is signed with it, so a nonce always expires at the same moment.
+                let answer = state.remember(&nonce.to_string(), at(now), at(30 + nonce * 10), 100).unwrap();
+                if answer == Freshness::Fresh {
+                    prop_assert!(fresh.insert(nonce), "{} twice", nonce);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! An MCP gateway: one MCP server in front of any number of MCP servers.
+//!
+//! | mode | what a client sees |
+//! |---|---|
+//! | gateway | `tool_browse`, `tool_execute`, `tool_view` |
+//! | proxy | every tool without its schema, `tool_hydrate`, `tool_execute` |
+//! | passthrough | every tool as its server defines it; nothing is changed |
+//!
+//! A message comes in on a transport (standard streams or HTTP), is dispatched by its method, and is answered from an
+//! immutable view of what the upstreams list. A call passes the guards on its way to an upstream, and its result passes
+//! them and the result firewall on its way back. The crate ranks and packs nothing itself, and it is the only one that
+//! knows of tasks, sockets and processes. No typed models are on the way of calls and results: what is passed on stays
+//! the bytes that came in.
+//!
+//! The folders, each of which uses only those before it: `protocol`, `common`, `surface`, `session`, `guard`,
+//! `telemetry`, `upstream`, `results`, `config`, `catalog`, `tools`, `server`, `transport`, `operations`.
+
+mod catalog;
+mod common;
+mod config;
+pub mod guard;
+mod operations;
+mod protocol;
+mod results;
+mod server;
+mod session;
+mod surface;
+mod telemetry;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod transport;
+pub mod upstream;
+
+pub use catalog::names::published_name;
+pub use catalog::serving::{StartError, UpstreamReport};
+pub use catalog::shelf::Shelf;
+pub use catalog::view::{CatalogView, Counts};
+pub use common::error::{Code, GatewayError, text_result};
+pub use common::sanitize;
+pub use common::settings::FieldError;
+pub use common::yaml::YamlError;
+pub use config::error::ConfigError;
+pub use config::file::GatewayConfig;
+pub use config::http::{HostRule, HttpConfig, OriginRule, RuleError, Token, TokenError, TokenHolder};
+pub use config::startup::{StartConfig, StartMode};
+pub use operations::capture::Capture;
+pub use operations::client_files::{Client, ClientFile, ClientFileError, Place, Snippet, discover, quoted, snippet};
+pub use operations::doctor::{Complaint, Environment, Examination, Health, examine};
+pub use operations::event_stats::{BadLine, Durations, EventStats, Tally};
+pub use operations::import::{Conversion, Converted, Skipped, convert};
+pub use operations::inspect::{InspectedTool, Inspection};
+pub use operations::recording::{Direction, RecordError, RecordReport, Recorder, Times, record};
+pub use operations::replay::{Replay, ReplayError, serve_replay};
+pub use protocol::client_info::{ClientInfo, LogLevel};
+pub use protocol::listing::{Listing, ServerInfo};
+pub use protocol::message as wire;
+pub use protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};
+pub use results::artifacts::ArtifactsConfig;
+pub use server::gateway::Gateway;
+pub use server::local_client::{LocalClient, LocalError};
+pub use session::client::{Caller, Session};
+pub use session::elicitation::Questions;
+pub use session::identity::Identity;
+pub use surface::mode::{CardForm, Mode, Structured};
+pub use telemetry::diagnostics::{Diagnostics, EVENT_VERSION, Event, EventName, Happening, WallClock};
+pub use transport::http::server::{HttpError, HttpServer};
+pub use transport::stdio::{serve, serve_stdio};
+pub use upstream::breaker::CircuitState;
+pub use upstream::config::{Era, Target, UpstreamConfig};
+pub use upstream::environment::Inherit;

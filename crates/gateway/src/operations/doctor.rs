@@ -1,0 +1,687 @@
+//! What is wrong with a configuration and the servers behind it, and what to do about it.
+//!
+//! First what needs no server: the file, its variables, programs, folders, pins, state and artifacts. Then every server on its own, side by side:
+//! how it starts, what it lists, and what clients will not take of it. Nothing is called and nothing is changed.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::config::file::GatewayConfig;
+use crate::guard::pins::{FilePins, PinMode};
+use crate::guard::sqlite_state::SqliteState;
+use crate::guard::state::Pinned;
+use crate::operations::capture::Capture;
+use crate::protocol::listing::ServerInfo;
+use crate::results::artifacts::is_database;
+use crate::surface::mode::Mode;
+use crate::upstream::config::{Era, Target, UpstreamConfig};
+use crate::upstream::fault::Fault;
+use contextweaver_context::store::{SqliteStore, redact};
+use contextweaver_core::catalog::{
+    Catalog, Listing, Problem, SchemaLimits, SchemaPart, SchemaProblem, Severity, lint, load_listings,
+};
+
+/// Characters of a tool's name that every client accepts, at most.
+const LONGEST_NAME: usize = 64;
+
+/// Something to fix.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Complaint {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The file, field, upstream or tool.
+    pub place: String,
+    /// The problem in one sentence.
+    pub problem: String,
+    /// The way to fix it.
+    pub remedy: String,
+}
+
+impl Complaint {
+    fn new(
+        severity: Severity,
+        place: impl Into<String>,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { severity, place: place.into(), problem: problem.into(), remedy: remedy.into() }
+    }
+}
+
+/// How one server is.
+#[derive(Debug, Clone, Serialize)]
+pub struct Health {
+    /// Its name in the configuration.
+    pub name: String,
+    /// The protocol version, when it answers.
+    pub version: Option<String>,
+    /// Milliseconds from its start to the end of its lists.
+    pub start_ms: Option<u64>,
+    /// Tools that it lists.
+    pub tools: usize,
+    /// Resources that it lists.
+    pub resources: usize,
+    /// Prompts that it lists.
+    pub prompts: usize,
+}
+
+/// The result of an examination.
+#[derive(Debug, Clone, Serialize)]
+pub struct Examination {
+    /// The servers, by name.
+    pub upstreams: Vec<Health>,
+    /// What to fix, the most severe first, then by place.
+    pub complaints: Vec<Complaint>,
+}
+
+impl Examination {
+    /// Whether something does not work.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.complaints.iter().any(|complaint| complaint.severity == Severity::Error)
+    }
+}
+
+/// The surroundings of a gateway: the variables of its environment.
+pub type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
+
+/// Looks at the configuration at `path` and at every server that it names.
+pub async fn examine(path: &Path, environment: Environment<'_>) -> Examination {
+    let (config, mut complaints) = check_file(path, environment);
+    let mut upstreams = Vec::new();
+    if let Some(config) = config {
+        let mut lame = BTreeSet::new();
+        for (name, upstream) in &config.upstreams {
+            let found = check_target(name, upstream, environment);
+            if found.iter().any(|complaint| complaint.severity == Severity::Error) {
+                lame.insert(name.clone());
+            }
+            complaints.extend(found);
+        }
+        complaints.extend(check_paths(&config));
+        complaints.extend(check_kept(&config));
+        let captures = capture_all(&config, &lame).await;
+        for (name, captured) in &captures {
+            let (health, found) = check_live(&config, name, captured);
+            upstreams.push(health);
+            complaints.extend(found);
+        }
+        complaints.extend(check_shared_names(&captures));
+    }
+    complaints.sort_by(|left, right| {
+        right
+            .severity
+            .cmp(&left.severity)
+            .then_with(|| (&left.place, &left.problem).cmp(&(&right.place, &right.problem)))
+    });
+    Examination { upstreams, complaints }
+}
+
+fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfig>, Vec<Complaint>) {
+    let place = path.display().to_string();
+    let mut complaints = Vec::new();
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) => {
+            let remedy = "name a file that exists, or make one with `mcp import --write`";
+            return (None, vec![Complaint::new(Severity::Error, place, error.to_string(), remedy)]);
+        }
+    };
+    for (family, count) in redact(&text).found {
+        complaints.push(Complaint::new(
+            Severity::Warning,
+            place.clone(),
+            format!("holds what looks like a secret ({family}, {count} times)"),
+            "move it to the environment and write `${env:NAME}` in its place",
+        ));
+    }
+    let missing = RefCell::new(BTreeSet::new());
+    let lookup = |name: &str| {
+        Some(environment(name).unwrap_or_else(|| {
+            missing.borrow_mut().insert(name.to_owned());
+            String::new()
+        }))
+    };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let config = match GatewayConfig::parse(&text, folder, &lookup) {
+        Ok(config) => Some(config),
+        Err(error) => {
+            let reason = error.to_string();
+            let reason = reason.strip_prefix(": ").unwrap_or(&reason).to_owned();
+            complaints.push(Complaint::new(
+                Severity::Error,
+                place.clone(),
+                reason,
+                "fix the file; docs/gateway.md has every field",
+            ));
+            None
+        }
+    };
+    for name in missing.into_inner() {
+        complaints.push(Complaint::new(
+            Severity::Error,
+            place.clone(),
+            format!("the variable `{name}` is not set"),
+            "set it in the environment that starts the gateway",
+        ));
+    }
+    if let Some(config) = &config
+        && config.upstreams.is_empty()
+        && config.catalog.is_none()
+    {
+        let remedy = "add a server under `upstreams`, or take those of a client with `mcp import`";
+        complaints.push(Complaint::new(Severity::Error, place, "there is nothing to serve", remedy));
+    }
+    (config, complaints)
+}
+
+fn check_paths(config: &GatewayConfig) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    if let Some(path) = config.catalog.as_ref().filter(|path| !path.exists()) {
+        let problem = format!("{} does not exist", path.display());
+        complaints.push(Complaint::new(Severity::Error, "catalog", problem, "name a file that exists"));
+    }
+    if let Some(path) = &config.diagnostics {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !folder.is_dir() {
+            let problem = format!("the folder {} does not exist", folder.display());
+            complaints.push(Complaint::new(Severity::Error, "diagnostics", problem, "create the folder"));
+        }
+        if path.is_dir() {
+            let problem = format!("{} is a folder", path.display());
+            complaints.push(Complaint::new(Severity::Error, "diagnostics", problem, "name a file in it"));
+        }
+    }
+    complaints
+}
+
+/// What is kept in files: it is opened for reading alone, and nothing is made.
+fn check_kept(config: &GatewayConfig) -> Vec<Complaint> {
+    let guards = &config.guards;
+    let mut complaints = Vec::new();
+    let mut failed = |place: &str, error: String, remedy: &str| {
+        complaints.push(Complaint::new(Severity::Error, place, error, remedy));
+    };
+    let other = "name another file, or restore this one from a copy";
+    if let Some(path) = &guards.state
+        && let Err(error) = SqliteState::look(path)
+    {
+        failed("state", error.to_string(), other);
+    }
+    if let Some(path) = &guards.pins.file
+        && let Err(error) = FilePins::new(path).pins()
+    {
+        failed("pins.file", error.to_string(), other);
+    }
+    if let Some(path) = config.artifacts.path.as_deref().filter(|path| path.exists()) {
+        if is_database(path) {
+            if let Err(error) = SqliteStore::look(path) {
+                failed("artifacts.path", error.to_string(), other);
+            }
+        } else if !path.is_dir() {
+            failed("artifacts.path", format!("{} is not a folder", path.display()), "name a folder, or `….sqlite`");
+        }
+    }
+    // Files are made by SQLite, which makes no folders.
+    let databases = [("state", guards.state.as_deref()), ("artifacts.path", config.artifacts.path.as_deref())];
+    for (place, path) in databases.into_iter().filter_map(|(place, path)| Some((place, path?))) {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if is_database(path) && !folder.is_dir() {
+            failed(place, format!("the folder {} does not exist", folder.display()), "create the folder");
+        }
+    }
+    let pinned = guards.pins.mode != PinMode::Off;
+    if pinned && guards.pins.file.is_none() && guards.state.is_none() {
+        let problem = "pins are kept in memory: a restart takes every definition as it is then";
+        complaints.push(Complaint::new(Severity::Warning, "pins", problem, "name a file with `pins.file` or `state`"));
+    }
+    let waiting = if pinned { guards.look_at_pins().unwrap_or_default() } else { Vec::new() };
+    let waiting = waiting.iter().filter(|pin| pin.pending.is_some()).count();
+    if waiting > 0 {
+        let problem = format!("{waiting} definitions wait for approval");
+        let remedy = "look at them with `mcp pins list --pending`, and approve or remove them";
+        complaints.push(Complaint::new(Severity::Warning, "pins", problem, remedy));
+    }
+    let kept = [
+        ("state", guards.state.as_deref()),
+        ("pins.file", guards.pins.file.as_deref()),
+        ("artifacts.path", config.artifacts.path.as_deref()),
+        ("diagnostics", config.diagnostics.as_deref()),
+    ];
+    for (place, path) in kept.into_iter().filter_map(|(place, path)| Some((place, path?))) {
+        if is_open_to_others(path) {
+            let problem = format!("other users can read {}", path.display());
+            let remedy = "remove their permissions: `chmod go=` on it and on the files in it or beside it";
+            complaints.push(Complaint::new(Severity::Warning, place, problem, remedy));
+        }
+    }
+    complaints
+}
+
+#[cfg(unix)]
+fn is_open_to_others(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|data| data.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_open_to_others(_: &Path) -> bool {
+    false
+}
+
+fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<'_>) -> Vec<Complaint> {
+    let place = |field: &str| format!("upstreams.{name}.{field}");
+    let mut complaints = Vec::new();
+    match &upstream.target {
+        Target::InProcess(_) => {}
+        Target::Stdio { command, env, cwd, .. } => {
+            if let Some(cwd) = cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
+                let problem = format!("{} is not a folder", cwd.display());
+                complaints.push(Complaint::new(
+                    Severity::Error,
+                    place("cwd"),
+                    problem,
+                    "create the folder, or name another",
+                ));
+            }
+            let path = env.get("PATH").cloned().or_else(|| environment("PATH")).unwrap_or_default();
+            if program(command, OsStr::new(&path), cwd.as_deref()).is_none() {
+                complaints.push(Complaint::new(
+                    Severity::Error,
+                    place("command"),
+                    if is_path(command) {
+                        format!("`{command}` is not a program")
+                    } else {
+                        format!("`{command}` is not a program on the PATH")
+                    },
+                    "install it, or write its full path: clients often start with a shorter PATH than a shell",
+                ));
+            }
+        }
+        Target::Http { url, headers } | Target::Sse { url, headers } => match reqwest::Url::parse(url) {
+            Ok(parsed) if matches!(parsed.scheme(), "http" | "https") => {
+                let local = parsed
+                    .host_str()
+                    .is_some_and(|host| matches!(host, "localhost" | "[::1]") || host.starts_with("127."));
+                if parsed.scheme() == "http" && !local && !headers.is_empty() {
+                    let problem = "headers go over the network unencrypted";
+                    complaints.push(Complaint::new(Severity::Warning, place("url"), problem, "use https"));
+                }
+            }
+            Ok(_) => {
+                let problem = "its address is not one of http or https";
+                complaints.push(Complaint::new(Severity::Error, place("url"), problem, "write e.g. https://host/mcp"));
+            }
+            Err(error) => {
+                let problem = format!("it is not a URL: {error}");
+                complaints.push(Complaint::new(Severity::Error, place("url"), problem, "write e.g. https://host/mcp"));
+            }
+        },
+    }
+    complaints
+}
+
+/// The file that starts when `command` is run with this `PATH` in the folder `cwd`.
+fn program(command: &str, path: &OsStr, cwd: Option<&Path>) -> Option<PathBuf> {
+    if is_path(command) {
+        let file = cwd.unwrap_or(Path::new("")).join(command);
+        return is_program(&file).then_some(file);
+    }
+    std::env::split_paths(path).map(|folder| folder.join(command)).find(|file| is_program(file))
+}
+
+fn is_path(command: &str) -> bool {
+    command.contains(std::path::MAIN_SEPARATOR)
+}
+
+fn is_program(file: &Path) -> bool {
+    let Ok(data) = file.metadata() else { return false };
+    #[cfg(unix)]
+    let may_run = std::os::unix::fs::PermissionsExt::mode(&data.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let may_run = true;
+    data.is_file() && may_run
+}
+
+type Captures = BTreeMap<String, Result<Capture, Fault>>;
+
+async fn capture_all(config: &GatewayConfig, lame: &BTreeSet<String>) -> Captures {
+    let timeout = Duration::try_from_secs_f64(config.startup.upstream_timeout_seconds).unwrap_or_default();
+    let mut running = tokio::task::JoinSet::new();
+    for (name, upstream) in config.upstreams.iter().filter(|(name, _)| !lame.contains(*name)) {
+        let (name, upstream) = (name.clone(), upstream.clone());
+        running.spawn(async move {
+            let captured = Capture::of(&name, upstream, timeout).await;
+            (name, captured)
+        });
+    }
+    running.join_all().await.into_iter().collect()
+}
+
+/// Says what `auto` costs with a server that speaks both protocols.
+fn check_era(era: Era, name: &str, server: &ServerInfo) -> Option<Complaint> {
+    if era != Era::Auto || server.handshakes.is_empty() {
+        return None;
+    }
+    let problem = "it speaks both protocols, and `auto` takes the stateless one: its questions (elicitation, sampling) \
+                   do not reach clients with a handshake";
+    let remedy = "set `legacy` if such clients need them; clients without a handshake then lose them";
+    Some(Complaint::new(Severity::Note, format!("upstreams.{name}.era"), problem, remedy))
+}
+
+fn check_live(config: &GatewayConfig, name: &str, captured: &Result<Capture, Fault>) -> (Health, Vec<Complaint>) {
+    let place = format!("upstreams.{name}");
+    let mut health =
+        Health { name: name.to_owned(), version: None, start_ms: None, tools: 0, resources: 0, prompts: 0 };
+    let capture = match captured {
+        Ok(capture) => capture,
+        Err(fault) => {
+            let remedy = match fault {
+                Fault::Timeout(_) => "start it by hand to see why, or raise `startup.upstream_timeout_seconds`",
+                Fault::Status { status: 401 | 403, .. } => "add credentials to `headers`",
+                _ => "start it by hand with the same arguments to see why; RUST_LOG=debug shows what it prints",
+            };
+            return (health, vec![Complaint::new(Severity::Error, place, redact(&fault.to_string()).text, remedy)]);
+        }
+    };
+    let listing = &capture.listing;
+    health.version = Some(capture.server.version.clone());
+    health.start_ms = u64::try_from(capture.took.as_millis()).ok();
+    (health.tools, health.resources, health.prompts) =
+        (listing.tools.len(), listing.resources.len(), listing.prompts.len());
+    let mut complaints = Vec::new();
+    if capture.took.as_secs_f64() > config.startup.upstream_timeout_seconds / 2.0 {
+        let problem = format!("it took {:.1} s to start, more than half of what it has", capture.took.as_secs_f64());
+        let remedy =
+            "raise `startup.upstream_timeout_seconds`, or install it beforehand: a runner that fetches it takes long";
+        complaints.push(Complaint::new(Severity::Warning, place.clone(), problem, remedy));
+    }
+    if health.tools + health.resources + health.prompts == 0 {
+        let problem = "it lists nothing";
+        complaints.push(Complaint::new(Severity::Warning, place, problem, "check its arguments, or remove it"));
+    }
+    let era = config.upstreams.get(name).map(|upstream| upstream.era).unwrap_or_default();
+    complaints.extend(check_era(era, name, &capture.server));
+    complaints.extend(check_lists(config.mode, &config.guards.schemas.limits(), name, capture));
+    (health, complaints)
+}
+
+fn check_lists(mode: Mode, limits: &SchemaLimits, name: &str, capture: &Capture) -> Vec<Complaint> {
+    let place = format!("upstreams.{name}");
+    let Capture { listing, .. } = capture;
+    let (items, left_out) = load_listings(&[Listing {
+        server: name,
+        tools: &listing.tools,
+        resources: &listing.resources,
+        prompts: &listing.prompts,
+    }]);
+    let mut complaints: Vec<Complaint> = left_out
+        .into_iter()
+        .map(|left_out| {
+            let remedy = "it is not served; tell the server's author, or list it in `exclude_tools`";
+            let place = format!("upstreams.{}", left_out.place);
+            Complaint::new(Severity::Error, place, left_out.reason, remedy)
+        })
+        .collect();
+    let Ok(catalog) = Catalog::new(items) else { return complaints };
+    for finding in lint(&catalog, limits).findings {
+        let tool = catalog.get(&finding.id).map_or(finding.id.as_str(), |item| &item.name);
+        if let Some((problem, remedy)) = told(&finding.problem, mode) {
+            let severity = match finding.problem {
+                Problem::ArgumentsNotObject if mode != Mode::Passthrough => Severity::Note,
+                _ => finding.severity,
+            };
+            complaints.push(Complaint::new(severity, format!("{place}: {tool}"), problem, remedy));
+        }
+    }
+    for item in catalog.items().iter().filter(|item| item.kind.is_callable()) {
+        if !is_safe_name(&item.name) {
+            let severity = if mode == Mode::Passthrough { Severity::Warning } else { Severity::Note };
+            let problem =
+                format!("some clients refuse its name: it is not 1 to {LONGEST_NAME} characters of A-Z a-z 0-9 _ -");
+            let remedy = "the modes gateway and proxy show it under a name that all accept";
+            complaints.push(Complaint::new(severity, format!("{place}: {}", item.name), problem, remedy));
+        }
+    }
+    complaints
+}
+
+/// The problem and remedy for a finding; `None` for a finding that only matters to the author of the tool.
+fn told(problem: &Problem, mode: Mode) -> Option<(String, &'static str)> {
+    const EXCLUDE: &str = "tell the server's author, or list it in `exclude_tools`";
+    let schema = |part: &SchemaPart| match part {
+        SchemaPart::Arguments => "argument schema",
+        SchemaPart::Result => "result schema",
+    };
+    match problem {
+        Problem::Schema { part, finding } => {
+            let part = schema(part);
+            let problem = match finding {
+                SchemaProblem::Invalid { at, reason } => format!("its {part} is invalid: {reason} at `{at}`"),
+                SchemaProblem::DanglingRef { reference, .. } => {
+                    format!("its {part} refers to `{reference}`, which does not exist")
+                }
+                SchemaProblem::CyclicRef { reference, .. } => format!("its {part} refers to itself: `{reference}`"),
+                SchemaProblem::RemoteRef { reference, .. } => {
+                    format!("its {part} refers to `{reference}`, which is not fetched")
+                }
+                SchemaProblem::TooLarge { bytes, limit } => format!("its {part} has {bytes} bytes, over {limit}"),
+                SchemaProblem::TooDeep { depth, limit } => format!("its {part} is {depth} levels deep, over {limit}"),
+                SchemaProblem::TooManyProperties { properties, limit } => {
+                    format!("its {part} has {properties} properties, over {limit}")
+                }
+                SchemaProblem::Recursive { .. } | SchemaProblem::UnknownDialect { .. } => return None,
+            };
+            Some((problem, EXCLUDE))
+        }
+        Problem::ArgumentsNotObject => {
+            let remedy = if mode == Mode::Passthrough {
+                "some clients refuse the whole list for it: use the modes gateway or proxy, or list it in `exclude_tools`"
+            } else {
+                "nothing to do: this mode shows another schema"
+            };
+            Some(("its argument schema does not say \"type\": \"object\"".to_owned(), remedy))
+        }
+        Problem::ContradictorySafety => Some(("it is declared both read-only and destructive".to_owned(), EXCLUDE)),
+        Problem::MissingDescription => {
+            Some(("it has no description, so it is found only by its name".to_owned(), "tell the server's author"))
+        }
+        Problem::LongDescription { tokens, limit } => Some((
+            format!("its description has {tokens} tokens, over {limit}"),
+            "the modes gateway and proxy show only the beginning",
+        )),
+        Problem::Duplicate { of } => Some((format!("it is the same as {of}"), EXCLUDE)),
+        Problem::UnusualName { .. } | Problem::NearDuplicate { .. } | Problem::UndescribedParameters { .. } => None,
+    }
+}
+
+fn is_safe_name(name: &str) -> bool {
+    let safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(safe)
+}
+
+/// Names of tools that several servers have.
+fn check_shared_names(captures: &Captures) -> Vec<Complaint> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        name: String,
+    }
+    let mut servers: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for (server, capture) in captures {
+        for tool in capture.iter().flat_map(|capture| &capture.listing.tools) {
+            if let Ok(Named { name }) = serde_json::from_str(tool.get()) {
+                servers.entry(name).or_default().insert(server);
+            }
+        }
+    }
+    let shared = servers.into_iter().filter(|(_, servers)| servers.len() > 1);
+    shared
+        .map(|(name, servers)| {
+            let servers: Vec<&str> = servers.into_iter().collect();
+            let problem = format!("several servers have a tool with this name: {}", servers.join(", "));
+            Complaint::new(Severity::Note, name, problem, "nothing to do: their ids have the servers' namespaces")
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn examined(text: &str) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gateway.yaml");
+        std::fs::write(&path, text).unwrap();
+        let environment = |name: &str| match name {
+            "PATH" => std::env::var("PATH").ok(),
+            "URL" => Some("ftp://example.com".to_owned()),
+            _ => None,
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let found = runtime.block_on(examine(&path, &environment));
+        let lines = found.complaints.iter().map(|complaint| {
+            let Complaint { severity, place, problem, .. } = complaint;
+            format!("{severity:?} {place}: {problem}").replace(&*folder.path().to_string_lossy(), "FOLDER")
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_secret_in_the_file_is_warned_of_and_not_shown() {
+        let token = format!("ghp_{}", "a1B2".repeat(9));
+        let found = examined(&format!("upstreams: {{a: {{command: no-such-program, env: {{T: {token}}}}}}}"));
+        insta::assert_snapshot!(found, @r"
+        Error upstreams.a.command: `no-such-program` is not a program on the PATH
+        Warning FOLDER/gateway.yaml: holds what looks like a secret (github_token, 1 times)
+        ");
+    }
+
+    #[test]
+    fn what_is_kept_is_looked_at_and_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name);
+        std::fs::write(place("pins.json"), "{").unwrap();
+        std::fs::write(place("state.db"), "no database at all, but long enough for a header".repeat(40)).unwrap();
+        std::fs::write(place("kept"), "").unwrap();
+        #[cfg(unix)]
+        for name in ["pins.json", "state.db", "kept"] {
+            let open: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+            std::fs::set_permissions(place(name), open).unwrap();
+        }
+        let names = || {
+            let mut names: Vec<_> =
+                std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let before = names();
+        let text = |state: &str, artifacts: &str| {
+            let at = |name: &str| place(name).display().to_string();
+            let found = examined(&format!(
+                "{{catalog: '{}', pins: {{mode: strict, file: '{}'}}, state: '{}', artifacts: {{path: '{}'}}}}",
+                at("kept"),
+                at("pins.json"),
+                at(state),
+                at(artifacts)
+            ));
+            found.replace(&*folder.path().to_string_lossy(), "KEPT")
+        };
+        let shown = [text("state.db", "kept"), text("no/state.db", "no/kept.sqlite")].join("\n\n");
+        insta::assert_snapshot!(shown, @r"
+        Error artifacts.path: KEPT/kept is not a folder
+        Error pins.file: KEPT/pins.json: EOF while parsing an object at line 1 column 1; restore the file, or remove it to take every definition as it is now
+        Error state: KEPT/state.db: file is not a database
+        Warning artifacts.path: other users can read KEPT/kept
+        Warning pins.file: other users can read KEPT/pins.json
+        Warning state: other users can read KEPT/state.db
+
+        Error artifacts.path: the folder KEPT/no does not exist
+        Error pins.file: KEPT/pins.json: EOF while parsing an object at line 1 column 1; restore the file, or remove it to take every definition as it is now
+        Error state: the folder KEPT/no does not exist
+        Warning pins.file: other users can read KEPT/pins.json
+        ");
+        assert_eq!(names(), before);
+        drop(SqliteState::open(place("good.db")).unwrap());
+        drop(SqliteStore::open(place("good.sqlite")).unwrap());
+        let good = text("good.db", "good.sqlite");
+        assert!(!good.contains("good"), "{good}");
+    }
+
+    #[test]
+    fn diagnostics_go_to_a_file() {
+        let found = examined("diagnostics: .\nupstreams:\n  a: {command: no-such-program}\n");
+        assert!(found.contains("Error diagnostics: ") && found.contains(" is a folder"), "{found}");
+    }
+
+    #[test]
+    fn what_needs_no_server_is_said_all_at_once() {
+        let text = "
+diagnostics: no/where.jsonl
+upstreams:
+  a: {command: no-such-program, env: {K: '${env:UNSET_A}'}}
+  b: {command: sh, args: ['${env:UNSET_B}'], cwd: nowhere}
+  c: {url: '${env:URL}'}
+  d: {command: ./b.sh}
+";
+        insta::assert_snapshot!(examined(text), @r"
+    Error FOLDER/gateway.yaml: the variable `UNSET_A` is not set
+    Error FOLDER/gateway.yaml: the variable `UNSET_B` is not set
+    Error diagnostics: the folder FOLDER/no does not exist
+    Error upstreams.a.command: `no-such-program` is not a program on the PATH
+    Error upstreams.b.cwd: FOLDER/nowhere is not a folder
+    Error upstreams.c.url: its address is not one of http or https
+    Error upstreams.d.command: `./b.sh` is not a program
+    ");
+        insta::assert_snapshot!(examined("mode: both"), @r"
+    Error FOLDER/gateway.yaml: line 1, column 7, `mode`: the value is not one of gateway, proxy, passthrough
+    ");
+        insta::assert_snapshot!(examined("{}"), @r"Error FOLDER/gateway.yaml: there is nothing to serve");
+    }
+
+    #[test]
+    fn a_server_that_ends_at_once_is_an_error() {
+        let found = examined("upstreams: {a: {command: 'false'}}");
+        assert!(found.starts_with("Error upstreams.a: "), "{found}");
+    }
+
+    #[test]
+    fn a_server_of_both_protocols_is_noted_where_nobody_chose() {
+        let both = ServerInfo { handshakes: vec!["2025-11-25".to_owned()], ..ServerInfo::default() };
+        let noted = |era, server: &ServerInfo| check_era(era, "up", server).map(|complaint| complaint.place);
+        assert_eq!(noted(Era::Auto, &both).as_deref(), Some("upstreams.up.era"));
+        assert_eq!((noted(Era::Modern, &both), noted(Era::Auto, &ServerInfo::default())), (None, None));
+    }
+
+    #[test]
+    fn what_a_server_lists_is_looked_at() {
+        let raw = |text: &str| serde_json::from_str::<Box<serde_json::value::RawValue>>(text).unwrap();
+        let tools = [
+            r#"{"name":"fine","description":"Does it","inputSchema":{"type":"object"}}"#,
+            r#"{"name":"a.b","description":"Does that","inputSchema":{"type":"object"}}"#,
+            r#"{"name":"bad","description":"Does what","inputSchema":{"type":"objekt"}}"#,
+            r##"{"name":"lost","inputSchema":{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}}}}"##,
+            r#"{"name":"fine","description":"Does it again","inputSchema":{"type":"object"}}"#,
+            r#"{"description":"nameless"}"#,
+        ];
+        let listing = crate::protocol::listing::Listing { tools: tools.map(raw).into(), ..Default::default() };
+        let capture = Capture { server: Default::default(), listing, took: Duration::ZERO };
+        let shown: Vec<String> = check_lists(Mode::Passthrough, &SchemaLimits::default(), "up", &capture)
+            .into_iter()
+            .map(|complaint| format!("{:?} {}: {}", complaint.severity, complaint.place, complaint.problem))
+            .collect();
+        insta::assert_snapshot!(shown.join("\n"), @r#"
+    Error upstreams.up: tools[5]: `name` is missing or empty
+    Error upstreams.up: tools[4] `fine`: its id `up:fine#00872097` is that of up: tools[0] `fine`
+    Error upstreams.up: bad: its argument schema is invalid: "objekt" is not a type of JSON Schema at `/type`
+    Error upstreams.up: lost: its argument schema refers to `#/$defs/X`, which does not exist
+    Warning upstreams.up: bad: its argument schema does not say "type": "object"
+    Warning upstreams.up: lost: it has no description, so it is found only by its name
+    Warning upstreams.up: a.b: some clients refuse its name: it is not 1 to 64 characters of A-Z a-z 0-9 _ -
+    "#);
+    }
+}

@@ -1,0 +1,301 @@
+//! What a file of events says: counts, shares, durations.
+//!
+//! A line that is not an event is named and skipped: a file that a full disk or another version has touched still
+//! tells the rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufRead};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::telemetry::diagnostics::{EVENT_VERSION, Event, EventName};
+
+/// Lines that are no events and are named, at most; the others are counted.
+const MOST_BAD_LINES: usize = 20;
+
+/// How long something took, in milliseconds; nearest-rank percentiles.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Durations {
+    /// The median, in milliseconds.
+    pub p50: f64,
+    /// 95 of 100 took no longer.
+    pub p95: f64,
+    /// The longest, in milliseconds.
+    pub max: f64,
+}
+
+impl Durations {
+    /// Those of `times`; `None` when there are none.
+    fn of(mut times: Vec<f64>) -> Option<Self> {
+        times.sort_by(f64::total_cmp);
+        let rank = |percent: usize| times.get((times.len() * percent).div_ceil(100).saturating_sub(1)).copied();
+        Some(Self { p50: rank(50)?, p95: rank(95)?, max: rank(100)? })
+    }
+}
+
+/// Events of one kind, or about one tool.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tally {
+    /// The number of events.
+    pub count: usize,
+    /// How many of them went well.
+    pub succeeded: usize,
+    /// `succeeded` / `count`.
+    pub success_rate: f64,
+    /// How long they took, where they say it.
+    pub duration_ms: Option<Durations>,
+}
+
+#[derive(Debug, Default)]
+struct Running {
+    count: usize,
+    succeeded: usize,
+    times: Vec<f64>,
+}
+
+impl Running {
+    fn add(&mut self, event: &Event) {
+        self.count += 1;
+        self.succeeded += usize::from(event.success);
+        self.times.extend(event.duration_ms.filter(|time| time.is_finite()));
+    }
+
+    fn tally(self) -> Tally {
+        let Self { count, succeeded, times } = self;
+        let success_rate = if count == 0 { 0.0 } else { succeeded as f64 / count as f64 };
+        Tally { count, succeeded, success_rate, duration_ms: Durations::of(times) }
+    }
+}
+
+/// A line that is not an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BadLine {
+    /// Its number, from 1.
+    pub line: usize,
+    /// Why the line is not an event.
+    pub reason: String,
+}
+
+/// What a file of events says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EventStats {
+    /// Events that were read.
+    pub events: usize,
+    /// The time of the earliest.
+    pub first: Option<String>,
+    /// The time of the latest.
+    pub last: Option<String>,
+    /// Sessions in which a call was made.
+    pub sessions: usize,
+    /// The counts of each kind of event.
+    pub by_event: BTreeMap<EventName, Tally>,
+    /// Calls (events of `execute`, without dry runs and cache hits) by tool.
+    pub by_tool: BTreeMap<String, Tally>,
+    /// Failures by the code of their error, in order of the code.
+    pub errors: BTreeMap<String, usize>,
+    /// Lines that are no events.
+    pub bad_lines: usize,
+    /// The first of them.
+    pub first_bad_lines: Vec<BadLine>,
+}
+
+impl EventStats {
+    /// Reads a file of events.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read(mut input: impl BufRead) -> io::Result<Self> {
+        let mut collected = Collected::default();
+        let mut line = Vec::new();
+        for number in 1.. {
+            line.clear();
+            if input.read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            let line = line.trim_ascii();
+            if !line.is_empty() {
+                collected.take(number, line);
+            }
+        }
+        Ok(collected.stats())
+    }
+}
+
+#[derive(Debug, Default)]
+struct Collected {
+    times: Option<(String, String)>,
+    sessions: BTreeSet<String>,
+    by_event: BTreeMap<EventName, Running>,
+    by_tool: BTreeMap<String, Running>,
+    errors: BTreeMap<String, usize>,
+    bad_lines: usize,
+    first_bad_lines: Vec<BadLine>,
+}
+
+impl Collected {
+    fn take(&mut self, number: usize, line: &[u8]) {
+        let event = match serde_json::from_slice::<Event>(line) {
+            Ok(event) if event.version == EVENT_VERSION => event,
+            Ok(event) => {
+                return self.refuse(number, format!("version {} is not {EVENT_VERSION}", event.version));
+            }
+            Err(error) => return self.refuse(number, error.to_string()),
+        };
+        self.times = Some(match self.times.take() {
+            None => (event.timestamp.clone(), event.timestamp.clone()),
+            Some((first, last)) => (first.min(event.timestamp.clone()), last.max(event.timestamp.clone())),
+        });
+        if event.event != EventName::CatalogLoaded {
+            self.sessions.insert(event.session_id.clone());
+        }
+        if let Some(Value::String(code)) = event.attributes.get("code") {
+            *self.errors.entry(code.clone()).or_default() += 1;
+        }
+        self.by_event.entry(event.event).or_default().add(&event);
+        if matches!(event.event, EventName::ExecuteCompleted | EventName::ExecuteFailed)
+            && let Some(tool) = &event.tool_id
+        {
+            self.by_tool.entry(tool.clone()).or_default().add(&event);
+        }
+    }
+
+    fn refuse(&mut self, line: usize, reason: String) {
+        self.bad_lines += 1;
+        if self.first_bad_lines.len() < MOST_BAD_LINES {
+            self.first_bad_lines.push(BadLine { line, reason });
+        }
+    }
+
+    fn stats(self) -> EventStats {
+        let (first, last) = self.times.unzip();
+        EventStats {
+            events: self.by_event.values().map(|running| running.count).sum(),
+            first,
+            last,
+            sessions: self.sessions.len(),
+            by_event: self.by_event.into_iter().map(|(event, running)| (event, running.tally())).collect(),
+            by_tool: self.by_tool.into_iter().map(|(tool, running)| (tool, running.tally())).collect(),
+            errors: self.errors,
+            bad_lines: self.bad_lines,
+            first_bad_lines: self.first_bad_lines,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(event: &str, time: f64, success: bool, attributes: &str) -> String {
+        format!(
+            r#"{{"attributes":{attributes},"duration_ms":{time},"event":"{event}","namespace":"a","session_id":"s","success":{success},"timestamp":"2026-11-22T12:00:0{}+00:00","tool_id":"a:b","version":1}}"#,
+            time as u64 % 10
+        )
+    }
+
+    #[test]
+    fn events_are_counted_and_bad_lines_named() {
+        let lines = [
+            line("catalog.loaded", 1.0, true, "{}"),
+            line("execute.completed", 2.0, true, "{}"),
+            line("execute.completed", 4.0, false, r#"{"tool_error":true}"#),
+            "{\"torn\":".to_owned(),
+            String::new(),
+            line("execute.failed", 9.0, false, r#"{"code":"ARGS_INVALID"}"#),
+            line("execute.dry_run", 3.0, true, "{}"),
+            line("browse.asked", 3.0, true, "{}"),
+            line("view.completed", 3.0, true, "{}").replace("\"version\":1", "\"version\":2"),
+        ];
+        let stats = EventStats::read(lines.join("\n").as_bytes()).unwrap();
+        insta::assert_snapshot!(serde_json::to_string_pretty(&stats).unwrap(), @r#"
+    {
+      "events": 5,
+      "first": "2026-11-22T12:00:01+00:00",
+      "last": "2026-11-22T12:00:09+00:00",
+      "sessions": 1,
+      "by_event": {
+        "catalog.loaded": {
+          "count": 1,
+          "succeeded": 1,
+          "success_rate": 1.0,
+          "duration_ms": {
+            "p50": 1.0,
+            "p95": 1.0,
+            "max": 1.0
+          }
+        },
+        "execute.completed": {
+          "count": 2,
+          "succeeded": 1,
+          "success_rate": 0.5,
+          "duration_ms": {
+            "p50": 2.0,
+            "p95": 4.0,
+            "max": 4.0
+          }
+        },
+        "execute.failed": {
+          "count": 1,
+          "succeeded": 0,
+          "success_rate": 0.0,
+          "duration_ms": {
+            "p50": 9.0,
+            "p95": 9.0,
+            "max": 9.0
+          }
+        },
+        "execute.dry_run": {
+          "count": 1,
+          "succeeded": 1,
+          "success_rate": 1.0,
+          "duration_ms": {
+            "p50": 3.0,
+            "p95": 3.0,
+            "max": 3.0
+          }
+        }
+      },
+      "by_tool": {
+        "a:b": {
+          "count": 3,
+          "succeeded": 1,
+          "success_rate": 0.3333333333333333,
+          "duration_ms": {
+            "p50": 4.0,
+            "p95": 9.0,
+            "max": 9.0
+          }
+        }
+      },
+      "errors": {
+        "ARGS_INVALID": 1
+      },
+      "bad_lines": 3,
+      "first_bad_lines": [
+        {
+          "line": 4,
+          "reason": "EOF while parsing a value at line 1 column 8"
+        },
+        {
+          "line": 8,
+          "reason": "unknown variant `browse.asked`, expected one of `catalog.loaded`, `browse.completed`, `browse.failed`, `hydrate.completed`, `hydrate.failed`, `execute.completed`, `execute.failed`, `execute.dry_run`, `execute.cache_hit`, `view.completed`, `view.failed`, `signature.refused` at line 1 column 55"
+        },
+        {
+          "line": 9,
+          "reason": "version 2 is not 1"
+        }
+      ]
+    }
+    "#);
+    }
+
+    #[test]
+    fn percentiles_are_values_that_occur() {
+        let times = |count: u32| (1..=count).rev().map(f64::from).collect::<Vec<_>>();
+        assert_eq!(Durations::of(Vec::new()), None);
+        assert_eq!(Durations::of(times(1)), Some(Durations { p50: 1.0, p95: 1.0, max: 1.0 }));
+        assert_eq!(Durations::of(times(100)), Some(Durations { p50: 50.0, p95: 95.0, max: 100.0 }));
+        assert_eq!(Durations::of(times(3)), Some(Durations { p50: 2.0, p95: 3.0, max: 3.0 }));
+    }
+}

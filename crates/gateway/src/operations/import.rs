@@ -1,0 +1,687 @@
+//! Servers of a client's file as upstreams of a gateway's configuration.
+//!
+//! What cannot be taken over is said, never guessed. A value of a variable or a header that may be a secret becomes a
+//! reference to the environment, and it takes little to be suspected: only what is plainly none (a number, a path, a
+//! word) stays, so that no secret gets from one file into another or onto a screen.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::common::program;
+use crate::common::yaml::YamlError;
+use crate::config::error::ConfigError;
+use crate::config::file::GatewayConfig;
+use crate::operations::client_files::{Client, ClientFile, ClientServer};
+use contextweaver_context::store::redact;
+
+/// A server that was taken over.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Converted {
+    /// Its name in the configuration.
+    pub name: String,
+    /// The client, when the file's name tells.
+    pub client: Option<Client>,
+    /// The file of the client that has the server.
+    pub from: PathBuf,
+    /// Its entry in the configuration; secrets are references.
+    pub entry: Map<String, Value>,
+    /// What a person should know.
+    pub notes: Vec<String>,
+}
+
+/// A server that was not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// Its name in the file.
+    pub name: String,
+    /// The file of the client that has the server.
+    pub from: PathBuf,
+    /// Why the server cannot be taken over.
+    pub reason: String,
+}
+
+/// What became of the servers of some files.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Conversion {
+    /// Taken over, in the order of the files.
+    pub servers: Vec<Converted>,
+    /// The servers that cannot be taken over.
+    pub skipped: Vec<Skipped>,
+    /// Variables that the configuration refers to.
+    pub variables: BTreeSet<String>,
+}
+
+impl Conversion {
+    /// The configuration as JSON.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let upstreams: Map<String, Value> =
+            self.servers.iter().map(|server| (server.name.clone(), server.entry.clone().into())).collect();
+        json!({ "upstreams": upstreams })
+    }
+
+    /// The text of the configuration in the form of `path`: JSON when it ends so, else YAML.
+    ///
+    /// # Errors
+    /// The servers do not make a valid configuration: a field of an entry has a wrong value.
+    pub fn to_text(&self, path: &Path) -> Result<String, ConfigError> {
+        let value = self.to_value();
+        let text = if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json")) {
+            serde_json::to_string_pretty(&value).unwrap_or_default() + "\n"
+        } else {
+            serde_saphyr::to_string(&value).map_err(|error| {
+                let reason = YamlError { place: None, key: None, problem: error.to_string() };
+                ConfigError::Parse { path: path.to_owned(), reason }
+            })?
+        };
+        GatewayConfig::parse(&text, Path::new("/"), &|_| Some("value".to_owned()))?;
+        Ok(text)
+    }
+}
+
+/// Converts the servers of `files`. `home` stands for `${userHome}`.
+#[must_use]
+pub fn convert(files: &[ClientFile], home: Option<&Path>) -> Conversion {
+    let mut conversion = Conversion::default();
+    for file in files {
+        for server in &file.servers {
+            let mut draft = Draft { server, file, home, notes: Vec::new(), variables: BTreeSet::new() };
+            match draft.entry() {
+                Ok(entry) => {
+                    let Draft { notes, variables, .. } = draft;
+                    conversion.add(file, server, entry, notes, variables);
+                }
+                Err(reason) => conversion.skip(file, server, reason),
+            }
+        }
+    }
+    conversion
+}
+
+impl Conversion {
+    fn add(
+        &mut self,
+        file: &ClientFile,
+        server: &ClientServer,
+        entry: Map<String, Value>,
+        mut notes: Vec<String>,
+        variables: BTreeSet<String>,
+    ) {
+        let taken = |name: &str| self.servers.iter().find(|other| other.name == name);
+        if let Some(same) = self.servers.iter().find(|other| other.entry == entry) {
+            let reason = format!("it is the same as `{}` of {}", same.name, same.from.display());
+            return self.skip(file, server, reason);
+        }
+        let mut name = server.name.clone();
+        if taken(&name).is_some() {
+            let numbered = (2..).map(|number| format!("{}-{number}", server.name)).find(|name| taken(name).is_none());
+            name = numbered.unwrap_or(name);
+            notes.push(format!("another server is called `{}`", server.name));
+        }
+        self.variables.extend(variables);
+        let (client, from) = (file.place.client, file.place.path.clone());
+        self.servers.push(Converted { name, client, from, entry, notes });
+    }
+
+    fn skip(&mut self, file: &ClientFile, server: &ClientServer, reason: String) {
+        self.skipped.push(Skipped { name: server.name.clone(), from: file.place.path.clone(), reason });
+    }
+}
+
+/// Members of entries that have no meaning for a gateway.
+const WITHOUT_MEANING: [&str; 6] = ["name", "description", "type", "transport", "gallery", "version"];
+
+struct Draft<'d> {
+    server: &'d ClientServer,
+    file: &'d ClientFile,
+    home: Option<&'d Path>,
+    notes: Vec<String>,
+    variables: BTreeSet<String>,
+}
+
+impl Draft<'_> {
+    fn entry(&mut self) -> Result<Map<String, Value>, String> {
+        let Value::Object(members) = &self.server.entry else { return Err("its entry is not an object".to_owned()) };
+        if members.get("disabled") == Some(&Value::Bool(true)) || members.get("enabled") == Some(&Value::Bool(false)) {
+            return Err("it is switched off".to_owned());
+        }
+        let text = |keys: &[&str]| {
+            keys.iter().find_map(|key| members.get(*key)).and_then(Value::as_str).filter(|text| !text.is_empty())
+        };
+        let url = text(&["url", "serverUrl", "httpUrl"]);
+        let kind = text(&["type", "transport"]).unwrap_or(if url.is_some() { "http" } else { "stdio" });
+        let mut entry = Map::new();
+        let mut understood = vec!["url", "serverUrl", "httpUrl", "disabled", "enabled"];
+        match (kind, text(&["command"]), url) {
+            ("stdio", Some(command), _) => {
+                understood.extend(["command", "args", "env", "cwd"]);
+                self.local(members, command, &mut entry)?;
+            }
+            ("http" | "streamable-http" | "streamableHttp" | "sse", _, Some(url)) => {
+                understood.push("headers");
+                if kind == "sse" {
+                    entry.insert("type".to_owned(), "sse".into());
+                }
+                self.remote(members, url, &mut entry)?;
+            }
+            ("stdio", None, _) => return Err("it has no `command`".to_owned()),
+            ("http" | "streamable-http" | "streamableHttp" | "sse", ..) => return Err("it has no `url`".to_owned()),
+            (other, ..) => return Err(format!("a gateway has no transport `{other}`")),
+        }
+        for (theirs, ours) in [("disabledTools", "exclude_tools"), ("enabledTools", "include_tools")] {
+            if let Some(tools) = members.get(theirs) {
+                entry.insert(ours.to_owned(), texts(tools, theirs)?.into());
+                understood.push(theirs);
+            }
+        }
+        let foreign: Vec<&str> = members
+            .keys()
+            .map(String::as_str)
+            .filter(|key| !understood.contains(key) && !WITHOUT_MEANING.contains(key))
+            .collect();
+        if !foreign.is_empty() {
+            self.notes.push(format!("not imported: {}", foreign.join(", ")));
+        }
+        if foreign.contains(&"envFile") {
+            let note = "set what its `envFile` sets in the gateway's environment, and name it under `inherit_env`";
+            self.notes.push(note.to_owned());
+        }
+        Ok(entry)
+    }
+
+    fn local(
+        &mut self,
+        members: &Map<String, Value>,
+        command: &str,
+        entry: &mut Map<String, Value>,
+    ) -> Result<(), String> {
+        let args = members.get("args").map(|args| texts(args, "args")).transpose()?.unwrap_or_default();
+        if is_ourselves(command, &args) {
+            return Err("it is this gateway".to_owned());
+        }
+        entry.insert("command".to_owned(), self.mapped(command).into());
+        if !args.is_empty() {
+            entry.insert("args".to_owned(), self.arguments(&args).into());
+        }
+        if let Some(env) = members.get("env") {
+            let env = self.named_values(env, "env", |_, name| name.to_owned())?;
+            if !env.is_empty() {
+                entry.insert("env".to_owned(), env.into());
+            }
+        }
+        let inherited = passed_on(command, &args, entry.get("env"));
+        if !inherited.is_empty() {
+            entry.insert("inherit_env".to_owned(), inherited.into());
+        }
+        let cwd = match members.get("cwd").and_then(Value::as_str) {
+            Some(cwd) => {
+                let cwd = self.mapped(cwd);
+                Some(self.server.folder.as_ref().map_or_else(|| PathBuf::from(&cwd), |folder| folder.join(&cwd)))
+            }
+            // A client starts the servers of a project in its folder.
+            None => self.server.folder.clone(),
+        };
+        if let Some(cwd) = cwd {
+            // The configuration has no variables in `cwd`.
+            if cwd.to_string_lossy().contains("${") {
+                self.notes.push("`cwd` holds a variable; fix it by hand".to_owned());
+            }
+            entry.insert("cwd".to_owned(), cwd.to_string_lossy().into());
+        }
+        Ok(())
+    }
+
+    fn remote(
+        &mut self,
+        members: &Map<String, Value>,
+        url: &str,
+        entry: &mut Map<String, Value>,
+    ) -> Result<(), String> {
+        let mapped = self.mapped(url);
+        let has_secret = !redact(&mapped).found.is_empty()
+            || mapped.split_once('?').is_some_and(|(_, query)| {
+                query.split('&').any(|pair| {
+                    pair.split_once('=').is_some_and(|(name, value)| is_secret_name(name) && !is_reference(value))
+                })
+            })
+            || mapped.split_once("://").is_some_and(|(_, rest)| {
+                rest.split(['/', '?']).next().is_some_and(|host| host.contains('@') && !is_reference(host))
+            });
+        let url = if has_secret { self.referred(&[&self.server.name, "url"], "the address") } else { mapped };
+        entry.insert("url".to_owned(), url.into());
+        if let Some(headers) = members.get("headers") {
+            let headers = self.named_values(headers, "headers", |server, name| variable(&[server, name]))?;
+            if !headers.is_empty() {
+                entry.insert("headers".to_owned(), headers.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Variables or headers, of which `refer` names the reference by the server and the name.
+    fn named_values(
+        &mut self,
+        values: &Value,
+        field: &str,
+        refer: fn(&str, &str) -> String,
+    ) -> Result<Map<String, Value>, String> {
+        let Value::Object(values) = values else { return Err(format!("its `{field}` is not an object")) };
+        let mut mapped = Map::new();
+        for (name, value) in values {
+            let text = match value {
+                Value::String(text) => text.clone(),
+                Value::Number(_) | Value::Bool(_) => value.to_string(),
+                Value::Null => continue,
+                _ => return Err(format!("its `{field}.{name}` is not a string")),
+            };
+            let text = self.mapped(&text);
+            let is_safe = if is_reference(&text) { redact(&text).found.is_empty() } else { is_harmless(name, &text) };
+            let text = if is_safe {
+                text
+            } else {
+                let reference = refer(&self.server.name, name);
+                let reference = self.reference(&reference, &format!("the value of `{name}`"));
+                format!("{}{reference}", scheme(&text))
+            };
+            mapped.insert(name.clone(), text.into());
+        }
+        Ok(mapped)
+    }
+
+    fn arguments(&mut self, args: &[String]) -> Vec<String> {
+        let mut mapped: Vec<String> = Vec::with_capacity(args.len());
+        let mut after_secret_flag = None;
+        for arg in args {
+            let text = self.mapped(arg);
+            let flag = after_secret_flag.take();
+            let is_flag = text.starts_with('-');
+            let divided = text.split_once(['=', ':']).filter(|(name, value)| {
+                is_secret_name(name) && !value.trim().is_empty() && !value.starts_with("//") && !is_reference(value)
+            });
+            let safe = match (flag, divided) {
+                (Some(flag), _) if !is_flag && !is_reference(&text) => {
+                    self.referred(&[&self.server.name, flag], &format!("what follows `{flag}`"))
+                }
+                (_, Some((name, value))) => {
+                    let divider = text.chars().nth(name.chars().count()).unwrap_or('=');
+                    let scheme = scheme(value);
+                    let value = self.referred(&[&self.server.name, name], &format!("the value of `{name}`"));
+                    format!("{name}{divider}{scheme}{value}")
+                }
+                _ if !redact(&text).found.is_empty() => self.referred(&[&self.server.name, "argument"], "an argument"),
+                _ => text,
+            };
+            if is_flag && !arg.contains('=') && is_secret_name(arg) {
+                after_secret_flag = Some(arg.as_str());
+            }
+            mapped.push(safe);
+        }
+        mapped
+    }
+
+    fn referred(&mut self, words: &[&str], what: &str) -> String {
+        let name = variable(words);
+        self.reference(&name, what)
+    }
+
+    fn reference(&mut self, name: &str, what: &str) -> String {
+        self.variables.insert(name.to_owned());
+        self.notes.push(format!(
+            "{what} may be a secret: set {name} in the gateway's environment to the value in the client's file"
+        ));
+        format!("${{env:{name}}}")
+    }
+
+    /// The text with the client's variables in our form.
+    fn mapped(&mut self, text: &str) -> String {
+        let mut mapped = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("${") {
+            mapped.push_str(before);
+            let Some((inner, after)) = after.split_once('}') else {
+                mapped.push_str("${");
+                rest = after;
+                continue;
+            };
+            mapped.push_str(&self.variable(inner));
+            rest = after;
+        }
+        mapped.push_str(rest);
+        mapped
+    }
+
+    fn variable(&mut self, inner: &str) -> String {
+        let folder = self.server.folder.as_deref();
+        let known = match inner {
+            "workspaceFolder" | "workspaceRoot" => folder.map(|folder| folder.to_string_lossy().into_owned()),
+            "workspaceFolderBasename" => {
+                folder.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned())
+            }
+            "userHome" => self.home.map(|home| home.to_string_lossy().into_owned()),
+            "pathSeparator" | "/" => Some(std::path::MAIN_SEPARATOR.to_string()),
+            _ => None,
+        };
+        if let Some(known) = known {
+            return known;
+        }
+        let (name, note) = match (inner.strip_prefix("env:"), inner.strip_prefix("input:"), inner.split_once(":-")) {
+            (Some(name), ..) => (name.to_owned(), None),
+            (_, Some(input), _) => {
+                let name = variable(&[input]);
+                let about = self.file.inputs.get(input).filter(|about| !about.is_empty());
+                let about = about.map(|about| format!(" ({about})")).unwrap_or_default();
+                let note = format!("the client asks for `{input}`{about}: set {name} in the gateway's environment");
+                (name, Some(note))
+            }
+            (.., Some((name, _))) => {
+                let note = format!("`{name}` has a default in the file, which is not imported: set it");
+                (name.to_owned(), Some(note))
+            }
+            _ => (inner.to_owned(), None),
+        };
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && !["workspaceFolder", "workspaceRoot", "workspaceFolderBasename", "userHome"].contains(&name.as_str());
+        if !is_name {
+            self.notes.push(format!("`${{{inner}}}` means nothing to a gateway; fix it by hand"));
+            return format!("${{{inner}}}");
+        }
+        self.notes.extend(note);
+        let reference = format!("${{env:{name}}}");
+        self.variables.insert(name);
+        reference
+    }
+}
+
+/// The variables that a container's program finds in its own environment: those that say where its daemon is, and those
+/// that `-e NAME` passes into the container. Some clients give a server their whole environment, the gateway does not.
+fn passed_on(command: &str, args: &[String], env: Option<&Value>) -> Vec<String> {
+    const RUNNERS: [(&str, &[&str]); 2] = [
+        ("docker", &["DOCKER_CERT_PATH", "DOCKER_CONFIG", "DOCKER_CONTEXT", "DOCKER_HOST", "DOCKER_TLS_VERIFY"]),
+        ("podman", &["CONTAINER_HOST"]),
+    ];
+    let program = Path::new(command).file_stem().unwrap_or_default();
+    let Some((_, own)) = RUNNERS.into_iter().find(|(runner, _)| *runner == program) else { return Vec::new() };
+    let behind = args.windows(2).filter_map(|pair| match pair {
+        [flag, name] if matches!(flag.as_str(), "-e" | "--env") => Some(name.as_str()),
+        _ => None,
+    });
+    let joined = args.iter().filter_map(|arg| arg.strip_prefix("--env="));
+    let is_set = |name: &str| env.is_some_and(|env| env.get(name).is_some());
+    let named = behind.chain(joined).filter(|name| !name.contains('=') && !is_set(name));
+    own.iter().copied().chain(named).map(str::to_owned).collect()
+}
+
+fn texts(value: &Value, field: &str) -> Result<Vec<String>, String> {
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
+    };
+    let texts = value.as_array().and_then(|values| values.iter().map(text).collect());
+    texts.ok_or_else(|| format!("its `{field}` is not a list of strings"))
+}
+
+/// Whether an entry starts this program, directly or through a runner.
+fn is_ourselves(command: &str, args: &[String]) -> bool {
+    let is_ours = |word: &str| Path::new(word).file_stem().is_some_and(|stem| stem == program::NAME);
+    let serves = args.windows(2).any(|pair| matches!(pair, [first, second] if first == "mcp" && second == "serve"));
+    serves && (is_ours(command) || args.iter().any(|arg| is_ours(arg)))
+}
+
+/// The kind of credentials at the beginning of a header's value, which is not a secret: `Bearer `.
+fn scheme(value: &str) -> &str {
+    const KINDS: [&str; 3] = ["bearer", "basic", "token"];
+    let start = value.len() - value.trim_start().len();
+    let end = value.trim_start().find(' ').map(|length| start + length);
+    let is_kind = |kind: &str| KINDS.iter().any(|known| kind.trim_start().eq_ignore_ascii_case(known));
+    match end.and_then(|end| Some((value.get(..end)?, value.get(..=end)?))) {
+        Some((kind, with_space)) if is_kind(kind) => with_space,
+        _ => value.get(..start).unwrap_or_default(),
+    }
+}
+
+/// The name of a variable for these words.
+fn variable(words: &[&str]) -> String {
+    let letters = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    let parts: Vec<String> = words
+        .iter()
+        .map(|word| word.chars().map(letters).collect::<String>())
+        .map(|word| word.trim_matches('_').to_owned())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let name = parts.join("_");
+    if name.starts_with(|c: char| c.is_ascii_digit()) || name.is_empty() { format!("_{name}") } else { name }
+}
+
+fn is_reference(text: &str) -> bool {
+    text.contains("${env:")
+}
+
+/// Whether what is called so is likely a secret.
+fn is_secret_name(name: &str) -> bool {
+    const PARTS: [&str; 11] = [
+        "KEY",
+        "TOKEN",
+        "SECRET",
+        "PASSW",
+        "CREDENTIAL",
+        "AUTH",
+        "COOKIE",
+        "SESSION",
+        "PRIVATE",
+        "CONNECTION",
+        "SIGNATURE",
+    ];
+    const WORDS: [&str; 7] = ["PAT", "PWD", "PASS", "DSN", "JWT", "SIG", "PIN"];
+    let name = name.to_ascii_uppercase();
+    PARTS.iter().any(|part| name.contains(part))
+        || name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| WORDS.contains(&word))
+}
+
+/// Whether a value is plainly no secret.
+fn is_harmless(name: &str, value: &str) -> bool {
+    if is_secret_name(name) || !redact(value).found.is_empty() {
+        return false;
+    }
+    let is_number = value.len() <= 6 && value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let is_word = value.len() <= 16
+        && value.bytes().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_'))
+        && (value == value.to_ascii_lowercase() || value == value.to_ascii_uppercase());
+    let is_path = ["/", "./", "../", "~/"].iter().any(|start| value.starts_with(start));
+    let is_address = (value.starts_with("http://") || value.starts_with("https://")) && !value.contains(['@', '?']);
+    let is_media_type = value.starts_with("application/") || value.starts_with("text/");
+    is_number || is_word || is_path || is_address || is_media_type
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::client_files::Place;
+
+    fn converted(files: &[(&str, Value)]) -> Conversion {
+        let folder = tempfile::tempdir().unwrap();
+        let files: Vec<ClientFile> = files
+            .iter()
+            .map(|(path, text)| {
+                let path = folder.path().join(path);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(&path, text.to_string()).unwrap();
+                let mut place = Place::of(&path, None);
+                place.path = PathBuf::from(path.file_name().unwrap());
+                place.folder = place.folder.map(|_| PathBuf::from("/work"));
+                let mut file = ClientFile::read(Place { path, ..place.clone() }).unwrap();
+                file.place = place;
+                file
+            })
+            .collect();
+        convert(&files, Some(Path::new("/home/me")))
+    }
+
+    fn shown(conversion: &Conversion) -> String {
+        let mut lines = vec![conversion.to_text(Path::new("x.yaml")).unwrap()];
+        for server in &conversion.servers {
+            lines.extend(server.notes.iter().map(|note| format!("{}: {note}", server.name)));
+        }
+        lines.extend(conversion.skipped.iter().map(|skipped| format!("skipped {}: {}", skipped.name, skipped.reason)));
+        lines.join("\n")
+    }
+
+    #[test]
+    fn entries_of_all_clients_become_upstreams() {
+        let token = format!("ghp_{}", "a1B2".repeat(9));
+        let conversion = converted(&[
+            (
+                ".mcp.json",
+                json!({"mcpServers": {
+                    "git": {"command": "uvx", "args": ["mcp-server-git", "--repository", "${REPO:-/x}"], "env": {"LOG_LEVEL": "debug", "GITHUB_TOKEN": token}},
+                    "docs": {"type": "http", "url": "https://docs.example.com/mcp", "headers": {"Authorization": "Bearer abc", "X-Team": "core", "X-Key": "${DOCS_KEY}"}},
+                    "gateway": {"command": "/usr/bin/contextweaver", "args": ["mcp", "serve", "--config", "x"]},
+                    "off": {"command": "x", "disabled": true},
+                }}),
+            ),
+            (
+                ".vscode/mcp.json",
+                json!({"inputs": [{"id": "api-key", "description": "Key of the shop"}], "servers": {
+                    "git": {"type": "stdio", "command": "uvx", "args": ["mcp-server-git"], "envFile": "${workspaceFolder}/.env"},
+                    "shop": {"command": "node", "args": ["${workspaceFolder}/shop.js", "--home=${userHome}", "${command:pick}"], "env": {"K": "${input:api-key}", "N": 3, "L": "${env:LANG}"}},
+                    "ws": {"type": "ws", "url": "ws://x"},
+                }}),
+            ),
+            (
+                "windsurf/mcp_config.json",
+                json!({"mcpServers": {
+                    "old": {"serverUrl": "https://u:pw@example.com/sse", "type": "sse", "disabledTools": ["drop"], "alwaysAllow": []},
+                    "cli": {"command": "x", "args": ["--api-key", "hunter2", "--token=hunter3", "-H", "Authorization: Bearer hunter4", "-e", "MODE=fast", "https://example.com/a"]},
+                    "no": {},
+                    "bad": {"command": "x", "args": [{}]},
+                }}),
+            ),
+        ]);
+        let text = shown(&conversion);
+        for secret in ["a1B2", "abc", "pw@", "hunter"] {
+            assert!(!text.contains(secret), "{secret}: {text}");
+        }
+        insta::assert_snapshot!(text, @r#"
+    upstreams:
+      git:
+        command: uvx
+        args:
+        - mcp-server-git
+        - --repository
+        - ${env:REPO}
+        env:
+          LOG_LEVEL: debug
+          GITHUB_TOKEN: ${env:GITHUB_TOKEN}
+        cwd: /work
+      docs:
+        url: https://docs.example.com/mcp
+        headers:
+          Authorization: Bearer ${env:DOCS_AUTHORIZATION}
+          X-Team: core
+          X-Key: ${env:DOCS_KEY}
+      git-2:
+        command: uvx
+        args:
+        - mcp-server-git
+        cwd: /work
+      shop:
+        command: node
+        args:
+        - /work/shop.js
+        - --home=/home/me
+        - ${command:pick}
+        env:
+          K: ${env:API_KEY}
+          "N": "3"
+          L: ${env:LANG}
+        cwd: /work
+      old:
+        type: sse
+        url: ${env:OLD_URL}
+        exclude_tools:
+        - drop
+      cli:
+        command: x
+        args:
+        - --api-key
+        - ${env:CLI_API_KEY}
+        - --token=${env:CLI_TOKEN}
+        - -H
+        - "Authorization: Bearer ${env:CLI_AUTHORIZATION}"
+        - -e
+        - MODE=fast
+        - https://example.com/a
+
+    git: `REPO` has a default in the file, which is not imported: set it
+    git: the value of `GITHUB_TOKEN` may be a secret: set GITHUB_TOKEN in the gateway's environment to the value in the client's file
+    docs: the value of `Authorization` may be a secret: set DOCS_AUTHORIZATION in the gateway's environment to the value in the client's file
+    git-2: not imported: envFile
+    git-2: set what its `envFile` sets in the gateway's environment, and name it under `inherit_env`
+    git-2: another server is called `git`
+    shop: `${command:pick}` means nothing to a gateway; fix it by hand
+    shop: the client asks for `api-key` (Key of the shop): set API_KEY in the gateway's environment
+    old: the address may be a secret: set OLD_URL in the gateway's environment to the value in the client's file
+    old: not imported: alwaysAllow
+    cli: what follows `--api-key` may be a secret: set CLI_API_KEY in the gateway's environment to the value in the client's file
+    cli: the value of `--token` may be a secret: set CLI_TOKEN in the gateway's environment to the value in the client's file
+    cli: the value of `Authorization` may be a secret: set CLI_AUTHORIZATION in the gateway's environment to the value in the client's file
+    skipped gateway: it is this gateway
+    skipped off: it is switched off
+    skipped ws: a gateway has no transport `ws`
+    skipped no: it has no `command`
+    skipped bad: its `args` is not a list of strings
+    "#);
+        insta::assert_snapshot!(format!("{:?}", conversion.variables), @r#"{"API_KEY", "CLI_API_KEY", "CLI_AUTHORIZATION", "CLI_TOKEN", "DOCS_AUTHORIZATION", "DOCS_KEY", "GITHUB_TOKEN", "LANG", "OLD_URL", "REPO"}"#);
+    }
+
+    #[test]
+    fn containers_get_the_variables_that_they_pass_on() {
+        let conversion = converted(&[(
+            "mcp.json",
+            json!({"mcpServers": {
+                "a": {"command": "docker", "args": ["run", "-i", "-e", "GH", "--env=MODE", "-e", "SET", "-e", "X=1", "image"], "env": {"SET": "on"}},
+                "b": {"command": "/usr/bin/podman", "args": ["run", "-e", "GH", "image"]},
+                "c": {"command": "x", "args": ["-e", "GH"]},
+            }}),
+        )]);
+        let inherited = conversion.servers.iter().map(|server| server.entry.get("inherit_env").cloned());
+        let docker =
+            ["DOCKER_CERT_PATH", "DOCKER_CONFIG", "DOCKER_CONTEXT", "DOCKER_HOST", "DOCKER_TLS_VERIFY", "GH", "MODE"];
+        let expected = [Some(json!(docker)), Some(json!(["CONTAINER_HOST", "GH"])), None];
+        assert_eq!(inherited.collect::<Vec<_>>(), expected);
+        let config = GatewayConfig::parse(&conversion.to_value().to_string(), Path::new("/"), &|_| Some(String::new()));
+        assert_eq!(config.unwrap().upstreams.len(), 3);
+    }
+
+    #[test]
+    fn equal_servers_are_taken_once() {
+        let server = json!({"mcpServers": {"a": {"command": "x"}}});
+        let conversion = converted(&[("claude_desktop_config.json", server.clone()), ("other.json", server)]);
+        assert_eq!((conversion.servers.len(), conversion.skipped.len()), (1, 1));
+    }
+
+    #[test]
+    fn what_is_plainly_no_secret_stays() {
+        let cases = [
+            ("LOG_LEVEL", "debug", true),
+            ("PORT", "8080", true),
+            ("ROOT", "/srv/data", true),
+            ("BASE", "https://example.com/v1", true),
+            ("Accept", "application/json", true),
+            ("API_KEY", "debug", false),
+            ("GH_PAT", "word", false),
+            ("OTHER", "s3cr3tvalue", false),
+            ("OTHER", "MixedCase", false),
+            ("BASE", "https://example.com/?k=v", false),
+            ("BASE", "https://u:p@example.com/", false),
+            ("NUMBER", "123456789", false),
+        ];
+        for (name, value, expected) in cases {
+            assert_eq!(is_harmless(name, value), expected, "{name}={value}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What operators do besides serving: check, inspect, import, capture, record, replay, count.
+
+pub(crate) mod capture;
+pub(crate) mod client_files;
+pub(crate) mod doctor;
+pub(crate) mod event_stats;
+pub(crate) mod import;
+pub(crate) mod inspect;
+pub(crate) mod recording;
+pub(crate) mod replay;

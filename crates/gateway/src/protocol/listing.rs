@@ -1,0 +1,58 @@
+//! What a server says about itself and lists.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+/// What a server says about itself when a connection starts.
+#[derive(Debug, Clone, Default)]
+pub struct ServerInfo {
+    /// The protocol version that both sides speak.
+    pub version: String,
+    /// Its capabilities, by name.
+    pub capabilities: Map<String, Value>,
+    /// The member `serverInfo`: its name and version.
+    pub info: Option<Value>,
+    /// Its instructions for the model.
+    pub instructions: Option<String>,
+    /// The handshake versions that it speaks as well, where both sides speak the stateless protocol.
+    pub handshakes: Vec<String>,
+}
+
+/// The definitions that a server lists, each as the server sent it.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    /// The entries of `tools/list`.
+    pub tools: Vec<Box<RawValue>>,
+    /// The entries of `resources/list`.
+    pub resources: Vec<Box<RawValue>>,
+    /// The entries of `resources/templates/list`.
+    pub templates: Vec<Box<RawValue>>,
+    /// The entries of `prompts/list`.
+    pub prompts: Vec<Box<RawValue>>,
+}
+
+/// The address of a listed resource or template.
+#[derive(Debug)]
+pub(crate) enum Address {
+    /// The URI of a resource.
+    Resource(String),
+    /// The URI template of a template.
+    Template(String),
+}
+
+/// The address of an entry of `resources/list` or `resources/templates/list`; `None` when it has neither a URI nor a
+/// template, or both.
+pub(crate) fn address_of(entry: &RawValue) -> Option<Address> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Entry {
+        uri: Option<String>,
+        uri_template: Option<String>,
+    }
+    match serde_json::from_str(entry.get()).ok()? {
+        Entry { uri: Some(uri), uri_template: None } => Some(Address::Resource(uri)),
+        Entry { uri: None, uri_template: Some(template) } => Some(Address::Template(template)),
+        _ => None,
+    }
+}

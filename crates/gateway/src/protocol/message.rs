@@ -1,0 +1,469 @@
+//! JSON-RPC messages whose parts stay the bytes that came in.
+//!
+//! A gateway mostly passes on what it was given. Typed models lose members that they do not know and cost several
+//! times a copy for large results, so a message is taken apart at its top level only: ids, parameters and results are
+//! slices of the line in which they arrived.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// A JSON text on one line.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Raw(Bytes);
+
+impl Raw {
+    /// The JSON text of `value`.
+    #[must_use]
+    pub fn of(value: &(impl Serialize + ?Sized)) -> Self {
+        // Maps with string keys, strings and numbers always serialise; `null` stands for what cannot.
+        Self(serde_json::to_vec(value).map_or_else(|_| Bytes::from_static(b"null"), Bytes::from))
+    }
+
+    /// A text that is known to be JSON on one line.
+    pub(crate) fn of_text(text: String) -> Self {
+        Self(Bytes::from(text))
+    }
+
+    /// A part of `line`, which the JSON parser has delimited.
+    fn part(line: &Bytes, part: &RawValue) -> Self {
+        Self(line.slice_ref(part.get().as_bytes()))
+    }
+
+    /// The text of an object, put together from parts of others.
+    pub(crate) fn from_object(text: Bytes) -> Self {
+        Self(text)
+    }
+
+    /// The bytes of the text, UTF-8 without a line end.
+    #[must_use]
+    pub fn bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    /// Reads it as a `T`, which may borrow from it.
+    ///
+    /// # Errors
+    /// The text does not have the form of a `T`.
+    pub fn read<'r, T: Deserialize<'r>>(&'r self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(&self.0)
+    }
+
+    /// The text as a raw value, for embedding into what is serialised.
+    #[must_use]
+    pub fn to_raw_value(&self) -> Box<RawValue> {
+        self.read().unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+/// The error of a JSON-RPC response.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RpcError {
+    /// A code of JSON-RPC or MCP.
+    pub code: i64,
+    /// What went wrong, for people.
+    pub message: String,
+    /// Further data about the error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Box<RawValue>>,
+}
+
+impl RpcError {
+    /// An error without data.
+    #[must_use]
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// The method is not offered.
+    #[must_use]
+    pub fn method_not_found(method: &str) -> Self {
+        Self::new(METHOD_NOT_FOUND, format!("method `{method}` is not offered here"))
+    }
+
+    /// The parameters do not fit the method.
+    #[must_use]
+    pub fn invalid_params(reason: impl fmt::Display) -> Self {
+        Self::new(INVALID_PARAMS, format!("invalid params: {reason}"))
+    }
+}
+
+/// The text is not JSON.
+pub const PARSE_ERROR: i64 = -32_700;
+/// The JSON is not a message.
+pub const INVALID_REQUEST: i64 = -32_600;
+/// The method is not offered.
+pub const METHOD_NOT_FOUND: i64 = -32_601;
+/// The parameters do not fit the method.
+pub const INVALID_PARAMS: i64 = -32_602;
+/// The receiver failed to process a valid request.
+pub const INTERNAL_ERROR: i64 = -32_603;
+
+/// The result of a request, or its error.
+pub type Outcome = Result<Raw, RpcError>;
+
+/// A message of JSON-RPC.
+#[derive(Debug, Clone)]
+pub enum Message {
+    /// A call that wants an answer.
+    Request {
+        /// What the answer names; a string or a number.
+        id: Raw,
+        /// The method that is called.
+        method: String,
+        /// The parameters, a JSON object when there are any.
+        params: Option<Raw>,
+    },
+    /// A call that wants none.
+    Notification {
+        /// The method that is called.
+        method: String,
+        /// The parameters, a JSON object when there are any.
+        params: Option<Raw>,
+    },
+    /// An answer to a request.
+    Response {
+        /// That of the request.
+        id: Raw,
+        /// What came of it.
+        outcome: Outcome,
+    },
+}
+
+/// A text is not a message of JSON-RPC.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    /// It is not JSON.
+    #[error("not JSON: {0}")]
+    Json(String),
+    /// It is JSON, but neither request nor notification nor response.
+    #[error("not a JSON-RPC message: {0}")]
+    Shape(String),
+}
+
+impl WireError {
+    /// What a server answers, without an id.
+    #[must_use]
+    pub fn to_rpc(&self) -> RpcError {
+        let code = match self {
+            Self::Json(_) => PARSE_ERROR,
+            Self::Shape(_) => INVALID_REQUEST,
+        };
+        RpcError::new(code, self.to_string())
+    }
+}
+
+#[derive(Deserialize)]
+struct Parts<'m> {
+    #[serde(borrow)]
+    id: Option<&'m RawValue>,
+    #[serde(borrow)]
+    method: Option<Cow<'m, str>>,
+    #[serde(borrow)]
+    params: Option<&'m RawValue>,
+    #[serde(borrow)]
+    result: Option<&'m RawValue>,
+    #[serde(borrow)]
+    error: Option<&'m RawValue>,
+}
+
+/// Whether a JSON text is an object. Derived readers take an array for one too, member by member.
+pub(crate) fn is_object(text: &[u8]) -> bool {
+    text.trim_ascii_start().starts_with(b"{")
+}
+
+/// Refuses parameters that are no object.
+pub(crate) fn check_params(params: Option<&Raw>) -> Result<(), RpcError> {
+    match params {
+        Some(params) if !is_object(params.bytes()) => Err(RpcError::invalid_params("`params` must be an object")),
+        _ => Ok(()),
+    }
+}
+
+/// Why a JSON text that is not an object is not a message.
+fn no_object(text: &[u8]) -> WireError {
+    match serde_json::from_slice::<serde::de::IgnoredAny>(text) {
+        Err(error) => WireError::Json(error.to_string()),
+        Ok(_) if text.trim_ascii_start().starts_with(b"[") => {
+            WireError::Shape("batches are not supported; send each message by itself".to_owned())
+        }
+        Ok(_) => WireError::Shape("it must be an object".to_owned()),
+    }
+}
+
+impl Message {
+    /// Takes a text apart. Line ends between its tokens become spaces, so that every part fits on a line.
+    ///
+    /// # Errors
+    /// It is not JSON, or no message.
+    pub fn parse(text: Bytes) -> Result<Self, WireError> {
+        let line = on_one_line(text);
+        if !is_object(&line) {
+            return Err(no_object(&line));
+        }
+        let parts: Parts<'_> = serde_json::from_slice(&line).map_err(|error| match error.classify() {
+            serde_json::error::Category::Data => WireError::Shape(error.to_string()),
+            _ => WireError::Json(error.to_string()),
+        })?;
+        let raw = |part: &RawValue| Raw::part(&line, part);
+        let id = match parts.id.map(RawValue::get) {
+            Some(text) if text.starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) => {
+                parts.id.map(raw)
+            }
+            Some(_) => return Err(WireError::Shape("`id` must be a string or a number".to_owned())),
+            None => None,
+        };
+        match (parts.method, id, parts.result, parts.error) {
+            (Some(method), Some(id), None, None) => {
+                Ok(Self::Request { id, method: method.into_owned(), params: parts.params.map(raw) })
+            }
+            (Some(_), None, None, None) if parts.params.is_some_and(|params| !is_object(params.get().as_bytes())) => {
+                Err(WireError::Shape("`params` must be an object".to_owned()))
+            }
+            (Some(method), None, None, None) => {
+                Ok(Self::Notification { method: method.into_owned(), params: parts.params.map(raw) })
+            }
+            (None, Some(id), Some(result), None) => Ok(Self::Response { id, outcome: Ok(raw(result)) }),
+            (None, Some(id), None, Some(error)) if is_object(error.get().as_bytes()) => {
+                let error = serde_json::from_str(error.get());
+                let error = error.map_err(|reason| WireError::Shape(format!("`error`: {reason}")))?;
+                Ok(Self::Response { id, outcome: Err(error) })
+            }
+            (None, Some(_), None, Some(_)) => Err(WireError::Shape("`error` must be an object".to_owned())),
+            _ => {
+                Err(WireError::Shape("it must have a `method`, or an `id` with either `result` or `error`".to_owned()))
+            }
+        }
+    }
+
+    /// The text of the message, on one line without a line end.
+    #[must_use]
+    pub fn to_bytes(&self) -> Bytes {
+        match self {
+            Self::Request { id, method, params } => request(id, method, params.as_ref()),
+            Self::Notification { method, params } => notification(method, params.as_ref()),
+            Self::Response { id, outcome } => response(Some(id), outcome),
+        }
+    }
+}
+
+/// The members of a JSON object, their values unread, in the order in which they came.
+#[derive(Debug, Default)]
+pub struct Members<'m>(pub Vec<(Cow<'m, str>, Cow<'m, RawValue>)>);
+
+impl<'m> Members<'m> {
+    /// The value of the first member called `key`.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&RawValue> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| &**value)
+    }
+
+    /// Replaces the member called `key`, or adds it at the end.
+    pub fn set(&mut self, key: &'m str, value: &Raw) {
+        let value = Cow::Owned(value.to_raw_value());
+        match self.0.iter_mut().find(|(name, _)| name == key) {
+            Some(member) => member.1 = value,
+            None => self.0.push((Cow::Borrowed(key), value)),
+        }
+    }
+
+    /// Takes the member called `key` away.
+    pub fn remove(&mut self, key: &str) {
+        self.0.retain(|(name, _)| name != key);
+    }
+}
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> serde::de::Visitor<'de> for Collect {
+            type Value = Members<'de>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                #[derive(Deserialize)]
+                struct Key<'t>(#[serde(borrow)] Cow<'t, str>);
+                let mut members = Vec::new();
+                while let Some((Key(key), value)) = map.next_entry::<Key<'de>, &'de RawValue>()? {
+                    members.push((key, Cow::Borrowed(value)));
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Collect)
+    }
+}
+
+impl Serialize for Members<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, &**value)))
+    }
+}
+
+/// JSON texts hold line ends between tokens only: within strings they are escaped.
+fn on_one_line(text: Bytes) -> Bytes {
+    if memchr::memchr2(b'\n', b'\r', &text).is_none() {
+        return text;
+    }
+    let mut bytes = BytesMut::from(text);
+    for byte in bytes.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+        *byte = b' ';
+    }
+    bytes.freeze()
+}
+
+/// The text of a request.
+#[must_use]
+pub fn request(id: &Raw, method: &str, params: Option<&Raw>) -> Bytes {
+    let mut text = opened(params.map_or(0, |params| params.0.len()) + method.len());
+    text.put_slice(b",\"id\":");
+    text.put_slice(&id.0);
+    put_call(&mut text, method, params);
+    text.freeze()
+}
+
+/// The text of a notification.
+#[must_use]
+pub fn notification(method: &str, params: Option<&Raw>) -> Bytes {
+    let mut text = opened(params.map_or(0, |params| params.0.len()) + method.len());
+    put_call(&mut text, method, params);
+    text.freeze()
+}
+
+/// A response; to a text without a legible id, the id is `null`.
+#[must_use]
+pub fn response(id: Option<&Raw>, outcome: &Outcome) -> Bytes {
+    let error;
+    let (name, part) = match outcome {
+        Ok(result) => (&b",\"result\":"[..], result),
+        Err(reason) => {
+            error = Raw::of(reason);
+            (&b",\"error\":"[..], &error)
+        }
+    };
+    let mut text = opened(part.0.len());
+    text.put_slice(b",\"id\":");
+    text.put_slice(id.map_or(b"null", |id| &id.0));
+    text.put_slice(name);
+    text.put_slice(&part.0);
+    text.put_u8(b'}');
+    text.freeze()
+}
+
+fn opened(length: usize) -> BytesMut {
+    const FRAME: usize = 96;
+    let mut text = BytesMut::with_capacity(length + FRAME);
+    text.put_slice(b"{\"jsonrpc\":\"2.0\"");
+    text
+}
+
+fn put_call(text: &mut BytesMut, method: &str, params: Option<&Raw>) {
+    text.put_slice(b",\"method\":");
+    text.put_slice(&Raw::of(&method).0);
+    if let Some(params) = params {
+        text.put_slice(b",\"params\":");
+        text.put_slice(&params.0);
+    }
+    text.put_u8(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(text: &str) -> Result<Message, WireError> {
+        Message::parse(Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    #[test]
+    fn parts_stay_the_bytes_that_came_in() {
+        let text = "{\"jsonrpc\":\"2.0\",\r\n \"id\": 1.0e0, \"params\": {\"b\":1, \"a\" : 1e2},\"method\":\"x\\/y\"}";
+        let message = parse(text).unwrap();
+        let Message::Request { id, method, params } = &message else { panic!("{message:?}") };
+        assert_eq!((&id.0[..], method.as_str()), (&b"1.0e0"[..], "x/y"));
+        assert_eq!(&params.as_ref().unwrap().0[..], b"{\"b\":1, \"a\" : 1e2}");
+        let written = message.to_bytes();
+        assert_eq!(&written[..], br#"{"jsonrpc":"2.0","id":1.0e0,"method":"x/y","params":{"b":1, "a" : 1e2}}"#);
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_with_the_code_of_json_rpc() {
+        let cases = [
+            ("", PARSE_ERROR),
+            ("{\"id\":1,", PARSE_ERROR),
+            ("[]", INVALID_REQUEST),
+            ("{\"id\":1}", INVALID_REQUEST),
+            ("{\"id\":{},\"method\":\"x\"}", INVALID_REQUEST),
+            ("{\"id\":1,\"result\":{},\"error\":{\"code\":1,\"message\":\"\"}}", INVALID_REQUEST),
+            ("{\"id\":1,\"method\":\"x\",\"result\":1}", INVALID_REQUEST),
+            ("{\"id\":null,\"result\":1}", INVALID_REQUEST),
+            ("{\"method\":7}", INVALID_REQUEST),
+        ];
+        for (text, code) in cases {
+            assert_eq!(parse(text).unwrap_err().to_rpc().code, code, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_array_is_taken_for_no_object() {
+        let cases = [
+            ("[1, \"ping\", {}, null, null]", "batches are not supported"),
+            (" [{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", "batches are not supported"),
+            ("\"ping\"", "must be an object"),
+            ("7", "must be an object"),
+            ("{\"method\":\"notifications/cancelled\",\"params\":[1]}", "`params` must be an object"),
+            ("{\"id\":1,\"error\":[-1,\"x\",null]}", "`error` must be an object"),
+        ];
+        for (text, reason) in cases {
+            let error = parse(text).unwrap_err().to_rpc();
+            assert_eq!(error.code, INVALID_REQUEST, "{text}");
+            assert!(error.message.contains(reason), "{text}: {}", error.message);
+        }
+        assert_eq!(parse("[1,").unwrap_err().to_rpc().code, PARSE_ERROR);
+        let (object, array) = (Raw::of(&serde_json::json!({"a": 1})), Raw::of(&serde_json::json!(["a", 1])));
+        assert!(check_params(None).is_ok() && check_params(Some(&object)).is_ok());
+        let error = check_params(Some(&array)).unwrap_err();
+        assert_eq!(
+            (error.code, error.message.as_str()),
+            (INVALID_PARAMS, "invalid params: `params` must be an object")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Message::parse(Bytes::from(bytes));
+        }
+
+        #[test]
+        fn a_message_reads_back_as_written(
+            id in "[a-z\"\\\\\n]{0,8}", method in "[ -~]{0,12}", text in "\\PC{0,40}", kind in 0..4,
+        ) {
+            let (id, params) = (Raw::of(&id), Raw::of(&serde_json::json!({ "text": text })));
+            let message = match kind {
+                0 => Message::Request { id, method, params: Some(params) },
+                1 => Message::Notification { method, params: None },
+                2 => Message::Response { id, outcome: Ok(params) },
+                _ => Message::Response { id, outcome: Err(RpcError::new(-1, text)) },
+            };
+            let written = message.to_bytes();
+            prop_assert!(!written.contains(&b'\n'));
+            let read = Message::parse(written.clone()).unwrap();
+            prop_assert_eq!(read.to_bytes(), written);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! JSON in which no object has two members of one name.
+//!
+//! Parsers take the first or the last of two members with one name: what is checked here and what an upstream reads
+//! would be two values. Such a text is refused. Names are compared as they are read, with escapes resolved.
+
+use std::fmt;
+
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+/// The value of a JSON text in which no object has two members of one name, at whatever depth.
+///
+/// # Errors
+/// The name that stands twice, or what is wrong with the text.
+pub(crate) fn parse(text: &str) -> Result<Value, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = Strict.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(value)
+}
+
+/// Refuses a JSON text in which an object has two members of one name, at whatever depth.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn check(text: &str) -> Result<(), serde_json::Error> {
+    parse(text).map(drop)
+}
+
+/// Reads a value in which no name stands twice in one object.
+struct Strict;
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut members = Map::new();
+        while let Some(name) = map.next_key::<String>()? {
+            if members.contains_key(&name) {
+                return Err(A::Error::custom(format!("`{name}` appears twice in one object; write it once")));
+            }
+            let value = map.next_value_seed(Self)?;
+            members.insert(name, value);
+        }
+        Ok(Value::Object(members))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = elements.next_element_seed(Self)? {
+            values.push(value);
+        }
+        Ok(Value::Array(values))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E: Error>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_name_stands_once_in_each_object() {
+        let cases = [
+            (r#"{"a":1,"b":{"a":[{"a":null},{"a":true}]},"c":1.5}"#, None),
+            (r#"[1,"a","a",-1]"#, None),
+            (r#"{"a":1,"a":1}"#, Some("`a`")),
+            (r#"{"a":1,"\u0061":1}"#, Some("`a`")),
+            (r#"{"x":[0,{"y":{"path":"/a","path":"/b"}}]}"#, Some("`path`")),
+            (r#"{"":1,"":2}"#, Some("``")),
+            (r#"{"a":"#, Some("EOF")),
+        ];
+        for (text, expected) in cases {
+            let message = check(text).err().map(|error| error.to_string());
+            match expected {
+                None => assert_eq!(message, None, "{text}"),
+                Some(part) => assert!(message.as_ref().is_some_and(|message| message.contains(part)), "{message:?}"),
+            }
+        }
+        assert!(check(&"[".repeat(10_000)).is_err(), "depth is bounded");
+        assert!(check("{} {}").is_err(), "nothing follows the value");
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_read_once_reads_the_same_in_any_parser(
+            names in proptest::collection::vec("[ab]{0,2}", 0..6), depth in 0_usize..3,
+        ) {
+            let mut text = names.iter().map(|name| format!("{name:?}:1")).collect::<Vec<_>>().join(",");
+            text = format!("{{{text}}}");
+            for _ in 0..depth {
+                text = format!("{{\"in\":[{text}]}}");
+            }
+            let mut single = names.clone();
+            single.sort_unstable();
+            single.dedup();
+            prop_assert_eq!(check(&text).is_ok(), single.len() == names.len());
+            let plain = serde_json::from_str::<Value>(&text).unwrap();
+            prop_assert!(parse(&text).map_or(true, |value| value == plain));
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Where results are kept, and for how long.
+//!
+//! In memory unless a path is given. The age of what a file or folder holds outlives the process.
+
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use contextweaver_context::store::{
+    ArtifactStore, FileArtifacts, Ledger, Limited, Limits, MemoryArtifacts, SqliteStore, StoreError, SystemClock,
+};
+
+/// What is kept of results.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ArtifactsConfig {
+    /// How long a result is kept, in seconds; without an end when `None`.
+    pub ttl_seconds: Option<NonZeroU64>,
+    /// The size of all results together, in bytes; no bound when `None`.
+    pub max_bytes: Option<NonZeroU64>,
+    /// The number of handles; no bound when `None`.
+    pub max_artifacts: Option<NonZeroUsize>,
+    /// Whether secrets are taken out before anything is stored or shown.
+    pub redact_secrets: bool,
+    /// A folder, or a database of SQLite when it ends in `.sqlite` or `.db`; memory when `None`.
+    pub path: Option<PathBuf>,
+}
+
+impl Default for ArtifactsConfig {
+    fn default() -> Self {
+        Self {
+            ttl_seconds: NonZeroU64::new(24 * 60 * 60),
+            max_bytes: NonZeroU64::new(256 << 20),
+            max_artifacts: NonZeroUsize::new(10_000),
+            redact_secrets: false,
+            path: None,
+        }
+    }
+}
+
+/// Where results are kept.
+#[derive(Clone)]
+pub(crate) struct Artifacts {
+    pub(crate) store: Arc<dyn ArtifactStore>,
+    /// Whether it waits for a disk.
+    pub(crate) on_disk: bool,
+}
+
+impl std::fmt::Debug for Artifacts {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Artifacts").field("on_disk", &self.on_disk).finish_non_exhaustive()
+    }
+}
+
+impl Artifacts {
+    /// Opens what `config` names.
+    ///
+    /// # Errors
+    /// The file or folder cannot be opened or made.
+    pub(crate) fn open(config: &ArtifactsConfig) -> Result<Self, StoreError> {
+        let store = match &config.path {
+            None => limited(MemoryArtifacts::default(), config)?,
+            Some(path) if is_database(path) => limited(SqliteStore::open(path)?.artifacts(), config)?,
+            Some(path) => limited(FileArtifacts::open(path)?, config)?,
+        };
+        Ok(Self { store, on_disk: config.path.is_some() })
+    }
+}
+
+/// Whether results are kept in a database there, as opposed to a folder.
+pub(crate) fn is_database(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "sqlite" || end == "db")
+}
+
+fn limited(
+    store: impl ArtifactStore + 'static,
+    config: &ArtifactsConfig,
+) -> Result<Arc<dyn ArtifactStore>, StoreError> {
+    let limits = Limits {
+        ttl: config.ttl_seconds.map(|seconds| Duration::from_secs(seconds.get())),
+        max_bytes: config.max_bytes,
+        max_artifacts: config.max_artifacts,
+    };
+    Ok(Arc::new(Limited::new(store, limits, SystemClock, Ledger::default())?))
+}

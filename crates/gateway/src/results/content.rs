@@ -1,0 +1,134 @@
+//! Reads the results of the methods that models see: of tools, resources and prompts.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use contextweaver_context::adapters::{AdapterError, from_mcp_result};
+use contextweaver_context::event::{PartBody, ToolOutput};
+
+/// A text is not a result of its method.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    /// It is not JSON of that form.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// Its content is not that of a tool's result.
+    #[error(transparent)]
+    Content(#[from] AdapterError),
+}
+
+/// Reads the result of a method.
+pub(crate) type Read = fn(&str) -> Result<ToolOutput, ReadError>;
+
+/// Reads a `CallToolResult`.
+///
+/// # Errors
+/// [`ReadError`].
+pub(crate) fn tool_result(text: &str) -> Result<ToolOutput, ReadError> {
+    Ok(from_mcp_result(text)?)
+}
+
+/// The content parts of a result of a tool.
+#[derive(Serialize)]
+struct Content<P> {
+    content: Vec<P>,
+}
+
+impl<P: Serialize> Content<P> {
+    fn read(self) -> Result<ToolOutput, ReadError> {
+        tool_result(&serde_json::to_string(&self)?)
+    }
+}
+
+/// Reads a `ReadResourceResult`. A single text is the content itself; of several, each is kept under its own handle.
+pub(crate) fn contents(text: &str) -> Result<ToolOutput, ReadError> {
+    #[derive(Deserialize)]
+    struct ReadResourceResult<'r> {
+        #[serde(borrow)]
+        contents: Vec<&'r RawValue>,
+    }
+    #[derive(Serialize)]
+    struct Embedded<'r> {
+        r#type: &'static str,
+        resource: &'r RawValue,
+    }
+    let result: ReadResourceResult<'_> = serde_json::from_str(text)?;
+    let content = result.contents.into_iter().map(|resource| Embedded { r#type: "resource", resource }).collect();
+    let mut output = Content { content }.read()?;
+    if let [part] = output.parts.as_mut_slice()
+        && let PartBody::ResourceText { text, .. } = &mut part.body
+    {
+        part.body = PartBody::Text(std::mem::take(text));
+    }
+    Ok(output)
+}
+
+/// Reads a `GetPromptResult`. Of several messages each stands under its role.
+pub(crate) fn messages(text: &str) -> Result<ToolOutput, ReadError> {
+    #[derive(Deserialize)]
+    struct GetPromptResult<'r> {
+        #[serde(borrow)]
+        messages: Vec<Message<'r>>,
+    }
+    #[derive(Deserialize)]
+    struct Message<'r> {
+        role: String,
+        #[serde(borrow)]
+        content: &'r RawValue,
+    }
+    #[derive(Serialize)]
+    #[serde(untagged)]
+    enum Part<'r> {
+        Role { r#type: &'static str, text: String },
+        Content(&'r RawValue),
+    }
+    let result: GetPromptResult<'_> = serde_json::from_str(text)?;
+    let several = result.messages.len() > 1;
+    let mut content = Vec::new();
+    for message in result.messages {
+        if several {
+            content.push(Part::Role { r#type: "text", text: format!("{}:", message.role) });
+        }
+        content.push(Part::Content(message.content));
+    }
+    Content { content }.read()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bodies(output: Result<ToolOutput, ReadError>) -> String {
+        match output {
+            Ok(output) => output.parts.iter().map(|part| format!("{:?}\n", part.body)).collect(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn contents_are_parts_and_a_single_text_is_the_result() {
+        insta::assert_snapshot!(bodies(contents(r#"{"contents":[{"uri":"a:b","text":"x"}]}"#)), @r#"Text("x")"#);
+        let two =
+            r#"{"contents":[{"uri":"a:b","text":"x"},{"uri":"a:c","mimeType":"image/png","blob":"AAE="}],"_meta":{}}"#;
+        insta::assert_snapshot!(bodies(contents(two)), @r#"
+        ResourceText { uri: "a:b", media_type: None, text: "x" }
+        ResourceBlob { uri: "a:c", media_type: Some("image/png"), bytes: [0, 1] }
+        "#);
+        assert!(contents(r#"{"content":[]}"#).unwrap_err().to_string().contains("contents"));
+    }
+
+    #[test]
+    fn of_several_messages_each_has_its_role() {
+        let one = r#"{"messages":[{"role":"user","content":{"type":"text","text":"x"}}]}"#;
+        insta::assert_snapshot!(bodies(messages(one)), @r#"Text("x")"#);
+        let two = r#"{"description":"d","messages":[{"role":"user","content":{"type":"text","text":"x"}},
+            {"role":"assistant","content":{"type":"image","data":"AAE=","mimeType":"image/png"}}]}"#;
+        insta::assert_snapshot!(bodies(messages(two)), @r#"
+        Text("user:")
+        Text("x")
+        Text("assistant:")
+        Image { bytes: [0, 1], media_type: "image/png" }
+        "#);
+        assert!(messages("[]").is_err());
+    }
+}

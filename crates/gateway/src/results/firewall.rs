@@ -1,0 +1,289 @@
+//! The result firewall at work: what a model is shown of a result, and where the rest is kept.
+//!
+//! The summary of a result depends on what the client was shown before it, so the large results of one client are
+//! shaped one after the other, in the order in which they came. Small ones need none of that and wait for none. Work that
+//! takes long, or writes to a disk, runs on a thread that no other call needs.
+//!
+//! A result that cannot be stored is shown all the same, as partial: the call was made, and making it again may do
+//! harm.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::artifacts::Artifacts;
+use super::content::{Read, ReadError};
+use crate::common::error::{Code, GatewayError, text_result};
+use crate::common::sync::lock;
+use crate::protocol::message::Raw;
+use crate::session::client::Caller;
+use crate::session::seen::History;
+use crate::surface::mode::Structured;
+use contextweaver_context::event::{
+    ArtifactRef, ContentHash, ContextItem, ItemKind, ResultEnvelope, Sensitivity, Status, Strategy, ToolOutput,
+};
+use contextweaver_context::store::{ArtifactStore, MemoryArtifacts};
+use contextweaver_context::summary::StructureSummarizer;
+use contextweaver_context::{Firewall, FirewallConfig, FirewallError, Seen};
+use contextweaver_core::text::Estimator;
+
+/// Bytes of a result above which it is not shaped on the thread that serves messages.
+pub(crate) const LARGE: usize = 64 * 1024;
+
+/// Ways into a result that are offered, at most.
+const MOST_VIEWS: usize = 2;
+
+/// Bytes of an offered selector, at most: more is not worth its place.
+const LONGEST_VIEW: usize = 100;
+
+/// Characters of a tool's name in the handles of what its result carries.
+const NAME_IN_HANDLE: usize = 32;
+
+/// Where a result comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Origin<'o> {
+    /// The id by which it was asked for.
+    pub(crate) id: &'o str,
+    /// What the upstream calls it.
+    pub(crate) name: &'o str,
+    /// What was asked with it.
+    pub(crate) arguments: &'o Raw,
+    /// How sensitive it is.
+    pub(crate) sensitivity: Sensitivity,
+}
+
+/// Changes what is shown of a result, last.
+pub(crate) type Present<'f> = &'f (dyn Fn(&mut ResultEnvelope) + Sync);
+
+/// Makes of results what models are shown of them, and keeps the rest.
+#[derive(Debug, Clone)]
+pub(crate) struct ResultFirewall {
+    /// Which results are shaped, and how.
+    pub(crate) config: FirewallConfig,
+    /// Where results are kept.
+    pub(crate) artifacts: Artifacts,
+    /// Whether answers also carry `structuredContent`.
+    pub(crate) structured: Structured,
+}
+
+impl ResultFirewall {
+    /// What a model is shown of `result`, after `present` has had the last word.
+    ///
+    /// # Errors
+    /// The result cannot be read as one of its method.
+    pub(crate) async fn shaped(
+        &self,
+        caller: &Caller,
+        origin: Origin<'_>,
+        read: Read,
+        result: &Raw,
+        present: Present<'_>,
+    ) -> Result<Raw, GatewayError> {
+        let work = Shaping::new(&self.config, &self.artifacts, origin, read, result);
+        let small = result.bytes().len() <= self.config.threshold_chars;
+        let large = result.bytes().len() > LARGE || (!small && self.artifacts.on_disk);
+        let outcome = if large {
+            let mut history = Arc::clone(&caller.session().history).lock_owned().await;
+            let working = tokio::task::spawn_blocking(move || work.run(&mut history));
+            working.await.unwrap_or_else(|error| Err(ShapeError::Stopped(error)))
+        } else if small {
+            work.run(&mut History::default())
+        } else {
+            work.run(&mut *caller.session().history.lock().await)
+        };
+        let mut envelope =
+            outcome.map_err(|error| GatewayError::new(Code::UpstreamError, error.to_string()).at(origin.id))?;
+        present(&mut envelope);
+        lock(&caller.session().recent).add(&envelope.artifacts);
+        Ok(self.envelope_result(&envelope))
+    }
+
+    fn envelope_result(&self, envelope: &ResultEnvelope) -> Raw {
+        let text = serde_json::to_string(&shown(envelope)).unwrap_or_default();
+        let is_error = envelope.status == Status::Error;
+        match self.structured {
+            Structured::Off => text_result(&text, is_error),
+            Structured::On => Raw::of(&json!({
+                "content": [{"type": "text", "text": text}],
+                "structuredContent": envelope,
+                "isError": is_error,
+            })),
+        }
+    }
+}
+
+/// A result could not be shaped.
+#[derive(Debug, thiserror::Error)]
+enum ShapeError {
+    /// It is not a result of its method.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// It is not UTF-8.
+    #[error(transparent)]
+    Text(#[from] std::str::Utf8Error),
+    /// The firewall of the context engine failed.
+    #[error(transparent)]
+    Firewall(#[from] FirewallError),
+    /// The thread that worked on it ended early.
+    #[error("it could not be shaped: {0}")]
+    Stopped(tokio::task::JoinError),
+}
+
+/// A result that is to be shaped, with everything that this takes.
+struct Shaping {
+    config: FirewallConfig,
+    artifacts: Arc<dyn ArtifactStore>,
+    id: String,
+    call: ContextItem,
+    read: Read,
+    result: Raw,
+}
+
+impl Shaping {
+    fn new(config: &FirewallConfig, artifacts: &Artifacts, origin: Origin<'_>, read: Read, result: &Raw) -> Self {
+        // What is equal has equal handles: nothing is stored twice, and a restart does not use a handle anew.
+        let key = [origin.id.as_bytes(), origin.arguments.bytes(), result.bytes()].join(&b'\n');
+        let hash = ContentHash::of(&key);
+        let digits = hash.as_str().get(7..19).unwrap_or(hash.as_str());
+        let arguments = String::from_utf8_lossy(origin.arguments.bytes()).into_owned();
+        let mut call = ContextItem::new(digits, ItemKind::ToolCall, arguments);
+        call.sensitivity = origin.sensitivity;
+        // Handles of further parts are made of this name: the digits keep those of other results apart. The name is the
+        // upstream's, and a handle comes back: it has letters that nothing changes and that hide nothing.
+        let mut name = String::with_capacity(NAME_IN_HANDLE);
+        for c in origin.name.chars().take(NAME_IN_HANDLE) {
+            name.push(match c {
+                // Two in a row are how a marker begins.
+                '_' if name.ends_with('_') => '-',
+                _ if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') => c,
+                _ => '-',
+            });
+        }
+        call.metadata.insert("function_name".to_owned(), format!("{name}-{digits}").into());
+        Self {
+            config: *config,
+            artifacts: Arc::clone(&artifacts.store),
+            id: origin.id.to_owned(),
+            call,
+            read,
+            result: result.clone(),
+        }
+    }
+
+    fn run(self, history: &mut History) -> Result<Box<ResultEnvelope>, ShapeError> {
+        let text = std::str::from_utf8(self.result.bytes())?;
+        let output = (self.read)(text)?;
+        let mut envelope = match self.ingest(&output, &*self.artifacts, &mut history.seen) {
+            Ok(envelope) => envelope,
+            Err(FirewallError::Store(error)) => {
+                tracing::warn!(id = %self.id, %error, "a result could not be stored");
+                let mut envelope = self.ingest(&output, &MemoryArtifacts::default(), &mut Seen::default())?;
+                envelope.artifacts.clear();
+                envelope.views.clear();
+                // Why is for the log alone: it names places of this machine.
+                envelope.summary = format!("{}\n(the whole could not be stored)", envelope.summary);
+                if envelope.status == Status::Ok {
+                    envelope.status = Status::Partial;
+                }
+                envelope
+            }
+            Err(error) => return Err(error.into()),
+        };
+        history.count(text.len());
+        envelope.provenance.insert("tool".to_owned(), self.id.into());
+        Ok(Box::new(envelope))
+    }
+
+    fn ingest(
+        &self,
+        output: &ToolOutput,
+        artifacts: &dyn ArtifactStore,
+        seen: &mut Seen,
+    ) -> Result<ResultEnvelope, FirewallError> {
+        let firewall = Firewall::new(&self.config, Estimator::Cl100kBase, &StructureSummarizer, artifacts);
+        firewall.ingest(&self.call, output, seen).map(|(_, envelope)| envelope)
+    }
+}
+
+/// The envelope without what a model has no use for.
+fn shown(envelope: &ResultEnvelope) -> Value {
+    let mut shown = Map::new();
+    shown.insert("status".to_owned(), json!(envelope.status));
+    shown.insert("summary".to_owned(), envelope.summary.as_str().into());
+    let strategy = envelope.firewall.as_ref().map(|stats| stats.strategy);
+    if strategy != Some(Strategy::Passthrough) && !envelope.facts.is_empty() {
+        shown.insert("facts".to_owned(), json!(envelope.facts));
+    }
+    if !envelope.artifacts.is_empty() {
+        let artifact = |artifact: &ArtifactRef| json!({"handle": artifact.handle, "media_type": artifact.media_type, "size_bytes": artifact.size_bytes});
+        shown.insert("artifacts".to_owned(), envelope.artifacts.iter().map(artifact).collect());
+    }
+    let views = if strategy == Some(Strategy::Summary) { offered(envelope) } else { Vec::new() };
+    if !views.is_empty() {
+        shown.insert("views".to_owned(), views.into());
+    }
+    Value::Object(shown)
+}
+
+/// Selectors that are worth trying on the first artifact, as `tool_view` takes them.
+fn offered(envelope: &ResultEnvelope) -> Vec<Value> {
+    let Some(whole) = envelope.artifacts.first() else { return Vec::new() };
+    let of_whole = envelope.views.iter().filter(|view| view.handle == whole.handle);
+    let selectors = of_whole.filter_map(|view| serde_json::to_value(&view.selector).ok());
+    selectors.filter(|selector| selector.to_string().len() <= LONGEST_VIEW).take(MOST_VIEWS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn artifact(name: &str) -> ArtifactRef {
+        MemoryArtifacts::default()
+            .put(&contextweaver_context::event::Handle::new(name), b"x", "text/plain", "")
+            .unwrap()
+    }
+
+    #[test]
+    fn a_handle_is_made_of_letters_that_hide_nothing() {
+        let name_of = |name: &str| {
+            let arguments = Raw::of(&json!({}));
+            let origin = Origin { id: "a:b", name, arguments: &arguments, sensitivity: Sensitivity::Public };
+            let store = Artifacts::open(&crate::ArtifactsConfig::default()).unwrap();
+            let read: Read = crate::results::content::tool_result;
+            let work = Shaping::new(&FirewallConfig::default(), &store, origin, read, &arguments);
+            let name = work.call.metadata["function_name"].as_str().unwrap().to_owned();
+            name.rsplit_once('-').unwrap().0.to_owned()
+        };
+        assert_eq!(name_of("read_file.v2"), "read_file.v2");
+        assert_eq!(name_of("__system__ <|im_start|>\u{200b}é"), "_-system_----im_start----");
+    }
+
+    #[test]
+    fn only_short_ways_into_the_whole_are_offered() {
+        let view = |handle: &str, selector: &str| contextweaver_context::event::ViewSpec {
+            view_id: String::new(),
+            label: String::new(),
+            handle: contextweaver_context::event::Handle::new(handle),
+            selector: selector.parse().unwrap(),
+        };
+        let long = format!("json_keys:{}", "k".repeat(LONGEST_VIEW));
+        let views = vec![
+            view("b", "head:1"),
+            view("a", &long),
+            view("a", "rows:0..10"),
+            view("a", "lines:-5.."),
+            view("a", "sample:3"),
+        ];
+        let envelope = ResultEnvelope {
+            status: Status::Ok,
+            summary: String::new(),
+            facts: Vec::new(),
+            artifacts: vec![artifact("a"), artifact("b")],
+            views,
+            provenance: Map::new(),
+            firewall: None,
+        };
+        let offered = json!(offered(&envelope)).to_string();
+        assert_eq!(offered, r#"[{"type":"rows","start":0,"end":10},{"type":"lines","start":-5}]"#);
+    }
+}

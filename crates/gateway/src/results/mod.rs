@@ -1,0 +1,5 @@
+//! Results: what models are shown of them, and where the rest is kept.
+
+pub(crate) mod artifacts;
+pub(crate) mod content;
+pub(crate) mod firewall;

@@ -1,0 +1,238 @@
+//! Requests by method, in both eras of the protocol.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::passthrough::Passthrough;
+use crate::catalog::serving::Serving;
+use crate::catalog::view::CatalogView;
+use crate::common::error::GatewayError;
+use crate::protocol::client_info::ClientInfo;
+use crate::protocol::message::{INVALID_PARAMS, Outcome, Raw, RpcError, check_params};
+use crate::protocol::stateless;
+use crate::protocol::versions::LEGACY_VERSIONS;
+use crate::session::client::{Caller, Session};
+use crate::session::context::{CallContext, Trace};
+use crate::surface::meta_tools::MetaTool;
+use crate::surface::mode::Mode;
+use crate::telemetry::observer::{Called, Ended, Signed, Telemetry};
+use crate::tools::own_tools::OwnTools;
+use crate::upstream::client::own_info;
+
+/// Answers requests by their methods.
+#[derive(Debug)]
+pub(crate) struct Dispatcher {
+    /// What clients are shown.
+    pub(super) mode: Mode,
+    /// The name that the gateway gives itself.
+    pub(super) name: String,
+    /// The catalog that is served now.
+    pub(super) serving: Arc<Serving>,
+    /// What is counted and recorded.
+    pub(super) telemetry: Arc<Telemetry>,
+    /// The gateway's own tools.
+    pub(super) tools: OwnTools,
+    /// What passes to upstreams.
+    pub(crate) passthrough: Passthrough,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CallParams<'p> {
+    name: String,
+    #[serde(borrow)]
+    arguments: Option<&'p RawValue>,
+    #[serde(borrow)]
+    input_responses: Option<&'p RawValue>,
+    #[serde(borrow)]
+    request_state: Option<&'p RawValue>,
+    #[serde(rename = "_meta", borrow)]
+    meta: Option<Meta<'p>>,
+}
+
+impl CallParams<'_> {
+    fn context(&self) -> CallContext {
+        CallContext {
+            progress: self.meta.as_ref().and_then(|meta| meta.progress_token).map(Raw::of),
+            input_responses: self.input_responses.map(Raw::of),
+            request_state: self.request_state.map(Raw::of),
+            trace: Trace::default(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Meta<'m> {
+    #[serde(rename = "progressToken", borrow)]
+    progress_token: Option<&'m RawValue>,
+    #[serde(rename = "contextweaver/signature", borrow)]
+    signature: Option<&'m RawValue>,
+}
+
+impl Dispatcher {
+    /// Answers a request of a client.
+    ///
+    /// # Errors
+    /// An error of JSON-RPC, for what is not a request of the protocol. Failures of tools are results.
+    pub(super) async fn answer(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
+        check_params(params)?;
+        if !caller.is_modern() {
+            return self.route(caller, method, params).await;
+        }
+        stateless::check_method(method)?;
+        let outcome = self.route(caller, method, params).await;
+        outcome.map(|result| stateless::completed(method, result)).map_err(stateless::translated)
+    }
+
+    async fn route(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
+        match method {
+            "initialize" => self.initialize(caller, params),
+            "server/discover" if caller.is_modern() => Ok(self.discover()),
+            "server/discover" => Err(stateless::meta_required()),
+            "ping" | "logging/setLevel" => Ok(Raw::of(&json!({}))),
+            "tools/call" if !self.passthrough.has_only_upstream() => self.tool_call(caller, params).await,
+            _ => self.passthrough.answer(caller, method, params).await,
+        }
+    }
+
+    /// Takes a notification of a client.
+    pub(super) fn take(&self, session: &Session, method: &str, params: Option<&Raw>) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Cancelled {
+            request_id: Box<RawValue>,
+        }
+        if method == "notifications/cancelled"
+            && let Some(Ok(cancelled)) = params.map(Raw::read::<Cancelled>)
+        {
+            session.cancel(&Raw::of(&cancelled.request_id));
+        }
+    }
+
+    fn initialize(&self, caller: &Caller, params: Option<&Raw>) -> Outcome {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct InitializeParams {
+            protocol_version: String,
+            #[serde(default)]
+            capabilities: Map<String, Value>,
+        }
+        let params: InitializeParams = read(params)?;
+        let asked = params.protocol_version.as_str();
+        let version = LEGACY_VERSIONS.into_iter().find(|version| *version == asked).unwrap_or(LEGACY_VERSIONS[0]);
+        caller.session().set_client(ClientInfo {
+            version: version.to_owned(),
+            capabilities: params.capabilities,
+            log: None,
+        });
+        Ok(self.introduced(json!({
+            "protocolVersion": version,
+            "capabilities": self.passthrough.capabilities(),
+            "serverInfo": self.info(),
+        })))
+    }
+
+    fn discover(&self) -> Raw {
+        self.introduced(json!({
+            "supportedVersions": stateless::versions(),
+            "capabilities": self.passthrough.capabilities(),
+            "_meta": {"io.modelcontextprotocol/serverInfo": self.info()},
+        }))
+    }
+
+    /// The result with which the gateway introduces itself, with its instructions if it has any.
+    fn introduced(&self, mut result: Value) -> Raw {
+        if let (Some(instructions), Some(result)) = (self.instructions(), result.as_object_mut()) {
+            result.insert("instructions".to_owned(), instructions.into());
+        }
+        Raw::of(&result)
+    }
+
+    fn info(&self) -> Value {
+        let mut info = own_info();
+        if let Some(info) = info.as_object_mut() {
+            info.insert("name".to_owned(), self.name.as_str().into());
+        }
+        info
+    }
+
+    fn instructions(&self) -> Option<String> {
+        match self.mode {
+            Mode::Gateway => Some(
+                "Find tools with tool_browse, call them with tool_execute, and look into large results with tool_view."
+                    .to_owned(),
+            ),
+            Mode::Proxy => {
+                Some("Tools are listed without their schemas: tool_hydrate gives one, tool_execute calls.".to_owned())
+            }
+            Mode::Passthrough => self.passthrough.instructions(),
+        }
+    }
+
+    /// Answers `tools/call`, after the signature of the call is checked.
+    async fn tool_call(&self, caller: &Caller, params: Option<&Raw>) -> Outcome {
+        let params: CallParams<'_> = read(params)?;
+        let signature = params.meta.as_ref().and_then(|meta| meta.signature);
+        let signatures = self.tools.calls.guards.signatures();
+        match signatures.verify_call(&params.name, params.arguments, signature).await {
+            Ok(None) => self.checked_call(caller, &params).await,
+            Ok(Some(call)) => {
+                let answer = self.checked_call(caller, &params).await?;
+                // What is signed is what goes out.
+                let answer = if caller.is_modern() { stateless::completed("tools/call", answer) } else { answer };
+                Ok(signatures.sign_answer(&call, answer))
+            }
+            Err(error) => {
+                self.telemetry.signature_refused(caller.session(), Signed::Call, &error);
+                Ok(error.of_call().to_result())
+            }
+        }
+    }
+
+    /// A call whose signature, if it has one, is right.
+    async fn checked_call(&self, caller: &Caller, params: &CallParams<'_>) -> Outcome {
+        let context = params.context();
+        let (started, trace) = (Instant::now(), context.trace.clone());
+        let view = self.serving.view_for(caller);
+        let own = MetaTool::named(&params.name)
+            .filter(|tool| tool.is_offered(self.mode, view.resources.is_some(), view.prompts.is_some()));
+        let (called, counts, result) = match own {
+            Some(tool) => {
+                let result = self.tools.call(caller, &view, tool, params.arguments, context).await;
+                (Called::Meta(tool, params.arguments), tool == MetaTool::Execute, result)
+            }
+            None if self.mode == Mode::Gateway || view.tool(&params.name).is_none() => {
+                return Err(RpcError::new(INVALID_PARAMS, format!("unknown tool: {}", params.name)));
+            }
+            None => {
+                let result = self.tools.call_published(caller, &view, &params.name, params.arguments, context).await;
+                (Called::Published(&params.name, params.arguments), true, result)
+            }
+        };
+        let ended = Ended { called, started, result: &result, trace: &trace };
+        self.ended(caller, &view, &ended, counts);
+        Ok(result.unwrap_or_else(|error| {
+            tracing::info!(tool = params.name, %error, "failed");
+            error.to_result()
+        }))
+    }
+
+    /// Records a call that has ended; one that calls a tool counts as such.
+    fn ended(&self, caller: &Caller, view: &CatalogView, ended: &Ended<'_>, counts: bool) {
+        self.telemetry.call_ended(caller.session(), ended, |name| view.tool(name).map(|(_, item)| item));
+        if counts {
+            self.telemetry.metrics.called(ended.result.as_ref().err().map(|error: &GatewayError| error.code));
+        }
+    }
+}
+
+fn read<'r, T: Deserialize<'r>>(params: Option<&'r Raw>) -> Result<T, RpcError> {
+    match params {
+        Some(params) => params.read().map_err(RpcError::invalid_params),
+        None => serde_json::from_str("{}").map_err(RpcError::invalid_params),
+    }
+}

@@ -1,0 +1,188 @@
+//! A gateway that runs: its parts, put together.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::dispatch::Dispatcher;
+use super::passthrough::Passthrough;
+use crate::catalog::follow::{follow, watch_pins};
+use crate::catalog::serving::{Serving, StartError, UpstreamReport};
+use crate::catalog::view::CatalogView;
+use crate::config::file::GatewayConfig;
+use crate::guard::pipeline::{GuardError, Guards};
+use crate::protocol::message::{Outcome, Raw};
+use crate::results::artifacts::Artifacts;
+use crate::results::firewall::ResultFirewall;
+use crate::session::client::{Caller, Session};
+use crate::session::clients::Clients;
+use crate::session::subscriptions::Subscriptions;
+use crate::surface::mode::Mode;
+use crate::telemetry::diagnostics::Diagnostics;
+use crate::telemetry::metrics::UpstreamState;
+use crate::telemetry::observer::Telemetry;
+use crate::tools::browse::Cards;
+use crate::tools::calls::Calls;
+use crate::tools::own_tools::OwnTools;
+use crate::tools::questions::QuestionRules;
+use crate::upstream::breaker::CircuitState;
+use crate::upstream::mailbox::EventSender;
+use crate::upstream::registry::Upstreams;
+
+/// A gateway that runs. It ends when it is dropped; [`Gateway::close`] ends it in order.
+#[derive(Debug)]
+pub struct Gateway {
+    config: GatewayConfig,
+    upstreams: Arc<Upstreams>,
+    serving: Arc<Serving>,
+    telemetry: Arc<Telemetry>,
+    clients: Arc<Clients>,
+    dispatcher: Dispatcher,
+}
+
+impl Gateway {
+    /// Connects every upstream, side by side, and reads their lists.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub async fn start(config: GatewayConfig) -> Result<Arc<Self>, StartError> {
+        let artifacts = Artifacts::open(&config.artifacts)?;
+        let open = |path: &PathBuf| {
+            Diagnostics::open(path).map_err(|reason| StartError::Diagnostics { path: path.clone(), reason })
+        };
+        let telemetry = Arc::new(Telemetry::new(config.diagnostics.as_ref().map(open).transpose()?));
+        let (sender, events) = EventSender::channel();
+        let upstreams = Arc::new(Upstreams::new(&config.upstreams, config.mode == Mode::Passthrough, &sender));
+        drop(sender);
+        let guards = Guards::new(config.guards.clone(), config.tolerant_args).map_err(GuardError::from)?;
+        let (guards, clients) = (Arc::new(guards), Arc::new(Clients::default()));
+        let serving = Serving::start(
+            &config,
+            Arc::clone(&upstreams),
+            Arc::clone(&guards),
+            Arc::clone(&telemetry),
+            Arc::clone(&clients),
+        )
+        .await?;
+        tokio::spawn(follow(Arc::downgrade(&serving), events));
+        if serving.shares_pins() {
+            tokio::spawn(watch_pins(Arc::downgrade(&serving)));
+        }
+        let questions =
+            QuestionRules::new(config.mode, upstreams.only().is_some(), *guards.sanitize(), config.firewall.secrets);
+        let dispatcher = Dispatcher {
+            mode: config.mode,
+            name: config.name.clone(),
+            serving: Arc::clone(&serving),
+            telemetry: Arc::clone(&telemetry),
+            tools: OwnTools {
+                cards: Cards {
+                    top_k: config.top_k,
+                    form: config.cards,
+                    structured: config.structured,
+                    stable: config.cache_stable,
+                },
+                calls: Calls {
+                    guards: Arc::clone(&guards),
+                    upstreams: Arc::clone(&upstreams),
+                    telemetry: Arc::clone(&telemetry),
+                    firewall: ResultFirewall { config: config.firewall, artifacts, structured: config.structured },
+                    questions,
+                    retry: config.retry.clone(),
+                    mode: config.mode,
+                },
+            },
+            passthrough: Passthrough {
+                mode: config.mode,
+                serving: Arc::clone(&serving),
+                upstreams: Arc::clone(&upstreams),
+                guards,
+                questions,
+                subscriptions: Subscriptions::default(),
+            },
+        };
+        Ok(Arc::new(Self { config, upstreams, serving, telemetry, clients, dispatcher }))
+    }
+
+    /// Answers a request of a client.
+    ///
+    /// # Errors
+    /// An error of JSON-RPC, for what is not a request of the protocol. Failures of tools are results.
+    pub async fn answer(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
+        self.dispatcher.answer(caller, method, params).await
+    }
+
+    /// Takes a notification of a client.
+    pub fn take(&self, session: &Session, method: &str, params: Option<&Raw>) {
+        self.dispatcher.take(session, method, params);
+    }
+
+    /// The catalog that is served now.
+    #[must_use]
+    pub fn catalog(&self) -> Arc<CatalogView> {
+        self.serving.view()
+    }
+
+    /// The configuration that it was started with.
+    #[must_use]
+    pub fn config(&self) -> &GatewayConfig {
+        &self.config
+    }
+
+    /// The upstreams behind it, by name.
+    #[must_use]
+    pub fn upstreams(&self) -> &Upstreams {
+        &self.upstreams
+    }
+
+    /// The state of each upstream.
+    #[must_use]
+    pub fn reports(&self) -> Vec<UpstreamReport> {
+        self.serving.reports()
+    }
+
+    /// Enters a client, which hears of changes for as long as its session is held.
+    pub fn enter(&self, session: &Arc<Session>) {
+        self.clients.enter(session);
+    }
+
+    /// Reads the lists of every upstream again. One that does not answer keeps what it listed before.
+    ///
+    /// # Errors
+    /// The tools cannot be indexed, or a guard cannot do its work; what was served stays.
+    pub async fn refresh(&self) -> Result<(), GuardError> {
+        self.serving.refresh().await
+    }
+
+    /// The metrics in the text format of Prometheus.
+    #[must_use]
+    pub fn metrics_text(&self) -> String {
+        let reports = self.reports();
+        let upstreams = reports.iter().map(|report| {
+            let circuits = CircuitState::ALL.map(|state| (state.name(), report.circuit == state));
+            UpstreamState { name: &report.name, up: report.fault.is_none(), circuits }
+        });
+        self.telemetry.metrics.text(self.clients.count(), upstreams)
+    }
+
+    /// What is counted and recorded.
+    pub(crate) fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
+    /// The part that answers requests by their methods.
+    pub(crate) fn dispatcher(&self) -> &Dispatcher {
+        &self.dispatcher
+    }
+
+    /// Where results are kept.
+    pub(super) fn artifacts(&self) -> &Artifacts {
+        &self.dispatcher.tools.calls.firewall.artifacts
+    }
+
+    /// Ends every upstream, and waits for events that are not written yet.
+    pub async fn close(&self) {
+        self.serving.close();
+        self.upstreams.close().await;
+        self.telemetry.flush().await;
+    }
+}

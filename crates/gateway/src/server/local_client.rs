@@ -1,0 +1,194 @@
+//! A client in the same process that waits for its answers.
+//!
+//! What measures or tests a gateway asks one thing after the other and knows nothing of tasks: this client brings its
+//! own runtime, on the thread that calls it. It takes part as any other client does, one session from the handshake on,
+//! without bytes on a wire. It answers no question that an upstream asks through the gateway.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+
+use super::gateway::Gateway;
+use crate::catalog::serving::StartError;
+use crate::config::file::GatewayConfig;
+use crate::protocol::message::{Outcome, Raw, RpcError};
+use crate::protocol::versions::LEGACY_VERSIONS;
+use crate::session::client::{Caller, Session};
+use contextweaver_context::event::{ArtifactRef, Handle};
+use contextweaver_context::store::{ArtifactStore, StoreError};
+
+/// A gateway in this process could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LocalError {
+    /// The system gives no runtime.
+    #[error("no runtime: {0}")]
+    Runtime(#[from] std::io::Error),
+    /// The gateway did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// It refused the handshake.
+    #[error("the handshake failed: {}", .0.message)]
+    Handshake(RpcError),
+}
+
+/// A gateway and its only client, on the thread that asks.
+#[derive(Debug)]
+pub struct LocalClient {
+    runtime: Runtime,
+    gateway: Arc<Gateway>,
+    session: Arc<Session>,
+}
+
+impl LocalClient {
+    /// Starts a gateway and introduces a client that offers nothing.
+    ///
+    /// # Errors
+    /// [`LocalError`].
+    pub fn start(config: GatewayConfig) -> Result<Self, LocalError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let gateway = runtime.block_on(Gateway::start(config))?;
+        let session = Session::new("local");
+        gateway.enter(&session);
+        let client = Self { runtime, gateway, session };
+        let hello = json!({
+            "protocolVersion": LEGACY_VERSIONS[0],
+            "capabilities": {},
+            "clientInfo": {"name": "local", "version": env!("CARGO_PKG_VERSION")},
+        });
+        client.request("initialize", &hello).map_err(LocalError::Handshake)?;
+        Ok(client)
+    }
+
+    /// Sends a request and waits for its result.
+    ///
+    /// # Errors
+    /// The error with which the gateway answers, for what is not a request of the protocol.
+    pub fn request(&self, method: &str, params: &impl Serialize) -> Outcome {
+        // Nobody reads what belongs to a request: its messages are dropped, and a question fails at once.
+        let (out, _) = mpsc::channel(1);
+        let caller = Caller::new(Arc::clone(&self.session), self.session.client(), out);
+        let params = Raw::of(params);
+        self.runtime.block_on(self.gateway.answer(&caller, method, Some(&params)))
+    }
+
+    /// Calls a tool of the gateway.
+    ///
+    /// # Errors
+    /// As [`Self::request`]; a failure of the tool is a result.
+    pub fn call(&self, tool: &str, arguments: &impl Serialize) -> Outcome {
+        #[derive(Serialize)]
+        struct Call<'c, A> {
+            name: &'c str,
+            arguments: &'c A,
+        }
+        self.request("tools/call", &Call { name: tool, arguments })
+    }
+
+    /// The definitions of `tools/list`, all pages together, each as it is sent.
+    ///
+    /// # Errors
+    /// As [`Self::request`].
+    pub fn tools(&self) -> Result<Vec<Box<RawValue>>, RpcError> {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Page {
+            tools: Vec<Box<RawValue>>,
+            next_cursor: Option<String>,
+        }
+        let mut tools = Vec::new();
+        let mut params = json!({});
+        loop {
+            let page: Page = self.request("tools/list", &params)?.read().map_err(RpcError::invalid_params)?;
+            tools.extend(page.tools);
+            match page.next_cursor {
+                Some(cursor) => params = json!({ "cursor": cursor }),
+                None => return Ok(tools),
+            }
+        }
+    }
+
+    /// The gateway that answers this client.
+    #[must_use]
+    pub fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
+    /// What the gateway has stored.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn artifacts(&self) -> Result<Vec<ArtifactRef>, StoreError> {
+        self.store().list()
+    }
+
+    /// The content stored under a handle.
+    ///
+    /// # Errors
+    /// What the store says, e.g. that there is no such handle.
+    pub fn artifact(&self, handle: &Handle) -> Result<Arc<[u8]>, StoreError> {
+        self.store().get(handle)
+    }
+
+    fn store(&self) -> &dyn ArtifactStore {
+        &*self.gateway.artifacts().store
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upstream::config::{Era, Target, UpstreamConfig};
+    use crate::upstream::fault::Fault;
+    use crate::upstream::in_process::InProcess;
+    use serde_json::Value;
+
+    fn answer(method: &str, _: Option<&Raw>) -> Result<Raw, Fault> {
+        Ok(Raw::of(&match method {
+            "initialize" => json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {}}),
+            "tools/list" => json!({"tools": [{"name": "say", "inputSchema": {"type": "object"}}]}),
+            "tools/call" => json!({"content": [{"type": "text", "text": "hello ".repeat(3_000)}]}),
+            other => return Err(Fault::Rpc(RpcError::method_not_found(other))),
+        }))
+    }
+
+    #[test]
+    fn it_finds_calls_and_looks_into_the_store() {
+        let upstream =
+            UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(Target::InProcess(InProcess::new(answer))) };
+        let config = GatewayConfig { upstreams: [("up".to_owned(), upstream)].into(), ..GatewayConfig::default() };
+        let client = LocalClient::start(config).unwrap();
+        assert_eq!(client.tools().unwrap().len(), 3);
+        let cards: Value = client.call("tool_browse", &json!({"query": "say"})).unwrap().read().unwrap();
+        let id = cards["content"][0]["text"].as_str().unwrap().split_whitespace().next().unwrap().to_owned();
+        let result: Value = client.call("tool_execute", &json!({"tool_id": id})).unwrap().read().unwrap();
+        assert_eq!(result["isError"], false, "{result}");
+        let stored = client.artifacts().unwrap();
+        assert_eq!(*client.artifact(&stored[0].handle).unwrap(), *"hello ".repeat(3_000).as_bytes());
+        assert!(client.request("no/such", &json!({})).is_err());
+    }
+
+    #[test]
+    fn what_must_be_an_object_is_not_read_from_an_array() {
+        let upstream =
+            UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(Target::InProcess(InProcess::new(answer))) };
+        let config = GatewayConfig { upstreams: [("up".to_owned(), upstream)].into(), ..GatewayConfig::default() };
+        let client = LocalClient::start(config).unwrap();
+        let error = client.request("tools/call", &json!(["tool_browse", {"query": "say"}, null, null, null]));
+        assert_eq!(error.unwrap_err().code, crate::protocol::message::INVALID_PARAMS);
+        for (arguments, reason) in [
+            (json!(["say", null, null, null]), "must be an object"),
+            (json!("say"), "must be an object"),
+            (json!({"query": "say", "top_k": -1}), "must be a whole number"),
+            (json!({"query": "say", "top_k": "3"}), "must be a whole number"),
+        ] {
+            let result: Value = client.call("tool_browse", &arguments).unwrap().read().unwrap();
+            let text = result["content"][0]["text"].as_str().unwrap();
+            assert!(text.contains("ARGS_INVALID") && text.contains(reason), "{text}");
+            assert!(!text.contains("struct") && !text.contains("usize"), "{text}");
+        }
+    }
+}

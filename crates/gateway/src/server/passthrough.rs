@@ -1,0 +1,408 @@
+//! Requests that pass to upstreams under the methods of the protocol, and the lists that the gateway serves itself.
+//!
+//! With a single upstream in the mode passthrough every request passes to it unchanged. With several, resources and
+//! prompts appear as those of one server: a resource goes to the upstream that its address belongs to, a prompt goes by
+//! its published name. Beside the names, requests and answers stay as they are; they pass the guards of reads and
+//! prompts.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::catalog::serving::Serving;
+use crate::catalog::shelf::Target;
+use crate::catalog::view::CatalogView;
+use crate::common::error::GatewayError;
+use crate::guard::call::{Clearance, GuardedCall, Route};
+use crate::guard::pipeline::Guards;
+use crate::protocol::message::{INTERNAL_ERROR, INVALID_PARAMS, Members, Outcome, Raw, RpcError};
+use crate::protocol::stateless;
+use crate::protocol::strict;
+use crate::session::client::{Caller, Session};
+use crate::session::context::{CallContext, Trace};
+use crate::session::elicitation::{Questions, is_question};
+use crate::session::subscriptions::Subscriptions;
+use crate::surface::meta_tools::MetaTool;
+use crate::surface::mode::Mode;
+use crate::tools::questions::QuestionRules;
+use crate::upstream::call::Call;
+use crate::upstream::client::Upstream;
+use crate::upstream::fault::Fault;
+use crate::upstream::registry::Upstreams;
+use contextweaver_core::catalog::SelectableItem;
+
+/// The code of the handshake era for a resource that does not exist.
+const RESOURCE_NOT_FOUND: i64 = -32_002;
+
+/// What passes to upstreams.
+#[derive(Debug)]
+pub(crate) struct Passthrough {
+    /// What clients are shown.
+    pub(super) mode: Mode,
+    /// The catalog that is served now.
+    pub(super) serving: Arc<Serving>,
+    /// Where requests pass to.
+    pub(super) upstreams: Arc<Upstreams>,
+    /// What requests have to pass.
+    pub(super) guards: Arc<Guards>,
+    /// How questions of upstreams are put to clients.
+    pub(super) questions: QuestionRules,
+    /// The clients that want to hear of changes of resources.
+    pub(super) subscriptions: Subscriptions,
+}
+
+/// What a request names.
+struct Named<'v> {
+    route: Route,
+    operation: MetaTool,
+    upstream: &'v Upstream,
+    item: Cow<'v, SelectableItem>,
+    /// The item on its shelf, and its arguments, where it has a schema for them.
+    target: Option<Target<'v>>,
+    /// What a person who approves it is shown.
+    arguments: Value,
+}
+
+#[derive(Deserialize, Default)]
+struct ListParams {
+    cursor: Option<String>,
+}
+
+impl Passthrough {
+    /// Whether every request passes to a single upstream.
+    pub(super) fn has_only_upstream(&self) -> bool {
+        self.upstreams.only().is_some()
+    }
+
+    /// Answers a request that the gateway does not answer by its own tools.
+    ///
+    /// # Errors
+    /// The method is not offered, a guard refuses the request, or the upstream's error.
+    pub(super) async fn answer(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
+        if let "resources/subscribe" | "resources/unsubscribe" = method {
+            return self.subscribe(caller, method, params).await;
+        }
+        match (self.upstreams.only(), method) {
+            (Some(upstream), "tools/list") => {
+                let page = pass(upstream, caller, Questions::AsTheyCame, method, params).await;
+                page.map(|page| upstream.select_of(page))
+            }
+            (Some(upstream), _) => self.pass_to_only(upstream, caller, method, params).await,
+            (None, _) => self.merged(caller, method, params).await,
+        }
+    }
+
+    /// The answer of the only upstream, cleaned where that is wanted of everything; a question stays as it is.
+    async fn pass_to_only(&self, upstream: &Upstream, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
+        if method == "tools/call" && !upstream.takes_all() {
+            #[derive(Deserialize)]
+            struct Named {
+                name: String,
+            }
+            let params = params.ok_or_else(|| RpcError::invalid_params("missing field `name`"))?;
+            let Named { name } = params.read().map_err(RpcError::invalid_params)?;
+            if !upstream.takes(&name) {
+                return Err(RpcError::new(INVALID_PARAMS, format!("unknown tool: {name}")));
+            }
+        }
+        let result = pass(upstream, caller, Questions::AsTheyCame, method, params).await?;
+        let is_content = matches!(method, "tools/call" | "resources/read" | "prompts/get" | "completion/complete");
+        Ok(if is_content && !is_question(&result) {
+            self.guards.present_raw(Route::OnlyUpstream, result)
+        } else {
+            result
+        })
+    }
+
+    /// Answers what belongs to lists, resources and prompts of all upstreams together.
+    async fn merged(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
+        let view = self.serving.view_for(caller);
+        let shows_all = self.mode != Mode::Gateway;
+        let lists = view.lists(self.mode);
+        let pages = match method {
+            "tools/list" => &lists.tools,
+            "resources/list" if shows_all => &lists.resources,
+            "resources/templates/list" if shows_all => &lists.templates,
+            "prompts/list" if shows_all => &lists.prompts,
+            "resources/read" | "prompts/get" | "completion/complete" if shows_all => {
+                return self.routed(caller, &view, method, params).await;
+            }
+            _ => return Err(RpcError::method_not_found(method)),
+        };
+        let read = params.map(Raw::read::<ListParams>).transpose().map_err(RpcError::invalid_params)?;
+        pages.answer(read.and_then(|params| params.cursor).as_deref())
+    }
+
+    /// Passes a request to the upstream whose resource or prompt it names, through the guards.
+    async fn routed(&self, caller: &Caller, view: &CatalogView, method: &str, params: Option<&Raw>) -> Outcome {
+        let params = params.ok_or_else(|| RpcError::invalid_params("they are missing"))?;
+        // The text goes on as it is: it must say what is guarded, in whatever parser.
+        let text = std::str::from_utf8(params.bytes()).map_err(RpcError::invalid_params)?;
+        strict::check(text).map_err(RpcError::invalid_params)?;
+        let mut members: Members<'_> = params.read().map_err(RpcError::invalid_params)?;
+        let named = match method {
+            "resources/read" => self.named_resource(caller, view, Route::Resource, &text_of(&members, "uri")?)?,
+            "prompts/get" => self.named_prompt(view, &text_of(&members, "name")?)?,
+            _ => self.named_reference(caller, view, &mut members)?,
+        };
+        let context = CallContext {
+            progress: None,
+            input_responses: members.get("inputResponses").map(Raw::of),
+            request_state: members.get("requestState").map(Raw::of),
+            trace: Trace::default(),
+        };
+        let refuse = |error: GatewayError| {
+            tracing::info!(method, %error, "refused");
+            error.to_rpc()
+        };
+        let arguments = members.get("arguments").map(RawValue::to_owned);
+        let mut call = GuardedCall::new(named.route, named.operation, caller, context).of(&named.item);
+        match &named.target {
+            Some(target) => call = call.with_arguments(target, arguments.as_deref()),
+            None => call.arguments.clone_from(&named.arguments),
+        }
+        self.guards.check(&mut call).map_err(refuse)?;
+        if let Clearance::Ask(question) = self.guards.clear(&mut call).await.map_err(refuse)? {
+            return Ok(question);
+        }
+        if method == "prompts/get" {
+            members.set("name", &Raw::of(&named.item.name));
+        }
+        members.remove("inputResponses");
+        members.remove("requestState");
+        let params = call.context.params(Raw::of(&members));
+        let result = pass(named.upstream, caller, self.questions.presented(), method, Some(&params)).await?;
+        if is_question(&result) {
+            let (upstream, id) = (named.upstream.name(), &named.item.id);
+            return self.questions.ask_back(&self.guards, &call, upstream, id, &result).map_err(refuse);
+        }
+        Ok(self.guards.present_raw(call.route, result))
+    }
+
+    fn named_resource<'v>(
+        &'v self,
+        caller: &Caller,
+        view: &'v CatalogView,
+        route: Route,
+        uri: &str,
+    ) -> Result<Named<'v>, RpcError> {
+        let missing = || no_resource(uri, caller.is_modern());
+        let item = view.resource_at(uri).ok_or_else(missing)?;
+        let upstream = self.owner(&item).ok_or_else(missing)?;
+        let arguments = json!({ "uri": uri });
+        Ok(Named { route, operation: MetaTool::ResourceRead, upstream, item, target: None, arguments })
+    }
+
+    fn named_prompt<'v>(&'v self, view: &'v CatalogView, published: &str) -> Result<Named<'v>, RpcError> {
+        let target = view.prompt(published).ok_or_else(|| no_prompt(published))?;
+        let upstream = self.owner(target.item).ok_or_else(|| no_prompt(published))?;
+        Ok(Named {
+            route: Route::PublishedPrompt,
+            operation: MetaTool::PromptGet,
+            upstream,
+            item: Cow::Borrowed(target.item),
+            target: Some(target),
+            arguments: Value::Null,
+        })
+    }
+
+    /// What a completion is for; its reference becomes the upstream's own.
+    fn named_reference<'v>(
+        &'v self,
+        caller: &Caller,
+        view: &'v CatalogView,
+        members: &mut Members<'_>,
+    ) -> Result<Named<'v>, RpcError> {
+        let reference =
+            members.get("ref").ok_or_else(|| RpcError::invalid_params("`ref` is missing"))?.get().to_owned();
+        let mut reference: Members<'_> = serde_json::from_str(&reference).map_err(RpcError::invalid_params)?;
+        let (route, arguments) = (Route::Completion, Value::Null);
+        let named = match text_of(&reference, "type")?.as_str() {
+            "ref/prompt" => {
+                let named = self.named_prompt(view, &text_of(&reference, "name")?)?;
+                reference.set("name", &Raw::of(&named.item.name));
+                Named { route, target: None, ..named }
+            }
+            "ref/resource" => {
+                let uri = text_of(&reference, "uri")?;
+                let template = view.routes().server_of_template(&uri).map(|server| view.unlisted(server, &uri));
+                match template.and_then(|item| Some((self.owner(&item)?, item))) {
+                    Some((upstream, item)) => {
+                        let (operation, item) = (MetaTool::ResourceRead, Cow::Owned(item));
+                        Named { route, operation, upstream, item, target: None, arguments }
+                    }
+                    None => Named { arguments, ..self.named_resource(caller, view, route, &uri)? },
+                }
+            }
+            other => return Err(RpcError::invalid_params(format!("`ref.type` is `{other}`"))),
+        };
+        members.set("ref", &Raw::of(&reference));
+        Ok(named)
+    }
+
+    /// Serves `resources/subscribe` and `resources/unsubscribe`.
+    async fn subscribe(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
+        let upstream = self.watched(caller, method, params).await?;
+        let pass = || pass(&upstream, caller, self.questions.presented(), method, params);
+        let result = self.subscriptions.pass(caller.session(), method, params, pass).await?;
+        match (method, stateless::named(method, params)) {
+            ("resources/subscribe", Some(uri)) => caller.session().watch(&uri),
+            (_, Some(uri)) => caller.session().unwatch(&uri),
+            _ => {}
+        }
+        Ok(result)
+    }
+
+    /// The upstream of the resource that is to be watched, or not any more; watching is guarded as reading is.
+    async fn watched(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Result<Arc<Upstream>, RpcError> {
+        #[derive(Deserialize)]
+        struct Subject {
+            uri: String,
+        }
+        if let Some(upstream) = self.upstreams.only() {
+            return Ok(Arc::clone(upstream));
+        }
+        if self.mode == Mode::Gateway {
+            return Err(RpcError::method_not_found(method));
+        }
+        let params = params.ok_or_else(|| RpcError::invalid_params("they are missing"))?;
+        let Subject { uri } = params.read().map_err(RpcError::invalid_params)?;
+        let view = self.serving.view_for(caller);
+        let missing = || no_resource(&uri, caller.is_modern());
+        let item = view.resource_at(&uri).ok_or_else(missing)?;
+        if method == "resources/subscribe" {
+            let context = CallContext::default();
+            let mut call = GuardedCall::new(Route::Subscription, MetaTool::ResourceRead, caller, context).of(&item);
+            call.arguments = json!({ "uri": uri });
+            self.guards.check(&mut call).map_err(|error| error.to_rpc())?;
+            // The method belongs to the era in which a person is asked at once.
+            self.guards.clear(&mut call).await.map_err(|error| error.to_rpc())?;
+        }
+        self.upstreams.of_server(item.server.as_deref()).cloned().ok_or_else(missing)
+    }
+
+    /// Whether the caller may hear of changes of the resource without anybody being asked.
+    pub(crate) fn may_hear_of(&self, caller: &Caller, uri: &str) -> bool {
+        if self.has_only_upstream() {
+            return true;
+        }
+        let view = self.serving.view_for(caller);
+        let Some(item) = view.resource_at(uri) else { return false };
+        let context = CallContext::default();
+        let mut call = GuardedCall::new(Route::Listening, MetaTool::ResourceRead, caller, context).of(&item);
+        self.guards.check(&mut call).is_ok() && !call.needs_approval()
+    }
+
+    /// Has a resource watched for a client that listens to a stream of changes.
+    ///
+    /// # Errors
+    /// A guard refuses it, or the upstream's error.
+    pub(super) async fn watch(&self, caller: &Caller, uri: &str) -> Result<(), RpcError> {
+        const METHOD: &str = "resources/subscribe";
+        let params = Raw::of(&json!({ "uri": uri }));
+        let upstream = self.watched(caller, METHOD, Some(&params)).await?;
+        let pass = || pass(&upstream, caller, self.questions.presented(), METHOD, Some(&params));
+        self.subscriptions.pass(caller.session(), METHOD, Some(&params), pass).await.map(drop)
+    }
+
+    /// Ends that for these resources. Upstreams are told in the background.
+    pub(super) fn unwatch(&self, session: &Arc<Session>, uris: Vec<String>) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        for uri in uris.into_iter().filter(|uri| self.subscriptions.remove(uri, session)) {
+            let upstream = self.upstreams.only().cloned().or_else(|| {
+                let view = self.serving.view();
+                self.upstreams.of_server(view.routes().server_of_uri(&uri)).cloned()
+            });
+            let Some(upstream) = upstream else { continue };
+            runtime.spawn(async move {
+                let params = Raw::of(&json!({ "uri": uri }));
+                let ended = upstream.request(Call::own("resources/unsubscribe", Some(&params))).await;
+                if let Err(fault) = ended {
+                    tracing::debug!(upstream = upstream.name(), %fault, "a resource is still watched");
+                }
+            });
+        }
+    }
+
+    fn owner(&self, item: &SelectableItem) -> Option<&Upstream> {
+        self.upstreams.of_server(item.server.as_deref()).map(|upstream| &**upstream)
+    }
+
+    /// The instructions of the only upstream.
+    pub(super) fn instructions(&self) -> Option<String> {
+        self.upstreams.only()?.server()?.instructions
+    }
+
+    /// The capabilities that the gateway declares.
+    pub(super) fn capabilities(&self) -> Value {
+        if let Some(server) = self.upstreams.only().and_then(|upstream| upstream.server()) {
+            return Value::Object(server.capabilities);
+        }
+        let mut offered = json!({"tools": {"listChanged": true}});
+        if self.mode == Mode::Gateway {
+            return offered;
+        }
+        let view = self.serving.view();
+        let any = |can: fn(&Map<String, Value>) -> bool| {
+            self.upstreams.iter().any(|upstream| upstream.server().is_some_and(|server| can(&server.capabilities)))
+        };
+        let routes = view.routes();
+        if !routes.resources().is_empty() || !routes.templates().is_empty() {
+            let subscribes = any(|can| can.get("resources").is_some_and(|resources| resources["subscribe"] == true));
+            offered["resources"] = json!({"listChanged": true, "subscribe": subscribes});
+        }
+        if view.prompts.is_some() {
+            offered["prompts"] = json!({"listChanged": true});
+        }
+        if any(|can| can.contains_key("completions")) {
+            offered["completions"] = json!({});
+        }
+        offered
+    }
+}
+
+/// Passes a request on as it is.
+async fn pass(
+    upstream: &Upstream,
+    caller: &Caller,
+    questions: Questions,
+    method: &str,
+    params: Option<&Raw>,
+) -> Outcome {
+    #[derive(Deserialize, Default)]
+    struct Progress<'p> {
+        #[serde(rename = "_meta", borrow)]
+        meta: Option<Meta<'p>>,
+    }
+    #[derive(Deserialize)]
+    struct Meta<'m> {
+        #[serde(rename = "progressToken", borrow)]
+        progress_token: Option<&'m RawValue>,
+    }
+    let token = params.and_then(|params| params.read::<Progress<'_>>().ok()?.meta?.progress_token.map(Raw::of));
+    let call = Call { method, params, caller: Some(caller), progress: token.as_ref(), questions };
+    upstream.request(call).await.map_err(|fault| match fault {
+        Fault::Rpc(error) => error,
+        fault => RpcError::new(INTERNAL_ERROR, fault.to_error(upstream.name()).message()),
+    })
+}
+
+fn text_of(members: &Members<'_>, key: &str) -> Result<String, RpcError> {
+    let value = members.get(key).map(|value| serde_json::from_str::<String>(value.get()));
+    let value = value.transpose().map_err(RpcError::invalid_params)?;
+    value.ok_or_else(|| RpcError::invalid_params(format!("`{key}` is missing")))
+}
+
+fn no_prompt(published: &str) -> RpcError {
+    RpcError::new(INVALID_PARAMS, format!("unknown prompt: {published}"))
+}
+
+fn no_resource(uri: &str, modern: bool) -> RpcError {
+    let code = if modern { INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
+    let mut error = RpcError::new(code, format!("no upstream has the resource `{uri}`"));
+    error.data = serde_json::value::to_raw_value(&json!({ "uri": uri })).ok();
+    error
+}

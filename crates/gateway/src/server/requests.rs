@@ -1,0 +1,118 @@
+//! What every transport does with a request: count it, heed its cancellation, answer it.
+
+use std::sync::Arc;
+
+use super::gateway::Gateway;
+use crate::protocol::message::{INVALID_REQUEST, Outcome, Raw, RpcError};
+use crate::protocol::subscription::{Filter, Subscription, ended};
+use crate::session::client::{Caller, Session};
+use crate::telemetry::metrics::Ending;
+
+/// A request of a client.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) id: &'a Raw,
+    pub(crate) method: &'a str,
+    pub(crate) params: Option<&'a Raw>,
+}
+
+/// What comes of a request; `None` when the client took it back. A stream of changes ends when `closing` does.
+pub(crate) async fn serve_request(
+    gateway: &Gateway,
+    caller: &Caller,
+    asked: &Asked<'_>,
+    closing: impl Future<Output = ()>,
+) -> Option<Outcome> {
+    let timer = gateway.telemetry().metrics.begin(asked.method);
+    let Some(running) = caller.session().begin(asked.id) else {
+        timer.end(Ending::Error);
+        let reason = "a request with this id is being served; give each its own";
+        return Some(Err(RpcError::new(INVALID_REQUEST, reason)));
+    };
+    let answer = async {
+        match asked.method {
+            "subscriptions/listen" if caller.is_modern() => listen(gateway, caller, asked, closing).await,
+            _ => gateway.answer(caller, asked.method, asked.params).await,
+        }
+    };
+    let outcome = tokio::select! {
+        outcome = answer => outcome,
+        // A request that was taken back gets no answer.
+        () = running.cancelled() => return None,
+    };
+    timer.end(if outcome.is_ok() { Ending::Ok } else { Ending::Error });
+    Some(outcome)
+}
+
+/// A subscription that lasts until this is dropped, also because its client is gone.
+struct Listening<'l> {
+    gateway: &'l Gateway,
+    session: &'l Arc<Session>,
+    id: &'l Raw,
+    uris: Vec<String>,
+}
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        self.session.unsubscribe(self.id);
+        self.uris.retain(|uri| !self.session.listens_to(uri));
+        self.gateway.dispatcher().passthrough.unwatch(self.session, std::mem::take(&mut self.uris));
+    }
+}
+
+/// Serves a stream of changes until `closing` ends.
+async fn listen(gateway: &Gateway, caller: &Caller, asked: &Asked<'_>, closing: impl Future<Output = ()>) -> Outcome {
+    let passthrough = &gateway.dispatcher().passthrough;
+    let filter = Filter::read(asked.params)?.supported_by(&passthrough.capabilities());
+    let filter = filter.permitted(|uri| passthrough.may_hear_of(caller, uri));
+    let uris = filter.resources().to_vec();
+    let subscription = Subscription::new(asked.id.clone(), filter, caller.out().clone());
+    subscription.acknowledge();
+    let session = caller.session();
+    session.subscribe(subscription);
+    gateway.enter(session);
+    let listening = Listening { gateway, session, id: asked.id, uris };
+    let watching = async {
+        for uri in &listening.uris {
+            if let Err(error) = passthrough.watch(caller, uri).await {
+                tracing::debug!(code = error.code, "a resource cannot be watched");
+            }
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = watching => {}
+        () = closing => {}
+    }
+    Ok(ended(asked.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::{ClientInfo, GatewayConfig, MODERN_VERSION, StartConfig};
+
+    #[tokio::test]
+    async fn of_two_requests_with_one_id_the_second_is_refused_and_the_first_can_be_taken_back() {
+        let startup = StartConfig { fail_on_empty_catalog: false, ..StartConfig::default() };
+        let gateway = Gateway::start(GatewayConfig { startup, ..GatewayConfig::default() }).await.unwrap();
+        let client = ClientInfo { version: MODERN_VERSION.to_owned(), ..ClientInfo::default() };
+        let caller = Caller::new(Session::new("s"), client, mpsc::channel(16).0);
+        let (id, params) = (Raw::of(&1), Raw::of(&json!({"notifications": {"toolsListChanged": true}})));
+        let listening = Asked { id: &id, method: "subscriptions/listen", params: Some(&params) };
+        let first = serve_request(&gateway, &caller, &listening, std::future::pending());
+        let then = async {
+            // The first is polled first: it has begun.
+            let again = serve_request(&gateway, &caller, &listening, std::future::pending()).await;
+            caller.session().cancel(&id);
+            again
+        };
+        let (first, again) = tokio::join!(biased; first, then);
+        assert!(first.is_none(), "{first:?}");
+        assert_eq!(again.unwrap().unwrap_err().code, INVALID_REQUEST);
+        assert!(caller.session().begin(&id).is_some(), "the id is free again");
+    }
+}

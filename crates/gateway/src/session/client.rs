@@ -1,0 +1,289 @@
+//! One client: what it can do, what it asks, and what may be asked of it.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use super::identity::Identity;
+use super::seen::{History, RecentHandles, ShownCards};
+use crate::common::sync::lock;
+use crate::protocol::client_info::{ClientInfo, LogLevel};
+use crate::protocol::message::{self, INTERNAL_ERROR, Outcome, Raw, RpcError};
+use crate::protocol::subscription::{Subscription, uri_of};
+use crate::protocol::versions::MODERN_VERSION;
+
+/// How long a person has to answer what an upstream asks through the client.
+const ASKING: Duration = Duration::from_secs(300);
+
+/// A client that is connected.
+#[derive(Debug)]
+pub struct Session {
+    /// Tells sessions apart; on HTTP it is the session id.
+    id: String,
+    identity: Arc<Identity>,
+    client: Mutex<Arc<ClientInfo>>,
+    /// Where messages go that belong to no request.
+    unasked: Mutex<Option<mpsc::Sender<Bytes>>>,
+    /// What the client of the stateless protocol listens to.
+    subscriptions: Mutex<Vec<Subscription>>,
+    /// The resources of whose changes the client of the handshake era wants to hear.
+    watched: Mutex<BTreeSet<String>>,
+    /// The gateway's own requests that wait for the client's answer.
+    asked: Mutex<HashMap<u64, oneshot::Sender<Outcome>>>,
+    next: AtomicU64,
+    /// The client's requests that are being served, for cancellation.
+    running: Mutex<HashMap<Raw, Arc<Notify>>>,
+    /// The results that the conversation has shown; held while one is shaped.
+    pub(crate) history: Arc<tokio::sync::Mutex<History>>,
+    /// The handles that the client was given last.
+    pub(crate) recent: Mutex<RecentHandles>,
+    /// Cards that were shown, for stable prefixes.
+    pub(crate) shown: Mutex<ShownCards>,
+}
+
+impl Session {
+    /// A client that has said nothing yet, and is known by this session alone.
+    #[must_use]
+    pub fn new(id: impl Into<String>) -> Arc<Self> {
+        let id = id.into();
+        let identity = Identity { name: id.clone(), profile: None };
+        Self::of(id, Arc::new(identity))
+    }
+
+    /// A session of a client that is known.
+    #[must_use]
+    pub fn of(id: impl Into<String>, identity: Arc<Identity>) -> Arc<Self> {
+        Arc::new(Self {
+            id: id.into(),
+            identity,
+            client: Mutex::default(),
+            unasked: Mutex::default(),
+            subscriptions: Mutex::default(),
+            watched: Mutex::default(),
+            asked: Mutex::default(),
+            next: AtomicU64::new(1),
+            running: Mutex::default(),
+            history: Arc::default(),
+            recent: Mutex::default(),
+            shown: Mutex::default(),
+        })
+    }
+
+    /// The id of the session.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The client that the session belongs to.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// What the client says about itself.
+    #[must_use]
+    pub fn client(&self) -> Arc<ClientInfo> {
+        Arc::clone(&lock(&self.client))
+    }
+
+    pub(crate) fn set_client(&self, client: impl Into<Arc<ClientInfo>>) {
+        *lock(&self.client) = client.into();
+    }
+
+    /// Opens the stream of messages that belong to no request; an earlier one is closed.
+    pub fn open_stream(&self, stream: mpsc::Sender<Bytes>) {
+        *lock(&self.unasked) = Some(stream);
+    }
+
+    /// Closes the stream of messages that belong to no request.
+    pub(crate) fn close_stream(&self) {
+        *lock(&self.unasked) = None;
+    }
+
+    /// Tells the client of a change. A client that does not listen for it misses it.
+    pub fn tell(&self, method: &str, params: Option<&Raw>) {
+        let uri = uri_of(method, params);
+        for subscription in lock(&self.subscriptions).iter() {
+            subscription.tell(method, params, uri.as_deref());
+        }
+        // A client that has not shaken hands listens by subscriptions alone.
+        let shook_hands = !lock(&self.client).version.is_empty();
+        let wanted = uri.is_none_or(|uri| lock(&self.watched).contains(&*uri));
+        if let Some(stream) = &*lock(&self.unasked)
+            && shook_hands
+            && wanted
+        {
+            // A client that does not read its stream must not hold up the others.
+            let _ = stream.try_send(message::notification(method, params));
+        }
+    }
+
+    /// Enters a subscription, which lasts until it is forgotten.
+    pub(crate) fn subscribe(&self, subscription: Subscription) {
+        lock(&self.subscriptions).push(subscription);
+    }
+
+    /// Forgets the subscription with this id.
+    pub(crate) fn unsubscribe(&self, id: &Raw) {
+        lock(&self.subscriptions).retain(|subscription| subscription.id() != id);
+    }
+
+    /// Whether a subscription is about this resource.
+    pub(crate) fn listens_to(&self, uri: &str) -> bool {
+        lock(&self.subscriptions).iter().any(|subscription| subscription.names(uri))
+    }
+
+    /// Notes that the client wants to hear of changes of a resource.
+    pub(crate) fn watch(&self, uri: &str) {
+        lock(&self.watched).insert(uri.to_owned());
+    }
+
+    /// Notes that it does not any more.
+    pub(crate) fn unwatch(&self, uri: &str) {
+        lock(&self.watched).remove(uri);
+    }
+
+    /// Hands the client's answer to the task that asked.
+    pub(crate) fn answered(&self, id: &Raw, outcome: Outcome) {
+        let waiting = id.read::<u64>().ok().and_then(|id| lock(&self.asked).remove(&id));
+        if let Some(waiting) = waiting {
+            let _ = waiting.send(outcome);
+        }
+    }
+
+    /// Notes that a request is served; the returned guard forgets it. `None` when one with this id is served already:
+    /// nobody could tell which of them is taken back.
+    pub(crate) fn begin(self: &Arc<Self>, id: &Raw) -> Option<Running> {
+        let cancelled = Arc::new(Notify::new());
+        match lock(&self.running).entry(id.clone()) {
+            Entry::Occupied(_) => return None,
+            Entry::Vacant(free) => free.insert(Arc::clone(&cancelled)),
+        };
+        Some(Running { session: Arc::clone(self), id: id.clone(), cancelled })
+    }
+
+    /// Takes a request of the client back.
+    pub(crate) fn cancel(&self, id: &Raw) {
+        if let Some(cancelled) = lock(&self.running).get(id) {
+            cancelled.notify_one();
+        }
+    }
+}
+
+/// A request that is being served.
+#[derive(Debug)]
+pub(crate) struct Running {
+    session: Arc<Session>,
+    id: Raw,
+    cancelled: Arc<Notify>,
+}
+
+impl Running {
+    /// Ends when the client takes the request back.
+    pub(crate) async fn cancelled(&self) {
+        self.cancelled.notified().await;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        lock(&self.session.running).remove(&self.id);
+    }
+}
+
+/// One request of a client: what it says about itself, and the way back to it while the request is served.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    session: Arc<Session>,
+    client: Arc<ClientInfo>,
+    /// Messages that belong to the request, before its answer.
+    out: mpsc::Sender<Bytes>,
+}
+
+impl Caller {
+    /// The caller of a request of `session` whose messages go to `out`.
+    #[must_use]
+    pub fn new(session: Arc<Session>, client: impl Into<Arc<ClientInfo>>, out: mpsc::Sender<Bytes>) -> Self {
+        Self { session, client: client.into(), out }
+    }
+
+    /// The client that it belongs to.
+    #[must_use]
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// What the client says about itself.
+    #[must_use]
+    pub fn client(&self) -> &ClientInfo {
+        &self.client
+    }
+
+    /// Where messages of the request go.
+    pub(crate) fn out(&self) -> &mpsc::Sender<Bytes> {
+        &self.out
+    }
+
+    /// Whether the person behind the client can be asked with a form.
+    #[must_use]
+    pub fn can_fill_forms(&self) -> bool {
+        let elicitation = self.client.capabilities.get("elicitation").and_then(Value::as_object);
+        // An empty object means forms: there was nothing else when the capability was introduced.
+        elicitation.is_some_and(|modes| modes.is_empty() || modes.contains_key("form"))
+    }
+
+    /// Whether it speaks the stateless protocol.
+    #[must_use]
+    pub fn is_modern(&self) -> bool {
+        self.client.version == MODERN_VERSION
+    }
+
+    /// Sends a notification that belongs to the request. A client of the stateless protocol gets the log messages that
+    /// it asked for and no others. A client that does not keep up misses it: it must not hold up
+    /// the upstream, which others use.
+    pub fn notify(&self, method: &str, params: Option<&Raw>) {
+        if method == "notifications/message" && self.is_modern() && !self.wants_log(params) {
+            return;
+        }
+        let _ = self.out.try_send(message::notification(method, params));
+    }
+
+    fn wants_log(&self, params: Option<&Raw>) -> bool {
+        #[derive(serde::Deserialize)]
+        struct Log {
+            level: LogLevel,
+        }
+        let level = params.and_then(|params| params.read::<Log>().ok()).map(|log| log.level);
+        self.client.log.is_some_and(|least| level.is_some_and(|level| level >= least))
+    }
+
+    /// Asks the client; in the stateless protocol that is impossible.
+    ///
+    /// # Errors
+    /// The client's error, or that it did not answer.
+    pub async fn ask(&self, method: &str, params: Option<&Raw>) -> Outcome {
+        if self.is_modern() {
+            return Err(RpcError::method_not_found(method));
+        }
+        let id = self.session.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        lock(&self.session.asked).insert(id, sender);
+        let gone = || RpcError::new(INTERNAL_ERROR, "the client did not answer");
+        let outcome = match self.out.send(message::request(&Raw::of(&id), method, params)).await {
+            Ok(()) => tokio::time::timeout(ASKING, answer)
+                .await
+                .map_err(|_| gone())
+                .and_then(|outcome| outcome.map_err(|_| gone())),
+            Err(_) => Err(gone()),
+        };
+        lock(&self.session.asked).remove(&id);
+        outcome.and_then(|outcome| outcome)
+    }
+}

@@ -1,0 +1,137 @@
+//! The tools that the gateway offers of its own.
+
+use serde_json::{Value, json};
+
+use super::mode::Mode;
+use contextweaver_context::view::drilldown_tool_spec;
+
+/// A tool of the gateway's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum MetaTool {
+    Browse,
+    Execute,
+    View,
+    Hydrate,
+    ResourceBrowse,
+    ResourceRead,
+    PromptBrowse,
+    PromptGet,
+}
+
+impl MetaTool {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Browse,
+        Self::Execute,
+        Self::View,
+        Self::Hydrate,
+        Self::ResourceBrowse,
+        Self::ResourceRead,
+        Self::PromptBrowse,
+        Self::PromptGet,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Browse => "tool_browse",
+            Self::Execute => "tool_execute",
+            Self::View => "tool_view",
+            Self::Hydrate => "tool_hydrate",
+            Self::ResourceBrowse => "resource_browse",
+            Self::ResourceRead => "resource_read",
+            Self::PromptBrowse => "prompt_browse",
+            Self::PromptGet => "prompt_get",
+        }
+    }
+
+    /// Whether it asks an upstream for something: a call of a tool, or a read of a resource or prompt.
+    pub(crate) fn is_call(self) -> bool {
+        matches!(self, Self::Execute | Self::ResourceRead | Self::PromptGet)
+    }
+
+    /// Whether a client is offered the tool in this mode, where there are resources and prompts or not.
+    pub(crate) fn is_offered(self, mode: Mode, resources: bool, prompts: bool) -> bool {
+        match (mode, self) {
+            (Mode::Passthrough, _) => false,
+            (Mode::Gateway, Self::Browse | Self::View) | (_, Self::Execute) => true,
+            (Mode::Proxy, Self::Hydrate) => true,
+            (Mode::Gateway, Self::ResourceBrowse | Self::ResourceRead) => resources,
+            (Mode::Gateway, Self::PromptBrowse | Self::PromptGet) => prompts,
+            _ => false,
+        }
+    }
+
+    /// The tools that a client is offered.
+    pub(crate) fn offered(mode: Mode, resources: bool, prompts: bool) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |tool| tool.is_offered(mode, resources, prompts))
+    }
+
+    /// The definition as `tools/list` shows it.
+    pub(crate) fn definition(self) -> Value {
+        let object = |properties: Value, required: &[&str]| json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
+        let browse = |what: &str| {
+            object(
+                json!({
+                    "query": {"type": "string", "description": format!("what you want to do, in words: finds the best {what}")},
+                    "path": {"type": "string", "description": "or a path to list instead: `/`, `/namespace`, …"},
+                    "top_k": {"type": "integer", "minimum": 1, "description": "fewer of them"},
+                    "cursor": {"type": "string", "description": "goes on with a path"},
+                }),
+                &[],
+            )
+        };
+        let (description, schema) = match self {
+            Self::Browse => (
+                "Find tools by what they do, or walk the catalog by path. Give `query` or `path`. Each line of the \
+                 answer starts with the tool_id to give to tool_execute.",
+                browse("tools"),
+            ),
+            Self::Execute => (
+                "Call a tool found before. The arguments are checked against its schema first; when they do not fit, \
+                 the answer says what is expected. Large results come as a summary with the handle of the whole.",
+                object(
+                    json!({
+                        "tool_id": {"type": "string"},
+                        "args": {"type": "object", "description": "the tool's arguments"},
+                        "dry_run": {"type": "boolean", "description": "check without calling"},
+                    }),
+                    &["tool_id"],
+                ),
+            ),
+            Self::View => (
+                "Look into a stored result by its handle. Ask for as little as answers the question; a long answer \
+                 names a cursor to go on with.",
+                view_schema(),
+            ),
+            Self::Hydrate => (
+                "The full definition of a tool, with the schema of its arguments.",
+                object(json!({"tool_id": {"type": "string"}}), &["tool_id"]),
+            ),
+            Self::ResourceBrowse => ("Find resources by what they hold, or walk them by path.", browse("resources")),
+            Self::ResourceRead => {
+                ("Read a resource found before.", object(json!({"resource_id": {"type": "string"}}), &["resource_id"]))
+            }
+            Self::PromptBrowse => ("Find prompts by what they are for, or walk them by path.", browse("prompts")),
+            Self::PromptGet => (
+                "Fill in a prompt found before.",
+                object(json!({"prompt_id": {"type": "string"}, "args": {"type": "object"}}), &["prompt_id"]),
+            ),
+        };
+        let read_only = self != Self::Execute;
+        json!({
+            "name": self.name(),
+            "description": description,
+            "inputSchema": schema,
+            "annotations": {"readOnlyHint": read_only},
+        })
+    }
+
+    /// The meta-tool called `name`.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+}
+
+/// The selectors are those of the context engine's own tool.
+fn view_schema() -> Value {
+    drilldown_tool_spec().get_mut("inputSchema").map(Value::take).unwrap_or_default()
+}

@@ -1,0 +1,4 @@
+mod diagnostics;
+mod folders;
+mod guards;
+mod shop;

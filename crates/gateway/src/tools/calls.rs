@@ -1,0 +1,164 @@
+//! The one way of a call from the guards to an upstream and back to the model.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::questions::QuestionRules;
+use crate::common::error::GatewayError;
+use crate::guard::call::{Clearance, GuardedCall, Route};
+use crate::guard::pipeline::Guards;
+use crate::guard::sign::{SIGNATURE, Signature};
+use crate::protocol::message::Raw;
+use crate::results::content::{Read, contents, messages, tool_result};
+use crate::results::firewall::{Origin, ResultFirewall};
+use crate::session::elicitation::is_question;
+use crate::surface::mode::Mode;
+use crate::telemetry::observer::{Signed, Telemetry};
+use crate::upstream::call::Call;
+use crate::upstream::client::Upstream;
+use crate::upstream::registry::Upstreams;
+use crate::upstream::retry::RetryConfig;
+use contextweaver_core::catalog::SelectableItem;
+
+/// What calls need on their way.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    /// What a call has to pass.
+    pub(crate) guards: Arc<Guards>,
+    /// The upstreams that answer.
+    pub(crate) upstreams: Arc<Upstreams>,
+    /// What is counted and recorded of it.
+    pub(crate) telemetry: Arc<Telemetry>,
+    /// What a model is shown of its result.
+    pub(crate) firewall: ResultFirewall,
+    /// How questions of upstreams are put to clients.
+    pub(crate) questions: QuestionRules,
+    /// When it is made again.
+    pub(crate) retry: RetryConfig,
+    /// How results are presented.
+    pub(crate) mode: Mode,
+}
+
+/// How an upstream is asked for one kind of call.
+struct Method {
+    name: &'static str,
+    read: Read,
+    /// Whether a call that failed for a moment is made again.
+    retries: bool,
+}
+
+impl Method {
+    fn of(route: Route) -> Self {
+        match route {
+            Route::Resource => Self { name: "resources/read", read: contents, retries: false },
+            Route::Prompt => Self { name: "prompts/get", read: messages, retries: false },
+            _ => Self { name: "tools/call", read: tool_result, retries: true },
+        }
+    }
+}
+
+impl Calls {
+    /// Makes a call that the guards have checked, about what the client named `id`.
+    ///
+    /// # Errors
+    /// A guard refuses it, or the upstream fails.
+    pub(crate) async fn make(
+        &self,
+        mut call: GuardedCall<'_>,
+        item: &SelectableItem,
+        id: &str,
+    ) -> Result<Raw, GatewayError> {
+        if let Clearance::Ask(question) = self.guards.clear(&mut call).await? {
+            return Ok(question);
+        }
+        let method = Method::of(call.route);
+        let arguments = call.sent_arguments();
+        let result = match &call.cached {
+            Some(result) => {
+                call.context.trace.set_cached();
+                result.clone()
+            }
+            None => {
+                let upstream = self.upstreams.of_item(item.server.as_deref(), id)?;
+                let result = self.exchange(&call, upstream, item, &method, &arguments, id).await?;
+                if is_question(&result) {
+                    return self.questions.ask_back(&self.guards, &call, upstream.name(), id, &result);
+                }
+                self.guards.check_result(&call, &result)?;
+                result
+            }
+        };
+        let answer = match self.mode {
+            Mode::Gateway => {
+                let sensitivity = self.guards.sensitivity(item);
+                let origin = Origin { id, name: &item.name, arguments: &arguments, sensitivity };
+                let present = |envelope: &mut _| self.guards.present(&call, envelope);
+                self.firewall.shaped(call.caller, origin, method.read, &result, &present).await?
+            }
+            Mode::Proxy | Mode::Passthrough => self.guards.present_raw(call.route, result.clone()),
+        };
+        self.guards.keep(&call, &result).await;
+        Ok(answer)
+    }
+
+    /// The answer of the upstream as it came, its signature checked and removed.
+    async fn exchange(
+        &self,
+        call: &GuardedCall<'_>,
+        upstream: &Upstream,
+        item: &SelectableItem,
+        method: &Method,
+        arguments: &Raw,
+        id: &str,
+    ) -> Result<Raw, GatewayError> {
+        let context = &call.context;
+        let attempt = || async {
+            // A signature is accepted once: each attempt has its own.
+            let signature = self.guards.sign(call, upstream.name());
+            let params = match call.route {
+                Route::Resource => arguments.clone(),
+                _ => call_params(&item.name, arguments, signature.as_ref()),
+            };
+            let params = context.params(params);
+            let request = Call {
+                method: method.name,
+                params: Some(&params),
+                caller: Some(call.caller),
+                progress: context.progress.as_ref(),
+                questions: self.questions.presented(),
+            };
+            upstream.request(request).await.map(|answer| (signature, answer))
+        };
+        let answer = if method.retries {
+            let tried = self.retry.run(attempt).await;
+            context.trace.set_attempts(tried.attempts);
+            if tried.attempts > 1 {
+                tracing::info!(upstream = upstream.name(), attempts = tried.attempts, "the call was made again");
+            }
+            tried.answer
+        } else {
+            attempt().await
+        };
+        let (signature, answer) = answer.map_err(|fault| fault.to_error(upstream.name()).at(id))?;
+        self.guards.signatures().verify_answer(signature.as_ref(), &answer).map_err(|error| {
+            self.telemetry.signature_refused(call.caller.session(), Signed::Answer, &error);
+            error.of_answer(&answer).at(id)
+        })
+    }
+}
+
+/// The parameters of `tools/call` and `prompts/get`.
+fn call_params(name: &str, arguments: &Raw, signature: Option<&Signature>) -> Raw {
+    #[derive(Serialize)]
+    struct Params<'p> {
+        name: &'p str,
+        arguments: &'p RawValue,
+        #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+        meta: Option<Value>,
+    }
+    let meta = signature.map(|signature| json!({ SIGNATURE: signature }));
+    Raw::of(&Params { name, arguments: &arguments.to_raw_value(), meta })
+}

@@ -1,0 +1,135 @@
+//! `tool_view`: a part of a stored result.
+//!
+//! An answer is bounded, and a cursor goes on with it. What fails says what there is instead: the handles that the
+//! client was given and that look most like the one it asked for, or ways into the artifact that lead somewhere.
+//! Handles of other clients are never named.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::common::error::{Code, GatewayError, text_result};
+use crate::common::sanitize::SanitizeConfig;
+use crate::common::sync::lock;
+use crate::protocol::message::Raw;
+use crate::results::artifacts::Artifacts;
+use crate::results::firewall::LARGE;
+use crate::session::client::Caller;
+use contextweaver_context::event::{Handle, Selector};
+use contextweaver_context::store::{ArtifactStore, StoreError};
+use contextweaver_context::view::{Bounds, Cursor, View, ViewError, automatic, view};
+
+/// Handles or selectors that a failure names, at most.
+const MOST_HINTS: usize = 3;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ViewArgs {
+    handle: String,
+    selector: Value,
+    cursor: Option<String>,
+}
+
+/// Shows a part of a stored result.
+///
+/// # Errors
+/// There is no such artifact, or no such part of it.
+pub(crate) async fn show(
+    artifacts: &Artifacts,
+    sanitize: &SanitizeConfig,
+    caller: &Caller,
+    args: ViewArgs,
+) -> Result<Raw, GatewayError> {
+    let failed = |reason: String| GatewayError::new(Code::ViewFailed, reason).at(&args.handle);
+    let selector = selector(&args.selector).map_err(failed)?;
+    let cursor: Cursor = match &args.cursor {
+        Some(cursor) => cursor.parse().map_err(|error: ViewError| failed(error.to_string()))?,
+        None => Cursor::default(),
+    };
+    let handle = Handle::new(args.handle.as_str());
+    let (store, on_disk) = (Arc::clone(&artifacts.store), artifacts.on_disk);
+    let large = || store.reference(&handle).is_ok_and(|reference| reference.size_bytes > LARGE as u64);
+    let shown = if on_disk || large() {
+        let handle = handle.clone();
+        let looking = tokio::task::spawn_blocking(move || look(&*store, &handle, &selector, cursor));
+        looking.await.map_err(|error| failed(error.to_string()))?
+    } else {
+        look(&*store, &handle, &selector, cursor)
+    };
+    match shown {
+        Ok(View { text, next }) => {
+            let clean = sanitize.clean(&text);
+            Ok(match next {
+                Some(next) => text_result(&format!("{clean}\n[more: cursor {next}]"), false),
+                None => text_result(&clean, false),
+            })
+        }
+        Err(Unseen::Store(error)) => {
+            let failure = failed(error.to_string()).with("reason", reason(&error));
+            Err(match nearest(caller, &args.handle) {
+                near if near.is_empty() => failure,
+                near => failure.with("nearest", near),
+            })
+        }
+        Err(Unseen::View { error, views }) => {
+            let failure = failed(error.to_string()).with("reason", "selector");
+            Err(if views.is_empty() { failure } else { failure.with("views", views) })
+        }
+    }
+}
+
+/// Why there is nothing to show.
+enum Unseen {
+    Store(StoreError),
+    View {
+        error: ViewError,
+        /// Selectors that lead somewhere.
+        views: Vec<Value>,
+    },
+}
+
+fn look(store: &dyn ArtifactStore, handle: &Handle, selector: &Selector, cursor: Cursor) -> Result<View, Unseen> {
+    let reference = store.reference(handle).map_err(Unseen::Store)?;
+    let content = store.get(handle).map_err(Unseen::Store)?;
+    view(handle, &content, &reference.media_type, selector, cursor, Bounds::default()).map_err(|error| {
+        let offered = automatic(&reference, &content).into_iter().take(MOST_HINTS);
+        Unseen::View { error, views: offered.filter_map(|view| serde_json::to_value(view.selector).ok()).collect() }
+    })
+}
+
+fn reason(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::NoArtifact(_) => "unknown",
+        StoreError::Evicted { .. } => "evicted",
+        StoreError::Altered { .. } => "altered",
+        _ => "store",
+    }
+}
+
+/// The handles of the client that look most like `handle`, the likeliest first.
+fn nearest(caller: &Caller, handle: &str) -> Vec<Value> {
+    let recent = lock(&caller.session().recent);
+    let mut handles: Vec<(f64, &Handle)> =
+        recent.youngest().map(|other| (strsim::jaro_winkler(handle, other.as_str()), other)).collect();
+    // A stable sort: of equals the younger comes first.
+    handles.sort_by(|(left, _), (right, _)| right.total_cmp(left));
+    handles
+        .into_iter()
+        .filter(|(_, other)| other.as_str() != handle)
+        .take(MOST_HINTS)
+        .map(|(_, other)| json!(other))
+        .collect()
+}
+
+/// Both forms are taken: the object, and the short form as text.
+fn selector(value: &Value) -> Result<Selector, String> {
+    match value {
+        Value::String(text) => {
+            text.parse().map_err(|error: contextweaver_context::event::ParseSelectorError| error.to_string())
+        }
+        value => Selector::deserialize(value).map_err(|error| {
+            format!("{error}; a selector is e.g. {}", json!({"type": "lines", "start": 0, "end": 20}))
+        }),
+    }
+}

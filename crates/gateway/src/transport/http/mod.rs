@@ -1,0 +1,8 @@
+//! HTTP: many clients of both eras at one endpoint.
+
+mod admission;
+mod cors;
+mod headers;
+mod reply;
+pub(crate) mod server;
+mod sessions;

@@ -1,0 +1,226 @@
+//! What goes out: one message, or a stream of events.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use hyper::{Response, StatusCode};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Interval};
+
+use super::headers::{EVENTS, JSON};
+use super::sessions::Visit;
+use crate::protocol::message::{self, Outcome, Raw, RpcError};
+
+/// After how long a silent stream says that it is still there, so that nobody on the way cuts it.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// What becomes of a request whose client is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leave {
+    /// It is finished: in the handshake era only a notification takes a request back.
+    Finish,
+    /// It is taken back: in the stateless protocol that is what closing means.
+    Cancel,
+}
+
+/// The serving of one request: what comes of it, or nothing.
+pub(super) struct Work {
+    serving: Option<Pin<Box<dyn Future<Output = Option<Outcome>> + Send>>>,
+    leave: Leave,
+}
+
+impl Work {
+    pub(super) fn new(leave: Leave, serving: impl Future<Output = Option<Outcome>> + Send + 'static) -> Self {
+        Self { serving: Some(Box::pin(serving)), leave }
+    }
+}
+
+impl Future for Work {
+    type Output = Option<Outcome>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(serving) = &mut self.serving else { return Poll::Ready(None) };
+        let outcome = ready!(serving.as_mut().poll(context));
+        self.serving = None;
+        Poll::Ready(outcome)
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        if let (Leave::Finish, Some(serving), Ok(runtime)) =
+            (self.leave, self.serving.take(), tokio::runtime::Handle::try_current())
+        {
+            runtime.spawn(serving);
+        }
+    }
+}
+
+/// The body of a response.
+pub(super) enum Reply {
+    /// A body in one piece.
+    Whole(Option<Bytes>),
+    /// A stream of server-sent events.
+    Events(Box<Events>),
+}
+
+/// Messages as they come, and the answer at the end.
+pub(super) struct Events {
+    /// The message that made a stream of the response.
+    first: Option<Bytes>,
+    messages: mpsc::Receiver<Bytes>,
+    end: End,
+    keep_alive: Interval,
+}
+
+/// How a stream ends.
+pub(super) enum End {
+    /// With what comes of the request with this id.
+    Answer(Raw, Work),
+    /// With this, or with nothing more.
+    Text(Option<Bytes>),
+    /// When nobody sends to it any more; the session is in use until then.
+    Closed {
+        /// The session, held while its stream is open.
+        _used: Visit,
+    },
+}
+
+impl Events {
+    fn poll_text(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(event(&first)));
+        }
+        if let End::Answer(id, work) = &mut self.end
+            && let Poll::Ready(outcome) = Pin::new(work).poll(context)
+        {
+            self.end = End::Text(outcome.map(|outcome| message::response(Some(id), &outcome)));
+        }
+        // What was said before the answer comes before it.
+        match (self.messages.poll_recv(context), &mut self.end) {
+            (Poll::Ready(Some(message)), _) => Poll::Ready(Some(event(&message))),
+            (_, End::Text(last)) => Poll::Ready(last.take().map(|text| event(&text))),
+            (Poll::Ready(None), End::Closed { .. }) => Poll::Ready(None),
+            _ => {
+                ready!(self.keep_alive.poll_tick(context));
+                Poll::Ready(Some(Bytes::from_static(b": still here\n\n")))
+            }
+        }
+    }
+}
+
+/// A message as an event.
+fn event(message: &Bytes) -> Bytes {
+    const HEAD: &[u8] = b"event: message\ndata: ";
+    const TAIL: &[u8] = b"\n\n";
+    let mut text = BytesMut::with_capacity(HEAD.len() + message.len() + TAIL.len());
+    text.put_slice(HEAD);
+    text.put_slice(message);
+    text.put_slice(TAIL);
+    text.freeze()
+}
+
+impl Body for Reply {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let text = match &mut *self {
+            Self::Whole(text) => text.take(),
+            Self::Events(events) => ready!(events.poll_text(context)),
+        };
+        Poll::Ready(text.map(|text| Ok(Frame::data(text))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(text) => SizeHint::with_exact(text.as_ref().map_or(0, Bytes::len) as u64),
+            Self::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+/// A response with one text.
+pub(super) fn whole(status: StatusCode, media_type: &'static str, text: impl Into<Bytes>) -> Response<Reply> {
+    let mut response = Response::new(Reply::Whole(Some(text.into())));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
+
+/// A response without a body.
+pub(super) fn empty(status: StatusCode) -> Response<Reply> {
+    let mut response = Response::new(Reply::Whole(None));
+    *response.status_mut() = status;
+    response
+}
+
+/// A response of `messages` after `first`, until `end`.
+pub(super) fn events(first: Option<Bytes>, messages: mpsc::Receiver<Bytes>, end: End) -> Response<Reply> {
+    let keep_alive = tokio::time::interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
+    let mut response = Response::new(Reply::Events(Box::new(Events { first, messages, end, keep_alive })));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENTS));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // Proxies that gather responses would hold the events back.
+    response.headers_mut().insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    response
+}
+
+/// A request that is not served, and why.
+#[derive(Debug)]
+pub(super) struct Refused {
+    status: StatusCode,
+    reason: Reason,
+}
+
+#[derive(Debug)]
+enum Reason {
+    Text(String),
+    Rpc(Option<Raw>, RpcError),
+}
+
+impl Refused {
+    /// Refused with a line of text instead of a message of JSON-RPC.
+    pub(super) fn text(status: StatusCode, reason: impl Into<String>) -> Self {
+        Self { status, reason: Reason::Text(reason.into()) }
+    }
+
+    /// Refused with an error of JSON-RPC.
+    pub(super) fn rpc(status: StatusCode, id: Option<Raw>, error: RpcError) -> Self {
+        Self { status, reason: Reason::Rpc(id, error) }
+    }
+
+    /// Refused for want of a token.
+    pub(super) fn unauthorized() -> Self {
+        Self::text(StatusCode::UNAUTHORIZED, "a bearer token is needed: `Authorization: Bearer …`")
+    }
+
+    #[cfg(test)]
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The response that says so.
+    pub(super) fn into_response(self) -> Response<Reply> {
+        let mut response = match self.reason {
+            Reason::Text(text) => whole(self.status, "text/plain; charset=utf-8", text),
+            Reason::Rpc(id, error) => whole(self.status, JSON, message::response(id.as_ref(), &Err(error))),
+        };
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}

@@ -1,0 +1,502 @@
+//! The HTTP server: many clients of both eras at one endpoint.
+//!
+//! | request | handshake era | stateless protocol |
+//! |---|---|---|
+//! | `POST /mcp` | in the session of `Mcp-Session-Id`, which `initialize` opens | by itself; the headers repeat the body |
+//! | `GET /mcp` | the stream of notifications | 405: `subscriptions/listen` is its stream |
+//! | `DELETE /mcp` | ends the session | 405 |
+//! | `GET /healthz`, `GET /metrics` | for operators | the same |
+//!
+//! A `POST` is answered with JSON, or with a stream when a notification or a question of an upstream comes before the
+//! answer. Streams cannot be taken up again: what a client misses while it is away is lost. Nothing on the way of a
+//! call is typed: a body is read once, and its parts are what goes to the upstream.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Body, Incoming};
+use hyper::header::{ALLOW, HeaderValue, ORIGIN};
+use hyper::http::request::Parts;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use serde_json::json;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use super::admission::{Admission, check_accept, check_content_type};
+use super::cors;
+use super::headers::{self, EVENTS, JSON, PROTOCOL_VERSION, SESSION_ID, single};
+use super::reply::{End, Leave, Refused, Reply, Work, empty, events, whole};
+use super::sessions::{Sessions, Visit};
+use crate::protocol::message::{
+    self, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Outcome, Raw, RpcError,
+};
+use crate::protocol::stateless::{self, HEADER_MISMATCH, MISSING_CAPABILITY, RequestMeta, UNSUPPORTED_VERSION};
+use crate::protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};
+use crate::server::gateway::Gateway;
+use crate::server::requests::{Asked, serve_request};
+use crate::session::client::{Caller, Session};
+use crate::session::identity::Identity;
+use crate::surface::mode::Mode;
+
+use crate::config::http::HttpConfig;
+
+/// The path of the endpoint.
+const ENDPOINT: &str = "/mcp";
+
+/// Messages of a request or stream that wait for its client, at most.
+const QUEUE: usize = 256;
+
+/// Connections at a time, at most; more wait to be accepted.
+const MOST_CONNECTIONS: usize = 4_096;
+
+/// The code of the error under which an unknown session is refused; the status says it.
+const SESSION_NOT_FOUND: i64 = -32_001;
+
+/// How often expired sessions are removed.
+const SWEEP: Duration = Duration::from_secs(30);
+
+/// The gateway cannot be served over HTTP.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    /// Others could reach it without showing anything.
+    #[error(
+        "`{0}` can be reached from other machines, and no token is set; set `http.tokens`, `http.token` or `http.token_file`, or listen on 127.0.0.1"
+    )]
+    Exposed(SocketAddr),
+    /// The address cannot be listened at.
+    #[error("cannot listen at `{listen}`: {reason}")]
+    Listen {
+        /// The address in the configuration.
+        listen: SocketAddr,
+        /// The error of the system.
+        reason: std::io::Error,
+    },
+}
+
+/// A gateway that listens.
+#[derive(Debug)]
+pub struct HttpServer {
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    /// Dropped when the server ends.
+    open: watch::Sender<()>,
+}
+
+/// What every request uses.
+#[derive(Debug)]
+struct Shared {
+    gateway: Arc<Gateway>,
+    config: HttpConfig,
+    admission: Admission,
+    sessions: Sessions,
+    /// Changes when the server ends.
+    closing: watch::Receiver<()>,
+}
+
+impl HttpServer {
+    /// Listens, and serves nobody yet.
+    ///
+    /// # Errors
+    /// The address cannot be listened at, or must not without a token.
+    pub async fn bind(gateway: Arc<Gateway>, config: HttpConfig) -> Result<Self, HttpError> {
+        let listen = config.listen;
+        if config.tokens.is_empty() && !listen.ip().is_loopback() {
+            return Err(HttpError::Exposed(listen));
+        }
+        let listener = TcpListener::bind(listen).await.map_err(|reason| HttpError::Listen { listen, reason })?;
+        let (open, closing) = watch::channel(());
+        let admission = Admission::new(&config);
+        let sessions = Sessions::new(config.session_idle, config.max_sessions, Instant::now);
+        Ok(Self { listener, shared: Arc::new(Shared { gateway, config, admission, sessions, closing }), open })
+    }
+
+    /// The address that it listens at.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until `shutdown` ends; then streams are closed, and requests have a while to finish.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) {
+        let Self { listener, shared, open } = self;
+        let mut connection = http1::Builder::new();
+        connection.timer(TokioTimer::new()).header_read_timeout(shared.config.read_timeout);
+        let graceful = GracefulShutdown::new();
+        let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        let mut connections = tokio::task::JoinSet::new();
+        let mut sweep = tokio::time::interval(SWEEP);
+        tokio::pin!(shutdown);
+        loop {
+            let accepted = async {
+                // The semaphore is never closed.
+                let place = Arc::clone(&room).acquire_owned().await.ok();
+                (accept(&listener).await, place)
+            };
+            let (stream, place) = tokio::select! {
+                accepted = accepted => accepted,
+                Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+                _ = sweep.tick() => {
+                    shared.sessions.sweep();
+                    continue;
+                }
+                () = &mut shutdown => break,
+            };
+            let shared = Arc::clone(&shared);
+            let service = service_fn(move |request| {
+                let shared = Arc::clone(&shared);
+                async move { Ok::<_, Infallible>(respond(&shared, request).await) }
+            });
+            let serving = graceful.watch(connection.serve_connection(TokioIo::new(stream), service));
+            connections.spawn(async move {
+                if let Err(error) = serving.await {
+                    tracing::debug!(%error, "a connection broke");
+                }
+                drop(place);
+            });
+        }
+        drop((listener, open));
+        shared.sessions.close_streams();
+        let bound = shared.config.shutdown;
+        if tokio::time::timeout(bound, graceful.shutdown()).await.is_err() {
+            tracing::warn!(seconds = bound.as_secs_f64(), "requests that did not finish in time are dropped");
+        }
+        connections.shutdown().await;
+    }
+}
+
+/// Accepts the next connection.
+async fn accept(listener: &TcpListener) -> TcpStream {
+    /// A pause after a failure that is not the connection's own, such as too many open files.
+    const PAUSE: Duration = Duration::from_millis(50);
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                // Otherwise small writes wait for the client's delayed acknowledgement: 40 ms a call.
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "a connection without TCP_NODELAY");
+                }
+                return stream;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn respond(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Reply> {
+    let origin = request.headers().get(ORIGIN).cloned();
+    let mut response = dispatch(shared, request).await.unwrap_or_else(|refused| {
+        tracing::debug!(?refused, "a request is refused");
+        refused.into_response()
+    });
+    cors::expose(&shared.admission, origin, &mut response);
+    response
+}
+
+async fn dispatch(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Response<Reply>, Refused> {
+    let (head, body) = request.into_parts();
+    shared.admission.admit(&head.headers)?;
+    if head.method == Method::OPTIONS && cors::is_preflight(&head.headers) {
+        return Ok(cors::preflight(&head.headers));
+    }
+    let authorized = shared.admission.authorize(&head.headers);
+    match (head.uri.path(), &head.method) {
+        (ENDPOINT, method) => {
+            let client = authorized?;
+            match *method {
+                Method::POST => post(shared, &client, &head, body).await,
+                Method::GET => listen(shared, &client, &head),
+                Method::DELETE => end_session(shared, &client, &head),
+                _ => Ok(not_allowed("GET, POST, DELETE")),
+            }
+        }
+        // A client that is shown only a part of the upstreams is not their operator.
+        ("/healthz", &Method::GET) => Ok(health(shared, authorized.is_ok_and(|client| client.profile.is_none()))),
+        ("/metrics", &Method::GET) => {
+            if authorized?.profile.is_some() {
+                return Err(Refused::text(StatusCode::FORBIDDEN, "metrics are for tokens without a profile"));
+            }
+            let text = shared.gateway.metrics_text();
+            Ok(whole(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
+        }
+        ("/healthz" | "/metrics", _) => Ok(not_allowed("GET")),
+        _ => Err(Refused::text(StatusCode::NOT_FOUND, format!("nothing is here; the endpoint is {ENDPOINT}"))),
+    }
+}
+
+fn not_allowed(allowed: &'static str) -> Response<Reply> {
+    let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+/// Whether anything is served; who shows the token also sees of which upstreams.
+fn health(shared: &Shared, authorized: bool) -> Response<Reply> {
+    let counts = shared.gateway.catalog().counts();
+    let ready = counts.tools + counts.resources + counts.prompts > 0;
+    let mut report = json!({"ready": ready});
+    if authorized {
+        report["upstreams"] = serde_json::to_value(shared.gateway.reports()).unwrap_or_default();
+    }
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    whole(status, JSON, report.to_string())
+}
+
+async fn post(
+    shared: &Arc<Shared>,
+    client: &Arc<Identity>,
+    head: &Parts,
+    body: Incoming,
+) -> Result<Response<Reply>, Refused> {
+    check_accept(&head.headers, &[JSON, EVENTS])?;
+    check_content_type(&head.headers)?;
+    let text = read(body, &shared.config).await?;
+    let refused = |error: RpcError| Refused::rpc(StatusCode::BAD_REQUEST, None, error);
+    match Message::parse(text).map_err(|error| refused(error.to_rpc()))? {
+        Message::Request { id, method, params } => {
+            let asking = Asking { id, method, params };
+            match asking.is_modern(&head.headers) {
+                true => stateless(shared, client, &head.headers, asking).await,
+                false => in_session(shared, client, &head.headers, asking).await,
+            }
+        }
+        Message::Notification { method, params } => {
+            match single(&head.headers, &PROTOCOL_VERSION).map_err(refused)? {
+                // Closing a response is the only thing left to tell a server unasked, and there is no session to
+                // tell it in.
+                Some(MODERN_VERSION) => {
+                    headers::check(&head.headers, None, &method, params.as_ref()).map_err(refused)?;
+                }
+                _ => shared.gateway.take(&**visit(shared, client, &head.headers)?, &method, params.as_ref()),
+            }
+            Ok(empty(StatusCode::ACCEPTED))
+        }
+        Message::Response { id, outcome } => {
+            visit(shared, client, &head.headers)?.answered(&id, outcome);
+            Ok(empty(StatusCode::ACCEPTED))
+        }
+    }
+}
+
+/// The body, in one piece where it came in one.
+async fn read(body: Incoming, config: &HttpConfig) -> Result<Bytes, Refused> {
+    let too_large = || {
+        let reason = format!("the body has more than {} bytes", config.body_limit);
+        Refused::text(StatusCode::PAYLOAD_TOO_LARGE, reason)
+    };
+    if body.size_hint().lower() > config.body_limit as u64 {
+        return Err(too_large());
+    }
+    let collected = tokio::time::timeout(config.read_timeout, Limited::new(body, config.body_limit).collect()).await;
+    match collected {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) => Err(Refused::text(StatusCode::BAD_REQUEST, format!("the body cannot be read: {error}"))),
+        Err(_) => Err(Refused::text(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
+    }
+}
+
+/// A request, taken apart.
+struct Asking {
+    id: Raw,
+    method: String,
+    params: Option<Raw>,
+}
+
+impl Asking {
+    /// Whether it belongs to the stateless protocol. A client that shakes hands may name a newer version in the header.
+    fn is_modern(&self, headers: &HeaderMap) -> bool {
+        let in_body = || RequestMeta::read(self.params.as_ref()).version.is_some();
+        match self.method.as_str() {
+            "initialize" => in_body(),
+            "server/discover" => true,
+            _ => is_stateless(headers) || in_body(),
+        }
+    }
+
+    /// Serves it; `used` is held meanwhile.
+    fn work(self, shared: &Arc<Shared>, caller: Caller, leave: Leave, used: Option<Visit>) -> Work {
+        let shared = Arc::clone(shared);
+        Work::new(leave, async move {
+            let _used = used;
+            let asked = Asked { id: &self.id, method: &self.method, params: self.params.as_ref() };
+            let mut closing = shared.closing.clone();
+            let closing = async {
+                let _ = closing.changed().await;
+            };
+            serve_request(&shared.gateway, &caller, &asked, closing).await
+        })
+    }
+}
+
+/// Serves a request of the stateless protocol.
+async fn stateless(
+    shared: &Arc<Shared>,
+    identity: &Arc<Identity>,
+    headers: &HeaderMap,
+    asking: Asking,
+) -> Result<Response<Reply>, Refused> {
+    let meta = RequestMeta::read(asking.params.as_ref());
+    let checked = headers::check(headers, meta.version.as_deref(), &asking.method, asking.params.as_ref());
+    let checked = checked.and_then(|()| check_params(shared, headers, &asking));
+    let client = checked.and_then(|()| meta.client()?.ok_or_else(stateless::meta_required));
+    let client = client.map_err(|error| Refused::rpc(StatusCode::BAD_REQUEST, Some(asking.id.clone()), error))?;
+    let (out, messages) = mpsc::channel(QUEUE);
+    let id = asking.id.clone();
+    let caller = Caller::new(Session::of("stateless", Arc::clone(identity)), client, out);
+    let work = asking.work(shared, caller, Leave::Cancel, None);
+    Ok(match exchange(&id, work, messages).await {
+        Exchanged::Answer(outcome) => whole(status(&outcome), JSON, message::response(Some(&id), &outcome)),
+        Exchanged::Stream(response) => response,
+    })
+}
+
+/// Checks the headers that repeat arguments, where tools are listed as their servers define them.
+fn check_params(shared: &Shared, headers: &HeaderMap, asking: &Asking) -> Result<(), RpcError> {
+    if asking.method != "tools/call" || shared.gateway.config().mode != Mode::Passthrough {
+        return Ok(());
+    }
+    let view = shared.gateway.catalog();
+    let by_tool = view.param_headers();
+    if by_tool.is_empty() {
+        return Ok(());
+    }
+    let params = asking.params.as_ref();
+    let wanted = stateless::named(&asking.method, params).and_then(|name| by_tool.get(&*name));
+    wanted.map_or(Ok(()), |wanted| headers::check_params(headers, wanted, params))
+}
+
+/// The status under which an answer of the stateless protocol goes out.
+fn status(outcome: &Outcome) -> StatusCode {
+    match outcome.as_ref().map_err(|error| error.code) {
+        Err(METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
+        Err(HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION) => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}
+
+/// Serves a request of the handshake era.
+async fn in_session(
+    shared: &Arc<Shared>,
+    client: &Arc<Identity>,
+    headers: &HeaderMap,
+    asking: Asking,
+) -> Result<Response<Reply>, Refused> {
+    let opens = asking.method == "initialize" && !headers.contains_key(SESSION_ID);
+    let visited = match opens {
+        true => open_session(shared, client, &asking.id)?,
+        false => visit(shared, client, headers)?,
+    };
+    let (out, messages) = mpsc::channel(QUEUE);
+    let (id, session) = (asking.id.clone(), Arc::clone(&visited));
+    let caller = Caller::new(Arc::clone(&session), session.client(), out);
+    let work = asking.work(shared, caller, Leave::Finish, Some(visited));
+    let mut response = match exchange(&id, work, messages).await {
+        Exchanged::Answer(outcome) if opens && outcome.is_err() => {
+            shared.sessions.close(session.id());
+            return Ok(whole(StatusCode::OK, JSON, message::response(Some(&id), &outcome)));
+        }
+        Exchanged::Answer(outcome) => whole(StatusCode::OK, JSON, message::response(Some(&id), &outcome)),
+        Exchanged::Stream(response) => response,
+    };
+    if let (true, Ok(id)) = (opens, HeaderValue::from_str(session.id())) {
+        response.headers_mut().insert(SESSION_ID, id);
+    }
+    Ok(response)
+}
+
+/// What a request led to.
+enum Exchanged {
+    /// Its answer came first.
+    Answer(Outcome),
+    /// Something else came first, or it was taken back.
+    Stream(Response<Reply>),
+}
+
+async fn exchange(id: &Raw, mut work: Work, mut messages: mpsc::Receiver<Bytes>) -> Exchanged {
+    let outcome = tokio::select! {
+        biased;
+        outcome = &mut work => outcome,
+        Some(first) = messages.recv() => {
+            return Exchanged::Stream(events(Some(first), messages, End::Answer(id.clone(), work)));
+        }
+    };
+    match (messages.try_recv(), outcome) {
+        (Err(_), Some(outcome)) => Exchanged::Answer(outcome),
+        (first, outcome) => {
+            let last = outcome.map(|outcome| message::response(Some(id), &outcome));
+            Exchanged::Stream(events(first.ok(), messages, End::Text(last)))
+        }
+    }
+}
+
+/// A session for a client that shakes hands.
+fn open_session(shared: &Shared, client: &Arc<Identity>, id: &Raw) -> Result<Visit, Refused> {
+    let visit = shared.sessions.open(client).ok_or_else(|| {
+        let error = RpcError::new(INTERNAL_ERROR, "too many sessions are in use; try again later");
+        Refused::rpc(StatusCode::SERVICE_UNAVAILABLE, Some(id.clone()), error)
+    })?;
+    shared.gateway.enter(&visit);
+    Ok(visit)
+}
+
+/// The session that a request names.
+fn visit(shared: &Shared, client: &Identity, headers: &HeaderMap) -> Result<Visit, Refused> {
+    let bad = |error: RpcError| Refused::rpc(StatusCode::BAD_REQUEST, None, error);
+    let id = single(headers, &SESSION_ID).map_err(bad)?;
+    let missing =
+        || bad(RpcError::new(INVALID_REQUEST, "the header `Mcp-Session-Id` is missing; `initialize` gives it"));
+    let visit = shared.sessions.visit(id.ok_or_else(missing)?, client).ok_or_else(|| {
+        let error =
+            RpcError::new(SESSION_NOT_FOUND, "the session is not known here any more; `initialize` gives another");
+        Refused::rpc(StatusCode::NOT_FOUND, None, error)
+    })?;
+    match single(headers, &PROTOCOL_VERSION).map_err(bad)? {
+        Some(version) if !LEGACY_VERSIONS.contains(&version) => {
+            let reason = format!("protocol version `{version}` is not spoken here in a session");
+            Err(bad(RpcError::new(INVALID_REQUEST, reason)))
+        }
+        _ => Ok(visit),
+    }
+}
+
+/// Opens the stream of messages that belong to no request.
+fn listen(shared: &Shared, client: &Identity, head: &Parts) -> Result<Response<Reply>, Refused> {
+    check_accept(&head.headers, &[EVENTS])?;
+    if is_stateless(&head.headers) {
+        return Ok(not_allowed("POST"));
+    }
+    let visited = visit(shared, client, &head.headers)?;
+    let (out, messages) = mpsc::channel(QUEUE);
+    visited.open_stream(out);
+    Ok(events(None, messages, End::Closed { _used: visited }))
+}
+
+/// Ends the session that a request names.
+fn end_session(shared: &Shared, client: &Identity, head: &Parts) -> Result<Response<Reply>, Refused> {
+    if is_stateless(&head.headers) {
+        return Ok(not_allowed("POST"));
+    }
+    shared.sessions.close(visit(shared, client, &head.headers)?.id());
+    Ok(empty(StatusCode::NO_CONTENT))
+}
+
+fn is_stateless(headers: &HeaderMap) -> bool {
+    headers.get(PROTOCOL_VERSION).is_some_and(|version| version == MODERN_VERSION)
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,183 @@
+//! The clients of the handshake era, by the id that they carry.
+
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::common::sync::lock;
+use crate::session::client::Session;
+use crate::session::identity::Identity;
+
+/// Sessions that are open.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    entries: Mutex<HashMap<String, Arc<Entry>>>,
+    idle: Duration,
+    most: usize,
+    now: fn() -> Instant,
+}
+
+#[derive(Debug)]
+struct Entry {
+    session: Arc<Session>,
+    /// Requests and streams of it that are open.
+    visits: AtomicUsize,
+    /// When the last of them ended.
+    rests_since: Mutex<Instant>,
+    now: fn() -> Instant,
+}
+
+impl Entry {
+    /// Since when nothing of it is open; `None` while something is.
+    fn rests_since(&self) -> Option<Instant> {
+        (self.visits.load(Ordering::Acquire) == 0).then(|| *lock(&self.rests_since))
+    }
+}
+
+/// A session that is used; it does not expire meanwhile.
+#[derive(Debug)]
+pub(super) struct Visit(Arc<Entry>);
+
+impl Visit {
+    fn new(entry: &Arc<Entry>) -> Self {
+        entry.visits.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(entry))
+    }
+}
+
+impl Deref for Visit {
+    type Target = Arc<Session>;
+
+    fn deref(&self) -> &Arc<Session> {
+        &self.0.session
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        *lock(&self.0.rests_since) = (self.0.now)();
+        self.0.visits.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Sessions {
+    /// No sessions yet; `most` at a time, each until it was not used for `idle`.
+    pub(super) fn new(idle: Duration, most: usize, now: fn() -> Instant) -> Self {
+        Self { entries: Mutex::default(), idle, most, now }
+    }
+
+    /// Opens a session; where there are too many, the one that was idle longest makes room. `None` when all are in use,
+    /// or when the system gives no randomness for an id.
+    pub(super) fn open(&self, owner: &Arc<Identity>) -> Option<Visit> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).ok()?;
+        let id: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.sweep();
+        let mut entries = lock(&self.entries);
+        if entries.len() >= self.most {
+            let resting = entries.iter().filter_map(|(id, entry)| Some((entry.rests_since()?, id)));
+            let longest = resting.min()?.1.clone();
+            if let Some(entry) = entries.remove(&longest) {
+                entry.session.close_stream();
+            }
+        }
+        let now = self.now;
+        let (visits, rests_since) = (AtomicUsize::new(0), Mutex::new(now()));
+        let entry = Arc::new(Entry { session: Session::of(id.clone(), Arc::clone(owner)), visits, rests_since, now });
+        let visit = Visit::new(&entry);
+        entries.insert(id, entry);
+        Some(visit)
+    }
+
+    /// The session with this id, if it is open and belongs to this client.
+    pub(super) fn visit(&self, id: &str, client: &Identity) -> Option<Visit> {
+        let entries = lock(&self.entries);
+        let entry = entries.get(id).filter(|entry| !self.is_expired(entry));
+        entry.filter(|entry| entry.session.identity() == client).map(Visit::new)
+    }
+
+    /// Ends a session and its stream of unasked messages.
+    pub(super) fn close(&self, id: &str) {
+        if let Some(entry) = lock(&self.entries).remove(id) {
+            entry.session.close_stream();
+        }
+    }
+
+    /// Ends every stream of unasked messages; the sessions stay.
+    pub(super) fn close_streams(&self) {
+        lock(&self.entries).values().for_each(|entry| entry.session.close_stream());
+    }
+
+    /// Ends the sessions that were not used for too long.
+    pub(super) fn sweep(&self) {
+        lock(&self.entries).retain(|_, entry| !self.is_expired(entry));
+    }
+
+    fn is_expired(&self, entry: &Entry) -> bool {
+        let rests_since = entry.rests_since();
+        rests_since.is_some_and(|since| (self.now)().saturating_duration_since(since) >= self.idle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::config::http::anyone;
+
+    thread_local! {
+        static START: Instant = Instant::now();
+        static ELAPSED: Cell<u64> = const { Cell::new(0) };
+    }
+
+    fn now() -> Instant {
+        START.with(|start| *start) + Duration::from_secs(ELAPSED.get())
+    }
+
+    fn pass(seconds: u64) {
+        ELAPSED.set(ELAPSED.get() + seconds);
+    }
+
+    #[test]
+    fn a_session_expires_when_it_rests_and_not_before() {
+        let sessions = Sessions::new(Duration::from_secs(10), 8, now);
+        let visit = sessions.open(&anyone()).unwrap();
+        let id = visit.id().to_owned();
+        pass(100);
+        drop(visit);
+        pass(9);
+        drop(sessions.visit(&id, &anyone()).unwrap());
+        pass(9);
+        assert!(sessions.visit(&id, &anyone()).is_some());
+        let other = Identity { name: "another".to_owned(), profile: None };
+        assert!(sessions.visit(&id, &other).is_none(), "a session is its owner's");
+        pass(10);
+        assert!(sessions.visit(&id, &anyone()).is_none());
+        sessions.sweep();
+        assert!(lock(&sessions.entries).is_empty());
+    }
+
+    #[test]
+    fn the_one_that_rests_longest_makes_room() {
+        let sessions = Sessions::new(Duration::from_secs(100), 2, now);
+        let open = || {
+            pass(1);
+            let visit = sessions.open(&anyone())?;
+            Some((visit.id().to_owned(), visit))
+        };
+        let (first, in_use) = open().unwrap();
+        let (second, visit) = open().unwrap();
+        assert!(first != second && first.len() == 32);
+        assert!(open().is_none(), "both are in use");
+        drop(visit);
+        let (third, _also_in_use) = open().unwrap();
+        let known: Vec<bool> = [&first, &second, &third].map(|id| sessions.visit(id, &anyone()).is_some()).into();
+        assert_eq!(known, [true, false, true]);
+        drop(in_use);
+        sessions.close(&first);
+        assert!(sessions.visit(&first, &anyone()).is_none() && open().is_some());
+    }
+}

@@ -1,0 +1,224 @@
+//! The face on our own standard streams: one client, one message a line.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::sync::{mpsc, watch};
+
+use crate::guard::sign::unique;
+use crate::protocol::framing::{Line, LineReader, widen, write_lines};
+use crate::protocol::message::{self, INVALID_REQUEST, Message, Raw, RpcError};
+use crate::protocol::stateless::RequestMeta;
+use crate::server::gateway::Gateway;
+use crate::server::requests::{Asked, serve_request};
+use crate::session::client::{Caller, Session};
+use crate::upstream::call::MESSAGE_LIMIT;
+
+/// Messages that wait to be written, at most.
+const QUEUE: usize = 1024;
+
+/// How often a timer runs out that does nothing. It is sooner than any time-out of a request: when that is the first of
+/// all timers, the runtime wakes itself for it, which costs two system calls a request.
+const PULSE: Duration = Duration::from_secs(10);
+
+/// Serves one client on standard input and output until its input ends.
+///
+/// # Errors
+/// The streams cannot be used.
+pub async fn serve_stdio(gateway: Arc<Gateway>) -> io::Result<()> {
+    let (input, output) = own_streams()?;
+    // A task of its own: each time that what a runtime blocks on is woken costs it two system calls more.
+    tokio::spawn(serve(gateway, input, output)).await.map_err(io::Error::other)?
+}
+
+type Input = Box<dyn AsyncRead + Send + Unpin>;
+type Output = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// Our own standard input and output.
+pub(crate) fn own_streams() -> io::Result<(Input, Output)> {
+    let input = input(io::stdin().as_fd())?.unwrap_or_else(|| Box::new(tokio::io::stdin()));
+    let output = output(io::stdout().as_fd())?.unwrap_or_else(|| Box::new(tokio::io::stdout()));
+    Ok((input, output))
+}
+
+/// The stream, if it can be waited for without a thread of its own, which costs two changes of context a message: it
+/// is a pipe, or a socket, which is what Node gives to its children.
+fn input(stream: BorrowedFd<'_>) -> io::Result<Option<Input>> {
+    Ok(match pipe::Receiver::from_owned_fd(stream.try_clone_to_owned()?) {
+        Ok(pipe) => {
+            widen(&pipe);
+            Some(Box::new(pipe))
+        }
+        Err(_) => socket(stream)?.map(|socket| Box::new(socket) as Input),
+    })
+}
+
+/// As [`input`], for the other direction.
+fn output(stream: BorrowedFd<'_>) -> io::Result<Option<Output>> {
+    Ok(match pipe::Sender::from_owned_fd(stream.try_clone_to_owned()?) {
+        Ok(pipe) => {
+            widen(&pipe);
+            Some(Box::new(pipe))
+        }
+        Err(_) => socket(stream)?.map(|socket| Box::new(socket) as Output),
+    })
+}
+
+fn socket(stream: BorrowedFd<'_>) -> io::Result<Option<UnixStream>> {
+    let socket = net::UnixStream::from(stream.try_clone_to_owned()?);
+    // Only a Unix socket has an address of this kind.
+    if socket.local_addr().is_err() {
+        return Ok(None);
+    }
+    socket.set_nonblocking(true)?;
+    UnixStream::from_std(socket).map(Some)
+}
+
+/// Serves one client on a pair of streams until its input ends.
+///
+/// # Errors
+/// The input cannot be read.
+pub async fn serve<R, W>(gateway: Arc<Gateway>, input: R, output: W) -> io::Result<()>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let (out, lines) = mpsc::channel(QUEUE);
+    let writing = tokio::spawn(write_lines(output, lines));
+    let session = Session::new(format!("stdio-{}", unique()));
+    session.open_stream(out.clone());
+    gateway.enter(&session);
+    let mut input = LineReader::new(input, MESSAGE_LIMIT);
+    let mut serving = tokio::task::JoinSet::new();
+    let mut pulse = tokio::time::interval(PULSE);
+    let (open, closing) = watch::channel(());
+    let read = loop {
+        tokio::select! {
+            line = input.next() => match line {
+                Ok(Some(Line::Text(line))) => {
+                    if let Some(work) = receive(&gateway, &session, line, &out, &closing).await {
+                        serving.spawn(work);
+                    }
+                }
+                Ok(Some(Line::TooLong { length, .. })) => {
+                    let reason = format!("a message of {length} bytes is over the limit of {MESSAGE_LIMIT}");
+                    let error = Err(RpcError::new(INVALID_REQUEST, reason));
+                    let _ = out.send(message::response(None, &error)).await;
+                }
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            },
+            Some(_) = serving.join_next(), if !serving.is_empty() => {}
+            _ = pulse.tick() => {}
+        }
+    };
+    // What was asked before the input ended is answered, and who listens is told that it ends.
+    drop(open);
+    while serving.join_next().await.is_some() {}
+    drop((session, out));
+    let _ = writing.await;
+    read
+}
+
+/// Takes a message in; what is left to do for it is returned.
+async fn receive(
+    gateway: &Arc<Gateway>,
+    session: &Arc<Session>,
+    line: Bytes,
+    out: &mpsc::Sender<Bytes>,
+    closing: &watch::Receiver<()>,
+) -> Option<impl Future<Output = ()> + Send + use<>> {
+    match Message::parse(line) {
+        Ok(Message::Request { id, method, params }) => {
+            let caller = (Arc::clone(gateway), Arc::clone(session), out.clone());
+            return Some(request(caller, id, method, params, closing.clone()));
+        }
+        Ok(Message::Notification { method, params }) => gateway.take(session, &method, params.as_ref()),
+        Ok(Message::Response { id, outcome }) => session.answered(&id, outcome),
+        Err(error) => {
+            let _ = out.send(message::response(None, &Err(error.to_rpc()))).await;
+        }
+    }
+    None
+}
+
+async fn request(
+    (gateway, session, out): (Arc<Gateway>, Arc<Session>, mpsc::Sender<Bytes>),
+    id: Raw,
+    method: String,
+    params: Option<Raw>,
+    mut closing: watch::Receiver<()>,
+) {
+    let outcome = match RequestMeta::read(params.as_ref()).client() {
+        Err(error) => Some(Err(error)),
+        Ok(client) => {
+            let client = client.map_or_else(|| session.client(), Arc::new);
+            let caller = Caller::new(session, client, out.clone());
+            let asked = Asked { id: &id, method: &method, params: params.as_ref() };
+            let closing = async {
+                let _ = closing.changed().await;
+            };
+            serve_request(&gateway, &caller, &asked, closing).await
+        }
+    };
+    if let Some(outcome) = outcome {
+        let _ = out.send(message::response(Some(&id), &outcome)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::{GatewayConfig, MODERN_VERSION, StartConfig};
+
+    #[tokio::test]
+    async fn a_subscription_lasts_until_the_input_ends() {
+        let startup = StartConfig { fail_on_empty_catalog: false, ..StartConfig::default() };
+        let gateway = Gateway::start(GatewayConfig { startup, ..GatewayConfig::default() }).await.unwrap();
+        let (mut client, server) = tokio::io::duplex(4096);
+        let (input, output) = tokio::io::split(server);
+        let params = json!({
+            "notifications": {"toolsListChanged": true},
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+        });
+        let listen = json!({"jsonrpc": "2.0", "id": "s", "method": "subscriptions/listen", "params": params});
+        client.write_all(format!("{listen}\n").as_bytes()).await.unwrap();
+        client.shutdown().await.unwrap();
+        serve(gateway, input, output).await.unwrap();
+        let mut text = String::new();
+        client.read_to_string(&mut text).await.unwrap();
+        let said: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(said[0]["method"], "notifications/subscriptions/acknowledged");
+        assert_eq!((&said[1]["id"], &said[1]["result"]["resultType"]), (&json!("s"), &json!("complete")));
+    }
+
+    #[tokio::test]
+    async fn pipes_and_sockets_are_waited_for_and_files_are_not() {
+        let (from_pipe, to_pipe) = io::pipe().unwrap();
+        let (one_end, other_end) = net::UnixStream::pair().unwrap();
+        for (from, to) in [(from_pipe.as_fd(), to_pipe.as_fd()), (one_end.as_fd(), other_end.as_fd())] {
+            let (mut input, mut output) = (input(from).unwrap().unwrap(), output(to).unwrap().unwrap());
+            output.write_all(b"a line\n").await.unwrap();
+            output.flush().await.unwrap();
+            let mut read = [0; 7];
+            input.read_exact(&mut read).await.unwrap();
+            assert_eq!(&read, b"a line\n");
+        }
+        let file = tempfile::tempfile().unwrap();
+        assert!(input(file.as_fd()).unwrap().is_none());
+        assert!(output(file.as_fd()).unwrap().is_none());
+    }
+}

@@ -1,0 +1,678 @@
+//! One server behind the gateway: its connection, and when that is made again.
+//!
+//! An upstream is connected when it is first needed and again after its connection broke. One that fails again and
+//! again is behind an open circuit breaker (`breaker`) for growing times, in which calls of it fail at once. No upstream
+//! holds up another: each has its own tasks, time-out and breaker.
+//!
+//! A connection (`Link`) is a child process, HTTP in either form, or code of this process. The requests on it that are
+//! not answered yet are kept by its `peer`.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwapOption;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::breaker::{self, Circuit, CircuitBreaker, CircuitState, PATIENCE};
+use super::call::{Call, MESSAGE_LIMIT};
+use super::config::{Era, Target, UpstreamConfig};
+use super::fault::Fault;
+use super::http::{self, HttpLink};
+use super::in_process::InProcess;
+use super::mailbox::{Event, EventSender};
+use super::stdio::LineLink;
+use crate::common::sync::lock;
+use crate::common::{glob, program};
+use crate::protocol::listing::{Listing, ServerInfo};
+use crate::protocol::message::{self, METHOD_NOT_FOUND, Members, Raw};
+use crate::protocol::stateless::{self, CAPABILITIES_KEY};
+use crate::protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};
+
+/// How long an upstream of which nothing was heard has for a sign of life.
+const PROBE: Duration = Duration::from_secs(5);
+
+/// Why nothing is asked any more.
+const SHUTTING_DOWN: &str = "the gateway is shutting down";
+
+/// Pages of a list, at most.
+const MOST_PAGES: usize = 1_000;
+
+/// A server behind the gateway.
+#[derive(Debug)]
+pub struct Upstream {
+    name: Arc<str>,
+    config: UpstreamConfig,
+    link: ArcSwapOption<Connected>,
+    /// Held while a connection is made, so that one is made at a time.
+    connecting: tokio::sync::Mutex<()>,
+    breaker: Mutex<CircuitBreaker>,
+    /// The protocol that it was found to speak, or what the configuration says.
+    era: Mutex<Era>,
+    /// Whether a task is at work to make the connection again.
+    reviving: AtomicBool,
+    /// Whether no connection is to be made any more.
+    closed: AtomicBool,
+    /// The client of its HTTP connections, with their pool.
+    client: OnceLock<reqwest::Client>,
+    /// The resources of whose changes somebody wants to hear, where its stream has to name them.
+    watched: watch::Sender<BTreeSet<String>>,
+    events: EventSender,
+}
+
+#[derive(Debug)]
+struct Connected {
+    link: Link,
+    server: ServerInfo,
+    /// What every request of the stateless protocol carries.
+    meta: Option<Value>,
+    since: Instant,
+    /// The task that hears what the upstream says unasked, in the stateless protocol.
+    listening: OnceLock<AbortHandle>,
+}
+
+/// The way to a server: its standard streams, HTTP, or code of this process.
+#[derive(Debug)]
+enum Link {
+    Lines(LineLink),
+    Http(HttpLink),
+    InProcess(InProcess),
+}
+
+impl Upstream {
+    /// An upstream that is not connected yet; what it says unasked goes to `events` under its name.
+    #[must_use]
+    pub fn new(name: &str, config: UpstreamConfig, events: EventSender) -> Self {
+        Self {
+            name: Arc::from(name),
+            era: Mutex::new(config.era),
+            reviving: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            config,
+            link: ArcSwapOption::empty(),
+            connecting: tokio::sync::Mutex::default(),
+            breaker: Mutex::default(),
+            client: OnceLock::new(),
+            watched: watch::Sender::default(),
+            events,
+        }
+    }
+
+    /// Its name in the configuration.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name that its items carry as their server: the configured namespace, or its own name.
+    pub(crate) fn server_name(&self) -> &str {
+        self.config.namespace.as_deref().unwrap_or(&self.name)
+    }
+
+    /// How it is reached and what is taken of it.
+    #[must_use]
+    pub fn config(&self) -> &UpstreamConfig {
+        &self.config
+    }
+
+    /// What it says about itself, when it is connected.
+    #[must_use]
+    pub fn server(&self) -> Option<ServerInfo> {
+        self.link.load().as_ref().map(|connected| connected.server.clone())
+    }
+
+    /// The state of its circuit breaker.
+    #[must_use]
+    pub fn circuit(&self) -> CircuitState {
+        lock(&self.breaker).circuit(Instant::now()).state()
+    }
+
+    /// Why it could not be asked at this moment: its circuit is open, or its connection is gone.
+    #[must_use]
+    pub fn trouble(&self) -> Option<Fault> {
+        match (lock(&self.breaker).circuit(Instant::now()), self.usable()) {
+            (Circuit::Open(fault), _) => Some(fault),
+            (_, None) => Some(Fault::Unavailable("it is not connected".to_owned())),
+            _ => None,
+        }
+    }
+
+    /// Whether its tool of that name is served: it follows a pattern of `include_tools`, if there is any, and none of
+    /// `exclude_tools`.
+    #[must_use]
+    pub fn takes(&self, tool: &str) -> bool {
+        let follows = |patterns: &[String]| patterns.iter().any(|pattern| glob::matches(pattern, tool));
+        let UpstreamConfig { include_tools, exclude_tools, .. } = &self.config;
+        (include_tools.is_empty() || follows(include_tools)) && !follows(exclude_tools)
+    }
+
+    /// Whether all its tools are served.
+    #[must_use]
+    pub fn takes_all(&self) -> bool {
+        self.config.include_tools.is_empty() && self.config.exclude_tools.is_empty()
+    }
+
+    /// Leaves of definitions of tools those that are served.
+    fn select(&self, tools: &mut Vec<Box<RawValue>>) {
+        #[derive(Deserialize)]
+        struct Named {
+            name: String,
+        }
+        if !self.takes_all() {
+            // What has no name is left for the catalog to report.
+            tools.retain(|tool| serde_json::from_str::<Named>(tool.get()).map_or(true, |tool| self.takes(&tool.name)));
+        }
+    }
+
+    /// A page of `tools/list` with the tools that are served.
+    pub(crate) fn select_of(&self, page: Raw) -> Raw {
+        if self.takes_all() {
+            return page;
+        }
+        let Ok(mut members) = page.read::<Members<'_>>() else { return page };
+        let tools = members.get("tools").and_then(|tools| serde_json::from_str::<Vec<Box<RawValue>>>(tools.get()).ok());
+        let mut tools = tools.unwrap_or_default();
+        self.select(&mut tools);
+        members.set("tools", &Raw::of(&tools));
+        Raw::of(&members)
+    }
+
+    /// Sends a request and waits for its result.
+    ///
+    /// # Errors
+    /// [`Fault`]: it cannot be reached, gives no answer in time, or an error.
+    pub async fn request(&self, call: Call<'_>) -> Result<Raw, Fault> {
+        let connected = self.connected(self.config.timeout).await?;
+        if connected.meta.is_some() && self.watches(&call) {
+            return Ok(Raw::of(&json!({})));
+        }
+        let answer = connected.request(&call, self.config.timeout).await;
+        if !connected.has_refused(&answer) {
+            self.note(&connected, &answer);
+            return answer;
+        }
+        // It was started anew or has forgotten us, and did nothing: once more in a new session.
+        let connected = self.connected(self.config.timeout).await?;
+        let answer = connected.request(&call, self.config.timeout).await;
+        self.note(&connected, &answer);
+        answer
+    }
+
+    /// Takes in that a resource is to be watched, or not any more, for a server that has no such request: the stream of
+    /// its changes names the resources. Whether the call was about that.
+    fn watches(&self, call: &Call<'_>) -> bool {
+        let Some(uri) = call.params.and_then(|params| stateless::named(call.method, Some(params))) else {
+            return false;
+        };
+        match call.method {
+            "resources/subscribe" => self.watched.send_if_modified(|uris| uris.insert(uri.into_owned())),
+            "resources/unsubscribe" => self.watched.send_if_modified(|uris| uris.remove(&*uri)),
+            _ => return false,
+        };
+        true
+    }
+
+    /// Everything that it lists, page by page. What it does not offer is empty, and tools that are not served are left
+    /// out.
+    ///
+    /// # Errors
+    /// [`Fault`] of the first request that fails.
+    pub async fn list(&self, timeout: Duration) -> Result<Listing, Fault> {
+        let connected = self.connected(timeout).await?;
+        let listing = connected.list_all(timeout).await;
+        self.note(&connected, &listing);
+        let mut listing = listing?;
+        self.select(&mut listing.tools);
+        Ok(listing)
+    }
+
+    /// Ends the connection, for good.
+    pub async fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        if let Some(connected) = self.link.swap(None) {
+            connected.close(SHUTTING_DOWN).await;
+        }
+    }
+
+    /// Makes the connection again after it broke or could not be made, as often as that takes; then the lists count as
+    /// changed. Ends when it is there, and when the upstream itself is not needed any more.
+    pub(crate) async fn revive(upstream: Weak<Self>) {
+        {
+            let Some(upstream) = upstream.upgrade() else { return };
+            if upstream.reviving.swap(true, Ordering::AcqRel) {
+                return;
+            }
+            if upstream.usable().is_none()
+                && let Some(connected) = &*upstream.link.load()
+            {
+                lock(&upstream.breaker).disconnected(connected.since.elapsed(), Instant::now());
+            }
+        }
+        for attempt in 0.. {
+            let pause = upstream.upgrade().map(|upstream| lock(&upstream.breaker).open_for(Instant::now()));
+            // Not every failure opens the circuit.
+            tokio::time::sleep(pause.unwrap_or_default().max(breaker::pause(attempt))).await;
+            let Some(upstream) = upstream.upgrade() else { return };
+            if upstream.closed.load(Ordering::Acquire) {
+                return;
+            }
+            if upstream.connected(upstream.config.timeout).await.is_ok() {
+                upstream.reviving.store(false, Ordering::Release);
+                for event in [Event::ToolsChanged, Event::ResourcesChanged, Event::PromptsChanged] {
+                    upstream.events.send(&upstream.name, event);
+                }
+                return;
+            }
+        }
+    }
+
+    fn note<T>(&self, connected: &Connected, answer: &Result<T, Fault>) {
+        let mut breaker = lock(&self.breaker);
+        match answer {
+            // A broken connection is noted where it breaks, and not by all who wait on it.
+            Err(Fault::Unavailable(_)) if !connected.is_usable() => {}
+            Err(fault) if fault.is_failure() => breaker.failed(PATIENCE, Instant::now()),
+            Err(Fault::CircuitOpen { .. }) => {}
+            _ => breaker.answered(),
+        }
+    }
+
+    /// The connection; a new one is made where there is none.
+    async fn connected(&self, timeout: Duration) -> Result<Arc<Connected>, Fault> {
+        let circuit = || lock(&self.breaker).circuit(Instant::now());
+        match (circuit(), self.usable()) {
+            (Circuit::Open(fault), _) => return Err(fault),
+            (Circuit::Closed, Some(connected)) => return Ok(connected),
+            _ => {}
+        }
+        let _one_at_a_time = self.connecting.lock().await;
+        match (circuit(), self.usable()) {
+            (Circuit::Open(fault), _) => return Err(fault),
+            (Circuit::Closed, Some(connected)) => return Ok(connected),
+            // What hangs does not recover by being waited for, and what only was slow must not be killed.
+            (Circuit::HalfOpen, Some(connected)) if connected.is_responsive(PROBE.min(timeout)).await => {
+                lock(&self.breaker).answered();
+                return Ok(connected);
+            }
+            _ => {}
+        }
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Fault::Unavailable(SHUTTING_DOWN.to_owned()));
+        }
+        if let Some(old) = self.link.swap(None) {
+            tokio::spawn(async move { old.close("the connection is being replaced").await });
+        }
+        let made = tokio::time::timeout(timeout, self.connect(timeout)).await.unwrap_or(Err(Fault::Timeout(timeout)));
+        match made {
+            Ok(connected) if self.closed.load(Ordering::Acquire) => {
+                connected.close(SHUTTING_DOWN).await;
+                Err(Fault::Unavailable(SHUTTING_DOWN.to_owned()))
+            }
+            Ok(connected) => {
+                let connected = Arc::new(connected);
+                connected.listen(self.watched.subscribe());
+                self.link.store(Some(Arc::clone(&connected)));
+                Ok(connected)
+            }
+            Err(fault) => {
+                // A start that fails costs more than a request that fails: the circuit opens the first time.
+                lock(&self.breaker).failed(1, Instant::now());
+                Err(fault)
+            }
+        }
+    }
+
+    fn usable(&self) -> Option<Arc<Connected>> {
+        self.link.load_full().filter(|connected| connected.is_usable())
+    }
+
+    async fn connect(&self, timeout: Duration) -> Result<Connected, Fault> {
+        let era = *lock(&self.era);
+        let made = self.introduce(era, timeout).await;
+        // A server that was replaced by another version may speak the other protocol.
+        *lock(&self.era) = made.as_ref().map_or(self.config.era, |(_, found)| *found);
+        made.map(|(connected, _)| connected)
+    }
+
+    async fn introduce(&self, era: Era, timeout: Duration) -> Result<(Connected, Era), Fault> {
+        let mut connected = Connected::on(self.open().await?);
+        let mut may_be_slow = false;
+        if era != Era::Legacy {
+            let patience = if era == Era::Auto { timeout / 2 } else { timeout };
+            match connected.discover(patience).await {
+                Ok(()) => return Ok((connected, Era::Modern)),
+                Err(fault) if era == Era::Modern => return Err(fault),
+                Err(fault) => {
+                    tracing::debug!(upstream = %self.name, %fault, "not stateless; trying the handshake");
+                    may_be_slow = matches!(fault, Fault::Timeout(_));
+                }
+            }
+            if !connected.is_usable() {
+                connected.close("it does not speak the stateless protocol").await;
+                connected = Connected::on(self.open().await?);
+            }
+        }
+        match connected.initialize(timeout).await {
+            Ok(()) => Ok((connected, Era::Legacy)),
+            // It was still starting when it was asked first, and has no handshake.
+            Err(Fault::Rpc(_)) if may_be_slow => {
+                connected.discover(timeout).await?;
+                Ok((connected, Era::Modern))
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    async fn open(&self) -> Result<Link, Fault> {
+        let events = self.events.clone();
+        Ok(match &self.config.target {
+            Target::Stdio { command, args, env, cwd, inherit } => {
+                let program = (command.as_str(), args.as_slice());
+                let env = inherit.environment(std::env::vars_os(), env);
+                Link::Lines(LineLink::spawn(&self.name, program, env, cwd.as_deref(), MESSAGE_LIMIT, events)?)
+            }
+            Target::Http { url, headers } => {
+                Link::Http(HttpLink::open(&self.name, self.client()?, (url, headers), MESSAGE_LIMIT, events)?)
+            }
+            Target::Sse { url, headers } => {
+                let address = (url.as_str(), headers);
+                Link::Http(HttpLink::open_stream(&self.name, self.client()?, address, MESSAGE_LIMIT, events).await?)
+            }
+            Target::InProcess(answer) => Link::InProcess(answer.clone()),
+        })
+    }
+
+    fn client(&self) -> Result<reqwest::Client, Fault> {
+        match self.client.get() {
+            Some(client) => Ok(client.clone()),
+            None => {
+                let client = http::client()?;
+                Ok(self.client.get_or_init(|| client).clone())
+            }
+        }
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        // That task holds the connection.
+        if let Some(listening) = self.link.load().as_ref().and_then(|connected| connected.listening.get()) {
+            listening.abort();
+        }
+    }
+}
+
+impl Connected {
+    /// A connection on which the server has not introduced itself.
+    fn on(link: Link) -> Self {
+        Self { link, server: ServerInfo::default(), meta: None, since: Instant::now(), listening: OnceLock::new() }
+    }
+
+    fn is_usable(&self) -> bool {
+        match &self.link {
+            Link::Lines(link) => link.is_alive(),
+            Link::Http(link) => link.is_alive(),
+            Link::InProcess(_) => true,
+        }
+    }
+
+    /// Whether the answer is that the session is not known, so that nothing was done.
+    fn has_refused(&self, answer: &Result<Raw, Fault>) -> bool {
+        let refused = matches!(answer, Err(Fault::Status { status: 400 | 404, .. }));
+        refused && matches!(&self.link, Link::Http(link) if link.has_lost_session())
+    }
+
+    async fn request(&self, call: &Call<'_>, timeout: Duration) -> Result<Raw, Fault> {
+        let patience = async {
+            match &self.link {
+                Link::Lines(link) => link.peer().patience(call.caller, timeout).await,
+                Link::Http(link) => link.peer().patience(call.caller, timeout).await,
+                Link::InProcess(_) => tokio::time::sleep(timeout).await,
+            }
+        };
+        tokio::select! {
+            biased;
+            answer = self.exchange(call) => answer,
+            () = patience => Err(Fault::Timeout(timeout)),
+        }
+    }
+
+    async fn exchange(&self, call: &Call<'_>) -> Result<Raw, Fault> {
+        match &self.link {
+            Link::Lines(link) => {
+                let (ticket, text) = link.peer().enter(call, self.meta.as_ref())?;
+                link.exchange(ticket, text).await
+            }
+            Link::Http(link) => {
+                let (ticket, text) = link.peer().enter(call, self.meta.as_ref())?;
+                link.exchange(ticket, text, call).await
+            }
+            Link::InProcess(answer) => answer.answer(call.method, call.params),
+        }
+    }
+
+    /// Whether it still answers anything at all, an error too.
+    async fn is_responsive(&self, timeout: Duration) -> bool {
+        let method = if self.meta.is_some() { "server/discover" } else { "ping" };
+        let answer = self.request(&Call::own(method, None), timeout).await;
+        !matches!(answer, Err(fault) if fault.is_failure())
+    }
+
+    async fn close(&self, reason: &str) {
+        if let Some(listening) = self.listening.get() {
+            listening.abort();
+        }
+        match &self.link {
+            Link::Lines(link) => link.close(reason).await,
+            Link::Http(link) => link.close(reason).await,
+            Link::InProcess(_) => {}
+        }
+    }
+
+    /// Hears of changes, where the stateless protocol wants that to be asked for; of resources those that are `watched`.
+    fn listen(self: &Arc<Self>, mut watched: watch::Receiver<BTreeSet<String>>) {
+        let has = |capability: &str, feature: &str| {
+            let has = self.server.capabilities.get(capability).and_then(|offer| offer.get(feature));
+            has == Some(&Value::Bool(true))
+        };
+        let changes = ["tools", "resources", "prompts"].map(|capability| has(capability, "listChanged"));
+        let (lists, resources) = (changes.contains(&true), has("resources", "subscribe"));
+        if self.meta.is_none() || !(lists || resources) {
+            return;
+        }
+        let connected = Arc::clone(self);
+        let listening = tokio::spawn(async move {
+            let mut ended = 0;
+            while connected.is_usable() {
+                let uris = if resources { watched.borrow_and_update().clone() } else { BTreeSet::new() };
+                let call = async {
+                    if !lists && uris.is_empty() {
+                        return std::future::pending().await;
+                    }
+                    let params = listen_params(changes, &uris);
+                    connected.exchange(&Call::own("subscriptions/listen", Some(&params))).await
+                };
+                tokio::select! {
+                    answer = call => if let Err(fault @ Fault::Rpc(_)) = answer {
+                        return tracing::debug!(%fault, "it sends no notifications");
+                    },
+                    // Another stream takes the place of this one, which is taken back.
+                    Ok(()) = watched.changed(), if resources => continue,
+                }
+                tokio::time::sleep(breaker::pause(ended)).await;
+                ended += 1;
+            }
+        });
+        let _ = self.listening.set(listening.abort_handle());
+    }
+
+    async fn initialize(&mut self, timeout: Duration) -> Result<(), Fault> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct InitializeResult {
+            protocol_version: String,
+            #[serde(default)]
+            capabilities: Map<String, Value>,
+            server_info: Option<Value>,
+            instructions: Option<String>,
+        }
+        self.meta = None;
+        if let Link::Http(link) = &self.link {
+            link.set_stateless(false);
+        }
+        let params = Raw::of(&json!({
+            "protocolVersion": LEGACY_VERSIONS[0],
+            "capabilities": own_capabilities(),
+            "clientInfo": own_info(),
+        }));
+        let result = self.request(&Call::own("initialize", Some(&params)), timeout).await?;
+        let result: InitializeResult = result.read().map_err(|error| malformed(&error))?;
+        self.server = ServerInfo {
+            version: result.protocol_version,
+            capabilities: result.capabilities,
+            info: result.server_info,
+            instructions: result.instructions,
+            handshakes: Vec::new(),
+        };
+        let ready = message::notification("notifications/initialized", None);
+        match &self.link {
+            Link::Lines(link) => link.peer().send(ready).await,
+            Link::Http(link) => {
+                link.greeted(&self.server.version);
+                link.tell(ready).await
+            }
+            Link::InProcess(_) => Ok(()),
+        }
+    }
+
+    async fn discover(&mut self, timeout: Duration) -> Result<(), Fault> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct DiscoverResult {
+            supported_versions: Vec<String>,
+            #[serde(default)]
+            capabilities: Map<String, Value>,
+            instructions: Option<String>,
+            #[serde(rename = "_meta", default)]
+            meta: Map<String, Value>,
+        }
+        self.meta = Some(json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
+            "io.modelcontextprotocol/clientInfo": own_info(),
+            CAPABILITIES_KEY: own_capabilities(),
+        }));
+        if let Link::Http(link) = &self.link {
+            link.set_stateless(true);
+        }
+        let result = self.request(&Call::own("server/discover", None), timeout).await?;
+        let mut result: DiscoverResult = result.read().map_err(|error| malformed(&error))?;
+        if !result.supported_versions.iter().any(|version| version == MODERN_VERSION) {
+            let versions = result.supported_versions.join(", ");
+            return Err(Fault::Malformed(format!("it speaks {versions} and not {MODERN_VERSION}")));
+        }
+        self.server = ServerInfo {
+            version: MODERN_VERSION.to_owned(),
+            capabilities: result.capabilities,
+            info: result.meta.remove("io.modelcontextprotocol/serverInfo"),
+            instructions: result.instructions,
+            handshakes: result.supported_versions,
+        };
+        self.server.handshakes.retain(|version| LEGACY_VERSIONS.contains(&version.as_str()));
+        Ok(())
+    }
+
+    /// All that it offers.
+    async fn list_all(&self, timeout: Duration) -> Result<Listing, Fault> {
+        let offers = |capability: &str| self.server.capabilities.contains_key(capability);
+        let mut listing = Listing::default();
+        if offers("tools") {
+            listing.tools = self.list("tools/list", "tools", timeout).await?;
+            if let Link::Http(link) = &self.link {
+                link.learn(&listing.tools);
+            }
+        }
+        if offers("resources") {
+            listing.resources = self.list_if_known("resources/list", "resources", timeout).await?;
+            // Older servers have no templates.
+            let templates = self.list("resources/templates/list", "resourceTemplates", timeout).await;
+            listing.templates = templates.unwrap_or_default();
+        }
+        if offers("prompts") {
+            listing.prompts = self.list_if_known("prompts/list", "prompts", timeout).await?;
+        }
+        Ok(listing)
+    }
+
+    /// All pages of a list, none where the server does not know the method: some declare what they do not have, and
+    /// their tools are wanted all the same.
+    async fn list_if_known(&self, method: &str, key: &str, timeout: Duration) -> Result<Vec<Box<RawValue>>, Fault> {
+        match self.list(method, key, timeout).await {
+            Err(Fault::Rpc(error)) if error.code == METHOD_NOT_FOUND => {
+                let server = self.server.info.as_ref().map(Value::to_string).unwrap_or_default();
+                tracing::warn!(%server, method, "the server declares this list and does not know its method; treated as empty");
+                Ok(Vec::new())
+            }
+            listed => listed,
+        }
+    }
+
+    /// All pages of a list; what fails says the method.
+    async fn list(&self, method: &str, key: &str, timeout: Duration) -> Result<Vec<Box<RawValue>>, Fault> {
+        self.pages(method, key, timeout).await.map_err(|fault| fault.of(method))
+    }
+
+    async fn pages(&self, method: &str, key: &str, timeout: Duration) -> Result<Vec<Box<RawValue>>, Fault> {
+        let mut all: Vec<Box<RawValue>> = Vec::new();
+        let mut cursor: Option<String> = None;
+        for _ in 0..MOST_PAGES {
+            let params = cursor.as_ref().map(|cursor| Raw::of(&json!({ "cursor": cursor })));
+            let page = self.request(&Call::own(method, params.as_ref()), timeout).await?;
+            let members: Members<'_> = page.read().map_err(|error| malformed(&error))?;
+            let items = members.get(key).map(|items| serde_json::from_str::<Vec<Box<RawValue>>>(items.get()));
+            all.extend(items.transpose().map_err(|error| malformed(&error))?.unwrap_or_default());
+            let next = members.get("nextCursor").map(|next| serde_json::from_str::<Option<String>>(next.get()));
+            match next.transpose().map_err(|error| malformed(&error))?.flatten() {
+                None => return Ok(all),
+                next if next == cursor => {
+                    return Err(Fault::Malformed("it gives the same cursor again and again".to_owned()));
+                }
+                next => cursor = next,
+            }
+        }
+        Err(Fault::Malformed(format!("it does not end after {MOST_PAGES} pages")))
+    }
+}
+
+/// The parameters of `subscriptions/listen`: changes of the lists of tools, resources and prompts, and of resources.
+fn listen_params([tools, resources, prompts]: [bool; 3], uris: &BTreeSet<String>) -> Raw {
+    let mut wanted =
+        json!({"toolsListChanged": tools, "resourcesListChanged": resources, "promptsListChanged": prompts});
+    if !uris.is_empty() {
+        wanted["resourceSubscriptions"] = json!(uris);
+    }
+    Raw::of(&json!({ "notifications": wanted }))
+}
+
+fn malformed(error: &serde_json::Error) -> Fault {
+    Fault::Malformed(error.to_string())
+}
+
+/// What upstreams may ask of the gateway; it passes the question on to the client that it serves.
+fn own_capabilities() -> Value {
+    json!({"roots": {}, "sampling": {}, "elicitation": {}})
+}
+
+/// The name and version with which the gateway introduces itself.
+pub(crate) fn own_info() -> Value {
+    json!({"name": program::NAME, "version": program::VERSION})
+}
+
+#[cfg(test)]
+mod http_tests;
+#[cfg(test)]
+mod tests;

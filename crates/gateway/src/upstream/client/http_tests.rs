@@ -1,0 +1,470 @@
+//! HTTP upstreams against a server that shows what it is sent and answers as it is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::upstream::config::UpstreamConfig;
+use crate::upstream::mailbox::Events;
+
+const AMPLE: Duration = Duration::from_secs(20);
+
+fn run<F: Future>(test: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(AMPLE * 2, test).await.expect("the test hangs") })
+}
+
+/// What the server was sent.
+#[derive(Debug, Clone, Default)]
+struct Asked {
+    verb: String,
+    path: String,
+    headers: BTreeMap<String, String>,
+    body: Value,
+    /// The connection that it came on.
+    connection: usize,
+}
+
+impl Asked {
+    fn method(&self) -> &str {
+        self.body["method"].as_str().unwrap_or("-")
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
+    }
+}
+
+/// What the server answers.
+enum Reply {
+    Whole(u16, &'static str, String),
+    Headed(u16, &'static [(&'static str, &'static str)], String),
+    /// Server-sent events, until the sender is dropped.
+    Stream(mpsc::UnboundedReceiver<String>),
+}
+
+fn result(asked: &Asked, result: &Value) -> Reply {
+    Reply::Whole(
+        200,
+        "application/json",
+        json!({"jsonrpc": "2.0", "id": asked.body["id"], "result": result}).to_string(),
+    )
+}
+
+fn error(asked: &Asked, status: u16, code: i64) -> Reply {
+    let error = json!({"jsonrpc": "2.0", "id": asked.body["id"], "error": {"code": code, "message": "no"}});
+    Reply::Whole(status, "application/json", error.to_string())
+}
+
+fn events(events: &[&str]) -> Reply {
+    Reply::Whole(200, "text/event-stream; charset=utf-8", events.concat())
+}
+
+/// What a server of the handshake era says at the start.
+fn greeting(asked: &Asked) -> Option<Reply> {
+    match (asked.verb.as_str(), asked.method()) {
+        ("GET", _) => Some(Reply::Whole(405, "text/plain", String::new())),
+        ("DELETE", _) => Some(Reply::Whole(200, "text/plain", String::new())),
+        (_, "initialize") => {
+            Some(result(asked, &json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}})))
+        }
+        (_, method) if method.starts_with("notifications/") => Some(Reply::Whole(202, "text/plain", String::new())),
+        (_, "server/discover") => Some(error(asked, 400, -32000)),
+        _ => None,
+    }
+}
+
+type Log = Arc<Mutex<Vec<Asked>>>;
+
+/// Starts a server; its address, and what it is sent.
+async fn serve(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (String, Log) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (log, answer): (Log, _) = (Log::default(), Arc::new(answer));
+    let asked = Arc::clone(&log);
+    tokio::spawn(async move {
+        for connection in 0.. {
+            let Ok((stream, _)) = listener.accept().await else { return };
+            let (answer, log) = (Arc::clone(&answer), Arc::clone(&log));
+            tokio::spawn(async move { attend(stream, connection, &*answer, &log).await });
+        }
+    });
+    (format!("http://{address}/mcp"), asked)
+}
+
+async fn attend(
+    stream: TcpStream,
+    connection: usize,
+    answer: &(impl Fn(&Asked) -> Reply + Send + Sync),
+    log: &Log,
+) -> Option<()> {
+    let (input, mut output) = stream.into_split();
+    let mut input = BufReader::new(input);
+    loop {
+        let mut asked = Asked { connection, ..Asked::default() };
+        let mut line = String::new();
+        input.read_line(&mut line).await.ok()?;
+        let mut first = line.split(' ');
+        (asked.verb, asked.path) = (first.next()?.to_owned(), first.next()?.to_owned());
+        loop {
+            let mut line = String::new();
+            input.read_line(&mut line).await.ok()?;
+            let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+            asked.headers.insert(name.to_lowercase(), value.to_owned());
+        }
+        let mut body = vec![0; asked.header("content-length").map_or(0, |length| length.parse().unwrap())];
+        input.read_exact(&mut body).await.ok()?;
+        asked.body = serde_json::from_slice(&body).unwrap_or_default();
+        lock(log).push(asked.clone());
+        let (status, headers, body) = match answer(&asked) {
+            Reply::Whole(status, kind, body) => (status, format!("content-type: {kind}\r\n"), body),
+            Reply::Headed(status, headers, body) => {
+                (status, headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect(), body)
+            }
+            Reply::Stream(mut events) => {
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+                output.write_all(head.as_bytes()).await.ok()?;
+                while let Some(event) = events.recv().await {
+                    output.write_all(event.as_bytes()).await.ok()?;
+                }
+                return None;
+            }
+        };
+        let head = format!("HTTP/1.1 {status} X\r\n{headers}content-length: {}\r\n\r\n", body.len());
+        output.write_all(head.as_bytes()).await.ok()?;
+        output.write_all(body.as_bytes()).await.ok()?;
+    }
+}
+
+fn upstream(url: &str, era: Era) -> (Upstream, Events) {
+    let headers = BTreeMap::from([("authorization".to_owned(), "Bearer s3cret".to_owned())]);
+    let config = UpstreamConfig { era, ..UpstreamConfig::new(Target::Http { url: url.to_owned(), headers }) };
+    let (sender, receiver) = EventSender::channel();
+    (Upstream::new("up", config, sender), receiver)
+}
+
+async fn call(upstream: &Upstream) -> Result<String, Fault> {
+    let params = Raw::of(&json!({"name": "écho", "arguments": {}}));
+    let call = Call::own("tools/call", Some(&params));
+    upstream.request(call).await.map(|raw| String::from_utf8(raw.bytes().to_vec()).unwrap())
+}
+
+#[test]
+fn the_handshake_era_with_a_session() {
+    run(async {
+        let (url, log) = serve(|asked| match asked.method() {
+            "initialize" => {
+                let body = json!({"jsonrpc": "2.0", "id": asked.body["id"], "result": {"protocolVersion": "2025-06-18", "capabilities": {}}});
+                let headers = &[("content-type", "application/json"), ("mcp-session-id", "s1")];
+                Reply::Headed(200, headers, body.to_string())
+            }
+            _ => greeting(asked).unwrap_or_else(|| result(asked, &json!({"a": [1.50]}))),
+        })
+        .await;
+        let (upstream, _events) = upstream(&url, Era::Auto);
+        for _ in 0..3 {
+            assert_eq!(call(&upstream).await.unwrap(), r#"{"a":[1.5]}"#);
+        }
+        upstream.close().await;
+        let log = lock(&log);
+        let rows: Vec<String> = log
+            .iter()
+            .filter(|asked| asked.verb != "GET")
+            .map(|asked| {
+                let header = |name: &str| asked.header(name).unwrap_or("-").to_owned();
+                let [session, version, method] = ["mcp-session-id", "mcp-protocol-version", "mcp-method"].map(header);
+                format!("{} {} {session} {version} {method}", asked.verb, asked.method())
+            })
+            .collect();
+        insta::assert_snapshot!(rows.join("\n"), @r"
+        POST server/discover - 2026-07-28 server/discover
+        POST initialize - - -
+        POST notifications/initialized s1 2025-06-18 -
+        POST tools/call s1 2025-06-18 -
+        POST tools/call s1 2025-06-18 -
+        POST tools/call s1 2025-06-18 -
+        DELETE - s1 2025-06-18 -
+        ");
+        assert!(log.iter().all(|asked| asked.header("authorization") == Some("Bearer s3cret") && asked.path == "/mcp"));
+        // The stream for what comes unasked may have been tried at the same time.
+        let connections: BTreeSet<usize> = log.iter().map(|asked| asked.connection).collect();
+        assert!(connections.len() <= 3 && log.len() >= 8, "{connections:?}");
+    });
+}
+
+#[test]
+fn the_stateless_era_says_in_headers_what_it_asks() {
+    run(async {
+        let (url, log) = serve(|asked| match asked.method() {
+            "server/discover" => result(asked, &json!({"supportedVersions": ["2026-07-28"], "capabilities": {}})),
+            _ => result(asked, &json!({})),
+        })
+        .await;
+        let (upstream, _events) = upstream(&url, Era::Auto);
+        call(&upstream).await.unwrap();
+        let log = lock(&log);
+        let asked = log.last().unwrap();
+        assert_eq!(asked.header("mcp-protocol-version"), Some("2026-07-28"));
+        assert_eq!(asked.header("mcp-method"), Some("tools/call"));
+        assert_eq!(asked.header("mcp-name"), Some("=?base64?w6ljaG8=?="));
+        assert_eq!(asked.body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+    });
+}
+
+#[test]
+fn changes_are_asked_for_in_the_stateless_era() {
+    run(async {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let receiver = Mutex::new(Some(receiver));
+        let (url, log) = serve(move |asked| match asked.method() {
+            "server/discover" => {
+                let capabilities = json!({"tools": {"listChanged": true}});
+                result(asked, &json!({"supportedVersions": ["2026-07-28"], "capabilities": capabilities}))
+            }
+            "subscriptions/listen" => match lock(&receiver).take() {
+                Some(stream) => Reply::Stream(stream),
+                None => error(asked, 200, -1),
+            },
+            _ => result(asked, &json!({})),
+        })
+        .await;
+        let (upstream, mut heard) = upstream(&url, Era::Modern);
+        call(&upstream).await.unwrap();
+        sender
+            .send("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n".to_owned())
+            .unwrap();
+        assert!(matches!(heard.recv().await, Some((_, Event::ToolsChanged))));
+        let listen = lock(&log).iter().find(|asked| asked.method() == "subscriptions/listen").cloned().unwrap();
+        assert_eq!(listen.body["params"]["notifications"]["toolsListChanged"], true);
+    });
+}
+
+#[test]
+fn answers_on_a_stream_come_with_what_belongs_to_them() {
+    run(async {
+        let (url, log) = serve(|asked| {
+            greeting(asked).unwrap_or_else(|| {
+                let id = &asked.body["id"];
+                events(&[
+                    ": hello\n\ndata: no message\n\nevent: other\ndata: {}\n\n",
+                    "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n",
+                    "data: {\"jsonrpc\":\"2.0\",\"id\":\"q\",\"method\":\"ping\"}\n\n",
+                    &format!(
+                        "event: message\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{id},\ndata: \"result\":{{\"a\": 1 }}}}\n\n"
+                    ),
+                ])
+            })
+        })
+        .await;
+        let (upstream, mut heard) = upstream(&url, Era::Legacy);
+        for _ in 0..2 {
+            assert_eq!(call(&upstream).await.unwrap(), r#"{"a": 1 }"#);
+            assert!(matches!(heard.recv().await, Some((_, Event::ToolsChanged))));
+        }
+        // The question in the stream is answered by a message of its own.
+        while !lock(&log).iter().any(|asked| asked.body["id"] == "q" && asked.body["result"] == json!({})) {
+            tokio::task::yield_now().await;
+        }
+    });
+}
+
+#[test]
+fn a_stream_that_ends_early_is_taken_up_where_it_was_left() {
+    run(async {
+        let (url, log) = serve(|asked| match (asked.verb.as_str(), asked.header("last-event-id")) {
+            ("GET", Some("7")) => events(&["data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":5}\n\n"]),
+            _ => greeting(asked).unwrap_or_else(|| events(&["id: 7\nretry: 1\ndata:\n\n"])),
+        })
+        .await;
+        let (upstream, _events) = upstream(&url, Era::Legacy);
+        assert_eq!(call(&upstream).await.unwrap(), "5");
+        assert_eq!(lock(&log).iter().filter(|asked| asked.method() == "tools/call").count(), 1);
+    });
+}
+
+#[test]
+fn a_session_that_is_not_known_any_more_is_replaced_once() {
+    run(async {
+        for status in [404, 400] {
+            #[derive(Clone, Copy, PartialEq)]
+            enum Memory {
+                Good,
+                Lost,
+                None,
+            }
+            let memory = Arc::new(Mutex::new(Memory::Good));
+            let remembered = Arc::clone(&memory);
+            let (url, log) = serve(move |asked| {
+                let mut memory = lock(&remembered);
+                match asked.method() {
+                    _ if asked.header("mcp-session-id").is_some() && *memory != Memory::Good => {
+                        error(asked, status, -32_001)
+                    }
+                    "initialize" => {
+                        if *memory == Memory::Lost {
+                            *memory = Memory::Good;
+                        }
+                        let result = json!({"protocolVersion": "2025-11-25"});
+                        let body = json!({"jsonrpc": "2.0", "id": asked.body["id"], "result": result});
+                        let headers = &[("content-type", "application/json"), ("mcp-session-id", "s")];
+                        Reply::Headed(200, headers, body.to_string())
+                    }
+                    _ => greeting(asked).unwrap_or_else(|| result(asked, &json!(7))),
+                }
+            })
+            .await;
+            let handshakes = || lock(&log).iter().filter(|asked| asked.method() == "initialize").count();
+            let (upstream, _events) = upstream(&url, Era::Legacy);
+            assert_eq!((call(&upstream).await.unwrap(), handshakes()), ("7".to_owned(), 1));
+            *lock(&memory) = Memory::Lost;
+            assert_eq!((call(&upstream).await.unwrap(), handshakes()), ("7".to_owned(), 2));
+            *lock(&memory) = Memory::None;
+            let answer = call(&upstream).await;
+            assert!(matches!(answer, Err(Fault::Status { .. })), "{answer:?}");
+            assert_eq!(handshakes(), 3, "once more, and not again and again");
+        }
+    });
+}
+
+#[test]
+fn statuses_and_bodies_become_faults() {
+    run(async {
+        let cases: [(Reply, &str, &str); 8] = [
+            (Reply::Whole(401, "text/plain", "token s3cret".to_owned()), "AUTH_FAILED", "status 401"),
+            (Reply::Whole(403, "text/plain", String::new()), "PERMISSION_DENIED", "status 403"),
+            (Reply::Headed(429, &[("retry-after", "7")], String::new()), "RATE_LIMITED", "status 429"),
+            (Reply::Whole(503, "text/plain", String::new()), "UPSTREAM_UNAVAILABLE", "status 503"),
+            (Reply::Headed(302, &[("location", "http://127.0.0.1:1/")], String::new()), "UPSTREAM_ERROR", "status 302"),
+            (Reply::Whole(200, "text/html", "<p>".to_owned()), "UPSTREAM_ERROR", "of type"),
+            (Reply::Whole(200, "application/json", "{".to_owned()), "UPSTREAM_ERROR", "not JSON"),
+            (Reply::Whole(200, "text/event-stream", "data: {}\n\n".to_owned()), "UPSTREAM_UNAVAILABLE", "stream ended"),
+        ];
+        for (reply, code, reason) in cases {
+            let reply = Mutex::new(Some(reply));
+            let (url, _log) = serve(move |asked| greeting(asked).unwrap_or_else(|| lock(&reply).take().unwrap())).await;
+            let (upstream, _events) = upstream(&url, Era::Legacy);
+            let fault = call(&upstream).await.unwrap_err();
+            let error = fault.to_error("up");
+            assert_eq!(serde_json::to_value(error.code).unwrap(), code, "{fault:?}");
+            assert!(error.message().contains(reason), "{error}");
+            assert_eq!(error.details.get("retry_after"), (code == "RATE_LIMITED").then(|| json!(7)).as_ref());
+        }
+    });
+}
+
+#[test]
+fn an_error_of_the_protocol_may_come_with_status_400() {
+    run(async {
+        let (url, _log) = serve(|asked| greeting(asked).unwrap_or_else(|| error(asked, 400, -32_602))).await;
+        let (upstream, _events) = upstream(&url, Era::Legacy);
+        let answer = call(&upstream).await;
+        assert!(matches!(&answer, Err(Fault::Rpc(error)) if error.code == -32_602), "{answer:?}");
+    });
+}
+
+#[test]
+fn a_redirection_is_followed_within_the_origin() {
+    run(async {
+        let (url, _log) = serve(|asked| {
+            if asked.path == "/mcp" {
+                return Reply::Headed(307, &[("location", "/mcp/")], String::new());
+            }
+            greeting(asked).unwrap_or_else(|| result(asked, &json!(1)))
+        })
+        .await;
+        let (upstream, _events) = upstream(&url, Era::Legacy);
+        assert_eq!(call(&upstream).await.unwrap(), "1");
+    });
+}
+
+#[test]
+fn who_cannot_be_reached_is_unavailable_and_his_address_not_shown() {
+    run(async {
+        let (upstream, _events) = upstream("http://127.0.0.1:1/key-s3cret", Era::Auto);
+        let fault = call(&upstream).await.unwrap_err();
+        assert!(matches!(fault, Fault::Unavailable(_)) && !fault.to_string().contains("s3cret"), "{fault}");
+    });
+}
+
+#[test]
+fn the_unasked_stream_is_heard_and_opened_again() {
+    run(async {
+        let (url, log) = serve(|asked| {
+            if asked.verb == "GET" {
+                return match asked.header("last-event-id") {
+                    None => events(&["id: 1\nretry: 1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n"]),
+                    Some(_) => events(&["data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/prompts/list_changed\"}\n\n"]),
+                };
+            }
+            greeting(asked).unwrap_or_else(|| result(asked, &json!(1)))
+        })
+        .await;
+        let (upstream, mut heard) = upstream(&url, Era::Legacy);
+        call(&upstream).await.unwrap();
+        assert!(matches!(heard.recv().await, Some((_, Event::ToolsChanged))));
+        assert!(matches!(heard.recv().await, Some((_, Event::PromptsChanged))));
+        assert!(lock(&log).iter().any(|asked| asked.header("last-event-id") == Some("1")));
+    });
+}
+
+/// A server of the older HTTP whose stream names `endpoint`; the streams that it has opened.
+async fn older(endpoint: &'static str) -> (String, Log, Arc<Mutex<Vec<mpsc::UnboundedSender<String>>>>) {
+    let streams: Arc<Mutex<Vec<mpsc::UnboundedSender<String>>>> = Arc::default();
+    let opened = Arc::clone(&streams);
+    let (url, log) = serve(move |asked| {
+        if asked.verb == "GET" {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            sender.send(format!("event: endpoint\ndata: {endpoint}\n\n")).unwrap();
+            lock(&opened).push(sender);
+            return Reply::Stream(receiver);
+        }
+        let answer = match asked.method() {
+            "initialize" => Some(json!({"protocolVersion": "2024-11-05", "capabilities": {}})),
+            "tools/call" => Some(json!(7)),
+            _ => None,
+        };
+        if let (Some(result), Some(stream)) = (answer, lock(&opened).last()) {
+            let message = json!({"jsonrpc": "2.0", "id": asked.body["id"], "result": result});
+            stream.send(format!("event: message\ndata: {message}\n\n")).unwrap();
+        }
+        Reply::Whole(202, "text/plain", "Accepted".to_owned())
+    })
+    .await;
+    (url, log, streams)
+}
+
+fn older_upstream(url: String) -> (Upstream, Events) {
+    let target = Target::Sse { url, headers: BTreeMap::new() };
+    let config = UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(target) };
+    let (sender, heard) = EventSender::channel();
+    (Upstream::new("up", config, sender), heard)
+}
+
+#[test]
+fn the_older_http_answers_on_its_stream() {
+    run(async {
+        let (url, log, streams) = older("/messages?session=1").await;
+        let (upstream, mut heard) = older_upstream(url);
+        assert_eq!(call(&upstream).await.unwrap(), "7");
+        assert!(lock(&log).iter().all(|asked| (asked.verb == "GET") != (asked.path == "/messages?session=1")));
+        // The stream breaks off, and the next call opens another.
+        lock(&streams).clear();
+        assert!(matches!(heard.recv().await, Some((_, Event::Lost))));
+        assert_eq!(call(&upstream).await.unwrap(), "7");
+    });
+}
+
+#[test]
+fn the_older_http_is_not_led_elsewhere() {
+    run(async {
+        let (url, _log, _streams) = older("http://127.0.0.1:1/messages").await;
+        let answer = call(&older_upstream(url).0).await;
+        assert!(matches!(&answer, Err(Fault::Malformed(reason)) if reason.contains("another origin")), "{answer:?}");
+    });
+}

@@ -1,0 +1,122 @@
+//! How an upstream is reached, and what is taken of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::environment::Inherit;
+use super::in_process::InProcess;
+use contextweaver_context::store::redact;
+
+/// The protocol of an upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Era {
+    /// Asks for the stateless protocol and falls back to the handshake.
+    #[default]
+    Auto,
+    /// `initialize`, up to 2025-11-25.
+    Legacy,
+    /// `server/discover`, from 2026-07-28.
+    Modern,
+}
+
+/// How an upstream is reached. What is shown of it for debugging has no values of variables and headers, and nothing
+/// that looks like a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A child process that speaks on its standard streams.
+    Stdio {
+        /// The program to start.
+        command: String,
+        /// The arguments of the program.
+        args: Vec<String>,
+        /// Variables beyond those that it inherits.
+        env: BTreeMap<String, String>,
+        /// What it inherits of the gateway's environment.
+        inherit: Inherit,
+        /// Its working folder; the gateway's when `None`.
+        cwd: Option<PathBuf>,
+    },
+    /// A server of streamable HTTP.
+    Http {
+        /// The URL of the endpoint.
+        url: String,
+        /// Sent with every request.
+        headers: BTreeMap<String, String>,
+    },
+    /// A server of the older HTTP with server-sent events.
+    Sse {
+        /// The endpoint of the event stream.
+        url: String,
+        /// Sent with every request.
+        headers: BTreeMap<String, String>,
+    },
+    /// Code of this process; no file can say it.
+    InProcess(InProcess),
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |values: &BTreeMap<String, String>| values.keys().cloned().collect::<Vec<_>>();
+        let shown = |text: &str| redact(text).text.into_owned();
+        match self {
+            Self::Stdio { command, args, env, cwd, inherit } => formatter
+                .debug_struct("Stdio")
+                .field("command", &shown(command))
+                .field("args", &shown(&args.join(" ")))
+                .field("env", &names(env))
+                .field("cwd", cwd)
+                .field("inherit", inherit)
+                .finish(),
+            Self::Http { url, headers } => {
+                formatter.debug_struct("Http").field("url", &shown(url)).field("headers", &names(headers)).finish()
+            }
+            Self::Sse { url, headers } => {
+                formatter.debug_struct("Sse").field("url", &shown(url)).field("headers", &names(headers)).finish()
+            }
+            Self::InProcess(answer) => formatter.debug_tuple("InProcess").field(answer).finish(),
+        }
+    }
+}
+
+/// One upstream, checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UpstreamConfig {
+    /// How it is reached.
+    pub target: Target,
+    /// The namespace of its tools; its name when `None`.
+    pub namespace: Option<String>,
+    /// Whether the gateway must not start without it.
+    pub required: bool,
+    /// Globs of the tools that are taken; all when empty.
+    pub include_tools: Vec<String>,
+    /// Globs of the tools that are not.
+    pub exclude_tools: Vec<String>,
+    /// How long it has for an answer.
+    pub timeout: Duration,
+    /// The era of the protocol that it speaks.
+    pub era: Era,
+}
+
+impl UpstreamConfig {
+    /// An upstream reached so, and for the rest as if a file said nothing of it.
+    #[must_use]
+    pub fn new(target: Target) -> Self {
+        Self {
+            target,
+            namespace: None,
+            required: false,
+            include_tools: Vec::new(),
+            exclude_tools: Vec::new(),
+            timeout: Duration::from_secs_f64(DEFAULT_TIMEOUT_SECONDS),
+            era: Era::default(),
+        }
+    }
+}
+
+/// Seconds that an upstream has for an answer when the file says nothing.
+pub(crate) const DEFAULT_TIMEOUT_SECONDS: f64 = 30.0;

@@ -1,0 +1,120 @@
+//! How a call of an upstream fails.
+//!
+//! What a fault says of itself is for logs and reports: the texts of upstreams in it are one bounded line without
+//! secrets. Where an upstream's own error goes on to its caller it goes as it came.
+
+use std::time::Duration;
+
+use crate::common::error::{Code, GatewayError, presentable};
+use crate::protocol::message::RpcError;
+
+/// An upstream gave no answer to a request, or refused it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Fault {
+    /// No answer came in time.
+    #[error("no answer within {} s", .0.as_secs_f64())]
+    Timeout(Duration),
+    /// It cannot be reached, is not running, or went away in the middle.
+    #[error("{}", presentable(.0))]
+    Unavailable(String),
+    /// It failed too often: its circuit breaker is open, and nothing is asked of it for a while.
+    #[error("circuit open after {failures} failures in a row; the next try is in {:.1} s", .wait.as_secs_f64())]
+    CircuitOpen {
+        /// The failures in a row that opened it.
+        failures: u32,
+        /// How long it stays open.
+        wait: Duration,
+    },
+    /// It answered with an HTTP status that is not a success.
+    #[error("it answered with HTTP status {status}")]
+    Status {
+        /// The HTTP status, not a success.
+        status: u16,
+        /// Seconds after which it wants to be asked again, if it says so.
+        retry_after: Option<u64>,
+    },
+    /// Its answer is not a message of the protocol.
+    #[error("its answer is not usable: {}", presentable(.0))]
+    Malformed(String),
+    /// It answered with an error.
+    #[error("it answered with error {}: {}", .0.code, presentable(&.0.message))]
+    Rpc(RpcError),
+}
+
+impl Fault {
+    /// The same, with the method that was asked for where it has a text of its own.
+    pub(super) fn of(self, method: &str) -> Self {
+        match self {
+            Self::Rpc(mut error) => {
+                error.message = format!("`{method}`: {}", error.message);
+                Self::Rpc(error)
+            }
+            Self::Malformed(reason) => Self::Malformed(format!("`{method}`: {reason}")),
+            other => other,
+        }
+    }
+
+    /// Whether the upstream itself failed, as opposed to refusing a request; only such faults open its circuit.
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        match self {
+            Self::Timeout(_) | Self::Unavailable(_) | Self::Malformed(_) => true,
+            Self::Status { status, .. } => *status >= 500,
+            Self::CircuitOpen { .. } | Self::Rpc(_) => false,
+        }
+    }
+
+    /// Its kind, by type and status alone.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Timeout(_) => Code::UpstreamTimeout,
+            Self::Unavailable(_) | Self::CircuitOpen { .. } => Code::UpstreamUnavailable,
+            Self::Malformed(_) | Self::Rpc(_) => Code::UpstreamError,
+            Self::Status { status, .. } => match status {
+                401 => Code::AuthFailed,
+                403 => Code::PermissionDenied,
+                408 | 504 => Code::UpstreamTimeout,
+                429 => Code::RateLimited,
+                502 | 503 => Code::UpstreamUnavailable,
+                _ => Code::UpstreamError,
+            },
+        }
+    }
+
+    /// What a meta-tool answers: the upstream called `name` failed.
+    #[must_use]
+    pub fn to_error(&self, name: &str) -> GatewayError {
+        let error = GatewayError::new(self.code(), format!("upstream `{name}`: {self}")).with("upstream", name);
+        match self {
+            Self::Rpc(rpc) => error.with("rpc_code", rpc.code),
+            Self::Status { status, retry_after } => {
+                let error = error.with("http_status", *status);
+                match retry_after {
+                    Some(seconds) => error.with("retry_after", *seconds),
+                    None => error,
+                }
+            }
+            Self::CircuitOpen { wait, .. } => error.with("retry_after", wait.as_secs_f64().ceil()),
+            _ => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_upstream_says_is_one_bounded_line_without_secrets() {
+        let key = format!("AKIA{}", "IOSFODNN7EXAMPLE");
+        let text = format!("no\nkey {key} {}", "x".repeat(400));
+        let faults =
+            [Fault::Unavailable(text.clone()), Fault::Malformed(text.clone()), Fault::Rpc(RpcError::new(-1, text))];
+        for fault in faults {
+            let shown = fault.to_string();
+            assert!(shown.contains("no key [REDACTED: aws_access_key]"), "{shown}");
+            assert!(shown.chars().count() < 300 && !shown.contains('\n'), "{shown}");
+        }
+    }
+}

@@ -1,0 +1,551 @@
+//! An upstream that is reached over HTTP.
+//!
+//! In the streamable form every request is a POST of its own and its answer is the body of the response, as JSON or as
+//! server-sent events; the older form takes requests by POST and answers all of them on one stream. One client with
+//! kept connections serves an upstream for as long as the gateway runs: a connection a call costs more than the call.
+//!
+//! Answers are read as bytes and never as a model. Addresses are not shown: they may hold secrets.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::call::Call;
+use super::fault::Fault;
+use super::headers::Mirrored;
+use super::mailbox::EventSender;
+use super::peer::{Peer, Queued, Ticket};
+use super::sse::EventReader;
+use crate::common::program;
+use crate::common::sync::lock;
+use crate::protocol::message::{Message, Raw, RpcError};
+use crate::protocol::versions::MODERN_VERSION;
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+
+/// How long a connection may take to be made.
+const CONNECTING: Duration = Duration::from_secs(10);
+
+/// How long a connection is kept that nobody uses. Common servers close theirs after five seconds.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// How long what belongs to no request may take: answers to the upstream's questions, and cancellations.
+const ASIDE: Duration = Duration::from_secs(10);
+
+/// How long the end of a session may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How long the end of a response is waited for, so that its connection can be used again.
+const DRAINING: Duration = Duration::from_secs(1);
+
+/// The pause before a stream that ended is opened again, unless the server names one.
+const REOPENING: Duration = Duration::from_secs(1);
+
+/// The shortest and the longest of these pauses.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
+
+/// Bytes of the body of an error that are read.
+const LONGEST_ERROR: usize = 64 * 1024;
+
+/// Redirections that are followed, within the origin.
+const MOST_REDIRECTIONS: usize = 4;
+
+/// A client for one upstream.
+///
+/// # Errors
+/// The system's certificates cannot be used.
+pub(super) fn client() -> Result<Client, Fault> {
+    static PROVIDER: OnceLock<()> = OnceLock::new();
+    PROVIDER.get_or_init(|| {
+        // Another part of the program may have chosen one already; any will do.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+    let same_origin = reqwest::redirect::Policy::custom(|attempt| {
+        let from = attempt.previous().last().map(Url::origin);
+        // Headers with credentials must not go anywhere else.
+        if from == Some(attempt.url().origin()) && attempt.previous().len() <= MOST_REDIRECTIONS {
+            attempt.follow()
+        } else {
+            attempt.stop()
+        }
+    });
+    Client::builder()
+        .user_agent(format!("{}/{}", program::NAME, program::VERSION))
+        .tcp_nodelay(true)
+        .connect_timeout(CONNECTING)
+        .pool_idle_timeout(IDLE)
+        .redirect(same_origin)
+        .build()
+        .map_err(|error| Fault::Unavailable(format!("no HTTP client: {}", chain(error))))
+}
+
+/// A connection over HTTP.
+#[derive(Debug)]
+pub(super) struct HttpLink {
+    peer: Arc<Peer>,
+    server: Arc<Server>,
+    answers: Answers,
+    /// The tasks beside the requests; they end with the connection.
+    tasks: Mutex<JoinSet<()>>,
+}
+
+/// Where the answers to requests come.
+#[derive(Debug, Clone, Copy)]
+enum Answers {
+    InResponse,
+    OnStream,
+}
+
+/// What the headers say.
+#[derive(Debug, Clone)]
+enum Dialect {
+    /// No stream was opened yet.
+    Handshake,
+    Legacy(HeaderValue),
+    Modern,
+}
+
+/// The server at the other end.
+#[derive(Debug)]
+struct Server {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    dialect: Mutex<Dialect>,
+    session: OnceLock<HeaderValue>,
+    mirrored: Mutex<Arc<Mirrored>>,
+    state: State,
+    /// Bytes of a message, at most.
+    limit: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    closed: AtomicBool,
+    session_lost: AtomicBool,
+}
+
+impl HttpLink {
+    /// A connection to a server of streamable HTTP; nothing is sent yet.
+    pub(super) fn open(
+        upstream: &Arc<str>,
+        client: Client,
+        (url, headers): (&str, &BTreeMap<String, String>),
+        limit: usize,
+        events: EventSender,
+    ) -> Result<Self, Fault> {
+        let server = Server::new(client, parse_url(url)?, headers, limit)?;
+        let (peer, queued) = Peer::new(Arc::clone(upstream), events);
+        Ok(Self::with(peer, queued, server, Answers::InResponse))
+    }
+
+    /// A connection to a server of the older HTTP: its stream is opened, and says where requests go.
+    pub(super) async fn open_stream(
+        upstream: &Arc<str>,
+        client: Client,
+        (url, headers): (&str, &BTreeMap<String, String>),
+        limit: usize,
+        events: EventSender,
+    ) -> Result<Self, Fault> {
+        let base = Server::new(client.clone(), parse_url(url)?, headers, limit)?;
+        let mut stream = Stream::new(base.get(None).await?, limit);
+        let endpoint = loop {
+            match stream.next().await? {
+                Some(Said::Endpoint(endpoint)) => break endpoint,
+                Some(Said::Message(_)) => {}
+                None => return Err(Fault::Malformed("its stream ended before it named an endpoint".to_owned())),
+            }
+        };
+        let endpoint = base.url.join(&endpoint).map_err(|error| Fault::Malformed(format!("its endpoint: {error}")))?;
+        if endpoint.origin() != base.url.origin() {
+            return Err(Fault::Malformed("its endpoint is of another origin".to_owned()));
+        }
+        let server = Server { url: endpoint, ..base };
+        let (peer, queued) = Peer::new(Arc::clone(upstream), events);
+        let link = Self::with(peer, queued, server, Answers::OnStream);
+        let (peer, server) = (Arc::clone(&link.peer), Arc::clone(&link.server));
+        lock(&link.tasks).spawn(async move {
+            let reason = loop {
+                match stream.next().await {
+                    Ok(Some(Said::Message(message))) => peer.receive(message),
+                    Ok(Some(Said::Endpoint(_))) => {}
+                    Ok(None) => break "its stream has ended".to_owned(),
+                    Err(fault) => break fault.to_string(),
+                }
+            };
+            server.state.closed.store(true, Ordering::Release);
+            peer.lost(&reason);
+        });
+        Ok(link)
+    }
+
+    fn with(peer: Arc<Peer>, queued: mpsc::Receiver<Queued>, server: Server, answers: Answers) -> Self {
+        let mut tasks = JoinSet::new();
+        let server = Arc::new(server);
+        tasks.spawn(send_queued(Arc::clone(&server), queued));
+        Self { peer, server, answers, tasks: Mutex::new(tasks) }
+    }
+
+    /// What is asked on it.
+    pub(super) fn peer(&self) -> &Arc<Peer> {
+        &self.peer
+    }
+
+    /// Whether requests may go on it.
+    pub(super) fn is_alive(&self) -> bool {
+        let State { closed, session_lost } = &self.server.state;
+        !closed.load(Ordering::Acquire) && !session_lost.load(Ordering::Acquire)
+    }
+
+    /// Whether the server has forgotten the session: what it refused was not done, and may be asked anew.
+    pub(super) fn has_lost_session(&self) -> bool {
+        self.server.state.session_lost.load(Ordering::Acquire)
+    }
+
+    /// The handshake is over: the version goes with every request, and the server may speak unasked.
+    pub(super) fn greeted(&self, version: &str) {
+        *lock(&self.server.dialect) = HeaderValue::from_str(version).map_or(Dialect::Handshake, Dialect::Legacy);
+        if matches!(self.answers, Answers::InResponse) {
+            lock(&self.tasks).spawn(listen(Arc::clone(&self.server), Arc::clone(&self.peer)));
+        }
+    }
+
+    /// Requests carry the headers of the stateless protocol from now on, or none of a protocol.
+    pub(super) fn set_stateless(&self, stateless: bool) {
+        *lock(&self.server.dialect) = if stateless { Dialect::Modern } else { Dialect::Handshake };
+    }
+
+    /// These are the server's tools.
+    pub(super) fn learn(&self, tools: &[Box<RawValue>]) {
+        if self.server.is_stateless() {
+            *lock(&self.server.mirrored) = Arc::new(Mirrored::of(tools));
+        }
+    }
+
+    /// Sends a notification; the server's reply is dropped.
+    pub(super) async fn tell(&self, text: Bytes) -> Result<(), Fault> {
+        self.server.post(text, None).await.map(drop)
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(super) async fn exchange(&self, mut ticket: Ticket<'_>, text: Bytes, call: &Call<'_>) -> Result<Raw, Fault> {
+        let answer = self.ask(&mut ticket, text, call).await;
+        ticket.forget();
+        answer
+    }
+
+    async fn ask(&self, ticket: &mut Ticket<'_>, text: Bytes, call: &Call<'_>) -> Result<Raw, Fault> {
+        let response = self.server.post(text, Some(call)).await?;
+        if matches!(self.answers, Answers::OnStream) {
+            return ticket.answer().await;
+        }
+        if call.method == "initialize"
+            && let Some(session) = response.headers().get(SESSION)
+        {
+            let _ = self.server.session.set(session.clone());
+        }
+        match content_type(&response) {
+            Some(JSON) => {
+                let text = body(response, self.server.limit).await?;
+                self.peer.receive(Message::parse(text).map_err(|error| Fault::Malformed(error.to_string()))?);
+                let other = || Err(Fault::Malformed("its response is not to the request".to_owned()));
+                ticket.answered().unwrap_or_else(other)
+            }
+            Some(EVENTS) => self.follow(ticket, Stream::new(response, self.server.limit)).await,
+            kind => Err(Fault::Malformed(format!("its response is of type `{}`", kind.unwrap_or_default()))),
+        }
+    }
+
+    /// Reads the stream that answers a request.
+    async fn follow(&self, ticket: &mut Ticket<'_>, mut stream: Stream) -> Result<Raw, Fault> {
+        loop {
+            let end = loop {
+                match stream.next().await {
+                    Ok(Some(Said::Message(message))) => {
+                        self.peer.receive(message);
+                        if let Some(answer) = ticket.answered() {
+                            stream.drain();
+                            return answer;
+                        }
+                    }
+                    Ok(Some(Said::Endpoint(_))) => {}
+                    Ok(None) => break Fault::Unavailable("its stream ended before the answer".to_owned()),
+                    Err(fault @ Fault::Unavailable(_)) => break fault,
+                    Err(fault) => return Err(fault),
+                }
+            };
+            // A server may end a stream early and go on where the client has left off.
+            let Some(id) = stream.events.last_id.clone() else { return Err(end) };
+            tokio::time::sleep(stream.pause(REOPENING)).await;
+            // Whatever the reason is, the request itself was taken.
+            let gone = |fault: Fault| Fault::Unavailable(format!("its stream cannot be resumed: {fault}"));
+            stream.go_on(self.server.get(Some(&id)).await.map_err(gone)?);
+        }
+    }
+
+    /// Ends the connection and its session.
+    pub(super) async fn close(&self, reason: &str) {
+        self.server.state.closed.store(true, Ordering::Release);
+        self.peer.close(reason);
+        lock(&self.tasks).abort_all();
+        if self.server.session.get().is_some() && !self.has_lost_session() {
+            let farewell = self.server.dressed(Method::DELETE).send();
+            let _ = tokio::time::timeout(FAREWELL, farewell).await;
+        }
+    }
+}
+
+impl Server {
+    fn new(client: Client, url: Url, headers: &BTreeMap<String, String>, limit: usize) -> Result<Self, Fault> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            // The value is not shown: it may be a secret.
+            let bad = || Fault::Unavailable(format!("the header `{name}` cannot be sent; check its name and value"));
+            let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+            let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
+            value.set_sensitive(true);
+            map.insert(header, value);
+        }
+        Ok(Self {
+            client,
+            url,
+            headers: map,
+            dialect: Mutex::new(Dialect::Handshake),
+            session: OnceLock::new(),
+            mirrored: Mutex::default(),
+            state: State::default(),
+            limit,
+        })
+    }
+
+    /// A request with the headers that all requests carry.
+    fn dressed(&self, method: Method) -> RequestBuilder {
+        let mut request = self.client.request(method, self.url.clone()).headers(self.headers.clone());
+        if let Some(session) = self.session.get() {
+            request = request.header(SESSION, session);
+        }
+        match &*lock(&self.dialect) {
+            Dialect::Handshake => request,
+            Dialect::Legacy(version) => request.header(VERSION, version),
+            Dialect::Modern => request.header(VERSION, MODERN_VERSION),
+        }
+    }
+
+    /// Sends a message; `call` is what it asks, when it asks something.
+    async fn post(&self, text: Bytes, call: Option<&Call<'_>>) -> Result<Response, Fault> {
+        let mut request = self.dressed(Method::POST).header(CONTENT_TYPE, JSON);
+        request = request.header(ACCEPT, "application/json, text/event-stream");
+        if let (Some(call), true) = (call, self.is_stateless()) {
+            let mirrored = Arc::clone(&lock(&self.mirrored));
+            request = request.headers(mirrored.headers(call));
+        }
+        self.checked(request.body(text).send().await.map_err(unreachable)?).await
+    }
+
+    /// Opens a stream, from the event called `last` on.
+    async fn get(&self, last: Option<&str>) -> Result<Response, Fault> {
+        let mut request = self.dressed(Method::GET).header(ACCEPT, EVENTS);
+        if let Some(last) = last {
+            request = request.header(LAST_EVENT, last);
+        }
+        let response = self.checked(request.send().await.map_err(unreachable)?).await?;
+        match content_type(&response) {
+            Some(EVENTS) => Ok(response),
+            kind => Err(Fault::Malformed(format!("its stream is of type `{}`", kind.unwrap_or_default()))),
+        }
+    }
+
+    fn is_stateless(&self) -> bool {
+        matches!(*lock(&self.dialect), Dialect::Modern)
+    }
+
+    /// The response, when its status is a success.
+    async fn checked(&self, response: Response) -> Result<Response, Fault> {
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let retry_after =
+            response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let fault = Fault::Status { status: status.as_u16(), retry_after };
+        if !matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST) {
+            return Err(fault);
+        }
+        // The specification wants 404 of a server that does not know the session; widely used ones say 400.
+        if self.session.get().is_some() {
+            self.state.session_lost.store(true, Ordering::Release);
+            return Err(fault);
+        }
+        #[derive(Deserialize)]
+        struct Refusal {
+            error: RpcError,
+        }
+        let reason = body(response, LONGEST_ERROR).await.ok();
+        match reason.and_then(|text| serde_json::from_slice::<Refusal>(&text).ok()) {
+            Some(refusal) => Err(Fault::Rpc(refusal.error)),
+            None => Err(fault),
+        }
+    }
+}
+
+/// Sends what belongs to no request, one after the other.
+async fn send_queued(server: Arc<Server>, mut queued: mpsc::Receiver<Queued>) {
+    while let Some(message) = queued.recv().await {
+        // The stateless protocol has requests alone; they are taken back by the end of their stream.
+        if server.is_stateless() {
+            continue;
+        }
+        match tokio::time::timeout(ASIDE, server.post(message.text().clone(), None)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(fault)) => tracing::debug!(%fault, "the server did not accept a message"),
+            Err(_) => tracing::debug!("the server did not accept a message in time"),
+        }
+    }
+}
+
+/// Hears what the server says unasked. Servers need not offer it.
+async fn listen(server: Arc<Server>, peer: Arc<Peer>) {
+    let mut last: Option<String> = None;
+    let mut pause = REOPENING;
+    loop {
+        match server.get(last.as_deref()).await {
+            Ok(response) => {
+                let mut stream = Stream::new(response, server.limit);
+                while let Ok(Some(said)) = stream.next().await {
+                    pause = REOPENING;
+                    if let Said::Message(message) = said {
+                        peer.receive(message);
+                    }
+                }
+                last = stream.events.last_id.clone().or(last);
+                pause = stream.pause(pause);
+            }
+            Err(Fault::Unavailable(_) | Fault::Timeout(_)) => {}
+            Err(Fault::Status { status, .. }) if status >= 500 => {}
+            Err(fault) => {
+                return tracing::debug!(upstream = %peer.upstream(), %fault, "it sends no notifications");
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSES.1);
+    }
+}
+
+/// What a stream brings.
+enum Said {
+    Message(Message),
+    /// Where requests go, in the older HTTP.
+    Endpoint(String),
+}
+
+/// The events of a response.
+struct Stream {
+    response: Response,
+    events: EventReader,
+}
+
+impl Stream {
+    fn new(response: Response, limit: usize) -> Self {
+        Self { response, events: EventReader::new(limit) }
+    }
+
+    /// The same stream, in another response.
+    fn go_on(&mut self, response: Response) {
+        self.response = response;
+        self.events.restart();
+    }
+
+    /// The pause before it is opened again.
+    fn pause(&self, otherwise: Duration) -> Duration {
+        self.events.retry.unwrap_or(otherwise).clamp(PAUSES.0, PAUSES.1)
+    }
+
+    /// What comes next; `None` at its end.
+    async fn next(&mut self) -> Result<Option<Said>, Fault> {
+        loop {
+            while let Some(event) = self.events.next() {
+                let limit = self.events.limit();
+                let event = event.map_err(|_| Fault::Malformed(format!("an event is over the limit of {limit}")))?;
+                match event.kind.as_str() {
+                    "" | "message" if event.data.iter().all(u8::is_ascii_whitespace) => {}
+                    "" | "message" => match Message::parse(event.data) {
+                        Ok(message) => return Ok(Some(Said::Message(message))),
+                        Err(error) => tracing::debug!(%error, "skipped an event that is not a message"),
+                    },
+                    "endpoint" => return Ok(Some(Said::Endpoint(String::from_utf8_lossy(&event.data).into_owned()))),
+                    _ => {}
+                }
+            }
+            match self.response.chunk().await.map_err(unreachable)? {
+                Some(chunk) => self.events.push(&chunk),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Waits for the end beside the next request, which may then use the same connection.
+    fn drain(mut self) {
+        tokio::spawn(tokio::time::timeout(
+            DRAINING,
+            async move { while let Ok(Some(_)) = self.response.chunk().await {} },
+        ));
+    }
+}
+
+/// The body of a response of at most `limit` bytes.
+async fn body(mut response: Response, limit: usize) -> Result<Bytes, Fault> {
+    let too_long = || Fault::Malformed(format!("its response is over the limit of {limit} bytes"));
+    let announced = usize::try_from(response.content_length().unwrap_or(0)).unwrap_or(usize::MAX);
+    if announced > limit {
+        return Err(too_long());
+    }
+    let mut body = BytesMut::with_capacity(announced);
+    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+        if body.len() + chunk.len() > limit {
+            return Err(too_long());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.freeze())
+}
+
+/// The media type of a response, when it is one of the two that the protocol knows.
+fn content_type(response: &Response) -> Option<&'static str> {
+    let written = response.headers().get(CONTENT_TYPE)?.to_str().ok()?;
+    let media = written.split(';').next().unwrap_or_default().trim();
+    [JSON, EVENTS].into_iter().find(|known| media.eq_ignore_ascii_case(known))
+}
+
+fn parse_url(url: &str) -> Result<Url, Fault> {
+    Url::parse(url).map_err(|error| Fault::Unavailable(format!("its `url` is not a URL: {error}")))
+}
+
+fn unreachable(error: reqwest::Error) -> Fault {
+    Fault::Unavailable(chain(error))
+}
+
+/// An error and what it came of, without the address.
+fn chain(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

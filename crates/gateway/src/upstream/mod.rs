@@ -1,0 +1,20 @@
+//! The servers behind the gateway.
+
+pub(crate) mod breaker;
+pub mod call;
+pub mod client;
+pub(crate) mod config;
+pub(crate) mod environment;
+pub mod fault;
+mod headers;
+mod http;
+pub mod in_process;
+pub mod mailbox;
+mod peer;
+pub mod registry;
+pub mod retry;
+mod sse;
+mod stdio;
+
+pub use self::fault::Fault;
+pub use self::in_process::{Answer, InProcess};

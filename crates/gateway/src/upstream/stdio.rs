@@ -1,0 +1,291 @@
+//! An upstream that speaks in lines: a child process on its standard streams.
+//!
+//! A child gets pipes of its own for all three streams: it must not read our standard input, and what it prints on its
+//! standard output that is not a message is skipped. Its standard error goes to the log, line by line. It leads a
+//! process group, so that what it started ends with it: a launcher such as `npx` or `uvx` is not the server itself.
+//! A task of its own watches each child; at the end of a connection it closes the child's input, waits, asks it to end,
+//! and kills what is left.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::process::{Child, Command};
+use tokio::sync::{Mutex, oneshot};
+use tokio::task::JoinHandle;
+
+use super::fault::Fault;
+use super::mailbox::EventSender;
+use super::peer::{Peer, Ticket};
+use crate::protocol::framing::{Line, LineReader, widen, write_lines};
+use crate::protocol::message::{Message, Raw};
+
+/// How long a child has to leave when its input ends, and again when it is asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How long the output of a child that has ended is still read.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Bytes of a line of a child's standard error that go to the log.
+const LONGEST_LOG_LINE: usize = 8 * 1024;
+
+/// A connection on which each message is a line.
+#[derive(Debug)]
+pub(super) struct LineLink {
+    peer: Arc<Peer>,
+    alive: Arc<AtomicBool>,
+    /// What ends the other side, when the gateway has started it.
+    process: Option<Process>,
+}
+
+/// The way to the task that watches a child.
+#[derive(Debug)]
+struct Process {
+    /// Dropped to end the child.
+    closing: Mutex<Option<oneshot::Sender<()>>>,
+    watching: Mutex<JoinHandle<()>>,
+}
+
+/// The tasks of a pair of streams.
+struct Streams {
+    reading: JoinHandle<()>,
+    writing: JoinHandle<()>,
+}
+
+impl LineLink {
+    /// A connection on two streams, for messages of at most `limit` bytes.
+    fn open<R, W>(
+        upstream: &Arc<str>,
+        input: R,
+        output: W,
+        limit: usize,
+        events: EventSender,
+    ) -> (Arc<Peer>, Arc<AtomicBool>, Streams)
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        let (peer, queued) = Peer::new(Arc::clone(upstream), events);
+        let alive = Arc::new(AtomicBool::new(true));
+        let writing = tokio::spawn(write_lines(output, queued));
+        let reading = tokio::spawn(read(LineReader::new(input, limit), Arc::clone(&peer), Arc::clone(&alive), limit));
+        (peer, alive, Streams { reading, writing })
+    }
+
+    /// A connection to a server that somebody else runs.
+    #[cfg(test)]
+    pub(super) fn over<R, W>(upstream: &Arc<str>, input: R, output: W, limit: usize, events: EventSender) -> Self
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        let (peer, alive, _) = Self::open(upstream, input, output, limit, events);
+        Self { peer, alive, process: None }
+    }
+
+    /// Starts a child with this environment and no more.
+    pub(super) fn spawn(
+        upstream: &Arc<str>,
+        (command, args): (&str, &[String]),
+        env: BTreeMap<OsString, OsString>,
+        cwd: Option<&Path>,
+        limit: usize,
+        events: EventSender,
+    ) -> Result<Self, Fault> {
+        let mut process = Command::new(command);
+        process.args(args).env_clear().envs(env).process_group(0).kill_on_drop(true);
+        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(cwd) = cwd {
+            process.current_dir(cwd);
+        }
+        // The system's error is the same for a folder and a program that are not there.
+        let mut child = process.spawn().map_err(|error| match cwd.filter(|cwd| !cwd.is_dir()) {
+            Some(cwd) => Fault::Unavailable(format!("its `cwd` {} is not a folder", cwd.display())),
+            None => Fault::Unavailable(format!("`{command}` cannot be started: {error}")),
+        })?;
+        let group = Group::of(&child);
+        let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(Fault::Unavailable(format!("`{command}` has no standard streams")));
+        };
+        widen(&stdin);
+        widen(&stdout);
+        tokio::spawn(log(LineReader::new(stderr, LONGEST_LOG_LINE), Arc::clone(upstream)));
+        let (peer, alive, streams) = Self::open(upstream, stdout, stdin, limit, events);
+        let (closing, closed) = oneshot::channel();
+        let watching = watch(child, group, streams, closed, Arc::clone(&peer), Arc::clone(&alive));
+        let process = Process { closing: Mutex::new(Some(closing)), watching: Mutex::new(tokio::spawn(watching)) };
+        Ok(Self { peer, alive, process: Some(process) })
+    }
+
+    /// What is asked on it.
+    pub(super) fn peer(&self) -> &Arc<Peer> {
+        &self.peer
+    }
+
+    /// Whether the other side still speaks.
+    pub(super) fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::Acquire)
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(super) async fn exchange(&self, mut ticket: Ticket<'_>, text: Bytes) -> Result<Raw, Fault> {
+        self.peer.send(text).await?;
+        ticket.answer().await
+    }
+
+    /// Ends the connection, and the child with all that it started.
+    pub(super) async fn close(&self, reason: &str) {
+        self.alive.store(false, Ordering::Release);
+        self.peer.close(reason);
+        if let Some(process) = &self.process {
+            drop(process.closing.lock().await.take());
+            let mut watching = process.watching.lock().await;
+            if !watching.is_finished() {
+                let _ = (&mut *watching).await;
+            }
+        }
+    }
+}
+
+/// The processes that a child leads; they are killed when this is dropped.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        Self(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)))
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.0 {
+            // There may be none left.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+/// Waits until a child ends or is to end, and sees to it that nothing of it stays.
+async fn watch(
+    mut child: Child,
+    group: Group,
+    mut streams: Streams,
+    closed: oneshot::Receiver<()>,
+    peer: Arc<Peer>,
+    alive: Arc<AtomicBool>,
+) {
+    enum Cause {
+        Ended,
+        Silent,
+        Closed,
+    }
+    let cause = tokio::select! {
+        // A link that is dropped without being closed is as good as closed.
+        _ = closed => Cause::Closed,
+        _ = child.wait() => Cause::Ended,
+        _ = &mut streams.reading => Cause::Silent,
+    };
+    alive.store(false, Ordering::Release);
+    // The end of its input is how a server learns that it is not needed any more.
+    streams.writing.abort();
+    let left = match tokio::time::timeout(GRACE, child.wait()).await {
+        Ok(left) => left.ok(),
+        Err(_) => {
+            group.signal(Signal::TERM);
+            tokio::time::timeout(GRACE, child.wait()).await.ok().and_then(Result::ok)
+        }
+    };
+    drop(group);
+    let how = left.map_or_else(|| "it was killed".to_owned(), |status| status.to_string());
+    if matches!(cause, Cause::Closed) {
+        tracing::debug!(upstream = %peer.upstream(), how, "the process has ended");
+        streams.reading.abort();
+        return;
+    }
+    // Its last answers may still be in the pipe.
+    if !streams.reading.is_finished() && tokio::time::timeout(LAST_WORDS, &mut streams.reading).await.is_err() {
+        streams.reading.abort();
+    }
+    peer.lost(&format!("the process has ended ({how})"));
+}
+
+async fn read<R: AsyncRead + Unpin>(mut lines: LineReader<R>, peer: Arc<Peer>, alive: Arc<AtomicBool>, limit: usize) {
+    let upstream = peer.upstream();
+    loop {
+        match lines.next().await {
+            Ok(Some(Line::Text(line))) => match Message::parse(line.clone()) {
+                Ok(message) => peer.receive(message),
+                Err(error) if claims_to_be_a_message(&line) => {
+                    peer.fail(id_in(&line, &line), Fault::Malformed(error.to_string()));
+                }
+                Err(error) => tracing::debug!(%upstream, %error, "skipped a line that is not a message"),
+            },
+            Ok(Some(Line::TooLong { head, tail, length })) => {
+                let reason = format!("it has {length} bytes, over the limit of {limit}");
+                peer.fail(id_in(&head, &tail), Fault::Malformed(reason));
+            }
+            Ok(None) => break,
+            Err(error) => {
+                tracing::warn!(%upstream, %error, "its output cannot be read");
+                break;
+            }
+        }
+    }
+    alive.store(false, Ordering::Release);
+    peer.close("it has ended its output");
+}
+
+async fn log(mut lines: LineReader<tokio::process::ChildStderr>, upstream: Arc<str>) {
+    while let Ok(Some(line)) = lines.next().await {
+        let (Line::Text(text) | Line::TooLong { head: text, .. }) = line;
+        let text = String::from_utf8_lossy(&text);
+        tracing::debug!(%upstream, "{}", contextweaver_context::store::redact(&text).text);
+    }
+}
+
+/// Whether a line that is not a message was meant as one, as opposed to what programs print for people, and is whole, as
+/// opposed to the last that a program wrote before it died.
+fn claims_to_be_a_message(line: &[u8]) -> bool {
+    line.starts_with(b"{") && line.ends_with(b"}") && memchr::memmem::find(line, b"\"jsonrpc\"").is_some()
+}
+
+/// The id of a message of which only the ends are known: servers write it first or last.
+fn id_in(head: &[u8], tail: &[u8]) -> Option<u64> {
+    const KEY: &[u8] = b"\"id\":";
+    let number = |text: &[u8]| {
+        let digits = text.iter().copied().skip_while(u8::is_ascii_whitespace).take_while(u8::is_ascii_digit);
+        String::from_utf8(digits.collect()).ok()?.parse().ok()
+    };
+    let first = memchr::memmem::find(head, KEY).filter(|at| *at < 64).and_then(|at| number(&head[at + KEY.len()..]));
+    first.or_else(|| memchr::memmem::rfind(tail, KEY).and_then(|at| number(&tail[at + KEY.len()..])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::id_in;
+
+    #[test]
+    fn the_id_of_a_long_message_is_at_one_of_its_ends() {
+        let cases: [(&str, &str, Option<u64>); 4] = [
+            (r#"{"jsonrpc":"2.0","id":17,"result":{"content":[{"id":3"#, r#"x"}]}}"#, Some(17)),
+            (r#"{"result":{"content":["#, r#"{"id":4}]},"jsonrpc":"2.0","id": 18}"#, Some(18)),
+            (r#"{"result":{"content":["#, r#"xxxx"#, None),
+            (r#"{"jsonrpc":"2.0","id":"a","result":"#, r#"}"#, None),
+        ];
+        for (head, tail, expected) in cases {
+            assert_eq!(id_in(head.as_bytes(), tail.as_bytes()), expected, "{head}");
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! Turns what earlier queries led to into lifts for similar queries.
+//!
+//! A site knows what no catalog says: that "the board" means the tracker here, and that "who is on call" is answered by
+//! the pager. Every observation (this query led to that tool) gives the words of its query to the tool, and a later
+//! query is answered by a vote of its words. With `w(t, q)` the weight of the observations in which word `q` led to
+//! tool `t`, and `W(q)` the same over all tools:
+//!
+//! | quantity | value |
+//! |---|---|
+//! | vote of a word | `√(w(t, q) / (W(q) + 1))`, so that words that led everywhere say little |
+//! | share of the query | the votes of its words weighted by their rarity in the catalog, divided by the rarity of the whole query |
+//! | agreement | the largest `w(t, q)` of the query's words |
+//! | lift | the best score · min(share · min(1, 0.2 · agreement), [`FeedbackConfig::most`]) |
+//!
+//! Decided: a lift is relative to the best score, because BM25 scores have no upper bound; so feedback alone adds at
+//! most one best score. One observation lifts by at most 0.2, and by that much only for the very same query: it settles
+//! close calls and overturns nothing that is clear. Similarity and agreement are multiplied: if agreement were only a
+//! limit, one observation would lift as much for a shared word as for the same query, and queries of one form (create
+//! …, list …) would teach each other wrong answers. Feedback adds and never subtracts; an observation that a tool was
+//! not useful takes back what others gave. A tool that shares no word with the query can be found. A query that gives a
+//! tool's name is answered by the name alone. An observation loses half its weight every [`FeedbackConfig::half_life`]
+//! later ones; age is counted in observations and not in days, so that a quiet site forgets nothing and a ranking reads
+//! no clock.
+//!
+//! Tried and left out: squaring the share, which does as little harm and halves the gain; a smaller lift where the best
+//! tool covers the query, which gains less and keeps even agreed feedback from ever overturning the words.
+
+mod log;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use super::index::{Index, MAX_QUERY_TERMS};
+use contextweaver_core::catalog::Catalog;
+use contextweaver_core::text::{Analyzer, for_each_word, is_stop_word};
+
+pub use log::{FeedbackError, FeedbackLog, MAX_LOG_BYTES, MAX_OBSERVATIONS, Observation};
+
+/// The number of observations that every word is assumed to have had without an outcome, so that rare words count for
+/// less.
+const DOUBT: f64 = 1.0;
+
+/// What one observation of the same query lifts at most, as a share of the best score.
+const SINGLE: f64 = 0.2;
+
+/// How much feedback may add. Used only by a router that was given some.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FeedbackConfig {
+    /// The number of later observations after which an observation counts half, above 0.
+    pub half_life: f64,
+    /// The largest lift, as a share of the best score, in [0, 1].
+    pub most: f64,
+}
+
+impl Default for FeedbackConfig {
+    fn default() -> Self {
+        Self { half_life: 1000.0, most: 1.0 }
+    }
+}
+
+/// The observations, prepared for queries to one catalog.
+#[derive(Debug)]
+pub(super) struct Feedback {
+    analyzer: Analyzer,
+    most: f64,
+    words: FxHashMap<Box<str>, Votes>,
+}
+
+/// What one word led to.
+#[derive(Debug, Default)]
+struct Votes {
+    /// The word's idf in the catalog; for a word that the catalog does not know, the idf of a word in no tool.
+    rarity: f64,
+    /// The weight of all observations with the word.
+    total: f64,
+    /// The weight per item, ascending by item; above zero.
+    tools: Vec<(u32, f64)>,
+}
+
+/// What the words of a query add up to for one item.
+#[derive(Debug, Default)]
+struct Support {
+    share: f64,
+    agreement: f64,
+}
+
+impl Feedback {
+    /// Learns from `observations`, the oldest first. Observations of tools that `catalog` does not have only age the
+    /// others, since catalogs change; a tool whose definition changed is recognised by its namespace and name.
+    pub(super) fn learn(
+        observations: &[Observation],
+        catalog: &Catalog,
+        index: &Index,
+        config: FeedbackConfig,
+    ) -> Self {
+        let analyzer = Analyzer::default();
+        let tools = Tools::of(catalog);
+        let mut weights: BTreeMap<String, BTreeMap<u32, f64>> = BTreeMap::new();
+        for (age, observation) in observations.iter().rev().enumerate() {
+            let Some(item) = tools.find(&observation.tool) else { continue };
+            let weight = libm::exp2(-(age as f64) / config.half_life);
+            let signed = if observation.useful { weight } else { -weight };
+            let mut words = BTreeSet::new();
+            for_each_term(&analyzer, &observation.query, |word| _ = words.insert(word.to_owned()));
+            for word in words {
+                *weights.entry(word).or_default().entry(item).or_default() += signed;
+            }
+        }
+        let votes = |(word, weights): (String, BTreeMap<u32, f64>)| {
+            let tools: Vec<(u32, f64)> = weights.into_iter().filter(|(_, weight)| *weight > 0.0).collect();
+            let total = tools.iter().map(|(_, weight)| weight).sum();
+            (!tools.is_empty()).then(|| {
+                let votes = Votes { rarity: index.rarity(&word), total, tools };
+                (word.into_boxed_str(), votes)
+            })
+        };
+        let words = weights.into_iter().filter_map(votes).collect();
+        Self { analyzer, most: config.most, words }
+    }
+
+    /// What each item gains for the query `text`, per item and above zero, in the units of `best`, the best score
+    /// without feedback. `ceiling` is the rarity of the whole query.
+    pub(super) fn lifts(&self, text: &str, ceiling: f64, best: u64) -> BTreeMap<u32, u64> {
+        let mut supports: BTreeMap<u32, Support> = BTreeMap::new();
+        let mut words = BTreeSet::new();
+        for_each_term(&self.analyzer, text, |word| {
+            if words.len() < MAX_QUERY_TERMS && self.words.contains_key(word) {
+                words.insert(word.to_owned());
+            }
+        });
+        for votes in words.iter().filter_map(|word| self.words.get(word.as_str())) {
+            for &(item, weight) in &votes.tools {
+                let support = supports.entry(item).or_default();
+                support.share += votes.rarity * (weight / (votes.total + DOUBT)).sqrt();
+                support.agreement = support.agreement.max(weight);
+            }
+        }
+        let lift = |support: Support| {
+            let share = if ceiling > 0.0 { support.share / ceiling } else { 0.0 };
+            let trust = (SINGLE * support.agreement).min(1.0);
+            ((share * trust).min(self.most).min(1.0) * best as f64) as u64
+        };
+        let lifts = supports.into_iter().map(|(item, support)| (item, lift(support)));
+        lifts.filter(|(_, lift)| *lift > 0).collect()
+    }
+}
+
+/// Calls `emit` with the stem of every word that counts.
+fn for_each_term(analyzer: &Analyzer, text: &str, mut emit: impl FnMut(&str)) {
+    for_each_word(text, |word| {
+        if !is_stop_word(word) {
+            emit(&analyzer.stem(word));
+        }
+    });
+}
+
+/// Finds the items of a catalog by the ids in observations.
+struct Tools<'c> {
+    catalog: &'c Catalog,
+    /// By the id without the part that changes with a definition; `None` where two items share it.
+    stable: BTreeMap<&'c str, Option<u32>>,
+}
+
+impl<'c> Tools<'c> {
+    fn of(catalog: &'c Catalog) -> Self {
+        let mut stable = BTreeMap::new();
+        for (item, number) in catalog.items().iter().zip(0..) {
+            stable.entry(without_hash(&item.id)).and_modify(|shared| *shared = None).or_insert(Some(number));
+        }
+        Self { catalog, stable }
+    }
+
+    fn find(&self, id: &str) -> Option<u32> {
+        let same = self.catalog.position(id).map(|position| position as u32);
+        same.or_else(|| self.stable.get(without_hash(id)).copied().flatten())
+    }
+}
+
+fn without_hash(id: &str) -> &str {
+    id.rsplit_once('#').map_or(id, |(stable, _)| stable)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::super::{PartSource, Request, Router, RoutingConfig, Scratch};
+    use super::*;
+    use contextweaver_core::catalog::SelectableItem;
+
+    fn catalog() -> Arc<Catalog> {
+        let tool = |namespace: &str, name: &str, description: &str| {
+            SelectableItem::tool(&format!("{namespace}:{name}#00000001"), namespace, name, description)
+        };
+        let items = vec![
+            tool("forge", "create_issue", "Open a new issue in a repository"),
+            tool("forge", "list_issues", "List the issues of a repository"),
+            tool("tracker", "create_ticket", "Open a new issue in the tracker"),
+            tool("mail", "send_mail", "Send a letter about an issue"),
+            tool("pager", "get_schedule", "Read a rota"),
+        ];
+        Arc::new(Catalog::new(items).unwrap())
+    }
+
+    fn observation(query: &str, tool: &str, useful: bool) -> Observation {
+        Observation { at: 0, query: query.to_owned(), tool: format!("{tool}#00000001"), useful }
+    }
+
+    fn observations(listed: &[(&str, &str)]) -> Vec<Observation> {
+        listed.iter().map(|(query, tool)| observation(query, tool, true)).collect()
+    }
+
+    fn router(observations: &[Observation]) -> Router {
+        Router::build(catalog(), RoutingConfig { semantic: 0.0, ..RoutingConfig::default() })
+            .unwrap()
+            .with_feedback(observations)
+    }
+
+    /// The names of the choices with what feedback adds to each, in thousandths of the best score without it.
+    fn routed(observations: &[Observation], query: &str) -> String {
+        let request = Request { query: query.to_owned(), ..Request::default() };
+        let best = router(&[]).route(&request).unwrap().choices.first().map_or(1 << 18, |choice| choice.score);
+        let route = router(observations).route(&request).unwrap();
+        let show = |choice: &crate::Choice| {
+            let lift =
+                choice.parts.iter().find(|part| part.source == PartSource::Feedback).map_or(0, |part| part.value);
+            format!("{} {}", choice.card.name(), lift * 1000 / best as i64)
+        };
+        route.choices.iter().map(show).collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn similar_queries_find_what_others_led_to() {
+        let learnt = observations(&[
+            ("who is on call tonight", "pager:get_schedule"),
+            ("who is on call this weekend", "pager:get_schedule"),
+            ("tell me who has the call", "pager:get_schedule"),
+        ]);
+        assert_eq!(routed(&[], "on call tomorrow"), "");
+        assert_eq!(routed(&learnt, "on call tomorrow"), "get_schedule 259");
+        assert_eq!(routed(&learnt, "open a new issue"), routed(&[], "open a new issue"));
+    }
+
+    #[test]
+    fn one_observation_overturns_nothing_that_is_clear_and_agreement_does() {
+        let query = "list the issues";
+        assert!(routed(&[], query).starts_with("list_issues"));
+        let wrong = |times: usize| observations(&vec![("list the issues", "mail:send_mail"); times]);
+        assert!(routed(&wrong(1), query).starts_with("list_issues 0, send_mail 14"), "{}", routed(&wrong(1), query));
+        assert!(routed(&wrong(9), query).starts_with("send_mail"), "{}", routed(&wrong(9), query));
+        let mut outvoted = wrong(2);
+        outvoted.extend(observations(&[("list the issues", "forge:list_issues"); 4]));
+        assert!(routed(&outvoted, query).starts_with("list_issues"), "{}", routed(&outvoted, query));
+    }
+
+    #[test]
+    fn what_was_not_useful_takes_back_and_never_less_than_nothing() {
+        let learnt = [
+            observation("ping the board", "tracker:create_ticket", true),
+            observation("ping the board", "tracker:create_ticket", false),
+            observation("open an issue", "forge:create_issue", false),
+        ];
+        assert_eq!(routed(&learnt, "ping the board"), "");
+        assert_eq!(routed(&learnt, "open an issue"), routed(&[], "open an issue"));
+    }
+
+    #[test]
+    fn old_observations_fade() {
+        let mut learnt = observations(&[("ping the board", "tracker:create_ticket")]);
+        let fresh = routed(&learnt, "ping the board");
+        learnt.extend(vec![observation("x", "gone:tool", true); 1000]);
+        assert_eq!((fresh.as_str(), &*routed(&learnt, "ping the board")), ("create_ticket 141", "create_ticket 57"));
+    }
+
+    #[test]
+    fn a_tool_is_known_when_its_definition_changed() {
+        let tool = "tracker:create_ticket#ffffffff".to_owned();
+        let changed = Observation { at: 0, query: "ping the board".to_owned(), tool, useful: true };
+        assert!(routed(&[changed], "ping the board").starts_with("create_ticket"));
+    }
+
+    #[test]
+    fn a_name_is_answered_by_the_name_alone() {
+        let learnt = observations(&[("create_ticket", "mail:send_mail"); 9]);
+        assert_eq!(routed(&learnt, "create_ticket"), routed(&[], "create_ticket"));
+    }
+
+    const QUERIES: [&str; 6] = ["issue", "open the board", "list mail", "who is on call", "new letter tonight", ""];
+    const TOOLS: [&str; 4] = ["forge:create_issue", "mail:send_mail", "pager:get_schedule", "gone:tool"];
+
+    proptest! {
+        #[test]
+        fn parts_add_up_and_a_lift_is_bounded(
+            listed in prop::collection::vec((0usize..6, 0usize..4, any::<bool>()), 0..40),
+            query in prop::sample::select(&QUERIES[..]),
+            top_k in 1usize..6,
+        ) {
+            let learnt: Vec<Observation> =
+                listed.iter().map(|&(query, tool, useful)| observation(QUERIES[query], TOOLS[tool], useful)).collect();
+            let request = Request { query: query.to_owned(), top_k: Some(top_k), ..Request::default() };
+            let (plain, lifted) = (router(&[]), router(&learnt));
+            let best = plain.route(&request).unwrap().choices.first().map_or(crate::SCORE_UNITS, |one| one.score);
+            let route = lifted.route(&request).unwrap();
+            for choice in &route.choices {
+                prop_assert_eq!(choice.parts.iter().map(|part| part.value).sum::<i64>(), choice.score as i64);
+                let lift = choice.parts.iter().filter(|part| part.source == PartSource::Feedback);
+                prop_assert!(lift.map(|part| part.value).sum::<i64>() <= best as i64);
+            }
+            // The first tools are the same however many are asked for, and those of the short way.
+            let all = lifted.route(&Request { top_k: Some(5), ..request }).unwrap();
+            prop_assert_eq!(route.ids(), all.ids().into_iter().take(top_k).collect::<Vec<_>>());
+            let found = lifted.search(query, top_k, &mut Scratch::default());
+            let found: Vec<&str> = found.iter().map(|hit| catalog_id(&lifted, hit.item)).collect();
+            prop_assert_eq!(route.ids(), found);
+        }
+
+        #[test]
+        fn no_observation_panics(query in any::<String>(), tool in any::<String>(), asked in any::<String>()) {
+            let learnt = [Observation { at: 1, query, tool, useful: true }];
+            let _ = router(&learnt).search(&asked, 3, &mut Scratch::default());
+        }
+    }
+
+    fn catalog_id(router: &Router, item: u32) -> &str {
+        &router.catalog().items()[item as usize].id
+    }
+}

@@ -1,0 +1,157 @@
+//! Combines lexical and semantic scores into one ranking.
+//!
+//! With `L` an item's lexical score, `B` the best lexical score of the query, `cos` the cosine of item and query and `C`
+//! the best cosine:
+//!
+//! `score = L + ⌊w · B · max(cos, 0) / C⌋`
+//!
+//! Lexical scores have no upper bound and grow with the query, and cosines shrink with its length, so each side is
+//! divided by its best. `B` and `C` are taken over all items, not only the allowed ones, so that a filter changes no
+//! score. The table knows nothing of a query in another script, which is then ranked by words alone. Where it knows a
+//! part, as in German or of a misspelled word, that part helps: gating it by the share of known words did harm.
+
+use super::vectors::Near;
+use crate::hit::{Hit, SCORE_UNITS};
+use crate::index::Depth;
+
+/// Each side proposes this many times the number of items asked for, and never fewer than [`LEAST_PROPOSED`].
+const PROPOSED: usize = 2;
+const LEAST_PROPOSED: usize = 32;
+
+/// An item that shares no word with the query is found when its similarity is at least the best one divided by this:
+/// items further away would only fill the list.
+pub(super) const FOUND_WITHIN: u64 = 2;
+
+/// The units in a weight of 1.
+const WEIGHT_UNITS: u64 = 1024;
+
+/// How much the semantic table, or the encoder, counts for one query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Fusion {
+    /// What the best cosine adds: `w · B`, in score units.
+    most: u64,
+    /// The best cosine, in the units of [`super::Near::similarity`]; 0 where this side takes no part.
+    best: i32,
+}
+
+impl Fusion {
+    /// The fusion at weight `w` from 0 to 100 (in steps of 1/1024) for a query whose best lexical score is `best_score`
+    /// and whose best similarity is `best_similarity`.
+    #[must_use]
+    pub fn new(weight: f64, best_score: u32, best_similarity: i32) -> Self {
+        if best_similarity <= 0 {
+            return Self::default();
+        }
+        let weight = (weight.clamp(0.0, 100.0) * WEIGHT_UNITS as f64).round() as u64;
+        // Where no tool shares a word with the query, similarity is all there is, and any scale gives the same ranking.
+        let best_score = if best_score == 0 { SCORE_UNITS } else { u64::from(best_score) };
+        Self { most: weight * best_score / WEIGHT_UNITS, best: best_similarity }
+    }
+
+    /// What the nearest item gains, in score units.
+    #[must_use]
+    pub fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// What a similarity adds to an item's score, in score units.
+    #[must_use]
+    pub fn part(&self, similarity: i32) -> u64 {
+        // Below 2³⁹ · 2²⁴, since a similarity is a product of two vectors of bytes.
+        let similarity = u64::from(similarity.clamp(0, self.best).unsigned_abs());
+        (self.most * similarity).checked_div(u64::from(self.best.unsigned_abs())).unwrap_or(0)
+    }
+
+    /// The number of items that each side proposes where `k` are asked for.
+    pub(crate) fn proposed(k: usize) -> usize {
+        k.saturating_mul(PROPOSED).max(LEAST_PROPOSED)
+    }
+
+    /// The best items by both sides: `hits` are those that the words propose, `near` those that the meaning proposes.
+    /// All are scored in full, with `lexical` and `similarity` giving the parts of an item.
+    pub(crate) fn rank(
+        &self,
+        hits: &[Hit],
+        near: &[Near],
+        lexical: impl Fn(u32) -> u32,
+        similarity: impl Fn(u32) -> i32,
+        depth: Depth,
+    ) -> Vec<Hit> {
+        let least = if self.most > 0 { self.best / FOUND_WITHIN as i32 } else { i32::MAX };
+        let found = near.iter().filter(|near| near.similarity >= least);
+        let mut known: Vec<(u32, Option<u64>, Option<i32>)> =
+            hits.iter().map(|hit| (hit.item, Some(hit.score), None)).collect();
+        known.extend(found.map(|near| (near.item, None, Some(near.similarity))));
+        known.sort_unstable_by_key(|(item, ..)| *item);
+        let score = |of_item: &[(u32, Option<u64>, Option<i32>)]| {
+            let item = of_item[0].0;
+            let words = of_item.iter().find_map(|(_, words, _)| *words).unwrap_or_else(|| u64::from(lexical(item)));
+            let similarity =
+                of_item.iter().find_map(|(.., similarity)| *similarity).unwrap_or_else(|| similarity(item));
+            Hit { item, score: words + self.part(similarity) }
+        };
+        let mut hits: Vec<Hit> = known.chunk_by(|one, next| one.0 == next.0).map(score).collect();
+        hits.sort_unstable_by_key(Hit::order);
+        depth.cut(&mut hits);
+        hits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_best_similarity_adds_the_weight() {
+        let part = |weight, best_score, best, similarity| Fusion::new(weight, best_score, best).part(similarity);
+        let best = 3 * SCORE_UNITS as u32;
+        let table = [
+            ("the best", part(0.5, best, 9000, 9000), u64::from(best) / 2),
+            ("half of it", part(0.5, best, 9000, 4500), u64::from(best) / 4),
+            ("the opposite", part(0.5, best, 9000, -9000), 0),
+            ("nothing is near", part(0.5, best, 0, 0), 0),
+            ("no word is found", part(0.5, 0, 9000, 9000), SCORE_UNITS / 2),
+            ("no weight", part(0.0, best, 9000, 9000), 0),
+            ("the largest", part(1e300, u32::MAX, 1 << 22, i32::MAX), 100 * u64::from(u32::MAX)),
+        ];
+        for (what, value, expected) in table {
+            assert_eq!(value, expected, "{what}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn both_sides_equal_scoring_everything(
+            rows in prop::collection::vec((-9000i32..9000, 0u32..9), 0..30), k in 0usize..12, ties in any::<bool>(),
+        ) {
+            let lexical = |item: u32| rows[item as usize].1 << 18;
+            let similarity = |item: u32| rows[item as usize].0;
+            let all = || 0..rows.len() as u32;
+            let proposed = Fusion::proposed(k);
+            let mut hits: Vec<Hit> = all().map(|item| Hit { item, score: u64::from(lexical(item)) }).collect();
+            hits.retain(|hit| hit.score > 0);
+            hits.sort_by_key(Hit::order);
+            hits.truncate(proposed);
+            let mut near: Vec<Near> = all().map(|item| Near { item, similarity: similarity(item) }).collect();
+            near.retain(|near| near.similarity > 0);
+            near.sort_by_key(|near| (std::cmp::Reverse(near.similarity), near.item));
+            near.truncate(proposed);
+            let best = near.first().map_or(0, |near| near.similarity);
+            let fusion = Fusion::new(0.7, all().map(lexical).max().unwrap_or(0), best);
+            let mut expected: Vec<Hit> = all()
+                .map(|item| Hit { item, score: u64::from(lexical(item)) + fusion.part(similarity(item)) })
+                .filter(|hit| {
+                    let similarity = similarity(hit.item);
+                    lexical(hit.item) > 0 || (similarity > 0 && similarity >= best / FOUND_WITHIN as i32)
+                })
+                .collect();
+            expected.sort_by_key(Hit::order);
+            let last = if k == 0 { u64::MAX } else { expected.get(k - 1).map_or(0, |hit| hit.score) };
+            let depth = if ties { Depth::ThroughTies(k) } else { Depth::Exactly(k) };
+            if ties { expected.retain(|hit| hit.score >= last) } else { expected.truncate(k) }
+            prop_assert_eq!(fusion.rank(&hits, &near, lexical, similarity, depth), expected);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! `export`: a conversation in the format of a provider or another program.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+
+use super::Outcome;
+use super::ingest::{prefix, read};
+use super::session::load;
+use contextweaver_context::adapters::{
+    Conversation, Event, Format, episodes_to_lines, facts_to_lines, recognise, to_mcp_result,
+};
+use contextweaver_context::event::{ItemKind, ToolOutput};
+use contextweaver_context::store::Results;
+use contextweaver_core::files::replace_file;
+
+/// Write a conversation in the format of a provider or another program
+#[derive(Debug, clap::Args)]
+#[command(
+    group(clap::ArgGroup::new("from").required(true)),
+    after_help = "A conversation that came in the same format comes out as it was, unless it went through a session: large results are then what prompts show, or whole with --whole.\n\nExamples:\n  contextweaver export --events chat.json --to anthropic\n  contextweaver export --session chat.session --to openai --out short.json\n  contextweaver export --session chat.session --to mcp --event result:call_7 --whole"
+)]
+pub(super) struct Args {
+    /// A conversation in any format that `ingest` reads; `-` is standard input
+    #[arg(long, value_name = "FILE", group = "from")]
+    events: Option<PathBuf>,
+    /// Session file, as `contextweaver ingest` writes it, or SQLite store of a program
+    #[arg(long, value_name = "FILE", group = "from")]
+    session: Option<PathBuf>,
+    /// What to write
+    #[arg(long, value_name = "FORMAT")]
+    to: To,
+    /// The result to write, for `mcp`
+    #[arg(long, value_name = "ID", required_if_eq("to", "mcp"))]
+    event: Option<String>,
+    /// Put the whole results of a session in place of what stands for them in prompts
+    #[arg(long, requires = "session", conflicts_with = "events")]
+    whole: bool,
+    /// The file to write [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// What a conversation is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum To {
+    /// A conversation.
+    Format(Format),
+    /// One of its results, as a server of MCP answers.
+    Mcp,
+    /// What it remembers, for `ingest --facts`.
+    Facts,
+    /// What happened before it, for `ingest --episodes`.
+    Episodes,
+}
+
+impl ValueEnum for To {
+    fn value_variants<'a>() -> &'a [Self] {
+        const ALL: [To; Format::ALL.len() + 3] = {
+            let mut all = [To::Mcp; Format::ALL.len() + 3];
+            let mut at = 0;
+            while at < Format::ALL.len() {
+                all[at] = To::Format(Format::ALL[at]);
+                at += 1;
+            }
+            all[at + 1] = To::Facts;
+            all[at + 2] = To::Episodes;
+            all
+        };
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            Self::Format(format) => PossibleValue::new(format.key()).help(format.name()),
+            Self::Mcp => PossibleValue::new("mcp").help("one result, as a server of MCP answers"),
+            Self::Facts => PossibleValue::new("facts").help("what it remembers, for `ingest --facts`"),
+            Self::Episodes => PossibleValue::new("episodes").help("what happened before, for `ingest --episodes`"),
+        })
+    }
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let conversation = conversation(args)?;
+    let text = match args.to {
+        To::Format(format) => format.write(&conversation)?,
+        To::Mcp => result(&conversation, args.event.as_deref().unwrap_or_default())?,
+        To::Facts => facts_to_lines(&conversation.facts),
+        To::Episodes => episodes_to_lines(&conversation.episodes),
+    };
+    match &args.out {
+        Some(path) => replace_file(path, text.as_bytes())?,
+        None => out.write_all(text.as_bytes())?,
+    }
+    Ok(Outcome::Ok)
+}
+
+fn conversation(args: &Args) -> Result<Conversation> {
+    match (&args.events, &args.session) {
+        (Some(path), _) => {
+            let place = path.display().to_string();
+            let (format, mut conversation) = recognise(&read(path)?, &prefix(path)).context(place)?;
+            // What stands around the events (the model, the tools) has no meaning in another format.
+            conversation.document = conversation.document.filter(|_| args.to == To::Format(format));
+            Ok(conversation)
+        }
+        (None, Some(path)) => {
+            let results = if args.whole { Results::Whole } else { Results::Shown };
+            Ok(load(path)?.conversation(results)?)
+        }
+        (None, None) => bail!("give --events or --session"),
+    }
+}
+
+/// The result called `id` as the answer of a server.
+fn result(conversation: &Conversation, id: &str) -> Result<String> {
+    let results = || conversation.events.iter().filter(|event| event.item.kind == ItemKind::ToolResult);
+    let Event { item, output } = results().find(|event| event.item.id.as_str() == id).ok_or_else(|| {
+        let known: Vec<&str> = results().map(|event| event.item.id.as_str()).take(10).collect();
+        match known.is_empty() {
+            true => anyhow!("the conversation has no results"),
+            false => anyhow!("no result is called `{id}`; the first are {}", known.join(", ")),
+        }
+    })?;
+    let output = output.clone().unwrap_or_else(|| ToolOutput::text(item.text.clone()));
+    Ok(format!("{:#}\n", to_mcp_result(&output)?))
+}

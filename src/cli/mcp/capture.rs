@@ -1,0 +1,94 @@
+//! `mcp capture`: the definitions that a server lists, as a catalog file.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use serde_json::json;
+
+use super::terminal::line;
+use super::{block_on, refuse_existing};
+use crate::cli::Outcome;
+use contextweaver_core::files::replace_file;
+use contextweaver_gateway::{Capture, GatewayConfig, UpstreamConfig};
+
+/// Save the definitions that a server lists as a catalog file
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The definitions stand in the file byte for byte as the server sent them. `mcp serve --catalog`, `route --catalog` and
+`catalog inspect` read it.
+
+Examples:
+  contextweaver mcp capture --out git.json -- uvx mcp-server-git --repository .
+  contextweaver mcp capture --out docs.json --server docs --url https://example.com/mcp
+  contextweaver mcp capture --out docs.json --url https://example.com/mcp --header 'Authorization=Bearer ${env:TOKEN}'")]
+pub(in crate::cli) struct Args {
+    /// The file to write
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// The name of the server in the file, instead of its own
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+    /// The URL of a streamable HTTP server
+    #[arg(long, conflicts_with = "command")]
+    url: Option<String>,
+    /// A header for it; `${env:NAME}` is replaced; repeatable
+    #[arg(long, value_name = "NAME=VALUE", requires = "url", value_parser = header)]
+    header: Vec<(String, String)>,
+    /// The time-out for the server, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
+    timeout: f64,
+    /// Overwrite an existing file
+    #[arg(long)]
+    force: bool,
+    /// The command that starts the server, with its arguments
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.trim().to_owned(), value.to_owned()))
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    refuse_existing(&args.out, args.force)?;
+    let timeout = Duration::try_from_secs_f64(args.timeout).map_err(|error| anyhow!("--timeout: {error}"))?;
+    let config = upstream(args)?;
+    let capture = block_on(async {
+        let name = args.server.as_deref().unwrap_or("server");
+        Capture::of(name, config, timeout).await.context("the server gave no lists")
+    })?;
+    let name = args.server.as_deref().or(capture.name()).unwrap_or("server");
+    replace_file(&args.out, capture.to_json(name).as_bytes())?;
+    let listing = &capture.listing;
+    line(
+        out,
+        format_args!(
+            "{}: {} tools, {} resources, {} templates, {} prompts of `{name}`",
+            args.out.display(),
+            listing.tools.len(),
+            listing.resources.len(),
+            listing.templates.len(),
+            listing.prompts.len()
+        ),
+    )?;
+    Ok(Outcome::Ok)
+}
+
+/// The server of the command line, checked as one of a configuration file.
+fn upstream(args: &Args) -> Result<UpstreamConfig> {
+    let mut written = match (&args.url, args.command.split_first()) {
+        (Some(url), _) => {
+            json!({"url": url, "headers": args.header.iter().cloned().collect::<BTreeMap<_, _>>()})
+        }
+        (None, Some((command, arguments))) => json!({"command": command, "args": arguments, "inherit_env": "all"}),
+        (None, None) => return Err(anyhow!("name a program after `--`, or an address with --url")),
+    };
+    written["timeout"] = json!(args.timeout);
+    let text = json!({"upstreams": {"server": written}}).to_string();
+    let config = GatewayConfig::parse(&text, Path::new(""), &|name| std::env::var(name).ok())?;
+    config.upstreams.into_values().next().context("no server")
+}

@@ -1,0 +1,34 @@
+//! `mcp playback`: a recording served without its server.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use super::block_on;
+use crate::cli::Outcome;
+use contextweaver_gateway::{Replay, serve_replay};
+
+/// Serve a recording without its server
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A request gets the answer that the recording has for the same method and parameters, at once; what is not in the recording
+is refused. In a gateway's configuration it stands for the server:
+  upstreams: {git: {command: contextweaver, args: [mcp, replay, session.ndjson]}}
+
+Example:
+  contextweaver mcp playback session.ndjson")]
+pub(in crate::cli) struct Args {
+    /// A file that `mcp record` wrote
+    #[arg(value_name = "FILE")]
+    recording: PathBuf,
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome> {
+    let place = || args.recording.display().to_string();
+    let file = File::open(&args.recording).with_context(place)?;
+    let replay = Replay::load(BufReader::new(file)).with_context(place)?;
+    block_on(async { Ok(serve_replay(replay).await?) })?;
+    Ok(Outcome::Ok)
+}

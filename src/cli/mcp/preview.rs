@@ -1,0 +1,116 @@
+//! `mcp preview`: what a configuration or a catalog would serve.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, anyhow};
+
+use super::block_on;
+use super::terminal::line;
+use crate::cli::{Format, Outcome, print_json};
+use contextweaver_gateway::{Gateway, GatewayConfig, Inspection};
+
+/// Show what a configuration or a catalog would serve, and the tokens that this saves
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The servers of a configuration are started for it; one that does not start is named, and the others are shown.
+
+Examples:
+  contextweaver mcp preview --config gateway.yaml
+  contextweaver mcp preview --catalog tools.json --format json")]
+pub(in crate::cli) struct Args {
+    /// The configuration, YAML or JSON
+    #[arg(long, value_name = "FILE", required_unless_present = "catalog")]
+    config: Option<PathBuf>,
+    /// A catalog file with tools
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    catalog: Option<PathBuf>,
+    /// How many tools to list, the largest first
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+    /// The output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let config = match &args.config {
+        Some(path) => GatewayConfig::load(path)?,
+        None => GatewayConfig { catalog: args.catalog.clone(), ..GatewayConfig::default() },
+    };
+    let found = block_on(async {
+        let gateway = Gateway::start(config.for_a_look()).await.context("the gateway did not start")?;
+        let found = Inspection::of(&gateway).await;
+        gateway.close().await;
+        found.map_err(|error| anyhow!("the list of tools cannot be had: {}", error.message))
+    })?;
+    match args.format {
+        Format::Json => print_json(out, &found)?,
+        Format::Text => print(out, &found, args.top)?,
+    }
+    Ok(Outcome::Ok)
+}
+
+fn print(out: &mut dyn Write, found: &Inspection, top: usize) -> Result<()> {
+    let counts = &found.counts;
+    writeln!(
+        out,
+        "{} tools, {} resources, {} prompts; {} definitions left out",
+        counts.tools, counts.resources, counts.prompts, counts.left_out
+    )?;
+    let mode = serde_json::to_value(found.mode)?;
+    writeln!(
+        out,
+        "mode {}: {} tokens for {} listed tools, where all definitions take {} (cl100k_base)",
+        mode.as_str().unwrap_or_default(),
+        found.surface_tokens,
+        found.surface_tools,
+        found.direct_tokens
+    )?;
+    if !found.upstreams.is_empty() {
+        writeln!(out, "\nupstreams")?;
+        for upstream in &found.upstreams {
+            match &upstream.fault {
+                Some(fault) => line(out, format_args!("  {}: {fault}", upstream.name))?,
+                None => line(
+                    out,
+                    format_args!(
+                        "  {}: {} tools, {} resources, {} prompts; speaks {}",
+                        upstream.name,
+                        upstream.tools,
+                        upstream.resources,
+                        upstream.prompts,
+                        upstream.version.as_deref().unwrap_or("-")
+                    ),
+                )?,
+            }
+        }
+    }
+    if !found.namespaces.is_empty() {
+        writeln!(out, "\n{:>8}  {:>6}  namespace", "tokens", "tools")?;
+        for namespace in &found.namespaces {
+            line(out, format_args!("{:>8}  {:>6}  {}", namespace.tokens, namespace.tools, namespace.namespace))?;
+        }
+        writeln!(out, "\n{:>8}  tool", "tokens")?;
+        for tool in found.tools.iter().take(top) {
+            let published = tool.published.as_ref().map(|name| format!(" as {name}")).unwrap_or_default();
+            line(out, format_args!("{:>8}  {}{published}", tool.tokens, tool.id))?;
+        }
+        if let Some(rest) = found.tools.len().checked_sub(top).filter(|rest| *rest > 0) {
+            writeln!(out, "          and {rest} more (--top {})", found.tools.len())?;
+        }
+    }
+    if !found.flagged.is_empty() {
+        writeln!(out, "\nserved, with findings in their schemas")?;
+        for finding in &found.flagged {
+            line(out, format_args!("  {}: {}: {}", finding.id, finding.schema, finding.described()))?;
+        }
+    }
+    if !found.left_out.is_empty() {
+        writeln!(out, "\nleft out")?;
+        for left_out in &found.left_out {
+            line(out, format_args!("  {}: {}", left_out.place, left_out.reason))?;
+        }
+    }
+    Ok(())
+}
