@@ -150,7 +150,9 @@ fn table(
         let files = words(one.presence(&args.public));
         writeln!(out, "{name:<wide$} {tools:>5} {queries:>7} {files:<8} {:<23} {title}", licences(one))?;
     }
-    writeln!(out, "\nabsent: get them with `contextweaver gold fetch` and `contextweaver gold build`")?;
+    if collections.iter().any(|one| one.presence(&args.public) != Presence::Here) {
+        writeln!(out, "\nabsent: get them with `contextweaver gold fetch` and `contextweaver gold build`")?;
+    }
     Ok(())
 }
 
@@ -287,7 +289,19 @@ mod tests {
     fn sources_are_a_table_or_a_description() {
         let folder = tempfile::tempdir().unwrap();
         let public = folder.path().to_str().unwrap();
-        insta::assert_snapshot!(output(&["sources", "--public", public]).unwrap(), @"");
+        insta::assert_snapshot!(output(&["sources", "--public", public]).unwrap(), @"
+        name             tools queries files    licence                 title
+        bfcl_synth        2577    1050 absent   Apache-2.0              Berkeley Function Calling Leaderboard v4, single-turn
+        contextweaver_83    83     200 absent   Apache-2.0              contextweaver (Python), sample pool
+        metatool_multi     199     497 absent   MIT                     MetaTool, two tools per request
+        metatool_single    199    2997 absent   MIT                     MetaTool, one tool per request
+        nestful            133     290 absent   Apache-2.0              NESTFUL, nested calls
+        sealtools_dev     4076     700 absent   Apache-2.0              Seal-Tools, development part
+        toolalpaca          94     199 absent   Apache-2.0              ToolAlpaca, evaluation parts
+        toolbench         3973     764 absent   Apache-2.0, none stated ToolBench, solvable queries
+
+        absent: get them with `contextweaver gold fetch` and `contextweaver gold build`
+        ");
         insta::assert_snapshot!(output(&["sources", "contextweaver_83", "--public", public]).unwrap(), @"");
         let json: Value = serde_json::from_str(&output(&["sources", "--format", "json"]).unwrap()).unwrap();
         assert_eq!(json.as_array().map(Vec::len), Some(8));
