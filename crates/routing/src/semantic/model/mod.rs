@@ -2,15 +2,12 @@
 //!
 //! The semantic table knows words one by one. An encoder reads the whole sentence, at a thousand times the cost: a
 //! query takes milliseconds and so does a tool, so tools are encoded once and kept on disk ([`VectorCache`]). One trait
-//! says what an encoder is; the one implementation, MiniLM, comes with the cargo feature `minilm`, so that a build
-//! without it gains no dependency.
+//! says what an encoder is; the one implementation, MiniLM in the crate `contextweaver-encoder`, comes with the cargo
+//! feature `minilm`, so that a build without it gains no dependency.
 //!
 //! Vectors are rounded to bytes, as those of the table are, so that a similarity is a whole number.
 
 mod cache;
-// Its tests run in every build.
-#[cfg(any(feature = "minilm", test))]
-pub mod minilm;
 pub mod place;
 mod rank;
 
@@ -23,9 +20,6 @@ pub(crate) use rank::rank;
 
 use contextweaver_core::catalog::{Catalog, SelectableItem};
 use contextweaver_core::text::for_each_word;
-
-/// SHA-256 (hex) of the package that carries the weights of MiniLM: which encoder it is, known without having it.
-pub const MINILM_SHA256: &str = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54";
 
 /// The number of dimensions of an encoder's vectors.
 pub const MODEL_DIMS: usize = 384;
@@ -76,6 +70,21 @@ pub trait Encoder: Debug + Send + Sync {
     /// The vectors of many texts, in their order.
     fn encode_all(&self, texts: &[String]) -> Vec<ModelVector> {
         texts.iter().map(|text| self.encode(text)).collect()
+    }
+}
+
+#[cfg(feature = "minilm")]
+impl Encoder for contextweaver_encoder::MiniLm {
+    fn name(&self) -> String {
+        self.name()
+    }
+
+    fn encode(&self, text: &str) -> ModelVector {
+        ModelVector::of(&self.encode(text))
+    }
+
+    fn encode_all(&self, texts: &[String]) -> Vec<ModelVector> {
+        self.encode_all(texts).iter().map(|vector| ModelVector::of(vector)).collect()
     }
 }
 

@@ -48,7 +48,7 @@ pub fn usual_folder() -> Option<PathBuf> {
 /// [`OpenError::Unusable`] when the folder does not hold the model.
 #[cfg(feature = "minilm")]
 pub fn open(folder: &Path) -> Result<Arc<dyn Encoder>, OpenError> {
-    match super::minilm::MiniLm::open(folder) {
+    match contextweaver_encoder::MiniLm::open(folder) {
         Ok(encoder) => Ok(Arc::new(encoder)),
         Err(error) => Err(OpenError::Unusable(error.to_string())),
     }

