@@ -9,7 +9,7 @@ lint:
     cargo fmt
     cargo clippy --workspace --all-targets -- -D warnings
 
-# Unit tests of one crate (core, routing, context, gateway, bench), or those whose path contains FILTER
+# Unit tests of one crate (core, encoder, routing, context, gateway, bench), or those whose path contains FILTER
 room NAME FILTER="":
     cargo test -p contextweaver-{{NAME}} --lib -- {{FILTER}}
 

@@ -56,7 +56,8 @@ impl Broken {
     /// What was found and what was lost sum to one.
     pub fn loss(&mut self, name: &str, found: f64, loss: &Loss) {
         let parts = [loss.vocabulary, loss.pruning, loss.tie, loss.ranking];
-        parts.into_iter().for_each(|part| self.share(name, part));
+        parts.into_iter().chain([loss.rescued]).for_each(|part| self.share(name, part));
+        self.unless(loss.rescued <= found + ROUNDING, format!("{name}: more is rescued than found"));
         let sum = found + parts.into_iter().sum::<f64>();
         self.unless(same(sum, 1.0), format!("{name}: what was found and lost sums to {sum}"));
     }

@@ -1,33 +1,70 @@
 //! Why needed tools are missing from the first five.
 //!
 //! Every missing group is put down to exactly one cause, tested in the order in which the tool could have been lost:
-//! the scorer cannot see it (vocabulary), the scorer ranks it high enough but the navigation never reached it
+//! it shares no word with the query (vocabulary), the scorer ranks it high enough but the navigation never reached it
 //! (pruning), it stands level with the fifth tool and the id decided (tie), or five tools simply score higher
-//! (ranking). The yardstick is the same scorer over all tools.
+//! (ranking). The yardstick is the same scorer over all tools; which tools share a word is a property of the collection
+//! ([`Wording`]) and the same for every engine. Groups that share none and are found all the same are counted too.
 
 use super::measure::{Found, Judgement};
 use super::record::Loss;
 use super::statistics::{mean as mean_of, round6};
-use contextweaver_routing::Hit;
+use std::sync::Arc;
+
+use contextweaver_core::catalog::Catalog;
+use contextweaver_routing::{Hit, RouteError, Router, RoutingConfig, Scorer};
 
 /// The depth at which loss is taken apart.
 const DEPTH: usize = 5;
+
+/// Which tools share a word with a query: a flat ranking by words, without corrected spelling or meaning.
+#[derive(Debug)]
+pub struct Wording(Router);
+
+impl Wording {
+    /// Indexes the words of a catalog.
+    ///
+    /// # Errors
+    /// The router's own, for a catalog that it cannot serve.
+    pub fn of(catalog: &Arc<Catalog>) -> Result<Self, RouteError> {
+        let words = RoutingConfig { scorer: Scorer::Bm25, spelling: 0.0, semantic: 0.0, ..RoutingConfig::default() };
+        Ok(Self(Router::build(Arc::clone(catalog), words)?))
+    }
+
+    /// For every item whether it shares a word with `text`, after stemming and without stop words.
+    #[must_use]
+    pub fn shared(&self, text: &str) -> Vec<bool> {
+        let index = self.0.index();
+        index.score_all(&index.analyze(text)).into_iter().map(|score| score > 0).collect()
+    }
+}
 
 /// The shares of the groups of one query that are missing from the first five of `engine`, by cause; with recall@5
 /// they sum to 1. `None` when no tool answers the query.
 ///
 /// `flat` is the exhaustive ranking by the same scorer, at least its first five; `score_of` gives the exhaustive
-/// score of any item, 0 when it shares no term with the query.
+/// score of any item, and `shares_word` says whether it shares a word with the query.
 #[must_use]
-pub fn loss_at_5(engine: &[Hit], flat: &[Hit], score_of: impl Fn(u32) -> u64, judgement: &Judgement) -> Option<Loss> {
+pub fn loss_at_5(
+    engine: &[Hit],
+    flat: &[Hit],
+    score_of: impl Fn(u32) -> u64,
+    shares_word: impl Fn(u32) -> bool,
+    judgement: &Judgement,
+) -> Option<Loss> {
     let in_engine = Found::of(first(engine), judgement)?;
     let in_flat = Found::of(first(flat), judgement)?;
     let fifth = engine.get(DEPTH - 1).map(|hit| hit.score);
-    let mut loss = Loss { vocabulary: 0.0, pruning: 0.0, tie: 0.0, ranking: 0.0 };
+    let mut loss = Loss { vocabulary: 0.0, pruning: 0.0, tie: 0.0, ranking: 0.0, rescued: 0.0 };
     let fates = in_engine.ranks().iter().zip(in_flat.ranks());
-    for (group, (_, flat_rank)) in judgement.groups.iter().zip(fates).filter(|(_, (rank, _))| rank.is_none()) {
+    for (group, (rank, flat_rank)) in judgement.groups.iter().zip(fates) {
+        let seen = group.iter().any(|item| shares_word(*item));
+        if rank.is_some() {
+            loss.rescued += f64::from(u8::from(!seen));
+            continue;
+        }
         let best = group.iter().map(|item| score_of(*item)).max().unwrap_or(0);
-        let cause = if best == 0 {
+        let cause = if !seen {
             &mut loss.vocabulary
         } else if flat_rank.is_some() {
             &mut loss.pruning
@@ -44,6 +81,7 @@ pub fn loss_at_5(engine: &[Hit], flat: &[Hit], score_of: impl Fn(u32) -> u64, ju
         pruning: loss.pruning / groups,
         tie: loss.tie / groups,
         ranking: loss.ranking / groups,
+        rescued: loss.rescued / groups,
     })
 }
 
@@ -56,6 +94,7 @@ pub fn mean(queries: &[Loss]) -> Loss {
         pruning: over(|loss| loss.pruning),
         tie: over(|loss| loss.tie),
         ranking: over(|loss| loss.ranking),
+        rescued: over(|loss| loss.rescued),
     }
 }
 
@@ -86,7 +125,7 @@ mod tests {
         let judgement = Judgement { groups: groups.to_vec() };
         let score_of = |item: u32| scores.get(item as usize).copied().unwrap_or(0);
         let recall = Measure::RECALL_5.of(&Found::of(&engine, &judgement).unwrap());
-        (loss_at_5(&engine, &flat, score_of, &judgement).unwrap(), recall)
+        (loss_at_5(&engine, &flat, score_of, |item| score_of(item) > 0, &judgement).unwrap(), recall)
     }
 
     /// What it shows, the pruned items, the needed group, and the shares in field order.
@@ -109,14 +148,38 @@ mod tests {
             let (loss, _) = loss(&scores, pruned, &[group.to_vec()]);
             assert_eq!([loss.vocabulary, loss.pruning, loss.tie, loss.ranking], expected, "{what}");
         }
-        assert_eq!(loss_at_5(&[], &[], |_| 0, &Judgement::default()), None);
+        assert_eq!(loss_at_5(&[], &[], |_| 0, |_| true, &Judgement::default()), None);
+    }
+
+    #[test]
+    fn what_shares_no_word_is_lost_to_vocabulary_whatever_its_score_and_rescued_when_found() {
+        let flat = flat(&[90, 80, 70, 60, 50, 40]);
+        let judgement = Judgement { groups: vec![vec![0], vec![1], vec![5]] };
+        let score_of = |item: u32| flat.iter().find(|hit| hit.item == item).map_or(0, |hit| hit.score);
+        let loss = loss_at_5(&flat, &flat, score_of, |item| item == 1, &judgement).unwrap();
+        let third = 1.0 / 3.0;
+        assert_eq!(loss, Loss { vocabulary: third, pruning: 0.0, tie: 0.0, ranking: 0.0, rescued: third });
+    }
+
+    #[test]
+    fn a_word_is_shared_after_stemming_and_not_by_its_spelling() {
+        let tools = [
+            serde_json::json!({"name": "open_issue", "description": "Tickets for developers"}),
+            serde_json::json!({"name": "send_mail", "description": "Letters of the office"}),
+        ];
+        let wording = Wording::of(&Arc::new(Catalog::from_values(&tools, None).unwrap())).unwrap();
+        assert_eq!(wording.shared("ticket"), [true, false]);
+        assert_eq!(wording.shared("the tickt of the"), [false, false]);
     }
 
     #[test]
     fn the_mean_is_taken_part_by_part() {
         let (lost, _) = loss(&[5], &[], &[vec![0], vec![1], vec![2]]);
         let (found, _) = loss(&[5], &[], &[vec![0]]);
-        assert_eq!(mean(&[lost, found]), Loss { vocabulary: 0.333333, pruning: 0.0, tie: 0.0, ranking: 0.0 });
+        assert_eq!(
+            mean(&[lost, found]),
+            Loss { vocabulary: 0.333333, pruning: 0.0, tie: 0.0, ranking: 0.0, rescued: 0.0 }
+        );
     }
 
     proptest! {

@@ -179,11 +179,11 @@ pub struct Ties {
     pub expected: f64,
 }
 
-/// Shares of relevant tools that are missing from the first five, by cause.
+/// Shares of relevant tools that are missing from the first five, by cause; and how many words alone would have missed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loss {
-    /// The tool shares no term with the query.
+    /// The tool shares no term with the query, whatever the engine makes of it.
     pub vocabulary: f64,
     /// The exhaustive ranking has it in the first five; the navigation left it out.
     pub pruning: f64,
@@ -191,6 +191,9 @@ pub struct Loss {
     pub tie: f64,
     /// Five tools have higher scores.
     pub ranking: f64,
+    /// Not lost: found among the first five although the tool shares no term with the query, so by something other than
+    /// words. With `vocabulary` it is the share that no ranking by words can find.
+    pub rescued: f64,
 }
 
 /// Selective answering: the most confident queries are answered first.

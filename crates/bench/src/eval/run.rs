@@ -14,7 +14,7 @@ use super::collection::{Collection, Query};
 use super::engine::{Engine, Prepared, Ranking};
 use super::error::EvalError;
 use super::growth::{GrowthError, SEED, grow};
-use super::loss::{self, loss_at_5};
+use super::loss::{self, Wording, loss_at_5};
 use super::matrix::{CONTROL, Case, Matrix};
 use super::measure::{Found, Judgement, Measure};
 use super::record::{Abstention, Facts, Growth, Loss, Outcome, Paired, Slice, Ties, Tokens, Work};
@@ -83,10 +83,11 @@ pub fn evaluate(collection: &Collection, engine: &dyn Engine, tokens: PromptToke
         PromptTokens::Skip => None,
     };
     let copies = Copies::of(collection);
+    let wording = Wording::of(&collection.catalog)?;
     let rows: Vec<Row> = collection
         .queries
         .par_iter()
-        .map(|query| row(query, &copies, prepared.as_ref(), deck.as_ref()))
+        .map(|query| row(query, &copies, &wording, prepared.as_ref(), deck.as_ref()))
         .collect::<Result<_, EvalError>>()?;
     let answers: Vec<&Answer> = rows.iter().filter_map(|row| row.answer.as_ref()).collect();
     let recall_at_5: Vec<f64> = answers.iter().map(|answer| answer.recall).collect();
@@ -120,6 +121,7 @@ pub fn evaluate(collection: &Collection, engine: &dyn Engine, tokens: PromptToke
 fn row<'a>(
     query: &'a Query,
     copies: &Copies,
+    wording: &Wording,
     engine: &dyn Prepared,
     deck: Option<&CardDeck>,
 ) -> Result<Row<'a>, EvalError> {
@@ -128,11 +130,17 @@ fn row<'a>(
         Some(deck) => page_tokens(&ranking.hits, deck)?,
         None => 0,
     };
-    Ok(Row { query, answer: answer(query, copies, &ranking, engine), card_tokens, ranking })
+    Ok(Row { query, answer: answer(query, copies, wording, &ranking, engine), card_tokens, ranking })
 }
 
 /// The measures of one ranking; `None` for a query that no tool answers.
-fn answer(query: &Query, copies: &Copies, ranking: &Ranking, engine: &dyn Prepared) -> Option<Answer> {
+fn answer(
+    query: &Query,
+    copies: &Copies,
+    wording: &Wording,
+    ranking: &Ranking,
+    engine: &dyn Prepared,
+) -> Option<Answer> {
     let judgement = Judgement { groups: query.groups.clone() };
     let hits = copies.folded(&ranking.hits);
     let found = Found::of(&hits, &judgement)?;
@@ -146,13 +154,15 @@ fn answer(query: &Query, copies: &Copies, ranking: &Ranking, engine: &dyn Prepar
         None => (vec![u64::MAX], hits.to_vec()),
     };
     let score_of = |item: u32| scores.get(item as usize).copied().unwrap_or(u64::MAX);
+    let shared = wording.shared(&query.text);
+    let shares_word = |item: u32| shared.get(item as usize).copied().unwrap_or(false);
     Some(Answer {
         aware: Measure::ALL.iter().map(|measure| measure.of(&found)).collect(),
         strict: Measure::ALL.iter().map(|measure| measure.of(&strict)).collect(),
         recall: Measure::RECALL_5.of(&found),
         ndcg: Measure::NDCG_10.of(&found),
         ties: recall_over_orders(&hits, &judgement, K)?,
-        loss: loss_at_5(&hits, &flat, score_of, &judgement)?,
+        loss: loss_at_5(&hits, &flat, score_of, shares_word, &judgement)?,
     })
 }
 

@@ -184,9 +184,9 @@ stands for.
 - **interval**: the 95 % percentile interval of a bootstrap over queries with a fixed seed.
 - **difference**: engine minus control, query by query; its interval resamples the pairs.
 - **ties**: the measure over all orders of equal scores. Rankings themselves break ties by id.
-- **vocabulary, pruning, tie, ranking**: a relevant tool missing from the first five shares no term with the query; or \
+- **vocabulary, pruning, tie, ranking**: a relevant tool missing from the first five shares no word with the query; or \
 the exhaustive ranking has it there and the navigation left it out; or it has the score of the fifth tool and lost by \
-id; or five tools have higher scores.
+id; or five tools have higher scores. **rescued**: the tool shares no word with the query and was found all the same.
 - **AUROC**: the probability that a query which a tool answers has more confidence than one which none does.
 - **AURC**: the area under the curve of risk against coverage when the most confident queries are answered first.
 - **unrelated, sibling, near-duplicate, keyword-stuffed, mixed**: added tools of other fields; of the same namespaces; \

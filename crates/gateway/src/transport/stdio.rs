@@ -1,4 +1,4 @@
-//! The face on our own standard streams: one client, one message a line.
+//! The transport on our own standard streams: one client, one message a line.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

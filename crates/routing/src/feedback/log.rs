@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use contextweaver_core::files::{WriteError, replace_file, without_mark};
+use contextweaver_core::files::{WriteError, replace_private_file, without_mark};
 
 /// The number of observations in a log at most; of a longer log only the newest are read.
 pub const MAX_OBSERVATIONS: usize = 10_000;
@@ -108,7 +108,8 @@ impl FeedbackLog {
         let log = Self::read(path)?;
         if bytes > MAX_LOG_BYTES || log.observations.len() >= MAX_OBSERVATIONS {
             let permissions = fs::metadata(path).map_err(file)?.permissions();
-            replace_file(path, &newer_half(&log)?)?;
+            // Never readable for others in between; what the owner had opened to them is opened again.
+            replace_private_file(path, &newer_half(&log)?)?;
             fs::set_permissions(path, permissions).map_err(file)?;
         }
         Ok(())

@@ -115,12 +115,13 @@ fn measured(meaning: &Results<MeaningFacts>, measure: usize) -> Table {
 }
 
 fn losses(meaning: &Results<MeaningFacts>) -> Table {
-    let titles = ["collection", "engine", MEASURES[1], "vocabulary", "pruning", "tie", "ranking"];
+    let titles = ["collection", "engine", MEASURES[1], "vocabulary", "pruning", "tie", "ranking", "rescued"];
     let mut table = Table::new(titles).words(&["engine"]);
     for (record, facts) in meaning.measured() {
         for (engine, side) in [(LEXICAL, &facts.lexical), (DEFAULT, &facts.default)] {
             let loss = &side.loss;
-            let shares = [side.recall_at_5.mean, loss.vocabulary, loss.pruning, loss.tie, loss.ranking].map(share);
+            let shares =
+                [side.recall_at_5.mean, loss.vocabulary, loss.pruning, loss.tie, loss.ranking, loss.rescued].map(share);
             table.row([meaning.label(record), engine.to_owned()].into_iter().chain(shares));
         }
     }
@@ -176,7 +177,7 @@ mod tests {
     fn results() -> Results<MeaningFacts> {
         let side = |mean: f64, vocabulary: f64| {
             let estimate = Estimate { mean, low: mean - 0.1, high: mean + 0.1 };
-            let loss = Loss { vocabulary, pruning: 0.0, tie: 0.0, ranking: 1.0 - mean - vocabulary };
+            let loss = Loss { vocabulary, pruning: 0.0, tie: 0.0, ranking: 1.0 - mean - vocabulary, rescued: 0.0 };
             Side { ndcg_at_10: estimate, recall_at_5: estimate, loss }
         };
         let paired = |mean: f64| Paired {

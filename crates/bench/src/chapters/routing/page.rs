@@ -211,7 +211,8 @@ fn by_grade(scores: &Scores<'_>, collection: &str, cell: impl Fn(&str) -> String
 fn loss(page: &mut Document, scores: &Scores<'_>) {
     page.heading("Where recall is lost");
     let mut table =
-        Table::new(["case", "tools", "engine", RECALL, "vocabulary", "pruning", "tie", "ranking"]).words(&["engine"]);
+        Table::new(["case", "tools", "engine", RECALL, "vocabulary", "pruning", "tie", "ranking", "rescued"])
+            .words(&["engine"]);
     for case in scores.cases(Case::is_plain_or_mixed) {
         for engine in scores.engines_among(&[DEFAULT, BEST, LEXICAL, BEAM]) {
             let lost = |part: fn(&Facts) -> f64| scores.cell(engine, case.name, |facts| Some(share(part(facts))));
@@ -224,13 +225,16 @@ fn loss(page: &mut Document, scores: &Scores<'_>) {
                 lost(|facts| facts.loss.pruning),
                 lost(|facts| facts.loss.tie),
                 lost(|facts| facts.loss.ranking),
+                lost(|facts| facts.loss.rescued),
             ];
             table.row(cells);
         }
     }
     page.table(
-        "A row sums to one: what was found among the first five, and by which cause the rest was not; pruning is what \
-         navigating the choice graph gives up against scoring every tool.",
+        "A row without its last column sums to one: what was found among the first five, and by which cause the rest was \
+         not. Vocabulary counts tools that share no word with the query, whatever the engine makes of them; rescued counts \
+         those of them that were found all the same, by meaning or by a corrected spelling. Pruning is what navigating the \
+         choice graph gives up against scoring every tool.",
         &table,
     );
 }

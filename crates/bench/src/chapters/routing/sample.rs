@@ -200,7 +200,7 @@ fn facts_of(shape: &Shape) -> Facts {
         measures: measures(recall),
         strict: measures(recall - 0.04),
         ties: Ties { best: recall + 0.004, worst: recall - 0.006, expected: recall - 0.001 },
-        loss: Loss { vocabulary: rest * 0.3, pruning, tie: rest * 0.05, ranking: rest * 0.65 },
+        loss: Loss { vocabulary: rest * 0.3, pruning, tie: rest * 0.05, ranking: rest * 0.65, rescued: 0.0 },
         by_namespace: slices(if shape.embedded { &NAMESPACES } else { &[] }),
         by_register: slices(if shape.embedded { &REGISTERS } else { &[] }),
         abstention: shape.embedded.then(|| Abstention {

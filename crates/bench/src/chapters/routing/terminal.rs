@@ -148,11 +148,12 @@ fn other_figures(facts: &Facts) -> Vec<(&'static str, String)> {
         (
             "lost to",
             format!(
-                "vocabulary {}, pruning {}, tie {}, ranking {}",
+                "vocabulary {}, pruning {}, tie {}, ranking {}; rescued {}",
                 share(loss.vocabulary),
                 share(loss.pruning),
                 share(loss.tie),
-                share(loss.ranking)
+                share(loss.ranking),
+                share(loss.rescued)
             ),
         ),
     ];

@@ -1,4 +1,4 @@
-//! The face as its clients see it: texts over a socket, and real clients.
+//! The transport as its clients see it: texts over a socket, and real clients.
 
 use std::sync::OnceLock;
 
