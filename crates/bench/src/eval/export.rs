@@ -9,28 +9,21 @@ use super::collection::Collection;
 use super::measure::Judgement;
 use super::record::Estimate;
 use super::run::Evaluation;
-use contextweaver_routing::Hit;
 
 use super::trec::{Ranked, View, write_qrels, write_run, write_tab_run};
 
-/// Ranks that a run file has for every query, where the catalog has as many tools.
-pub const RUN_RANKS: usize = 20;
-
-/// The ranking of every query as `query_id<TAB>rank<TAB>tool name`. Where the engine found fewer than [`RUN_RANKS`]
-/// tools, those it did not find follow in id order: other tools expect rankings of one depth. No measure of ours reads
-/// these ranks.
+/// The ranking of every query, exactly as it was measured: `query_id<TAB>rank<TAB>tool<TAB>score<TAB>id`. `tool` is the
+/// name by which a queries file names the tool, with its server where the name alone would be ambiguous; `id` is the id
+/// in the catalog. A query for which nothing was found has no line.
 ///
 /// # Errors
 /// A query id or tool name that would break its line.
 pub fn tab_run(collection: &Collection, evaluation: &Evaluation) -> io::Result<Vec<u8>> {
     let judgements = judgements(collection);
-    let filled: Vec<Vec<Hit>> =
-        evaluation.rankings.iter().map(|ranking| filled(&ranking.hits, collection.catalog.len())).collect();
-    let queries = collection.queries.iter().zip(&judgements).zip(&filled);
-    let ranked: Vec<Ranked> =
-        queries.map(|((query, judgement), ranking)| Ranked { query: &query.id, judgement, ranking }).collect();
+    let ranked = ranked(collection, evaluation, &judgements);
+    let id_of = |item: u32| collection.catalog.items().get(item as usize).map_or("", |item| item.id.as_str());
     let mut bytes = Vec::new();
-    write_tab_run(&mut bytes, &ranked, &name_of(collection))?;
+    write_tab_run(&mut bytes, &ranked, &name_of(collection), &id_of)?;
     Ok(bytes)
 }
 
@@ -61,14 +54,6 @@ pub fn trec(collection: &Collection, evaluation: &Evaluation) -> io::Result<Vec<
     }
     files.push(("measures.json", serde_json::to_vec_pretty(&measures)?));
     Ok(files)
-}
-
-/// `hits` filled up to [`RUN_RANKS`] places, or to all `items`, with items of score 0 in id order.
-fn filled(hits: &[Hit], items: usize) -> Vec<Hit> {
-    let mut filled = hits.to_vec();
-    let unfound = (0..items as u32).filter(|item| !hits.iter().any(|hit| hit.item == *item));
-    filled.extend(unfound.map(|item| Hit { item, score: 0 }).take(RUN_RANKS.saturating_sub(hits.len())));
-    filled
 }
 
 fn judgements(collection: &Collection) -> Vec<Judgement> {

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::abstention::{Answer as Answered, abstention};
 use super::collection::{Collection, Query};
-use super::engine::{Engine, Prepared, Ranking};
+use super::engine::{Engine, Ranking, Size};
 use super::error::EvalError;
 use super::growth::{GrowthError, SEED, grow};
 use super::loss::{self, Wording, loss_at_5};
@@ -43,6 +43,24 @@ pub struct Evaluation {
     pub ndcg_at_10: Vec<f64>,
     /// The ranking of every query, in query order.
     pub rankings: Vec<Ranking>,
+    /// What became of every query, in query order; `None` for those that no tool answers.
+    pub outcomes: Vec<Option<QueryOutcome>>,
+}
+
+/// What became of one answerable query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueryOutcome {
+    /// The rank (from 1) at which each needed tool or an equivalent was found, in the order of the query file.
+    pub ranks: Vec<Option<usize>>,
+    /// Why those are missing that are not among the first five.
+    pub loss: Loss,
+}
+
+/// Rankings that somebody else made, one for each query of a collection in their order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Imported {
+    /// The rankings. Scores only order them.
+    pub rankings: Vec<Ranking>,
 }
 
 /// Whether an evaluation counts prompt tokens, which costs more than the rest together.
@@ -69,6 +87,7 @@ struct Answer {
     recall: f64,
     ndcg: f64,
     ties: Ties,
+    ranks: Vec<Option<usize>>,
     loss: Loss,
 }
 
@@ -87,12 +106,50 @@ pub fn evaluate(collection: &Collection, engine: &dyn Engine, tokens: PromptToke
     let rows: Vec<Row> = collection
         .queries
         .par_iter()
-        .map(|query| row(query, &copies, &wording, prepared.as_ref(), deck.as_ref()))
+        .map(|query| {
+            let ranking = prepared.rank(&query.text, DEPTH * copies.most);
+            row(query, &copies, &wording, ranking, || prepared.exhaustive(&query.text), deck.as_ref())
+        })
         .collect::<Result<_, EvalError>>()?;
+    Ok(summary(collection, rows, tokens, prepared.size(), selective))
+}
+
+/// Measures rankings that were made elsewhere. Nothing is known of their engine: losses other than by vocabulary count
+/// as ranking, and nothing is said about abstention or work.
+///
+/// # Errors
+/// A card that breaks its bounds, or a catalog that cannot be indexed.
+pub fn evaluate_imported(
+    collection: &Collection,
+    imported: Imported,
+    tokens: PromptTokens,
+) -> Result<Evaluation, EvalError> {
+    let deck = match tokens {
+        PromptTokens::Count => Some(CardDeck::new(Arc::clone(&collection.catalog))),
+        PromptTokens::Skip => None,
+    };
+    let copies = Copies::of(collection);
+    let wording = Wording::of(&collection.catalog)?;
+    let rows: Vec<Row> = collection
+        .queries
+        .par_iter()
+        .zip(imported.rankings)
+        .map(|(query, ranking)| row(query, &copies, &wording, ranking, || None, deck.as_ref()))
+        .collect::<Result<_, EvalError>>()?;
+    Ok(summary(collection, rows, tokens, Size::default(), |_| None))
+}
+
+/// The facts of measured rows.
+fn summary(
+    collection: &Collection,
+    rows: Vec<Row<'_>>,
+    tokens: PromptTokens,
+    size: Size,
+    selective: impl Fn(&[Row]) -> Option<Abstention>,
+) -> Evaluation {
     let answers: Vec<&Answer> = rows.iter().filter_map(|row| row.answer.as_ref()).collect();
     let recall_at_5: Vec<f64> = answers.iter().map(|answer| answer.recall).collect();
     let ndcg_at_10: Vec<f64> = answers.iter().map(|answer| answer.ndcg).collect();
-    let size = prepared.size();
     let facts = Facts {
         tools: collection.catalog.len(),
         namespaces: collection.catalog.namespaces().len(),
@@ -105,7 +162,7 @@ pub fn evaluate(collection: &Collection, engine: &dyn Engine, tokens: PromptToke
         by_namespace: slices(&rows, |query| namespaces(collection, query)),
         by_register: slices(&rows, |query| query.register.iter().cloned().collect()),
         abstention: selective(&rows),
-        tokens: deck.is_some().then(|| prompt_tokens(collection, &rows)),
+        tokens: (tokens == PromptTokens::Count).then(|| prompt_tokens(collection, &rows)),
         versus_control: None,
         work: Work {
             terms: size.terms,
@@ -114,23 +171,25 @@ pub fn evaluate(collection: &Collection, engine: &dyn Engine, tokens: PromptToke
             graph_nodes: size.graph_nodes,
         },
     };
+    let outcome = |answer: &Answer| QueryOutcome { ranks: answer.ranks.clone(), loss: answer.loss };
+    let outcomes = rows.iter().map(|row| row.answer.as_ref().map(outcome)).collect();
     let rankings = rows.into_iter().map(|row| row.ranking).collect();
-    Ok(Evaluation { facts, recall_at_5, ndcg_at_10, rankings })
+    Evaluation { facts, recall_at_5, ndcg_at_10, rankings, outcomes }
 }
 
 fn row<'a>(
     query: &'a Query,
     copies: &Copies,
     wording: &Wording,
-    engine: &dyn Prepared,
+    ranking: Ranking,
+    exhaustive: impl FnOnce() -> Option<Vec<u64>>,
     deck: Option<&CardDeck>,
 ) -> Result<Row<'a>, EvalError> {
-    let ranking = engine.rank(&query.text, DEPTH * copies.most);
     let card_tokens = match deck {
         Some(deck) => page_tokens(&ranking.hits, deck)?,
         None => 0,
     };
-    Ok(Row { query, answer: answer(query, copies, wording, &ranking, engine), card_tokens, ranking })
+    Ok(Row { query, answer: answer(query, copies, wording, &ranking, exhaustive), card_tokens, ranking })
 }
 
 /// The measures of one ranking; `None` for a query that no tool answers.
@@ -139,13 +198,13 @@ fn answer(
     copies: &Copies,
     wording: &Wording,
     ranking: &Ranking,
-    engine: &dyn Prepared,
+    exhaustive: impl FnOnce() -> Option<Vec<u64>>,
 ) -> Option<Answer> {
     let judgement = Judgement { groups: query.groups.clone() };
     let hits = copies.folded(&ranking.hits);
     let found = Found::of(&hits, &judgement)?;
     let strict = Found::of(&ranking.hits, &judgement.strict())?;
-    let (scores, flat) = match engine.exhaustive(&query.text) {
+    let (scores, flat) = match exhaustive() {
         Some(scores) => {
             let flat = copies.folded(&top(&scores, K * copies.most)).into_owned();
             (scores, flat)
@@ -162,6 +221,7 @@ fn answer(
         recall: Measure::RECALL_5.of(&found),
         ndcg: Measure::NDCG_10.of(&found),
         ties: recall_over_orders(&hits, &judgement, K)?,
+        ranks: found.ranks().to_vec(),
         loss: loss_at_5(&hits, &flat, score_of, shares_word, &judgement)?,
     })
 }

@@ -107,7 +107,7 @@ fn needed_documents(judgement: &Judgement, name_of: &dyn Fn(u32) -> String, view
 
 /// `text` as one word: white space, control characters and `%` are percent-encoded (UTF-8 bytes); an empty text
 /// becomes a lone `%`. Different texts give different words.
-fn word(text: &str) -> Cow<'_, str> {
+pub(super) fn word(text: &str) -> Cow<'_, str> {
     let plain = |character: char| !character.is_whitespace() && !character.is_control() && character != '%';
     if text.is_empty() {
         return Cow::Borrowed("%");
@@ -129,17 +129,22 @@ fn word(text: &str) -> Cow<'_, str> {
     Cow::Owned(encoded)
 }
 
-/// Writes rankings as `query_id<TAB>rank<TAB>tool name`, ranks from 1, names as they are.
+/// Writes rankings as `query_id<TAB>rank<TAB>tool name<TAB>score<TAB>tool id`, ranks from 1, names and ids as they are.
 ///
 /// # Errors
 /// Those of `out`, and [`io::ErrorKind::InvalidData`] for a query id or a name that would break its line.
-pub fn write_tab_run(out: &mut dyn Write, queries: &[Ranked<'_>], name_of: &dyn Fn(u32) -> String) -> io::Result<()> {
+pub fn write_tab_run<'i>(
+    out: &mut dyn Write,
+    queries: &[Ranked<'_>],
+    name_of: &dyn Fn(u32) -> String,
+    id_of: &dyn Fn(u32) -> &'i str,
+) -> io::Result<()> {
     for ranked in queries {
         refuse(ranked.query, "query id", &['\t', '\n', '\r'])?;
         for (place, hit) in ranked.ranking.iter().enumerate() {
             let name = name_of(hit.item);
-            refuse(&name, "tool name", &['\n', '\r'])?;
-            writeln!(out, "{}\t{}\t{name}", ranked.query, place + 1)?;
+            refuse(&name, "tool name", &['\t', '\n', '\r'])?;
+            writeln!(out, "{}\t{}\t{name}\t{}\t{}", ranked.query, place + 1, hit.score, id_of(hit.item))?;
         }
     }
     Ok(())
@@ -238,9 +243,9 @@ mod tests {
         let write = |query: &str, name: &str| {
             let queries = [Ranked { query, judgement: &judgement, ranking: &hits }];
             let name = name.to_owned();
-            write_tab_run(&mut Vec::new(), &queries, &move |_| name.clone()).map_err(|error| error.to_string())
+            write_tab_run(&mut Vec::new(), &queries, &move |_| name.clone(), &|_| "id").map_err(|error| error.to_string())
         };
-        assert!(write("q\t1", "a").is_err() && write("q", "a\nb").is_err() && write("q", "a\tb").is_ok());
+        assert!(write("q\t1", "a").is_err() && write("q", "a\nb").is_err() && write("q", "a\tb").is_err());
         assert_eq!(
             write("q\n", "a").unwrap_err(),
             "the query id \"q\\n\" does not fit on a line of a tab-separated run; rename it"
