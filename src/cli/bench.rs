@@ -2,6 +2,7 @@
 
 mod check;
 mod compare;
+mod engine;
 mod eval;
 mod feedback;
 mod fidelity;
@@ -39,9 +40,12 @@ pub(super) enum Command {
     /// List cases, their engines and what they show
     #[command(after_help = "Example:\n  contextweaver bench list --format json")]
     List(ListArgs),
-    /// Measure the engine on your own catalog and queries
+    /// Measure engines on your own catalog and queries, and gate on the result
     #[command(after_help = eval::EXAMPLE)]
     Eval(eval::EvalArgs),
+    /// Answer queries on standard streams, by the protocol of docs/engines.md
+    #[command(after_help = engine::EXAMPLE)]
+    Engine(engine::EngineArgs),
     /// Measure what learning from feedback gains, and what wrong feedback costs
     #[command(after_help = feedback::EXAMPLE)]
     Feedback(feedback::FeedbackArgs),
@@ -116,6 +120,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Check(args) => check::run(args, out),
         Command::List(args) => list(args, out),
         Command::Eval(args) => eval::run(args, out),
+        Command::Engine(args) => engine::run(args, out),
         Command::Feedback(args) => feedback::run(args, out),
         Command::Growth(args) => growth::run(args, out),
         Command::Fidelity(args) => fidelity::run(args, out),

@@ -4,6 +4,7 @@ mod bench;
 mod cli;
 mod context;
 mod crash;
+mod eval;
 mod examples;
 mod gateway;
 mod gateway_scenarios;

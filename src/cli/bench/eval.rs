@@ -1,20 +1,29 @@
-//! `bench eval`: the measures of the scorecard on anybody's catalog and queries.
+//! `bench eval`: the measures of the scorecard on anybody's catalog, queries and engines, as figures or as a gate.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::chapters::routing::facts;
-use contextweaver_bench::eval::engine::RouterEngine;
+use contextweaver_bench::eval::collection::Collection;
+use contextweaver_bench::eval::decision::{Decision, Word, decide};
+use contextweaver_bench::eval::engine::{Engine, RouterEngine};
 use contextweaver_bench::eval::export;
 use contextweaver_bench::eval::files::{make_folder, replace_file};
-use contextweaver_bench::eval::record::Facts;
-use contextweaver_bench::eval::run::{Evaluation, PromptTokens, against, evaluate};
+use contextweaver_bench::eval::imported::read_run;
+use contextweaver_bench::eval::matrix;
+use contextweaver_bench::eval::measure::Measure;
+use contextweaver_bench::eval::process::{ProcessEngine, ProcessReport};
+use contextweaver_bench::eval::record::{Facts, Loss};
+use contextweaver_bench::eval::run::{Evaluation, PromptTokens, against, evaluate, evaluate_imported};
 
 pub(super) const EXAMPLE: &str = "\
 Queries are JSON lines; `relevant` names tools as in the catalog, an empty list means that no tool answers:
@@ -23,12 +32,19 @@ Queries are JSON lines; `relevant` names tools as in the catalog, an empty list 
 
 Examples:
   contextweaver bench eval --catalog tools.json --queries queries.jsonl
-  contextweaver bench eval --catalog tools.json --queries queries.jsonl --config a.toml --config b.toml
-  contextweaver bench eval --catalog tools.json --queries queries.jsonl --run-out run.tsv --format json
+  contextweaver bench eval --catalog tools.json --queries queries.jsonl --failures
+  contextweaver bench eval --catalog tools.json --queries queries.jsonl --engine default --engine bm25 \\
+    --process 'mine=python3 engine.py' --run theirs=run.tsv
+  contextweaver bench eval --catalog tools.json --queries queries.jsonl --format json > base.json
+  contextweaver bench eval --catalog tools.json --queries queries.jsonl --baseline base.json \\
+    --fail-under recall@5=.80 --max-tokens 40000
 
-With several configurations each is compared with the first, query by query.";
+Engines are measured in the order engines, configurations, processes, runs; each is compared with the first, query by
+query, and gates judge the first. docs/engines.md says how a program takes part.
 
-/// Measure the engine on your own catalog and queries
+Exit codes: 0 measured and no gate failed, 1 a gate failed, 2 error, or a baseline of other inputs.";
+
+/// Measure engines on your own catalog and queries, and gate on the result
 #[derive(Debug, Args)]
 pub(in crate::cli) struct EvalArgs {
     #[command(flatten)]
@@ -36,10 +52,34 @@ pub(in crate::cli) struct EvalArgs {
     /// Queries, one JSON object a line
     #[arg(long, value_name = "FILE")]
     queries: PathBuf,
-    /// Routing configuration (TOML); may be repeated to compare [default: built in]
-    #[arg(long, value_name = "FILE")]
+    /// An engine of the scorecard (`default`, `lexical`, `best`, `bm25` …); may be repeated [default: default]
+    #[arg(long, value_name = "NAME", help_heading = "Engines")]
+    engine: Vec<String>,
+    /// Routing configuration (TOML); may be repeated
+    #[arg(long, value_name = "FILE", help_heading = "Engines")]
     config: Vec<PathBuf>,
-    /// Write the ranking of the first configuration: query_id, rank and tool name, tab-separated
+    /// A program that answers by the protocol of docs/engines.md; may be repeated
+    #[arg(long, value_name = "NAME=COMMAND", help_heading = "Engines", value_parser = named)]
+    process: Vec<(String, String)>,
+    /// Rankings that another program wrote, as TREC or tab-separated lines; may be repeated
+    #[arg(long, value_name = "NAME=FILE", help_heading = "Engines", value_parser = named)]
+    run: Vec<(String, String)>,
+    /// List the queries whose tools are not among the first five: what was found instead, and why
+    #[arg(long)]
+    failures: bool,
+    /// Compare the first engine with an earlier `--format json`; a regression fails
+    #[arg(long, value_name = "FILE", help_heading = "Gates")]
+    baseline: Option<PathBuf>,
+    /// Compare the queries that both have, although the catalog or the queries changed
+    #[arg(long, requires = "baseline", help_heading = "Gates")]
+    changed_inputs: bool,
+    /// Fail when a measure of the first engine is below a value; may be repeated
+    #[arg(long, value_name = "MEASURE=VALUE", help_heading = "Gates", value_parser = threshold)]
+    fail_under: Vec<Threshold>,
+    /// Fail when all definitions of the catalog take more tokens
+    #[arg(long, value_name = "TOKENS", help_heading = "Gates")]
+    max_tokens: Option<usize>,
+    /// Write the ranking of the first engine: query id, rank, tool, score and tool id, tab-separated
     #[arg(long, value_name = "FILE")]
     run_out: Option<PathBuf>,
     /// Write qrels and runs in TREC form, and our measures, into this folder
@@ -50,72 +90,363 @@ pub(in crate::cli) struct EvalArgs {
     format: Format,
 }
 
+/// The least value of a measure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Threshold {
+    measure: Measure,
+    least: f64,
+}
+
+/// `NAME=VALUE`, both of which say something.
+fn named(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("not of the form NAME=VALUE".to_owned()),
+    }
+}
+
+fn threshold(text: &str) -> Result<Threshold, String> {
+    let (name, value) = named(text)?;
+    let known = || Measure::ALL.map(|measure| measure.to_string()).join(", ");
+    let measure = Measure::ALL.into_iter().find(|measure| measure.to_string().eq_ignore_ascii_case(&name));
+    let measure = measure.ok_or_else(|| format!("no measure `{name}`; there are {}", known()))?;
+    match value.parse::<f64>() {
+        Ok(least) if (0.0..=1.0).contains(&least) => Ok(Threshold { measure, least }),
+        _ => Err(format!("`{value}` is no number from 0 to 1")),
+    }
+}
+
+/// The version of the form of the output, which `--baseline` reads.
+const SCHEMA: u32 = 1;
+
 #[derive(Serialize)]
 struct Output<'a> {
+    schema_version: u32,
     inputs_sha256: &'a str,
     evaluations: Vec<Entry<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    versus_baseline: Option<Decision>,
+    failed_gates: &'a [String],
 }
 
 #[derive(Serialize)]
 struct Entry<'a> {
+    /// The name of the engine; it has held the path of a configuration since there was nothing else.
     configuration: &'a str,
+    origin: Origin,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process: Option<&'a ProcessReport>,
     facts: &'a Facts,
+    /// The rank of each relevant tool by query; only queries with an answer.
+    ranks: BTreeMap<&'a str, &'a [Option<usize>]>,
+}
+
+/// Where rankings come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Origin {
+    /// This program ranked.
+    Computed,
+    /// Another program ranked, started by this one.
+    Process,
+    /// A file says so; nothing was run.
+    Imported,
+}
+
+/// An engine with what it gave.
+struct Measured {
+    name: String,
+    origin: Origin,
+    process: Option<ProcessReport>,
+    evaluation: Evaluation,
+}
+
+/// What `--baseline` needs of an earlier output.
+#[derive(Deserialize)]
+struct Baseline {
+    #[serde(default)]
+    schema_version: u32,
+    inputs_sha256: String,
+    evaluations: Vec<BaselineEntry>,
+}
+
+#[derive(Deserialize)]
+struct BaselineEntry {
+    configuration: String,
+    #[serde(default)]
+    ranks: BTreeMap<String, Vec<Option<usize>>>,
 }
 
 pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
+    let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
     let collection = args.source.collection(&args.queries)?;
-    let mut evaluations: Vec<(String, Evaluation)> = Vec::new();
-    for (name, path) in configurations(&args.config) {
-        let engine = RouterEngine::new(&name, read_config(path)?);
-        let mut evaluation = evaluate(&collection, &engine, PromptTokens::Count).with_context(|| name.clone())?;
-        if let Some((first, baseline)) = evaluations.first() {
-            let paired = against(first, &baseline.recall_at_5, &evaluation.recall_at_5);
-            evaluation.facts.versus_control = Some(paired);
-        }
-        evaluations.push((name, evaluation));
+    let mut measured = measure(args, &collection)?;
+    let first_recall = measured.first().map(|one| one.evaluation.recall_at_5.clone()).unwrap_or_default();
+    let first_name = measured.first().map(|one| one.name.clone()).unwrap_or_default();
+    for one in measured.iter_mut().skip(1) {
+        let paired = against(&first_name, &first_recall, &one.evaluation.recall_at_5);
+        one.evaluation.facts.versus_control = Some(paired);
     }
-    let Some((_, first)) = evaluations.first() else { return Ok(Outcome::Ok) };
+    let Some(first) = measured.first() else { return Ok(Outcome::Ok) };
     // Everything is made before the first file is written.
     let mut files = Vec::new();
     if let Some(folder) = &args.trec_out {
-        let exported = export::trec(&collection, first)?;
+        let exported = export::trec(&collection, &first.evaluation)?;
         make_folder(folder)?;
         files.extend(exported.into_iter().map(|(name, bytes)| (folder.join(name), bytes)));
     }
     if let Some(path) = &args.run_out {
-        files.push((path.clone(), export::tab_run(&collection, first)?));
+        files.push((path.clone(), export::tab_run(&collection, &first.evaluation)?));
     }
     for (path, bytes) in &files {
         replace_file(path, bytes)?;
     }
-    if first.facts.answerable == 0 {
+    if first.evaluation.facts.answerable == 0 {
         note("no query has a relevant tool: there is nothing to measure but abstention and tokens");
     }
+    let decision = baseline.map(|baseline| compare(args, &collection, first, &baseline)).transpose()?;
+    let failed = failed_gates(args, first, decision.as_ref());
     match args.format {
         Format::Json => {
-            let evaluations = evaluations
-                .iter()
-                .map(|(configuration, evaluation)| Entry { configuration, facts: &evaluation.facts })
-                .collect();
-            print_json(out, &Output { inputs_sha256: &collection.inputs_sha256, evaluations })?;
+            let evaluations = measured.iter().map(|one| entry(&collection, one)).collect();
+            let inputs_sha256 = &collection.inputs_sha256;
+            let output = Output {
+                schema_version: SCHEMA,
+                inputs_sha256,
+                evaluations,
+                versus_baseline: decision,
+                failed_gates: &failed,
+            };
+            print_json(out, &output)?;
         }
         Format::Text => {
-            for (number, (name, evaluation)) in evaluations.iter().enumerate() {
+            for (number, one) in measured.iter().enumerate() {
                 if number > 0 {
                     writeln!(out)?;
                 }
-                writeln!(out, "configuration: {name}")?;
-                write!(out, "{}", facts(&evaluation.facts))?;
+                print_one(out, one)?;
+                if args.failures {
+                    write!(out, "{}", failures(&collection, &one.evaluation))?;
+                }
+            }
+            if let Some(decision) = &decision {
+                writeln!(out, "\n{}", sentence(decision))?;
+            }
+            for failure in &failed {
+                writeln!(out, "failed: {failure}")?;
             }
         }
     }
-    Ok(Outcome::Ok)
+    match decision {
+        Some(decision) if decision.word == Word::NotComparable => {
+            bail!(
+                "the baseline was measured on another catalog or other queries; record it again, or compare the queries \
+                 that both have with --changed-inputs"
+            )
+        }
+        _ if failed.is_empty() => Ok(Outcome::Ok),
+        _ => Ok(Outcome::Drift),
+    }
 }
 
-/// The configurations by name: the file stem, or `default` for the one built in.
-fn configurations(paths: &[PathBuf]) -> Vec<(String, Option<&Path>)> {
-    if paths.is_empty() {
-        return vec![("default".to_owned(), None)];
+/// Every engine that was asked for, in the order of the help.
+fn measure(args: &EvalArgs, collection: &Collection) -> Result<Vec<Measured>> {
+    let mut measured = Vec::new();
+    for engine in routers(args)? {
+        let name = engine.name().to_owned();
+        let evaluation = evaluate(collection, &engine, PromptTokens::Count).with_context(|| name.clone())?;
+        measured.push(Measured { name, origin: Origin::Computed, process: None, evaluation });
     }
-    paths.iter().map(|path| (path.display().to_string(), Some(path.as_path()))).collect()
+    for (name, command) in &args.process {
+        let run = ProcessEngine::parse(command).and_then(|engine| engine.run(collection));
+        let run = run.with_context(|| format!("engine `{name}`"))?;
+        let evaluation = evaluate_imported(collection, run.imported, PromptTokens::Count)?;
+        measured.push(Measured { name: name.clone(), origin: Origin::Process, process: Some(run.report), evaluation });
+    }
+    for (name, path) in &args.run {
+        let text = fs::read_to_string(path).with_context(|| path.clone())?;
+        let imported = read_run(Path::new(path), &text, collection)?;
+        let evaluation = evaluate_imported(collection, imported, PromptTokens::Count)?;
+        measured.push(Measured { name: name.clone(), origin: Origin::Imported, process: None, evaluation });
+    }
+    Ok(measured)
+}
+
+/// The routers that were asked for; the default when nothing was.
+fn routers(args: &EvalArgs) -> Result<Vec<RouterEngine>> {
+    let known = matrix::builtin_engines()?;
+    let mut engines = Vec::new();
+    for name in &args.engine {
+        let engine = known.iter().find(|engine| engine.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = known.iter().map(|engine| engine.name()).collect();
+            anyhow!("no engine `{name}`; there are {}", names.join(", "))
+        })?;
+        engines.push(engine.clone());
+    }
+    for path in &args.config {
+        engines.push(RouterEngine::new(&path.display().to_string(), read_config(Some(path))?));
+    }
+    if engines.is_empty() && args.process.is_empty() && args.run.is_empty() {
+        engines.push(RouterEngine::new("default", read_config(None)?));
+    }
+    Ok(engines)
+}
+
+fn entry<'a>(collection: &'a Collection, one: &'a Measured) -> Entry<'a> {
+    let outcomes = collection.queries.iter().zip(&one.evaluation.outcomes);
+    Entry {
+        configuration: &one.name,
+        origin: one.origin,
+        process: one.process.as_ref(),
+        facts: &one.evaluation.facts,
+        ranks: outcomes
+            .filter_map(|(query, outcome)| Some((query.id.as_str(), outcome.as_ref()?.ranks.as_slice())))
+            .collect(),
+    }
+}
+
+fn print_one(out: &mut dyn Write, one: &Measured) -> Result<()> {
+    match (one.origin, &one.process) {
+        (Origin::Computed, _) => writeln!(out, "configuration: {}", one.name)?,
+        (Origin::Imported, _) => writeln!(out, "run: {} (imported, not run here)", one.name)?,
+        (Origin::Process, report) => {
+            let version = report.as_ref().map(|report| format!("{} {}", report.name, report.version));
+            writeln!(out, "process: {} ({})", one.name, version.unwrap_or_default())?;
+        }
+    }
+    write!(out, "{}", facts(&one.evaluation.facts))?;
+    if let Some(report) = &one.process {
+        let peak = report.peak_kib.map_or_else(|| "unknown".to_owned(), |kib| format!("{} MiB", kib / 1024));
+        let own = report.own_p50_us.map_or_else(String::new, |us| format!(" ({us} us by its own clock)"));
+        writeln!(
+            out,
+            "\nstarted in {} ms, loaded in {} ms; a query takes {} us{own}, 95th percentile {} us; of that the pipe {} us; \
+             at most {peak}",
+            report.start_us / 1000,
+            report.load_us / 1000,
+            report.route_p50_us,
+            report.route_p95_us,
+            report.ping_us,
+        )?;
+        if report.order_changes > 0 {
+            let (changes, asked) = (report.order_changes, report.order_asked);
+            writeln!(out, "{changes} of {asked} answers changed with the order of the catalog")?;
+        }
+    }
+    Ok(())
+}
+
+/// The tools that stand in front of one that is missing, at most.
+const IN_FRONT: usize = 3;
+
+/// The queries with a relevant tool that is not among the first five.
+fn failures(collection: &Collection, evaluation: &Evaluation) -> String {
+    let mut text = String::new();
+    let rows = collection.queries.iter().zip(&evaluation.outcomes).zip(&evaluation.rankings);
+    let mut failed = 0;
+    for ((query, outcome), ranking) in rows {
+        let Some(outcome) = outcome else { continue };
+        let missing: Vec<_> =
+            query.groups.iter().zip(&outcome.ranks).filter(|(_, rank)| rank.is_none_or(|rank| rank > 5)).collect();
+        if missing.is_empty() {
+            continue;
+        }
+        failed += 1;
+        let _ = writeln!(text, "\n{}  {}", query.id, query.text);
+        for (group, rank) in missing {
+            let tool = group.first().map_or("", |item| collection.tool_handle(*item));
+            let rank = rank.map_or_else(|| "not found".to_owned(), |rank| format!("rank {rank}"));
+            let _ = writeln!(text, "  wanted   {tool}: {rank}");
+        }
+        let front: Vec<&str> = ranking.hits.iter().take(IN_FRONT).map(|hit| collection.tool_handle(hit.item)).collect();
+        let front = if front.is_empty() { "nothing".to_owned() } else { front.join(", ") };
+        let _ = writeln!(text, "  found    {front}");
+        let _ = writeln!(text, "  because  {}", because(&outcome.loss));
+    }
+    let answerable = evaluation.facts.answerable;
+    format!("\n{failed} of {answerable} queries lack a tool among the first five\n{text}")
+}
+
+/// The causes of a loss in words.
+fn because(loss: &Loss) -> String {
+    let causes = [
+        (loss.vocabulary, "no word of the query is in the tool's definition"),
+        (loss.pruning, "the navigation left the tool out"),
+        (loss.tie, "the fifth tool has the same score and an earlier id"),
+        (loss.ranking, "other tools score higher"),
+    ];
+    let causes: Vec<&str> = causes.iter().filter(|(share, _)| *share > 0.0).map(|(_, cause)| *cause).collect();
+    causes.join("; ")
+}
+
+fn read_baseline(path: &Path) -> Result<Baseline> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let hint = "is it the output of `bench eval --format json`?";
+    let baseline: Baseline = serde_json::from_str(&text).with_context(|| format!("{}: {hint}", path.display()))?;
+    match baseline.evaluations.first() {
+        None => bail!("{}: it has no evaluation; {hint}", path.display()),
+        Some(first) if baseline.schema_version != SCHEMA || first.ranks.is_empty() => {
+            bail!("{}: it has no ranks of single queries; record it again with this version", path.display())
+        }
+        Some(_) => Ok(baseline),
+    }
+}
+
+/// The first engine against the first of the baseline, over the queries that both have.
+fn compare(args: &EvalArgs, collection: &Collection, first: &Measured, baseline: &Baseline) -> Result<Decision> {
+    let Some(base) = baseline.evaluations.first() else { bail!("the baseline has no evaluation") };
+    let rows = collection.queries.iter().zip(&first.evaluation.outcomes);
+    let pairs: Vec<(f64, f64)> = rows
+        .filter_map(|(query, outcome)| Some((recall(base.ranks.get(&query.id)?), recall(&outcome.as_ref()?.ranks))))
+        .collect();
+    let decision = decide(&pairs);
+    if baseline.inputs_sha256 != collection.inputs_sha256 && !args.changed_inputs {
+        return Ok(Decision { word: Word::NotComparable, ..decision });
+    }
+    if pairs.is_empty() {
+        bail!("the baseline `{}` and the queries file have no query in common", base.configuration);
+    }
+    Ok(decision)
+}
+
+/// The share of relevant tools among the first five.
+fn recall(ranks: &[Option<usize>]) -> f64 {
+    let found = ranks.iter().flatten().filter(|rank| **rank <= 5).count();
+    if ranks.is_empty() { 0.0 } else { found as f64 / ranks.len() as f64 }
+}
+
+/// A verdict with its power.
+fn sentence(decision: &Decision) -> String {
+    let Decision { word, queries, differing, difference, low, high, p, could_have_seen, more_queries } = decision;
+    let mut text = format!(
+        "recall@5 against the baseline: {word}\n  {difference:+.3} [{low:+.3}, {high:+.3}] over {queries} queries, of \
+         which {differing} differ; p = {p:.4}\n  a difference of {could_have_seen:.3} would be seen four times out of five"
+    );
+    if *more_queries > 0 {
+        let _ = write!(text, "; one of .010 takes {more_queries} queries more");
+    }
+    text
+}
+
+/// What failed, in sentences.
+fn failed_gates(args: &EvalArgs, first: &Measured, decision: Option<&Decision>) -> Vec<String> {
+    let facts = &first.evaluation.facts;
+    let mut failed = Vec::new();
+    for Threshold { measure, least } in &args.fail_under {
+        let value = facts.measures.get(&measure.to_string()).map_or(0.0, |estimate| estimate.mean);
+        if value < *least {
+            failed.push(format!("{measure} of {} is {value:.3}, below {least:.3}", first.name));
+        }
+    }
+    if let (Some(most), Some(tokens)) = (args.max_tokens, &facts.tokens)
+        && tokens.naive > most
+    {
+        failed.push(format!("all definitions take {} tokens, more than {most}", tokens.naive));
+    }
+    if decision.is_some_and(|decision| decision.word == Word::Regressed) {
+        failed.push(format!("{} regressed against the baseline", first.name));
+    }
+    failed
 }

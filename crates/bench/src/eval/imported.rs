@@ -163,7 +163,8 @@ mod tests {
 
     #[test]
     fn ties_are_kept() {
-        let imported = read_run(Path::new("run"), "1\t1\tsend mail\t3\n1\t2\tcreate_issue\t3\n", &collection()).unwrap();
+        let imported =
+            read_run(Path::new("run"), "1\t1\tsend mail\t3\n1\t2\tcreate_issue\t3\n", &collection()).unwrap();
         let hits = &imported.rankings[0].hits;
         assert_eq!(hits[0].score, hits[1].score);
     }

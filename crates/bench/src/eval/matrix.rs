@@ -152,15 +152,32 @@ impl Matrix {
     }
 }
 
+/// The engines of the scorecard, as this program was built with them: for catalogs outside of a checkout.
+///
+/// # Errors
+/// Never in practice: a test reads them.
+pub fn builtin_engines() -> Result<Vec<RouterEngine>, MatrixError> {
+    let path = Path::new("scenarios/engines.toml");
+    let text = include_str!("../../../../scenarios/engines.toml");
+    Ok(engines(path, parse(path, text)?)?.into_iter().map(|spec| spec.engine).collect())
+}
+
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, MatrixError> {
     let refuse = |reason: String| MatrixError { path: path.to_owned(), reason };
-    let text = fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
-    toml::from_str(&text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))
+    parse(path, &fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?)
+}
+
+fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, MatrixError> {
+    let refuse = |reason: String| MatrixError { path: path.to_owned(), reason };
+    toml::from_str(text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))
 }
 
 fn load_engines(path: &Path) -> Result<Vec<EngineSpec>, MatrixError> {
+    engines(path, read(path)?)
+}
+
+fn engines(path: &Path, file: EnginesFile) -> Result<Vec<EngineSpec>, MatrixError> {
     let refuse = |reason: String| MatrixError { path: path.to_owned(), reason };
-    let file: EnginesFile = read(path)?;
     let mut names = BTreeSet::new();
     for entry in &file.engine {
         let valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';

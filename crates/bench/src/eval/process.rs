@@ -297,13 +297,13 @@ impl Catalog {
         for (place, number) in order.into_iter().enumerate() {
             let item = &collection.catalog.items()[number as usize];
             let id = format!("t{}", offset + place);
-            let line = json!({
-                "id": id,
-                "server": item.server,
-                "name": item.name,
-                "description": item.description,
-                "inputSchema": item.args_schema,
-            });
+            let mut line = json!({"id": id, "name": item.name, "description": item.description});
+            if let Some(server) = &item.server {
+                line["server"] = json!(server);
+            }
+            if let Some(schema) = &item.args_schema {
+                line["inputSchema"] = json!(schema);
+            }
             text.push_str(&line.to_string());
             text.push('\n');
             items.insert(id, number);
@@ -453,7 +453,11 @@ impl Session {
         let id = self.id();
         let limit = self.limits.route;
         let (reply, us) = self.ask("ping", &json!({"op": "ping", "id": id}), limit)?;
-        if reply.id.as_deref() == Some(id.as_str()) { Ok(us) } else { Err(self.failed("a ping came back with another id")) }
+        if reply.id.as_deref() == Some(id.as_str()) {
+            Ok(us)
+        } else {
+            Err(self.failed("a ping came back with another id"))
+        }
     }
 
     fn route(&mut self, catalog: &Catalog, query: &str) -> Result<Answer, ProcessError> {
@@ -521,7 +525,9 @@ impl Session {
             Ok(Ok(text)) => text,
             Ok(Err(reason)) => return Err(self.failed(format!("{what}: {reason}"))),
             Err(RecvTimeoutError::Timeout) => return Err(ProcessError::TimedOut { what: what.to_owned(), limit }),
-            Err(RecvTimeoutError::Disconnected) => return Err(self.failed(format!("it ended without answering {what}"))),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(self.failed(format!("it ended without answering {what}")));
+            }
         };
         let us = micros(start.elapsed());
         let reply: Reply = serde_json::from_str(&text)
@@ -536,13 +542,16 @@ impl Session {
     }
 
     fn confirmed(&self, what: &str, reply: &Reply) -> Result<(), ProcessError> {
-        if reply.ok == Some(true) { Ok(()) } else { Err(self.failed(format!("{what}: the answer has no `\"ok\": true`"))) }
+        if reply.ok == Some(true) {
+            Ok(())
+        } else {
+            Err(self.failed(format!("{what}: the answer has no `\"ok\": true`")))
+        }
     }
 
     /// An error with what the program printed last.
     fn failed(&self, reason: impl fmt::Display) -> ProcessError {
-        let words: Vec<u8> =
-            self.last_words.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let words: Vec<u8> = self.last_words.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
         let words = String::from_utf8_lossy(&words);
         match words.trim() {
             "" => ProcessError::Failed(reason.to_string()),
@@ -698,19 +707,35 @@ mod tests {
     #[test]
     fn what_breaks_the_rules_is_named() {
         let table = [
-            ("unknown", r#"echo "{\"id\":\"$id\",\"tools\":[\"create_issue\"]}""#, "\"create_issue\" is no id of the catalog"),
+            (
+                "unknown",
+                r#"echo "{\"id\":\"$id\",\"tools\":[\"create_issue\"]}""#,
+                "\"create_issue\" is no id of the catalog",
+            ),
             ("double", r#"echo "{\"id\":\"$id\",\"tools\":[\"$mail\",\"$mail\"]}""#, "is there twice"),
             ("other id", r#"echo '{"id":"a0","tools":[]}'"#, "the answer has the id Some(\"a0\")"),
             ("no list", r#"echo "{\"id\":\"$id\"}""#, "the answer has no list `tools`"),
             ("no JSON", "echo pizza", "the answer is no JSON object of the protocol"),
-            ("rising", r#"echo "{\"id\":\"$id\",\"tools\":[\"$mail\",\"$issue\"],\"scores\":[1,2]}""#, "a later tool has a better score"),
+            (
+                "rising",
+                r#"echo "{\"id\":\"$id\",\"tools\":[\"$mail\",\"$issue\"],\"scores\":[1,2]}""#,
+                "a later tool has a better score",
+            ),
             ("two scores", r#"echo "{\"id\":\"$id\",\"tools\":[\"$mail\"],\"scores\":[1,2]}""#, "2 scores for 1 tools"),
             ("clock", r#"echo "{\"id\":\"$id\",\"tools\":[],\"us\":9000000}""#, "it claims 9000000 us"),
-            ("early", r#"echo "{\"id\":\"$id\",\"tools\":[]}"; echo '{"id":"a2","tools":[]}'; sleep 0.2"#, "it answered before"),
+            (
+                "early",
+                r#"echo "{\"id\":\"$id\",\"tools\":[]}"; echo '{"id":"a2","tools":[]}'; sleep 0.2"#,
+                "it answered before",
+            ),
             ("torn", "printf '{'; exit", "the answer is torn"),
             ("dies", "echo 'out of memory' >&2; exit 3", "it ended without answering"),
             ("an error", r#"echo '{"error":"no index"}'"#, "it says \"no index\""),
-            ("random", r#"n=$((${n:-0} + 1)); if [ $((n % 2)) = 0 ]; then echo "{\"id\":\"$id\",\"tools\":[\"$mail\"]}"; else echo "{\"id\":\"$id\",\"tools\":[\"$issue\"]}"; fi"#, "answered differently the second time"),
+            (
+                "random",
+                r#"n=$((${n:-0} + 1)); if [ $((n % 2)) = 0 ]; then echo "{\"id\":\"$id\",\"tools\":[\"$mail\"]}"; else echo "{\"id\":\"$id\",\"tools\":[\"$issue\"]}"; fi"#,
+                "answered differently the second time",
+            ),
         ];
         let mut wrong = Vec::new();
         for (what, route, expected) in table {
@@ -742,7 +767,11 @@ mod tests {
             ("'open", None),
         ];
         for (command, expected) in table {
-            assert_eq!(words(command), expected.map(|words| words.into_iter().map(str::to_owned).collect()), "{command}");
+            assert_eq!(
+                words(command),
+                expected.map(|words| words.into_iter().map(str::to_owned).collect()),
+                "{command}"
+            );
         }
         assert!(ProcessEngine::parse(" ").is_err());
     }

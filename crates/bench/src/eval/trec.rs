@@ -243,7 +243,8 @@ mod tests {
         let write = |query: &str, name: &str| {
             let queries = [Ranked { query, judgement: &judgement, ranking: &hits }];
             let name = name.to_owned();
-            write_tab_run(&mut Vec::new(), &queries, &move |_| name.clone(), &|_| "id").map_err(|error| error.to_string())
+            write_tab_run(&mut Vec::new(), &queries, &move |_| name.clone(), &|_| "id")
+                .map_err(|error| error.to_string())
         };
         assert!(write("q\t1", "a").is_err() && write("q", "a\nb").is_err() && write("q", "a\tb").is_err());
         assert_eq!(

@@ -1,0 +1,184 @@
+//! `bench eval`: engines by each door, what failed, and gates.
+
+use std::fs;
+
+use crate::support::{Files, Run};
+
+const TOOLS: &str = r#"{"tools": [
+    {"name": "create_issue", "description": "Open a new issue in a repository"},
+    {"name": "list_issues", "description": "List the issues of a repository"},
+    {"name": "send_mail", "description": "Send a letter by electronic mail"},
+    {"name": "play_song", "description": "Play music on a loudspeaker"},
+    {"name": "water_plants", "description": "Turn on the garden's sprinkler"},
+    {"name": "lock_door", "description": "Lock a door of the building"},
+    {"name": "dim_lights", "description": "Make the lights of a room darker"}
+]}"#;
+
+const QUERIES: &str = r#"{"id": "q1", "query": "open an issue", "relevant": ["create_issue"]}
+{"id": "q2", "query": "write a letter", "relevant": ["send_mail"]}
+{"id": "q3", "query": "nobody should get in", "relevant": ["lock_door"]}
+{"id": "q4", "query": "order a pizza", "relevant": []}
+"#;
+
+/// An engine in twelve lines of shell: it knows one word, and answers everything else with the first tool.
+const SHELL_ENGINE: &str = r#"while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":"\([^"]*\)".*/\1/p')
+  case $line in
+    *'"hello"'*) echo '{"ok":true,"name":"letters","version":"0.1"}' ;;
+    *'"load"'*)
+      mail=$(sed -n 's/.*"id":"\([^"]*\)".*send_mail.*/\1/p' catalog.jsonl)
+      echo '{"ok":true}' ;;
+    *'"ping"'*) echo "{\"id\":\"$id\"}" ;;
+    *letter*) echo "{\"id\":\"$id\",\"tools\":[\"$mail\"]}" ;;
+    *) echo "{\"id\":\"$id\",\"tools\":[]}" ;;
+  esac
+done
+"#;
+
+fn files() -> Files {
+    let files = Files::new();
+    files.write("tools.json", TOOLS);
+    files.write("queries.jsonl", QUERIES);
+    files.write("engine.sh", SHELL_ENGINE);
+    files
+}
+
+fn eval(files: &Files, arguments: &[&str]) -> Run {
+    let base = ["bench", "eval", "--catalog", "tools.json", "--queries", "queries.jsonl"];
+    files.run(&[&base[..], arguments].concat())
+}
+
+/// The values of `recall@5` by engine, from JSON.
+fn recalls(run: &Run) -> Vec<(String, String, f64)> {
+    let json: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let entry = |one: &serde_json::Value| {
+        let text = |name: &str| one[name].as_str().unwrap().to_owned();
+        (text("configuration"), text("origin"), one["facts"]["measures"]["recall@5"]["mean"].as_f64().unwrap())
+    };
+    json["evaluations"].as_array().unwrap().iter().map(entry).collect()
+}
+
+#[test]
+fn all_doors_in_one_run() {
+    let files = files();
+    files.write("theirs.tsv", "q1\t1\tcreate_issue\nq2\t1\tsend_mail\nq3\t1\tlock_door\n");
+    let ours = format!("ours={} bench engine", env!("CARGO_BIN_EXE_contextweaver"));
+    let run = eval(
+        &files,
+        &[
+            "--engine",
+            "lexical",
+            "--process",
+            &ours,
+            "--process",
+            "letters=sh engine.sh",
+            "--run",
+            "theirs=theirs.tsv",
+            "--format",
+            "json",
+        ],
+    );
+    assert_eq!(run.code, 0, "{}", run.shown());
+    let found = recalls(&run);
+    let shown: Vec<(&str, &str)> = found.iter().map(|(name, origin, _)| (name.as_str(), origin.as_str())).collect();
+    let expected = [("lexical", "computed"), ("ours", "process"), ("letters", "process"), ("theirs", "imported")];
+    assert_eq!(shown, expected);
+    assert_eq!((found[2].2, found[3].2), (0.333333, 1.0));
+    // The engine that serves is the one that is measured, by whichever door.
+    let inside = eval(&files, &["--format", "json"]);
+    assert_eq!(recalls(&inside)[0].2, found[1].2);
+}
+
+#[test]
+fn a_run_that_was_written_gives_the_same_figures() {
+    let files = files();
+    let first = eval(&files, &["--run-out", "run.tsv", "--format", "json"]);
+    let again = eval(&files, &["--run", "again=run.tsv", "--format", "json"]);
+    assert_eq!(again.code, 0, "{}", again.shown());
+    let measures = |run: &Run| {
+        let json: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+        json["evaluations"][0]["facts"]["measures"].clone()
+    };
+    assert_eq!(measures(&first), measures(&again));
+}
+
+#[test]
+fn failures_are_listed_with_what_stands_in_front() {
+    let files = files();
+    let run = eval(&files, &["--engine", "lexical", "--failures"]);
+    let from = run.stdout.find("\n1 of 3").unwrap_or_else(|| panic!("{}", run.shown()));
+    insta::assert_snapshot!(&run.stdout[from..], @r"
+
+    1 of 3 queries lack a tool among the first five
+
+    q3  nobody should get in
+      wanted   lock_door: not found
+      found    nothing
+      because  no word of the query is in the tool's definition
+    ");
+}
+
+#[test]
+fn gates_fail_with_exit_code_1_and_say_why() {
+    let files = files();
+    let passed = eval(&files, &["--engine", "lexical", "--fail-under", "recall@5=.6", "--max-tokens", "5000"]);
+    assert_eq!(passed.code, 0, "{}", passed.shown());
+    let failed = eval(&files, &["--engine", "lexical", "--fail-under", "recall@5=.7", "--max-tokens", "50"]);
+    assert_eq!(failed.code, 1, "{}", failed.shown());
+    let lines: Vec<&str> = failed.stdout.lines().filter(|line| line.starts_with("failed: ")).collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert_eq!(lines[0], "failed: recall@5 of lexical is 0.667, below 0.700");
+    assert!(lines[1].starts_with("failed: all definitions take "), "{lines:?}");
+}
+
+#[test]
+fn a_baseline_is_compared_in_pairs() {
+    let files = files();
+    let queries: String = (0..40)
+        .map(|number| {
+            format!("{{\"id\": \"q{number}\", \"query\": \"letter number{number}\", \"relevant\": [\"send_mail\"]}}\n")
+        })
+        .collect();
+    files.write("queries.jsonl", queries);
+    let base = eval(&files, &["--engine", "lexical", "--format", "json"]);
+    files.write("base.json", &base.stdout);
+    let same = eval(&files, &["--engine", "lexical", "--baseline", "base.json"]);
+    assert_eq!(same.code, 0, "{}", same.shown());
+    assert!(same.stdout.contains("recall@5 against the baseline: same"), "{}", same.stdout);
+
+    files.write("worse.tsv", "q1\t1\tsend_mail\n");
+    let worse = eval(&files, &["--run", "worse=worse.tsv", "--baseline", "base.json"]);
+    assert_eq!(worse.code, 1, "{}", worse.shown());
+    assert!(worse.stdout.contains("recall@5 against the baseline: regressed"), "{}", worse.stdout);
+    assert!(worse.stdout.contains("failed: worse regressed against the baseline"), "{}", worse.stdout);
+
+    let other = fs::read_to_string(files.path("tools.json")).unwrap().replace("electronic", "ordinary");
+    files.write("tools.json", other);
+    let other = eval(&files, &["--engine", "lexical", "--baseline", "base.json"]);
+    assert_eq!(other.code, 2, "{}", other.shown());
+    assert!(other.stderr.contains("compare the queries that both have with --changed-inputs"), "{}", other.stderr);
+    let asked = eval(&files, &["--engine", "lexical", "--baseline", "base.json", "--changed-inputs"]);
+    assert_eq!(asked.code, 0, "{}", asked.shown());
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_by_name() {
+    let files = files();
+    files.write("bad.tsv", "q9\t1\tsend_mail\n");
+    files.write("bad.json", "{}");
+    let table = [
+        (&["--engine", "pizza"][..], "no engine `pizza`; there are default, lexical, best, bm25"),
+        (&["--process", "x=no-such-program"], "missing: no-such-program"),
+        (&["--process", "x"], "not of the form NAME=VALUE"),
+        (&["--run", "x=bad.tsv"], "bad.tsv:1: query `q9` is not in the queries file"),
+        (&["--run", "x=none.tsv"], "none.tsv"),
+        (&["--baseline", "bad.json"], "is it the output of `bench eval --format json`?"),
+        (&["--fail-under", "recall@7=.5"], "no measure `recall@7`"),
+        (&["--fail-under", "recall@5=80"], "`80` is no number from 0 to 1"),
+    ];
+    for (arguments, expected) in table {
+        let run = eval(&files, arguments);
+        assert_eq!(run.code, 2, "{arguments:?}: {}", run.shown());
+        assert!(run.stderr.contains(expected), "{arguments:?}: {}", run.shown());
+    }
+}
