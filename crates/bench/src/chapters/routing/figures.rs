@@ -70,7 +70,7 @@ pub(super) fn latency(scores: &Scores<'_>, rows: &[&TimingRow]) -> Option<Figure
         points.sort_by_key(|point| point.tools);
         Line { name: engine.to_owned(), color, points }
     });
-    let title = "Median search time by catalog size and engine".to_owned();
+    let title = "Median search time by catalog size and engine, recorded".to_owned();
     line_figure("latency.svg".to_owned(), title, "time per query (µs, logarithmic)", Scale::Log, lines.collect())
 }
 

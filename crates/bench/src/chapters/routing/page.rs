@@ -386,7 +386,7 @@ fn latency(page: &mut Document, scores: &Scores<'_>, recording: Option<&Recordin
     page.table(
         "One thread after warm-up; every run is one search, build or process, the percentiles are over them, and MAD is \
          the median absolute deviation. The size is the number of tools in the catalog, of events in the log, or of megabytes \
-         of the result. Times depend on the machine and are not checked.",
+         of the result. Times depend on the machine, and nothing computes them again.",
         &recording::times(&recording.rows),
     );
 }
