@@ -217,6 +217,12 @@ impl<F> Results<F> {
         }
     }
 
+    /// What stands behind a figure of all records: that of the one that says most against it.
+    #[must_use]
+    pub fn worst_mark(&self) -> &'static str {
+        worst(self.records.iter().map(|record| self.mark(record)))
+    }
+
     /// The case of a record with its [`Self::mark`].
     #[must_use]
     pub fn label(&self, record: &Record<F>) -> String {
@@ -229,6 +235,12 @@ pub const KEPT: &str = " †";
 
 /// Stands behind figures that another version of the engine gave.
 pub const STALE: &str = " ‡";
+
+/// Of several marks the one that says most against a figure that all of them stand behind.
+pub fn worst(marks: impl IntoIterator<Item = &'static str>) -> &'static str {
+    let marks: Vec<&str> = marks.into_iter().collect();
+    [STALE, KEPT].into_iter().find(|mark| marks.contains(mark)).unwrap_or("")
+}
 
 impl<F: Serialize> Record<F> {
     fn erased(self) -> Result<Record, serde_json::Error> {
@@ -350,7 +362,9 @@ mod tests {
         let labels =
             |shots: &Results<Shot>| -> Vec<String> { shots.records.iter().map(|record| shots.label(record)).collect() };
         assert_eq!(labels(&shots), ["a", "b †"]);
+        assert_eq!(shots.worst_mark(), KEPT);
         shots.version = "3".to_owned();
+        assert_eq!((shots.worst_mark(), worst([]), worst(["", KEPT, STALE, KEPT])), (STALE, "", STALE));
         assert_eq!(labels(&shots), ["a ‡", "b ‡"]);
     }
 }

@@ -18,7 +18,7 @@ use crate::report::count;
 use crate::report::document::Document;
 use crate::report::number::MISSING;
 use crate::report::readme;
-use crate::results::{KEPT, Results, STALE, State};
+use crate::results::{KEPT, Results, STALE, State, worst};
 
 /// One rendered file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +97,7 @@ fn front(recordings: &Recordings) -> Result<String> {
     let mut blocks = Vec::new();
     for chapter in CHAPTERS {
         let own = recordings.of(chapter.name());
-        let mark = worst_mark(own);
+        let mark = worst(own.iter().map(Results::worst_mark));
         // A table has marks of its own; a sentence is about all records of its chapter.
         let marked = |block: String| match block.ends_with('.') && !block.contains('\n') {
             true => format!("{block}{mark}"),
@@ -117,11 +117,6 @@ fn front(recordings: &Recordings) -> Result<String> {
         ));
     }
     Ok(blocks.join("\n\n"))
-}
-
-fn worst_mark(own: &[Results]) -> &'static str {
-    let marks = || own.iter().flat_map(|results| results.records.iter().map(|record| results.mark(record)));
-    [STALE, KEPT].into_iter().find(|mark| marks().any(|one| one == *mark)).unwrap_or("")
 }
 
 fn kept(results: &Results) -> Option<String> {

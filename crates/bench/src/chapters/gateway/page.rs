@@ -9,7 +9,7 @@ use crate::report::document::{Document, Figure};
 use crate::report::number::{MISSING, count, percent};
 use crate::report::plot::{Interval, IntervalPlot, Scale};
 use crate::report::table::Table;
-use crate::results::{Record, Results};
+use crate::results::{Record, Results, worst};
 
 /// The results of the chapter.
 pub(super) type GatewayResults = Results<GatewayFacts>;
@@ -145,7 +145,13 @@ fn surface_table(gateway: &GatewayResults) -> Table {
             page_tokens: rest.iter().map(|facts| facts.page_tokens).max().unwrap_or_default(),
             page_query: None,
         };
-        table.row(row(&format!("{} others, one gateway each", count(rest.len())), &others));
+        // A sum is kept where one of its parts is.
+        let parts = single.iter().skip(SHOWN).filter_map(|(name, ..)| {
+            let case = format!("surface/{name}");
+            gateway.records.iter().find(|record| record.case == case).map(|record| gateway.mark(record))
+        });
+        let label = format!("{} others, one gateway each{}", count(rest.len()), worst(parts));
+        table.row(row(&label, &others));
     }
     if let Some((_, label, facts)) = together {
         table.row(row(&format!("{label} ({})", count(facts.servers)), facts));

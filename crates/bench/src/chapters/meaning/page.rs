@@ -102,7 +102,7 @@ fn measured(meaning: &Results<MeaningFacts>, measure: usize) -> Table {
         let Overall { lexical, default, difference: paired } = &overall[measure];
         let missing = || MISSING.to_owned();
         table.row([
-            MEAN.to_owned(),
+            format!("{MEAN}{}", meaning.worst_mark()),
             missing(),
             missing(),
             share(*lexical),

@@ -334,7 +334,7 @@ fn tokens(page: &mut Document, scores: &Scores<'_>) {
     for case in scores.cases(Case::is_plain_or_mixed) {
         let Some(counted) = scores.facts(DEFAULT, case.name).and_then(|facts| facts.tokens.as_ref()) else { continue };
         let cells = [
-            case.name.to_owned(),
+            format!("{}{}", case.name, scores.mark(&[DEFAULT], [case.name])),
             tools(scores, &case),
             count(counted.naive),
             fixed(counted.cards_mean, 0),
@@ -692,7 +692,7 @@ mod tests {
     fn the_newest_recording_is_shown_with_its_machine() {
         let timings = sample::timings();
         let (text, figures) = render(&sample::results(), &timings);
-        assert!(text.contains("Recorded 2026-01-31 on `desk`: Some CPU @ 3.0 GHz, Linux 6.1"));
+        assert!(text.contains("Recorded, not computed: 2026-01-31 on `desk`: Some CPU @ 3.0 GHz, Linux 6.1"));
         assert!(text.contains("the newest recording") && !text.contains("99.0"));
         assert!(figures.iter().any(|figure| figure.path == "latency.svg"));
         let (text, _) = render(&[], &timings[1..]);
