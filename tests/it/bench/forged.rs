@@ -24,7 +24,7 @@ use contextweaver_bench::scorecard::{self, Measured, pages};
 use crate::support::Files;
 
 /// Mutations of each kind in each of the two checkouts.
-const MUTATIONS: usize = 150;
+const MUTATIONS: usize = 90;
 
 const ENGINES: &str = r#"
 [[engine]]
@@ -279,7 +279,8 @@ fn is_named(verdict: &Verdict, results: &str, case: &str) -> bool {
         if !line.starts_with("    ") {
             is_own = line.starts_with(&format!("  {results} "));
         }
-        is_own && line.split(' ').any(|word| word == case)
+        let list = line.split_once("): ").map_or(line, |(_, list)| list);
+        is_own && list.split(',').any(|word| word.trim() == case)
     })
 }
 
@@ -597,7 +598,7 @@ fn most_figures_of_kept_records_are_held_by_others(stand: &Stand) {
 }
 
 /// Of a hundred figures of kept records so many contradict others when they are changed alone.
-const HELD_PERCENT: usize = 50;
+const HELD_PERCENT: usize = 70;
 
 /// The rows of `meaning` with a tenth added, where their collection is not here: no sum, no difference and no other chapter
 /// agrees with them.
@@ -646,7 +647,7 @@ fn the_million_tools_cannot_be_shrunk(stand: &Stand) {
     stand.forge(&forged);
     let verdict = stand.verdict().unwrap();
     assert!(!verdict.same && is_named(&verdict, "scaling", "1000000"));
-    assert!(wrong(&verdict, "scaling").contains("with more tools"), "{verdict:#?}");
+    assert!(wrong(&verdict, "scaling").contains("the postings of a tool are not those"), "{verdict:#?}");
     stand.forge(&original);
     assert!(stand.verdict().unwrap().same);
 }

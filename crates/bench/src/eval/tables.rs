@@ -46,7 +46,7 @@ pub struct Tables {
 }
 
 /// What a file of the folder holds, by its name.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Timings,
     Growth,
@@ -110,7 +110,7 @@ impl Tables {
             let own = [Some(stated.machine), Some(stated.revision)];
             let is_same = (day, [&origin.machine, &origin.revision]) == (&stated.recorded, [&own[0], &own[1]]);
             ensure!(is_same, "{} has another day, machine or revision than its rows", manifest::FILE);
-            if Kind::of(&origin.file) == Some(Kind::Timings) {
+            if kind == Kind::Timings {
                 let name = table_name(&stated.recorded.to_string(), own[0].as_deref().unwrap_or_default());
                 ensure!(name == origin.file, "its rows are those of {name}");
             }

@@ -192,7 +192,7 @@ impl Verdict {
 
     fn pages(&mut self, committed: &Recordings, tables: &Tables, workspace: &Workspace) -> Result<()> {
         let rendered = pages::of(committed, tables, workspace)?;
-        let known = files::paths(committed).into_iter().chain(tables::paths(tables));
+        let known = files::paths(committed).chain(tables::paths(tables));
         let known: BTreeSet<String> = known.chain(rendered.iter().map(|page| page.path.clone())).collect();
         self.strays = files::strays(&known, workspace)?;
         for page in rendered {
@@ -222,8 +222,7 @@ impl Verdict {
         }
         if !self.tables.is_empty() {
             let head = format!("recorded, computed nowhere: {} tables in scorecard/timings:", count(self.tables.len()));
-            let tables: Vec<String> = self.tables.iter().map(|table| format!("{table},")).collect();
-            lines.push(wrapped(head, &tables).trim_end_matches(',').to_owned());
+            lines.push(wrapped(head, &self.tables));
         }
         lines.push("recorded, computed nowhere: the days of records".to_owned());
         lines
@@ -251,17 +250,19 @@ impl Verdict {
 /// Characters of a line before it is wrapped.
 const WIDTH: usize = 120;
 
-/// `head` and `words`, in lines of [`WIDTH`], those after the first one set in.
+/// `head` and the list of `words`, in lines of [`WIDTH`], those after the first one set in.
 fn wrapped(head: String, words: &[String]) -> String {
-    let (mut text, mut width) = (head.clone(), head.chars().count());
-    for word in words {
+    let mut width = head.chars().count();
+    let mut text = head;
+    for (number, word) in (1..).zip(words) {
+        let word = if number < words.len() { format!("{word},") } else { word.clone() };
         let own = word.chars().count() + 1;
         if width + own > WIDTH {
             text.push_str("\n   ");
             width = 3;
         }
         text.push(' ');
-        text.push_str(word);
+        text.push_str(&word);
         width += own;
     }
     text
