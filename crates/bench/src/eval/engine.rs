@@ -4,7 +4,7 @@
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 
@@ -87,9 +87,6 @@ pub struct RouterEngine {
     folder: Option<PathBuf>,
     /// Opened once for all catalogs.
     encoder: OnceLock<Arc<dyn Encoder>>,
-    /// What was encoded, for catalogs that share tools. It begins empty: what another program left on this machine must
-    /// not decide what is measured.
-    vectors: Arc<Mutex<VectorCache>>,
     /// Computed once, since a probe is measured for it.
     version: OnceLock<String>,
 }
@@ -104,7 +101,6 @@ impl RouterEngine {
             choice: EncoderChoice::None,
             folder: place::usual_folder(),
             encoder: OnceLock::new(),
-            vectors: Arc::default(),
             version: OnceLock::new(),
         }
     }
@@ -112,13 +108,13 @@ impl RouterEngine {
     /// The engine with or without an encoder.
     #[must_use]
     pub fn with(self, choice: EncoderChoice) -> Self {
-        Self { choice, encoder: OnceLock::new(), vectors: Arc::default(), version: OnceLock::new(), ..self }
+        Self { choice, encoder: OnceLock::new(), version: OnceLock::new(), ..self }
     }
 
     /// The engine with its encoder, if it has one, in `folder` and not where it usually is.
     #[must_use]
     pub fn with_model_in(self, folder: Option<&Path>) -> Self {
-        Self { folder: folder.map(Path::to_owned), encoder: OnceLock::new(), vectors: Arc::default(), ..self }
+        Self { folder: folder.map(Path::to_owned), encoder: OnceLock::new(), ..self }
     }
 
     /// The engine with this encoder, for which no file is read.
@@ -179,8 +175,8 @@ impl Engine for RouterEngine {
         let router = match self.choice {
             EncoderChoice::None => router,
             EncoderChoice::MiniLm => {
-                let mut vectors = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
-                let model = Model::build(self.encoder()?, router.catalog(), &mut vectors);
+                // In memory: what another program left on this machine must not decide what is measured.
+                let model = Model::build(self.encoder()?, router.catalog(), &mut VectorCache::default());
                 router.with_model(model)
             }
         };
