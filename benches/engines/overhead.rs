@@ -485,7 +485,9 @@ fn main() {
         csv.push_str(&format!("{path},{engine},{measure},{value:.1},{unit}\n"));
     }
     if let Some(path) = option("--out") {
-        std::fs::write(path, csv).expect("the rows are written");
+        std::fs::write(&path, csv).expect("the rows are written");
+        // Where it is the table of the scorecard, its list is told of it.
+        contextweaver::eval::tables::accept_written(Path::new(&path)).expect("the table is accepted");
     }
 }
 

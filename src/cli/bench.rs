@@ -1,5 +1,6 @@
 //! `bench`: run the matrix, show it, check it, and measure anybody's own files.
 
+mod accept;
 mod check;
 mod compare;
 mod engine;
@@ -37,6 +38,9 @@ pub(super) enum Command {
     /// Compute the results again and compare: exit 1 and the first differences when anything moved
     #[command(after_help = "Example:\n  contextweaver bench check")]
     Check(check::CheckArgs),
+    /// Note that a recorded table is what was recorded
+    #[command(after_help = accept::EXAMPLE)]
+    Accept(accept::AcceptArgs),
     /// List cases, their engines and what they show
     #[command(after_help = "Example:\n  contextweaver bench list --format json")]
     List(ListArgs),
@@ -82,8 +86,8 @@ impl Place {
         Workspace::find(self.root.as_deref(), self.public.as_deref())
     }
 
-    fn bench(&self, everything: Everything) -> Result<Bench> {
-        Bench::open(self.workspace()?, if everything.all { Scope::All } else { Scope::Usual })
+    fn bench(&self, scope: Scope) -> Result<Bench> {
+        Bench::open(self.workspace()?, scope)
     }
 }
 
@@ -93,6 +97,19 @@ pub(super) struct Everything {
     /// Compute every record, those included that take minutes, and fail when one cannot be computed here
     #[arg(long)]
     all: bool,
+    /// Compute those too that take minutes, and keep what cannot be computed here
+    #[arg(long, conflicts_with = "all")]
+    large: bool,
+}
+
+impl Everything {
+    fn scope(self) -> Scope {
+        match self {
+            Self { all: true, .. } => Scope::All,
+            Self { large: true, .. } => Scope::Large,
+            Self { .. } => Scope::Usual,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -118,6 +135,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Run(args) => run::run(args, out),
         Command::Render(args) => render(args, out),
         Command::Check(args) => check::run(args, out),
+        Command::Accept(args) => accept::run(args, out),
         Command::List(args) => list(args, out),
         Command::Eval(args) => eval::run(args, out),
         Command::Engine(args) => engine::run(args, out),

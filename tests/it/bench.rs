@@ -109,10 +109,10 @@ fn an_edited_page_a_stray_file_and_a_vanished_case_are_drift() {
     assert_eq!(files.run(&["bench", "check"]).code, 0);
 
     let stray = files.write("scorecard/results/gone.json", "{}");
-    assert!(files.run(&["bench", "check"]).stdout.contains("no engine or chapter of that name"));
+    assert!(files.run(&["bench", "check"]).stdout.contains("results/gone.json: no page, results file"));
     fs::remove_file(stray).unwrap();
     let old = files.write("scorecard/household-old.svg", "<svg/>");
-    assert!(files.run(&["bench", "check"]).stdout.contains("household-old.svg: no page of that name"));
+    assert!(files.run(&["bench", "check"]).stdout.contains("household-old.svg: no page, results file"));
     fs::remove_file(old).unwrap();
 
     without(&files, "default", "household");
@@ -147,17 +147,13 @@ fn rows_of_absent_collections_are_kept_and_named() {
     // A check names what it did not compute, and `--all` fails for it.
     let check = files.run(&["bench", "check"]);
     assert_eq!(check.code, 0, "{}", check.shown());
-    let last = check.stdout.lines().last().unwrap();
-    assert!(
-        last.starts_with("same as far as computed: 7 of 13; 6 kept: meaning 1 (public data not here; version "),
-        "{last}"
-    );
-    for results in ["default 1 (", "bm25 1 (", "copies 1 (", "confidence 1 (", "feedback 1 ("] {
-        assert!(last.contains(results), "{last}");
-    }
+    assert_eq!(check.stdout.lines().last().unwrap(), "same as far as computed: 7 of 13 records; 6 kept");
+    named(&check.stdout);
     let all = files.run(&["bench", "check", "--all"]);
     assert_eq!(all.code, 1, "{}", all.shown());
     assert!(all.stdout.ends_with("not everything was computed, as --all asks\n"), "{}", all.stdout);
+    named(&all.stdout);
+    assert_eq!(files.run(&["bench", "check", "--large"]).code, 0);
     let json = files.run(&["bench", "check", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!((&json["same"], &json["records"], &json["computed"]), (&true.into(), &13.into(), &7.into()));
@@ -189,6 +185,13 @@ fn rows_of_absent_collections_are_kept_and_named() {
         marked.stdout
     );
 
+    // Where only a page differs, or nothing but a record that was never made, they are named too.
+    files.write("scorecard/SCORECARD.md", "edited");
+    let page = files.run(&["bench", "check"]);
+    assert!(page.code == 1 && page.stdout.ends_with("contextweaver bench render\n"), "{}", page.stdout);
+    named(&page.stdout);
+    assert_eq!(files.run(&["bench", "render"]).code, 0);
+
     // A row of another version of the engine, and one that is gone, are not passed over in silence.
     let engines = fs::read_to_string(files.path("scenarios/engines.toml")).unwrap();
     let changed = engines.replacen("analysis = \"a\"", "analysis = \"a\"\nconfiguration = { k1 = 0.3 }", 1);
@@ -211,15 +214,72 @@ fn rows_of_absent_collections_are_kept_and_named() {
     );
 }
 
+/// The output of a check names the one record of each of these that was not computed.
+fn named(stdout: &str) {
+    for results in ["meaning", "default", "bm25", "copies", "confidence", "feedback"] {
+        let line =
+            stdout.lines().find(|line| line.starts_with(&format!("  {results} 1 (public data not here; version ")));
+        assert!(line.is_some_and(|line| line.contains(", recorded 20") && line.ends_with(": elsewhere")), "{stdout}");
+    }
+}
+
+#[test]
+fn a_record_that_cannot_be_made_or_kept_is_named_by_the_run() {
+    let files = small_checkout();
+    files.write(
+        "scenarios/public.toml",
+        "analysis = \"absent\"\norigin = \"public\"\ncollections = [\"elsewhere\"]\nengines = [\"default\"]\n",
+    );
+    let run = files.run(&["bench", "run"]);
+    assert_eq!(run.code, 0, "{}", run.shown());
+    let note = run.stderr.lines().find(|line| line.contains("neither measured here nor recorded")).unwrap();
+    assert!(note.contains("`contextweaver bench check` fails") && note.contains("default · elsewhere"), "{note}");
+    assert_eq!(files.run(&["bench", "check"]).code, 1);
+}
+
+#[test]
+fn recorded_tables_are_held_to_their_digests_and_named() {
+    let files = small_checkout();
+    let table = files
+        .write("scorecard/timings/rivals.csv", "engine,tools,measure,value,unit\ntantivy,1000,search p50,19.2,us\n");
+    let refused = files.run(&["bench", "run"]);
+    assert!(refused.code == 2 && refused.stderr.contains("bench accept"), "{}", refused.shown());
+    let accepted = files.run(&["bench", "accept", "scorecard/timings/rivals.csv", "--machine", "desk"]);
+    assert_eq!(accepted.code, 0, "{}", accepted.shown());
+    assert!(accepted.stdout.contains("Recorded, not computed: 20") && accepted.stdout.contains("`desk`"));
+    assert_eq!(files.run(&["bench", "run"]).code, 0);
+    let page = fs::read_to_string(files.path("scorecard/SCORECARD.md")).unwrap();
+    assert!(page.contains("19.2") && page.contains(accepted.stdout.trim().strip_prefix("rivals.csv: ").unwrap()));
+    let check = files.run(&["bench", "check", "--all"]);
+    assert_eq!(check.code, 0, "{}", check.shown());
+    assert!(
+        check.stdout.contains("computed nowhere: 1 tables in scorecard/timings: rivals.csv of 20"),
+        "{}",
+        check.stdout
+    );
+
+    fs::write(&table, "engine,tools,measure,value,unit\ntantivy,1000,search p50,9.2,us\n").unwrap();
+    for command in ["render", "check", "run"] {
+        let edited = files.run(&["bench", command]);
+        assert_eq!(edited.code, 2, "{command}: {}", edited.shown());
+        assert!(edited.stderr.contains("rivals.csv") && edited.stderr.contains("git checkout"), "{}", edited.stderr);
+    }
+    // One who takes the edit over has it named with its day.
+    assert_eq!(files.run(&["bench", "accept", "scorecard/timings/rivals.csv"]).code, 0);
+    assert_eq!(files.run(&["bench", "render"]).code, 0);
+    assert!(files.run(&["bench", "check"]).stdout.contains("rivals.csv of 20"));
+}
+
 #[test]
 fn a_results_file_that_is_damaged_or_missing_is_refused_with_the_command_that_repairs_it() {
     let files = small_checkout();
     assert_eq!(files.run(&["bench", "run"]).code, 0);
     let path = files.path("scorecard/results/meaning.json");
     let text = fs::read_to_string(&path).unwrap();
+    let fact = "{\"measured\":{\"tools\":";
     let cases = [
-        ("forged fact", text.replacen("\"tools\":96", "\"tools\":97", 1)),
-        ("unknown field", text.replacen("\"tools\":96", "\"tools\":96,\"tolls\":1", 1)),
+        ("forged fact", text.replacen(fact, &format!("{fact}1"), 1)),
+        ("unknown field", text.replacen(fact, "{\"measured\":{\"tolls\":1,\"tools\":", 1)),
         ("torn line", text[..text.len() / 2].to_owned()),
         ("forged digest", text.replacen("\"digest\":\"", "\"digest\":\"0", 1)),
         ("other results", fs::read_to_string(files.path("scorecard/results/copies.json")).unwrap()),
@@ -238,7 +298,7 @@ fn a_results_file_that_is_damaged_or_missing_is_refused_with_the_command_that_re
     let missing = files.run(&["bench", "check"]);
     assert_eq!(missing.code, 2, "{}", missing.shown());
     assert!(
-        missing.stderr.contains("meaning.json: missing; `contextweaver bench run` writes it"),
+        missing.stderr.contains("meaning.json: missing; restore it with `git checkout`, or write it again with"),
         "{}",
         missing.stderr
     );

@@ -295,7 +295,11 @@ fn main() -> Result<()> {
     rows.iter().try_for_each(|row| writer.serialize(row))?;
     let bytes = writer.into_inner().map_err(|error| error.into_error())?;
     match out {
-        Some(path) => std::fs::write(&path, bytes).with_context(|| path.display().to_string()),
+        Some(path) => {
+            std::fs::write(&path, bytes).with_context(|| path.display().to_string())?;
+            // Where it is the table of the scorecard, its list is told of it.
+            contextweaver::eval::tables::accept_written(&path).map(|_| ())
+        }
         None => Ok(print!("{}", String::from_utf8(bytes)?)),
     }
 }

@@ -3,15 +3,15 @@
 //! A chapter says which records it has ([`Chapter::plan`]), measures those that can be measured here
 //! ([`Chapter::measure`], which returns facts and sees no page), says what is wrong with recorded ones
 //! ([`Chapter::wrong`]), and writes them down ([`Chapter::render`] and its two smaller forms, which see records and no
-//! engine). Everything else is done once for all chapters in [`crate::scorecard`]: which records are kept, how they are
+//! engine). Everything else is done once for all chapters in the room `scorecard`: which records are kept, how they are
 //! compared, read and written.
 //!
 //! # Adding a chapter
 //!
-//! One new file, `chapters/NAME.rs`, with the type of its facts and the trait, and one line for it in
-//! [`crate::chapters::CHAPTERS`]. A chapter with one record for each collection writes less:
-//! [`crate::chapters::collections::CollectionChapter`] plans and measures, and the file says what is measured on one
-//! collection and how it is shown. Then `contextweaver bench run --all` writes `scorecard/results/NAME.json` and the
+//! One new file, `chapters/NAME.rs`, with the type of its facts and the trait, and one line for it in the list of
+//! `chapters/mod.rs`. A chapter with one record for each collection writes less: `CollectionChapter` of
+//! `chapters/collections.rs` plans and measures, and the file says what is measured on one collection and how it is
+//! shown. Then `contextweaver bench run --all` writes `scorecard/results/NAME.json` and the
 //! pages, and `bench check` compares them. Nothing else names a chapter.
 
 use std::collections::BTreeMap;
@@ -62,6 +62,12 @@ pub trait Chapter: Sync {
     /// that do not give the difference, figures that another chapter has otherwise.
     fn wrong(&self, own: &[Results<Self::Facts>], all: &Recordings) -> Vec<Wrong> {
         let _ = (own, all);
+        Vec::new()
+    }
+
+    /// What recorded tables say otherwise than its records.
+    fn wrong_tables(&self, own: &[Results<Self::Facts>], tables: &Tables) -> Vec<Wrong> {
+        let _ = (own, tables);
         Vec::new()
     }
 
@@ -120,7 +126,7 @@ impl Display for Absent {
         formatter.write_str(match self {
             Self::Inputs => "public data not here",
             Self::Model => "sentence encoder not here",
-            Self::TooLarge => "only with --all",
+            Self::TooLarge => "only with --large or --all",
         })
     }
 }
@@ -198,6 +204,12 @@ pub trait AnyChapter: Sync {
     /// Facts of another chapter.
     fn wrong(&self, all: &Recordings) -> Result<Vec<Wrong>>;
 
+    /// See [`Chapter::wrong_tables`].
+    ///
+    /// # Errors
+    /// Facts of another chapter.
+    fn wrong_tables(&self, all: &Recordings, tables: &Tables) -> Result<Vec<Wrong>>;
+
     /// See [`Chapter::render`].
     ///
     /// # Errors
@@ -247,6 +259,10 @@ impl<C: Chapter> AnyChapter for C {
 
     fn wrong(&self, all: &Recordings) -> Result<Vec<Wrong>> {
         Ok(Chapter::wrong(self, &typed::<C>(self, all)?, all))
+    }
+
+    fn wrong_tables(&self, all: &Recordings, tables: &Tables) -> Result<Vec<Wrong>> {
+        Ok(Chapter::wrong_tables(self, &typed::<C>(self, all)?, tables))
     }
 
     fn render(&self, all: &Recordings, tables: &Tables, page: &mut Document) -> Result<()> {

@@ -27,7 +27,7 @@ pub(in crate::cli) struct CheckArgs {
 }
 
 pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
-    let bench = args.place.bench(args.everything)?;
+    let bench = args.place.bench(args.everything.scope())?;
     let bar = progress(0);
     let step = |what: &str| {
         bar.set_message(what.to_owned());

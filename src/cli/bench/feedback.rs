@@ -5,9 +5,10 @@ use std::io::Write;
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::{Everything, Place};
+use super::Place;
 use crate::cli::{Format, Outcome, print_json};
 use contextweaver_bench::chapters;
+use contextweaver_bench::eval::workspace::Scope;
 use contextweaver_bench::results::Day;
 use contextweaver_bench::scorecard::{self, Measured};
 
@@ -29,7 +30,7 @@ pub(in crate::cli) struct FeedbackArgs {
 }
 
 pub(super) fn run(args: &FeedbackArgs, out: &mut dyn Write) -> Result<Outcome> {
-    let bench = args.place.bench(Everything::default())?;
+    let bench = args.place.bench(Scope::Usual)?;
     let chapter = chapters::find("feedback").context("no chapter on feedback")?;
     let recordings = Measured::chapter(chapter, &bench, &|_| ())?.recordings(&bench.workspace, &Day::now())?;
     match args.format {

@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde::Serialize;
 
+use super::Place;
 use super::run::progress;
-use super::{Everything, Place};
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::chapters::collections::default_engine;
 use contextweaver_bench::chapters::scaling::{ScalingFacts, count, counters_table, times_table};
@@ -16,6 +16,7 @@ use contextweaver_bench::eval::record::Outcome as Measured;
 use contextweaver_bench::eval::scaling::{self, COLLECTION, SIZES};
 use contextweaver_bench::eval::tables;
 use contextweaver_bench::eval::timing::TimingRow;
+use contextweaver_bench::eval::workspace::Scope;
 use contextweaver_bench::report;
 
 pub(super) const EXAMPLE: &str = "\
@@ -55,7 +56,7 @@ struct Output<'a> {
 }
 
 pub(super) fn run(args: &GrowthArgs, out: &mut dyn Write) -> Result<Outcome> {
-    let bench = args.place.bench(Everything::default())?;
+    let bench = args.place.bench(Scope::Usual)?;
     let base = bench.collections.get(COLLECTION).with_context(|| format!("no collection `{COLLECTION}` in gold/"))?;
     let default = default_engine(&bench)?;
     let lexical = bench.matrix.engine(LEXICAL).with_context(|| format!("no engine `{LEXICAL}` in engines.toml"))?;

@@ -41,11 +41,11 @@ struct Output<'a> {
 }
 
 pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
-    let bench = args.place.bench(args.everything)?;
+    let bench = args.place.bench(args.everything.scope())?;
     let program = args.record_timings.then(std::env::current_exe).transpose().context("this program's own file")?;
     let recorder = program.as_deref().map(|program| Recorder { program, machine: args.machine.as_deref() });
     let bar = progress(0);
-    let Ran { recordings, kept, timings } = scorecard::run(&bench, recorder, &|what| {
+    let Ran { recordings, kept, missing, timings } = scorecard::run(&bench, recorder, &|what| {
         bar.set_message(what.to_owned());
         bar.inc(1);
     })?;
@@ -53,6 +53,10 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     if !kept.is_empty() {
         let kept: Vec<String> = kept.iter().map(ToString::to_string).collect();
         note(&format!("kept as recorded, not measured here: {}", kept.join(", ")));
+    }
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        note(&format!("neither measured here nor recorded, and `contextweaver bench check` fails for it: {missing}"));
     }
     match args.format {
         Format::Json => print_json(out, &Output { results: recordings.iter().collect(), timings: &timings })?,

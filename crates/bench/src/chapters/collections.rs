@@ -14,12 +14,13 @@ use crate::eval::collection::Collection;
 use crate::eval::engine::{Engine, RouterEngine};
 use crate::eval::error::EvalError;
 use crate::eval::identity::Broken;
-use crate::eval::matrix::DEFAULT;
+use crate::eval::matrix::{Case, DEFAULT};
 use crate::eval::probe;
-use crate::eval::record::Outcome;
+use crate::eval::record::{Origin, Outcome};
 use crate::eval::tables::Tables;
 use crate::eval::version;
 use crate::eval::workspace::Bench;
+use crate::public::{Manifest, PublicCollection};
 use crate::report::document::Document;
 use crate::report::table::{self, Table};
 use crate::results::Results;
@@ -89,7 +90,7 @@ impl<C: CollectionChapter> Chapter for PerCollection<C> {
                 case: name.clone(),
                 origin: case.origin,
                 absent: collection.is_none().then_some(Absent::Inputs),
-                inputs_sha256: collection.map(|collection| collection.inputs_sha256.clone()),
+                inputs_sha256: inputs_of(case, collection.map(AsRef::as_ref)),
             }
         });
         Ok(vec![Plan {
@@ -123,12 +124,21 @@ impl<C: CollectionChapter> Chapter for PerCollection<C> {
         for (results, (record, facts)) in own.iter().flat_map(|one| one.measured().map(move |row| (one, row))) {
             let mut broken = Broken::default();
             self.0.check(&record.case, facts, &ranked, &mut broken);
+            let inputs = ranked.inputs(DEFAULT, &record.case);
+            let is_same = inputs.is_none_or(|inputs| *inputs == record.provenance.inputs_sha256);
+            broken.unless(is_same, format!("it is of other inputs than `{DEFAULT}` there"));
             let reasons = broken.reasons().into_iter();
             wrong.extend(reasons.map(|reason| Wrong {
                 results: results.name.clone(),
                 case: record.case.clone(),
                 reason,
             }));
+        }
+        for (results, (case, message)) in own.iter().flat_map(|one| one.failed().map(move |row| (one, row))) {
+            if ranked.facts(DEFAULT, case).is_some() {
+                let reason = format!("`{DEFAULT}` was measured there, and this failed: {message}");
+                wrong.push(Wrong { results: results.name.clone(), case: case.to_owned(), reason });
+            }
         }
         wrong
     }
@@ -144,6 +154,21 @@ impl<C: CollectionChapter> Chapter for PerCollection<C> {
     fn front(&self, own: &[Results<C::Facts>]) -> Vec<String> {
         own.iter().flat_map(|results| self.0.front(results)).collect()
     }
+}
+
+/// The digest of the inputs of a case that is not grown: of the collection where it is here, else of the public one that
+/// the manifest states.
+#[must_use]
+pub fn inputs_of(case: &Case, collection: Option<&Collection>) -> Option<String> {
+    let stated = || stated(case.origin, &case.collection).map(|public| public.sha256.together());
+    collection.map(|collection| collection.inputs_sha256.clone()).or_else(stated)
+}
+
+/// What the manifest states of a public collection; `None` for any other.
+#[must_use]
+pub fn stated(origin: Origin, collection: &str) -> Option<&'static PublicCollection> {
+    // A test holds that the manifest of the program can be read.
+    Manifest::builtin().ok().filter(|_| origin == Origin::Public)?.collection(collection)
 }
 
 /// The engine that users get.

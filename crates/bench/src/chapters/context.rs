@@ -173,8 +173,10 @@ fn chapter(page: &mut Document, context: &ContextResults) {
          label and answer together. The core holds shape, ends, statistics, sums, leaves and errors; an outline names \
          files, definitions or headings; a needle is one row, value or line drawn at random, for which there are views.",
     );
-    page.table("Survival by class and by the cap on a summary's tokens, over all scenarios.", &classes(context));
-    page.table("The same without needles, by kind of content.", &kinds(context));
+    let mark = context.worst_mark();
+    let reading = format!("Survival by class and by the cap on a summary's tokens, over all scenarios{mark}.");
+    page.table(&reading, &classes(context));
+    page.table(&format!("The same without needles, by kind of content{mark}."), &kinds(context));
     page.table("Needles through one view: the share that is reached, and its tokens.", &views(context));
     let failed = failures(context);
     if !failed.is_empty() {
@@ -376,7 +378,7 @@ fn budget_figure(context: &ContextResults) -> Option<Figure> {
 
 /// Survival against the tokens that a summary may cost.
 fn fidelity_figure(context: &ContextResults) -> Option<Figure> {
-    let title = "Survival of probes by tokens of a summary, over all scenarios".to_owned();
+    let title = format!("Survival of probes by tokens of a summary, over all scenarios{}", context.worst_mark());
     let sums = together(context);
     let line = |name: &str, color: usize, of: &dyn Fn(&AtCap) -> Option<f64>| Line {
         name: name.to_owned(),

@@ -112,7 +112,7 @@ pub struct Collection {
     pub catalog: Arc<Catalog>,
     /// The queries in the order of the file.
     pub queries: Vec<Query>,
-    /// SHA-256 (hex) of the bytes of the catalog followed by those of the queries.
+    /// The digest of catalog and queries, as [`Hashes::together`] of the two.
     pub inputs_sha256: String,
     /// For every item the first item of its capability, where the collection knows copies of tools; a ranking is then
     /// read by capability, each at the place of its best copy. `None` where every tool stands for itself.
@@ -202,7 +202,8 @@ impl Collection {
     ) -> Result<Self, CollectionError> {
         let handles = handles(&catalog);
         let file_order = file_order(catalog_bytes, &catalog);
-        let inputs_sha256 = sha256_hex(&[catalog_bytes, queries.bytes]);
+        let hashes = Hashes { catalog: sha256_hex(&[catalog_bytes]), queries: sha256_hex(&[queries.bytes]) };
+        let inputs_sha256 = hashes.together();
         let queries = queries::parse(queries, &catalog, &handles)?;
         Ok(Self {
             name: name.to_owned(),

@@ -3,13 +3,14 @@
 //! The project's own router comes in by the same trait as any rival, so that nothing is measured by a special way.
 
 use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
 
 use super::error::EvalError;
 use contextweaver_core::catalog::Catalog;
-use contextweaver_routing::semantic::model::{Encoder, place};
+use contextweaver_routing::semantic::model::{Encoder, Model, VectorCache, place};
 use contextweaver_routing::{Depth, Hit, Query, Router, RoutingConfig, Scratch};
 
 /// An engine under test.
@@ -82,6 +83,8 @@ pub struct RouterEngine {
     name: String,
     config: RoutingConfig,
     choice: EncoderChoice,
+    /// Where the encoder is looked for.
+    folder: Option<PathBuf>,
     /// Opened once for all catalogs.
     encoder: OnceLock<Arc<dyn Encoder>>,
     /// Computed once, since a probe is measured for it.
@@ -96,6 +99,7 @@ impl RouterEngine {
             name: name.to_owned(),
             config,
             choice: EncoderChoice::None,
+            folder: place::usual_folder(),
             encoder: OnceLock::new(),
             version: OnceLock::new(),
         }
@@ -105,6 +109,18 @@ impl RouterEngine {
     #[must_use]
     pub fn with(self, choice: EncoderChoice) -> Self {
         Self { choice, encoder: OnceLock::new(), version: OnceLock::new(), ..self }
+    }
+
+    /// The engine with its encoder, if it has one, in `folder` and not where it usually is.
+    #[must_use]
+    pub fn with_model_in(self, folder: Option<&Path>) -> Self {
+        Self { folder: folder.map(Path::to_owned), encoder: OnceLock::new(), ..self }
+    }
+
+    /// The engine with this encoder, for which no file is read.
+    #[must_use]
+    pub fn with_encoder(self, encoder: Arc<dyn Encoder>) -> Self {
+        Self { encoder: OnceLock::from(encoder), ..self.with(EncoderChoice::MiniLm) }
     }
 
     /// Whether it encodes sentences.
@@ -128,8 +144,8 @@ impl RouterEngine {
         if let Some(encoder) = self.encoder.get() {
             return Ok(Arc::clone(encoder));
         }
-        let folder = place::usual_folder().ok_or(EvalError::NoModelFolder)?;
-        let encoder = place::open(&folder)?;
+        let folder = self.folder.as_ref().ok_or(EvalError::NoModelFolder)?;
+        let encoder = place::open(folder)?;
         Ok(Arc::clone(self.encoder.get_or_init(|| encoder)))
     }
 
@@ -156,10 +172,13 @@ impl Engine for RouterEngine {
 
     fn prepare(&self, catalog: &Arc<Catalog>) -> Result<Box<dyn Prepared>, EvalError> {
         let router = Router::build(Arc::clone(catalog), self.config.clone())?;
-        let router = match (self.choice, place::usual_folder()) {
-            // That the vectors could not be kept changes no ranking.
-            (EncoderChoice::MiniLm, Some(folder)) => place::attach(router, self.encoder()?, &folder).0,
-            _ => router,
+        let router = match self.choice {
+            EncoderChoice::None => router,
+            EncoderChoice::MiniLm => {
+                // In memory: what another program left on this machine must not decide what is measured.
+                let model = Model::build(self.encoder()?, router.catalog(), &mut VectorCache::default());
+                router.with_model(model)
+            }
         };
         Ok(Box::new(PreparedRouter { router }))
     }

@@ -109,6 +109,22 @@ pub fn of_facts(facts: &Facts) -> Vec<String> {
     let recall = facts.measures.get("recall@5").map(|one| one.mean);
     if let Some(recall) = recall {
         broken.loss("recall@5", recall, &facts.loss);
+        broken.ascending("ties from worst to recall@5 to best", &[facts.ties.worst, recall, facts.ties.best]);
+        let asked: usize = facts.by_register.values().map(|slice| slice.queries).sum();
+        if asked == facts.answerable && asked > 0 {
+            let sum: f64 = facts.by_register.values().map(|slice| slice.recall_at_5 * slice.queries as f64).sum();
+            broken.unless(same(sum / asked as f64, recall), "recall@5: the mean of its registers is another");
+        } else {
+            broken.unless(facts.by_register.is_empty(), "the registers are not of all queries");
+        }
+    }
+    for (kind, measures) in [("", &facts.measures), (", strict", &facts.strict)] {
+        let mean = |name: &str| measures.get(name).map(|one| one.mean);
+        // Of one query each is at most the next, whatever was ranked.
+        for (less, more) in [("full@5", "recall@5"), ("recall@1", "hit@1"), ("hit@1", "RR")] {
+            let holds = mean(less).zip(mean(more)).is_none_or(|(less, more)| less <= more + ROUNDING);
+            broken.unless(holds, format!("{less} is above {more}{kind}"));
+        }
     }
     let ties = &facts.ties;
     [ties.worst, ties.expected, ties.best].into_iter().for_each(|share| broken.share("ties", share));

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use super::day::Day;
 use super::latency::Sample;
 use super::timing::TimingRow;
 
@@ -24,14 +25,12 @@ pub fn parse_name(text: &str) -> Result<String, String> {
 /// of the checkout at `root` (`-dirty` with uncommitted changes). What cannot be found out is `unknown`.
 #[must_use]
 pub fn rows(samples: &[Sample], name: Option<&str>, root: &Path) -> Vec<TimingRow> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let machine = name.map_or_else(|| format!("{}-{cores}core", std::env::consts::ARCH), str::to_owned);
+    let machine = self::name(name);
     let date = time::OffsetDateTime::now_utc().date().to_string();
     let cpu = proc_line("/proc/cpuinfo", "model name", ':');
     let os = proc_line("/etc/os-release", "PRETTY_NAME", '=');
     let rustc = output("rustc", &["--version"]).trim_start_matches("rustc ").to_owned();
-    let root = root.to_string_lossy();
-    let revision = output("git", &["-C", root.as_ref(), "describe", "--always", "--dirty", "--abbrev=12"]);
+    let revision = revision(root);
     let row = |sample: &Sample| TimingRow {
         date: date.clone(),
         machine: machine.clone(),
@@ -50,6 +49,30 @@ pub fn rows(samples: &[Sample], name: Option<&str>, root: &Path) -> Vec<TimingRo
         mad: round3(sample.mad),
     };
     samples.iter().map(row).collect()
+}
+
+/// `name`, or what this machine is called without one: its architecture and cores.
+#[must_use]
+pub fn name(name: Option<&str>) -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    name.map_or_else(|| format!("{}-{cores}core", std::env::consts::ARCH), str::to_owned)
+}
+
+/// The revision of the checkout at `root`, `-dirty` with uncommitted changes.
+#[must_use]
+pub fn revision(root: &Path) -> String {
+    output("git", &["-C", root.to_string_lossy().as_ref(), "describe", "--always", "--dirty", "--abbrev=12"])
+}
+
+/// Whether nothing can have been recorded on `day` yet: it is later than tomorrow by the clock, and by the last commit of
+/// the checkout at `root`, which a machine with a clock that is slow has all the same.
+#[must_use]
+pub fn is_to_come(day: &Day, root: &Path) -> bool {
+    let committed = || {
+        let seconds = output("git", &["-C", root.to_string_lossy().as_ref(), "log", "-1", "--format=%ct"]);
+        Day::after_seconds(seconds.parse().ok()?)
+    };
+    *day > Day::tomorrow() && committed().is_none_or(|last| *day > last)
 }
 
 fn round3(value: f64) -> f64 {

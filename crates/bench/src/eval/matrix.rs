@@ -139,6 +139,15 @@ impl Matrix {
         Ok(Self { engines, cases, scenarios })
     }
 
+    /// The same with sentence encoders looked for in `folder`.
+    #[must_use]
+    pub fn with_models_in(mut self, folder: Option<&Path>) -> Self {
+        for spec in &mut self.engines {
+            spec.engine = spec.engine.clone().with_model_in(folder);
+        }
+        self
+    }
+
     /// The engine called `name`.
     #[must_use]
     pub fn engine(&self, name: &str) -> Option<&RouterEngine> {

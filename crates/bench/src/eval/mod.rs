@@ -7,6 +7,7 @@ pub mod abstention;
 pub mod audit;
 pub mod collection;
 pub mod context;
+pub mod day;
 pub mod decision;
 pub mod engine;
 pub mod error;

@@ -2,7 +2,7 @@
 //!
 //! Facts are exact on every machine and gated; nothing in them depends on the clock, a path, the command line or
 //! the revision. Timings are another type in another file ([`super::timing`]). Where a record comes from is said around
-//! its facts ([`crate::results`]).
+//! its facts, in the results files.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;

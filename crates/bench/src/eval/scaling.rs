@@ -1,7 +1,7 @@
 //! The times of an engine as the catalog grows, from a hundred tools to a million.
 //!
 //! Catalogs come from [`scaled`] and queries from the collection around which they are made, so that only the size
-//! differs from row to row. Counters are facts and not here ([`crate::chapters::scaling`]).
+//! differs from row to row. Counters are facts and not here (they are of the chapter `scaling`).
 //!
 //! Growth is summed up as a slope: quantity ∝ tools^slope, fitted by least squares to the logarithms of both. A slope
 //! of 0 is what the number of tools does not change, 1 what is in proportion to it.

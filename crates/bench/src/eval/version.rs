@@ -5,14 +5,19 @@
 //! no one has to remember to count it up. That the probe gives the same is no proof that every collection would:
 //! records that can be computed are computed again, and the version stands in for those that cannot.
 
+use std::sync::{Arc, LazyLock};
+
+use rayon::prelude::*;
 use serde::Serialize;
 
-use super::engine::{EncoderChoice, Engine, RouterEngine};
+use super::engine::{Engine, Ranking, RouterEngine};
 use super::probe;
 use super::run::{PromptTokens, evaluate};
 use super::statistics::round6;
+use contextweaver_core::catalog::Catalog;
 use contextweaver_core::text::sha256_hex;
 use contextweaver_encoder::PACKAGE_SHA256;
+use contextweaver_routing::semantic::Table;
 
 /// Hits of a ranking that a version depends on.
 const TOP: usize = 10;
@@ -26,34 +31,56 @@ pub fn of(configuration: &str, measured: &impl Serialize) -> String {
     format!("{}+{}", env!("CARGO_PKG_VERSION"), digest.get(..12).unwrap_or_default())
 }
 
-/// The version of an engine, computed once: its first hits with their scores, its confidence and its measures on the probe.
+/// The version of an engine, computed once: its first hits with their scores, its confidence and its measures on the
+/// probe, its first hits on a larger catalog around it, and the digest of the semantic table where that counts.
 ///
-/// A sentence encoder is not run for it: it is what its checksum says, and whether a record is stale must be seen without
-/// it.
+/// The sentence encoder is not run for it, since whether a record is stale must be seen without it. Its weights are what
+/// their checksum says, and what the router makes of an encoder's vectors is run with one that is part of the program.
+/// What turns a text into the vectors of the real one is held by its own tests alone.
 #[must_use]
 pub fn of_engine(engine: &RouterEngine) -> &str {
     engine.version_by(|engine| {
-        let model = if engine.has_encoder() { PACKAGE_SHA256 } else { "" };
-        let ranked = ranked(&engine.clone().with(EncoderChoice::None));
-        of(&engine.configuration(), &(model, ranked))
+        let (model, probed) = match engine.has_encoder() {
+            true => (PACKAGE_SHA256, engine.clone().with_encoder(Arc::new(probe::encoder::Words))),
+            false => ("", engine.clone()),
+        };
+        of(&engine.configuration(), &(model, table(engine), ranked(&probed), ranked_among_many(&probed)))
     })
+}
+
+/// The digest of the semantic table; empty for an engine that does without.
+fn table(engine: &RouterEngine) -> &'static str {
+    static DIGEST: LazyLock<String> = LazyLock::new(Table::builtin_sha256);
+    if engine.config().semantic > 0.0 { &DIGEST } else { "" }
 }
 
 /// Every ranking as ids and scores with its confidence, and the facts; or why there are none.
 fn ranked(engine: &RouterEngine) -> Result<impl Serialize + use<>, String> {
     let collection = probe::collection();
     let evaluation = evaluate(collection, engine, PromptTokens::Count).map_err(|error| error.to_string())?;
-    let items = collection.catalog.items();
-    let rankings: Vec<(Vec<(String, u64)>, f64)> = evaluation
+    let rankings: Vec<(Hits, f64)> = evaluation
         .rankings
         .iter()
-        .map(|ranking| {
-            let hits = ranking.hits.iter().take(TOP);
-            let hits = hits.filter_map(|hit| Some((items.get(hit.item as usize)?.id.clone(), hit.score)));
-            (hits.collect(), round6(ranking.confidence))
-        })
+        .map(|ranking| (hits(&collection.catalog, ranking), round6(ranking.confidence)))
         .collect();
     Ok((rankings, evaluation.facts))
+}
+
+/// The first hits among many tools, most of which are invented: what a small catalog does not reach, such as words that
+/// hundreds of tools share, and places that many compete for.
+fn ranked_among_many(engine: &RouterEngine) -> Result<Vec<Hits>, String> {
+    let catalog = probe::many();
+    let prepared = engine.prepare(catalog).map_err(|error| error.to_string())?;
+    let queries = probe::collection().queries.par_iter();
+    Ok(queries.map(|query| hits(catalog, &prepared.rank(&query.text, TOP))).collect())
+}
+
+/// Ids and scores.
+type Hits = Vec<(String, u64)>;
+
+fn hits(catalog: &Catalog, ranking: &Ranking) -> Hits {
+    let first = ranking.hits.iter().take(TOP);
+    first.filter_map(|hit| Some((catalog.items().get(hit.item as usize)?.id.clone(), hit.score))).collect()
 }
 
 #[cfg(test)]
@@ -62,6 +89,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+    use crate::eval::engine::EncoderChoice;
     use contextweaver_routing::RoutingConfig;
 
     fn version(config: RoutingConfig) -> String {
@@ -92,6 +120,20 @@ mod tests {
         let best = plain.clone().with(EncoderChoice::MiniLm);
         assert_ne!(of_engine(&plain), of_engine(&best));
         assert_eq!(of_engine(&best), of_engine(&best.clone()));
+    }
+
+    #[test]
+    fn what_an_encoder_adds_to_rankings_is_part_of_the_version() {
+        let plain = RouterEngine::new("any", RoutingConfig::default());
+        let probed = plain.clone().with_encoder(Arc::new(probe::encoder::Words));
+        assert_ne!(of("", &ranked(&plain).unwrap()), of("", &ranked(&probed).unwrap()));
+        assert_ne!(ranked_among_many(&plain).unwrap(), ranked_among_many(&probed).unwrap());
+    }
+
+    #[test]
+    fn the_table_counts_where_it_is_used() {
+        let words = RouterEngine::new("any", RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
+        assert_eq!((table(&words), table(&RouterEngine::new("any", RoutingConfig::default())).len()), ("", 64));
     }
 
     #[test]

@@ -27,7 +27,38 @@ pub fn splice(readme: &str, block: &str) -> Result<String, SpliceError> {
     if rest.contains(BEGIN) || after.contains(END) {
         return Err(SpliceError("a marker of the block is repeated"));
     }
+    if !before.is_empty() && !before.ends_with('\n') {
+        return Err(SpliceError("the beginning of the block is not at the beginning of a line"));
+    }
+    if !is_shown_after(before) {
+        return Err(SpliceError("the block is in a comment or in a block of code, where readers do not see it"));
+    }
     Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", block.trim()))
+}
+
+/// Whether what follows `before` is shown as Markdown: no comment and no fence of code is open at its end.
+fn is_shown_after(before: &str) -> bool {
+    let mut fence: Option<(char, usize)> = None;
+    let mut in_comment = false;
+    for line in before.lines() {
+        let text = line.trim_start();
+        let mark = text.chars().next().filter(|mark| matches!(mark, '`' | '~'));
+        let run = mark.map_or(0, |mark| text.chars().take_while(|letter| *letter == mark).count());
+        match fence {
+            Some((open, least)) => {
+                let closes = mark == Some(open) && run >= least && text.trim_end().chars().count() == run;
+                fence = fence.filter(|_| !closes);
+            }
+            None if !in_comment && run >= 3 => fence = mark.map(|mark| (mark, run)),
+            None => {
+                let mut rest = line;
+                while let Some((_, after)) = rest.split_once(if in_comment { "-->" } else { "<!--" }) {
+                    (in_comment, rest) = (!in_comment, after);
+                }
+            }
+        }
+    }
+    fence.is_none() && !in_comment
 }
 
 #[cfg(test)]
@@ -40,6 +71,17 @@ mod tests {
         let spliced = splice(&readme, "new\n").unwrap();
         assert_eq!(spliced, format!("a\r\n{BEGIN}\nnew\n{END}\n\nb"));
         assert_eq!(splice(&spliced, "new").unwrap(), spliced);
+    }
+
+    #[test]
+    fn a_block_that_nobody_sees_is_refused() {
+        let block = format!("{BEGIN}\n{END}\n");
+        for hidden in ["<!--\n", "<!-- a --><!-- b\n", "```\n", "~~~ text\n```\n", "````\n```\n", "a ", "    "] {
+            assert!(splice(&format!("{hidden}{block}-->\n```\n"), "x").is_err(), "{hidden}");
+        }
+        for shown in ["", "<!-- a -->\n", "```\n<!--\n```\n", "<!--\n```\n-->\n", "~~~\na\n~~~~\n", "`a`\n"] {
+            assert!(splice(&format!("{shown}{block}"), "x").is_ok(), "{shown}");
+        }
     }
 
     #[test]

@@ -59,7 +59,9 @@ impl<'a> Recording<'a> {
     pub fn origin(&self) -> String {
         let Some(first) = self.rows.first() else { return String::new() };
         let TimingRow { date, machine, cpu, os, rustc, revision, .. } = first;
-        let mut text = format!("Recorded {date} on `{machine}`: {cpu}, {os}, rustc {rustc}, revision `{revision}`.");
+        let mut text = format!(
+            "Recorded, not computed: {date} on `{machine}`: {cpu}, {os}, rustc {rustc}, revision `{revision}`."
+        );
         if self.is_one_of_several {
             text.push_str(" This is the newest recording; `timings/` holds the others.");
         }

@@ -94,7 +94,26 @@ fn walk(
                 walk(&next, left.remove(&key), right.remove(&key), report);
             }
         }
-        (left, right) if left != right => report(path, left, right),
+        // As text, since -0.0 equals 0.0 as a number and stands otherwise on a page.
+        (left, right) if written(&left) != written(&right) => report(path, left, right),
         _ => {}
+    }
+}
+
+fn written(value: &Option<Value>) -> Option<String> {
+    value.as_ref().map(ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_negative_zero_is_another_fact() {
+        let value = |text: &str| Some(serde_json::from_str::<Value>(text).unwrap());
+        let found = facts("a", "b", value(r#"{"x":{"y":0.0,"z":[0.0]}}"#), value(r#"{"x":{"y":-0.0,"z":[-0.0]}}"#));
+        let paths: Vec<&str> = found.iter().map(|one| one.fact.as_str()).collect();
+        assert_eq!(paths, ["x.y", "x.z"]);
+        assert!(facts("a", "b", value("[1, 0.5]"), value("[1, 0.5]")).is_empty());
     }
 }

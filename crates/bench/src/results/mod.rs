@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use crate::eval::day::{Day, ParseDayError};
 use crate::eval::record::{Origin, Outcome};
 use contextweaver_core::text::sha256_hex;
 
@@ -69,52 +70,6 @@ pub enum State {
     Kept,
 }
 
-/// A day, written `YYYY-MM-DD`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Day(String);
-
-/// The text names no day.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("`{0}` is not a day; write YYYY-MM-DD")]
-pub struct ParseDayError(String);
-
-impl TryFrom<String> for Day {
-    type Error = ParseDayError;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        let numbers: Vec<&str> = text.split('-').collect();
-        let is_day = match numbers[..] {
-            [year, month, day] if [year.len(), month.len(), day.len()] == [4, 2, 2] => {
-                let month = month.parse::<u8>().ok().and_then(|month| time::Month::try_from(month).ok());
-                let (year, day) = (year.parse::<i32>().ok(), day.parse::<u8>().ok());
-                year.zip(month).zip(day).is_some_and(|((year, month), day)| {
-                    year > 0 && time::Date::from_calendar_date(year, month, day).is_ok()
-                })
-            }
-            _ => false,
-        };
-        if is_day { Ok(Self(text)) } else { Err(ParseDayError(text)) }
-    }
-}
-
-impl std::fmt::Display for Day {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl Day {
-    /// The day of the build environment (`SOURCE_DATE_EPOCH`, seconds since 1970), else today (UTC).
-    #[must_use]
-    pub fn now() -> Self {
-        let seconds = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.trim().parse().ok());
-        let given = seconds.and_then(|seconds| time::OffsetDateTime::from_unix_timestamp(seconds).ok());
-        let date = given.unwrap_or_else(time::OffsetDateTime::now_utc).date();
-        Self(format!("{:04}-{:02}-{:02}", date.year(), u8::from(date.month()), date.day()))
-    }
-}
-
 /// A results file is not what this version writes. Every message says how to repair the file.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultsError {
@@ -136,7 +91,7 @@ pub enum ResultsError {
 }
 
 /// How a results file is repaired.
-const REPAIR: &str = "restore it with `git checkout`, or write it again with `contextweaver bench run --all`";
+pub const REPAIR: &str = "restore it with `git checkout`, or write it again with `contextweaver bench run --all`";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -262,6 +217,12 @@ impl<F> Results<F> {
         }
     }
 
+    /// What stands behind a figure of all records: that of the one that says most against it.
+    #[must_use]
+    pub fn worst_mark(&self) -> &'static str {
+        worst(self.records.iter().map(|record| self.mark(record)))
+    }
+
     /// The case of a record with its [`Self::mark`].
     #[must_use]
     pub fn label(&self, record: &Record<F>) -> String {
@@ -274,6 +235,12 @@ pub const KEPT: &str = " †";
 
 /// Stands behind figures that another version of the engine gave.
 pub const STALE: &str = " ‡";
+
+/// Of several marks the one that says most against a figure that all of them stand behind.
+pub fn worst(marks: impl IntoIterator<Item = &'static str>) -> &'static str {
+    let marks: Vec<&str> = marks.into_iter().collect();
+    [STALE, KEPT].into_iter().find(|mark| marks.contains(mark)).unwrap_or("")
+}
 
 impl<F: Serialize> Record<F> {
     fn erased(self) -> Result<Record, serde_json::Error> {
@@ -312,7 +279,7 @@ pub(crate) fn recorded<F: Serialize>(name: &str, outcomes: Vec<(&str, Outcome<F>
         state: State::Computed,
         version: "1".to_owned(),
         inputs_sha256: "0".repeat(64),
-        recorded: Day("2026-01-31".to_owned()),
+        recorded: Day::try_from("2026-01-31".to_owned()).unwrap(),
     };
     let record = |(case, outcome): (&str, Outcome<F>)| {
         let (case, provenance) = (case.to_owned(), provenance.clone());
@@ -395,7 +362,9 @@ mod tests {
         let labels =
             |shots: &Results<Shot>| -> Vec<String> { shots.records.iter().map(|record| shots.label(record)).collect() };
         assert_eq!(labels(&shots), ["a", "b †"]);
+        assert_eq!(shots.worst_mark(), KEPT);
         shots.version = "3".to_owned();
+        assert_eq!((shots.worst_mark(), worst([]), worst(["", KEPT, STALE, KEPT])), (STALE, "", STALE));
         assert_eq!(labels(&shots), ["a ‡", "b ‡"]);
     }
 }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -16,8 +16,9 @@ use super::measured::{Measured, MeasuredChapter, Row, computed, find};
 use super::{files, pages};
 use crate::chapter::{Plan, Recordings, Wrong};
 use crate::chapters::CHAPTERS;
+use crate::eval::machine;
 use crate::eval::matrix::Matrix;
-use crate::eval::tables::Tables;
+use crate::eval::tables::{self, Tables};
 use crate::eval::workspace::{Bench, Scope, Workspace};
 use crate::report::count;
 use crate::results::compare::{Difference, configurations, facts};
@@ -40,8 +41,10 @@ pub struct Verdict {
     pub wrong: Vec<Wrong>,
     /// Pages that do not show what the results files say.
     pub pages: Vec<String>,
-    /// Results files of no chapter, and pictures that no page shows.
+    /// Files in the folder of the scorecard that are no results, no page and no recorded table.
     pub strays: Vec<String>,
+    /// Recorded tables, which nothing computes again, with their days.
+    pub tables: Vec<String>,
     /// Whether nothing may be kept.
     pub all: bool,
 }
@@ -87,17 +90,28 @@ pub fn compare(measured: &Measured, workspace: &Workspace, matrix: &Matrix, scop
         wrong: Vec::new(),
         pages: Vec::new(),
         strays: Vec::new(),
+        tables: Vec::new(),
         all: scope == Scope::All,
     };
     for chapter in &measured.chapters {
-        for (plan, results) in chapter.plans.iter().zip(committed.of(chapter.name)) {
+        let committed = committed.of(chapter.name);
+        for plan in &chapter.plans {
+            // By name: that both lists are in one order is nothing to rely on.
+            let results = committed.iter().find(|results| results.name == plan.name);
+            let results =
+                results.with_context(|| format!("{}: planned, and none of the chapter's files", plan.name))?;
             verdict.results(chapter, plan, results)?;
         }
+        ensure!(committed.len() == chapter.plans.len(), "{}: more results files than are planned", chapter.name);
     }
+    let tables = Tables::read(workspace)?;
     for chapter in CHAPTERS {
         verdict.wrong.extend(chapter.wrong(&committed)?);
+        verdict.wrong.extend(chapter.wrong_tables(&committed, &tables)?);
     }
-    verdict.pages(&committed, workspace, matrix)?;
+    verdict.days(&committed, workspace);
+    verdict.tables = tables.origins.iter().map(|origin| format!("{} of {}", origin.file, origin.recorded)).collect();
+    verdict.pages(&committed, &tables, workspace)?;
     let clean = verdict.facts.is_empty() && verdict.wrong.is_empty();
     let shown = verdict.pages.is_empty() && verdict.strays.is_empty();
     verdict.same = clean && shown && (!verdict.all || verdict.kept.is_empty());
@@ -165,62 +179,93 @@ impl Verdict {
         }
     }
 
-    fn pages(&mut self, committed: &Recordings, workspace: &Workspace, matrix: &Matrix) -> Result<()> {
-        let rendered = pages::of(committed, &Tables::read(workspace)?, workspace)?;
-        let strays = pages::strays(&rendered, workspace)?;
+    /// No record is of a day that is still to come. Of the past every day may be true: days are recorded.
+    fn days(&mut self, committed: &Recordings, workspace: &Workspace) {
+        let root = workspace.path("");
+        for results in committed.iter() {
+            for record in results.records.iter().filter(|one| machine::is_to_come(&one.provenance.recorded, &root)) {
+                let reason = format!("recorded {}, which is still to come", record.provenance.recorded);
+                self.wrong.push(Wrong { results: results.name.clone(), case: record.case.clone(), reason });
+            }
+        }
+    }
+
+    fn pages(&mut self, committed: &Recordings, tables: &Tables, workspace: &Workspace) -> Result<()> {
+        let rendered = pages::of(committed, tables, workspace)?;
+        let known = files::paths(committed).chain(tables::paths(tables));
+        let known: BTreeSet<String> = known.chain(rendered.iter().map(|page| page.path.clone())).collect();
+        self.strays = files::strays(&known, workspace)?;
         for page in rendered {
             if fs::read(workspace.path(&page.path)).ok().as_deref() != Some(&page.bytes) {
                 self.pages.push(page.path);
             }
         }
-        let results = files::strays(workspace, matrix)?.into_iter();
-        let results =
-            results.map(|path| format!("{}: no engine or chapter of that name; delete the file", path.display()));
-        let pictures = strays.into_iter();
-        let pictures = pictures.map(|path| format!("{}: no page of that name; delete the file", path.display()));
-        self.strays.extend(results.chain(pictures));
         Ok(())
     }
 
-    /// The records that were not computed, in one line: `default 36 (public data not here; version …, recorded …), …`.
+    /// What stands before the last line of a check: every record that was not computed, by results file, and every
+    /// recorded table.
     #[must_use]
-    pub fn kept_line(&self) -> String {
+    pub fn not_computed(&self) -> Vec<String> {
         let set = |values: &BTreeSet<String>| values.iter().cloned().collect::<Vec<_>>().join(" and ");
-        let group = |kept: &Kept| {
-            let (results, records) = (&kept.results, count(kept.cases.len()));
-            let (versions, days) = (set(&kept.versions), set(&kept.recorded));
-            match versions.is_empty() {
-                true => format!("{results} {records} ({})", kept.reason),
-                false => format!("{results} {records} ({}; version {versions}, recorded {days})", kept.reason),
-            }
-        };
-        self.kept.iter().map(group).collect::<Vec<_>>().join(", ")
+        let mut lines = Vec::new();
+        if !self.kept.is_empty() {
+            lines.push("not computed here, kept as an earlier `contextweaver bench run` recorded them:".to_owned());
+        }
+        for Kept { results, reason, versions, recorded, cases } in &self.kept {
+            let made = match versions.is_empty() {
+                true => String::new(),
+                false => format!("; version {}, recorded {}", set(versions), set(recorded)),
+            };
+            let head = format!("  {results} {} ({reason}{made}):", count(cases.len()));
+            lines.push(wrapped(head, cases));
+        }
+        if !self.tables.is_empty() {
+            let head = format!("recorded, computed nowhere: {} tables in scorecard/timings:", count(self.tables.len()));
+            lines.push(wrapped(head, &self.tables));
+        }
+        lines.push("recorded, computed nowhere: the days of records".to_owned());
+        lines
     }
 
-    /// The last line of a check.
+    /// The end of a check: [`Self::not_computed`], and what came of it.
     #[must_use]
     pub fn summary(&self) -> String {
         let kept: usize = self.kept.iter().map(|kept| kept.cases.len()).sum();
         let (all, computed) = (count(self.records), count(self.computed));
         let drift = !self.facts.is_empty() || !self.wrong.is_empty() || !self.strays.is_empty();
-        match (drift, self.pages.is_empty(), kept) {
-            (false, true, 0) => {
-                format!("same: {computed} of {all} records computed here; pages and coverage")
-            }
+        let last = match (drift, self.pages.is_empty(), kept) {
+            (false, true, 0) => format!("same: {computed} of {all} records computed here; pages and coverage"),
             (false, true, kept) => {
-                let kept = format!("{} kept: {}", count(kept), self.kept_line());
-                let same = format!("same as far as computed: {computed} of {all}; {kept}");
+                let same = format!("same as far as computed: {computed} of {all} records; {} kept", count(kept));
                 if self.all { format!("{same}\nnot everything was computed, as --all asks") } else { same }
             }
             (false, false, _) => "drift; if it is meant: contextweaver bench render".to_owned(),
-            (true, _, 0) => "drift; if it is meant: contextweaver bench run".to_owned(),
-            (true, _, kept) => format!(
-                "drift; if it is meant: contextweaver bench run\nnot computed: {} of {all} records: {}",
-                count(kept),
-                self.kept_line()
-            ),
-        }
+            (true, ..) => "drift; if it is meant: contextweaver bench run".to_owned(),
+        };
+        self.not_computed().into_iter().chain([last]).collect::<Vec<_>>().join("\n")
     }
+}
+
+/// Characters of a line before it is wrapped.
+const WIDTH: usize = 120;
+
+/// `head` and the list of `words`, in lines of [`WIDTH`], those after the first one set in.
+fn wrapped(head: String, words: &[String]) -> String {
+    let mut width = head.chars().count();
+    let mut text = head;
+    for (number, word) in (1..).zip(words) {
+        let word = if number < words.len() { format!("{word},") } else { word.clone() };
+        let own = word.chars().count() + 1;
+        if width + own > WIDTH {
+            text.push_str("\n   ");
+            width = 3;
+        }
+        text.push(' ');
+        text.push_str(&word);
+        width += own;
+    }
+    text
 }
 
 /// Every fact in which a committed record differs from what was measured. The day is no fact.

@@ -1,5 +1,6 @@
 //! The results files of a checkout.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
@@ -7,10 +8,11 @@ use anyhow::{Context, Result};
 
 use crate::chapter::{AnyChapter, Recordings};
 use crate::chapters::CHAPTERS;
-use crate::eval::files::{files_ending_in, make_folder, replace_file};
+use crate::eval::files::{make_folder, replace_file};
 use crate::eval::matrix::Matrix;
 use crate::eval::workspace::Workspace;
-use crate::results::Results;
+use crate::report::readme;
+use crate::results::{REPAIR, Results};
 
 /// The folder of the results files in a checkout.
 const FOLDER: &str = "scorecard/results";
@@ -25,7 +27,7 @@ pub(super) fn read(chapter: &dyn AnyChapter, name: &str, workspace: &Workspace) 
     if !path.exists() {
         return Ok(None);
     }
-    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let text = fs::read_to_string(&path).with_context(|| format!("{}: {REPAIR}", path.display()))?;
     chapter.read(name, &text).map(Some).with_context(|| path.display().to_string())
 }
 
@@ -40,7 +42,7 @@ pub fn committed(workspace: &Workspace, matrix: &Matrix) -> Result<Recordings> {
             let found = read(chapter, &name, workspace)?;
             found.with_context(|| {
                 let path = path(workspace, &name);
-                format!("{}: missing; `contextweaver bench run` writes it", path.display())
+                format!("{}: missing; {REPAIR}", path.display())
             })
         });
         all.0.insert(chapter.name(), results.collect::<Result<_>>()?);
@@ -60,16 +62,34 @@ pub fn write(recordings: &Recordings, workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Results files of no chapter.
+/// The paths of the results files.
+pub(super) fn paths(recordings: &Recordings) -> impl Iterator<Item = String> {
+    recordings.iter().map(|results| format!("{FOLDER}/{}.json", results.name))
+}
+
+/// Everything in the folder of the scorecard that is not among `known` paths, as a sentence each.
 ///
 /// # Errors
-/// The folder cannot be listed.
-pub(super) fn strays(workspace: &Workspace, matrix: &Matrix) -> Result<Vec<PathBuf>> {
-    let names: Vec<String> = CHAPTERS.into_iter().flat_map(|chapter| chapter.files(matrix)).collect();
-    let folder = workspace.path(FOLDER);
-    let files = files_ending_in(&folder, "json").with_context(|| folder.display().to_string())?;
-    let is_known = |path: &PathBuf| {
-        path.file_stem().is_some_and(|stem| names.iter().any(|name| **name == *stem.to_string_lossy()))
-    };
-    Ok(files.into_iter().filter(|path| !is_known(path)).collect())
+/// A folder cannot be listed.
+pub(super) fn strays(known: &BTreeSet<String>, workspace: &Workspace) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    let mut folders = vec![readme::FOLDER.trim_end_matches('/').to_owned()];
+    while let Some(folder) = folders.pop() {
+        let path = workspace.path(&folder);
+        if !path.is_dir() {
+            continue;
+        }
+        for entry in fs::read_dir(&path).with_context(|| path.display().to_string())? {
+            let entry = entry?;
+            let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+            // A link is a file of its own, wherever it leads.
+            if entry.file_type()?.is_dir() {
+                folders.push(path);
+            } else if !known.contains(&path) {
+                found.push(format!("{path}: no page, results file or recorded table of that name; delete it"));
+            }
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
 }

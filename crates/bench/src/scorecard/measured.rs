@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
@@ -9,6 +10,7 @@ use serde::Serialize;
 use super::files;
 use crate::chapter::{Absent, AnyChapter, Fresh, Plan, Planned, Recordings, Step};
 use crate::chapters::CHAPTERS;
+use crate::eval::machine;
 use crate::eval::workspace::{Bench, Scope, Workspace};
 use crate::results::{Day, Provenance, Record, Results, State};
 
@@ -69,7 +71,7 @@ impl Measured {
         for chapter in &self.chapters {
             let results = chapter.plans.iter().map(|plan| {
                 let committed = chapter.committed(plan, workspace)?;
-                Ok(chapter.merged(plan, committed.as_ref(), day))
+                Ok(chapter.merged(plan, committed.as_ref(), day, &workspace.path("")))
             });
             all.0.insert(chapter.name, results.collect::<Result<_>>()?);
         }
@@ -80,6 +82,19 @@ impl Measured {
     #[must_use]
     pub fn unmeasured(&self) -> Vec<Unmeasured> {
         unmeasured(self.chapters.iter().flat_map(|chapter| &chapter.plans))
+    }
+
+    /// Records that were neither measured nor are among `recordings`, each with its results file.
+    #[must_use]
+    pub fn missing(&self, recordings: &Recordings) -> Vec<String> {
+        let plans = self.chapters.iter().flat_map(|chapter| chapter.plans.iter().map(move |plan| (chapter, plan)));
+        let of_plan = |(chapter, plan): (&MeasuredChapter, &Plan)| {
+            let results = recordings.of(chapter.name).iter().find(|results| results.name == plan.name).cloned();
+            let is_there = |case: &str| results.as_ref().is_some_and(|results| find(results, case).is_some());
+            let missing = plan.cases.iter().filter(|planned| !is_there(&planned.case));
+            missing.map(|planned| format!("{} · {}", plan.name, planned.case)).collect::<Vec<_>>()
+        };
+        plans.flat_map(of_plan).collect()
     }
 
     /// How many records there are, and how many of them were measured.
@@ -137,7 +152,7 @@ fn unmeasured<'p>(plans: impl IntoIterator<Item = &'p Plan>) -> Vec<Unmeasured> 
 /// # Errors
 /// What cannot be measured, by results file.
 pub(super) fn require_all(bench: &Bench) -> Result<()> {
-    if bench.scope == Scope::Usual {
+    if bench.scope != Scope::All {
         return Ok(());
     }
     let missing: Vec<String> =
@@ -166,13 +181,15 @@ impl MeasuredChapter {
         }
     }
 
-    fn merged(&self, plan: &Plan, committed: Option<&Results>, day: &Day) -> Results {
+    fn merged(&self, plan: &Plan, committed: Option<&Results>, day: &Day, root: &Path) -> Results {
         let record = |row: Row<'_>| {
             let known = committed.and_then(|results| find(results, &row.planned.case));
             match row.fresh {
                 Some(fresh) => {
                     let mut record = computed(plan, row.planned, fresh, day);
-                    if let Some(known) = known.filter(|known| is_same(known, &record)) {
+                    // A day that is still to come was not written by a run, and does not stick.
+                    let sticks = |known: &&Record| !machine::is_to_come(&known.provenance.recorded, root);
+                    if let Some(known) = known.filter(|known| is_same(known, &record)).filter(sticks) {
                         record.provenance.recorded = known.provenance.recorded.clone();
                     }
                     Some(record)
@@ -206,7 +223,9 @@ pub(super) fn computed(plan: &Plan, planned: &Planned, fresh: &Fresh, day: &Day)
 /// Whether two records have the same facts of the same version from the same inputs.
 fn is_same(left: &Record, right: &Record) -> bool {
     let made = |record: &Record| (record.provenance.version.clone(), record.provenance.inputs_sha256.clone());
-    made(left) == made(right) && left.outcome == right.outcome
+    // As text: -0.0 equals 0.0 as a number.
+    let facts = |record: &Record| serde_json::to_string(&record.outcome).ok();
+    made(left) == made(right) && facts(left) == facts(right)
 }
 
 pub(super) fn find<'r>(results: &'r Results, case: &str) -> Option<&'r Record> {

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use crate::chapter::{AnyChapter, Recordings};
 use crate::chapters::CHAPTERS;
-use crate::eval::files::{files_ending_in, replace_file};
+use crate::eval::files::replace_file;
 use crate::eval::matrix::{CONTROL, DEFAULT};
 use crate::eval::tables::Tables;
 use crate::eval::workspace::Workspace;
@@ -18,7 +18,7 @@ use crate::report::count;
 use crate::report::document::Document;
 use crate::report::number::MISSING;
 use crate::report::readme;
-use crate::results::{KEPT, Results, STALE, State};
+use crate::results::{KEPT, Results, STALE, State, worst};
 
 /// One rendered file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,14 +54,6 @@ pub fn write(pages: &[Page], workspace: &Workspace) -> Result<()> {
         replace_file(&workspace.path(&page.path), &page.bytes)?;
     }
     Ok(())
-}
-
-/// Pictures in the folder of the scorecard that are not among `pages`.
-pub(super) fn strays(pages: &[Page], workspace: &Workspace) -> Result<Vec<std::path::PathBuf>> {
-    let folder = workspace.path(readme::FOLDER);
-    let pictures = files_ending_in(&folder, "svg").with_context(|| folder.display().to_string())?;
-    let is_page = |path: &std::path::PathBuf| pages.iter().any(|page| workspace.path(&page.path) == *path);
-    Ok(pictures.into_iter().filter(|path| !is_page(path)).collect())
 }
 
 /// `SCORECARD.md` and its pictures, by their names within their folder.
@@ -105,7 +97,7 @@ fn front(recordings: &Recordings) -> Result<String> {
     let mut blocks = Vec::new();
     for chapter in CHAPTERS {
         let own = recordings.of(chapter.name());
-        let mark = worst_mark(own);
+        let mark = worst(own.iter().map(Results::worst_mark));
         // A table has marks of its own; a sentence is about all records of its chapter.
         let marked = |block: String| match block.ends_with('.') && !block.contains('\n') {
             true => format!("{block}{mark}"),
@@ -127,11 +119,6 @@ fn front(recordings: &Recordings) -> Result<String> {
     Ok(blocks.join("\n\n"))
 }
 
-fn worst_mark(own: &[Results]) -> &'static str {
-    let marks = || own.iter().flat_map(|results| results.records.iter().map(|record| results.mark(record)));
-    [STALE, KEPT].into_iter().find(|mark| marks().any(|one| one == *mark)).unwrap_or("")
-}
-
 fn kept(results: &Results) -> Option<String> {
     let is_kept = |record: &&crate::results::Record| record.provenance.state == State::Kept || results.is_stale(record);
     match results.records.iter().filter(is_kept).count() {
@@ -145,12 +132,18 @@ fn opening(page: &mut Document) {
     page.block(
         "How well each routing engine finds the tools that a query needs, what the prompt costs then, and how long it \
          takes. An engine ranks all tools of a catalog for every query of a collection; the ranking is compared with \
-         the relevant tools, those that the query needs. Everything but times is exact: the same sources give the same figures on every machine.",
+         the relevant tools, those that the query needs. Everything but recorded tables is exact: the same sources give \
+         the same figures on every machine.",
     );
     page.block(
         "`cargo run --release -- bench run` measures everything again and writes this page, and \
          `cargo run --release -- bench check` fails when the sources no longer give these figures. This page is \
          rendered from `results/*.json` and `timings/*.csv`; do not edit it.",
+    );
+    page.block(
+        "Times, and what other programs take, stand in recorded tables. They belong to a machine and a day, which are named \
+         with them, and nothing computes them again: `bench check` compares their digests with `timings/timings.json` and \
+         names them.",
     );
     page.block(&format!(
         "Figures with {} behind them were not computed by the run that wrote this page but recorded by an earlier one; those \

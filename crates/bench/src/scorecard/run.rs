@@ -22,6 +22,8 @@ pub struct Ran {
     pub recordings: Recordings,
     /// What was not measured, and kept where it was recorded.
     pub kept: Vec<Unmeasured>,
+    /// Records that were not measured and not recorded either, so that there is nothing to keep.
+    pub missing: Vec<String>,
     /// What was timed on the way.
     pub timings: Vec<TimingRow>,
 }
@@ -62,7 +64,7 @@ pub fn run(bench: &Bench, recorder: Option<Recorder<'_>>, step: Step<'_>) -> Res
         tables::write_timings(workspace, &timings)?;
     }
     pages::write(&pages, workspace)?;
-    Ok(Ran { recordings, kept: measured.unmeasured(), timings })
+    Ok(Ran { missing: measured.missing(&recordings), recordings, kept: measured.unmeasured(), timings })
 }
 
 /// Renders the committed results again and writes the pages.

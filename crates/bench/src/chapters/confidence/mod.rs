@@ -15,7 +15,7 @@ use super::routing::Ranked;
 use crate::eval::collection::Collection;
 use crate::eval::engine::RouterEngine;
 use crate::eval::error::EvalError;
-use crate::eval::identity::Broken;
+use crate::eval::identity::{Broken, same};
 use crate::eval::matrix::DEFAULT;
 use crate::eval::tables::Tables;
 use crate::report::document::Document;
@@ -57,6 +57,11 @@ impl CollectionChapter for Confidence {
         let Some(plain) = ranked.facts(DEFAULT, case) else { return };
         let is_same = (facts.answerable, facts.unanswerable) == (plain.answerable, plain.unanswerable);
         broken.unless(is_same, "its queries are not those that `default` has there");
+        // What is asked about and what is not are all queries: together the first tools are as often relevant as ever.
+        if let Some(hit) = plain.measures.get("hit@1") {
+            let first = asked * first_when_asked + (1.0 - asked) * first_otherwise;
+            broken.unless(same(first, hit.mean), format!("hit@1 is {} there, and with questions {first}", hit.mean));
+        }
     }
 
     fn render(&self, own: &Results<ConfidenceFacts>, _: &Tables, document: &mut Document) {

@@ -83,7 +83,7 @@ impl Chapter for GatewayChapter {
     }
 
     fn render(&self, own: &[GatewayResults], tables: &Tables, document: &mut Document) {
-        own.iter().for_each(|results| page::chapter(document, results, &tables.overhead));
+        own.iter().for_each(|results| page::chapter(document, results, tables));
     }
 
     fn terminal(&self, own: &[GatewayResults]) -> String {

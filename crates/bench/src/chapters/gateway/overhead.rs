@@ -1,6 +1,7 @@
 //! What a hop through the gateway costs: the tables of the rows that the bench between processes leaves behind.
 
-use crate::eval::gateway::overhead::OverheadRow;
+use crate::eval::gateway::overhead::{self, OverheadRow};
+use crate::eval::tables::Tables;
 
 use crate::report::document::Document;
 use crate::report::number::{MISSING, fixed, quantity};
@@ -10,7 +11,8 @@ use crate::report::table::Table;
 const DIRECT: &str = "direct";
 
 /// The tables, one per kind of measurement; nothing without rows.
-pub(super) fn section(page: &mut Document, rows: &[OverheadRow]) {
+pub(super) fn section(page: &mut Document, recorded: &Tables) {
+    let rows = recorded.overhead.as_slice();
     if rows.is_empty() {
         return;
     }
@@ -19,8 +21,11 @@ pub(super) fn section(page: &mut Document, rows: &[OverheadRow]) {
         "Measured by `cargo run --release --example engine-overhead -- --out scorecard/timings/gateway-overhead.csv`: the \
          same client and the same upstream, with different programs between them that take turns in one run. In brackets \
          the value as a multiple of the direct connection's on the same path. Times belong to the machine on which they \
-         were taken; nothing here is compared by `bench check`.",
+         were taken; nothing computes these values again.",
     );
+    if let Some(origin) = recorded.origin(overhead::FILE) {
+        page.block(&origin.sentence());
+    }
     for (unit, reading) in [
         ("us", "Times in µs: a call with a result of that size, the start to the first answer, and the list of tools."),
         ("calls/s", "Calls per second by the number of clients at once."),
@@ -115,12 +120,12 @@ mod tests {
             row("HTTP", "gateway", "8 clients", 9_000.0, "calls/s"),
         ];
         let mut page = Document::default();
-        section(&mut page, &rows);
+        section(&mut page, &Tables { overhead: rows.to_vec(), ..Tables::default() });
         let text = page.text().to_owned();
         for shown in ["100 (×2.50)", "160 (×2.00)", "2,000", "9,000"] {
             assert_eq!(text.matches(shown).count(), 1, "{shown}: {text}");
         }
-        section(&mut page, &[]);
+        section(&mut page, &Tables::default());
         assert_eq!(page.text(), text);
     }
 }

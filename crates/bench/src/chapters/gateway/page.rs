@@ -2,14 +2,14 @@
 
 use super::overhead;
 use crate::eval::gateway::case::TOGETHER;
-use crate::eval::gateway::overhead::OverheadRow;
 use crate::eval::gateway::record::{GatewayFacts, ScenarioFacts, SessionFacts, SurfaceFacts};
 use crate::eval::record::Outcome;
+use crate::eval::tables::Tables;
 use crate::report::document::{Document, Figure};
 use crate::report::number::{MISSING, count, percent};
 use crate::report::plot::{Interval, IntervalPlot, Scale};
 use crate::report::table::Table;
-use crate::results::{Record, Results};
+use crate::results::{Record, Results, worst};
 
 /// The results of the chapter.
 pub(super) type GatewayResults = Results<GatewayFacts>;
@@ -65,7 +65,7 @@ fn apart(gateway: &GatewayResults) -> (Vec<Row<'_, SurfaceFacts>>, Option<Row<'_
 }
 
 /// The chapter.
-pub(super) fn chapter(page: &mut Document, gateway: &GatewayResults, rows: &[OverheadRow]) {
+pub(super) fn chapter(page: &mut Document, gateway: &GatewayResults, tables: &Tables) {
     page.heading("Gateway");
     page.block(
         "What a client sees of servers through the gateway. Catalogs and sessions recorded with public servers are not \
@@ -106,7 +106,7 @@ pub(super) fn chapter(page: &mut Document, gateway: &GatewayResults, rows: &[Ove
     if !failed.is_empty() {
         page.table("What went otherwise.", &failed);
     }
-    overhead::section(page, rows);
+    overhead::section(page, tables);
 }
 
 /// The tables of the chapter, for a terminal.
@@ -145,7 +145,13 @@ fn surface_table(gateway: &GatewayResults) -> Table {
             page_tokens: rest.iter().map(|facts| facts.page_tokens).max().unwrap_or_default(),
             page_query: None,
         };
-        table.row(row(&format!("{} others, one gateway each", count(rest.len())), &others));
+        // A sum is kept where one of its parts is.
+        let parts = single.iter().skip(SHOWN).filter_map(|(name, ..)| {
+            let case = format!("surface/{name}");
+            gateway.records.iter().find(|record| record.case == case).map(|record| gateway.mark(record))
+        });
+        let label = format!("{} others, one gateway each{}", count(rest.len()), worst(parts));
+        table.row(row(&label, &others));
     }
     if let Some((_, label, facts)) = together {
         table.row(row(&format!("{label} ({})", count(facts.servers)), facts));
@@ -414,7 +420,7 @@ mod tests {
     #[test]
     fn the_chapter_shows_its_pictures_and_a_sentence() {
         let mut page = Document::default();
-        chapter(&mut page, &sample(), &[]);
+        chapter(&mut page, &sample(), &Tables::default());
         for picture in ["gateway-surface.svg", "gateway-sessions.svg"] {
             assert_eq!(page.text().matches(picture).count(), 1, "{picture}");
         }

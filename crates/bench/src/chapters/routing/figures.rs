@@ -15,7 +15,7 @@ use super::scores::{CONTROL, DEFAULT, RECALL, Scores, grade_name, recall};
 pub(super) fn recall_by_size(scores: &Scores<'_>, collection: &str) -> Option<Figure> {
     let title = format!("{RECALL} by catalog size and engine: {collection}, mixed distractors");
     let lines = scores.engines().into_iter().enumerate().map(|(color, engine)| Line {
-        name: engine.to_owned(),
+        name: format!("{engine}{}", mark(scores, engine, collection, Grade::Mixed)),
         color,
         points: growth_points(scores, engine, collection, Grade::Mixed, recall_point),
     });
@@ -26,7 +26,7 @@ pub(super) fn recall_by_size(scores: &Scores<'_>, collection: &str) -> Option<Fi
 pub(super) fn context_rot(scores: &Scores<'_>, collection: &str) -> Option<Figure> {
     let title = format!("{RECALL} of the default engine by catalog size and distractors: {collection}");
     let lines = Grade::DISTRACTORS.iter().enumerate().map(|(color, grade)| Line {
-        name: grade_name(*grade).to_owned(),
+        name: format!("{}{}", grade_name(*grade), mark(scores, DEFAULT, collection, *grade)),
         color,
         points: growth_points(scores, DEFAULT, collection, *grade, recall_point),
     });
@@ -46,9 +46,10 @@ pub(super) fn tokens(scores: &Scores<'_>, collection: &str) -> Option<Figure> {
     let cards = growth_points(scores, DEFAULT, collection, Grade::Mixed, |facts| {
         Some(bare(facts.tools, facts.tokens.as_ref()?.cards_mean))
     });
+    let mark = mark(scores, DEFAULT, collection, Grade::Mixed);
     let lines = vec![
-        Line { name: "all definitions".to_owned(), color: 1, points: all },
-        Line { name: "first ten cards".to_owned(), color: 0, points: cards },
+        Line { name: format!("all definitions{mark}"), color: 1, points: all },
+        Line { name: format!("first ten cards{mark}"), color: 0, points: cards },
     ];
     let y_title = format!("prompt tokens ({}, logarithmic)", estimator(scores, collection)?);
     line_figure(format!("{collection}-tokens.svg"), title, &y_title, Scale::Log, lines)
@@ -70,7 +71,7 @@ pub(super) fn latency(scores: &Scores<'_>, rows: &[&TimingRow]) -> Option<Figure
         points.sort_by_key(|point| point.tools);
         Line { name: engine.to_owned(), color, points }
     });
-    let title = "Median search time by catalog size and engine".to_owned();
+    let title = "Median search time by catalog size and engine, recorded".to_owned();
     line_figure("latency.svg".to_owned(), title, "time per query (µs, logarithmic)", Scale::Log, lines.collect())
 }
 
@@ -82,8 +83,17 @@ fn growth_points(
     grade: Grade,
     point: impl Fn(&Facts) -> Option<Point>,
 ) -> Vec<Point> {
-    let cases = scores.sizes(collection).into_iter().filter_map(|size| scores.grown(collection, grade, size));
-    cases.filter_map(|case| point(scores.facts(engine, case)?)).collect()
+    grown(scores, collection, grade).filter_map(|case| point(scores.facts(engine, case)?)).collect()
+}
+
+/// The cases of a collection grown with this grade, by size.
+fn grown<'a>(scores: &Scores<'a>, collection: &str, grade: Grade) -> impl Iterator<Item = &'a str> {
+    scores.sizes(collection).into_iter().filter_map(move |size| scores.grown(collection, grade, size))
+}
+
+/// What stands behind the name of a line through all of these cases.
+fn mark(scores: &Scores<'_>, engine: &str, collection: &str, grade: Grade) -> &'static str {
+    scores.mark(&[engine], grown(scores, collection, grade))
 }
 
 fn recall_point(facts: &Facts) -> Option<Point> {
@@ -108,7 +118,7 @@ pub(super) fn namespaces(scores: &Scores<'_>, case: &str) -> Option<Figure> {
     let map = HeatMap {
         title: title.clone(),
         note: format!("Mean {RECALL}, darker is higher; queries per namespace in brackets."),
-        columns: engines.iter().map(|engine| (*engine).to_owned()).collect(),
+        columns: engines.iter().map(|engine| format!("{engine}{}", scores.mark(&[engine], [case]))).collect(),
         rows: rows.collect(),
     };
     map.svg().map(|svg| Figure { path: format!("{case}-namespaces.svg"), alt: title, svg })
@@ -122,7 +132,8 @@ pub(super) fn public_collections(scores: &Scores<'_>) -> Option<Figure> {
             let Estimate { mean, low, high } = *recall(scores.facts(engine, case.name)?)?;
             Some(Interval { mean, low, high })
         };
-        (case.name.to_owned(), [DEFAULT, CONTROL].map(interval).into())
+        let mark = scores.mark(&[DEFAULT, CONTROL], [case.name]);
+        (format!("{}{mark}", case.name), [DEFAULT, CONTROL].map(interval).into())
     });
     let title = format!("{RECALL} on the public collections");
     let plot = IntervalPlot {

@@ -15,6 +15,7 @@ use anyhow::{Context, Result};
 use rayon::prelude::*;
 
 use self::scores::Scores;
+use super::collections::{inputs_of, stated};
 use crate::chapter::{Absent, Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong};
 use crate::eval::engine::{Engine, RouterEngine};
 use crate::eval::identity::{self, same};
@@ -62,9 +63,11 @@ impl Chapter for Routing {
                         Some(_) => None,
                     },
                     // What a grown collection is made of is known when it is grown.
-                    inputs_sha256: collection
-                        .filter(|_| case.growth.is_none())
-                        .map(|collection| collection.inputs_sha256.clone()),
+                    inputs_sha256: case
+                        .growth
+                        .is_none()
+                        .then(|| inputs_of(case, collection.map(AsRef::as_ref)))
+                        .flatten(),
                 }
             };
             Plan {
@@ -107,14 +110,30 @@ impl Chapter for Routing {
         let mut wrong = Vec::new();
         for (results, (record, facts)) in own.iter().flat_map(|one| one.measured().map(move |row| (one, row))) {
             let mut reasons = identity::of_facts(facts);
-            if let Some(control) = ranked.facts(CONTROL, &record.case) {
+            let case = &record.case;
+            if let Some(control) = ranked.facts(CONTROL, case) {
                 reasons.extend(beside_the_control(facts, control));
+            }
+            if let Some(inputs) = ranked.inputs(CONTROL, case).filter(|one| **one != record.provenance.inputs_sha256) {
+                reasons.push(format!("the control is of other inputs there: {inputs}"));
+            }
+            if let Some(public) = stated(record.origin, case) {
+                let own = (facts.tools, facts.answerable + facts.unanswerable);
+                if own != (public.tools, public.queries) {
+                    reasons.push("its tools and queries are not those that the public manifest states".to_owned());
+                }
             }
             wrong.extend(reasons.into_iter().map(|reason| Wrong {
                 results: results.name.clone(),
                 case: record.case.clone(),
                 reason,
             }));
+        }
+        for (results, (case, message)) in own.iter().flat_map(|one| one.failed().map(move |row| (one, row))) {
+            if results.name != CONTROL && ranked.facts(CONTROL, case).is_some() {
+                let reason = format!("the control was measured there, and this failed: {message}");
+                wrong.push(Wrong { results: results.name.clone(), case: case.to_owned(), reason });
+            }
         }
         wrong
     }
@@ -147,6 +166,9 @@ fn beside_the_control(facts: &Facts, control: &Facts) -> Vec<String> {
     if parts(facts) != parts(control) {
         reasons.push("its parts of the queries are not those of the control".to_owned());
     }
+    if facts.work.terms != control.work.terms {
+        reasons.push("its index has other terms than that of the control".to_owned());
+    }
     let naive = |facts: &Facts| facts.tokens.as_ref().map(|tokens| (tokens.estimator.clone(), tokens.naive));
     if naive(facts) != naive(control) {
         reasons.push("the definitions cost other tokens than with the control".to_owned());
@@ -163,7 +185,7 @@ fn beside_the_control(facts: &Facts, control: &Facts) -> Vec<String> {
 
 /// What the engines were measured to give, for chapters that measure the same engines otherwise.
 #[derive(Debug, Default)]
-pub struct Ranked(BTreeMap<(String, String), Box<Facts>>);
+pub struct Ranked(BTreeMap<(String, String), (String, Box<Facts>)>);
 
 impl Ranked {
     /// The facts of this chapter.
@@ -173,7 +195,8 @@ impl Ranked {
         // Results were read with their facts; what is of another shape has been refused.
         for results in all.of(NAME).iter().filter_map(|one| one.typed::<Box<Facts>>().ok()) {
             for (record, measured) in results.measured() {
-                facts.insert((results.name.clone(), record.case.clone()), measured.clone());
+                let inputs = record.provenance.inputs_sha256.clone();
+                facts.insert((results.name.clone(), record.case.clone()), (inputs, measured.clone()));
             }
         }
         Self(facts)
@@ -182,7 +205,13 @@ impl Ranked {
     /// The facts of an engine on a case; `None` where it was not run or failed.
     #[must_use]
     pub fn facts(&self, engine: &str, case: &str) -> Option<&Facts> {
-        self.0.get(&(engine.to_owned(), case.to_owned())).map(Box::as_ref)
+        self.0.get(&(engine.to_owned(), case.to_owned())).map(|(_, facts)| facts.as_ref())
+    }
+
+    /// The digest of what an engine was measured on, as its record states it.
+    #[must_use]
+    pub fn inputs(&self, engine: &str, case: &str) -> Option<&String> {
+        self.0.get(&(engine.to_owned(), case.to_owned())).map(|(inputs, _)| inputs)
     }
 }
 

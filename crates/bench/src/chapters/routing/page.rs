@@ -338,7 +338,7 @@ fn tokens(page: &mut Document, scores: &Scores<'_>) {
     for case in scores.cases(Case::is_plain_or_mixed) {
         let Some(counted) = scores.facts(DEFAULT, case.name).and_then(|facts| facts.tokens.as_ref()) else { continue };
         let cells = [
-            case.name.to_owned(),
+            format!("{}{}", case.name, scores.mark(&[DEFAULT], [case.name])),
             tools(scores, &case),
             count(counted.naive),
             fixed(counted.cards_mean, 0),
@@ -390,7 +390,7 @@ fn latency(page: &mut Document, scores: &Scores<'_>, recording: Option<&Recordin
     page.table(
         "One thread after warm-up; every run is one search, build or process, the percentiles are over them, and MAD is \
          the median absolute deviation. The size is the number of tools in the catalog, of events in the log, or of megabytes \
-         of the result. Times depend on the machine and are not checked.",
+         of the result. Times depend on the machine, and nothing computes them again.",
         &recording::times(&recording.rows),
     );
 }
@@ -696,7 +696,7 @@ mod tests {
     fn the_newest_recording_is_shown_with_its_machine() {
         let timings = sample::timings();
         let (text, figures) = render(&sample::results(), &timings);
-        assert!(text.contains("Recorded 2026-01-31 on `desk`: Some CPU @ 3.0 GHz, Linux 6.1"));
+        assert!(text.contains("Recorded, not computed: 2026-01-31 on `desk`: Some CPU @ 3.0 GHz, Linux 6.1"));
         assert!(text.contains("the newest recording") && !text.contains("99.0"));
         assert!(figures.iter().any(|figure| figure.path == "latency.svg"));
         let (text, _) = render(&[], &timings[1..]);

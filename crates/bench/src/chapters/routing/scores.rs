@@ -7,7 +7,7 @@ use crate::eval::matrix::engine_position;
 pub(super) use crate::eval::matrix::{CONTROL, DEFAULT};
 use crate::eval::record::{Estimate, Facts, Grade, Growth, Origin, Outcome};
 use crate::report::number::MISSING;
-use crate::results::{Record, Results};
+use crate::results::{Record, Results, worst};
 
 /// The engine that navigates the choice graph.
 pub(super) const BEAM: &str = "beam";
@@ -103,6 +103,15 @@ impl<'a> Scores<'a> {
             Outcome::Measured(facts) => show(facts).map_or_else(|| MISSING.to_owned(), |shown| shown + mark),
             Outcome::Failed(_) => format!("failed{mark}"),
         }
+    }
+
+    /// What stands behind figures of these engines on these cases: nothing where the run computed all of them.
+    pub(super) fn mark<'n>(&self, engines: &[&str], cases: impl IntoIterator<Item = &'n str>) -> &'static str {
+        let of = |case: &str| {
+            let records = engines.iter().filter_map(|engine| self.record(engine, case));
+            worst(records.map(|(results, record)| results.mark(record)))
+        };
+        worst(cases.into_iter().map(of))
     }
 
     /// Every failure: case, engine and message, in case order.

@@ -16,7 +16,7 @@ use crate::eval::collection::Collection;
 use crate::eval::engine::Engine;
 use crate::eval::identity::Broken;
 use crate::eval::record::{Origin, Outcome};
-use crate::eval::scaling::{COLLECTION, SIZES};
+use crate::eval::scaling::{COLLECTION, RIVALS_FILE, RivalRow, SIZES};
 use crate::eval::tables::Tables;
 use crate::eval::workspace::{Bench, Scope};
 use crate::eval::{probe, version};
@@ -98,6 +98,22 @@ impl Chapter for Scaling {
         wrong
     }
 
+    fn wrong_tables(&self, own: &[Results<ScalingFacts>], tables: &Tables) -> Vec<Wrong> {
+        let measured = own.iter().flat_map(|results| results.measured().map(move |row| (results, row)));
+        let mut wrong = Vec::new();
+        for (results, (record, facts)) in measured {
+            // The one figure of other libraries' tables that is computed here too.
+            let of_index = |row: &&RivalRow| (row.engine.as_str(), row.measure.as_str()) == ("lexical", "index bytes");
+            let rival = tables.rivals.iter().filter(of_index).find(|row| row.tools == facts.tools);
+            if let Some(row) = rival.filter(|row| row.value != facts.index_bytes as f64) {
+                let (recorded, own) = (row.value, facts.index_bytes);
+                let reason = format!("{RIVALS_FILE} has {recorded} bytes for this index, and it has {own}");
+                wrong.push(Wrong { results: results.name.clone(), case: record.case.clone(), reason });
+            }
+        }
+        wrong
+    }
+
     fn render(&self, own: &[Results<ScalingFacts>], tables: &Tables, document: &mut Document) {
         own.iter().for_each(|results| page::chapter(document, results, tables));
     }
@@ -165,6 +181,24 @@ mod tests {
         let outcomes = cases.iter().zip(facts).map(|(case, facts)| (case.as_str(), Outcome::Measured(*facts)));
         let results = recorded("scaling", outcomes.collect());
         Scaling.wrong(&[results], &Recordings::default()).into_iter().map(|wrong| wrong.reason).collect()
+    }
+
+    #[test]
+    fn the_index_beside_other_libraries_is_the_one_that_is_counted() {
+        let results = recorded("scaling", vec![("100", Outcome::Measured(measured(100)))]);
+        let row = |value: f64| RivalRow {
+            engine: "lexical".to_owned(),
+            tools: 100,
+            measure: "index bytes".to_owned(),
+            value,
+            unit: "B".to_owned(),
+        };
+        let wrong = |value: f64| {
+            let tables = Tables { rivals: vec![row(value)], ..Tables::default() };
+            Scaling.wrong_tables(std::slice::from_ref(&results), &tables).len()
+        };
+        let bytes = measured(100).index_bytes as f64;
+        assert_eq!((wrong(bytes), wrong(bytes - 1.0)), (0, 1));
     }
 
     #[test]

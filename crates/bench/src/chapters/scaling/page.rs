@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::facts::ScalingFacts;
 use crate::eval::matrix::DEFAULT;
-use crate::eval::scaling::{RivalRow, slope};
+use crate::eval::scaling::{RIVALS_FILE, RivalRow, slope};
 use crate::eval::tables::Tables;
 use crate::eval::timing::{Subject, TimingRow};
 use crate::report::document::{Document, Figure, line_figure};
@@ -79,6 +79,9 @@ pub(super) fn chapter(page: &mut Document, scaling: &Results<ScalingFacts>, reco
              turns. In brackets the value as a multiple of that of `lexical`. The share of the ten first is what an \
              engine finds of what flat BM25 of this project finds.",
         );
+        if let Some(origin) = recorded.origin(RIVALS_FILE) {
+            page.block(&origin.sentence());
+        }
         page.table("Times of a search in µs, of a build in ms, sizes in MB.", &rivals_table(rivals));
     }
 }
@@ -249,7 +252,7 @@ fn times_figure(series: &[Series], rivals: &[RivalRow]) -> Option<Figure> {
         points.sort_by_key(|point| point.0);
         line(name, color, &points, 1.0)
     });
-    let title = "Median time of a search by catalog size".to_owned();
+    let title = "Median time of a search by catalog size, recorded".to_owned();
     line_figure("growth-time.svg".to_owned(), title, "time per query (µs, logarithmic)", Scale::Log, lines.collect())
 }
 
@@ -258,7 +261,7 @@ fn relative_figure(series: &[Series]) -> Option<Figure> {
         let base = value_at(&series.points, SLOPE_FROM).filter(|base| *base > 0.0)?;
         Some(line(series.name, color, &series.points, base))
     });
-    let title = "Times, bytes and postings touched by catalog size, relative to 1,000 tools".to_owned();
+    let title = "Recorded times, and bytes and postings touched by catalog size, relative to 1,000 tools".to_owned();
     let axis = "multiple of the value at 1,000 tools (logarithmic)";
     line_figure("growth-relative.svg".to_owned(), title, axis, Scale::Log, lines.collect())
 }

@@ -58,6 +58,13 @@ pub struct Hashes {
 }
 
 impl Hashes {
+    /// Both as one digest (hex): SHA-256 of the two, a line each. So what a collection was measured from can be told of its
+    /// hashes, without its files.
+    #[must_use]
+    pub fn together(&self) -> String {
+        sha256_hex(&[format!("{}\n{}\n", self.catalog, self.queries).as_bytes()])
+    }
+
     /// The hashes of the two files in `folder`.
     ///
     /// # Errors

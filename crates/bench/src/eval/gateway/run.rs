@@ -1,6 +1,7 @@
 //! Cases -> facts.
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -76,6 +77,8 @@ pub fn record(case: &Case) -> Result<(String, Outcome<GatewayFacts>)> {
         }
         Source::Scenario(scenario, gold) => {
             reader.take(scenario.source.as_bytes());
+            // One that is not there makes a step fail, which is an outcome.
+            scenario.logs().iter().filter_map(|log| fs::read(log).ok()).for_each(|bytes| reader.take(&bytes));
             let mut servers: Vec<Server> = scenario
                 .servers
                 .iter()

@@ -3,6 +3,7 @@
 //! A scenario is a TOML file in `scenarios/gateway/`. It names the servers with what they list, and the steps in their
 //! order. It is read strictly: unknown fields, empty answers and names of no tool are refused or fail the step.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -302,6 +303,24 @@ fn text_result(text: &str, is_error: bool) -> Raw {
     Raw::of(&json!({"content": [{"type": "text", "text": text}], "isError": is_error}))
 }
 
+impl Scenario {
+    /// The logs from which servers answer, each once: inputs as much as the file itself.
+    #[must_use]
+    pub fn logs(&self) -> BTreeSet<PathBuf> {
+        let answer = |step: &Step| match step {
+            Step::Execute { answer: Some(Play::Event { log, .. }), .. }
+            | Step::Read { answer: Some(Play::Event { log, .. }), .. }
+            | Step::Get { answer: Some(Play::Event { log, .. }), .. } => Some(log_path(&self.folder, log)),
+            _ => None,
+        };
+        self.steps.iter().filter_map(answer).collect()
+    }
+}
+
+fn log_path(folder: &Path, log: &str) -> PathBuf {
+    folder.join("../context").join(log)
+}
+
 impl Play {
     /// The answer of the server.
     ///
@@ -315,7 +334,7 @@ impl Play {
                 let value: Value = serde_json::from_str(json).map_err(|error| format!("`answer.result`: {error}"))?;
                 Ok(Raw::of(&value))
             }
-            Self::Event { log, item } => Ok(event(&folder.join("../context").join(log), item)?),
+            Self::Event { log, item } => Ok(event(&log_path(folder, log), item)?),
             Self::Generated { kind, bytes, planted } => Ok(kind.result(*bytes, planted.as_deref())),
             Self::Timeout => Err(Fault::Timeout(std::time::Duration::from_secs(30))),
             Self::Unavailable => Err(Fault::Unavailable("the process has exited".to_owned())),

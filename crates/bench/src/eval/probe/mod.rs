@@ -5,11 +5,15 @@
 //! for the same, two tools of one name, several tools for a query, other languages, and nothing at all. It is no
 //! benchmark: nothing is concluded from how many of them an engine answers.
 
+pub mod encoder;
+
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::collection::{Collection, Source};
+use super::growth::{SEED, scaled};
 use super::record::Origin;
+use contextweaver_core::catalog::Catalog;
 
 const TOOLS: &[u8] = include_bytes!("tools.json");
 const QUERIES: &[u8] = include_bytes!("queries.jsonl");
@@ -30,6 +34,19 @@ pub fn collection() -> &'static Arc<Collection> {
     })
 }
 
+/// Tools of [`many`].
+const MANY: usize = 600;
+
+/// A larger catalog around the tools of the collection, made once.
+///
+/// # Panics
+/// Never: a catalog can be made of this number of tools.
+#[must_use]
+pub fn many() -> &'static Arc<Catalog> {
+    static MANY_TOOLS: OnceLock<Arc<Catalog>> = OnceLock::new();
+    MANY_TOOLS.get_or_init(|| Arc::new(scaled(collection(), MANY, SEED).expect("a catalog of some hundred tools")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,5 +56,6 @@ mod tests {
         let counts = collection().counts();
         assert_eq!((counts.tools, counts.queries, counts.unanswerable), (33, 40, 3));
         assert!(counts.multi_tool >= 2, "{counts:?}");
+        assert_eq!(many().len(), MANY);
     }
 }

@@ -1,0 +1,45 @@
+//! `bench accept`: the digest and the origin of a recorded table, in the list of them.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::Place;
+use crate::cli::{Format, Outcome, note, print_json};
+use contextweaver_bench::eval::{machine, tables};
+
+pub(super) const EXAMPLE: &str = "\
+Nothing computes a recorded table again. `bench check` compares its bytes with the digest that this command notes in
+scorecard/timings/timings.json, and names it. The programs that record tables there do the same.
+
+Example:
+  contextweaver bench accept scorecard/timings/rivals.csv --machine desk";
+
+/// Note that a recorded table is what was recorded
+#[derive(Debug, Args)]
+pub(in crate::cli) struct AcceptArgs {
+    #[command(flatten)]
+    place: Place,
+    /// A table in scorecard/timings/
+    table: PathBuf,
+    /// The machine on which it was recorded, where its rows do not name it [default: this one]
+    #[arg(long, value_name = "NAME", value_parser = machine::parse_name)]
+    machine: Option<String>,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(super) fn run(args: &AcceptArgs, out: &mut dyn Write) -> Result<Outcome> {
+    let name = args.table.file_name().and_then(|name| name.to_str());
+    let name = name.with_context(|| format!("{}: not the name of a table", args.table.display()))?;
+    let origin = tables::accept(&args.place.workspace()?, name, args.machine.as_deref())?;
+    match args.format {
+        Format::Json => print_json(out, &origin)?,
+        Format::Text => writeln!(out, "{name}: {}", origin.sentence())?,
+    }
+    note("`contextweaver bench render` shows it");
+    Ok(Outcome::Ok)
+}
