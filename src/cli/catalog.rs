@@ -327,6 +327,7 @@ fn problem_name(problem: &Problem) -> &'static str {
             SchemaProblem::TooLarge { .. } => "schema too large",
             SchemaProblem::TooDeep { .. } => "schema too deep",
             SchemaProblem::TooManyProperties { .. } => "too many properties",
+            SchemaProblem::Explosive { .. } => "explosive schema",
             SchemaProblem::DanglingRef { .. } => "dangling reference",
             SchemaProblem::CyclicRef { .. } => "cyclic reference",
             SchemaProblem::RemoteRef { .. } => "remote reference",
@@ -391,6 +392,12 @@ fn describe_schema_problem(part: &str, problem: &SchemaProblem) -> String {
         SchemaProblem::TooDeep { depth, limit } => format!("the {part} schema is {depth} levels deep, over {limit}"),
         SchemaProblem::TooManyProperties { properties, limit } => {
             format!("the {part} schema has {} properties, over {limit}", grouped(*properties))
+        }
+        SchemaProblem::Explosive { limit, .. } => {
+            format!(
+                "checking one value against the {part} schema may take more than {} steps",
+                grouped(*limit as usize)
+            )
         }
         SchemaProblem::DanglingRef { reference, at } => {
             format!("in the {part} schema {reference:?} at {} leads nowhere", place(at))

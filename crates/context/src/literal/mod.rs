@@ -123,6 +123,12 @@ impl<'a> Document<'a> {
 }
 
 impl<'d> Value<'d> {
+    /// Where the value is: a number that no other value of the document has.
+    #[must_use]
+    pub fn place(&self) -> u32 {
+        self.at
+    }
+
     /// The kind of the value.
     #[must_use]
     pub fn kind(self) -> Kind {

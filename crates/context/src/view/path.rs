@@ -5,9 +5,13 @@
 //! supported: unions, functions, boolean operators, steps in slices.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use crate::literal::{Decimal, Dialect, Document, Kind, Value};
+
+/// Steps of a path, at most: each may visit the whole document.
+const MOST_STEPS: usize = 64;
 
 /// The steps from the outermost value to values within it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +87,9 @@ impl FromStr for Path {
             steps.push(Step::Key(reader.name()?));
         }
         while !reader.rest().is_empty() {
+            if steps.len() >= MOST_STEPS {
+                return Err(reader.error("it has more than 64 steps"));
+            }
             reader.step(&mut steps)?;
         }
         Ok(Self { steps })
@@ -305,6 +312,9 @@ impl Path {
 impl Step {
     fn apply<'d>(&self, values: Vec<Value<'d>>) -> Vec<Value<'d>> {
         let mut found = Vec::new();
+        // Values within others are reached from each of them, and are shown once: of two steps that descend the second
+        // would see each value as often as there are values around it.
+        let mut seen = BTreeSet::new();
         for value in values {
             match self {
                 Self::Key(key) => match value.kind() {
@@ -324,7 +334,7 @@ impl Step {
                 }
                 Self::Slice(..) => {}
                 Self::Every => found.extend(value.items()),
-                Self::Descend => descend(value, &mut found),
+                Self::Descend => descend(value, &mut seen, &mut found),
                 Self::Filter { at, test } => found.extend(value.items().filter(|item| test.holds(*item, at))),
             }
         }
@@ -332,10 +342,14 @@ impl Step {
     }
 }
 
-/// `value` and everything within it, in the order of the document.
-fn descend<'d>(value: Value<'d>, found: &mut Vec<Value<'d>>) {
+/// `value` and everything within it that was not seen, in the order of the document.
+fn descend<'d>(value: Value<'d>, seen: &mut BTreeSet<u32>, found: &mut Vec<Value<'d>>) {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
+        // What is within a value that was seen was seen with it.
+        if !seen.insert(value.place()) {
+            continue;
+        }
         found.push(value);
         let children: Vec<Value<'d>> = value.items().collect();
         open.extend(children.into_iter().rev());
@@ -446,6 +460,18 @@ mod tests {
         let document = Document::parse_any(DOCUMENT).unwrap();
         let path: Path = "$.rows[1].in.depth".parse().unwrap();
         assert_eq!(path.nearest(document.root()), "after 3 of 4 steps there is an object with the keys deep");
+    }
+
+    #[test]
+    fn steps_that_descend_visit_each_value_once() {
+        let nested = (0..300).fold("5".to_owned(), |inner, _| format!("{{\"a\": {inner}}}"));
+        let document = Document::parse_any(&nested).unwrap();
+        let count = |path: &str| path.parse::<Path>().unwrap().values(document.root()).len();
+        let start = std::time::Instant::now();
+        assert_eq!((count("$..a"), count("$..a..a"), count("$..a..a..a..a..a")), (300, 299, 296));
+        assert_eq!(count(&"..*".repeat(32)), 269);
+        assert!(start.elapsed() < std::time::Duration::from_secs(2), "{:?}", start.elapsed());
+        assert!("..*".repeat(33).parse::<Path>().is_err());
     }
 
     proptest! {

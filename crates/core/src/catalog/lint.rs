@@ -108,6 +108,7 @@ impl Problem {
                 SchemaProblem::TooLarge { .. }
                 | SchemaProblem::TooDeep { .. }
                 | SchemaProblem::TooManyProperties { .. }
+                | SchemaProblem::Explosive { .. }
                 | SchemaProblem::RemoteRef { .. } => Severity::Warning,
                 SchemaProblem::Recursive { .. } | SchemaProblem::UnknownDialect { .. } => Severity::Note,
             },

@@ -30,7 +30,7 @@ pub use load::{
 pub use namespace::{FALLBACK_NAMESPACE, Inferred, assign_namespaces, infer_namespace, server_namespace};
 pub use near::{NearPair, near_duplicates};
 #[cfg(feature = "lint")]
-pub use schema::{SchemaLimits, SchemaProblem, check_schema};
+pub use schema::{MOST_WAYS, SchemaLimits, SchemaProblem, SchemaWeight, check_schema, weigh_schema};
 pub use tool_id::{
     MAX_TOOL_ID, PrimitiveId, PrimitiveKind, ToolIdParts, argument_shape, escape_name, format_primitive_id,
     format_tool_id, parse_primitive_id, parse_tool_id, prompt_hash8, resource_hash8, tool_hash8,

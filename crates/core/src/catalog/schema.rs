@@ -94,6 +94,14 @@ pub enum SchemaProblem {
         /// The first place where it occurs.
         at: String,
     },
+    /// Checking one value may take so many steps that a small value stops the checker: alternatives that lead to the
+    /// same place multiply.
+    Explosive {
+        /// Subschemas that one value may be checked against.
+        ways: u64,
+        /// The limit that they exceed.
+        limit: u64,
+    },
     /// `$schema` names no published draft; 2020-12, the default of MCP, was assumed.
     UnknownDialect {
         /// The value of `$schema`.
@@ -103,6 +111,25 @@ pub enum SchemaProblem {
 
 /// Deeper schemas are not given to code that recurses: the meta-schema validator and the serialiser.
 const MAX_RECURSION: usize = 128;
+
+/// More subschemas than this for one value are [`SchemaProblem::Explosive`]. Of the real catalogs that were looked at, none
+/// comes near.
+pub const MOST_WAYS: u64 = 4096;
+
+/// What checking a value against a schema may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchemaWeight {
+    /// Subschemas that one value may be checked against, at most; each is visited once for each way that leads to it.
+    pub ways: u64,
+    /// References that lead back into a recursion: at each level of a value, so many alternatives at most.
+    pub branches: usize,
+}
+
+/// What checking values against `schema` may cost.
+#[must_use]
+pub fn weigh_schema(schema: &Value) -> SchemaWeight {
+    SchemaGraph::of(schema).weight()
+}
 
 /// All findings about `schema`, in an order that depends on nothing else. Each reference is reported once, by its
 /// text.
@@ -126,6 +153,10 @@ pub fn check_schema(schema: &Value, limits: &SchemaLimits) -> Vec<SchemaProblem>
         problems.push(SchemaProblem::TooManyProperties { properties: graph.properties, limit });
     }
     problems.extend(graph.reference_problems());
+    let ways = graph.weight().ways;
+    if ways > MOST_WAYS {
+        problems.push(SchemaProblem::Explosive { ways, limit: MOST_WAYS });
+    }
     problems
 }
 
@@ -203,8 +234,9 @@ const CHILDREN: [&str; 9] = [
     "unevaluatedProperties",
     "contentSchema",
 ];
-/// Keywords whose value maps names to schemas for a part of the instance.
-const CHILD_MAPS: [&str; 2] = ["properties", "patternProperties"];
+/// Keywords whose value maps names to schemas for a part of the instance: patterns may meet, names do not.
+const PATTERNS: &str = "patternProperties";
+const PROPERTIES: &str = "properties";
 /// Keywords whose value maps names to schemas that apply only where they are referred to.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
@@ -216,6 +248,8 @@ enum Edge {
     InPlace,
     /// A part of the instance is validated by the target.
     Part,
+    /// As [`Edge::Part`], and by no other target of this kind: the members of `properties`.
+    Property,
     /// The target is only defined here.
     Definition,
 }
@@ -300,6 +334,56 @@ impl<'s> SchemaGraph<'s> {
         steps.collect()
     }
 
+    /// Adds up what a value may be checked against: alternatives for the same value and for the same part of it add up, of
+    /// different properties the most expensive counts. A recursion counts as the sum of its subschemas, each once.
+    fn weight(&self) -> SchemaWeight {
+        let count = self.nodes.len();
+        let applied: Vec<(usize, usize, Edge)> =
+            self.edges.iter().filter(|edge| edge.2 != Edge::Definition).copied().collect();
+        let component =
+            components(count, &applied.iter().map(|(from, to, _)| (*from, *to)).collect::<Vec<(usize, usize)>>());
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); count];
+        (0..count).for_each(|node| members[component[node]].push(node));
+        // Edges that leave a component, by node; and the components that wait for another, once for each edge.
+        let mut leaving: Vec<Vec<(usize, Edge)>> = vec![Vec::new(); count];
+        let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); count];
+        let mut open = vec![0usize; count];
+        for &(from, to, edge) in &applied {
+            let (source, target) = (component[from], component[to]);
+            if source != target {
+                leaving[from].push((target, edge));
+                waiting[target].push(source);
+                open[source] += 1;
+            }
+        }
+        let mut ready: Vec<usize> = (0..count).filter(|&one| !members[one].is_empty() && open[one] == 0).collect();
+        let mut ways = vec![0u64; count];
+        while let Some(one) = ready.pop() {
+            for &node in &members[one] {
+                let mut sum = 1u64;
+                let mut property = 0;
+                for &(target, edge) in &leaving[node] {
+                    match edge {
+                        Edge::Property => property = property.max(ways[target]),
+                        _ => sum = sum.saturating_add(ways[target]),
+                    }
+                }
+                ways[one] = ways[one].saturating_add(sum.saturating_add(property));
+            }
+            for &source in &waiting[one] {
+                open[source] -= 1;
+                if open[source] == 0 {
+                    ready.push(source);
+                }
+            }
+        }
+        let back = |(node, _, target): &&(usize, &str, Result<usize, Unresolved>)| {
+            target.is_ok_and(|target| component[*node] == component[target])
+        };
+        let branches = self.references.iter().filter(back).count();
+        SchemaWeight { ways: component.first().map_or(0, |root| ways[*root]), branches }
+    }
+
     fn reference_problems(&self) -> Vec<SchemaProblem> {
         let count = self.nodes.len();
         let edges = |keep: fn(Edge) -> bool| {
@@ -366,7 +450,8 @@ impl<'s> Builder<'s> {
                 _ if IN_PLACE.contains(&keyword) => direct(Edge::InPlace),
                 _ if CHILDREN.contains(&keyword) => direct(Edge::Part),
                 _ if IN_PLACE_LISTS.contains(&keyword) || IN_PLACE_MAPS.contains(&keyword) => (Edge::InPlace, false),
-                _ if CHILD_MAPS.contains(&keyword) => (Edge::Part, false),
+                PATTERNS => (Edge::Part, false),
+                PROPERTIES => (Edge::Property, false),
                 _ if DEFINITIONS.contains(&keyword) => (Edge::Definition, false),
                 _ => continue,
             };
@@ -523,6 +608,39 @@ mod tests {
         ] {
             assert_eq!(found(&schema), "", "{schema}");
         }
+    }
+
+    /// `levels` of two alternatives that lead to the same place, each below `step`.
+    fn doubling(levels: usize, step: impl Fn(Value) -> Value) -> Value {
+        let mut definitions = Map::new();
+        for level in 0..levels {
+            let next = json!({ "$ref": format!("#/$defs/d{}", level + 1) });
+            definitions.insert(format!("d{level}"), step(next));
+        }
+        definitions.insert(format!("d{levels}"), json!({"type": "string"}));
+        json!({"$defs": definitions, "$ref": "#/$defs/d0"})
+    }
+
+    #[test]
+    fn alternatives_that_meet_multiply_and_different_properties_do_not() {
+        let ways = |schema: &Value| weigh_schema(schema).ways;
+        let any_of = |next: Value| json!({"anyOf": [next, next]});
+        assert!(ways(&doubling(4, any_of)) < 100);
+        assert!(ways(&doubling(20, any_of)) > 1 << 20);
+        assert_eq!(ways(&doubling(100, any_of)), u64::MAX);
+        // The same part by its name and by a pattern.
+        let twice = |next: Value| json!({"properties": {"a": next}, "patternProperties": {"^a": next}});
+        assert!(ways(&doubling(20, twice)) > 1 << 20);
+        // A type that many properties share is visited once for each of them.
+        let shared = |next: Value| json!({"properties": {"a": next, "b": next, "c": next}});
+        assert!(ways(&doubling(20, shared)) < 100);
+        let filter = json!({"$defs": {"f": {"oneOf": [
+            {"properties": {"and": {"$ref": "#/$defs/f"}}}, {"properties": {"or": {"$ref": "#/$defs/f"}}}]}},
+            "$ref": "#/$defs/f"});
+        assert_eq!(weigh_schema(&filter).branches, 2);
+        assert!(ways(&filter) < 20);
+        let found = found(&doubling(40, any_of));
+        assert!(found.ends_with("\"limit\":4096}\n") && found.contains("explosive"), "{found}");
     }
 
     #[test]

@@ -2,11 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use jsonschema::Validator;
 use serde_json::Value;
 
 use crate::guard::call::Schemas;
-use crate::guard::schema::{SchemaError, compiled};
+use crate::guard::schema::{Checker, SchemaError, compiled};
 use contextweaver_core::catalog::{Catalog, SelectableItem};
 use contextweaver_routing::{RouteError, Router, RoutingConfig};
 
@@ -21,8 +20,8 @@ pub struct Shelf {
     output_validators: Vec<OnceLock<Compiled>>,
 }
 
-/// The validator of a schema, `None` without one, or why it is not usable.
-type Compiled = Result<Option<Validator>, SchemaError>;
+/// The checker of a schema, `None` without one, or why it is not usable.
+type Compiled = Result<Option<Checker>, SchemaError>;
 
 impl Shelf {
     pub(super) fn new(items: Vec<SelectableItem>, config: &RoutingConfig) -> Result<Option<Self>, RouteError> {
@@ -41,30 +40,30 @@ impl Shelf {
         catalog.position(id).and_then(|at| Some((at, catalog.items().get(at)?)))
     }
 
-    /// The validator of the arguments of the item at `at`; `None` when it has no schema.
+    /// The checker of the arguments of the item at `at`; `None` when it has no schema.
     ///
     /// # Errors
     /// Why its schema cannot be used.
-    pub fn validator(&self, at: usize) -> Result<Option<&Validator>, &SchemaError> {
+    pub fn validator(&self, at: usize) -> Result<Option<&Checker>, &SchemaError> {
         let item = self.router.catalog().items().get(at);
         once(self.validators.get(at), item.and_then(|item| item.args_schema.as_deref()))
     }
 
-    /// The validator of the structured results of the item at `at`; `None` when it has no schema.
+    /// The checker of the structured results of the item at `at`; `None` when it has no schema.
     ///
     /// # Errors
     /// Why its schema cannot be used.
-    pub fn output_validator(&self, at: usize) -> Result<Option<&Validator>, &SchemaError> {
+    pub fn output_validator(&self, at: usize) -> Result<Option<&Checker>, &SchemaError> {
         let item = self.router.catalog().items().get(at);
         once(self.output_validators.get(at), item.and_then(|item| item.output_schema.as_deref()))
     }
 }
 
-/// The validator in `slot`, made when it is first asked for.
+/// The checker in `slot`, made when it is first asked for.
 fn once<'s>(
     slot: Option<&'s OnceLock<Compiled>>,
     schema: Option<&Value>,
-) -> Result<Option<&'s Validator>, &'s SchemaError> {
+) -> Result<Option<&'s Checker>, &'s SchemaError> {
     let Some(slot) = slot else { return Ok(None) };
     slot.get_or_init(|| schema.map(compiled).transpose()).as_ref().map(Option::as_ref)
 }
@@ -80,11 +79,11 @@ pub(crate) struct Target<'s> {
 }
 
 impl Schemas for Target<'_> {
-    fn arguments(&self) -> Result<Option<&Validator>, &SchemaError> {
+    fn arguments(&self) -> Result<Option<&Checker>, &SchemaError> {
         self.shelf.validator(self.at)
     }
 
-    fn result(&self) -> Result<Option<&Validator>, &SchemaError> {
+    fn result(&self) -> Result<Option<&Checker>, &SchemaError> {
         self.shelf.output_validator(self.at)
     }
 }

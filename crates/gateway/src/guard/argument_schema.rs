@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::call::{Guard, GuardedCall, Waiting};
-use super::schema::{Quote, refused, unusable, violations};
+use super::schema::{Quote, refused, unusable};
 use crate::common::error::{Code, GatewayError};
 
 /// Checks arguments against schemas.
@@ -15,8 +15,8 @@ impl Guard for ArgumentSchema {
             return Err(GatewayError::new(Code::ArgsInvalid, "`args` must be an object").at(call.subject()));
         }
         let Some((item, schemas)) = call.item.zip(call.schemas) else { return Ok(()) };
-        let validator = schemas.arguments().map_err(|error| unusable(item, error))?;
-        let found = validator.map(|validator| violations(validator, &call.arguments, Quote::Values));
+        let checker = schemas.arguments().map_err(|error| unusable(item, error))?;
+        let found = checker.map(|checker| checker.violations(&call.arguments, Quote::Values));
         match found.unwrap_or_default() {
             found if found.is_empty() => Ok(()),
             found => Err(refused(Code::ArgsInvalid, "the arguments", &item.id, &found)),

@@ -2,11 +2,10 @@
 
 use std::pin::Pin;
 
-use jsonschema::Validator;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::schema::SchemaError;
+use super::schema::{Checker, SchemaError};
 use super::tolerant::Repair;
 use crate::common::error::GatewayError;
 use crate::protocol::message::Raw;
@@ -46,17 +45,17 @@ impl Route {
 
 /// The schemas of the item that is called.
 pub(crate) trait Schemas: Sync {
-    /// The validator of its arguments; `None` when it has no schema.
+    /// The checker of its arguments; `None` when it has no schema.
     ///
     /// # Errors
     /// Why its schema cannot be used.
-    fn arguments(&self) -> Result<Option<&Validator>, &SchemaError>;
+    fn arguments(&self) -> Result<Option<&Checker>, &SchemaError>;
 
-    /// The validator of its structured results; `None` when it has no schema.
+    /// The checker of its structured results; `None` when it has no schema.
     ///
     /// # Errors
     /// Why its schema cannot be used.
-    fn result(&self) -> Result<Option<&Validator>, &SchemaError>;
+    fn result(&self) -> Result<Option<&Checker>, &SchemaError>;
 }
 
 /// A call on its way through the guards: what is asked, and what the guards have found out about it so far.

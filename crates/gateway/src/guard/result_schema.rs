@@ -1,11 +1,10 @@
 //! Checks the structured results of tools against the output schemas that the tools declare.
 
-use jsonschema::Validator;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::call::{Guard, GuardedCall};
-use super::schema::{OutputCheck, Quote, Violation, refused, unusable, violations};
+use super::schema::{Checker, OutputCheck, Quote, Violation, refused, unusable};
 use crate::common::error::{Code, GatewayError};
 use crate::protocol::message::{Members, Raw};
 
@@ -29,8 +28,8 @@ impl Guard for ResultSchema {
             return Ok(());
         }
         let Some((item, schemas)) = call.item.zip(call.schemas) else { return Ok(()) };
-        let Ok(Some(validator)) = schemas.result() else { return Ok(()) };
-        let found = result_violations(validator, result);
+        let Ok(Some(checker)) = schemas.result() else { return Ok(()) };
+        let found = result_violations(checker, result);
         if found.is_empty() {
             return Ok(());
         }
@@ -46,7 +45,7 @@ impl Guard for ResultSchema {
 }
 
 /// Where a result breaks the promise of the output schema. Failures and questions promise nothing.
-fn result_violations(validator: &Validator, result: &Raw) -> Vec<Violation> {
+fn result_violations(checker: &Checker, result: &Raw) -> Vec<Violation> {
     let Ok(members) = result.read::<Members<'_>>() else { return Vec::new() };
     let is = |key: &str, text: &str| members.get(key).is_some_and(|value| value.get() == text);
     if is("isError", "true") || is("resultType", "\"input_required\"") {
@@ -57,7 +56,7 @@ fn result_violations(validator: &Validator, result: &Raw) -> Vec<Violation> {
         return whole("the tool promises `structuredContent`, and there is none".to_owned());
     };
     match serde_json::from_str::<Value>(structured) {
-        Ok(value) => violations(validator, &value, Quote::Nothing),
+        Ok(value) => checker.violations(&value, Quote::Nothing),
         Err(error) => whole(error.to_string()),
     }
 }
@@ -72,7 +71,7 @@ mod tests {
     #[test]
     fn results_are_held_to_their_schema() {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
-        let validator = compiled(&schema).unwrap();
+        let checker = compiled(&schema).unwrap();
         let cases = [
             (json!({"content": [], "structuredContent": {"n": 1}}), Ok::<(), &str>(())),
             (json!({"content": [], "isError": true}), Ok(())),
@@ -85,7 +84,7 @@ mod tests {
             (json!({"content": [], "isError": false, "structuredContent": {}}), Err("\"n\" is a required property")),
         ];
         for (result, expected) in cases {
-            let found = result_violations(&validator, &Raw::of(&result));
+            let found = result_violations(&checker, &Raw::of(&result));
             let first = found.first().map(|first| first.reason.as_str());
             assert_eq!(first, expected.err(), "{result}");
         }

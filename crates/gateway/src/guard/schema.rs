@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 
 use crate::common::error::{Code, GatewayError};
 use contextweaver_context::store::redact;
-use contextweaver_core::catalog::{SchemaLimits, SchemaProblem, SelectableItem, check_schema};
+use contextweaver_core::catalog::{
+    SchemaLimits, SchemaProblem, SchemaWeight, SelectableItem, check_schema, nesting_depth, weigh_schema,
+};
 
 /// What happens to a catalog with a schema that has findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -132,11 +134,78 @@ pub(super) fn unusable(item: &SelectableItem, error: &SchemaError) -> GatewayErr
     GatewayError::new(Code::SchemaInvalid, format!("the tool's own schema is not usable: {error}")).at(&item.id)
 }
 
-/// The validator of a schema.
+/// Steps that checking one value may take, at most.
+const MOST_STEPS: u64 = 50_000_000;
+
+/// Steps that saying where a value does not fit may take: the validator follows every alternative then, and remembers
+/// what was wrong in each.
+const MOST_REPORT_STEPS: u64 = 200_000;
+
+/// From so many steps on, other requests do not wait for a check.
+const LONG_STEPS: u64 = 500_000;
+
+/// A schema that values are checked against, with what that may cost.
+#[derive(Debug)]
+pub struct Checker {
+    validator: Validator,
+    weight: SchemaWeight,
+}
+
+impl Checker {
+    /// The places where `value` does not fit, at most five; empty when it fits. One without a place says why there is
+    /// none: the check would take too long, or saying where.
+    pub(super) fn violations(&self, value: &Value, quote: Quote) -> Vec<Violation> {
+        let whole = |reason: String| vec![Violation { path: String::new(), reason }];
+        let steps = self.weight.ways.saturating_mul(values_in(value));
+        if steps > MOST_STEPS {
+            return whole(format!("checking it against the schema may take {steps} steps, over {MOST_STEPS}"));
+        }
+        let check = || {
+            if self.validator.is_valid(value) {
+                return Vec::new();
+            }
+            // Where a recursion has alternatives, each level of the value multiplies them.
+            let levels = u32::try_from(nesting_depth(value)).unwrap_or(u32::MAX);
+            let branches = u64::try_from(self.weight.branches).unwrap_or(u64::MAX).max(1);
+            if steps.saturating_mul(branches.saturating_pow(levels)) > MOST_REPORT_STEPS {
+                return whole("it does not fit the schema, and saying where would take too long".to_owned());
+            }
+            violations(&self.validator, value, quote)
+        };
+        if steps > LONG_STEPS { apart(check) } else { check() }
+    }
+}
+
+/// Does long work without holding up what else this thread serves.
+fn apart<T>(work: impl FnOnce() -> T) -> T {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}
+
+/// The number of values in `value`, itself among them.
+fn values_in(value: &Value) -> u64 {
+    let mut open = vec![value];
+    let mut count = 0;
+    while let Some(value) = open.pop() {
+        count += 1;
+        match value {
+            Value::Array(items) => open.extend(items),
+            Value::Object(members) => open.extend(members.values()),
+            _ => {}
+        }
+    }
+    count
+}
+
+/// The checker of a schema.
 ///
 /// # Errors
-/// [`SchemaError`]: the schema is invalid, too large, too deep, or refers to something outside it.
-pub(crate) fn compiled(schema: &Value) -> Result<Validator, SchemaError> {
+/// [`SchemaError`]: the schema is invalid, too large, too deep, refers to something outside it, or checking against it may
+/// take too long.
+pub(crate) fn compiled(schema: &Value) -> Result<Checker, SchemaError> {
     let limits = SchemaLimits { bytes: MOST_BYTES, depth: MOST_DEPTH, properties: usize::MAX };
     let mut assumed = None;
     for problem in check_schema(schema, &limits) {
@@ -152,7 +221,8 @@ pub(crate) fn compiled(schema: &Value) -> Result<Validator, SchemaError> {
         Some(draft) => options.with_draft(draft),
         None => options,
     };
-    options.build(schema).map_err(|error| SchemaError(shortened(&error.to_string())))
+    let validator = options.build(schema).map_err(|error| SchemaError(shortened(&error.to_string())))?;
+    Ok(Checker { validator, weight: weigh_schema(schema) })
 }
 
 /// A finding in one line.
@@ -163,6 +233,9 @@ fn named(problem: &SchemaProblem) -> String {
         SchemaProblem::TooDeep { depth, limit } => format!("it is nested {depth} deep, over {limit}"),
         SchemaProblem::TooManyProperties { properties, limit } => {
             format!("it has {properties} properties, over {limit}")
+        }
+        SchemaProblem::Explosive { limit, .. } => {
+            format!("it is explosive: checking one value may take more than {limit} steps")
         }
         SchemaProblem::DanglingRef { reference, at } => format!("{at}: `{reference}` leads nowhere"),
         SchemaProblem::CyclicRef { reference, at } => format!("{at}: `{reference}` leads back to itself"),
@@ -196,7 +269,7 @@ pub(super) struct Violation {
 }
 
 /// The places where `value` does not fit, at most five; empty when it fits.
-pub(super) fn violations(validator: &Validator, value: &Value, quote: Quote) -> Vec<Violation> {
+fn violations(validator: &Validator, value: &Value, quote: Quote) -> Vec<Violation> {
     let mut found: Vec<Violation> = validator
         .iter_errors(value)
         .map(|error| {
@@ -246,7 +319,7 @@ mod tests {
             if let Some(dialect) = dialect {
                 schema["$schema"] = dialect.into();
             }
-            compiled(&schema).map(|validator| validator.is_valid(&json!([1])))
+            compiled(&schema).map(|checker| checker.validator.is_valid(&json!([1])))
         };
         let seventh = Some("http://json-schema.org/draft-07/schema#");
         let newest = Some("https://json-schema.org/draft/2020-12/schema");
@@ -282,10 +355,43 @@ mod tests {
         // Exponential for an engine that backtracks without bound.
         let text = format!("{}!", "a".repeat(60));
         for pattern in ["^(a+)+$", "^(?=(a+)+$).*b", "^(a|a)*(?!c)$", "(.*)\\1{5}x"] {
-            let validator = compiled(&json!({ "pattern": pattern })).unwrap();
-            assert!(!validator.is_valid(&Value::from(text.as_str())), "{pattern}");
+            let checker = compiled(&json!({ "pattern": pattern })).unwrap();
+            assert!(!checker.validator.is_valid(&Value::from(text.as_str())), "{pattern}");
         }
-        assert!(compiled(&json!({"pattern": "^(?!b)a+$"})).unwrap().is_valid(&json!("aaa")));
+        assert!(compiled(&json!({"pattern": "^(?!b)a+$"})).unwrap().validator.is_valid(&json!("aaa")));
+    }
+
+    #[test]
+    fn what_multiplies_is_refused_or_answered_in_time() {
+        use std::time::{Duration, Instant};
+        let start = Instant::now();
+        // 2.9 kB: forty levels of the same reference twice.
+        let mut definitions = serde_json::Map::new();
+        for level in 0..40 {
+            let next = json!({ "$ref": format!("#/$defs/d{}", level + 1) });
+            definitions.insert(format!("d{level}"), json!({"anyOf": [next, next]}));
+        }
+        definitions.insert("d40".to_owned(), json!({"type": "string"}));
+        let reason = compiled(&json!({"$defs": definitions, "$ref": "#/$defs/d0"})).unwrap_err().to_string();
+        assert_eq!(reason, "it is explosive: checking one value may take more than 4096 steps");
+
+        // A recursive filter, as real servers have them, and arguments nested 100 deep.
+        let filter = json!({"$defs": {"f": {"oneOf": [
+            {"type": "object", "properties": {"and": {"$ref": "#/$defs/f"}}, "required": ["and"]},
+            {"type": "object", "properties": {"and": {"$ref": "#/$defs/f"}, "x": {}}, "required": ["and"]},
+            {"type": "string"}]}}, "$ref": "#/$defs/f"});
+        let checker = compiled(&filter).unwrap();
+        let nested = |levels: usize| (0..levels).fold(json!(5), |inner, _| json!({"and": inner}));
+        assert_ne!(checker.violations(&nested(2), Quote::Values)[0].reason, "");
+        let deep = checker.violations(&nested(100), Quote::Values);
+        assert_eq!(deep[0].reason, "it does not fit the schema, and saying where would take too long");
+
+        // A schema of many ways and a value of many parts.
+        let wide = json!({"type": "array", "items": {"anyOf": vec![json!({"type": "string"}); 900]}});
+        let long = Value::from(vec![5; 100_000]);
+        let refused = compiled(&wide).unwrap().violations(&long, Quote::Nothing);
+        assert!(refused[0].reason.contains("steps, over 50000000"), "{refused:?}");
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     }
 
     #[test]

@@ -475,6 +475,9 @@ fn told(problem: &Problem, mode: Mode) -> Option<(String, &'static str)> {
                 SchemaProblem::TooManyProperties { properties, limit } => {
                     format!("its {part} has {properties} properties, over {limit}")
                 }
+                SchemaProblem::Explosive { limit, .. } => {
+                    format!("checking one value against its {part} may take more than {limit} steps")
+                }
                 SchemaProblem::Recursive { .. } | SchemaProblem::UnknownDialect { .. } => return None,
             };
             Some((problem, EXCLUDE))
