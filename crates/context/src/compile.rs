@@ -159,7 +159,7 @@ pub fn compile_in(
     ledger.events = events;
     let ranked = score::rank(screened, request, &config.scoring, meter, terms);
     let distinct = dedup::remove(transcript, ranked, config.dedup.threshold, &mut ledger);
-    let plain = Plain::of(&distinct, &ledger, meter.limit(budget), config);
+    let plain = Plain::of(&distinct, &ledger, (meter.limit(budget), meter), config);
     let packed = pack::select(transcript, distinct, room, (config, firewall), (meter, &mut ledger))?;
     let (mut packed, mut prompt, mut tokens) =
         rendered(transcript, packed, &frame, (budget, config), (meter, &mut ledger));

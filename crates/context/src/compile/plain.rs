@@ -28,6 +28,9 @@ use crate::firewall::Firewall;
 /// The number of bytes that a token can stand for at most.
 const MOST_BYTES_PER_TOKEN: usize = 128;
 
+/// More than any heading of a kind and its separator cost.
+const LONGEST_HEADING: &str = "[TOOL RESULT]\n\n[]\n";
+
 /// Everything that a prompt without headings would hold.
 pub(super) struct Plain<'t> {
     /// The items, their sections without headings.
@@ -46,14 +49,21 @@ pub(super) struct Written<'t> {
 }
 
 impl<'t> Plain<'t> {
-    /// The items in their plain form, with what was recorded of the stages before; `None` when headings must stay, or
-    /// when so much cannot fit.
-    pub(super) fn of(ranked: &[Scored<'t>], ledger: &Ledger, limit: usize, config: &ContextConfig) -> Option<Self> {
+    /// The items in their plain form, with what was recorded of the stages before; `None` when headings must stay, and
+    /// when the conversation is so long that no prompt within the limit can be longer.
+    pub(super) fn of(
+        ranked: &[Scored<'t>],
+        ledger: &Ledger,
+        (limit, meter): (usize, Meter),
+        config: &ContextConfig,
+    ) -> Option<Self> {
         if config.render.headings == Headings::Always || config.render.order == Order::Score || ranked.is_empty() {
             return None;
         }
-        let bytes: usize = ranked.iter().map(|one| one.item.text.len()).sum();
-        if bytes > limit.saturating_mul(MOST_BYTES_PER_TOKEN) {
+        // Without this, every build of a long log would read its beginning once more.
+        let heading = meter.units(LONGEST_HEADING);
+        let shown_whole = ranked.iter().filter(|one| one.item.artifact.is_none() && one.item.metadata.is_empty());
+        if shown_whole.map(|one| one.cost.saturating_sub(heading)).sum::<usize>() >= limit {
             return None;
         }
         let bare = |one: &Scored<'t>| Some(Scored { section: render::bare(&one.item)?, ..one.clone() });
