@@ -2,7 +2,8 @@
 //!
 //! [`compile`] reads as the list of the eight stages; each stage is a file beside this one and says what it decides.
 //! The prompt, with every heading, separator, header and footer, never exceeds the budget under the configured
-//! estimator. The same input gives the same bytes.
+//! estimator, and never the conversation that it stands for (`plain` says exactly what that means). The same input gives
+//! the same bytes.
 
 mod apply_firewall;
 mod candidates;
@@ -11,6 +12,7 @@ mod dedup;
 mod frame;
 mod meter;
 mod pack;
+mod plain;
 mod render;
 mod score;
 mod sensitivity;
@@ -24,6 +26,7 @@ pub(super) use render::{SCHEMA, TOOLS};
 use self::frame::Frame;
 use self::meter::Meter;
 use self::pack::Packed;
+use self::plain::Plain;
 use super::config::{ContextConfig, Order};
 use super::firewall::{Firewall, FirewallError};
 use super::stats::{BuildStats, ContextPack, DropReason, DroppedItem, FirewallCause, FirewallEvent, IncludedItem};
@@ -104,7 +107,7 @@ struct Candidate<'t> {
 }
 
 /// What the stages drop and do, recorded as they go.
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Ledger {
     dropped: Vec<DroppedItem>,
     events: Vec<FirewallEvent>,
@@ -156,8 +159,16 @@ pub fn compile_in(
     ledger.events = events;
     let ranked = score::rank(screened, request, &config.scoring, meter, terms);
     let distinct = dedup::remove(transcript, ranked, config.dedup.threshold, &mut ledger);
+    let plain = Plain::of(&distinct, &ledger, (meter.limit(budget), meter), config);
     let packed = pack::select(transcript, distinct, room, (config, firewall), (meter, &mut ledger))?;
-    let (packed, prompt, tokens) = rendered(transcript, packed, &frame, (budget, config), (meter, &mut ledger));
+    let (mut packed, mut prompt, mut tokens) =
+        rendered(transcript, packed, &frame, (budget, config), (meter, &mut ledger));
+    if let Some(plain) = plain.filter(|_| plain::is_longer(&prompt, &frame, transcript, firewall, meter)) {
+        let shorter = plain.prompt(transcript, &frame, (config, firewall), meter)?;
+        if let Some(shorter) = shorter.filter(|shorter| shorter.tokens < tokens) {
+            plain::Written { packed, prompt, tokens, ledger } = shorter;
+        }
+    }
 
     let closures = wanted.len() - allowed.len();
     let counts = Counts { budget, tokens, total: wanted.len(), closures };

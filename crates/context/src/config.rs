@@ -375,6 +375,20 @@ impl Default for MemoryConfig {
 pub struct RenderConfig {
     /// The order of the items.
     pub order: Order,
+    /// Whether headings may be left out.
+    pub headings: Headings,
+}
+
+/// Whether the items of a prompt stand under headings that say what they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Headings {
+    /// Yes, unless that makes the prompt longer than the conversation itself: then the texts stand one below the other,
+    /// as they do in the conversation, as far as nothing is lost by that but the headings.
+    #[default]
+    Auto,
+    /// Yes: it is always said who speaks, whatever it costs.
+    Always,
 }
 
 /// The order of the items in a prompt.

@@ -258,6 +258,13 @@ impl<'a> Firewall<'a> {
         Ok(self.summary(&content, failed, cap))
     }
 
+    /// The whole content of an item of which the text shows a part; `None` for any other item, and for content that is
+    /// not there any more or is no text.
+    pub(super) fn original(&self, item: &ContextItem) -> Option<String> {
+        let bytes = self.artifacts.get(&item.artifact.as_ref()?.handle).ok()?;
+        str::from_utf8(&bytes).ok().map(str::to_owned)
+    }
+
     fn is_large(&self, text: &str) -> bool {
         text.len() > self.config.threshold_chars && text.chars().nth(self.config.threshold_chars).is_some()
     }

@@ -19,8 +19,8 @@ pub mod view;
 
 pub use compile::{CompileError, Memory, Request, Workspace, compile, compile_in, unescape};
 pub use config::{
-    Budgets, ContextConfig, ContextConfigError, DedupConfig, FirewallConfig, KindPriority, MemoryConfig, Order, Policy,
-    RawCount, RenderConfig, ScoringConfig, Secrets, SensitivityAction,
+    Budgets, ContextConfig, ContextConfigError, DedupConfig, FirewallConfig, Headings, KindPriority, MemoryConfig,
+    Order, Policy, RawCount, RenderConfig, ScoringConfig, Secrets, SensitivityAction,
 };
 pub use firewall::{Firewall, FirewallError, Screened, Seen, fact_records};
 pub use intake::{Intake, IntakeError, count_kinds, take_in};

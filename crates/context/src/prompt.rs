@@ -152,10 +152,7 @@ mod tests {
             })
         };
         insta::assert_snapshot!(build(200).unwrap().prompt, @r#"
-        [USER]
         Open a ticket for the outage.
-
-        [ASSISTANT]
         Which tool?
 
         [TOOL SCHEMA]

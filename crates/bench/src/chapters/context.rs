@@ -2,27 +2,31 @@
 //!
 //! Facts are measured in [`crate::eval::context`]; here they are planned, verified and shown.
 
+mod fidelity;
+
 use std::fmt::Write as _;
 
 use anyhow::Result;
 use rayon::prelude::*;
 
 use crate::chapter::{Absent, Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong};
-use crate::eval::context::fidelity::{AtCap, Fidelity, Survival};
-use crate::eval::context::probe::Class;
+use crate::eval::context::fidelity::{AtCap, Fidelity, Survivors};
 use crate::eval::context::record::ContextFacts;
 use crate::eval::context::run::{configuration, record, version};
 use crate::eval::context::scenario::Scenario;
 use crate::eval::identity::{Broken, same};
+use crate::eval::statistics::median;
 use crate::eval::tables::Tables;
 use crate::eval::workspace::Bench;
 use crate::report::document::{Document, Figure};
 use crate::report::number::{MISSING, count, fixed, percent, share};
-use crate::report::plot::{Interval, IntervalPlot, Line, LineChart, Point, Scale};
+use crate::report::plot::{Interval, IntervalPlot, Scale};
 use crate::report::table::Table;
 use crate::results::Results;
 use contextweaver_context::ContextConfig;
 use contextweaver_context::summary::StructureSummarizer;
+
+pub use self::fidelity::fidelity;
 
 /// The results of the chapter.
 type ContextResults = Results<Box<ContextFacts>>;
@@ -102,15 +106,10 @@ fn check(facts: &ContextFacts, broken: &mut Broken) {
     broken.unless(facts.candidates <= facts.events, "more candidates than events");
     broken.unless(facts.prompt_tokens <= facts.budget, "the prompt is over its budget");
     broken.ratio("budget use", facts.budget_use, facts.prompt_tokens as f64, facts.budget as f64);
-    let naive = &facts.naive;
-    for (name, tools, reduction) in [
-        ("saved", naive.definitions, naive.reduction),
-        ("saved from the listing", naive.listing, naive.reduction_from_listing),
-    ] {
-        let all = tools.unwrap_or_default() + naive.history;
-        let expected = if all == 0 { 0.0 } else { 1.0 - facts.prompt_tokens as f64 / all as f64 };
-        broken.unless(same(reduction, expected), format!("{name}: {reduction} is not what the tokens give"));
-    }
+    let (naive, all) = (&facts.naive, carried(facts));
+    let expected = if all == 0 { 0.0 } else { 1.0 - facts.prompt_tokens as f64 / all as f64 };
+    broken.unless(same(naive.reduction, expected), format!("saved: {} is not what the tokens give", naive.reduction));
+    broken.unless(facts.prompt_tokens <= naive.history, "the prompt is longer than the conversation");
     let kept = &facts.kept;
     broken.unless(kept.missing.len() <= kept.required, "more required items are missing than there are");
     let facts_found = kept.facts_in_prompt + kept.facts_by_view + kept.lost.len();
@@ -123,11 +122,44 @@ fn check(facts: &ContextFacts, broken: &mut Broken) {
         broken.share("prefix", prefix.mean);
         broken.ascending("the least and the mean prefix", &[prefix.least, prefix.mean]);
     }
-    let caps = facts.fidelity.iter().flat_map(|fidelity| &fidelity.caps);
-    for at in caps {
-        for survival in std::iter::once(&at.core).chain(at.classes.values()).chain(at.kinds.values()) {
-            broken.unless(survival.kept <= survival.asked, "more probes survive than were asked");
+    if let Some(fidelity) = &facts.fidelity {
+        fidelity.caps.iter().for_each(|at| check_cap(at, fidelity.results, broken));
+    }
+}
+
+/// What must hold among the probes that survive at one cap.
+fn check_cap(at: &AtCap, results: usize, broken: &mut Broken) {
+    let whole = |kept: &Survivors, broken: &mut Broken| {
+        let sums = |parts: &mut dyn Iterator<Item = (usize, usize)>| {
+            parts.fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
+        };
+        let all = (kept.all.asked, kept.all.kept);
+        let classes = sums(&mut kept.classes.values().map(|one| (one.asked, one.kept)));
+        let kinds = sums(&mut kept.kinds.values().map(|one| (one.asked, one.kept)));
+        let core = kept.classes.iter().filter(|(class, _)| class.is_core());
+        let core = sums(&mut core.map(|(_, one)| (one.asked, one.kept)));
+        broken.unless(classes == all && kinds == all, "classes or kinds do not add up to all probes");
+        broken.unless(core == (kept.core.asked, kept.core.kept), "the core classes do not add up to the core");
+        let parts = kept.classes.values().chain(kept.kinds.values());
+        broken.unless(parts.into_iter().all(|one| one.kept <= one.asked), "more probes survive than were asked");
+        broken.unless(kept.tokens <= results * at.cap, "the texts are over their cap");
+    };
+    whole(&at.kept, broken);
+    for (control, against) in &at.controls {
+        whole(&against.kept, broken);
+        for (kind, ours) in &at.kept.kinds {
+            let theirs = against.kept.kinds.get(kind).copied().unwrap_or_default();
+            let duel = against.duels.get(kind).copied().unwrap_or_default();
+            let name = control.name();
+            broken.unless(ours.asked == theirs.asked, format!("{name} is asked otherwise about {kind}"));
+            broken.unless(
+                ours.kept + duel.lost == theirs.kept + duel.won,
+                format!("what the summary of {kind} wins and loses against {name} is not the difference"),
+            );
         }
+        let duels = against.duels.values();
+        let met: usize = duels.map(|duel| duel.results_won + duel.results_lost + duel.results_even).sum();
+        broken.unless(met == results, "a result is compared more or less than once");
     }
 }
 
@@ -147,12 +179,31 @@ fn chapter(page: &mut Document, context: &ContextResults) {
     );
     page.figure(tokens_figure(context));
     page.subheading("Tokens");
+    if let Some(savings) = Savings::of(context) {
+        page.block(&format!(
+            "The median of {} scenarios saves **{}** of the tokens of its conversation, and **{}** prompts are longer than \
+             their conversation.",
+            count(savings.scenarios),
+            percent(savings.median),
+            count(savings.grown),
+        ));
+    }
     page.table(
-        "The naive prompt holds the whole history and the definitions of all tools of the scenario's catalog; the listing \
-         names each tool in one line instead, as the Python project counts. The history counts texts alone: pictures and links \
-         cost a prompt their name and handle, but stand in no history.",
+        "The history is what the conversation carries as text: all events one below the other, calls with the names of \
+         their functions, links and descriptions of pictures as JSON, without a word about who speaks. The definitions of a \
+         catalog are added only where all calls of the conversation are of that catalog. A prompt stands under headings \
+         only where it is still not longer than the history.",
         &tokens(context),
     );
+    if let Some(savings) = Savings::of(context) {
+        page.block(&format!(
+            "Together the conversations have {} tokens and the prompts {}. That sum says little: the three longest \
+             conversations are {} of it.",
+            count(savings.carried),
+            count(savings.prompts),
+            percent(savings.longest),
+        ));
+    }
     page.subheading("What is in the prompt");
     page.figure(budget_figure(context));
     page.table(
@@ -167,16 +218,35 @@ fn chapter(page: &mut Document, context: &ContextResults) {
         &firewall(context),
     );
     page.subheading("Fidelity");
-    page.figure(fidelity_figure(context));
+    let sums = together(context);
+    page.figure(fidelity::figure(&sums, context.worst_mark()));
     page.block(
-        "Questions with known answers are asked about every result over the threshold; one survives where a summary states \
+        "Questions with known answers are asked about every result over the threshold; one survives where a text states \
          label and answer together. The core holds shape, ends, statistics, sums, leaves and errors; an outline names \
-         files, definitions or headings; a needle is one row, value or line drawn at random, for which there are views.",
+         files, definitions or headings; a needle is one row, value or line drawn at random, for which there are views. \
+         Beside the summaries stand texts of at most as many tokens that anybody can make: the beginning, whole lines from \
+         the beginning, beginning and end, and those two under the number of items or lines.",
     );
     let mark = context.worst_mark();
-    let reading = format!("Survival by class and by the cap on a summary's tokens, over all scenarios{mark}.");
-    page.table(&reading, &classes(context));
-    page.table(&format!("The same without needles, by kind of content{mark}."), &kinds(context));
+    page.table(&format!("Survival of all probes and by class, over all scenarios{mark}."), &fidelity::caps(&sums));
+    for at in &sums {
+        page.table(&format!("By class, at {} tokens{mark}.", count(at.cap)), &fidelity::classes(at));
+    }
+    for at in &sums {
+        page.table(
+            &format!(
+                "All classes by kind of content, at {} tokens{mark}. Won and lost are probes that the summary alone, or head + \
+                 tail alone, keeps; then results of which either keeps more. p is the exact test of McNemar over probes, \
+                 corrected for the number of kinds (Holm); probes of one result are alike, so it is too sure. The exact \
+                 sign test over results, uncorrected, is not, but below six results it cannot tell anything.",
+                count(at.cap)
+            ),
+            &fidelity::kinds(at),
+        );
+    }
+    if let Some(at) = sums.iter().find(|at| at.cap == fidelity::DEFAULT_CAP) {
+        page.block(&fidelity::unproven(at));
+    }
     page.table("Needles through one view: the share that is reached, and its tokens.", &views(context));
     let failed = failures(context);
     if !failed.is_empty() {
@@ -187,22 +257,57 @@ fn chapter(page: &mut Document, context: &ContextResults) {
 }
 
 fn tokens(context: &ContextResults) -> Table {
-    let titles = ["scenario", "events", "history", "definitions", "prompt", "saved", "listing", "saved from it"];
-    let mut table = Table::new(titles);
+    let mut table = Table::new(["scenario", "events", "history", "definitions", "prompt", "saved"]);
     for (label, facts) in measured(context) {
-        let tools = |tokens: Option<usize>| tokens.map_or_else(|| MISSING.to_owned(), count);
         table.row([
             label,
             count(facts.events),
             count(facts.naive.history),
-            tools(facts.naive.definitions),
+            facts.naive.definitions.map_or_else(|| MISSING.to_owned(), count),
             count(facts.prompt_tokens),
             percent(facts.naive.reduction),
-            tools(facts.naive.listing),
-            percent(facts.naive.reduction_from_listing),
         ]);
     }
     table
+}
+
+/// What all scenarios together say: each counts alike, so the median comes first.
+struct Savings {
+    scenarios: usize,
+    /// The median of what a prompt saves.
+    median: f64,
+    /// Prompts that are longer than their conversation.
+    grown: usize,
+    /// Tokens of the conversations.
+    carried: usize,
+    /// Tokens of the prompts.
+    prompts: usize,
+    /// The share of `carried` that the three longest conversations have.
+    longest: f64,
+}
+
+impl Savings {
+    /// `None` without a measured scenario.
+    fn of(context: &ContextResults) -> Option<Self> {
+        let all = measured(context);
+        let mut carried: Vec<usize> = all.iter().map(|(_, facts)| carried(facts)).collect();
+        let reductions: Vec<f64> = all.iter().map(|(_, facts)| facts.naive.reduction).collect();
+        carried.sort_unstable();
+        let sum: usize = carried.iter().sum();
+        (sum > 0).then(|| Self {
+            scenarios: all.len(),
+            median: median(&reductions),
+            grown: all.iter().filter(|(_, facts)| facts.prompt_tokens > facts.naive.history).count(),
+            carried: sum,
+            prompts: all.iter().map(|(_, facts)| facts.prompt_tokens).sum(),
+            longest: carried.iter().rev().take(3).sum::<usize>() as f64 / sum as f64,
+        })
+    }
+}
+
+/// Tokens of what the conversation carries.
+fn carried(facts: &ContextFacts) -> usize {
+    facts.naive.history + facts.naive.definitions.unwrap_or_default()
 }
 
 fn kept(context: &ContextResults) -> Table {
@@ -279,49 +384,6 @@ fn fidelities(context: &ContextResults) -> impl Iterator<Item = (String, &Fideli
     measured(context).into_iter().filter_map(|(label, facts)| Some((label, facts.fidelity.as_ref()?)))
 }
 
-fn survival(survival: Option<&Survival>) -> String {
-    let shown = survival.and_then(|one| Some(format!("{} ({} / {})", share(one.share()?), one.kept, one.asked)));
-    shown.unwrap_or_else(|| MISSING.to_owned())
-}
-
-fn by_cap(sums: &[AtCap], title: &str) -> Table {
-    let caps: Vec<String> = sums.iter().map(|sum| format!("at {}", count(sum.cap))).collect();
-    Table::new(std::iter::once(title.to_owned()).chain(caps))
-}
-
-fn class_rows(sums: &[AtCap]) -> Table {
-    let mut table = by_cap(sums, "class");
-    if sums.is_empty() {
-        return table;
-    }
-    let row = |name: &str, show: &dyn Fn(&AtCap) -> String| -> Vec<String> {
-        std::iter::once(name.to_owned()).chain(sums.iter().map(show)).collect()
-    };
-    table.row(row("tokens of all summaries", &|sum| count(sum.tokens)));
-    table.row(row("core", &|sum| survival(Some(&sum.core))));
-    for class in Class::ALL {
-        table.row(row(class.name(), &|sum| survival(sum.classes.get(&class))));
-    }
-    table
-}
-
-fn kind_rows(sums: &[AtCap]) -> Table {
-    let mut table = by_cap(sums, "kind");
-    for kind in sums.first().into_iter().flat_map(|sum| sum.kinds.keys()) {
-        let cells = sums.iter().map(|sum| survival(sum.kinds.get(kind)));
-        table.row(std::iter::once(kind.name().to_owned()).chain(cells));
-    }
-    table
-}
-
-fn classes(context: &ContextResults) -> Table {
-    class_rows(&together(context))
-}
-
-fn kinds(context: &ContextResults) -> Table {
-    kind_rows(&together(context))
-}
-
 fn views(context: &ContextResults) -> Table {
     let mut table = Table::new(["scenario", "needles", "reached", "median", "p90", "most"]);
     for (label, fidelity) in fidelities(context) {
@@ -348,16 +410,15 @@ fn dot(value: f64) -> Option<Interval> {
 
 /// Tokens of the naive and of the compiled prompt by scenario.
 fn tokens_figure(context: &ContextResults) -> Option<Figure> {
-    let title = "Prompt tokens by scenario: everything, and compiled".to_owned();
-    let rows = measured(context).into_iter().map(|(label, facts)| {
-        let naive = facts.naive.history + facts.naive.definitions.unwrap_or_default();
-        (label, vec![dot(facts.prompt_tokens as f64), dot(naive as f64)])
-    });
+    let title = "Prompt tokens by scenario: the whole conversation, and compiled".to_owned();
+    let rows = measured(context)
+        .into_iter()
+        .map(|(label, facts)| (label, vec![dot(facts.prompt_tokens as f64), dot(carried(facts) as f64)]));
     let plot = IntervalPlot {
         title: title.clone(),
         x_title: "tokens (logarithmic)".to_owned(),
         scale: Scale::Log,
-        series: vec!["compiled".to_owned(), "history and definitions".to_owned()],
+        series: vec!["compiled".to_owned(), "conversation".to_owned()],
         rows: rows.collect(),
     };
     plot.svg().map(|svg| Figure { path: "context-tokens.svg".to_owned(), alt: title, svg })
@@ -376,45 +437,21 @@ fn budget_figure(context: &ContextResults) -> Option<Figure> {
     plot.svg().map(|svg| Figure { path: "context-budget.svg".to_owned(), alt: title, svg })
 }
 
-/// Survival against the tokens that a summary may cost.
-fn fidelity_figure(context: &ContextResults) -> Option<Figure> {
-    let title = format!("Survival of probes by tokens of a summary, over all scenarios{}", context.worst_mark());
-    let sums = together(context);
-    let line = |name: &str, color: usize, of: &dyn Fn(&AtCap) -> Option<f64>| Line {
-        name: name.to_owned(),
-        color,
-        points: sums.iter().filter_map(|sum| Some(Point { tools: sum.cap, value: of(sum)?, band: None })).collect(),
-    };
-    let class = |class: Class| move |sum: &AtCap| sum.classes.get(&class).and_then(|one| one.share());
-    let chart = LineChart {
-        title: title.clone(),
-        x_title: "tokens of a summary at most (logarithmic)".to_owned(),
-        y_title: "share of probes that survive".to_owned(),
-        y_scale: Scale::Share,
-        lines: vec![
-            line("core", 0, &|sum| sum.core.share()),
-            line("outline", 3, &class(Class::Outline)),
-            line("needle", 4, &class(Class::Needle)),
-        ],
-    };
-    chart.svg().map(|svg| Figure { path: "context-fidelity.svg".to_owned(), alt: title, svg })
-}
-
 /// One sentence for the project's front page; `None` when nothing was measured.
 fn sentence(context: &ContextResults) -> Option<String> {
-    let all = measured(context);
-    let sums = together(context);
-    let core = sums.iter().find(|sum| sum.cap == 300).and_then(|sum| sum.core.share())?;
-    let naive: usize =
-        all.iter().map(|(_, facts)| facts.naive.history + facts.naive.definitions.unwrap_or_default()).sum();
-    let prompt: usize = all.iter().map(|(_, facts)| facts.prompt_tokens).sum();
+    let savings = Savings::of(context)?;
+    let (all, core, rival) = fidelity::headline(&together(context))?;
     Some(format!(
-        "Context: {} scenarios compile to {} tokens where everything would take {}; summaries of 300 tokens keep {} of \
-         the core probes of their results.",
-        count(all.len()),
-        count(prompt),
-        count(naive),
+        "Context: the median of {} scenarios saves {} of the tokens of its conversation, and {} prompts are longer than \
+         theirs; summaries of {} tokens keep {} of all probes of large results and {} of the core, beginning and end of \
+         the same length {} of all.",
+        count(savings.scenarios),
+        percent(savings.median),
+        count(savings.grown),
+        count(fidelity::DEFAULT_CAP),
+        percent(all),
         percent(core),
+        percent(rival),
     ))
 }
 
@@ -439,22 +476,4 @@ fn terminal(results: &ContextResults) -> String {
         let _ = writeln!(text, "failed: {case}: {message}");
     }
     table.plain() + &text
-}
-
-/// What `bench fidelity` prints: survival by class and kind, and what views of needles cost.
-#[must_use]
-pub fn fidelity(fidelity: &Fidelity) -> String {
-    let mut text = format!("{} results, {} bytes\n\n", count(fidelity.results), count(fidelity.bytes));
-    text.push_str(&class_rows(&fidelity.caps).plain());
-    text.push_str("\nall but needles, by kind of content\n");
-    text.push_str(&kind_rows(&fidelity.caps).plain());
-    if let Some(views) = fidelity.views {
-        let (kept, asked) = (count(views.reached.kept), count(views.reached.asked));
-        let (median, p90, most) = (fixed(views.median, 0), fixed(views.p90, 0), count(views.most));
-        let _ = writeln!(
-            text,
-            "\nneedles through one view: {kept} of {asked}; tokens median {median}, p90 {p90}, most {most}"
-        );
-    }
-    text
 }

@@ -147,6 +147,21 @@ pub fn minimum_detectable_difference(queries: usize, deviation: f64) -> Option<f
     (queries > 0).then(|| (Z_975 + Z_80) * deviation / (queries as f64).sqrt())
 }
 
+/// The two-sided exact sign test: the probability that of `won` + `lost` fair coins the split is at least as uneven; 1 of
+/// none.
+#[must_use]
+pub fn sign_test(won: usize, lost: usize) -> f64 {
+    let tosses = won + lost;
+    // Terms of the binomial distribution from the least likely on, in logarithms: thousands of coins underflow.
+    let mut log = -(tosses as f64) * std::f64::consts::LN_2;
+    let mut tail = 0.0;
+    for heads in 0..=won.min(lost) {
+        tail += log.exp();
+        log += ((tosses - heads) as f64 / (heads + 1) as f64).ln();
+    }
+    (2.0 * tail).min(1.0)
+}
+
 /// The percentile (`percent` in 0..=100) of ascending values, interpolated between neighbours (type 7 of Hyndman and
 /// Fan, "Sample Quantiles in Statistical Packages", The American Statistician 50(4), 1996); 0 of nothing.
 #[must_use]
@@ -175,6 +190,16 @@ pub fn mad(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    #[test]
+    fn the_sign_test_is_exact() {
+        for ((won, lost), expected) in
+            [((0, 0), 1.0), ((1, 0), 1.0), ((5, 0), 0.0625), ((0, 6), 0.03125), ((9, 1), 0.021_484), ((5, 5), 1.0)]
+        {
+            assert_eq!(round6(sign_test(won, lost)), expected, "{won} {lost}");
+        }
+        assert!(sign_test(5000, 3000) < 1e-6 && sign_test(4010, 3990) > 0.8);
+    }
 
     use super::super::rng::Rng;
     use super::*;

@@ -38,21 +38,56 @@ pub(super) fn render<'s>(head: &str, sections: impl Iterator<Item = &'s str>, fo
 
 /// The section of an item with `text` as its content, separator included.
 pub(super) fn section(item: &ContextItem, text: &str) -> String {
-    let label = item.metadata.get("section").and_then(Value::as_str).and_then(own_label);
-    let label = label.unwrap_or_else(|| kind_label(item.kind).to_owned());
+    let body = named(item, text);
+    let body = if *body == masked(item) { body } else { Cow::Owned(escape(&body).into_owned()) };
+    format!("{}{body}{SEPARATOR}", heading(item))
+}
+
+/// The line of the item with a line break after it, as it stands in a prompt without headings. A heading that says more
+/// than the kind of the item stays: one with a handle, or with the label that the item brought. `None` when a line of
+/// the text looks like a heading: only beside real ones can it be told from them.
+pub(super) fn bare(item: &ContextItem) -> Option<String> {
+    let line = line(item, &item.text);
+    if line.trim_end_matches('\n') != masked(item) && matches!(escape(&line), Cow::Owned(_)) {
+        return None;
+    }
+    let says_more = item.artifact.is_some() || label_of(item).is_some();
+    Some(format!("{}{line}", if says_more { heading(item) } else { String::new() }))
+}
+
+/// The text with a line break, as it stands in a conversation. The name of the function is with the call; a result has
+/// it where there is no call.
+pub(super) fn line(item: &ContextItem, text: &str) -> String {
+    match (item.kind, &item.parent_id) {
+        (ItemKind::ToolResult, Some(_)) => format!("{text}\n"),
+        _ => format!("{}\n", named(item, text)),
+    }
+}
+
+/// The text, with the name of the function where the item has one.
+fn named<'t>(item: &ContextItem, text: &'t str) -> Cow<'t, str> {
+    let name = item.metadata.get("function_name").and_then(Value::as_str).filter(|name| !name.is_empty());
+    match (name, item.kind) {
+        (Some(name), ItemKind::ToolCall) => Cow::Owned(format!("{}({text})", one_line(name))),
+        (Some(name), ItemKind::ToolResult) => Cow::Owned(format!("{}: {text}", one_line(name))),
+        _ => Cow::Borrowed(text),
+    }
+}
+
+/// The heading of the item with its line break.
+fn heading(item: &ContextItem) -> String {
+    let label = label_of(item).unwrap_or_else(|| kind_label(item.kind).to_owned());
     let handle = item.artifact.as_ref().map(|artifact| {
         let handle = artifact.handle.as_str();
         let handle = handle.strip_prefix("artifact:").unwrap_or(handle);
         format!(" [artifact:{}]", handle.replace(|c: char| c.is_control() || is_break(c) || c == '[' || c == ']', "_"))
     });
-    let name = item.metadata.get("function_name").and_then(Value::as_str).filter(|name| !name.is_empty());
-    let body = match (name, item.kind) {
-        (Some(name), ItemKind::ToolCall) => Cow::Owned(format!("{}({text})", one_line(name))),
-        (Some(name), ItemKind::ToolResult) => Cow::Owned(format!("{}: {text}", one_line(name))),
-        _ => Cow::Borrowed(text),
-    };
-    let body = if *body == masked(item) { body } else { Cow::Owned(escape(&body).into_owned()) };
-    format!("[{label}{}]\n{body}{SEPARATOR}", handle.as_deref().unwrap_or_default())
+    format!("[{label}{}]\n", handle.as_deref().unwrap_or_default())
+}
+
+/// The label that the item brought.
+fn label_of(item: &ContextItem) -> Option<String> {
+    item.metadata.get("section").and_then(Value::as_str).and_then(own_label)
 }
 
 /// The text of a masked item.

@@ -18,6 +18,7 @@ use contextweaver_core::text::{TermSet, Terms, jaccard};
 const UNITS: f64 = 1e9;
 
 /// A candidate with its score and its cost.
+#[derive(Clone)]
 pub(super) struct Scored<'t> {
     /// Its position in the transcript.
     pub(super) position: usize,

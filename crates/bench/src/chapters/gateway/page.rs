@@ -1,9 +1,12 @@
 //! The gateway chapter of the scorecard, and its figures.
 
+use std::fmt;
+
 use super::overhead;
 use crate::eval::gateway::case::TOGETHER;
 use crate::eval::gateway::record::{GatewayFacts, ScenarioFacts, SessionFacts, SurfaceFacts};
 use crate::eval::record::Outcome;
+use crate::eval::statistics::median;
 use crate::eval::tables::Tables;
 use crate::report::document::{Document, Figure};
 use crate::report::number::{MISSING, count, percent};
@@ -84,6 +87,9 @@ pub(super) fn chapter(page: &mut Document, gateway: &GatewayResults, tables: &Ta
     );
     page.subheading("Recorded sessions");
     page.figure(session_figure(gateway));
+    if let Some(played) = Played::of(gateway) {
+        page.block(&format!("Each session counts alike: {played}."));
+    }
     page.table(
         "Calls that real servers once answered, made again through `tool_execute`. Tokens of the texts of their results, \
          and of the gateway's answers; on the wire a result also has structured content and base64. Artifacts are \
@@ -92,6 +98,15 @@ pub(super) fn chapter(page: &mut Document, gateway: &GatewayResults, tables: &Ta
          servers of sums marked by `*` some have no list there, and their tools that are called count without schemas.",
         &session_table(gateway),
     );
+    if let Some(played) = Played::of(gateway) {
+        page.block(&format!(
+            "Together the results have {} tokens and the answers {}. That sum says little: the two largest sessions are {} \
+             of it.",
+            count(played.results),
+            count(played.answers),
+            percent(played.largest),
+        ));
+    }
     let refused = refusals(gateway);
     if !refused.is_empty() {
         page.table("Calls that the gateway did not pass on, and why.", &refused);
@@ -312,17 +327,7 @@ fn session_figure(gateway: &GatewayResults) -> Option<Figure> {
 pub(super) fn sentence(gateway: &GatewayResults) -> Option<String> {
     let (_, together) = apart(gateway);
     let (_, _, all) = together?;
-    let sessions = sessions(gateway);
-    let sum = |of: fn(&SessionFacts) -> usize| sessions.iter().map(|(_, _, facts)| of(facts)).sum::<usize>();
-    let played = match sum(|facts| facts.calls) {
-        0 => String::new(),
-        calls => format!(
-            "; {} calls recorded with real servers cost {} tokens through it instead of {}",
-            count(calls),
-            count(sum(|facts| facts.injected.answer_tokens)),
-            count(sum(|facts| facts.injected.raw_tokens)),
-        ),
-    };
+    let played = Played::of(gateway).map(|played| format!("; {played}")).unwrap_or_default();
     Some(format!(
         "Gateway: the {} tools of {} real servers are {} tokens of definitions, and {} behind one gateway{played}.",
         count(all.tools),
@@ -330,6 +335,57 @@ pub(super) fn sentence(gateway: &GatewayResults) -> Option<String> {
         count(all.direct_tokens),
         count(all.gateway_tokens),
     ))
+}
+
+/// What all recorded sessions together say: each counts alike, so the median comes first.
+struct Played {
+    sessions: usize,
+    calls: usize,
+    /// The median of what answers save of results.
+    median: f64,
+    /// Sessions whose answers have more tokens than the results.
+    grown: usize,
+    /// Tokens of all results.
+    results: usize,
+    /// Tokens of all answers.
+    answers: usize,
+    /// The share of `results` that the two largest sessions have.
+    largest: f64,
+}
+
+impl Played {
+    /// `None` without a session that has results.
+    fn of(gateway: &GatewayResults) -> Option<Self> {
+        let all: Vec<&SessionFacts> = sessions(gateway).into_iter().map(|(_, _, facts)| facts).collect();
+        let mut raw: Vec<usize> = all.iter().map(|facts| facts.injected.raw_tokens).collect();
+        raw.sort_unstable();
+        let results: usize = raw.iter().sum();
+        let tokens = || all.iter().map(|facts| (facts.injected.answer_tokens, facts.injected.raw_tokens));
+        let saved = tokens().filter(|(_, raw)| *raw > 0).map(|(answer, raw)| 1.0 - answer as f64 / raw as f64);
+        (results > 0).then(|| Self {
+            sessions: all.len(),
+            calls: all.iter().map(|facts| facts.calls).sum(),
+            median: median(&saved.collect::<Vec<f64>>()),
+            grown: tokens().filter(|(answer, raw)| answer > raw).count(),
+            results,
+            answers: tokens().map(|(answer, _)| answer).sum(),
+            largest: raw.iter().rev().take(2).sum::<usize>() as f64 / results as f64,
+        })
+    }
+}
+
+impl fmt::Display for Played {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "of {} sessions with {} calls, recorded with real servers, the median saves {} of the tokens of its results \
+             through it, and {} cost more",
+            count(self.sessions),
+            count(self.calls),
+            percent(self.median),
+            count(self.grown),
+        )
+    }
 }
 
 #[cfg(test)]
@@ -425,7 +481,9 @@ mod tests {
             assert_eq!(page.text().matches(picture).count(), 1, "{picture}");
         }
         assert!(page.text().contains("step 2: the answer lacks") && !page.text().contains("What a hop costs"));
-        assert!(sentence(&sample()).unwrap().starts_with("Gateway: the 400 tools of 1 real servers"));
+        let sentence_of_all = sentence(&sample()).unwrap();
+        assert!(sentence_of_all.starts_with("Gateway: the 400 tools of 1 real servers"), "{sentence_of_all}");
+        assert!(sentence_of_all.contains("the median saves 98.7 %") && sentence_of_all.contains("and 0 cost more"));
         let none = recorded("gateway", Vec::new());
         assert_eq!(sentence(&none), None);
     }

@@ -2,15 +2,18 @@
 //!
 //! Every result is asked the questions of [`super::probe`]; a summary at each cap, and for needles the view that an
 //! informed reader would ask for, are searched for the answers. Shares are over probes, not means of shares, so that a
-//! result with few probes weighs little.
+//! result with few probes weighs little. Beside the summaries stand [`Control`]s, which are asked the same at the same
+//! caps.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::controls::Control;
 use super::probe::{Class, Haystack, Kind, Probe, questions};
-use crate::eval::statistics::{percentile, round6};
+use crate::eval::statistics::{percentile, round6, sign_test};
 use contextweaver_context::event::Selector;
 use contextweaver_context::summary::Summarizer;
 use contextweaver_core::text::Estimator;
@@ -48,6 +51,8 @@ pub struct Measured {
     pub probes: Vec<Probe>,
     /// One for each cap.
     pub summaries: Vec<Summary>,
+    /// What each control makes of the result, one for each cap.
+    pub controls: Vec<(Control, Vec<Summary>)>,
     /// One for each needle; empty where no views were measured.
     pub views: Vec<Reached>,
 }
@@ -102,32 +107,133 @@ impl Survival {
     }
 }
 
-/// Survival at one cap.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+/// What survives in one text for each result.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AtCap {
-    /// Tokens allowed for each summary.
-    pub cap: usize,
-    /// Tokens of all summaries.
+pub struct Survivors {
+    /// Tokens of all texts.
     pub tokens: usize,
+    /// All classes together.
+    pub all: Survival,
     /// The core classes together.
     pub core: Survival,
     /// By class.
     pub classes: BTreeMap<Class, Survival>,
-    /// All classes but needles, by kind of content.
+    /// All classes by kind of content.
     pub kinds: BTreeMap<Kind, Survival>,
 }
 
-impl AtCap {
-    /// Adds what was measured on other results at the same cap.
-    pub fn join(&mut self, other: &Self) {
+impl Survivors {
+    fn add(&mut self, measured: &Measured, summary: &Summary) {
+        self.tokens += summary.tokens;
+        for (probe, &survives) in measured.probes.iter().zip(&summary.survives) {
+            self.all.add(survives);
+            self.classes.entry(probe.class).or_default().add(survives);
+            self.kinds.entry(measured.kind).or_default().add(survives);
+            if probe.class.is_core() {
+                self.core.add(survives);
+            }
+        }
+    }
+
+    fn join(&mut self, other: &Self) {
         self.tokens += other.tokens;
+        self.all.join(other.all);
         self.core.join(other.core);
         for (class, survival) in &other.classes {
             self.classes.entry(*class).or_default().join(*survival);
         }
         for (kind, survival) in &other.kinds {
             self.kinds.entry(*kind).or_default().join(*survival);
+        }
+    }
+}
+
+/// Probes and results on which summary and control differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Duel {
+    /// Probes that survive in the summary alone.
+    pub won: usize,
+    /// Probes that survive in the control alone.
+    pub lost: usize,
+    /// Results of which the summary keeps more probes.
+    pub results_won: usize,
+    /// Results of which the control keeps more probes.
+    pub results_lost: usize,
+    /// Results of which both keep as many.
+    pub results_even: usize,
+}
+
+impl Duel {
+    fn add(&mut self, summary: &Summary, control: &Summary) {
+        let pairs = || summary.survives.iter().zip(&control.survives);
+        let won = pairs().filter(|(ours, theirs)| **ours && !**theirs).count();
+        let lost = pairs().filter(|(ours, theirs)| !**ours && **theirs).count();
+        self.won += won;
+        self.lost += lost;
+        match won.cmp(&lost) {
+            Ordering::Greater => self.results_won += 1,
+            Ordering::Less => self.results_lost += 1,
+            Ordering::Equal => self.results_even += 1,
+        }
+    }
+
+    /// Adds a duel on other results.
+    pub fn join(&mut self, other: Self) {
+        self.won += other.won;
+        self.lost += other.lost;
+        self.results_won += other.results_won;
+        self.results_lost += other.results_lost;
+        self.results_even += other.results_even;
+    }
+
+    /// The probability of a difference at least as large, in either direction, if summary and control were equally good:
+    /// the exact test of McNemar over probes. It takes the probes of a result for independent, which they are not.
+    #[must_use]
+    pub fn by_probes(self) -> f64 {
+        sign_test(self.won, self.lost)
+    }
+
+    /// The same over results: the exact sign test, which needs at least six results that differ.
+    #[must_use]
+    pub fn by_results(self) -> f64 {
+        sign_test(self.results_won, self.results_lost)
+    }
+}
+
+/// What a control keeps, and how the summary does against it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Against {
+    /// What survives in the control.
+    pub kept: Survivors,
+    /// By kind of content.
+    pub duels: BTreeMap<Kind, Duel>,
+}
+
+/// Survival at one cap.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AtCap {
+    /// Tokens allowed for each summary.
+    pub cap: usize,
+    /// What survives in the summaries.
+    pub kept: Survivors,
+    /// The controls.
+    pub controls: BTreeMap<Control, Against>,
+}
+
+impl AtCap {
+    /// Adds what was measured on other results at the same cap.
+    pub fn join(&mut self, other: &Self) {
+        self.kept.join(&other.kept);
+        for (control, against) in &other.controls {
+            let sum = self.controls.entry(*control).or_default();
+            sum.kept.join(&against.kept);
+            for (kind, duel) in &against.duels {
+                sum.duels.entry(*kind).or_default().join(*duel);
+            }
         }
     }
 }
@@ -180,13 +286,15 @@ fn measure_one(
     view: Option<&View>,
 ) -> Measured {
     let asked = questions(&content.text);
-    let summary = |&cap: &usize| {
-        let text = summarizer.summarize(&content.text, &content.media_type, cap, estimator);
-        let haystack = Haystack::new(&text);
-        let survives = asked.probes.iter().map(|probe| probe.survives(&haystack)).collect();
-        Summary { cap, tokens: estimator.count(&text), survives, text }
+    let summaries = |summarizer: &dyn Summarizer| -> Vec<Summary> {
+        let summary = |&cap: &usize| {
+            let text = summarizer.summarize(&content.text, &content.media_type, cap, estimator);
+            let haystack = Haystack::new(&text);
+            let survives = asked.probes.iter().map(|probe| probe.survives(&haystack)).collect();
+            Summary { cap, tokens: estimator.count(&text), survives, text }
+        };
+        caps.iter().map(summary).collect()
     };
-    let summaries = caps.iter().map(summary).collect();
     let reached = |probe: &Probe| {
         let (view, place) = (view?, probe.place.as_ref()?);
         let text = view(content, place).unwrap_or_default();
@@ -197,7 +305,8 @@ fn measure_one(
         kind: asked.kind,
         bytes: content.text.len(),
         views: asked.probes.iter().filter_map(reached).collect(),
-        summaries,
+        summaries: summaries(summarizer),
+        controls: Control::ALL.into_iter().map(|control| (control, summaries(&control))).collect(),
         probes: asked.probes,
     }
 }
@@ -215,17 +324,12 @@ pub fn fidelity(measured: &[Measured]) -> Fidelity {
         let mut sum = AtCap::default();
         for (one, summary) in measured.iter().filter_map(|one| Some((one, one.summaries.get(at)?))) {
             sum.cap = summary.cap;
-            sum.tokens += summary.tokens;
-            for (probe, &survives) in one.probes.iter().zip(&summary.survives) {
-                sum.classes.entry(probe.class).or_default().add(survives);
-                if probe.class != Class::Needle {
-                    sum.kinds.entry(one.kind).or_default().add(survives);
-                }
-            }
-        }
-        for (class, survival) in &sum.classes {
-            if class.is_core() {
-                sum.core.join(*survival);
+            sum.kept.add(one, summary);
+            for (control, theirs) in &one.controls {
+                let Some(theirs) = theirs.get(at) else { continue };
+                let against = sum.controls.entry(*control).or_default();
+                against.kept.add(one, theirs);
+                against.duels.entry(one.kind).or_default().add(summary, theirs);
             }
         }
         sum
@@ -282,13 +386,17 @@ mod tests {
             .caps
             .iter()
             .map(|at| {
+                let at_cap = at.cap;
+                let at = &at.kept;
                 let kinds: Vec<String> =
                     at.kinds.iter().map(|(kind, one)| format!("{kind} {}/{}", one.kept, one.asked)).collect();
                 let classes: Vec<String> =
                     at.classes.iter().map(|(class, one)| format!("{class} {}/{}", one.kept, one.asked)).collect();
                 format!(
-                    "{}: core {}/{}, {}, {}",
-                    at.cap,
+                    "{}: all {}/{}, core {}/{}, {}, {}",
+                    at_cap,
+                    at.all.kept,
+                    at.all.asked,
                     at.core.kept,
                     at.core.asked,
                     classes.join(" "),
@@ -297,9 +405,16 @@ mod tests {
             })
             .collect();
         insta::assert_snapshot!(shares.join("\n"), @r"
-        20: core 3/8, shape 0/2 ends 2/4 leaf 1/2 outline 1/2 needle 0/5, markdown 2/5 keyvalue 2/5
-        1000: core 6/8, shape 0/2 ends 4/4 leaf 2/2 outline 2/2 needle 5/5, markdown 4/5 keyvalue 4/5
+        20: all 4/15, core 3/8, shape 0/2 ends 2/4 leaf 1/2 outline 1/2 needle 0/5, markdown 2/8 keyvalue 2/7
+        1000: all 13/15, core 6/8, shape 0/2 ends 4/4 leaf 2/2 outline 2/2 needle 5/5, markdown 7/8 keyvalue 6/7
         ");
+        // The whole of both texts fits into 1000 tokens, for the controls as for this summariser; only one counts.
+        let against = |control: Control| fidelity.caps.get(1).and_then(|at| at.controls.get(&control)).unwrap();
+        let first = against(Control::First);
+        assert_eq!((first.kept.all.kept, first.duels[&Kind::Markdown].results_even), (13, 1));
+        assert_eq!(against(Control::CountHeadTail).kept.all.kept, 13);
+        let duel = Duel { won: 9, lost: 1, results_won: 3, results_lost: 0, results_even: 1 };
+        assert_eq!((round6(duel.by_probes()), round6(duel.by_results())), (0.021484, 0.25));
         let views = fidelity.views.unwrap();
         assert_eq!(views.reached.asked, views.reached.kept);
         assert!(views.median > 0.0 && views.most < 20);

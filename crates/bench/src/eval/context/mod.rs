@@ -3,6 +3,7 @@
 //! Probes ask a text for answers that were derived from the whole result; fidelity is the share of them that a summary
 //! still gives. Nothing here shares code with the summariser that it measures.
 
+pub mod controls;
 pub mod fidelity;
 pub mod probe;
 pub mod reach;

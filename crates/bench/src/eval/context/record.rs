@@ -44,20 +44,17 @@ pub struct ContextFacts {
     pub fidelity: Option<Fidelity>,
 }
 
-/// Tokens of a prompt that holds everything.
+/// Tokens of a prompt that holds what the conversation carries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Naive {
-    /// The texts of all events, one below the other.
+    /// The texts of all events, one below the other, without a word about who speaks: a call with the name of its
+    /// function, and parts of a result that are no text as JSON without their bytes.
     pub history: usize,
-    /// The definitions of all tools, one line of compact JSON each; `None` without a catalog.
+    /// The definitions of all tools, one line of compact JSON each; `None` without a catalog of which all calls are.
     pub definitions: Option<usize>,
-    /// All tools as `id: description [tags: …]`, one a line; `None` without a catalog.
-    pub listing: Option<usize>,
     /// 1 − prompt / (definitions + history).
     pub reduction: f64,
-    /// 1 − prompt / (listing + history).
-    pub reduction_from_listing: f64,
 }
 
 /// What the firewall did with the results.

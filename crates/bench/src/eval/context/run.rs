@@ -4,11 +4,13 @@
 //! prompt. The prompt is then read by rules that share nothing with the engine ([`super::probe`]), and everything that
 //! the engine says of itself (counts, sizes, order) is counted again.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rayon::prelude::*;
 use serde::Serialize;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::fidelity::{CAPS, Content, fidelity, measure};
@@ -21,7 +23,9 @@ use crate::eval::record::Outcome;
 use crate::eval::statistics::{mean, round6};
 use crate::eval::version;
 use contextweaver_context::adapters::{Conversation, Event};
-use contextweaver_context::event::{ContentHash, ContextItem, Handle, ItemKind, PartBody, Phase, Strategy, Transcript};
+use contextweaver_context::event::{
+    ContentHash, ContextItem, Handle, ItemKind, PartBody, Phase, Strategy, ToolOutput, Transcript,
+};
 use contextweaver_context::store::{ArtifactStore, MemoryArtifacts};
 use contextweaver_context::summary::{StructureSummarizer, Summarizer};
 use contextweaver_context::{
@@ -34,24 +38,46 @@ use contextweaver_core::text::{Estimator, hex};
 #[derive(Debug, Clone)]
 pub struct CountedCatalog {
     definitions: usize,
-    listing: usize,
+    /// What a call may call its tools: their names, also with the server before them, and their ids.
+    names: BTreeSet<String>,
     sha256: String,
 }
 
 impl CountedCatalog {
-    /// The tokens of a catalog's definitions and of its listing; `sha256` names what it was read from.
+    /// The tokens of a catalog's definitions, and the names of its tools; `sha256` names what it was read from.
     #[must_use]
     pub fn new(catalog: &Catalog, sha256: &str) -> Self {
         let items = catalog.items();
         // A line break ends a token of this vocabulary after a brace or bracket, so counts of lines add up.
         let count = |text: String| Estimator::Cl100kBase.count(&text);
         let definitions = items.par_iter().map(|item| count(item.definition_json() + "\n")).sum();
-        let line = |item: &contextweaver_core::catalog::SelectableItem| {
-            format!("{}: {} [tags: {}]\n", item.id, item.description, item.tags.join(","))
-        };
-        let listing = items.par_iter().map(|item| count(line(item))).sum();
-        Self { definitions, listing, sha256: sha256.to_owned() }
+        let named = items.iter().flat_map(|item| {
+            let with_server = item.server.as_ref().map(|server| format!("{server}.{}", item.name));
+            [item.id.clone(), item.name.clone()].into_iter().chain(with_server)
+        });
+        Self { definitions, names: named.collect(), sha256: sha256.to_owned() }
     }
+
+    /// Whether the conversation calls tools, and all of them are of this catalog: only then would its prompt hold their
+    /// definitions.
+    fn serves(&self, conversation: &Conversation) -> bool {
+        let mut calls = conversation.events.iter().map(|event| &event.item).filter(|item| is_call(item)).peekable();
+        calls.peek().is_some() && calls.all(|call| self.names.contains(called(call)))
+    }
+}
+
+fn is_call(item: &ContextItem) -> bool {
+    item.kind == ItemKind::ToolCall
+}
+
+/// The name of the function, where the event has it apart from its text.
+fn function_name(item: &ContextItem) -> Option<&str> {
+    item.metadata.get("function_name").and_then(Value::as_str)
+}
+
+/// The name of what a call calls; otherwise the text before its arguments.
+fn called(call: &ContextItem) -> &str {
+    function_name(call).or_else(|| call.text.split('(').next()).unwrap_or_default().trim()
 }
 
 /// The version of the engine under a configuration: what it makes of a small log that is part of the program, for every
@@ -219,20 +245,46 @@ pub(super) fn large_results(conversation: &Conversation, config: &ContextConfig)
 }
 
 fn naive(conversation: &Conversation, catalog: Option<&CountedCatalog>, prompt: usize, estimator: Estimator) -> Naive {
-    let history = conversation.events.par_iter().map(|event| estimator.count(&format!("{}\n", event.item.text))).sum();
-    let definitions = catalog.map(|catalog| catalog.definitions);
-    let listing = catalog.map(|catalog| catalog.listing);
-    let reduction = |tools: Option<usize>| {
-        let all = tools.unwrap_or_default() + history;
-        if all == 0 { 0.0 } else { round6(1.0 - prompt as f64 / all as f64) }
+    let history: usize = conversation.events.par_iter().map(|event| estimator.count(&told(event))).sum();
+    let definitions = catalog.filter(|catalog| catalog.serves(conversation)).map(|catalog| catalog.definitions);
+    let all = definitions.unwrap_or_default() + history;
+    let reduction = if all == 0 { 0.0 } else { round6(1.0 - prompt as f64 / all as f64) };
+    Naive { history, definitions, reduction }
+}
+
+/// An event as the conversation carries it, with a line break: its text; a call with the name of the function; after the
+/// texts of a result what else is in it, as JSON without the bytes, which no prompt holds as text.
+fn told(Event { item, output }: &Event) -> String {
+    let text = match function_name(item).filter(|_| is_call(item)) {
+        Some(name) => Cow::Owned(format!("{name}({})", item.text)),
+        None => Cow::Borrowed(&*item.text),
     };
-    Naive {
-        history,
-        definitions,
-        listing,
-        reduction: reduction(definitions),
-        reduction_from_listing: reduction(listing),
+    let mut told = format!("{text}\n");
+    for part in output.iter().flat_map(others) {
+        told.push_str(&format!("{part}\n"));
     }
+    told
+}
+
+/// The parts of an output that are no text. A resource that is text has its text among the texts.
+fn others(output: &ToolOutput) -> impl Iterator<Item = Value> {
+    output.parts.iter().filter_map(|part| match &part.body {
+        PartBody::Text(_) => None,
+        PartBody::Image { media_type, .. } => Some(json!({"type": "image", "mimeType": media_type})),
+        PartBody::Audio { media_type, .. } => Some(json!({"type": "audio", "mimeType": media_type})),
+        PartBody::ResourceText { uri, media_type, .. } | PartBody::ResourceBlob { uri, media_type, .. } => {
+            Some(json!({"type": "resource", "resource": {"uri": uri, "mimeType": media_type}}))
+        }
+        PartBody::ResourceLink { uri, name, about } => {
+            let mut link = about.clone();
+            link.extend(
+                [("type", "resource_link"), ("uri", uri), ("name", name)]
+                    .map(|(key, value)| (key.to_owned(), value.into())),
+            );
+            Some(Value::Object(link))
+        }
+        PartBody::Unknown(value) => Some(value.clone()),
+    })
 }
 
 fn screening(

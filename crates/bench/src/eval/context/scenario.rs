@@ -52,7 +52,7 @@ pub struct Scenario {
     pub query: String,
     /// Tokens of the prompt at most; without it the phase's of the configuration.
     pub budget: Option<usize>,
-    /// The collection whose tools a prompt without routing would hold.
+    /// The collection whose tools a prompt without routing would hold, where the conversation calls them.
     pub catalog: Option<String>,
     /// Ids of events that the prompt must hold.
     pub required: Vec<String>,

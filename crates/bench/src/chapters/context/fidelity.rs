@@ -1,0 +1,188 @@
+//! The tables of fidelity: what survives in summaries, and beside it what survives in controls of the same length.
+
+use std::fmt::Write as _;
+
+use crate::eval::context::controls::Control;
+use crate::eval::context::fidelity::{AtCap, Duel, Fidelity, Survival, Survivors};
+use crate::eval::context::probe::{Class, Kind};
+use crate::report::document::Figure;
+use crate::report::number::{MISSING, count, fixed, share};
+use crate::report::plot::{Line, LineChart, Point, Scale};
+use crate::report::table::Table;
+
+/// The cap of the default configuration, for which verdicts are given.
+pub(super) const DEFAULT_CAP: usize = 300;
+
+/// The control that a summariser has to beat.
+const RIVAL: Control = Control::HeadTail;
+
+/// The probability of a difference by chance below which it counts as one.
+const LEVEL: f64 = 0.05;
+
+/// What survives in the summaries, by its name, and in each control.
+fn sides(at: &AtCap) -> impl Iterator<Item = (&'static str, &Survivors)> {
+    let controls = at.controls.iter().map(|(control, against)| (control.name(), &against.kept));
+    std::iter::once(("summary", &at.kept)).chain(controls)
+}
+
+fn survival(survival: Option<&Survival>) -> String {
+    let shown = survival.and_then(|one| Some(format!("{} ({} / {})", share(one.share()?), one.kept, one.asked)));
+    shown.unwrap_or_else(|| MISSING.to_owned())
+}
+
+/// Survival by cap: of everything, of the core, of the other classes.
+pub(super) fn caps(sums: &[AtCap]) -> Table {
+    let titles = ["tokens at most", "what is shown", "tokens", "all", "core", "outline", "needle"];
+    let mut table = Table::new(titles).words(&["what is shown"]);
+    for at in sums {
+        for (name, kept) in sides(at) {
+            let class = |class| survival(kept.classes.get(&class));
+            table.row([
+                count(at.cap),
+                name.to_owned(),
+                count(kept.tokens),
+                survival(Some(&kept.all)),
+                survival(Some(&kept.core)),
+                class(Class::Outline),
+                class(Class::Needle),
+            ]);
+        }
+    }
+    table
+}
+
+/// What survives on each side: that of the summary with its counts, of the others the share.
+fn cells<'a>(
+    at: &'a AtCap,
+    of: impl Fn(&'a Survivors) -> Option<&'a Survival> + 'a,
+) -> impl Iterator<Item = String> + 'a {
+    sides(at).enumerate().map(move |(side, (_, kept))| match (side, of(kept)) {
+        (0, one) => survival(one),
+        (_, one) => one.and_then(|one| one.share()).map_or_else(|| MISSING.to_owned(), share),
+    })
+}
+
+/// Survival by class at one cap.
+pub(super) fn classes(at: &AtCap) -> Table {
+    let titles = sides(at).map(|(name, _)| name.to_owned());
+    let mut table = Table::new(std::iter::once("class".to_owned()).chain(titles));
+    for class in Class::ALL {
+        let shown = cells(at, move |kept| kept.classes.get(&class));
+        table.row(std::iter::once(class.name().to_owned()).chain(shown));
+    }
+    table
+}
+
+/// Survival by kind of content at one cap, all classes, and how sure the difference from head + tail is.
+pub(super) fn kinds(at: &AtCap) -> Table {
+    let titles = sides(at).map(|(name, _)| name.to_owned());
+    let tested = ["results", "probes won : lost", "results won : lost", "p", "p by results"].map(str::to_owned);
+    let mut table = Table::new(std::iter::once("kind".to_owned()).chain(titles).chain(tested));
+    for (kind, duel, adjusted) in duels(at) {
+        let shown = cells(at, move |kept| kept.kinds.get(&kind));
+        let of = |won: usize, lost: usize| format!("{} : {}", count(won), count(lost));
+        let tested = [
+            count(duel.results_won + duel.results_lost + duel.results_even),
+            of(duel.won, duel.lost),
+            of(duel.results_won, duel.results_lost),
+            probability(adjusted),
+            probability(duel.by_results()),
+        ];
+        table.row(std::iter::once(kind.name().to_owned()).chain(shown).chain(tested));
+    }
+    table
+}
+
+fn probability(p: f64) -> String {
+    if p < 0.001 { "≤ .001".to_owned() } else { fixed(p, 3).trim_start_matches('0').to_owned() }
+}
+
+/// The duels with [`RIVAL`] by kind, each with the probability of the test over probes, corrected for the number of
+/// kinds (Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics 6(2), 1979).
+fn duels(at: &AtCap) -> Vec<(Kind, Duel, f64)> {
+    let Some(against) = at.controls.get(&RIVAL) else { return Vec::new() };
+    let mut all: Vec<(Kind, Duel, f64)> =
+        against.duels.iter().map(|(kind, duel)| (*kind, *duel, duel.by_probes())).collect();
+    all.sort_by(|left, right| left.2.total_cmp(&right.2));
+    let (kinds, mut least) = (all.len(), 0.0f64);
+    for (place, (.., p)) in all.iter_mut().enumerate() {
+        least = least.max(((kinds - place) as f64 * *p).min(1.0));
+        *p = least;
+    }
+    all.sort_by_key(|(kind, ..)| *kind);
+    all
+}
+
+/// What has to be said of the kinds whose summaries are not shown to be better than head + tail; empty when there are
+/// none.
+pub(super) fn unproven(at: &AtCap) -> String {
+    let named = |holds: &dyn Fn(&(Kind, Duel, f64)) -> bool| -> Vec<&'static str> {
+        duels(at).iter().filter(|one| holds(one)).map(|(kind, ..)| kind.name()).collect()
+    };
+    let weak = named(&|(_, duel, p)| duel.won <= duel.lost || *p >= LEVEL);
+    let few = named(&|(_, duel, p)| duel.won > duel.lost && *p < LEVEL && duel.by_results() >= LEVEL);
+    let mut text = String::new();
+    if !weak.is_empty() {
+        let _ = write!(
+            text,
+            "**Not shown to be better than head + tail** at {} tokens: the summarisers of {}. ",
+            count(at.cap),
+            weak.join(", ")
+        );
+    }
+    if !few.is_empty() {
+        let _ = write!(text, "Better over probes, but with too few results to tell over results: {}.", few.join(", "));
+    }
+    text.trim_end().to_owned()
+}
+
+/// Survival against the tokens that a text may cost.
+pub(super) fn figure(sums: &[AtCap], mark: &str) -> Option<Figure> {
+    let title = format!("Survival of probes by tokens, in summaries and in head and tail{mark}");
+    let line = |name: &str, color: usize, of: &dyn Fn(&AtCap) -> Option<f64>| Line {
+        name: name.to_owned(),
+        color,
+        points: sums.iter().filter_map(|sum| Some(Point { tools: sum.cap, value: of(sum)?, band: None })).collect(),
+    };
+    let rival = |sum: &AtCap| sum.controls.get(&RIVAL).map(|against| against.kept.clone());
+    let chart = LineChart {
+        title: title.clone(),
+        x_title: "tokens at most (logarithmic)".to_owned(),
+        y_title: "share of probes that survive".to_owned(),
+        y_scale: Scale::Share,
+        lines: vec![
+            line("summary, all classes", 0, &|sum| sum.kept.all.share()),
+            line("summary, core", 3, &|sum| sum.kept.core.share()),
+            line("head + tail, all classes", 1, &|sum| rival(sum)?.all.share()),
+            line("head + tail, core", 4, &|sum| rival(sum)?.core.share()),
+        ],
+    };
+    chart.svg().map(|svg| Figure { path: "context-fidelity.svg".to_owned(), alt: title, svg })
+}
+
+/// At the default's cap: the share of all probes, that of the core, and that of all in head + tail.
+pub(super) fn headline(sums: &[AtCap]) -> Option<(f64, f64, f64)> {
+    let at = sums.iter().find(|sum| sum.cap == DEFAULT_CAP)?;
+    let rival = at.controls.get(&RIVAL)?;
+    Some((at.kept.all.share()?, at.kept.core.share()?, rival.kept.all.share()?))
+}
+
+/// What `bench fidelity` prints: survival by cap, class and kind, beside the controls, and what views of needles cost.
+#[must_use]
+pub fn fidelity(fidelity: &Fidelity) -> String {
+    let mut text = format!("{} results, {} bytes\n\n", count(fidelity.results), count(fidelity.bytes));
+    text.push_str(&caps(&fidelity.caps).plain());
+    for at in &fidelity.caps {
+        let _ = write!(text, "\nat {} tokens, by class\n{}", count(at.cap), classes(at).plain());
+        let _ = write!(text, "\nat {} tokens, by kind of content\n{}", count(at.cap), kinds(at).plain());
+    }
+    if let Some(views) = fidelity.views {
+        let (kept, asked) = (count(views.reached.kept), count(views.reached.asked));
+        let (median, p90, most) = (fixed(views.median, 0), fixed(views.p90, 0), count(views.most));
+        let _ = writeln!(
+            text,
+            "\nneedles through one view: {kept} of {asked}; tokens median {median}, p90 {p90}, most {most}"
+        );
+    }
+    text
+}
