@@ -24,8 +24,8 @@ fn route_explains() {
     exit 0
     [1/2] forge:delete_repository#1f5a2506 (tool) — Delete a repository for good. [destructive]
           score 3.22 = 1.66 delete + 0.49 repository + 0.42 delete repository + 0.65 (meaning)
-    [2/2] forge:create_issue#3955128d (tool) — Open a new issue in a repository. | side-effects
-          score 0.39 = 0.17 repository + 0.22 (meaning)
+    [2/2] forge:list_issues#fd2ca69d (tool) — List the issues of a repository. [read-only]
+          score 0.42 = 0.19 repository + 0.23 (meaning)
 
     confidence 0.75, words that no tool has: 1
     ");

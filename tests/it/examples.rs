@@ -33,25 +33,75 @@ fn route() {
     # of # tools for "who is on call tonight"
     confidence #.#
 
-    [#/#] monitor:get_oncall## (tool) — Who is on call for a team, now or at a given time, with phone number. [read-only]
+    [#/#] monitor:get_oncall# (tool) — Who is on call for a team, now or at a given time, with phone number. [read-only]
         +#.# Word("call")
         +#.# Meaning
     [#/#] monitor:override_oncall#ce#c# (tool) — Put someone else on call: takes over the pager duty of a team for a period. | side-effects
         +#.# Word("call")
         +#.# Meaning
-    [#/#] crm:create_ticket## (tool) — File a new support ticket on behalf of a customer, e.g. after a phone call. | side-effects
+    [#/#] crm:create_ticket# (tool) — File a new support ticket on behalf of a customer, e.g. after a phone call. | side-effects
         +#.# Word("call")
         +#.# Meaning
 
-    schema of the answer: {"type":"json_schema","json_schema":{"name":"tool_selection","strict":true,"schema":{"type":"object","properties":{"selection":{"type":"string","description":"The id of the chosen candidate.","enum":["monitor:get_oncall##","monitor:override_oncall#ce#c#","crm:create_ticket##"]}},"required":["selection"],"additionalProperties":false}}}
-    the answer `MONITOR:GET_ONCALL##`: Repaired, Some("monitor:get_oncall##")
+    schema of the answer: {"type":"json_schema","json_schema":{"name":"tool_selection","strict":true,"schema":{"type":"object","properties":{"selection":{"type":"string","description":"The id of the chosen candidate.","enum":["monitor:get_oncall#","monitor:override_oncall#ce#c#","crm:create_ticket#"]}},"required":["selection"],"additionalProperties":false}}}
+    the answer `MONITOR:GET_ONCALL#`: Repaired, Some("monitor:get_oncall#")
     the answer `phone:dial`: Rejected, None
     "#);
 }
 
 #[test]
 fn agent_loop() {
-    insta::assert_snapshot!(example("agent_loop"), @"");
+    insta::assert_snapshot!(example("agent_loop"), @r#"
+    [route] 13 lines, 428 tokens in; out: monitor:get_logs
+    [call] 5 lines, 165 tokens in; out: {"service": "checkout"}
+    [interpret] 39 lines, 362 tokens in; out: grep:failed
+    grep:failed of artifact:result:c1 shows: 234: deploy 1234 checkout failed: migration 0042 timed out
+    [answer] 42 lines, 381 tokens in; out: Migration 0042 timed out.
+
+    the last prompt:
+    [FACTS]
+    - result:c1:fact:0: deploy 1234 checkout failed: migration 0042 timed out
+
+    [USER]
+    search the logs for what failed in checkout
+
+    [TOOL CALL]
+    monitor:get_logs#5d5dcfde({"service": "checkout"})
+
+    [TOOL RESULT [artifact:result:c1]]
+    text: 2000 lines, 8004 words, 48030 characters, 1 paragraph, 2000 not blank
+    first line: deploy 1000 checkout ok
+    1 error line, first (line 235): deploy 1234 checkout failed: migration 0042 timed out
+    lines by frequency, numbers vary:
+    ×1999: deploy 1000 checkout ok
+    some lines:
+    64: deploy 1063 checkout ok
+    106: deploy 1105 checkout ok
+    148: deploy 1147 checkout ok
+    232: deploy 1231 checkout ok
+    274: deploy 1273 checkout ok
+    358: deploy 1357 checkout ok
+    400: deploy 1399 checkout ok
+    484: deploy 1483 checkout ok
+    526: deploy 1525 checkout ok
+    610: deploy 1609 checkout ok
+    652: deploy 1651 checkout ok
+    736: deploy 1735 checkout ok
+    862: deploy 1861 checkout ok
+    988: deploy 1987 checkout ok
+    1114: deploy 2113 checkout ok
+    1240: deploy 2239 checkout ok
+    1366: deploy 2365 checkout ok
+    1492: deploy 2491 checkout ok
+    1618: deploy 2617 checkout ok
+    1744: deploy 2743 checkout ok
+    1870: deploy 2869 checkout ok
+    … +27
+    last line: deploy 2999 checkout ok
+
+    [DOCUMENT]
+    234: deploy 1234 checkout failed: migration 0042 timed out
+    "#);
 }
 
 #[test]
@@ -93,7 +143,43 @@ fn firewall() {
 
 #[test]
 fn sqlite_stores() {
-    insta::assert_snapshot!(example("sqlite_stores"), @"");
+    insta::assert_snapshot!(example("sqlite_stores"), @r#"
+    3 events after "Which orders are there?"
+    6 events after "And which invoices?"
+
+    373 tokens of 6000:
+    [EPISODIC MEMORY]
+    - Asked: Which orders are there?
+    - Asked: And which invoices?
+
+    [FACTS]
+    - last folder: /srv/invoices
+
+    [USER]
+    Which orders are there?
+
+    [TOOL CALL]
+    list_files(/srv/orders)
+
+    [USER]
+    And which invoices?
+
+    [TOOL CALL]
+    list_files(/srv/invoices)
+
+    [TOOL RESULT [artifact:result:c3]]
+    listing: 800 lines, 800 entries
+    first line: /srv/invoices/part-0000.csv
+    by extension: .csv 800
+    entries:
+    /srv/invoices/ (800): part-0000.csv part-0012.csv part-0024.csv part-0036.csv part-0049.csv part-0061.csv part-0074.csv part-0086.csv part-0099.csv part-0111.csv
+    /srv/invoices/: part-0124.csv part-0136.csv part-0149.csv part-0161.csv part-0174.csv part-0186.csv part-0199.csv part-0211.csv part-0224.csv part-0236.csv part-0249.csv
+    /srv/invoices/: part-0274.csv part-0299.csv part-0324.csv part-0349.csv part-0374.csv part-0399.csv part-0424.csv part-0449.csv part-0474.csv part-0499.csv part-0524.csv
+    /srv/invoices/: part-0549.csv part-0574.csv part-0599.csv part-0624.csv part-0649.csv part-0674.csv part-0699.csv part-0724.csv part-0749.csv part-0774.csv part-0799.csv … +757
+    last line: /srv/invoices/part-0799.csv
+
+    6 events, 2 artifacts
+    "#);
 }
 
 #[test]
@@ -108,5 +194,20 @@ fn custom_engine() {
 
 #[test]
 fn embed_gateway() {
-    insta::assert_snapshot!(example("embed_gateway"), @"");
+    insta::assert_snapshot!(example("embed_gateway"), @r#"
+    a client sees "tool_browse"
+    a client sees "tool_execute"
+    a client sees "tool_view"
+
+    tool_browse:
+    warehouse:find_parcel_7#1ef3c903 — Find a parcel of warehouse 7 by its number.
+    warehouse:find_parcel_2#ab68189c — Find a parcel of warehouse 2 by its number.
+    warehouse:find_parcel_1#f0fd1541 — Find a parcel of warehouse 1 by its number.
+
+    tool_execute:
+    {"status":"ok","summary":"\"find_parcel_7\" 42: in stock"}
+
+    tool_execute with an argument of the wrong type:
+    {"error":"ARGS_INVALID","message":"/number: \"forty\" is not of type \"integer\"","path":"warehouse:find_parcel_7#1ef3c903","retryable":false,"details":{"violations":[{"path":"/number","reason":"\"forty\" is not of type \"integer\""}]}}
+    "#);
 }

@@ -302,7 +302,18 @@ mod tests {
 
         absent: get them with `contextweaver gold fetch` and `contextweaver gold build`
         ");
-        insta::assert_snapshot!(output(&["sources", "contextweaver_83", "--public", public]).unwrap(), @"");
+        insta::assert_snapshot!(output(&["sources", "contextweaver_83", "--public", public]).unwrap(), @"
+        contextweaver_83: contextweaver (Python), sample pool
+          83 tools, 200 queries; files: absent
+          how it is made: The pool of sample tools in the source text of the project and its routing gold set. A name is the id of the tool.
+          the rule gives the measured bytes
+          from https://github.com/dgenio/contextweaver at 65f64ebb1fa30ce73f8fd33e1dc8070a0ac0ef11
+            licence: Apache-2.0
+            cite: contextweaver 0.18.0 (Python), https://github.com/dgenio/contextweaver
+            benchmarks/routing_gold.json (27317 bytes)
+            src/contextweaver/routing/catalog.py (26340 bytes)
+          to get it run `contextweaver gold fetch contextweaver_83` and `contextweaver gold build contextweaver_83`
+        ");
         let json: Value = serde_json::from_str(&output(&["sources", "--format", "json"]).unwrap()).unwrap();
         assert_eq!(json.as_array().map(Vec::len), Some(8));
     }

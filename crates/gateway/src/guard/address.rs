@@ -102,8 +102,13 @@ fn standard(address: &str) -> String {
     format!("file://{}/{}{end}", url.host_str().unwrap_or_default(), path.join("/"))
 }
 
-/// The text without the segments `.` and `..`, where it has any.
+/// The text without the segments `.` and `..` before its query, where it has any.
 fn without_dots(text: &str) -> String {
+    let (path, query) = text.split_at(text.find(['?', '#']).unwrap_or(text.len()));
+    without_dot_segments(path) + query
+}
+
+fn without_dot_segments(text: &str) -> String {
     if !text.split('/').any(|segment| matches!(segment, "." | "..")) {
         return text.to_owned();
     }
@@ -172,6 +177,8 @@ mod tests {
             ("note://n/1", &["note://n/./1", "note://n/x/../1"]),
             ("file:///{path}", &["file:///%7Bpath%7D"]),
             ("page", &["x/../page", "%70age"]),
+            ("page?a", &["x/../page?a"]),
+            ("?", &["..?", "x/..?"]),
         ] {
             assert_eq!(normal_form(normal), normal);
             for spelling in spellings {
