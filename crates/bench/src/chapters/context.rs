@@ -208,7 +208,8 @@ fn chapter(page: &mut Document, context: &ContextResults) {
     page.figure(budget_figure(context));
     page.table(
         "Events shown, left out and shortened; required items and planted facts that the prompt holds, those that one view \
-         reaches, and those that are lost; the share of a prompt that begins the next one when the conversation goes on.",
+         reaches, and those that are lost; the share of a prompt that begins the next one when the conversation goes on, which is none \
+         where the conversation gets its headings in between.",
         &kept(context),
     );
     page.subheading("Firewall");

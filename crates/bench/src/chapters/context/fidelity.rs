@@ -186,3 +186,28 @@ pub fn fidelity(fidelity: &Fidelity) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::context::fidelity::Against;
+
+    #[test]
+    fn kinds_without_a_proof_are_named() {
+        let duel = |won, lost, results_won| Duel { won, lost, results_won, results_lost: 0, results_even: 0 };
+        let against = Against {
+            duels: [(Kind::Rows, duel(30, 1, 9)), (Kind::Csv, duel(20, 0, 3)), (Kind::Log, duel(7, 1, 3))].into(),
+            ..Against::default()
+        };
+        let at = AtCap { cap: 300, controls: [(RIVAL, against)].into(), ..AtCap::default() };
+        // The log alone would have p = .070; the others stay below .05 after the correction for three kinds.
+        assert_eq!(
+            unproven(&at),
+            "**Not shown to be better than head + tail** at 300 tokens: the summarisers of log. Better over probes, but with \
+             too few results to tell over results: csv."
+        );
+        let shown: Vec<String> = duels(&at).iter().map(|(kind, _, p)| format!("{kind} {}", probability(*p))).collect();
+        assert_eq!(shown, ["rows ≤ .001", "csv ≤ .001", "log .070"]);
+        assert_eq!(unproven(&AtCap::default()), "");
+    }
+}

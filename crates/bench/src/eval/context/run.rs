@@ -444,3 +444,53 @@ fn prefix(
     let pairs = shares.len();
     Ok((pairs > 0).then(|| Prefix { pairs, mean: round6(mean(shares)), least: round6(least) }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::context::scenario::load_all;
+    use contextweaver_context::event::{Part, ToolOutput};
+
+    #[test]
+    fn no_prompt_of_a_scenario_is_longer_than_its_conversation() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let scenarios = load_all(&root.join("scenarios/context"), &root.join("../shared/data")).unwrap();
+        let here: Vec<&Scenario> = scenarios.iter().filter(|scenario| scenario.is_present()).collect();
+        assert!(here.len() > 12, "{}", here.len());
+        for scenario in here {
+            let (_, conversation) = scenario.log().unwrap();
+            let config = ContextConfig::default();
+            let (pack, kept) = compiled(scenario, &conversation, &config, &StructureSummarizer).unwrap();
+            let naive = naive(&conversation, None, pack.stats.prompt_tokens, config.estimator);
+            assert!(pack.stats.prompt_tokens <= naive.history, "{}: {naive:?}", scenario.name);
+            assert_eq!((kept.lost.len(), kept.forbidden.len()), (0, 0), "{}", scenario.name);
+        }
+    }
+
+    #[test]
+    fn the_history_is_what_a_conversation_carries() {
+        let mut call = ContextItem::new("c", ItemKind::ToolCall, "{}");
+        call.metadata.insert("function_name".to_owned(), "fs.read".into());
+        let link =
+            PartBody::ResourceLink { uri: "a:b".to_owned(), name: "B".to_owned(), about: serde_json::Map::new() };
+        let picture = PartBody::Image { bytes: vec![0; 9], media_type: "image/png".to_owned() };
+        let parts = [PartBody::Text("text".to_owned()), picture, link].map(Part::new);
+        let output = ToolOutput { parts: parts.to_vec(), ..ToolOutput::default() };
+        let result = ContextItem::new("r", ItemKind::ToolResult, "text").under("c");
+        assert_eq!(told(&Event { item: call.clone(), output: None }), "fs.read({})\n");
+        assert_eq!(
+            told(&Event { item: result, output: Some(output) }),
+            "text\n{\"type\":\"image\",\"mimeType\":\"image/png\"}\n{\"type\":\"resource_link\",\"uri\":\"a:b\",\"name\":\"B\"}\n"
+        );
+        let catalog = |name: &str| CountedCatalog {
+            definitions: 9,
+            names: BTreeSet::from([name.to_owned()]),
+            sha256: String::new(),
+        };
+        let plain = ContextItem::new("d", ItemKind::ToolCall, "fs.read(path='x')");
+        let events = [call, plain].map(|item| Event { item, output: None }).to_vec();
+        let conversation = Conversation { events, ..Conversation::default() };
+        assert!(catalog("fs.read").serves(&conversation) && !catalog("fs.write").serves(&conversation));
+        assert!(!catalog("fs.read").serves(&Conversation::default()));
+    }
+}
