@@ -24,7 +24,7 @@ use contextweaver_bench::scorecard::{self, Measured, pages};
 use crate::support::Files;
 
 /// Mutations of each kind in each of the two checkouts.
-const MUTATIONS: usize = 90;
+const MUTATIONS: usize = 60;
 
 const ENGINES: &str = r#"
 [[engine]]

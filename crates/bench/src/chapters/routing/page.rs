@@ -574,12 +574,12 @@ mod tests {
 
         ## Where recall is lost
 
-        A row sums to one: what was found among the first five, and by which cause the rest was not; pruning is what navigating the choice graph gives up against scoring every tool.
+        A row without its last column sums to one: what was found among the first five, and by which cause the rest was not. Vocabulary counts tools that share no word with the query, whatever the engine makes of them; rescued counts those of them that were found all the same, by meaning or by a corrected spelling. Pruning is what navigating the choice graph gives up against scoring every tool.
 
-        | case      | tools | engine  | recall@5 | vocabulary | pruning |    tie | ranking |
-        | --------- | ----: | ------- | -------: | ---------: | ------: | -----: | ------: |
-        | household |    96 | default |     .880 |       .036 |    .000 |   .006 |    .078 |
-        | toolbench | 3,912 | default |   failed |     failed |  failed | failed |  failed |
+        | case      | tools | engine  | recall@5 | vocabulary | pruning |    tie | ranking | rescued |
+        | --------- | ----: | ------- | -------: | ---------: | ------: | -----: | ------: | ------: |
+        | household |    96 | default |     .880 |       .036 |    .000 |   .006 |    .078 |    .000 |
+        | toolbench | 3,912 | default |   failed |     failed |  failed | failed |  failed |  failed |
 
         ## Ties
 

@@ -291,7 +291,7 @@ mod tests {
         RR         .647     [.60, .69]    .616
 
         ties        worst .824, expected .829, best .834
-        lost to     vocabulary .051, pruning .000, tie .009, ranking .111
+        lost to     vocabulary .051, pruning .000, tie .009, ranking .111; rescued .000
         abstention  AUROC .810, AURC .110
         tokens      all 148,000, cards 439, saved 99.7 % (cl100k_base)
         difference  +.030 [+.008, +.052] from bm25: better
