@@ -180,11 +180,14 @@ async fn serve_http(gateway: &Arc<Gateway>) -> Result<()> {
     writeln!(std::io::stderr(), "listening at http://{}/mcp", server.address()?)?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    // A terminal that closes ends the gateway as well, and as orderly.
+    let mut hangup = signal(SignalKind::hangup())?;
     server
         .serve(async {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
+                _ = hangup.recv() => {}
             }
         })
         .await;

@@ -87,7 +87,10 @@ impl RpcError {
     /// The method is not offered.
     #[must_use]
     pub fn method_not_found(method: &str) -> Self {
-        Self::new(METHOD_NOT_FOUND, format!("method `{method}` is not offered here"))
+        // A name is quoted as far as names go.
+        let end = method.char_indices().nth(LONGEST_METHOD).map_or(method.len(), |(end, _)| end);
+        let more = if end < method.len() { "…" } else { "" };
+        Self::new(METHOD_NOT_FOUND, format!("method `{}{more}` is not offered here", &method[..end]))
     }
 
     /// The parameters do not fit the method.
@@ -96,6 +99,9 @@ impl RpcError {
         Self::new(INVALID_PARAMS, format!("invalid params: {reason}"))
     }
 }
+
+/// Characters of a method that an error quotes.
+const LONGEST_METHOD: usize = 100;
 
 /// The text is not JSON.
 pub const PARSE_ERROR: i64 = -32_700;
@@ -164,7 +170,7 @@ impl WireError {
 
 #[derive(Deserialize)]
 struct Parts<'m> {
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'m RawValue>,
     #[serde(borrow)]
     method: Option<Cow<'m, str>>,
@@ -174,6 +180,11 @@ struct Parts<'m> {
     result: Option<&'m RawValue>,
     #[serde(borrow)]
     error: Option<&'m RawValue>,
+}
+
+/// A member that is there, be it `null`: a request with the id `null` is wrong, and no notification.
+fn present<'m, D: serde::Deserializer<'m>>(reader: D) -> Result<Option<&'m RawValue>, D::Error> {
+    <&RawValue>::deserialize(reader).map(Some)
 }
 
 /// Whether a JSON text is an object. Derived readers take an array for one too, member by member.
@@ -412,10 +423,18 @@ mod tests {
             ("{\"id\":1,\"method\":\"x\",\"result\":1}", INVALID_REQUEST),
             ("{\"id\":null,\"result\":1}", INVALID_REQUEST),
             ("{\"method\":7}", INVALID_REQUEST),
+            ("{\"id\":null,\"method\":\"ping\"}", INVALID_REQUEST),
         ];
         for (text, code) in cases {
             assert_eq!(parse(text).unwrap_err().to_rpc().code, code, "{text}");
         }
+    }
+
+    #[test]
+    fn a_long_method_is_not_repeated() {
+        let message = RpcError::method_not_found(&"é".repeat(1 << 20)).message;
+        assert_eq!(message, format!("method `{}…` is not offered here", "é".repeat(100)));
+        assert_eq!(RpcError::method_not_found("x/y").message, "method `x/y` is not offered here");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Requests by method, in both eras of the protocol.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -93,7 +94,8 @@ impl Dispatcher {
             "initialize" => self.initialize(caller, params),
             "server/discover" if caller.is_modern() => Ok(self.discover()),
             "server/discover" => Err(stateless::meta_required()),
-            "ping" | "logging/setLevel" => Ok(Raw::of(&json!({}))),
+            "ping" => Ok(Raw::of(&json!({}))),
+            "logging/setLevel" => check_level(params).map(|()| Raw::of(&json!({}))),
             "tools/call" if !self.passthrough.has_only_upstream() => self.tool_call(caller, params).await,
             _ => self.passthrough.answer(caller, method, params).await,
         }
@@ -234,5 +236,40 @@ fn read<'r, T: Deserialize<'r>>(params: Option<&'r Raw>) -> Result<T, RpcError> 
     match params {
         Some(params) => params.read().map_err(RpcError::invalid_params),
         None => serde_json::from_str("{}").map_err(RpcError::invalid_params),
+    }
+}
+
+/// Refuses what is not a level of a log; nothing is sent below any, so every level is kept.
+fn check_level(params: Option<&Raw>) -> Result<(), RpcError> {
+    const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+    #[derive(Deserialize)]
+    struct Level<'p> {
+        #[serde(borrow)]
+        level: Cow<'p, str>,
+    }
+    let read = params.map(Raw::read::<Level<'_>>);
+    match read {
+        Some(Ok(Level { level })) if LEVELS.contains(&&*level) => Ok(()),
+        _ => Err(RpcError::invalid_params(format!("`level` must be one of {}", LEVELS.join(", ")))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_those_of_the_protocol() {
+        let cases = [
+            (json!({"level": "debug"}), true),
+            (json!({"level": "emergency"}), true),
+            (json!({"level": "loud"}), false),
+            (json!({"level": 3}), false),
+            (json!({}), false),
+        ];
+        for (params, is_level) in cases {
+            assert_eq!(check_level(Some(&Raw::of(&params))).is_ok(), is_level, "{params}");
+        }
+        assert_eq!(check_level(None).unwrap_err().code, INVALID_PARAMS);
     }
 }

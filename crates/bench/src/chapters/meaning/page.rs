@@ -2,7 +2,8 @@
 
 use super::facts::{LEXICAL, MeaningFacts, Overall, Side, overall};
 use crate::eval::matrix::DEFAULT;
-use crate::eval::record::{Estimate, Paired};
+use crate::eval::record::{Estimate, Paired, Verdict};
+use crate::eval::statistics::over_sets;
 use crate::eval::tables::Tables;
 use crate::eval::timing::{Subject, TimingRow};
 use crate::report::document::{Document, Figure};
@@ -14,6 +15,9 @@ use crate::results::Results;
 
 /// The name of the row of means.
 const MEAN: &str = "mean";
+
+/// The name of the row of what other collections would give.
+const ANY: &str = "mean of any such";
 
 /// The measures of the chapter, in the order of [`overall`].
 const MEASURES: [&str; 2] = ["nDCG@10", "recall@5"];
@@ -32,13 +36,14 @@ pub(super) fn chapter(page: &mut Document, meaning: &Results<MeaningFacts>, tabl
     for (at, measure) in MEASURES.into_iter().enumerate() {
         page.subheading(&format!("{measure} with and without meaning"));
         page.table(
-            "The mean with its interval; the difference is paired, and the interval of the mean over collections \
-             resamples the queries within each.",
+            "The mean with its interval; the difference is paired. The interval of the mean over collections resamples the \
+             queries within each: it holds for these collections. That of any collections (Student's t over the differences) \
+             is for others like them.",
             &measured(meaning, at),
         );
     }
     page.subheading("Where recall is lost with and without meaning");
-    page.table("As [below](#where-recall-is-lost): a row sums to one.", &losses(meaning));
+    page.table("As [below](#where-recall-is-lost): a row without its last column sums to one.", &losses(meaning));
     let cost = cost(tables);
     if !cost.is_empty() {
         page.subheading("What a query costs");
@@ -62,16 +67,24 @@ pub(super) fn tables(meaning: &Results<MeaningFacts>) -> [Table; 4] {
 /// The means over all collections as a sentence.
 pub(super) fn sentence(meaning: &Results<MeaningFacts>) -> Option<String> {
     let [ndcg, recall] = overall(meaning)?;
-    let figure = |measure: &str, one: &Overall| {
-        let found = difference(&one.difference.difference);
-        format!("{measure} {} with meaning and {} by words alone ({found})", share(one.default), share(one.lexical))
+    let figure = |at: usize, one: &Overall| {
+        let (measure, found) = (MEASURES[at], difference(&one.difference.difference));
+        let any = of_any(meaning, at).map(|any| format!("; for any such collections {}", difference(&any)));
+        let any = any.unwrap_or_default();
+        format!("{measure} {} with meaning and {} by words alone ({found}{any})", share(one.default), share(one.lexical))
     };
     let collections = count(meaning.measured().count());
     Some(format!(
         "Mean over {collections} collections, none of which the semantic table has seen: {}, {}.",
-        figure(MEASURES[0], &ndcg),
-        figure(MEASURES[1], &recall),
+        figure(0, &ndcg),
+        figure(1, &recall),
     ))
+}
+
+/// What a mean over other collections of this kind would give.
+fn of_any(meaning: &Results<MeaningFacts>, measure: usize) -> Option<Estimate> {
+    let differences: Vec<f64> = meaning.measured().map(|(_, facts)| paired(facts, measure).difference.mean).collect();
+    over_sets(&differences)
 }
 
 fn side(side: &Side, measure: usize) -> &Estimate {
@@ -109,6 +122,18 @@ fn measured(meaning: &Results<MeaningFacts>, measure: usize) -> Table {
             share(*default),
             difference(&paired.difference),
             verdict_name(paired.verdict).to_owned(),
+        ]);
+    }
+    if let Some(over) = of_any(meaning, measure) {
+        let missing = || MISSING.to_owned();
+        table.row([
+            format!("{ANY}{}", meaning.worst_mark()),
+            missing(),
+            missing(),
+            missing(),
+            missing(),
+            difference(&over),
+            verdict_name(Verdict::of(&over)).to_owned(),
         ]);
     }
     table
@@ -170,7 +195,7 @@ fn figure(meaning: &Results<MeaningFacts>) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::record::{Loss, Outcome, Verdict};
+    use crate::eval::record::{Loss, Outcome};
     use crate::eval::timing::Unit;
     use crate::results::recorded;
 

@@ -40,6 +40,10 @@ impl Admission {
 
     /// Checks the host that a request names and the page that it comes from.
     pub(super) fn admit(&self, headers: &HeaderMap) -> Result<(), Refused> {
+        // Of two, others on the way may believe the other one.
+        if let Some(name) = [HOST, ORIGIN].into_iter().find(|name| headers.get_all(name).iter().nth(1).is_some()) {
+            return Err(Refused::text(StatusCode::BAD_REQUEST, format!("the header `{name}` is there twice")));
+        }
         let host = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());
         let Some(host) = host else {
             return Err(Refused::text(StatusCode::BAD_REQUEST, "the `Host` header is missing or is not a host"));
@@ -128,7 +132,11 @@ mod tests {
     use crate::transport::http::headers::EVENTS;
 
     fn headers(lines: &[(HeaderName, &str)]) -> HeaderMap {
-        lines.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap())).collect()
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(name.clone(), HeaderValue::from_str(value).unwrap());
+        }
+        headers
     }
 
     #[test]
@@ -136,7 +144,7 @@ mod tests {
         let config = HttpConfig { listen: "192.0.2.7:80".parse().unwrap(), ..HttpConfig::default() };
         let admission = Admission::new(&config);
         type Headers<'h> = &'h [(HeaderName, &'h str)];
-        let cases: [(Headers<'_>, Option<u16>); 8] = [
+        let cases: [(Headers<'_>, Option<u16>); 10] = [
             (&[(HOST, "localhost:8080")], None),
             (&[(HOST, "192.0.2.7")], None),
             (&[(HOST, "[::1]:1"), (ORIGIN, "http://localhost:3000")], None),
@@ -145,6 +153,8 @@ mod tests {
             (&[(HOST, "evil.example")], Some(403)),
             (&[(HOST, "localhost"), (ORIGIN, "http://evil.example")], Some(403)),
             (&[(HOST, "localhost"), (ORIGIN, "null")], Some(403)),
+            (&[(HOST, "localhost"), (HOST, "evil.example")], Some(400)),
+            (&[(HOST, "localhost"), (ORIGIN, "http://localhost"), (ORIGIN, "http://evil.example")], Some(400)),
         ];
         for (lines, status) in cases {
             let refused = admission.admit(&headers(lines)).err().map(|refused| refused.status().as_u16());

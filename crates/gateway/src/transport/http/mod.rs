@@ -3,6 +3,7 @@
 mod admission;
 mod cors;
 mod headers;
+mod patience;
 mod reply;
 pub(crate) mod server;
 mod sessions;

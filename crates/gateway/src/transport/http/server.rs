@@ -33,6 +33,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use super::admission::{Admission, check_accept, check_content_type};
 use super::cors;
 use super::headers::{self, EVENTS, JSON, PROTOCOL_VERSION, SESSION_ID, single};
+use super::patience::Patient;
 use super::reply::{End, Leave, Refused, Reply, Work, empty, events, whole};
 use super::sessions::{Sessions, Visit};
 use crate::protocol::message::{
@@ -56,6 +57,16 @@ const QUEUE: usize = 256;
 
 /// Connections at a time, at most; more wait to be accepted.
 const MOST_CONNECTIONS: usize = 4_096;
+
+/// Connections for the open files that the system permits: a half, since upstreams and artifacts need the rest.
+fn most_connections() -> usize {
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let half = files.and_then(|files| usize::try_from(files / 2).ok()).unwrap_or(MOST_CONNECTIONS);
+    half.clamp(16, MOST_CONNECTIONS)
+}
+
+/// How long a client may leave an answer unread while more of it waits.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The code of the error under which an unknown session is refused; the status says it.
 const SESSION_NOT_FOUND: i64 = -32_001;
@@ -132,7 +143,7 @@ impl HttpServer {
         let mut connection = http1::Builder::new();
         connection.timer(TokioTimer::new()).header_read_timeout(shared.config.read_timeout);
         let graceful = GracefulShutdown::new();
-        let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        let room = Arc::new(Semaphore::new(most_connections()));
         let mut connections = tokio::task::JoinSet::new();
         let mut sweep = tokio::time::interval(SWEEP);
         tokio::pin!(shutdown);
@@ -156,7 +167,8 @@ impl HttpServer {
                 let shared = Arc::clone(&shared);
                 async move { Ok::<_, Infallible>(respond(&shared, request).await) }
             });
-            let serving = graceful.watch(connection.serve_connection(TokioIo::new(stream), service));
+            let stream = TokioIo::new(Patient::new(stream, WRITE_TIMEOUT));
+            let serving = graceful.watch(connection.serve_connection(stream, service));
             connections.spawn(async move {
                 if let Err(error) = serving.await {
                     tracing::debug!(%error, "a connection broke");
