@@ -127,7 +127,7 @@ fn gates_fail_with_exit_code_1_and_say_why() {
     assert_eq!(failed.code, 1, "{}", failed.shown());
     let lines: Vec<&str> = failed.stdout.lines().filter(|line| line.starts_with("failed: ")).collect();
     assert_eq!(lines.len(), 2, "{lines:?}");
-    assert_eq!(lines[0], "failed: recall@5 of lexical is 0.667, below 0.700");
+    assert_eq!(lines[0], "failed: recall@5 of lexical is 0.666667, below 0.7");
     assert!(lines[1].starts_with("failed: all definitions take "), "{lines:?}");
 }
 

@@ -387,8 +387,12 @@ fn read_baseline(path: &Path) -> Result<Baseline> {
     let baseline: Baseline = serde_json::from_str(&text).with_context(|| format!("{}: {hint}", path.display()))?;
     match baseline.evaluations.first() {
         None => bail!("{}: it has no evaluation; {hint}", path.display()),
-        Some(first) if baseline.schema_version != SCHEMA || first.ranks.is_empty() => {
-            bail!("{}: it has no ranks of single queries; record it again with this version", path.display())
+        Some(_) if baseline.schema_version != SCHEMA => {
+            let version = baseline.schema_version;
+            bail!("{}: it has the form {version}, and this is {SCHEMA}; record it again", path.display())
+        }
+        Some(first) if first.ranks.is_empty() => {
+            bail!("{}: none of its queries has a relevant tool, so there is nothing to compare", path.display())
         }
         Some(_) => Ok(baseline),
     }
@@ -437,7 +441,7 @@ fn failed_gates(args: &EvalArgs, first: &Measured, decision: Option<&Decision>) 
     for Threshold { measure, least } in &args.fail_under {
         let value = facts.measures.get(&measure.to_string()).map_or(0.0, |estimate| estimate.mean);
         if value < *least {
-            failed.push(format!("{measure} of {} is {value:.3}, below {least:.3}", first.name));
+            failed.push(format!("{measure} of {} is {value}, below {least}", first.name));
         }
     }
     if let (Some(most), Some(tokens)) = (args.max_tokens, &facts.tokens)

@@ -158,9 +158,14 @@ impl ProcessEngine {
         if words.is_empty() {
             return Err(missing("no program is named"));
         }
-        let absolute = |word: String| match Path::new(&word).canonicalize() {
-            Ok(path) if word.contains('/') || path.is_file() => path.into_os_string(),
-            _ => OsString::from(word),
+        // Links stay links: an interpreter finds its environment by the path that it was called by.
+        let absolute = |word: String| {
+            let path = Path::new(&word);
+            let is_named = path.exists() && (word.contains('/') || path.is_file());
+            match std::path::absolute(path) {
+                Ok(path) if is_named => path.into_os_string(),
+                _ => OsString::from(word),
+            }
         };
         Ok(Self { command: words.into_iter().map(absolute).collect(), limits: Limits::default() })
     }
@@ -512,7 +517,10 @@ impl Session {
     /// Sends one line and waits for one.
     fn ask(&mut self, what: &str, request: &Value, limit: Duration) -> Result<(Reply, u64), ProcessError> {
         match self.lines.try_recv() {
-            Ok(_) => return Err(self.failed(format!("it answered before {what} was asked"))),
+            Ok(line) => {
+                let shown = bounded(&line.unwrap_or_else(|reason| reason));
+                return Err(self.failed(format!("it answered before {what} was asked: {shown:?}")));
+            }
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
         }
         let start = Instant::now();
@@ -521,7 +529,7 @@ impl Session {
         if !matches!(sent, Some(Ok(()))) {
             return Err(self.failed(format!("it ended before {what}")));
         }
-        let text = match self.lines.recv_timeout(limit) {
+        let text = match self.next(start + limit) {
             Ok(Ok(text)) => text,
             Ok(Err(reason)) => return Err(self.failed(format!("{what}: {reason}"))),
             Err(RecvTimeoutError::Timeout) => return Err(ProcessError::TimedOut { what: what.to_owned(), limit }),
@@ -530,8 +538,10 @@ impl Session {
             }
         };
         let us = micros(start.elapsed());
-        let reply: Reply = serde_json::from_str(&text)
-            .map_err(|error| self.failed(format!("{what}: the answer is no JSON object of the protocol: {error}")))?;
+        let reply: Reply = serde_json::from_str(&text).map_err(|error| {
+            let shown = bounded(&text);
+            self.failed(format!("{what}: the answer {shown:?} is no JSON object of the protocol: {error}"))
+        })?;
         if let Some(why) = reply.unsupported {
             return Err(ProcessError::Unsupported(format!("{what}: {}", bounded(&why))));
         }
@@ -539,6 +549,22 @@ impl Session {
             return Err(self.failed(format!("{what}: it says {:?}", bounded(why))));
         }
         Ok((reply, us))
+    }
+
+    /// The next line until a time. A process that ended is not waited for, even where what it started keeps its output open.
+    fn next(&mut self, until: Instant) -> Result<Result<String, String>, RecvTimeoutError> {
+        const SLICE: Duration = Duration::from_millis(200);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left.min(SLICE)) {
+                Err(RecvTimeoutError::Timeout) if left <= SLICE => return Err(RecvTimeoutError::Timeout),
+                Err(RecvTimeoutError::Timeout) if matches!(self.child.try_wait(), Ok(Some(_))) => {
+                    return self.lines.recv_timeout(SLICE).map_err(|_| RecvTimeoutError::Disconnected);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                other => return other,
+            }
+        }
     }
 
     fn confirmed(&self, what: &str, reply: &Reply) -> Result<(), ProcessError> {
@@ -583,10 +609,11 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        // The group outlives its first process, which need not have waited for what it started.
+        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
         if let Ok(None) = self.child.try_wait() {
-            if let Some(group) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
-                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-            }
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -715,7 +742,8 @@ mod tests {
             ("double", r#"echo "{\"id\":\"$id\",\"tools\":[\"$mail\",\"$mail\"]}""#, "is there twice"),
             ("other id", r#"echo '{"id":"a0","tools":[]}'"#, "the answer has the id Some(\"a0\")"),
             ("no list", r#"echo "{\"id\":\"$id\"}""#, "the answer has no list `tools`"),
-            ("no JSON", "echo pizza", "the answer is no JSON object of the protocol"),
+            ("no JSON", "echo pizza", "the answer \"pizza\" is no JSON object of the protocol"),
+            ("leaves a child", "sleep 9 & exit 3", "it ended without answering"),
             (
                 "rising",
                 r#"echo "{\"id\":\"$id\",\"tools\":[\"$mail\",\"$issue\"],\"scores\":[1,2]}""#,

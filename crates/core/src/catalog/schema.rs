@@ -121,8 +121,29 @@ pub const MOST_WAYS: u64 = 4096;
 pub struct SchemaWeight {
     /// Subschemas that one value may be checked against, at most; each is visited once for each way that leads to it.
     pub ways: u64,
+    /// Steps of checking one value: as `ways`, with what patterns and enumerations take.
+    pub steps: u64,
     /// References that lead back into a recursion: at each level of a value, so many alternatives at most.
     pub branches: usize,
+}
+
+/// Steps of a regular expression that goes back and tries again, for one text.
+const BACKTRACKING: u64 = 50_000;
+
+/// What a subschema costs itself, its parts aside.
+fn own_steps(schema: &Value) -> u64 {
+    let choices = schema.get("enum").and_then(Value::as_array).map_or(0, Vec::len);
+    let patterns = schema.get("patternProperties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    let pattern = schema.get("pattern").and_then(Value::as_str);
+    let costly = patterns.map(String::as_str).chain(pattern).filter(|pattern| goes_back(pattern)).count();
+    1 + choices as u64 / 4 + costly as u64 * BACKTRACKING
+}
+
+/// Whether a pattern looks around or refers back; all others are read in one pass.
+fn goes_back(pattern: &str) -> bool {
+    let refers_back =
+        pattern.as_bytes().windows(2).any(|pair| pair[0] == b'\\' && (pair[1].is_ascii_digit() || pair[1] == b'k'));
+    refers_back || ["(?=", "(?!", "(?<", "(?>", "(?("].iter().any(|part| pattern.contains(part))
 }
 
 /// What checking values against `schema` may cost.
@@ -337,6 +358,26 @@ impl<'s> SchemaGraph<'s> {
     /// Adds up what a value may be checked against: alternatives for the same value and for the same part of it add up, of
     /// different properties the most expensive counts. A recursion counts as the sum of its subschemas, each once.
     fn weight(&self) -> SchemaWeight {
+        let (ways, branches) = self.added_up(|_| 1);
+        let (steps, _) = self.added_up(|node| own_steps(self.nodes[node].schema));
+        let ways = if self.has_open_dynamic_reference() { u64::MAX } else { ways };
+        SchemaWeight { ways, steps: steps.max(ways), branches }
+    }
+
+    /// Whether a `$dynamicRef` has more than one anchor to lead to: which one depends on the way to it.
+    fn has_open_dynamic_reference(&self) -> bool {
+        let anchors = |name: &str| {
+            let has = |node: &&Node<'_>| node.schema.get("$dynamicAnchor").and_then(Value::as_str) == Some(name);
+            self.nodes.iter().filter(has).count()
+        };
+        self.nodes
+            .iter()
+            .filter_map(|node| node.schema.get("$dynamicRef")?.as_str()?.split_once('#'))
+            .any(|(_, name)| anchors(name) > 1)
+    }
+
+    /// The sum over the ways through the schema of what each subschema costs itself, and the references that lead back.
+    fn added_up(&self, own: impl Fn(usize) -> u64) -> (u64, usize) {
         let count = self.nodes.len();
         let applied: Vec<(usize, usize, Edge)> =
             self.edges.iter().filter(|edge| edge.2 != Edge::Definition).copied().collect();
@@ -360,11 +401,17 @@ impl<'s> SchemaGraph<'s> {
         let mut ways = vec![0u64; count];
         while let Some(one) = ready.pop() {
             for &node in &members[one] {
-                let mut sum = 1u64;
+                let mut sum = own(node);
                 let mut property = 0;
+                // To know what was evaluated, the alternatives are gone through once more, and those in them again.
+                let is_unevaluated = ["unevaluatedProperties", "unevaluatedItems"]
+                    .iter()
+                    .any(|key| self.nodes[node].schema.get(key).is_some());
+                let times = if is_unevaluated { 3 } else { 1 };
                 for &(target, edge) in &leaving[node] {
                     match edge {
                         Edge::Property => property = property.max(ways[target]),
+                        Edge::InPlace => sum = sum.saturating_add(ways[target].saturating_mul(times)),
                         _ => sum = sum.saturating_add(ways[target]),
                     }
                 }
@@ -381,7 +428,7 @@ impl<'s> SchemaGraph<'s> {
             target.is_ok_and(|target| component[*node] == component[target])
         };
         let branches = self.references.iter().filter(back).count();
-        SchemaWeight { ways: component.first().map_or(0, |root| ways[*root]), branches }
+        (component.first().map_or(0, |root| ways[*root]), branches)
     }
 
     fn reference_problems(&self) -> Vec<SchemaProblem> {
@@ -637,6 +684,18 @@ mod tests {
         let filter = json!({"$defs": {"f": {"oneOf": [
             {"properties": {"and": {"$ref": "#/$defs/f"}}}, {"properties": {"or": {"$ref": "#/$defs/f"}}}]}},
             "$ref": "#/$defs/f"});
+        // What was evaluated is found out by going through the alternatives again.
+        let unevaluated = (0..12).fold(
+            json!({"properties": {"a": {}}}),
+            |inner, _| json!({"anyOf": [inner], "unevaluatedProperties": false}),
+        );
+        assert!(ways(&unevaluated) > MOST_WAYS);
+        let dynamic = json!({"$defs": {"a": {"$dynamicAnchor": "n"}, "b": {"$id": "urn:b", "$dynamicAnchor": "n"}},
+            "$dynamicRef": "#n"});
+        assert_eq!(ways(&dynamic), u64::MAX);
+        let steps = |schema: Value| weigh_schema(&schema).steps;
+        assert!(steps(json!({"pattern": "^(a|a)*(?!c)$"})) > BACKTRACKING && steps(json!({"pattern": "^a+$"})) == 1);
+        assert!(steps(json!({"enum": vec![1; 4000]})) > 1000);
         assert_eq!(weigh_schema(&filter).branches, 2);
         assert!(ways(&filter) < 20);
         let found = found(&doubling(40, any_of));

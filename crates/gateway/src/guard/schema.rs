@@ -156,7 +156,7 @@ impl Checker {
     /// none: the check would take too long, or saying where.
     pub(super) fn violations(&self, value: &Value, quote: Quote) -> Vec<Violation> {
         let whole = |reason: String| vec![Violation { path: String::new(), reason }];
-        let steps = self.weight.ways.saturating_mul(values_in(value));
+        let steps = self.weight.steps.saturating_mul(values_in(value));
         if steps > MOST_STEPS {
             return whole(format!("checking it against the schema may take {steps} steps, over {MOST_STEPS}"));
         }
@@ -385,6 +385,12 @@ mod tests {
         assert_ne!(checker.violations(&nested(2), Quote::Values)[0].reason, "");
         let deep = checker.violations(&nested(100), Quote::Values);
         assert_eq!(deep[0].reason, "it does not fit the schema, and saying where would take too long");
+
+        // A pattern that goes back, for many texts.
+        let pattern = json!({"type": "array", "items": {"not": {"pattern": "^(a|a)*(?!c)$"}}});
+        let texts = Value::from(vec!["a".repeat(65); 2_000]);
+        let refused = compiled(&pattern).unwrap().violations(&texts, Quote::Nothing);
+        assert!(refused[0].reason.contains("steps, over 50000000"), "{refused:?}");
 
         // A schema of many ways and a value of many parts.
         let wide = json!({"type": "array", "items": {"anyOf": vec![json!({"type": "string"}); 900]}});
