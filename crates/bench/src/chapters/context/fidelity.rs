@@ -138,7 +138,7 @@ pub(super) fn unproven(at: &AtCap) -> String {
 
 /// Survival against the tokens that a text may cost.
 pub(super) fn figure(sums: &[AtCap], mark: &str) -> Option<Figure> {
-    let title = format!("Survival of probes by tokens, in summaries and in head and tail{mark}");
+    let title = format!("Survival of probes by tokens, all classes and core, in summaries and in head + tail{mark}");
     let line = |name: &str, color: usize, of: &dyn Fn(&AtCap) -> Option<f64>| Line {
         name: name.to_owned(),
         color,
@@ -151,9 +151,9 @@ pub(super) fn figure(sums: &[AtCap], mark: &str) -> Option<Figure> {
         y_title: "share of probes that survive".to_owned(),
         y_scale: Scale::Share,
         lines: vec![
-            line("summary, all classes", 0, &|sum| sum.kept.all.share()),
+            line("summary, all", 0, &|sum| sum.kept.all.share()),
             line("summary, core", 3, &|sum| sum.kept.core.share()),
-            line("head + tail, all classes", 1, &|sum| rival(sum)?.all.share()),
+            line("head + tail, all", 1, &|sum| rival(sum)?.all.share()),
             line("head + tail, core", 4, &|sum| rival(sum)?.core.share()),
         ],
     };
