@@ -20,7 +20,7 @@ use contextweaver_bench::eval::export;
 use contextweaver_bench::eval::files::{make_folder, replace_file};
 use contextweaver_bench::eval::imported::read_run;
 use contextweaver_bench::eval::matrix;
-use contextweaver_bench::eval::measure::Measure;
+use contextweaver_bench::eval::measure::{Found, Measure};
 use contextweaver_bench::eval::process::{ProcessEngine, ProcessReport};
 use contextweaver_bench::eval::record::{Facts, Loss};
 use contextweaver_bench::eval::run::{Evaluation, PromptTokens, against, evaluate, evaluate_imported};
@@ -262,7 +262,7 @@ fn measure(args: &EvalArgs, collection: &Collection) -> Result<Vec<Measured>> {
     for (name, command) in &args.process {
         let run = ProcessEngine::parse(command).and_then(|engine| engine.run(collection));
         let run = run.with_context(|| format!("engine `{name}`"))?;
-        let evaluation = evaluate_imported(collection, run.imported, PromptTokens::Count)?;
+        let evaluation = evaluate_imported(collection, run.rankings, PromptTokens::Count)?;
         measured.push(Measured { name: name.clone(), origin: Origin::Process, process: Some(run.report), evaluation });
     }
     for (name, path) in &args.run {
@@ -302,7 +302,7 @@ fn entry<'a>(collection: &'a Collection, one: &'a Measured) -> Entry<'a> {
         process: one.process.as_ref(),
         facts: &one.evaluation.facts,
         ranks: outcomes
-            .filter_map(|(query, outcome)| Some((query.id.as_str(), outcome.as_ref()?.ranks.as_slice())))
+            .filter_map(|(query, outcome)| Some((query.id.as_str(), outcome.as_ref()?.found.ranks())))
             .collect(),
     }
 }
@@ -348,8 +348,12 @@ fn failures(collection: &Collection, evaluation: &Evaluation) -> String {
     let mut failed = 0;
     for ((query, outcome), ranking) in rows {
         let Some(outcome) = outcome else { continue };
-        let missing: Vec<_> =
-            query.groups.iter().zip(&outcome.ranks).filter(|(_, rank)| rank.is_none_or(|rank| rank > 5)).collect();
+        let missing: Vec<_> = query
+            .groups
+            .iter()
+            .zip(outcome.found.ranks())
+            .filter(|(_, rank)| rank.is_none_or(|rank| rank > 5))
+            .collect();
         if missing.is_empty() {
             continue;
         }
@@ -401,9 +405,14 @@ fn read_baseline(path: &Path) -> Result<Baseline> {
 /// The first engine against the first of the baseline, over the queries that both have.
 fn compare(args: &EvalArgs, collection: &Collection, first: &Measured, baseline: &Baseline) -> Result<Decision> {
     let Some(base) = baseline.evaluations.first() else { bail!("the baseline has no evaluation") };
+    let recall = |found: &Found| Measure::RECALL_5.of(found);
     let rows = collection.queries.iter().zip(&first.evaluation.outcomes);
     let pairs: Vec<(f64, f64)> = rows
-        .filter_map(|(query, outcome)| Some((recall(base.ranks.get(&query.id)?), recall(&outcome.as_ref()?.ranks))))
+        .filter_map(|(query, outcome)| {
+            let base = base.ranks.get(&query.id)?.clone();
+            // A baseline is a file that anybody may have edited: without ranks, nothing was found.
+            Some((Found::at(base).as_ref().map_or(0.0, recall), recall(&outcome.as_ref()?.found)))
+        })
         .collect();
     let decision = decide(&pairs);
     if baseline.inputs_sha256 != collection.inputs_sha256 && !args.changed_inputs {
@@ -413,12 +422,6 @@ fn compare(args: &EvalArgs, collection: &Collection, first: &Measured, baseline:
         bail!("the baseline `{}` and the queries file have no query in common", base.configuration);
     }
     Ok(decision)
-}
-
-/// The share of relevant tools among the first five.
-fn recall(ranks: &[Option<usize>]) -> f64 {
-    let found = ranks.iter().flatten().filter(|rank| **rank <= 5).count();
-    if ranks.is_empty() { 0.0 } else { found as f64 / ranks.len() as f64 }
 }
 
 /// A verdict with its power.

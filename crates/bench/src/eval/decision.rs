@@ -159,23 +159,9 @@ fn interval(differences: &[f64]) -> (f64, f64) {
     (percentile(&means, 5.0), percentile(&means, 95.0))
 }
 
-/// The two-sided exact test of McNemar (1947) for hits: `lost` queries only base answers, `won` only head. The probability
-/// of a split at least as uneven when either is as likely.
-#[must_use]
-pub fn mcnemar(lost: u32, won: u32) -> f64 {
-    let all = lost + won;
-    let mut below = 0.0;
-    // C(all, k) / 2^all, by its logarithm: the powers alone leave the range of numbers.
-    let mut log = -f64::from(all) * std::f64::consts::LN_2;
-    for k in 0..=lost.min(won) {
-        below += libm::exp(log);
-        log += libm::log(f64::from(all - k)) - libm::log(f64::from(k + 1));
-    }
-    (2.0 * below).min(1.0)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::statistics::sign_test;
     use super::*;
 
     /// `queries` pairs of hits of which head loses and wins so many.
@@ -220,7 +206,7 @@ mod tests {
             (30, 12, 0.007_915_897_334_896_727),
         ];
         for (lost, won, expected) in table {
-            let found = mcnemar(lost, won);
+            let found = sign_test(won, lost);
             assert!((found - expected).abs() < 1e-9, "{lost} {won}: {found}");
         }
         // scipy.stats.permutation_test((d,), np.mean, permutation_type="samples", n_resamples=np.inf).pvalue

@@ -55,6 +55,22 @@ pub struct Ranking {
     pub postings_read: usize,
 }
 
+impl Ranking {
+    /// The ranking of tools whose scores fall or stay, with whole scores from `best` down that keep the order and the ties.
+    /// Nothing is known of confidence and work.
+    pub(super) fn of_scores(best: u64, tools: &[(u32, f64)]) -> Self {
+        let mut hits: Vec<Hit> = Vec::with_capacity(tools.len());
+        let mut score = best;
+        for (place, (item, value)) in tools.iter().enumerate() {
+            if place > 0 && tools[place - 1].1 != *value {
+                score -= 1;
+            }
+            hits.push(Hit { item: *item, score });
+        }
+        Self { hits, confidence: 0.0, postings_read: 0 }
+    }
+}
+
 /// The size of an engine's state for one catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Size {

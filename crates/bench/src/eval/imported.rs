@@ -9,8 +9,6 @@ use std::path::{Path, PathBuf};
 
 use super::collection::Collection;
 use super::engine::Ranking;
-use super::run::Imported;
-use contextweaver_routing::Hit;
 
 /// A tool more often than this in one ranking, or a ranking longer than this, is no ranking of tools.
 const LONGEST: usize = 100_000;
@@ -40,7 +38,7 @@ struct Line<'t> {
 /// # Errors
 /// [`RunFileError`] at the first line that is of neither form or names an unknown query or tool, a tool twice for a query,
 /// or a score that is not a number.
-pub fn read_run(path: &Path, text: &str, collection: &Collection) -> Result<Imported, RunFileError> {
+pub fn read_run(path: &Path, text: &str, collection: &Collection) -> Result<Vec<Ranking>, RunFileError> {
     let numbers: BTreeMap<&str, usize> =
         collection.queries.iter().enumerate().map(|(number, query)| (query.id.as_str(), number)).collect();
     let tools = names(collection);
@@ -63,7 +61,7 @@ pub fn read_run(path: &Path, text: &str, collection: &Collection) -> Result<Impo
         }
         lines[query].push(line);
     }
-    Ok(Imported { rankings: lines.into_iter().map(ranking).collect() })
+    Ok(lines.into_iter().map(ranking).collect())
 }
 
 /// Every name by which a run may call a tool: as a queries file does, `server:name`, the id, and each as TREC forms write
@@ -112,20 +110,13 @@ fn parse<'t>(line: &'t str, tools: &BTreeMap<String, u32>) -> Result<Line<'t>, S
     Ok(Line { query, tool: tool(name)?, rank: rank(place)?, score: score(value)? })
 }
 
-/// Best first, equal scores by rank; hits have whole scores that keep the order and the ties.
+/// Best first, equal scores by rank.
 fn ranking(mut lines: Vec<Line<'_>>) -> Ranking {
     lines.sort_by(|left, right| {
         right.score.partial_cmp(&left.score).unwrap_or(Ordering::Equal).then(left.rank.cmp(&right.rank))
     });
-    let mut hits: Vec<Hit> = Vec::with_capacity(lines.len());
-    let mut steps = 0;
-    for (place, line) in lines.iter().enumerate() {
-        if place > 0 && lines[place - 1].score != line.score {
-            steps += 1;
-        }
-        hits.push(Hit { item: line.tool, score: (LONGEST - steps) as u64 });
-    }
-    Ranking { hits, confidence: 0.0, postings_read: 0 }
+    let tools: Vec<(u32, f64)> = lines.iter().map(|line| (line.tool, line.score)).collect();
+    Ranking::of_scores(LONGEST as u64, &tools)
 }
 
 #[cfg(test)]
@@ -145,7 +136,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Vec<Vec<u32>>, String> {
         let imported = read_run(Path::new("run"), text, &collection()).map_err(|error| error.to_string())?;
-        Ok(imported.rankings.iter().map(|ranking| ranking.hits.iter().map(|hit| hit.item).collect()).collect())
+        Ok(imported.iter().map(|ranking| ranking.hits.iter().map(|hit| hit.item).collect()).collect())
     }
 
     #[test]
@@ -165,7 +156,7 @@ mod tests {
     fn ties_are_kept() {
         let imported =
             read_run(Path::new("run"), "1\t1\tsend mail\t3\n1\t2\tcreate_issue\t3\n", &collection()).unwrap();
-        let hits = &imported.rankings[0].hits;
+        let hits = &imported[0].hits;
         assert_eq!(hits[0].score, hits[1].score);
     }
 

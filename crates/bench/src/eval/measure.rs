@@ -65,6 +65,12 @@ impl Found {
         Some(Self { ranks })
     }
 
+    /// What was found at known ranks, one a group; `None` without any, because no measure is defined then.
+    #[must_use]
+    pub fn at(ranks: Vec<Option<usize>>) -> Option<Self> {
+        (!ranks.is_empty()).then_some(Self { ranks })
+    }
+
     /// The rank (from 1) at which each group was found, in the order of the judgement.
     #[must_use]
     pub fn ranks(&self) -> &[Option<usize>] {

@@ -26,9 +26,7 @@ use sha2::{Digest, Sha256};
 use super::collection::Collection;
 use super::engine::Ranking;
 use super::rng::Rng;
-use super::run::Imported;
 use contextweaver_core::text::hex;
-use contextweaver_routing::Hit;
 
 /// The version of the protocol.
 pub const PROTOCOL: u32 = 1;
@@ -87,7 +85,7 @@ impl Default for Limits {
 #[derive(Debug)]
 pub struct ProcessRun {
     /// The rankings of the collection's queries.
-    pub imported: Imported,
+    pub rankings: Vec<Ranking>,
     /// What it took.
     pub report: ProcessReport,
 }
@@ -215,8 +213,9 @@ impl ProcessEngine {
             order_changes,
             order_asked,
         };
-        let rankings = rankings.into_iter().map(|tools| ranking(&tools.unwrap_or_default())).collect();
-        Ok(ProcessRun { imported: Imported { rankings }, report })
+        let rankings =
+            rankings.into_iter().map(|tools| Ranking::of_scores(TOP as u64, &tools.unwrap_or_default())).collect();
+        Ok(ProcessRun { rankings, report })
     }
 
     /// Asks a second process that gets the catalog in another order; how many queries, and how many were answered
@@ -635,19 +634,6 @@ fn next_line(output: &mut impl BufRead) -> Option<Result<String, String>> {
     Some(String::from_utf8(line).map_err(|_| "the answer is not UTF-8".to_owned()))
 }
 
-/// Hits of falling whole scores that keep the order and the ties.
-fn ranking(tools: &[(u32, f64)]) -> Ranking {
-    let mut hits: Vec<Hit> = Vec::with_capacity(tools.len());
-    let mut score = TOP as u64;
-    for (place, (item, value)) in tools.iter().enumerate() {
-        if place > 0 && tools[place - 1].1 != *value {
-            score -= 1;
-        }
-        hits.push(Hit { item: *item, score });
-    }
-    Ranking { hits, confidence: 0.0, postings_read: 0 }
-}
-
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
@@ -717,7 +703,7 @@ mod tests {
     fn an_honest_engine_is_measured() {
         let run = engine(HONEST).run(&collection()).unwrap();
         let items: Vec<Vec<u32>> =
-            run.imported.rankings.iter().map(|ranking| ranking.hits.iter().map(|hit| hit.item).collect()).collect();
+            run.rankings.iter().map(|ranking| ranking.hits.iter().map(|hit| hit.item).collect()).collect();
         let of = |name: &str| collection().catalog.items().iter().position(|item| item.name == name).unwrap() as u32;
         let (issue, mail) = (of("create_issue"), of("send_mail"));
         assert_eq!(items, [vec![issue, mail], vec![mail], vec![]]);
@@ -769,7 +755,7 @@ mod tests {
         for (what, route, expected) in table {
             match engine(route).run(&collection()) {
                 Err(ProcessError::Failed(reason)) if reason.contains(expected) => {}
-                other => wrong.push(format!("{what}: {:?}", other.map(|run| run.imported))),
+                other => wrong.push(format!("{what}: {:?}", other.map(|run| run.rankings))),
             }
         }
         assert!(wrong.is_empty(), "{wrong:#?}");

@@ -50,17 +50,10 @@ pub struct Evaluation {
 /// What became of one answerable query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueryOutcome {
-    /// The rank (from 1) at which each needed tool or an equivalent was found, in the order of the query file.
-    pub ranks: Vec<Option<usize>>,
+    /// Where each needed tool or an equivalent was found, in the order of the query file.
+    pub found: Found,
     /// Why those are missing that are not among the first five.
     pub loss: Loss,
-}
-
-/// Rankings that somebody else made, one for each query of a collection in their order.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Imported {
-    /// The rankings. Scores only order them.
-    pub rankings: Vec<Ranking>,
 }
 
 /// Whether an evaluation counts prompt tokens, which costs more than the rest together.
@@ -87,7 +80,7 @@ struct Answer {
     recall: f64,
     ndcg: f64,
     ties: Ties,
-    ranks: Vec<Option<usize>>,
+    found: Found,
     loss: Loss,
 }
 
@@ -97,46 +90,44 @@ struct Answer {
 /// The engine's own message when it cannot serve the catalog, or that of a card that breaks its bounds.
 pub fn evaluate(collection: &Collection, engine: &dyn Engine, tokens: PromptTokens) -> Result<Evaluation, EvalError> {
     let prepared = engine.prepare(&collection.catalog)?;
-    let deck = match tokens {
-        PromptTokens::Count => Some(CardDeck::new(Arc::clone(&collection.catalog))),
-        PromptTokens::Skip => None,
-    };
     let copies = Copies::of(collection);
-    let wording = Wording::of(&collection.catalog)?;
-    let rows: Vec<Row> = collection
-        .queries
-        .par_iter()
-        .map(|query| {
-            let ranking = prepared.rank(&query.text, DEPTH * copies.most);
-            row(query, &copies, &wording, ranking, || prepared.exhaustive(&query.text), deck.as_ref())
-        })
-        .collect::<Result<_, EvalError>>()?;
+    let queries = collection.queries.par_iter();
+    let rankings = queries.map(|query| prepared.rank(&query.text, DEPTH * copies.most)).collect();
+    let rows = rows(collection, &copies, rankings, |query| prepared.exhaustive(query), tokens)?;
     Ok(summary(collection, rows, tokens, prepared.size(), selective))
 }
 
-/// Measures rankings that were made elsewhere. Nothing is known of their engine: losses other than by vocabulary count
-/// as ranking, and nothing is said about abstention or work.
+/// Measures rankings that were made elsewhere, one a query in their order. Nothing is known of their engine: losses other
+/// than by vocabulary count as ranking, and nothing is said about abstention or work.
 ///
 /// # Errors
 /// A card that breaks its bounds, or a catalog that cannot be indexed.
 pub fn evaluate_imported(
     collection: &Collection,
-    imported: Imported,
+    rankings: Vec<Ranking>,
     tokens: PromptTokens,
 ) -> Result<Evaluation, EvalError> {
+    let rows = rows(collection, &Copies::of(collection), rankings, |_| None, tokens)?;
+    Ok(summary(collection, rows, tokens, Size::default(), |_| None))
+}
+
+/// Every query with its ranking and what was measured on it.
+fn rows<'c>(
+    collection: &'c Collection,
+    copies: &Copies<'_>,
+    rankings: Vec<Ranking>,
+    exhaustive: impl Fn(&str) -> Option<Vec<u64>> + Sync,
+    tokens: PromptTokens,
+) -> Result<Vec<Row<'c>>, EvalError> {
     let deck = match tokens {
         PromptTokens::Count => Some(CardDeck::new(Arc::clone(&collection.catalog))),
         PromptTokens::Skip => None,
     };
-    let copies = Copies::of(collection);
     let wording = Wording::of(&collection.catalog)?;
-    let rows: Vec<Row> = collection
-        .queries
-        .par_iter()
-        .zip(imported.rankings)
-        .map(|(query, ranking)| row(query, &copies, &wording, ranking, || None, deck.as_ref()))
-        .collect::<Result<_, EvalError>>()?;
-    Ok(summary(collection, rows, tokens, Size::default(), |_| None))
+    let queries = collection.queries.par_iter().zip(rankings);
+    queries
+        .map(|(query, ranking)| row(query, copies, &wording, ranking, || exhaustive(&query.text), deck.as_ref()))
+        .collect()
 }
 
 /// The facts of measured rows.
@@ -171,7 +162,7 @@ fn summary(
             graph_nodes: size.graph_nodes,
         },
     };
-    let outcome = |answer: &Answer| QueryOutcome { ranks: answer.ranks.clone(), loss: answer.loss };
+    let outcome = |answer: &Answer| QueryOutcome { found: answer.found.clone(), loss: answer.loss };
     let outcomes = rows.iter().map(|row| row.answer.as_ref().map(outcome)).collect();
     let rankings = rows.into_iter().map(|row| row.ranking).collect();
     Evaluation { facts, recall_at_5, ndcg_at_10, rankings, outcomes }
@@ -221,8 +212,8 @@ fn answer(
         recall: Measure::RECALL_5.of(&found),
         ndcg: Measure::NDCG_10.of(&found),
         ties: recall_over_orders(&hits, &judgement, K)?,
-        ranks: found.ranks().to_vec(),
         loss: loss_at_5(&hits, &flat, score_of, shares_word, &judgement)?,
+        found,
     })
 }
 

@@ -166,7 +166,7 @@ pub fn minimum_detectable_difference(queries: usize, deviation: f64) -> Option<f
     (queries > 0).then(|| (Z_975 + Z_80) * deviation / (queries as f64).sqrt())
 }
 
-/// The two-sided exact sign test: the probability that of `won` + `lost` fair coins the split is at least as uneven; 1 of
+/// The two-sided exact sign test, for hits that of McNemar (1947): the probability that of `won` + `lost` fair coins the split is at least as uneven; 1 of
 /// none.
 #[must_use]
 pub fn sign_test(won: usize, lost: usize) -> f64 {
@@ -175,8 +175,8 @@ pub fn sign_test(won: usize, lost: usize) -> f64 {
     let mut log = -(tosses as f64) * std::f64::consts::LN_2;
     let mut tail = 0.0;
     for heads in 0..=won.min(lost) {
-        tail += log.exp();
-        log += ((tosses - heads) as f64 / (heads + 1) as f64).ln();
+        tail += libm::exp(log);
+        log += libm::log((tosses - heads) as f64 / (heads + 1) as f64);
     }
     (2.0 * tail).min(1.0)
 }

@@ -5,8 +5,9 @@
 //! supported: unions, functions, boolean operators, steps in slices.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
 use std::str::FromStr;
+
+use rustc_hash::FxHashSet;
 
 use crate::literal::{Decimal, Dialect, Document, Kind, Value};
 
@@ -314,7 +315,7 @@ impl Step {
         let mut found = Vec::new();
         // Values within others are reached from each of them, and are shown once: of two steps that descend the second
         // would see each value as often as there are values around it.
-        let mut seen = BTreeSet::new();
+        let mut seen = FxHashSet::default();
         for value in values {
             match self {
                 Self::Key(key) => match value.kind() {
@@ -343,7 +344,7 @@ impl Step {
 }
 
 /// `value` and everything within it that was not seen, in the order of the document.
-fn descend<'d>(value: Value<'d>, seen: &mut BTreeSet<u32>, found: &mut Vec<Value<'d>>) {
+fn descend<'d>(value: Value<'d>, seen: &mut FxHashSet<u32>, found: &mut Vec<Value<'d>>) {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
         // What is within a value that was seen was seen with it.

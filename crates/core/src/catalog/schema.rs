@@ -127,6 +127,25 @@ pub struct SchemaWeight {
     pub branches: usize,
 }
 
+/// What a subschema and everything that it leads to cost: fields as in [`SchemaWeight`].
+#[derive(Debug, Clone, Copy, Default)]
+struct Cost {
+    ways: u64,
+    steps: u64,
+}
+
+impl Cost {
+    fn plus(self, other: Self, times: u64) -> Self {
+        let add = |own: u64, other: u64| own.saturating_add(other.saturating_mul(times));
+        Self { ways: add(self.ways, other.ways), steps: add(self.steps, other.steps) }
+    }
+
+    /// The larger of either; both need not be of one subschema.
+    fn max(self, other: Self) -> Self {
+        Self { ways: self.ways.max(other.ways), steps: self.steps.max(other.steps) }
+    }
+}
+
 /// Steps of a regular expression that goes back and tries again, for one text.
 const BACKTRACKING: u64 = 50_000;
 
@@ -355,29 +374,20 @@ impl<'s> SchemaGraph<'s> {
         steps.collect()
     }
 
+    /// Whether a `$dynamicRef` has more than one anchor to lead to: which one depends on the way to it.
+    fn has_open_dynamic_reference(&self) -> bool {
+        let mut anchors: BTreeMap<&str, usize> = BTreeMap::new();
+        for name in self.nodes.iter().filter_map(|node| node.schema.get("$dynamicAnchor")?.as_str()) {
+            *anchors.entry(name).or_default() += 1;
+        }
+        let mut references =
+            self.nodes.iter().filter_map(|node| node.schema.get("$dynamicRef")?.as_str()?.split_once('#'));
+        references.any(|(_, name)| anchors.get(name).is_some_and(|count| *count > 1))
+    }
+
     /// Adds up what a value may be checked against: alternatives for the same value and for the same part of it add up, of
     /// different properties the most expensive counts. A recursion counts as the sum of its subschemas, each once.
     fn weight(&self) -> SchemaWeight {
-        let (ways, branches) = self.added_up(|_| 1);
-        let (steps, _) = self.added_up(|node| own_steps(self.nodes[node].schema));
-        let ways = if self.has_open_dynamic_reference() { u64::MAX } else { ways };
-        SchemaWeight { ways, steps: steps.max(ways), branches }
-    }
-
-    /// Whether a `$dynamicRef` has more than one anchor to lead to: which one depends on the way to it.
-    fn has_open_dynamic_reference(&self) -> bool {
-        let anchors = |name: &str| {
-            let has = |node: &&Node<'_>| node.schema.get("$dynamicAnchor").and_then(Value::as_str) == Some(name);
-            self.nodes.iter().filter(has).count()
-        };
-        self.nodes
-            .iter()
-            .filter_map(|node| node.schema.get("$dynamicRef")?.as_str()?.split_once('#'))
-            .any(|(_, name)| anchors(name) > 1)
-    }
-
-    /// The sum over the ways through the schema of what each subschema costs itself, and the references that lead back.
-    fn added_up(&self, own: impl Fn(usize) -> u64) -> (u64, usize) {
         let count = self.nodes.len();
         let applied: Vec<(usize, usize, Edge)> =
             self.edges.iter().filter(|edge| edge.2 != Edge::Definition).copied().collect();
@@ -398,24 +408,24 @@ impl<'s> SchemaGraph<'s> {
             }
         }
         let mut ready: Vec<usize> = (0..count).filter(|&one| !members[one].is_empty() && open[one] == 0).collect();
-        let mut ways = vec![0u64; count];
+        let mut costs = vec![Cost::default(); count];
         while let Some(one) = ready.pop() {
             for &node in &members[one] {
-                let mut sum = own(node);
-                let mut property = 0;
+                let schema = self.nodes[node].schema;
+                let mut sum = Cost { ways: 1, steps: own_steps(schema) };
+                let mut property = Cost::default();
                 // To know what was evaluated, the alternatives are gone through once more, and those in them again.
-                let is_unevaluated = ["unevaluatedProperties", "unevaluatedItems"]
-                    .iter()
-                    .any(|key| self.nodes[node].schema.get(key).is_some());
+                let is_unevaluated =
+                    ["unevaluatedProperties", "unevaluatedItems"].iter().any(|key| schema.get(key).is_some());
                 let times = if is_unevaluated { 3 } else { 1 };
                 for &(target, edge) in &leaving[node] {
                     match edge {
-                        Edge::Property => property = property.max(ways[target]),
-                        Edge::InPlace => sum = sum.saturating_add(ways[target].saturating_mul(times)),
-                        _ => sum = sum.saturating_add(ways[target]),
+                        Edge::Property => property = property.max(costs[target]),
+                        Edge::InPlace => sum = sum.plus(costs[target], times),
+                        _ => sum = sum.plus(costs[target], 1),
                     }
                 }
-                ways[one] = ways[one].saturating_add(sum.saturating_add(property));
+                costs[one] = costs[one].plus(sum.plus(property, 1), 1);
             }
             for &source in &waiting[one] {
                 open[source] -= 1;
@@ -428,7 +438,9 @@ impl<'s> SchemaGraph<'s> {
             target.is_ok_and(|target| component[*node] == component[target])
         };
         let branches = self.references.iter().filter(back).count();
-        (component.first().map_or(0, |root| ways[*root]), branches)
+        let Cost { ways, steps } = component.first().map_or_else(Cost::default, |root| costs[*root]);
+        let ways = if self.has_open_dynamic_reference() { u64::MAX } else { ways };
+        SchemaWeight { ways, steps: steps.max(ways), branches }
     }
 
     fn reference_problems(&self) -> Vec<SchemaProblem> {
