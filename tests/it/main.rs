@@ -2,6 +2,7 @@
 
 mod bench;
 mod cli;
+mod compare;
 mod context;
 mod crash;
 mod eval;

@@ -1,82 +1,232 @@
-//! `bench compare`: two configurations side by side, case by case.
+//! `bench compare`: what changed from base to head, with a verdict. Results, runs and logs are read; engines and
+//! configurations are measured.
 
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use serde::Serialize;
 
 use super::Place;
+use crate::cli::source::CatalogSource;
 use crate::cli::{Format, Outcome, print_json};
+use contextweaver_bench::comparison::outcomes::{ItemSet, Outcomes};
+use contextweaver_bench::comparison::{self, Comparison, read};
+use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::context::sweep::{self, Candidate};
-use contextweaver_bench::eval::engine::RouterEngine;
-use contextweaver_bench::eval::record::{Origin, Paired};
-use contextweaver_bench::eval::run::{PromptTokens, against, evaluate};
+use contextweaver_bench::eval::decision::Word;
+use contextweaver_bench::eval::engine::{Engine, RouterEngine};
+use contextweaver_bench::eval::imported::read_run;
+use contextweaver_bench::eval::matrix;
+use contextweaver_bench::eval::measure::Measure;
+use contextweaver_bench::eval::run::{PromptTokens, evaluate, evaluate_imported};
 use contextweaver_bench::report;
 use contextweaver_context::ContextConfig;
 use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_routing::RoutingConfig;
 
 pub(super) const EXAMPLE: &str = "\
-Both files are configurations (TOML) of the same engine, which is told by their fields.
+BASE and HEAD are each one of
+  a results file      scorecard/results/default.json, or what `bench eval --format json` wrote
+  a revision of one   main:scorecard/results/default.json
+  an engine           default, lexical, bm25 …
+  a configuration     a TOML file of the router; two of the context engine are compared scenario by scenario
+  a run file          TREC or tab-separated, with --catalog and --queries
+  a log               of inspect-ai, promptfoo, lm-eval or ir_measures, with a score for each item
 
-Example:
-  contextweaver bench compare default.toml cheaper.toml";
+Engines and configurations are measured on every collection of the checkout, or on --catalog and --queries.
 
-/// Compare two configurations case by case
+Examples:
+  contextweaver bench compare main:scorecard/results/default.json scorecard/results/default.json
+  contextweaver bench compare lexical default
+  contextweaver bench compare --catalog tools.json --queries queries.jsonl base.tsv head.tsv
+  contextweaver bench compare before.eval after.eval --measure accuracy
+
+Exit codes: 0 not regressed, 1 regressed, 2 error or not comparable.";
+
+/// Compare two results, engines or configurations, with a verdict
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CompareArgs {
     #[command(flatten)]
     place: Place,
-    /// The configuration to compare with
-    #[arg(value_name = "CONFIG_A")]
-    first: PathBuf,
-    /// The configuration that is judged
-    #[arg(value_name = "CONFIG_B")]
-    second: PathBuf,
+    /// What is compared with
+    #[arg(value_name = "BASE")]
+    base: String,
+    /// What is judged
+    #[arg(value_name = "HEAD")]
+    head: String,
+    /// The measure that decides [default: recall@5]; of a log the name of a score [default: its first]
+    #[arg(long, value_name = "NAME")]
+    measure: Option<String>,
+    /// Compare the queries that both have, although the catalog or the queries changed
+    #[arg(long)]
+    changed_inputs: bool,
+    /// Catalog file, or a folder with one file per server; may be repeated
+    #[arg(long, value_name = "PATH", requires = "queries")]
+    catalog: Vec<PathBuf>,
+    /// Queries, one JSON object a line
+    #[arg(long, value_name = "FILE", requires = "catalog")]
+    queries: Option<PathBuf>,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
-/// The configurations of two files.
-enum Pair {
-    Context(Box<[ContextConfig; 2]>),
-    Routing(Box<[RoutingConfig; 2]>),
+/// One of the two, before anything is measured.
+enum Side {
+    Context(Box<ContextConfig>),
+    Engine(Box<RouterEngine>),
+    File { name: PathBuf, bytes: Vec<u8> },
 }
 
 pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<Outcome> {
-    match read(&args.first, &args.second)? {
-        Pair::Context(configs) => context(args, *configs, out),
-        Pair::Routing(configs) => routing(args, *configs, out),
+    let (base, head) = (side(args, &args.base)?, side(args, &args.head)?);
+    if let (Side::Context(base), Side::Context(head)) = (&base, &head) {
+        return context(args, [base.as_ref().clone(), head.as_ref().clone()], out);
+    }
+    let collections = collections(args)?;
+    let base = outcomes(args, &collections, base)?;
+    let head = outcomes(args, &collections, head)?;
+    // A name that is no measure is the name of a score, which reading has looked for.
+    let measure = args.measure.as_deref().and_then(|name| name.parse().ok()).unwrap_or(Measure::RECALL_5);
+    if let (Some(name), None) = (&args.measure, &head.score)
+        && name.parse::<Measure>().is_err()
+    {
+        bail!("no measure `{name}`; there are {}", Measure::ALL.map(|measure| measure.to_string()).join(", "));
+    }
+    let comparison = comparison::compare(&base, &head, measure, args.changed_inputs)?;
+    match args.format {
+        Format::Json => print_json(out, &Output { schema_version: SCHEMA, comparison: &comparison })?,
+        Format::Text => write!(out, "{}", comparison::text::plain(&comparison))?,
+    }
+    match comparison.verdict.word {
+        Word::Regressed => Ok(Outcome::Drift),
+        Word::NotComparable => bail!(
+            "the inputs differ: {}; measure both on the same, or compare what both have with --changed-inputs",
+            comparison.differing_inputs.join("; ")
+        ),
+        _ => Ok(Outcome::Ok),
     }
 }
 
-fn read(first: &Path, second: &Path) -> Result<Pair> {
-    let text = |path: &Path| fs::read_to_string(path).with_context(|| path.display().to_string());
-    let (left, right) = (text(first)?, text(second)?);
-    let context = [&left, &right].map(|text| toml::from_str::<ContextConfig>(text));
-    let routing = [&left, &right].map(|text| toml::from_str::<RoutingConfig>(text));
-    match (context, routing) {
-        ([Ok(left), Ok(right)], _) => Ok(Pair::Context(Box::new([left, right]))),
-        (_, [Ok(left), Ok(right)]) => {
-            left.validate().with_context(|| first.display().to_string())?;
-            right.validate().with_context(|| second.display().to_string())?;
-            Ok(Pair::Routing(Box::new([left, right])))
+/// The version of the form of the output.
+const SCHEMA: u32 = 1;
+
+#[derive(Serialize)]
+struct Output<'a> {
+    schema_version: u32,
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+}
+
+/// What an argument names: a file, a revision of one, or an engine.
+fn side(args: &CompareArgs, argument: &str) -> Result<Side> {
+    let path = Path::new(argument);
+    if path.is_file() {
+        let bytes = fs::read(path).with_context(|| argument.to_owned())?;
+        return if path.extension().is_some_and(|ending| ending == "toml") {
+            configuration(path, &bytes)
+        } else {
+            Ok(Side::File { name: path.to_owned(), bytes })
+        };
+    }
+    let engines = matrix::builtin_engines()?;
+    if let Some(engine) = engines.iter().find(|engine| engine.name() == argument) {
+        return Ok(Side::Engine(Box::new(engine.clone())));
+    }
+    if argument.contains(':') {
+        return Ok(Side::File { name: path.to_owned(), bytes: revision(args, argument)? });
+    }
+    let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
+    bail!("{argument}: neither a file, nor REVISION:FILE, nor an engine ({})", names.join(", "))
+}
+
+fn configuration(path: &Path, bytes: &[u8]) -> Result<Side> {
+    let name = path.display().to_string();
+    let text = std::str::from_utf8(bytes).with_context(|| name.clone())?;
+    match (toml::from_str::<RoutingConfig>(text), toml::from_str::<ContextConfig>(text)) {
+        (Ok(config), _) => {
+            config.validate().with_context(|| name.clone())?;
+            Ok(Side::Engine(Box::new(RouterEngine::new(&name, config))))
         }
-        ([context, _], [routing, _]) if context.is_err() && routing.is_err() => {
-            let reasons = context.err().into_iter().chain(routing.err()).map(|error| error.message().to_owned());
-            let reasons: Vec<String> = reasons.collect();
-            bail!("{}: no configuration of either engine: {}", first.display(), reasons.join("; "))
-        }
-        _ => bail!(
-            "{} and {} are not configurations of the same engine; compare two of the context engine or two of the router",
-            first.display(),
-            second.display()
+        (_, Ok(config)) => Ok(Side::Context(Box::new(config))),
+        (Err(routing), Err(context)) => bail!(
+            "{name}: no configuration of either engine: of the router: {}; of the context engine: {}",
+            routing.message(),
+            context.message()
         ),
     }
+}
+
+/// The content of `REVISION:FILE` in the repository of the checkout or of the working folder.
+fn revision(args: &CompareArgs, argument: &str) -> Result<Vec<u8>> {
+    let folder = args.place.root.clone().unwrap_or_else(|| PathBuf::from("."));
+    let mut git = Command::new("git");
+    git.arg("-C").arg(folder).args(["show", "--end-of-options", argument]);
+    let shown = git.output().context("git cannot be started; it is needed for REVISION:FILE")?;
+    if !shown.status.success() {
+        bail!("{argument}: {}", String::from_utf8_lossy(&shown.stderr).trim());
+    }
+    Ok(shown.stdout)
+}
+
+/// What engines are measured on, and what names the queries of results: the files of the arguments, or the collections of
+/// the checkout; none where there is no checkout.
+fn collections(args: &CompareArgs) -> Result<Vec<Arc<Collection>>> {
+    if let Some(queries) = &args.queries {
+        let source = CatalogSource { catalog: args.catalog.clone(), lenient: false };
+        return Ok(vec![Arc::new(source.collection(queries)?)]);
+    }
+    let Ok(workspace) = args.place.workspace() else { return Ok(Vec::new()) };
+    let matrix = workspace.matrix()?;
+    let cases: Vec<_> = matrix.cases.iter().filter(|case| case.growth.is_none()).cloned().collect();
+    let found = workspace.collections(&cases)?;
+    Ok(cases.iter().filter_map(|case| found.get(&case.collection).cloned()).collect())
+}
+
+fn outcomes(args: &CompareArgs, collections: &[Arc<Collection>], side: Side) -> Result<Outcomes> {
+    match side {
+        Side::Context(_) => bail!("a configuration of the context engine can only be compared with another one"),
+        Side::Engine(engine) => measured(&engine, collections),
+        Side::File { name, bytes } => {
+            if let (Some(_), [collection]) = (&args.queries, collections)
+                && serde_json::from_slice::<serde_json::Value>(&bytes).is_err()
+            {
+                let text = std::str::from_utf8(&bytes).with_context(|| name.display().to_string())?;
+                let evaluation = evaluate_imported(collection, read_run(&name, text, collection)?, PromptTokens::Skip)?;
+                let set = ItemSet::of(collection, &evaluation.facts.ranks);
+                let sets = [(collection.name.clone(), set)].into();
+                return Ok(Outcomes { name: name.display().to_string(), sets, ..Outcomes::default() });
+            }
+            let mut outcomes = read::read(&name, &bytes, args.measure.as_deref())?;
+            for collection in collections {
+                if let Some(set) = outcomes.sets.remove(&collection.name) {
+                    outcomes.sets.insert(collection.name.clone(), set.named_by(collection));
+                }
+            }
+            Ok(outcomes)
+        }
+    }
+}
+
+fn measured(engine: &RouterEngine, collections: &[Arc<Collection>]) -> Result<Outcomes> {
+    if collections.is_empty() {
+        bail!(
+            "`{}` has nothing to be measured on: name --catalog and --queries, or a checkout with --root",
+            engine.name()
+        );
+    }
+    let mut outcomes = Outcomes { name: engine.name().to_owned(), ..Outcomes::default() };
+    for collection in collections {
+        let evaluation = evaluate(collection, engine, PromptTokens::Skip);
+        let evaluation = evaluation.with_context(|| format!("{} on {}", engine.name(), collection.name))?;
+        outcomes.sets.insert(collection.name.clone(), ItemSet::of(collection, &evaluation.facts.ranks));
+    }
+    Ok(outcomes)
 }
 
 fn context(args: &CompareArgs, configs: [ContextConfig; 2], out: &mut dyn Write) -> Result<Outcome> {
@@ -94,47 +244,6 @@ fn context(args: &CompareArgs, configs: [ContextConfig; 2], out: &mut dyn Write)
     match args.format {
         Format::Json => print_json(out, &outcomes)?,
         Format::Text => write!(out, "{}", report::trials::side_by_side_trials(&outcomes))?,
-    }
-    Ok(Outcome::Ok)
-}
-
-#[derive(Serialize)]
-struct Case {
-    case: String,
-    a: f64,
-    b: f64,
-    difference: Paired,
-}
-
-fn routing(args: &CompareArgs, configs: [RoutingConfig; 2], out: &mut dyn Write) -> Result<Outcome> {
-    let workspace = args.place.workspace()?;
-    let matrix = workspace.matrix()?;
-    let cases: Vec<_> = matrix.cases.iter().filter(|case| case.growth.is_none()).cloned().collect();
-    let collections = workspace.collections(&cases)?;
-    let [first, second] = configs;
-    let (first, second) = (RouterEngine::new("A", first), RouterEngine::new("B", second));
-    let mut rows = Vec::new();
-    for case in &cases {
-        let Some(collection) = collections.get(&case.collection) else { continue };
-        let evaluated = |engine: &RouterEngine| {
-            let evaluated = evaluate(collection, engine, PromptTokens::Skip);
-            evaluated.map(|one| one.recall_at_5).with_context(|| case.id.clone())
-        };
-        let (left, right) = (evaluated(&first)?, evaluated(&second)?);
-        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
-        let (a, b) = (mean(&left), mean(&right));
-        rows.push(Case { case: case.id.clone(), a, b, difference: against("A", &left, &right) });
-    }
-    if args.format == Format::Json {
-        print_json(out, &rows)?;
-        return Ok(Outcome::Ok);
-    }
-    let embedded = |id: &str| cases.iter().any(|case| case.id == id && case.origin == Origin::Embedded);
-    writeln!(out, "{:<28} {:>6} {:>6}  B - A (recall@5)", "case", "A", "B")?;
-    for row in &rows {
-        let mark = if embedded(&row.case) { "" } else { "  (public)" };
-        let difference = report::trials::paired(&row.difference);
-        writeln!(out, "{:<28} {:>6.3} {:>6.3}  {difference}{mark}", row.case, row.a, row.b)?;
     }
     Ok(Outcome::Ok)
 }

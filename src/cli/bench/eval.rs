@@ -14,7 +14,7 @@ use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::chapters::routing::facts;
 use contextweaver_bench::eval::collection::Collection;
-use contextweaver_bench::eval::decision::{Decision, Word, decide};
+use contextweaver_bench::eval::decision::{Decision, Pair, Word, decide};
 use contextweaver_bench::eval::engine::{Engine, RouterEngine};
 use contextweaver_bench::eval::export;
 use contextweaver_bench::eval::files::{make_folder, replace_file};
@@ -126,6 +126,8 @@ struct Output<'a> {
     schema_version: u32,
     inputs_sha256: &'a str,
     evaluations: Vec<Entry<'a>>,
+    /// The tools that each query with an answer needs.
+    wanted: BTreeMap<&'a str, Vec<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     versus_baseline: Option<Decision>,
     failed_gates: &'a [String],
@@ -216,6 +218,7 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
                 schema_version: SCHEMA,
                 inputs_sha256,
                 evaluations,
+                wanted: wanted(&collection),
                 versus_baseline: decision,
                 failed_gates: &failed,
             };
@@ -305,6 +308,15 @@ fn entry<'a>(collection: &'a Collection, one: &'a Measured) -> Entry<'a> {
             .filter_map(|(query, outcome)| Some((query.id.as_str(), outcome.as_ref()?.found.ranks())))
             .collect(),
     }
+}
+
+fn wanted(collection: &Collection) -> BTreeMap<&str, Vec<&str>> {
+    let answerable = collection.queries.iter().filter(|query| !query.groups.is_empty());
+    let tools = answerable.map(|query| {
+        let first = query.groups.iter().filter_map(|group| group.first());
+        (query.id.as_str(), first.map(|item| collection.tool_handle(*item)).collect())
+    });
+    tools.collect()
 }
 
 fn print_one(out: &mut dyn Write, one: &Measured) -> Result<()> {
@@ -407,14 +419,16 @@ fn compare(args: &EvalArgs, collection: &Collection, first: &Measured, baseline:
     let Some(base) = baseline.evaluations.first() else { bail!("the baseline has no evaluation") };
     let recall = |found: &Found| Measure::RECALL_5.of(found);
     let rows = collection.queries.iter().zip(&first.evaluation.outcomes);
-    let pairs: Vec<(f64, f64)> = rows
+    let pairs: Vec<Pair> = rows
         .filter_map(|(query, outcome)| {
-            let base = base.ranks.get(&query.id)?.clone();
+            let ranks = base.ranks.get(&query.id)?.clone();
             // A baseline is a file that anybody may have edited: without ranks, nothing was found.
-            Some((Found::at(base).as_ref().map_or(0.0, recall), recall(&outcome.as_ref()?.found)))
+            let base = Found::at(ranks).as_ref().map_or(0.0, recall);
+            let cluster = query.groups.first().and_then(|group| group.first()).copied().unwrap_or_default();
+            Some(Pair { base, head: recall(&outcome.as_ref()?.found), cluster })
         })
         .collect();
-    let decision = decide(&pairs);
+    let decision = decide(std::slice::from_ref(&pairs));
     if baseline.inputs_sha256 != collection.inputs_sha256 && !args.changed_inputs {
         return Ok(Decision { word: Word::NotComparable, ..decision });
     }
@@ -426,7 +440,7 @@ fn compare(args: &EvalArgs, collection: &Collection, first: &Measured, baseline:
 
 /// A verdict with its power.
 fn sentence(decision: &Decision) -> String {
-    let Decision { word, queries, differing, difference, low, high, p, could_have_seen, more_queries } = decision;
+    let Decision { word, queries, differing, difference, low, high, p, could_have_seen, more_queries, .. } = decision;
     let mut text = format!(
         "recall@5 against the baseline: {word}\n  {difference:+.3} [{low:+.3}, {high:+.3}] over {queries} queries, of \
          which {differing} differ; p = {p:.4}\n  a difference of {could_have_seen:.3} would be seen four times out of five"

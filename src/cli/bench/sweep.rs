@@ -97,8 +97,12 @@ fn routing_grid(args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
     bar.finish_and_clear();
     let outcomes = outcomes?;
     let held_out = routing::held_out(&outcomes);
+    let edges = routing::at_the_edge(&candidates, &outcomes);
     if args.format == Format::Json {
-        print_json(out, &serde_json::json!({ "configurations": outcomes, "held_out": held_out }))?;
+        print_json(
+            out,
+            &serde_json::json!({ "configurations": outcomes, "held_out": held_out, "at_the_edge": edges }),
+        )?;
         return Ok(Outcome::Ok);
     }
     note(&format!("{} configurations on {} collections", outcomes.len(), collections.len()));
@@ -108,6 +112,12 @@ fn routing_grid(args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
         let (ndcg, recall) = (held.ndcg_at_10, held.recall_at_5);
         writeln!(out, "\nchosen without the collection that is scored: nDCG@10 {ndcg:.3}, recall@5 {recall:.3}")?;
         writeln!(out, "by {}", chosen.join(", "))?;
+    }
+    for (parameter, value) in edges {
+        writeln!(
+            out,
+            "{parameter}: the best value that was tried, {value}, is the last one; a better one may lie beyond"
+        )?;
     }
     Ok(Outcome::Ok)
 }

@@ -228,6 +228,12 @@ impl Collection {
         &self.handles[item as usize]
     }
 
+    /// For every answerable query, in their order, the first tool that it needs: what queries are clustered by.
+    #[must_use]
+    pub fn first_tools(&self) -> Vec<u32> {
+        self.queries.iter().filter_map(|query| query.groups.first()?.first().copied()).collect()
+    }
+
     /// Item numbers in the order in which the catalog file lists the tools (id order where the file is no array).
     #[must_use]
     pub fn file_order(&self) -> &[u32] {

@@ -1,35 +1,48 @@
 //! Whether a change made things better or worse, in five words, with what could have been seen.
 //!
-//! Base and head answered the same queries, so their differences are compared query by query: a sign-flip test under the
-//! hypothesis that each difference is as likely as its opposite (Fisher, *The Design of Experiments*, 1935; with the
-//! correction (b + 1) / (B + 1) of Phipson and Smyth, 2010), exact where few queries differ. "Same" has to be shown too:
-//! by equal answers, or by an interval that stays within one point (two one-sided tests, Schuirmann, 1987). What is
-//! neither shown to differ nor to be the same is inconclusive, with how much more it takes.
+//! Base and head answered the same queries, so their differences are compared query by query: a sign-flip test, within each
+//! set of queries where there are several, of the mean over the sets. Queries that need the same tool are no independent
+//! evidence; their signs are flipped, and they are resampled, together as well, and of both ways the more cautious is
+//! reported. "Same" has to be shown too: by equal answers, or by a 90 % interval that stays within one point (two one-sided
+//! tests, Schuirmann, 1987). What is neither shown to differ nor to be the same is inconclusive, with how much more it takes.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::rng::Rng;
-use super::statistics::{mean, minimum_detectable_difference, percentile, round6};
-
-/// Up to so many queries that differ, all their sign flips are counted: a million at most.
-const EXACT: usize = 20;
-
-/// Sign flips drawn where there are more.
-const FLIPS: usize = 9_999;
+use super::statistics::{
+    BOOTSTRAP_SEED, LEVEL, OTHER_SEEDS, mean, minimum_detectable_difference, percentile, round6, sign_flip,
+};
 
 /// Resamples of the interval.
 const RESAMPLES: usize = 2_000;
 
-/// The seed of both.
-const SEED: u64 = 2_026;
-
-/// The level below which a difference counts as shown.
-pub const LEVEL: f64 = 0.05;
-
 /// A difference within this counts as none, in units of the measure.
 pub const MARGIN: f64 = 0.01;
+
+/// One query that base and head answered.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pair {
+    /// The value of the base.
+    pub base: f64,
+    /// The value of the head.
+    pub head: f64,
+    /// Queries with the same number count as one piece of evidence: those that need the same tool.
+    pub cluster: u32,
+}
+
+impl Pair {
+    /// Pairs that are evidence of their own.
+    pub fn single(values: impl IntoIterator<Item = (f64, f64)>) -> Vec<Self> {
+        values.into_iter().zip(0..).map(|((base, head), cluster)| Self { base, head, cluster }).collect()
+    }
+
+    fn difference(self) -> f64 {
+        self.head - self.base
+    }
+}
 
 /// What became of a measure from base to head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,13 +77,18 @@ impl fmt::Display for Word {
 pub struct Decision {
     /// The verdict.
     pub word: Word,
+    /// The word that another seed would give, where one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub another_seed: Option<Word>,
     /// Queries that both answered.
     pub queries: usize,
     /// Those whose values differ.
     pub differing: usize,
-    /// The mean of head − base.
+    /// Clusters of queries: as many as queries where each needs another tool.
+    pub clusters: usize,
+    /// The mean of head − base; over several sets the mean of their means.
     pub difference: f64,
-    /// The 90 % interval of the difference: percentiles of a bootstrap over queries.
+    /// The 90 % interval of the difference: percentiles of a bootstrap within the sets.
     pub low: f64,
     /// Its upper end.
     pub high: f64,
@@ -82,90 +100,160 @@ pub struct Decision {
     pub more_queries: usize,
 }
 
-/// Compares `pairs` of base and head, one a query.
+/// Compares base and head over sets of queries, each of which weighs the same. Sets without pairs are left out.
 #[must_use]
-pub fn decide(pairs: &[(f64, f64)]) -> Decision {
-    let differences: Vec<f64> = pairs.iter().map(|(base, head)| head - base).collect();
-    let queries = differences.len();
-    let difference = mean(differences.iter().copied());
-    let nonzero: Vec<f64> = differences.iter().copied().filter(|value| *value != 0.0).collect();
-    let (low, high) = interval(&differences);
-    let p = sign_flip(&nonzero);
-    let variance = mean(differences.iter().map(|value| (value - difference).powi(2)));
-    let deviation = if queries > 1 { (variance * queries as f64 / (queries - 1) as f64).sqrt() } else { 0.0 };
-    let could_have_seen = minimum_detectable_difference(queries, deviation).unwrap_or(0.0);
+pub fn decide(sets: &[Vec<Pair>]) -> Decision {
+    let decision = decide_with(sets, BOOTSTRAP_SEED);
+    let other = OTHER_SEEDS.into_iter().map(|seed| decide_with(sets, seed).word).find(|word| *word != decision.word);
+    Decision { another_seed: other, ..decision }
+}
+
+/// The two-sided probability of a difference as large by chance alone, as [`decide`] has it.
+#[must_use]
+pub fn probability(sets: &[Vec<Pair>]) -> f64 {
+    let sets: Vec<Set> = sets.iter().filter(|set| !set.is_empty()).map(|set| Set::of(set)).collect();
+    let by =
+        |units: fn(&Set) -> &Vec<Unit>| sign_flip(&shares(&sets.iter().map(units).collect::<Vec<_>>()), BOOTSTRAP_SEED);
+    by(|set| &set.queries).max(by(|set| &set.clusters))
+}
+
+/// What each unit adds to the mean over the sets.
+fn shares(sets: &[&Vec<Unit>]) -> Vec<f64> {
+    let of = |set: &&Vec<Unit>| {
+        let queries: usize = set.iter().map(|unit| unit.queries).sum();
+        let weight = sets.len() as f64 * queries as f64;
+        set.iter().map(|unit| unit.sum / weight).collect::<Vec<f64>>()
+    };
+    sets.iter().flat_map(of).collect()
+}
+
+fn decide_with(sets: &[Vec<Pair>], seed: u64) -> Decision {
+    let sets: Vec<Set> = sets.iter().filter(|set| !set.is_empty()).map(|set| Set::of(set)).collect();
+    let queries: usize = sets.iter().map(|set| set.queries.len()).sum();
+    let clusters: usize = sets.iter().map(|set| set.clusters.len()).sum();
+    let differing = sets.iter().flat_map(|set| &set.queries).filter(|unit| unit.sum != 0.0).count();
+    let is_clustered = clusters < queries;
+    let mut found = Evidence::of(&sets, |set| &set.queries, seed);
+    if is_clustered {
+        found = found.wider(&Evidence::of(&sets, |set| &set.clusters, seed));
+    }
+    let difference = mean(sets.iter().map(|set| ratio(&set.queries)));
+    let Evidence { p, low, high, could_have_seen } = found;
     let needed = (could_have_seen / MARGIN).powi(2) * queries as f64;
-    let more_queries = (needed.ceil() as usize).saturating_sub(queries);
-    let word = if nonzero.is_empty() || (low >= -MARGIN && high <= MARGIN) {
-        Word::Same
-    } else if p <= LEVEL {
-        if difference < 0.0 { Word::Regressed } else { Word::Improved }
-    } else {
-        Word::Inconclusive
+    let word = match difference {
+        _ if differing == 0 || (low >= -MARGIN && high <= MARGIN) => Word::Same,
+        difference if p <= LEVEL && difference < 0.0 => Word::Regressed,
+        _ if p <= LEVEL => Word::Improved,
+        _ => Word::Inconclusive,
     };
     Decision {
         word,
+        another_seed: None,
         queries,
-        differing: nonzero.len(),
+        differing,
+        clusters,
         difference: round6(difference),
         low: round6(low),
         high: round6(high),
         p: round6(p),
         could_have_seen: round6(could_have_seen),
-        more_queries,
+        more_queries: (needed.ceil() as usize).saturating_sub(queries),
     }
 }
 
-/// The two-sided probability that flipped signs give a sum as far from 0.
-fn sign_flip(differences: &[f64]) -> f64 {
-    if differences.is_empty() {
-        return 1.0;
-    }
-    // Whole numbers: sums that are equal must not differ in their last bit.
-    let whole: Vec<i64> = differences.iter().map(|value| (value * 1e9).round() as i64).collect();
-    let seen = whole.iter().sum::<i64>().abs();
-    if whole.len() <= EXACT {
-        let all = 1u32 << whole.len();
-        let sum = |flips: u32| -> i64 {
-            whole.iter().enumerate().map(|(place, value)| if flips >> place & 1 == 1 { -value } else { *value }).sum()
-        };
-        let as_far = (0..all).filter(|flips| sum(*flips).abs() >= seen).count();
-        return as_far as f64 / f64::from(all);
-    }
-    let mut rng = Rng::new(SEED).fork("sign flips");
-    let mut as_far = 0;
-    for _ in 0..FLIPS {
-        let (mut bits, mut left, mut sum) = (0u64, 0, 0i64);
-        for value in &whole {
-            if left == 0 {
-                (bits, left) = (rng.next_u64(), 64);
-            }
-            sum += if bits & 1 == 1 { -value } else { *value };
-            bits >>= 1;
-            left -= 1;
+/// What is flipped and resampled as one: a query, or all queries of a cluster.
+#[derive(Debug, Clone, Copy, Default)]
+struct Unit {
+    /// The sum of the differences.
+    sum: f64,
+    queries: usize,
+}
+
+/// The differences of one set, by query and by cluster.
+struct Set {
+    queries: Vec<Unit>,
+    clusters: Vec<Unit>,
+}
+
+impl Set {
+    fn of(pairs: &[Pair]) -> Self {
+        let mut clusters: BTreeMap<u32, Unit> = BTreeMap::new();
+        for pair in pairs {
+            let unit = clusters.entry(pair.cluster).or_default();
+            *unit = Unit { sum: unit.sum + pair.difference(), queries: unit.queries + 1 };
         }
-        as_far += usize::from(sum.abs() >= seen);
+        let queries = pairs.iter().map(|pair| Unit { sum: pair.difference(), queries: 1 }).collect();
+        Self { queries, clusters: clusters.into_values().collect() }
     }
-    (as_far + 1) as f64 / (FLIPS + 1) as f64
 }
 
-/// The 5th and 95th percentile of the mean of resampled differences.
-fn interval(differences: &[f64]) -> (f64, f64) {
-    let mut rng = Rng::new(SEED).fork("interval");
-    let mut means: Vec<f64> = (0..RESAMPLES)
-        .map(|_| mean((0..differences.len()).map(|_| differences[rng.below(differences.len())])))
-        .collect();
+/// The mean difference over the queries of some units.
+fn ratio<'u>(units: impl IntoIterator<Item = &'u Unit>) -> f64 {
+    let all = units
+        .into_iter()
+        .fold(Unit::default(), |all, unit| Unit { sum: all.sum + unit.sum, queries: all.queries + unit.queries });
+    all.sum / all.queries.max(1) as f64
+}
+
+/// What one way of cutting the queries into units says.
+struct Evidence {
+    p: f64,
+    low: f64,
+    high: f64,
+    could_have_seen: f64,
+}
+
+impl Evidence {
+    fn of<'s>(sets: &'s [Set], units: fn(&'s Set) -> &'s Vec<Unit>, seed: u64) -> Self {
+        let sets: Vec<&Vec<Unit>> = sets.iter().map(units).collect();
+        let p = sign_flip(&shares(&sets), seed);
+        let (low, high) = interval(&sets, seed);
+        let error = (sets.iter().map(|set| standard_error(set).powi(2)).sum::<f64>()).sqrt() / sets.len().max(1) as f64;
+        Self { p, low, high, could_have_seen: minimum_detectable_difference(1, error).unwrap_or(0.0) }
+    }
+
+    fn wider(self, other: &Self) -> Self {
+        Self {
+            p: self.p.max(other.p),
+            low: self.low.min(other.low),
+            high: self.high.max(other.high),
+            could_have_seen: self.could_have_seen.max(other.could_have_seen),
+        }
+    }
+}
+
+/// The standard error of the mean over the queries of these units, by the linearised ratio (Cochran, *Sampling
+/// Techniques*, 1977, §9A.2).
+fn standard_error(units: &[Unit]) -> f64 {
+    let queries: usize = units.iter().map(|unit| unit.queries).sum();
+    let mean = ratio(units);
+    let squares: f64 = units.iter().map(|unit| (unit.sum - mean * unit.queries as f64).powi(2)).sum();
+    let count = units.len() as f64;
+    if units.len() < 2 { 0.0 } else { (squares * count / (count - 1.0)).sqrt() / queries as f64 }
+}
+
+/// The 5th and 95th percentile of the mean over the sets when the units of each are resampled.
+fn interval(sets: &[&Vec<Unit>], seed: u64) -> (f64, f64) {
+    let mut rng = Rng::new(seed).fork("interval");
+    let mut resampled = |set: &[Unit]| {
+        let (mut sum, mut queries) = (0.0, 0);
+        for _ in 0..set.len() {
+            let unit = set[rng.below(set.len())];
+            (sum, queries) = (sum + unit.sum, queries + unit.queries);
+        }
+        sum / queries as f64
+    };
+    let mut means: Vec<f64> = (0..RESAMPLES).map(|_| mean(sets.iter().map(|set| resampled(set)))).collect();
     means.sort_unstable_by(f64::total_cmp);
     (percentile(&means, 5.0), percentile(&means, 95.0))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::statistics::sign_test;
     use super::*;
 
     /// `queries` pairs of hits of which head loses and wins so many.
-    fn pairs(queries: usize, lost: usize, won: usize) -> Vec<(f64, f64)> {
+    fn pairs(queries: usize, lost: usize, won: usize) -> Vec<Pair> {
         let pair = |number: usize| {
             if number < lost {
                 (1.0, 0.0)
@@ -175,7 +263,7 @@ mod tests {
                 (1.0, 1.0)
             }
         };
-        (0..queries).map(pair).collect()
+        Pair::single((0..queries).map(pair))
     }
 
     #[test]
@@ -190,59 +278,60 @@ mod tests {
             ("too few differ", pairs(200, 4, 0), Word::Inconclusive),
         ];
         for (what, pairs, expected) in table {
-            let decision = decide(&pairs);
-            assert_eq!(decision.word, expected, "{what}: {decision:?}");
+            let decision = decide(&[pairs]);
+            assert_eq!((decision.word, decision.another_seed), (expected, None), "{what}: {decision:?}");
         }
     }
 
     #[test]
-    fn probabilities_are_those_of_scipy() {
-        // scipy.stats.binomtest(lost, lost + won).pvalue
-        let table = [
-            (0, 0, 1.0),
-            (4, 0, 0.125),
-            (5, 0, 0.0625),
-            (2, 20, 0.000_121_116_638_183_593_75),
-            (30, 12, 0.007_915_897_334_896_727),
-        ];
-        for (lost, won, expected) in table {
-            let found = sign_test(won, lost);
-            assert!((found - expected).abs() < 1e-9, "{lost} {won}: {found}");
-        }
-        // scipy.stats.permutation_test((d,), np.mean, permutation_type="samples", n_resamples=np.inf).pvalue
-        for (differences, expected) in [(vec![-1.0; 4], 0.125), (vec![0.5, -0.25, 1.0], 0.5), (vec![1.0; 6], 0.03125)] {
-            assert!((sign_flip(&differences) - expected).abs() < 1e-12, "{differences:?}");
-        }
-        // Drawn flips, within the error of 9 999 draws.
-        let drawn: Vec<f64> = pairs(42, 30, 12).iter().map(|(base, head)| head - base).collect();
-        assert!((sign_flip(&drawn) - 0.007_915_9).abs() < 0.003);
+    fn sets_weigh_the_same_whatever_their_size() {
+        let decision = decide(&[pairs(20, 10, 0), pairs(2_000, 0, 0), Vec::new()]);
+        assert_eq!((decision.difference, decision.queries, decision.differing), (-0.25, 2_020, 10));
+        assert_eq!((decision.word, decision.p), (Word::Regressed, round6(2.0 / 1024.0)));
+    }
+
+    #[test]
+    fn queries_of_one_tool_are_one_piece_of_evidence() {
+        let alone = pairs(60, 12, 0);
+        let together: Vec<Pair> = alone.iter().map(|pair| Pair { cluster: pair.cluster / 6, ..*pair }).collect();
+        let (alone, together) = (decide(&[alone]), decide(&[together]));
+        assert_eq!((alone.word, alone.clusters), (Word::Regressed, 60));
+        assert_eq!((together.word, together.clusters, together.p), (Word::Inconclusive, 10, 0.5));
+        assert_eq!(alone.difference, together.difference);
+        assert!(together.low < alone.low && together.could_have_seen > 1.5 * alone.could_have_seen, "{together:?}");
+    }
+
+    #[test]
+    fn a_verdict_that_depends_on_the_seed_says_so() {
+        // At the edge of the 5 % level, where drawn flips fall on either side.
+        let edge = [(22, 10), (42, 25), (52, 33)].map(|(lost, won)| decide(&[pairs(400, lost, won)]));
+        let marked: Vec<&Decision> = edge.iter().filter(|decision| decision.another_seed.is_some()).collect();
+        assert!(!marked.is_empty() && marked.iter().all(|one| (0.04..0.06).contains(&one.p)), "{edge:?}");
     }
 
     #[test]
     fn what_could_have_been_seen_falls_with_the_queries() {
-        let few = decide(&pairs(200, 10, 10));
-        let many = decide(&pairs(2_000, 100, 100));
+        let few = decide(&[pairs(200, 10, 10)]);
+        let many = decide(&[pairs(2_000, 100, 100)]);
         assert_eq!(few.word, Word::Inconclusive);
         assert!(few.could_have_seen > 0.05 && many.could_have_seen < 0.03, "{few:?} {many:?}");
         let needed = few.queries + few.more_queries;
         assert!((7_000..9_000).contains(&needed), "{needed}");
     }
 
-    /// One query in eight differs from run to run; `loss` of the base's hits are lost besides.
+    /// One query in twelve differs from run to run; `loss` of the base's hits are lost besides.
     fn simulated(runs: usize, queries: usize, loss: f64) -> (usize, usize) {
         let mut rng = Rng::new(7).fork("simulation");
         let mut chance = || rng.next_u64() as f64 / u64::MAX as f64;
         let (mut regressed, mut wrong) = (0, 0);
         for _ in 0..runs {
-            let pairs: Vec<(f64, f64)> = (0..queries)
-                .map(|_| match chance() {
-                    c if c < 0.04 => (1.0, 0.0),
-                    c if c < 0.08 => (0.0, 1.0),
-                    c if c < 0.08 + loss => (1.0, 0.0),
-                    _ => (1.0, 1.0),
-                })
-                .collect();
-            match decide(&pairs).word {
+            let pair = |_| match chance() {
+                c if c < 0.04 => (1.0, 0.0),
+                c if c < 0.08 => (0.0, 1.0),
+                c if c < 0.08 + loss => (1.0, 0.0),
+                _ => (1.0, 1.0),
+            };
+            match decide_with(&[Pair::single((0..queries).map(pair))], BOOTSTRAP_SEED).word {
                 Word::Regressed => regressed += 1,
                 Word::Improved => wrong += 1,
                 _ => {}

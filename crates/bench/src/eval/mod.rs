@@ -23,6 +23,7 @@ pub mod matrix;
 pub mod measure;
 pub mod probe;
 pub mod process;
+pub mod ranks;
 pub mod record;
 pub mod recording;
 pub mod rng;

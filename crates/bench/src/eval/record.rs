@@ -9,6 +9,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::ranks::Ranks;
+
 /// Where a collection comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -155,6 +157,8 @@ pub struct Facts {
     pub versus_control: Option<Paired>,
     /// What the engine did for it: counts, not times.
     pub work: Work,
+    /// Where the tools of each query were found: `measures` follow from it.
+    pub ranks: Ranks,
 }
 
 /// A mean over a subset of the queries.
@@ -242,8 +246,12 @@ pub struct Paired {
     pub control: String,
     /// Mean difference with its 95 % interval (paired bootstrap).
     pub difference: Estimate,
-    /// What the interval says.
+    /// Queries on which the two differ.
+    pub differing: usize,
+    /// What the interval says, or where few queries differ the exact sign-flip test.
     pub verdict: Verdict,
+    /// Whether another seed of the bootstrap gives another verdict.
+    pub depends_on_seed: bool,
 }
 
 /// What a paired interval says about an engine.

@@ -17,11 +17,12 @@ use super::growth::{GrowthError, SEED, grow};
 use super::loss::{self, Wording, loss_at_5};
 use super::matrix::{CONTROL, Case, Matrix};
 use super::measure::{Found, Judgement, Measure};
+use super::ranks::Ranks;
 use super::record::{Abstention, Facts, Growth, Loss, Outcome, Paired, Slice, Ties, Tokens, Work};
-use super::statistics::{estimate_all, mean, paired, round6};
+use super::statistics::{mean, paired, round6};
 use super::ties::{self, recall_over_orders};
 use contextweaver_core::text::Estimator;
-use contextweaver_routing::{CardDeck, Hit, render_cards};
+use contextweaver_routing::{CardDeck, Hit, Router, RoutingConfig, Scratch, render_cards};
 
 /// Rankings are taken to this depth (and on through ties): deep enough for RR and for exported runs.
 pub const DEPTH: usize = 100;
@@ -75,12 +76,12 @@ struct Row<'a> {
 
 /// The measures of an answerable query.
 struct Answer {
-    aware: Vec<f64>,
-    strict: Vec<f64>,
     recall: f64,
     ndcg: f64,
     ties: Ties,
     found: Found,
+    /// Where the named tools were found, equivalents left out.
+    strict: Found,
     loss: Loss,
 }
 
@@ -141,13 +142,14 @@ fn summary(
     let answers: Vec<&Answer> = rows.iter().filter_map(|row| row.answer.as_ref()).collect();
     let recall_at_5: Vec<f64> = answers.iter().map(|answer| answer.recall).collect();
     let ndcg_at_10: Vec<f64> = answers.iter().map(|answer| answer.ndcg).collect();
+    let ranks = Ranks::of(answers.iter().map(|answer| &answer.found));
     let facts = Facts {
         tools: collection.catalog.len(),
         namespaces: collection.catalog.namespaces().len(),
         answerable: answers.len(),
         unanswerable: rows.len() - answers.len(),
-        measures: estimates(&answers.iter().map(|answer| answer.aware.clone()).collect::<Vec<_>>()),
-        strict: estimates(&answers.iter().map(|answer| answer.strict.clone()).collect::<Vec<_>>()),
+        measures: ranks.measures(),
+        strict: Ranks::of(answers.iter().map(|answer| &answer.strict)).measures(),
         ties: ties::mean(&answers.iter().map(|answer| answer.ties).collect::<Vec<_>>()),
         loss: loss::mean(&answers.iter().map(|answer| answer.loss).collect::<Vec<_>>()),
         by_namespace: slices(&rows, |query| namespaces(collection, query)),
@@ -161,6 +163,7 @@ fn summary(
             postings_per_query: round6(mean(rows.iter().map(|row| row.ranking.postings_read as f64))),
             graph_nodes: size.graph_nodes,
         },
+        ranks,
     };
     let outcome = |answer: &Answer| QueryOutcome { found: answer.found.clone(), loss: answer.loss };
     let outcomes = rows.iter().map(|row| row.answer.as_ref().map(outcome)).collect();
@@ -207,14 +210,27 @@ fn answer(
     let shared = wording.shared(&query.text);
     let shares_word = |item: u32| shared.get(item as usize).copied().unwrap_or(false);
     Some(Answer {
-        aware: Measure::ALL.iter().map(|measure| measure.of(&found)).collect(),
-        strict: Measure::ALL.iter().map(|measure| measure.of(&strict)).collect(),
         recall: Measure::RECALL_5.of(&found),
         ndcg: Measure::NDCG_10.of(&found),
         ties: recall_over_orders(&hits, &judgement, K)?,
         loss: loss_at_5(&hits, &flat, score_of, shares_word, &judgement)?,
         found,
+        strict,
     })
+}
+
+/// recall@5 of every answerable query as it is served: a search for five tools, which does not go on through ties.
+///
+/// # Errors
+/// The message of a configuration that cannot serve the catalog.
+pub fn recall_as_served(collection: &Collection, config: &RoutingConfig) -> Result<Vec<f64>, EvalError> {
+    let router = Router::build(Arc::clone(&collection.catalog), config.clone())?;
+    let recall = |scratch: &mut Scratch, query: &Query| {
+        let hits = router.search(&query.text, K, scratch);
+        Some(Measure::RECALL_5.of(&Found::of(&hits, &Judgement { groups: query.groups.clone() })?))
+    };
+    let all: Vec<Option<f64>> = collection.queries.par_iter().map_init(Scratch::default, recall).collect();
+    Ok(all.into_iter().flatten().collect())
 }
 
 /// How the rankings of a collection are read where it knows copies of tools.
@@ -261,10 +277,6 @@ fn top(scores: &[u64], k: usize) -> Vec<Hit> {
 fn page_tokens(hits: &[Hit], deck: &CardDeck) -> Result<usize, EvalError> {
     let cards = hits.iter().take(PROMPT_CARDS).map(|hit| deck.card(hit.item)).collect::<Result<Vec<_>, _>>();
     Ok(Estimator::Cl100kBase.count(&render_cards(&cards?)))
-}
-
-fn estimates(rows: &[Vec<f64>]) -> BTreeMap<String, super::record::Estimate> {
-    Measure::ALL.iter().map(ToString::to_string).zip(estimate_all(rows)).collect()
 }
 
 /// The namespaces of the tools that a query names, each once.
@@ -384,7 +396,6 @@ mod tests {
     use super::super::engine::RouterEngine;
     use super::super::record::{Grade, Origin};
     use super::*;
-    use contextweaver_routing::RoutingConfig;
 
     const TOOLS: &str = r#"[
         {"name": "create_issue", "description": "Open a ticket. Second line\nwith a break", "server": "forge"},

@@ -17,6 +17,18 @@ pub const RESAMPLES: usize = 2_000;
 /// The seed of every bootstrap.
 pub const BOOTSTRAP_SEED: u64 = 2_026;
 
+/// Other seeds, with which a conclusion is drawn again: one that depends on the seed is marked.
+pub const OTHER_SEEDS: [u64; 4] = [1, 2, 3, 4];
+
+/// With fewer pairs that differ than this an exact test decides, and not a bootstrap, which is too bold there.
+pub const FEW: usize = 20;
+
+/// The level below which a difference counts as shown.
+pub const LEVEL: f64 = 0.05;
+
+/// Sign flips drawn where there are too many to count.
+const FLIPS: usize = 9_999;
+
 /// Percentiles of the two ends of an interval.
 const INTERVAL: [f64; 2] = [2.5, 97.5];
 
@@ -40,6 +52,11 @@ pub fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
 /// few distinct values, and a resample costs one draw per query whatever the number of columns.
 #[must_use]
 pub fn estimate_all(rows: &[Vec<f64>]) -> Vec<Estimate> {
+    estimate_with(rows, BOOTSTRAP_SEED)
+}
+
+/// The same by another seed.
+fn estimate_with(rows: &[Vec<f64>], seed: u64) -> Vec<Estimate> {
     let Some(columns) = rows.first().map(Vec::len) else { return Vec::new() };
     let (distinct, kind_of) = distinct_rows(rows);
     let means_of = |counts: &[u32]| -> Vec<f64> {
@@ -57,7 +74,7 @@ pub fn estimate_all(rows: &[Vec<f64>]) -> Vec<Estimate> {
     kind_of.iter().for_each(|kind| counts[*kind] += 1);
     let means = means_of(&counts);
 
-    let mut rng = Rng::new(BOOTSTRAP_SEED);
+    let mut rng = Rng::new(seed);
     let mut resampled: Vec<Vec<f64>> = vec![Vec::with_capacity(RESAMPLES); columns];
     for _ in 0..RESAMPLES {
         counts.fill(0);
@@ -93,12 +110,98 @@ fn interval(mean: f64, mut resampled: Vec<f64>) -> Estimate {
 }
 
 /// The mean difference (engine − control) over the same queries, by bootstrap of the pairs. A pair holds the values
-/// of the engine and of the control for one query; without pairs nothing can be concluded.
+/// of the engine and of the control for one query; without pairs nothing can be concluded. With fewer than [`FEW`] pairs
+/// that differ the verdict is that of the exact sign-flip test.
 #[must_use]
 pub fn paired(control: &str, pairs: &[(f64, f64)]) -> Paired {
-    let differences: Vec<Vec<f64>> = pairs.iter().map(|(engine, control)| vec![engine - control]).collect();
-    let difference = estimate_all(&differences).first().copied().unwrap_or(Estimate { mean: 0.0, low: 0.0, high: 0.0 });
-    Paired { control: control.to_owned(), difference, verdict: Verdict::of(&difference) }
+    let differences: Vec<f64> = pairs.iter().map(|(engine, control)| engine - control).collect();
+    let rows: Vec<Vec<f64>> = differences.iter().map(|difference| vec![*difference]).collect();
+    let nothing = Estimate { mean: 0.0, low: 0.0, high: 0.0 };
+    let by = |seed: u64| estimate_with(&rows, seed).first().copied().unwrap_or(nothing);
+    let difference = by(BOOTSTRAP_SEED);
+    let changed: Vec<f64> = differences.into_iter().filter(|difference| *difference != 0.0).collect();
+    let (verdict, depends_on_seed) = if changed.len() < FEW {
+        let shown = sign_flip(&changed, BOOTSTRAP_SEED) <= LEVEL;
+        let verdict = match difference.mean {
+            mean if shown && mean > 0.0 => Verdict::Better,
+            mean if shown && mean < 0.0 => Verdict::Worse,
+            _ => Verdict::Inconclusive,
+        };
+        (verdict, false)
+    } else {
+        let verdict = Verdict::of(&difference);
+        (verdict, OTHER_SEEDS.into_iter().any(|seed| Verdict::of(&by(seed)) != verdict))
+    };
+    Paired { control: control.to_owned(), difference, differing: changed.len(), verdict, depends_on_seed }
+}
+
+/// The two-sided probability that flipped signs give a sum as far from 0, under the hypothesis that each value is as
+/// likely as its opposite (Fisher, *The Design of Experiments*, 1935). All flips are counted up to [`FEW`] values, which
+/// is exact; of more, some thousands are drawn by `seed`, and the share is (b + 1) / (B + 1) (Phipson and Smyth,
+/// "Permutation P-values Should Never Be Zero", 2010). Values are at most 1 apart from 0 on average; 1 of nothing.
+#[must_use]
+pub fn sign_flip(values: &[f64], seed: u64) -> f64 {
+    // Whole numbers, and a tolerance of their rounding: sums that are equal must not differ in their last bit.
+    let whole: Vec<i64> =
+        values.iter().filter(|value| **value != 0.0).map(|value| (value * 1e12).round() as i64).collect();
+    if whole.is_empty() {
+        return 1.0;
+    }
+    let seen = whole.iter().sum::<i64>().abs() - whole.len() as i64;
+    if whole.len() <= FEW {
+        let all = 1u32 << whole.len();
+        let sum = |flips: u32| -> i64 {
+            whole.iter().enumerate().map(|(place, value)| if flips >> place & 1 == 1 { -value } else { *value }).sum()
+        };
+        let as_far = (0..all).filter(|flips| sum(*flips).abs() >= seen).count();
+        return as_far as f64 / f64::from(all);
+    }
+    let mut rng = Rng::new(seed).fork("sign flips");
+    let mut as_far = 0;
+    for _ in 0..FLIPS {
+        let (mut bits, mut left, mut sum) = (0u64, 0, 0i64);
+        for value in &whole {
+            if left == 0 {
+                (bits, left) = (rng.next_u64(), 64);
+            }
+            sum += if bits & 1 == 1 { -value } else { *value };
+            bits >>= 1;
+            left -= 1;
+        }
+        as_far += usize::from(sum.abs() >= seen);
+    }
+    (as_far + 1) as f64 / (FLIPS + 1) as f64
+}
+
+/// Probabilities adjusted for their number by Holm, "A Simple Sequentially Rejective Multiple Test Procedure",
+/// Scandinavian Journal of Statistics 6(2), 1979: at most the level of them are below it by chance, in the order given.
+#[must_use]
+pub fn holm(probabilities: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..probabilities.len()).collect();
+    order.sort_by(|left, right| probabilities[*left].total_cmp(&probabilities[*right]));
+    let mut adjusted = vec![1.0; probabilities.len()];
+    let mut highest: f64 = 0.0;
+    for (place, index) in order.into_iter().enumerate() {
+        highest = highest.max(probabilities[index] * (probabilities.len() - place) as f64).min(1.0);
+        adjusted[index] = highest;
+    }
+    adjusted
+}
+
+/// False discovery rates by Benjamini and Hochberg, "Controlling the False Discovery Rate", Journal of the Royal
+/// Statistical Society B 57(1), 1995, in the order given.
+#[must_use]
+pub fn false_discovery(probabilities: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..probabilities.len()).collect();
+    order.sort_by(|left, right| probabilities[*right].total_cmp(&probabilities[*left]));
+    let mut adjusted = vec![1.0; probabilities.len()];
+    let mut lowest: f64 = 1.0;
+    for (place, index) in order.into_iter().enumerate() {
+        let rank = (probabilities.len() - place) as f64;
+        lowest = lowest.min(probabilities[index] * probabilities.len() as f64 / rank);
+        adjusted[index] = lowest;
+    }
+    adjusted
 }
 
 /// The mean over sets of the mean difference (engine − control) within each, by bootstrap of the pairs within every
@@ -110,16 +213,37 @@ pub fn paired_macro(control: &str, sets: &[Vec<(f64, f64)>]) -> Paired {
         .filter(|pairs| !pairs.is_empty())
         .map(|pairs| pairs.iter().map(|(engine, control)| engine - control).collect())
         .collect();
-    let mut rng = Rng::new(BOOTSTRAP_SEED);
-    let mut resample = || {
-        mean(sets.iter().map(|set| {
-            let sum: f64 = (0..set.len()).map(|_| set[rng.below(set.len())]).sum();
-            sum / set.len() as f64
-        }))
+    let by = |seed: u64| {
+        let mut rng = Rng::new(seed);
+        let mut resample = || {
+            mean(sets.iter().map(|set| {
+                let sum: f64 = (0..set.len()).map(|_| set[rng.below(set.len())]).sum();
+                sum / set.len() as f64
+            }))
+        };
+        let resampled = (0..RESAMPLES).map(|_| resample()).collect();
+        interval(mean(sets.iter().map(|set| mean(set.iter().copied()))), resampled)
     };
+    let difference = by(BOOTSTRAP_SEED);
+    let verdict = Verdict::of(&difference);
+    let depends_on_seed = OTHER_SEEDS.into_iter().any(|seed| Verdict::of(&by(seed)) != verdict);
+    let differing = sets.iter().flatten().filter(|difference| **difference != 0.0).count();
+    Paired { control: control.to_owned(), difference, differing, verdict, depends_on_seed }
+}
+
+/// The interval of the same mean when queries that need the same tool stand or fall together: clusters are resampled whole
+/// within every set. A cluster is the sum of its differences and the number of its queries.
+#[must_use]
+pub fn clustered_macro(sets: &[Vec<(f64, usize)>]) -> Estimate {
+    let ratio = |clusters: &mut dyn Iterator<Item = (f64, usize)>| {
+        let (sum, queries) = clusters.fold((0.0, 0), |(sum, queries), one| (sum + one.0, queries + one.1));
+        sum / queries.max(1) as f64
+    };
+    let sets: Vec<&Vec<(f64, usize)>> = sets.iter().filter(|set| !set.is_empty()).collect();
+    let mut rng = Rng::new(BOOTSTRAP_SEED);
+    let mut resample = || mean(sets.iter().map(|set| ratio(&mut (0..set.len()).map(|_| set[rng.below(set.len())]))));
     let resampled = (0..RESAMPLES).map(|_| resample()).collect();
-    let difference = interval(mean(sets.iter().map(|set| mean(set.iter().copied()))), resampled);
-    Paired { control: control.to_owned(), difference, verdict: Verdict::of(&difference) }
+    interval(mean(sets.iter().map(|set| ratio(&mut set.iter().copied()))), resampled)
 }
 
 impl Verdict {
@@ -210,18 +334,99 @@ pub fn mad(values: &[f64]) -> f64 {
 mod tests {
     use proptest::prelude::*;
 
-    #[test]
-    fn the_sign_test_is_exact() {
-        for ((won, lost), expected) in
-            [((0, 0), 1.0), ((1, 0), 1.0), ((5, 0), 0.0625), ((0, 6), 0.03125), ((9, 1), 0.021_484), ((5, 5), 1.0)]
-        {
-            assert_eq!(round6(sign_test(won, lost)), expected, "{won} {lost}");
-        }
-        assert!(sign_test(5000, 3000) < 1e-6 && sign_test(4010, 3990) > 0.8);
-    }
+    use serde::Deserialize;
 
     use super::super::rng::Rng;
     use super::*;
+
+    /// What SciPy and statsmodels give; `scripts/statistics-fixtures` writes it.
+    #[derive(Deserialize)]
+    struct Fixtures {
+        sign_flip: Vec<Flip>,
+        sign_flip_drawn: Vec<Flip>,
+        sign_test: Vec<Tosses>,
+        holm: Vec<Adjusted>,
+        false_discovery: Vec<Adjusted>,
+        over_sets: Vec<Sample>,
+    }
+
+    #[derive(Deserialize)]
+    struct Flip {
+        values: Vec<f64>,
+        p: f64,
+    }
+
+    #[derive(Deserialize)]
+    struct Tosses {
+        won: usize,
+        lost: usize,
+        p: f64,
+    }
+
+    #[derive(Deserialize)]
+    struct Adjusted {
+        p: Vec<f64>,
+        adjusted: Vec<f64>,
+    }
+
+    #[derive(Deserialize)]
+    struct Sample {
+        values: Vec<f64>,
+        interval: [f64; 2],
+    }
+
+    #[test]
+    fn statistics_are_those_of_scipy() {
+        let fixtures: Fixtures = serde_json::from_str(include_str!("statistics.json")).unwrap();
+        let near = |found: f64, expected: f64| (found - expected).abs() < 1e-9;
+        for Flip { values, p } in &fixtures.sign_flip {
+            let found = sign_flip(values, BOOTSTRAP_SEED);
+            assert!(near(found, *p), "{values:?}: {found} instead of {p}");
+        }
+        for Tosses { won, lost, p } in &fixtures.sign_test {
+            let found = sign_test(*won, *lost);
+            assert!(near(found, *p), "{won} {lost}: {found} instead of {p}");
+        }
+        type Adjust = fn(&[f64]) -> Vec<f64>;
+        for (adjust, rows) in [(holm as Adjust, &fixtures.holm), (false_discovery, &fixtures.false_discovery)] {
+            for Adjusted { p, adjusted } in rows {
+                let found = adjust(p);
+                assert!(found.iter().zip(adjusted).all(|(found, one)| near(*found, *one)), "{p:?}: {found:?}");
+                assert_eq!(found.len(), p.len());
+            }
+        }
+        // Rounded to six decimals, and t to as many.
+        for Sample { values, interval: [low, high] } in &fixtures.over_sets {
+            let found = over_sets(values).unwrap();
+            assert!((found.low - low).abs() < 2e-6 && (found.high - high).abs() < 2e-6, "{values:?}: {found:?}");
+        }
+        // Drawn, so within four standard errors of the draws.
+        for Flip { values, p } in &fixtures.sign_flip_drawn {
+            let found = sign_flip(values, BOOTSTRAP_SEED);
+            let error = 4.0 * (p * (1.0 - p) / FLIPS as f64).sqrt() + 1e-4;
+            assert!((found - p).abs() < error, "{} values: {found} instead of {p}", values.len());
+        }
+    }
+
+    #[test]
+    fn few_differences_are_judged_exactly() {
+        let pairs =
+            |lost: usize| -> Vec<(f64, f64)> { (0..400).map(|n| (f64::from(u8::from(n >= lost)), 1.0)).collect() };
+        // The interval of four losses in 400 lies below zero; by the signs alone they are one chance in eight.
+        let four = paired("flat", &pairs(4));
+        assert!(four.difference.high < 0.0, "{four:?}");
+        assert_eq!((four.verdict, four.differing), (Verdict::Inconclusive, 4));
+        assert_eq!(paired("flat", &pairs(6)).verdict, Verdict::Worse);
+    }
+
+    #[test]
+    fn clusters_widen_the_interval() {
+        let queries: Vec<(f64, usize)> = (0..120).map(|query| (f64::from(u8::from(query % 3 == 0)), 1)).collect();
+        let tools: Vec<(f64, usize)> = (0..12).map(|tool| (if tool % 3 == 0 { 10.0 } else { 0.0 }, 10)).collect();
+        let (alone, together) = (clustered_macro(&[queries]), clustered_macro(&[tools, Vec::new()]));
+        assert_eq!((alone.mean, together.mean), (0.333333, 0.333333));
+        assert!(together.high - together.low > 2.5 * (alone.high - alone.low), "{alone:?} {together:?}");
+    }
 
     /// The same bootstrap, row by row and column by column.
     fn estimate_plainly(rows: &[Vec<f64>], column: usize) -> Estimate {

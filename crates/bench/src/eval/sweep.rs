@@ -27,6 +27,19 @@ pub struct Candidate {
     pub name: String,
     /// The whole configuration, the parts that are the default's included.
     pub config: RoutingConfig,
+    /// The one number that differs from the default, where it is one.
+    pub varied: Option<Varied>,
+}
+
+/// A number that a grid varies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Varied {
+    /// What it is called.
+    pub parameter: String,
+    /// What it is here.
+    pub value: f64,
+    /// What it is in the default.
+    pub default: f64,
 }
 
 /// What one configuration gives.
@@ -164,52 +177,63 @@ pub fn held_out(outcomes: &[Outcome]) -> Option<HeldOut> {
     Some(HeldOut { ndcg_at_10: round6(mean(ndcg)), recall_at_5: round6(mean(recall)), chosen })
 }
 
+/// The parameters whose best value by macro nDCG@10 is the smallest or the largest that was tried, with that value: the
+/// grid does not show where their best is. `outcomes` are those of `candidates`, of which the first is the default.
+#[must_use]
+pub fn at_the_edge(candidates: &[Candidate], outcomes: &[Outcome]) -> Vec<(String, f64)> {
+    let Some(first) = outcomes.first() else { return Vec::new() };
+    let mut tried: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    for (candidate, outcome) in candidates.iter().zip(outcomes) {
+        let Some(Varied { parameter, value, default }) = &candidate.varied else { continue };
+        let values = tried.entry(parameter).or_insert_with(|| vec![(*default, first.ndcg_at_10)]);
+        values.push((*value, outcome.ndcg_at_10));
+    }
+    let edge = |(parameter, mut values): (&str, Vec<(f64, f64)>)| {
+        values.sort_by(|left, right| left.0.total_cmp(&right.0));
+        let best = values.iter().map(|(_, found)| *found).fold(f64::MIN, f64::max);
+        // Where an inner value is as good, the grid holds a best.
+        let inner = values.get(1..values.len().saturating_sub(1)).unwrap_or_default();
+        let end = values.first().into_iter().chain(values.last()).find(|(_, found)| *found == best);
+        end.filter(|_| inner.iter().all(|(_, found)| *found < best)).map(|(value, _)| (parameter.to_owned(), *value))
+    };
+    tried.into_iter().filter_map(edge).collect()
+}
+
 /// The default first, then each of its parts left out or varied, then the plain scorers and beams.
 #[must_use]
 pub fn grid() -> Vec<Candidate> {
     let default = RoutingConfig::default();
-    let mut all = vec![Candidate { name: "default".to_owned(), config: default.clone() }];
+    let mut all = vec![Candidate { name: "default".to_owned(), config: default.clone(), varied: None }];
+    for (parameter, of, values) in NUMBERS {
+        let standard = *of(&mut default.clone());
+        for value in values {
+            let mut config = default.clone();
+            *of(&mut config) = *value;
+            all.push(varied(parameter, *value, standard, config));
+        }
+    }
+    for b in [0.0, 0.3, 0.5, 1.0] {
+        let mut config = default.clone();
+        every_field(&mut config.fields).into_iter().for_each(|(_, field)| field.b = b);
+        all.push(varied("b", b, default.fields.name.b, config));
+    }
+    for position in 0..every_field(&mut default.fields.clone()).len() {
+        for factor in [0.0, 0.5, 1.5] {
+            let mut config = default.clone();
+            let (name, field) = &mut every_field(&mut config.fields)[position];
+            let parameter = format!("{name} x");
+            field.weight *= factor;
+            all.push(varied(&parameter, factor, 1.0, config));
+        }
+    }
+    all.retain(|candidate| candidate.varied.is_none() || candidate.config != default);
     let mut add = |name: String, vary: &dyn Fn(&mut RoutingConfig)| {
         let mut config = default.clone();
         vary(&mut config);
         if config != default {
-            all.push(Candidate { name, config });
+            all.push(Candidate { name, config, varied: None });
         }
     };
-    for share in [0.0, 1.0, 2.0, 3.0, 4.0] {
-        add(format!("name share {share:.1}"), &|config| config.name.share = share);
-    }
-    for prior in [0.0, 1.0, 4.0, 8.0] {
-        add(format!("name prior {prior:.1}"), &|config| config.name.prior = prior);
-    }
-    for pairs in [0.0, 0.3, 1.0] {
-        add(format!("name pairs {pairs:.1}"), &|config| config.name.pairs = pairs);
-    }
-    for k3 in [0.0, 1.0, 4.0, 1000.0] {
-        add(format!("k3 {k3:.0}"), &|config| config.k3 = k3);
-    }
-    for spelling in [0.0, 0.5, 1.0] {
-        add(format!("spelling {spelling:.1}"), &|config| config.spelling = spelling);
-    }
-    for semantic in [0.0, 0.15, 0.4, 0.6] {
-        add(format!("semantic {semantic:.2}"), &|config| config.semantic = semantic);
-    }
-    for k1 in [0.6, 0.9, 1.6, 2.0] {
-        add(format!("k1 {k1:.1}"), &|config| config.k1 = k1);
-    }
-    for b in [0.0, 0.3, 0.5, 1.0] {
-        add(format!("b {b:.2}"), &|config| {
-            every_field(&mut config.fields).into_iter().for_each(|(_, field)| field.b = b);
-        });
-    }
-    for position in 0..every_field(&mut default.fields.clone()).len() {
-        for factor in [0.0, 0.5, 1.5] {
-            let name = every_field(&mut default.fields.clone())[position].0;
-            add(format!("{name} x {factor:.1}"), &|config| {
-                every_field(&mut config.fields)[position].1.weight *= factor;
-            });
-        }
-    }
     let plain = |config: &mut RoutingConfig| {
         config.name = NameMatch { share: 0.0, prior: 0.0, pairs: 0.0 };
         (config.k3, config.spelling, config.semantic) = (1000.0, 0.0, 0.0);
@@ -225,6 +249,25 @@ pub fn grid() -> Vec<Candidate> {
         add(format!("beam of {width}"), &|config| config.navigation = Navigation::Beam(beam));
     }
     all
+}
+
+/// A number of a configuration: its name, where it stands, and the values that are tried.
+type Number = (&'static str, fn(&mut RoutingConfig) -> &mut f64, &'static [f64]);
+
+/// The numbers that are varied one at a time.
+const NUMBERS: [Number; 7] = [
+    ("name share", |config| &mut config.name.share, &[0.0, 1.0, 2.0, 3.0, 4.0]),
+    ("name prior", |config| &mut config.name.prior, &[0.0, 1.0, 4.0, 8.0]),
+    ("name pairs", |config| &mut config.name.pairs, &[0.0, 0.3, 1.0]),
+    ("k3", |config| &mut config.k3, &[0.0, 1.0, 4.0, 1000.0]),
+    ("spelling", |config| &mut config.spelling, &[0.0, 0.5, 1.0]),
+    ("semantic", |config| &mut config.semantic, &[0.0, 0.15, 0.4, 0.6]),
+    ("k1", |config| &mut config.k1, &[0.6, 0.9, 1.6, 2.0]),
+];
+
+fn varied(parameter: &str, value: f64, default: f64, config: RoutingConfig) -> Candidate {
+    let varied = Some(Varied { parameter: parameter.to_owned(), value, default });
+    Candidate { name: format!("{parameter} {value}"), config, varied }
 }
 
 fn every_field(fields: &mut FieldWeights) -> [(&'static str, &mut Field); 5] {
@@ -266,16 +309,40 @@ mod tests {
         let collections: Vec<&Collection> = collections.iter().collect();
         let default = RoutingConfig { semantic: 0.0, ..RoutingConfig::default() };
         let candidates = [
-            Candidate { name: "without".to_owned(), config: RoutingConfig { spelling: 0.0, ..default.clone() } },
-            Candidate { name: "with".to_owned(), config: default },
+            Candidate {
+                name: "without".to_owned(),
+                config: RoutingConfig { spelling: 0.0, ..default.clone() },
+                varied: None,
+            },
+            Candidate { name: "with".to_owned(), config: default, varied: None },
         ];
         let outcomes = sweep(&candidates, &collections, || ()).unwrap();
         assert_eq!([outcomes[0].ndcg_at_10, outcomes[1].ndcg_at_10], [0.5, 1.0]);
-        assert_eq!(outcomes[1].collections[1].recall_against_first.verdict, Verdict::Better);
+        // One query is no proof.
+        let on_b = &outcomes[1].collections[1].recall_against_first;
+        assert_eq!((on_b.difference.mean, on_b.verdict), (1.0, Verdict::Inconclusive));
         assert_eq!(outcomes[1].recall_against_first.difference.mean, 0.5);
         let left = held_out(&outcomes).unwrap();
         // On "a" alone both are equal and the first is taken, which fails on "b".
         assert_eq!((left.ndcg_at_10, left.chosen.len()), (0.5, 2));
         assert_eq!(held_out(&[]), None);
+    }
+
+    #[test]
+    fn a_best_value_at_the_end_of_what_was_tried_is_named() {
+        let found = |ndcg: f64| {
+            let nothing = paired("first", &[]);
+            let (ndcg_against_first, recall_against_first) = (nothing.clone(), nothing);
+            let (name, collections) = (String::new(), Vec::new());
+            Outcome { name, ndcg_at_10: ndcg, recall_at_5: 0.0, ndcg_against_first, recall_against_first, collections }
+        };
+        let default = RoutingConfig::default();
+        let of = |parameter: &str, value: f64| varied(parameter, value, 1.0, default.clone());
+        let mut candidates = vec![Candidate { name: "default".to_owned(), config: default.clone(), varied: None }];
+        candidates.extend([of("k1", 0.5), of("k1", 2.0), of("b", 0.5), of("b", 2.0), of("k3", 2.0), of("k3", 3.0)]);
+        // The default has .5: k1 is best in the middle, b at the top, k3 as good in the middle as at the top.
+        let outcomes: Vec<Outcome> = [0.5, 0.4, 0.3, 0.4, 0.6, 0.7, 0.7].map(found).into();
+        assert_eq!(at_the_edge(&candidates, &outcomes), [("b".to_owned(), 2.0)]);
+        assert_eq!(at_the_edge(&candidates, &[]), []);
     }
 }

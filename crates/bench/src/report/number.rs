@@ -3,7 +3,7 @@
 //! Figures between 0 and 1 lose their leading zero, thousands are grouped with a comma, and what is not a finite
 //! number is shown as [`MISSING`]: no page ever holds `NaN` or `inf`.
 
-use crate::eval::record::{Estimate, Verdict};
+use crate::eval::record::{Estimate, Paired, Verdict};
 
 /// Stands where there is nothing to show.
 pub const MISSING: &str = "–";
@@ -114,6 +114,15 @@ pub fn verdict_name(verdict: Verdict) -> &'static str {
         Verdict::Worse => "worse",
         Verdict::Inconclusive => "inconclusive",
     }
+}
+
+/// Stands behind a verdict that another seed of the bootstrap would change.
+pub const BY_SEED: &str = " §";
+
+/// The verdict of a difference, marked where it depends on the seed.
+#[must_use]
+pub fn conclusion(paired: &Paired) -> String {
+    format!("{}{}", verdict_name(paired.verdict), if paired.depends_on_seed { BY_SEED } else { "" })
 }
 
 #[cfg(test)]

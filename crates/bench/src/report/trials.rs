@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::number::{count, difference, share, verdict_name};
+use super::number::{conclusion, count, difference, share};
 use super::table::Table;
 use crate::eval::context::sweep::Outcome;
 use crate::eval::record::Paired;
@@ -11,7 +11,7 @@ use crate::eval::sweep::Outcome as Routed;
 /// A paired difference with what it says.
 #[must_use]
 pub fn paired(paired: &Paired) -> String {
-    format!("{} {}", difference(&paired.difference), verdict_name(paired.verdict))
+    format!("{} {}", difference(&paired.difference), conclusion(paired))
 }
 
 /// What `bench sweep --what routing` prints: one row per configuration, and with `collections` one per collection below.
@@ -48,8 +48,8 @@ pub fn sweep(outcomes: &[&Outcome]) -> String {
             share(one.fidelity),
             mark(one.on_front_of_kept),
             mark(one.on_front_of_fidelity),
-            verdict_name(one.kept_against_first.verdict).to_owned(),
-            verdict_name(one.fidelity_against_first.verdict).to_owned(),
+            conclusion(&one.kept_against_first),
+            conclusion(&one.fidelity_against_first),
         ]);
     }
     table.plain()

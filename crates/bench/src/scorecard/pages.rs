@@ -12,11 +12,12 @@ use crate::chapter::{AnyChapter, Recordings};
 use crate::chapters::CHAPTERS;
 use crate::eval::files::replace_file;
 use crate::eval::matrix::{CONTROL, DEFAULT};
+use crate::eval::statistics::FEW;
 use crate::eval::tables::Tables;
 use crate::eval::workspace::Workspace;
 use crate::report::count;
 use crate::report::document::Document;
-use crate::report::number::MISSING;
+use crate::report::number::{BY_SEED, MISSING};
 use crate::report::readme;
 use crate::results::{KEPT, Results, STALE, State, worst};
 
@@ -151,6 +152,11 @@ fn opening(page: &mut Document) {
          `bench check` names every record that it did not compute.",
         KEPT.trim(),
         STALE.trim(),
+    ));
+    page.block(&format!(
+        "A verdict follows from the interval of the difference, or, where fewer than {FEW} queries differ, from the exact \
+         sign-flip test at the 5 % level. One that another seed of the bootstrap would change has {} behind it.",
+        BY_SEED.trim(),
     ));
     page.block(&format!(
         "In every table `{DEFAULT}` is the engine that users get and `{CONTROL}` is the control, flat BM25. A figure \

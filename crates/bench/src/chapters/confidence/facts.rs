@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::asked::{Step, steps};
 use crate::eval::abstention::{Answer, abstention, calibration_error};
 use crate::eval::collection::{Collection, Query};
 use crate::eval::engine::RouterEngine;
@@ -36,6 +37,10 @@ pub struct ConfidenceFacts {
     pub thresholds: Vec<Threshold>,
     /// What is asked back.
     pub questions: Questions,
+    /// The expected calibration error over the queries as they are asked, each once.
+    pub ece_as_asked: f64,
+    /// The same queries by their confidence, ascending.
+    pub as_asked: Vec<Step>,
 }
 
 /// What comes of staying silent below a threshold.
@@ -85,7 +90,8 @@ impl ConfidenceFacts {
             .collect();
         let unanswerable = seen.iter().filter(|seen| seen.with.1 == Answer::Unanswerable).count();
         let without = seen.iter().filter_map(|seen| Some((seen.without?, Answer::Unanswerable)));
-        let asked: Vec<(f64, Answer)> = seen.iter().map(|seen| seen.with).chain(without).collect();
+        let once: Vec<(f64, Answer)> = seen.iter().map(|seen| seen.with).collect();
+        let asked: Vec<(f64, Answer)> = once.iter().copied().chain(without).collect();
         Ok(Self {
             answerable: seen.len() - unanswerable,
             unanswerable,
@@ -93,6 +99,8 @@ impl ConfidenceFacts {
             abstention: abstention(&asked).ok_or(EvalError::NothingToAnswer)?,
             thresholds: THRESHOLD_TENTHS.map(|tenths| threshold(&asked, tenths)).to_vec(),
             questions: questions(&seen),
+            ece_as_asked: calibration_error(&once),
+            as_asked: steps(&once),
         })
     }
 }

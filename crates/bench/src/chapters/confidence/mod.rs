@@ -7,6 +7,7 @@
 //! Leaving out keeps the word statistics of the whole catalog, which differ by a tool or two from those of a catalog that
 //! never had them.
 
+mod asked;
 mod facts;
 mod page;
 
@@ -22,6 +23,7 @@ use crate::report::document::Document;
 use crate::report::table::Table;
 use crate::results::Results;
 
+pub use asked::Step;
 pub use facts::{ConfidenceFacts, Questions, THRESHOLD_TENTHS, Threshold};
 
 /// The chapter.
@@ -52,6 +54,13 @@ impl CollectionChapter for Confidence {
             shares.iter().for_each(|one| broken.share(name, *one));
             broken.ascending(&format!("{name} by threshold"), &shares);
         }
+        broken.share("ECE as asked", facts.ece_as_asked);
+        let near = (facts.ece_as_asked - asked::error(&facts.as_asked)).abs() <= 0.01;
+        broken.unless(near, "ECE as asked: the steps of confidence give another");
+        let ascending = facts.as_asked.windows(2).all(|pair| pair[0].hundredths < pair[1].hundredths);
+        let queries: usize = facts.as_asked.iter().map(|step| step.queries()).sum();
+        let whole = queries == facts.answerable + facts.unanswerable;
+        broken.unless(ascending && whole, "the steps of confidence are not of all queries, in order");
         let Questions { asked, among, first_when_asked, first_otherwise } = facts.questions;
         [asked, among, first_when_asked, first_otherwise].into_iter().for_each(|one| broken.share("questions", one));
         let Some(plain) = ranked.facts(DEFAULT, case) else { return };

@@ -1,5 +1,6 @@
 //! How far the default engine's confidence can be believed, as a chapter of the scorecard.
 
+use super::asked;
 use super::facts::{ConfidenceFacts, Questions, THRESHOLD_TENTHS, Threshold};
 use crate::eval::record::RiskPoint;
 use crate::eval::statistics::mean;
@@ -13,7 +14,7 @@ use crate::report::table::{Table, failures};
 const MEAN: &str = "mean";
 
 pub(super) fn chapter(page: &mut Document, confidence: &Results<ConfidenceFacts>) {
-    let [calibration, thresholds, questions, failed] = tables(confidence);
+    let [calibration, as_asked, thresholds, questions, failed] = tables(confidence);
     page.heading("Confidence of the default engine");
     page.table(
         "Every answerable query is asked with its tools and again with them left out of the ranking, which makes a query that \
@@ -21,6 +22,12 @@ pub(super) fn chapter(page: &mut Document, confidence: &Results<ConfidenceFacts>
          relevant. ECE is the mean distance of confidence from the share of right answers, better when lower; AUROC, AURC and \
          the risks are those of [abstention](#abstention).",
         &calibration,
+    );
+    page.table(
+        "The same queries as they are asked, once each, in the mix that the collection has: ECE; ECE after a correction of \
+         the confidence that was fitted on the other collections; and a threshold that was chosen on them, with the shares of \
+         right answers lost, of wrong answers withheld, and of queries without a tool that are refused.",
+        &as_asked,
     );
     page.table(
         "What `abstain_below` would do at these confidences (across): the share of right answers lost, and the share of queries \
@@ -39,9 +46,10 @@ pub(super) fn chapter(page: &mut Document, confidence: &Results<ConfidenceFacts>
 }
 
 /// The tables of the sections, for a terminal.
-pub(super) fn tables(confidence: &Results<ConfidenceFacts>) -> [Table; 4] {
+pub(super) fn tables(confidence: &Results<ConfidenceFacts>) -> [Table; 5] {
     [
         calibration(confidence),
+        asked::table(confidence),
         thresholds(confidence),
         questions(confidence),
         failures("collection", confidence.failed()),
@@ -126,6 +134,7 @@ fn questions(confidence: &Results<ConfidenceFacts>) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chapters::confidence::Step;
     use crate::eval::record::{Abstention, Outcome};
     use crate::results::recorded;
 
@@ -138,6 +147,8 @@ mod tests {
             abstention: Abstention { aurc: 0.3, auroc: 0.7, curve },
             thresholds: vec![Threshold { tenths: 2, right_lost: 0.011, silence_gained: 0.122 }],
             questions: Questions { asked: 0.4, among: 0.8, first_when_asked: 0.5, first_otherwise: 0.9 },
+            ece_as_asked: 0.25,
+            as_asked: vec![Step { hundredths: 40, right: 3, wrong: 1, unanswerable: 0 }],
         })
     }
 
@@ -147,9 +158,10 @@ mod tests {
         let shown = tables(&recorded("test", records)).map(|table| table.plain());
         let mean = shown[0].lines().last().unwrap();
         assert!(shown[0].contains("1,000") && mean.starts_with(MEAN) && mean.contains(".200"), "{}", shown[0]);
-        assert!(shown[1].contains(".011") && shown[1].contains(".122"), "{}", shown[1]);
-        assert!(shown[2].contains(".900"), "{}", shown[2]);
-        assert!(shown[3].contains("no card"), "{}", shown[3]);
+        assert!(shown[1].contains(".250"), "{}", shown[1]);
+        assert!(shown[2].contains(".011") && shown[2].contains(".122"), "{}", shown[2]);
+        assert!(shown[3].contains(".900"), "{}", shown[3]);
+        assert!(shown[4].contains("no card"), "{}", shown[4]);
         assert!(tables(&recorded::<ConfidenceFacts>("test", Vec::new())).iter().all(Table::is_empty));
     }
 }

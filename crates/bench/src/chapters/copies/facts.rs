@@ -1,24 +1,18 @@
 //! What copies cost on one collection.
 
-use std::sync::Arc;
-
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::eval::collection::{Collection, Query};
+use crate::eval::collection::Collection;
 use crate::eval::engine::RouterEngine;
 use crate::eval::error::EvalError;
 use crate::eval::growth::{SEED, grow};
-use crate::eval::measure::{Found, Judgement, Measure};
 use crate::eval::record::{Grade, Growth, Paired};
+use crate::eval::run::recall_as_served;
 use crate::eval::statistics::{mean, paired, round6};
-use contextweaver_routing::{Copies, Router, RoutingConfig, Scratch};
+use contextweaver_routing::{Copies, RoutingConfig};
 
 /// Tools after growth, where a collection has fewer.
 pub const SIZES: [usize; 2] = [1000, 10_000];
-
-/// Places that are read.
-const SHOWN: usize = 5;
 
 /// What the differences are taken from.
 const ORIGINAL: &str = "without copies";
@@ -54,7 +48,10 @@ pub struct Grown {
 impl CopiesFacts {
     /// Measures `engine` on `collection` grown to each of `sizes` that is more than it has.
     pub(super) fn at(sizes: &[usize], collection: &Collection, engine: &RouterEngine) -> Result<Self, EvalError> {
-        let original = recalls(collection, engine, Copies::Apart)?;
+        let recalls = |collection: &Collection, copies: Copies| {
+            recall_as_served(collection, &RoutingConfig { copies, ..engine.config().clone() })
+        };
+        let original = recalls(collection, Copies::Apart)?;
         let against = |recalls: Vec<f64>| {
             let pairs: Vec<(f64, f64)> = recalls.into_iter().zip(original.iter().copied()).collect();
             paired(ORIGINAL, &pairs)
@@ -63,30 +60,18 @@ impl CopiesFacts {
         for size in sizes.iter().copied().filter(|size| *size > collection.catalog.len()) {
             let growth = Growth { grade: Grade::Copies, size };
             let copied = grow(collection, growth, SEED)?;
-            let apart = against(recalls(&copied, engine, Copies::Apart)?);
-            let together = against(recalls(&copied, engine, Copies::Together)?);
+            let apart = against(recalls(&copied, Copies::Apart)?);
+            let together = against(recalls(&copied, Copies::Together)?);
             grown.push(Grown { tools: size, apart, together });
         }
         Ok(Self {
             tools: collection.catalog.len(),
             queries: original.len(),
             original: round6(mean(original.iter().copied())),
-            original_together: against(recalls(collection, engine, Copies::Together)?),
+            original_together: against(recalls(collection, Copies::Together)?),
             grown,
         })
     }
-}
-
-/// recall@5 of every answerable query, in query order.
-fn recalls(collection: &Collection, engine: &RouterEngine, copies: Copies) -> Result<Vec<f64>, EvalError> {
-    let config = RoutingConfig { copies, ..engine.config().clone() };
-    let router = Router::build(Arc::clone(&collection.catalog), config)?;
-    let recall = |scratch: &mut Scratch, query: &Query| {
-        let hits = router.search(&query.text, SHOWN, scratch);
-        Some(Measure::RECALL_5.of(&Found::of(&hits, &Judgement { groups: query.groups.clone() })?))
-    };
-    let all: Vec<Option<f64>> = collection.queries.par_iter().map_init(Scratch::default, recall).collect();
-    Ok(all.into_iter().flatten().collect())
 }
 
 #[cfg(test)]

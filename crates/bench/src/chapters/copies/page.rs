@@ -55,7 +55,9 @@ mod tests {
         let paired = |mean: f64| Paired {
             control: String::new(),
             difference: Estimate { mean, low: mean, high: mean },
+            differing: 3,
             verdict: Verdict::Inconclusive,
+            depends_on_seed: false,
         };
         let facts = CopiesFacts {
             tools: 83,

@@ -95,7 +95,8 @@ mod tests {
     use crate::results::recorded;
 
     fn paired(mean: f64, low: f64, verdict: Verdict) -> Paired {
-        Paired { control: String::new(), difference: Estimate { mean, low, high: mean + 0.1 }, verdict }
+        let difference = Estimate { mean, low, high: mean + 0.1 };
+        Paired { control: String::new(), difference, differing: 30, verdict, depends_on_seed: false }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::eval::error::EvalError;
 use crate::eval::measure::Measure;
 use crate::eval::record::{Estimate, Loss, Paired};
 use crate::eval::run::{Evaluation, PromptTokens, evaluate};
-use crate::eval::statistics::{mean, paired, paired_macro, round6};
+use crate::eval::statistics::{clustered_macro, mean, paired, paired_macro, round6};
 use crate::results::Results;
 use contextweaver_routing::RoutingConfig;
 
@@ -36,6 +36,9 @@ pub struct MeaningFacts {
     /// The differences query by query, equal ones counted: of nDCG@10, of recall@5, and how many queries have both.
     /// They are what an interval over several collections is made of.
     pub changes: Vec<(f64, f64, usize)>,
+    /// The same differences by the first tool that a query needs: the sums of its queries' differences of nDCG@10 and of
+    /// recall@5, and the number of its queries; in the order of those tools in the catalog.
+    pub by_tool: Vec<(f64, f64, usize)>,
 }
 
 /// What one engine gives on one collection.
@@ -59,6 +62,8 @@ pub struct Overall {
     pub default: f64,
     /// The mean of the differences, by bootstrap of the queries within every collection.
     pub difference: Paired,
+    /// The same difference when queries that need the same tool are resampled together.
+    pub by_tool: Estimate,
 }
 
 impl MeaningFacts {
@@ -79,6 +84,7 @@ impl MeaningFacts {
             ndcg_at_10: paired(LEXICAL, &ndcg),
             recall_at_5: paired(LEXICAL, &recall),
             changes: changes(&ndcg, &recall),
+            by_tool: by_tool(&collection.first_tools(), &ndcg, &recall),
         })
     }
 }
@@ -108,6 +114,16 @@ fn changes(first: &[(f64, f64)], second: &[(f64, f64)]) -> Vec<(f64, f64, usize)
     counts.into_iter().map(|((first, second), count)| (share(first), share(second), count)).collect()
 }
 
+/// The differences of two measures by query, summed over the queries of a tool, with their number.
+fn by_tool(tools: &[u32], first: &[(f64, f64)], second: &[(f64, f64)]) -> Vec<(f64, f64, usize)> {
+    let mut sums: BTreeMap<u32, (f64, f64, usize)> = BTreeMap::new();
+    for ((tool, first), second) in tools.iter().zip(first).zip(second) {
+        let sum = sums.entry(*tool).or_default();
+        *sum = (sum.0 + first.0 - first.1, sum.1 + second.0 - second.1, sum.2 + 1);
+    }
+    sums.into_values().map(|(first, second, queries)| (round6(first), round6(second), queries)).collect()
+}
+
 /// nDCG@10 and recall@5 over all collections that were measured; `None` without one.
 #[must_use]
 pub fn overall(results: &Results<MeaningFacts>) -> Option<[Overall; 2]> {
@@ -117,10 +133,13 @@ pub fn overall(results: &Results<MeaningFacts>) -> Option<[Overall; 2]> {
             facts.changes.iter().flat_map(|one| std::iter::repeat_n((change(one), 0.0), one.2)).collect()
         };
         let sets: Vec<Vec<(f64, f64)>> = results.measured().map(|(_, facts)| pairs(facts)).collect();
+        let of_tools = |facts: &MeaningFacts| facts.by_tool.iter().map(|one| (change(one), one.2)).collect();
+        let tools: Vec<Vec<(f64, usize)>> = results.measured().map(|(_, facts)| of_tools(facts)).collect();
         Overall {
             lexical: mean(results.measured().map(|(_, facts)| side(&facts.lexical))),
             default: mean(results.measured().map(|(_, facts)| side(&facts.default))),
             difference: paired_macro(LEXICAL, &sets),
+            by_tool: clustered_macro(&tools),
         }
     };
     let ndcg = over(|side| side.ndcg_at_10.mean, |change| change.0);

@@ -7,7 +7,7 @@ use crate::eval::statistics::over_sets;
 use crate::eval::tables::Tables;
 use crate::eval::timing::{Subject, TimingRow};
 use crate::report::document::{Document, Figure};
-use crate::report::number::{MISSING, count, difference, estimate, quantity, share, verdict_name};
+use crate::report::number::{MISSING, conclusion, count, difference, estimate, quantity, share, verdict_name};
 use crate::report::plot::{Interval, IntervalPlot, Scale};
 use crate::report::recording::Recording;
 use crate::report::table::{Table, failures};
@@ -15,6 +15,9 @@ use crate::results::Results;
 
 /// The name of the row of means.
 const MEAN: &str = "mean";
+
+/// The name of the row of the same mean with queries of one tool resampled together.
+const BY_TOOL: &str = "mean, by tool";
 
 /// The name of the row of what other collections would give.
 const ANY: &str = "mean of any such";
@@ -37,7 +40,8 @@ pub(super) fn chapter(page: &mut Document, meaning: &Results<MeaningFacts>, tabl
         page.subheading(&format!("{measure} with and without meaning"));
         page.table(
             "The mean with its interval; the difference is paired. The interval of the mean over collections resamples the \
-             queries within each: it holds for these collections. That of any collections (Student's t over the differences) \
+             queries within each: it holds for these collections. By tool, queries that need the same tool first are resampled \
+             together, as they are no independent evidence. That of any collections (Student's t over the differences) \
              is for others like them.",
             &measured(meaning, at),
         );
@@ -108,11 +112,11 @@ fn measured(meaning: &Results<MeaningFacts>, measure: usize) -> Table {
             estimate(side(&facts.lexical, measure)),
             estimate(side(&facts.default, measure)),
             difference(&paired.difference),
-            verdict_name(paired.verdict).to_owned(),
+            conclusion(paired),
         ]);
     }
     if let Some(overall) = overall(meaning) {
-        let Overall { lexical, default, difference: paired } = &overall[measure];
+        let Overall { lexical, default, difference: paired, by_tool } = &overall[measure];
         let missing = || MISSING.to_owned();
         table.row([
             format!("{MEAN}{}", meaning.worst_mark()),
@@ -121,7 +125,16 @@ fn measured(meaning: &Results<MeaningFacts>, measure: usize) -> Table {
             share(*lexical),
             share(*default),
             difference(&paired.difference),
-            verdict_name(paired.verdict).to_owned(),
+            conclusion(paired),
+        ]);
+        table.row([
+            format!("{BY_TOOL}{}", meaning.worst_mark()),
+            missing(),
+            missing(),
+            missing(),
+            missing(),
+            difference(by_tool),
+            verdict_name(Verdict::of(by_tool)).to_owned(),
         ]);
     }
     if let Some(over) = of_any(meaning, measure) {
@@ -208,7 +221,9 @@ mod tests {
         let paired = |mean: f64| Paired {
             control: LEXICAL.to_owned(),
             difference: Estimate { mean, low: mean - 0.01, high: mean + 0.01 },
+            differing: 30,
             verdict: Verdict::Better,
+            depends_on_seed: false,
         };
         let facts = MeaningFacts {
             tools: 1000,
@@ -218,6 +233,7 @@ mod tests {
             ndcg_at_10: paired(0.1),
             recall_at_5: paired(0.1),
             changes: vec![(0.1, 0.1, 2)],
+            by_tool: vec![(0.1, 0.1, 1), (0.1, 0.1, 1)],
         };
         let failed = Outcome::Failed("no tool".to_owned());
         recorded("meaning", vec![("metatool", Outcome::Measured(facts)), ("other", failed)])

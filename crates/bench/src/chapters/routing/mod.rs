@@ -18,10 +18,11 @@ use self::scores::Scores;
 use super::collections::{inputs_of, stated};
 use crate::chapter::{Absent, Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong};
 use crate::eval::engine::{Engine, RouterEngine};
-use crate::eval::identity::{self, same};
+use crate::eval::identity;
 use crate::eval::matrix::{CONTROL, Case, DEFAULT, Matrix};
-use crate::eval::record::{Estimate, Facts, Growth, Origin, Outcome, Slice};
-use crate::eval::run::{grown, run_case};
+use crate::eval::measure::Measure;
+use crate::eval::record::{Facts, Growth, Origin, Outcome, Slice};
+use crate::eval::run::{against, grown, run_case};
 use crate::eval::tables::Tables;
 use crate::eval::version;
 use crate::eval::workspace::Bench;
@@ -173,12 +174,9 @@ fn beside_the_control(facts: &Facts, control: &Facts) -> Vec<String> {
     if naive(facts) != naive(control) {
         reasons.push("the definitions cost other tokens than with the control".to_owned());
     }
-    let recall = |facts: &Facts| facts.measures.get("recall@5").map(|one| one.mean);
-    if let (Some(paired), Some(own), Some(base)) = (&facts.versus_control, recall(facts), recall(control)) {
-        let Estimate { mean, .. } = paired.difference;
-        if !same(own - base, mean) {
-            reasons.push(format!("recall@5: {own} − {base} is not the difference {mean} from the control"));
-        }
+    let recall = |facts: &Facts| facts.ranks.values(Measure::RECALL_5);
+    if facts.versus_control.as_ref().is_some_and(|stated| *stated != against(CONTROL, &recall(control), &recall(facts))) {
+        reasons.push("recall@5: the ranks give another difference from the control".to_owned());
     }
     reasons
 }

@@ -8,7 +8,7 @@ use super::scores::{BEAM, BEST, CONTROL, Case, DEFAULT, LEXICAL, RECALL, Scores,
 use crate::eval::record::{Facts, Grade, Origin, Paired, Slice};
 use crate::eval::tables::Tables;
 use crate::report::document::Document;
-use crate::report::number::{MISSING, count, difference, estimate, fixed, percent, share, signed, verdict_name};
+use crate::report::number::{MISSING, conclusion, count, difference, estimate, fixed, percent, share, signed};
 use crate::report::readme::FOLDER;
 use crate::report::recording::{self, Recording};
 use crate::report::table::Table;
@@ -102,7 +102,7 @@ fn against_control(scores: &Scores<'_>, cases: &[Case<'_>]) -> Table {
             mean(CONTROL),
             mean(DEFAULT),
             paired(|one| difference(&one.difference)),
-            paired(|one| verdict_name(one.verdict).to_owned()),
+            paired(conclusion),
         ];
         table.row(cells);
     }
@@ -439,7 +439,7 @@ fn tools(scores: &Scores<'_>, case: &Case<'_>) -> String {
 }
 
 fn short_verdict(paired: &Paired) -> String {
-    format!("{} {}", signed(paired.difference.mean), verdict_name(paired.verdict))
+    format!("{} {}", signed(paired.difference.mean), conclusion(paired))
 }
 
 /// The blocks of the front page: the headline picture, and recall@5 of the default engine and of the control with the

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::eval::ranks::Ranks;
 use crate::eval::record::{
     Abstention, Estimate, Facts, Grade, Growth, Loss, Origin, Outcome, Paired, RiskPoint, Slice, Ties, Tokens, Verdict,
     Work,
@@ -225,6 +226,7 @@ fn facts_of(shape: &Shape) -> Facts {
             postings_per_query: 3.7 * shape.tools as f64,
             graph_nodes: if shape.engine == "beam" { shape.tools / 9 } else { 0 },
         },
+        ranks: Ranks::default(),
     }
 }
 
@@ -239,5 +241,5 @@ fn paired(mean: f64, half: f64) -> Paired {
         Estimate { high, .. } if high < 0.0 => Verdict::Worse,
         _ => Verdict::Inconclusive,
     };
-    Paired { control: "bm25".to_owned(), difference, verdict }
+    Paired { control: "bm25".to_owned(), difference, differing: 30, verdict, depends_on_seed: false }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::scores::{CONTROL, Case, RECALL, Scores, recall};
 use crate::eval::record::{Estimate, Facts, Slice, Verdict};
-use crate::report::number::{MISSING, count, difference, fixed, interval, percent, share, verdict_name};
+use crate::report::number::{MISSING, conclusion, count, difference, fixed, interval, percent, share, verdict_name};
 use crate::report::table::Table;
 use crate::results::Results;
 
@@ -166,7 +166,7 @@ fn other_figures(facts: &Facts) -> Vec<(&'static str, String)> {
         figures.push(("tokens", format!("all {}, cards {cards}, saved {saved} ({})", count(one.naive), one.estimator)));
     }
     if let Some(one) = &facts.versus_control {
-        let verdict = verdict_name(one.verdict);
+        let verdict = conclusion(one);
         figures.push(("difference", format!("{} from {}: {verdict}", difference(&one.difference), one.control)));
     }
     let per_query = fixed(work.postings_per_query, 0);

@@ -1,0 +1,232 @@
+//! How far recall in a growing catalog depends on which distractors were drawn.
+//!
+//! Growth and context rot are measured with one seed. Here the catalog is grown again with others, which draw another core
+//! of tools, other queries and other distractors, so that a reader sees how much of a figure is the draw.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::collections::default_engine;
+use crate::chapter::{Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong};
+use crate::eval::collection::Collection;
+use crate::eval::engine::{Engine, RouterEngine};
+use crate::eval::error::EvalError;
+use crate::eval::growth::grow;
+use crate::eval::identity::{Broken, same};
+use crate::eval::matrix::{CONTROL, DEFAULT, Matrix};
+use crate::eval::record::{Grade, Growth, Origin, Outcome};
+use crate::eval::run::recall_as_served;
+use crate::eval::scaling::COLLECTION;
+use crate::eval::statistics::{mean, round6};
+use crate::eval::tables::Tables;
+use crate::eval::workspace::Bench;
+use crate::eval::{probe, version};
+use crate::report::document::Document;
+use crate::report::number::{count, share, signed};
+use crate::report::table::{self, Table};
+use crate::results::Results;
+
+/// The seeds of growth, that of the other chapters among them.
+const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
+
+/// Tools after growth.
+const SIZES: [usize; 3] = [100, 1000, 10_000];
+
+/// recall@5 at one size, a value for each seed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AtSize {
+    /// Tools after growth.
+    pub tools: usize,
+    /// Queries that were asked, over all seeds.
+    pub queries: usize,
+    /// Of the default engine.
+    pub default: Vec<f64>,
+    /// Of the control.
+    pub control: Vec<f64>,
+}
+
+/// The sizes of one kind of distractors.
+pub type SeedFacts = Vec<AtSize>;
+
+/// The chapter.
+#[derive(Debug)]
+pub struct Seeds;
+
+impl Chapter for Seeds {
+    type Facts = SeedFacts;
+
+    fn name(&self) -> &'static str {
+        "seeds"
+    }
+
+    fn plan(&self, bench: &Bench) -> Result<Vec<Plan>> {
+        let engine = default_engine(bench)?;
+        let control = control(&bench.matrix)?;
+        let case = |base: &Arc<Collection>, grade: Grade| Planned {
+            case: grade.name().to_owned(),
+            origin: Origin::Embedded,
+            absent: None,
+            inputs_sha256: Some(base.inputs_sha256.clone()),
+        };
+        let base = bench.collections.get(COLLECTION);
+        let on_probe = measure(probe::collection(), Grade::Mixed, engine, control, &[100], &[1]);
+        let versions = format!("{} {}", version::of_engine(engine), version::of_engine(control));
+        Ok(vec![Plan {
+            name: Chapter::name(self).to_owned(),
+            configuration: engine.configuration(),
+            version: version::of(&versions, &on_probe.map_err(|error| error.to_string())),
+            cases: base.into_iter().flat_map(|base| Grade::DISTRACTORS.map(|grade| case(base, grade))).collect(),
+        }])
+    }
+
+    fn measure(&self, bench: &Bench, plans: &[Plan], step: Step<'_>) -> Result<Vec<Fresh<SeedFacts>>> {
+        let Some(base) = bench.collections.get(COLLECTION) else { return Ok(Vec::new()) };
+        let (engine, control) = (default_engine(bench)?, control(&bench.matrix)?);
+        let mut measured = Vec::new();
+        for planned in plans.iter().flat_map(|plan| &plan.cases) {
+            step(&format!("{} distractors of {} seeds", planned.case, SEEDS.len()));
+            let outcome = measure(base, planned.case.parse()?, engine, control, &SIZES, &SEEDS);
+            measured.push(Fresh {
+                results: Chapter::name(self).to_owned(),
+                case: planned.case.clone(),
+                inputs_sha256: base.inputs_sha256.clone(),
+                outcome: outcome.map_or_else(|error| Outcome::Failed(error.to_string()), Outcome::Measured),
+            });
+        }
+        Ok(measured)
+    }
+
+    fn wrong(&self, own: &[Results<SeedFacts>], all: &Recordings) -> Vec<Wrong> {
+        let ranked = super::routing::Ranked::of(all);
+        let mut wrong = Vec::new();
+        for (results, (record, facts)) in own.iter().flat_map(|one| one.measured().map(move |row| (one, row))) {
+            let mut broken = Broken::default();
+            broken.unless(facts.iter().map(|one| one.tools).eq(SIZES), "the sizes are not those to which it is grown");
+            for one in facts {
+                let values = || one.default.iter().chain(&one.control);
+                values().for_each(|value| broken.share("recall@5", *value));
+                let whole = one.default.len() == SEEDS.len() && one.control.len() == SEEDS.len();
+                broken.unless(whole, "not one value for each seed");
+                let Ok(grade) = record.case.parse() else { continue };
+                // The first seed is that of the other chapters; searches here stop at five hits and not after ties.
+                let case = Growth { grade, size: one.tools }.case(COLLECTION);
+                for (engine, values) in [(DEFAULT, &one.default), (CONTROL, &one.control)] {
+                    let known = ranked.facts(engine, &case).and_then(|facts| facts.measures.get("recall@5"));
+                    let is_same = known.zip(values.first()).is_none_or(|(known, own)| (known.mean - own).abs() < 0.01);
+                    broken.unless(is_same, format!("recall@5 of `{engine}` with {} tools is another there", one.tools));
+                }
+            }
+            wrong.extend(broken.reasons().into_iter().map(|reason| Wrong {
+                results: results.name.clone(),
+                case: record.case.clone(),
+                reason,
+            }));
+        }
+        wrong
+    }
+
+    fn render(&self, own: &[Results<SeedFacts>], _: &Tables, document: &mut Document) {
+        document.heading("Growth by other seeds");
+        own.iter().for_each(|results| {
+            document.table(
+                &format!(
+                    "recall@5 of `{DEFAULT}` and `{CONTROL}` when {COLLECTION} is grown with {} seeds: the mean over the \
+                     seeds, and the least and the most of any. The difference is taken seed by seed; \"led\" counts the \
+                     seeds with which `{DEFAULT}` is ahead.",
+                    SEEDS.len(),
+                ),
+                &by_size(results),
+            );
+        });
+    }
+
+    fn terminal(&self, own: &[Results<SeedFacts>]) -> String {
+        own.iter().map(|results| table::plain(&[by_size(results)])).collect()
+    }
+}
+
+fn control(matrix: &Matrix) -> Result<&RouterEngine> {
+    matrix.engine(CONTROL).ok_or_else(|| anyhow::anyhow!("engines.toml has no `{CONTROL}`"))
+}
+
+fn measure(
+    base: &Collection,
+    grade: Grade,
+    engine: &RouterEngine,
+    control: &RouterEngine,
+    sizes: &[usize],
+    seeds: &[u64],
+) -> Result<SeedFacts, EvalError> {
+    let at = |size: &usize| {
+        let by_seed = seeds.par_iter().map(|seed| {
+            let grown = grow(base, Growth { grade, size: *size }, *seed)?;
+            let recall = |engine: &RouterEngine| recall_as_served(&grown, engine.config());
+            Ok((recall(engine)?, recall(control)?))
+        });
+        let by_seed = by_seed.collect::<Result<Vec<(Vec<f64>, Vec<f64>)>, EvalError>>()?;
+        let means = |of: fn(&(Vec<f64>, Vec<f64>)) -> &Vec<f64>| {
+            by_seed.iter().map(|seed| round6(mean(of(seed).iter().copied()))).collect()
+        };
+        let queries = by_seed.iter().map(|seed| seed.0.len()).sum();
+        Ok(AtSize { tools: *size, queries, default: means(|seed| &seed.0), control: means(|seed| &seed.1) })
+    };
+    sizes.iter().map(at).collect()
+}
+
+fn by_size(results: &Results<SeedFacts>) -> Table {
+    let titles =
+        ["distractors", "tools", DEFAULT, "least", "most", CONTROL, "least", "most", "difference", "least", "most", "led"];
+    let mut table = Table::new(titles);
+    for (record, facts) in results.measured() {
+        for one in facts {
+            let pairs = one.default.iter().zip(&one.control);
+            let differences: Vec<f64> = pairs.map(|(default, control)| default - control).collect();
+            let [default, control] = [&one.default, &one.control].map(|values| spread(values).map(share));
+            let led = differences.iter().filter(|difference| **difference > 0.0 && !same(**difference, 0.0)).count();
+            let front = [results.label(record), count(one.tools)];
+            let cells = default.into_iter().chain(control).chain(spread(&differences).map(signed));
+            let last = format!("{led} of {}", differences.len());
+            table.row(front.into_iter().chain(cells).chain([last]).collect::<Vec<_>>());
+        }
+    }
+    table
+}
+
+/// The mean, the least and the most.
+fn spread(values: &[f64]) -> [f64; 3] {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    [mean(values.iter().copied()), least, most]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::recorded;
+    use contextweaver_routing::RoutingConfig;
+
+    #[test]
+    fn another_seed_is_another_draw_and_the_same_seed_is_not() {
+        let words = RouterEngine::new(DEFAULT, RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
+        let run = |seeds: &[u64]| measure(probe::collection(), Grade::Mixed, &words, &words, &[100], seeds).unwrap();
+        let facts = run(&[1, 2, 1]);
+        let [one] = &facts[..] else { panic!("{facts:?}") };
+        assert_eq!((one.default[0], one.default.len()), (one.default[2], 3));
+        assert_eq!(one.default, one.control);
+        assert_ne!(run(&[1])[0].queries, 0);
+    }
+
+    #[test]
+    fn rows_show_mean_and_spread() {
+        let one = AtSize { tools: 1000, queries: 12, default: vec![0.5, 0.7], control: vec![0.6, 0.4] };
+        let shown = by_size(&recorded("seeds", vec![("mixed", Outcome::Measured(vec![one]))])).plain();
+        let row = shown.lines().last().unwrap();
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        let expected = ["mixed", "1,000", ".600", ".500", ".700", ".500", ".400", ".600", "+.100", "−.100", "+.300", "1"];
+        assert_eq!(cells[..12], expected, "{shown}");
+    }
+}

@@ -1,0 +1,423 @@
+//! Two measurements of the same items against each other, with a verdict that can stand as a gate.
+//!
+//! One test decides, on one measure: the mean over the sets, each of which weighs the same. Then the sets are judged one by
+//! one, their probabilities adjusted for their number by Holm. Everything else only describes. So a table of many cells
+//! neither raises alarms by chance nor hides a loss behind a correction for all of them.
+//!
+//! Nothing is run here. What is compared may come from this program or from another harness; [`read`] knows the forms.
+
+pub mod outcomes;
+pub mod read;
+pub mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use self::outcomes::{ItemSet, Outcomes, Value};
+use crate::eval::decision::{Decision, Pair, Word, decide, probability};
+use crate::eval::measure::Measure;
+use crate::eval::statistics::{LEVEL, false_discovery, holm, mean, round6, sign_test};
+
+/// What base and head differ in.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What decides: `recall@5`, or the name of a score.
+    pub measure: String,
+    /// The name of what is compared with.
+    pub base: String,
+    /// The name of what is judged.
+    pub head: String,
+    /// The verdict over all sets.
+    pub verdict: Decision,
+    /// Why base and head are not comparable, set by set; empty where they are.
+    pub differing_inputs: Vec<String>,
+    /// Each set by itself.
+    pub sets: Vec<SetComparison>,
+    /// The other measures, where ranks are known: they describe and decide nothing.
+    pub described: Vec<Described>,
+    /// The query that lost most; `None` where none lost.
+    pub worst_query: Option<WorstQuery>,
+    /// The tool whose queries lost most together; `None` where none lost or tools are not known.
+    pub worst_tool: Option<WorstTool>,
+}
+
+/// One set of queries.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SetComparison {
+    /// The name of the set.
+    pub set: String,
+    /// The mean of the base.
+    pub base: f64,
+    /// The mean of the head.
+    pub head: f64,
+    /// The verdict on this set alone; [`Word::Regressed`] and [`Word::Improved`] only where `p_holm` shows it too.
+    pub verdict: Decision,
+    /// The probability adjusted for the number of sets by Holm.
+    pub p_holm: f64,
+    /// Queries that found a tool in the base and none in the head; of other scores, those that fell.
+    pub lost: usize,
+    /// The opposite.
+    pub won: usize,
+    /// The exact probability of so uneven a split (McNemar).
+    pub p_hits: f64,
+}
+
+/// One measure over all sets.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Described {
+    /// Its name.
+    pub measure: String,
+    /// The mean over the sets of the base.
+    pub base: f64,
+    /// The same of the head.
+    pub head: f64,
+    /// The probability of the sign-flip test.
+    pub p: f64,
+    /// The false discovery rate over these measures (Benjamini and Hochberg).
+    pub q: f64,
+}
+
+/// A query of the head that is worse than in the base.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WorstQuery {
+    /// The name of the set.
+    pub set: String,
+    /// The id of the query.
+    pub query: String,
+    /// What was asked, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The tools that it needs, where they are known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub wanted: Vec<String>,
+    /// What the base gave.
+    pub base: Value,
+    /// What the head gives.
+    pub head: Value,
+}
+
+/// A tool whose queries are worse than in the base.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WorstTool {
+    /// The name of the set.
+    pub set: String,
+    /// The tool that these queries need first.
+    pub tool: String,
+    /// How many there are.
+    pub queries: usize,
+    /// The sum of their differences, head − base.
+    pub difference: f64,
+}
+
+/// Two measurements cannot be compared at all.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum CompareError {
+    /// Not one set is in both.
+    #[error("`{0}` and `{1}` have no set of queries in common")]
+    NothingInCommon(String, String),
+    /// Ranks here, scores there.
+    #[error("`{0}` holds ranks and `{1}` holds scores of `{2}`; compare two of one kind")]
+    Kinds(String, String, String),
+    /// Scores of two measures.
+    #[error("`{0}` holds scores of `{1}`, and `{2}` of `{3}`; name one that both have with --measure")]
+    Measures(String, String, String, String),
+    /// A measure that follows from ranks was asked for, and there are only scores.
+    #[error("`{0}` holds scores of `{1}` and no ranks, so `{2}` cannot be computed from it")]
+    NoRanks(String, String, String),
+}
+
+/// A query that both have.
+struct Shared<'o> {
+    id: &'o str,
+    base: &'o Value,
+    head: &'o Value,
+    cluster: u32,
+}
+
+/// A set that both have.
+struct SharedSet<'o> {
+    name: &'o str,
+    side: &'o ItemSet,
+    queries: Vec<Shared<'o>>,
+}
+
+impl SharedSet<'_> {
+    fn pairs(&self, value: impl Fn(&Value) -> f64) -> Vec<Pair> {
+        let pair = |one: &Shared| Pair { base: value(one.base), head: value(one.head), cluster: one.cluster };
+        self.queries.iter().map(pair).collect()
+    }
+}
+
+/// Compares `head` with `base` by `measure`, which follows from ranks; scores of other harnesses are taken as they are.
+/// Where the inputs differ the verdict is [`Word::NotComparable`], unless `changed_inputs` asks for what both have.
+///
+/// # Errors
+/// [`CompareError`]: nothing in common, or ranks on one side and scores on the other.
+pub fn compare(
+    base: &Outcomes,
+    head: &Outcomes,
+    measure: Measure,
+    changed_inputs: bool,
+) -> Result<Comparison, CompareError> {
+    let name = common_measure(base, head, measure)?;
+    let shared = shared_sets(base, head);
+    if shared.is_empty() {
+        return Err(CompareError::NothingInCommon(base.name.clone(), head.name.clone()));
+    }
+    let value = |value: &Value| value.of(measure);
+    let pairs: Vec<Vec<Pair>> = shared.iter().map(|set| set.pairs(value)).collect();
+    let verdict = decide(&pairs);
+    let differing_inputs = if changed_inputs { Vec::new() } else { differing_inputs(base, head) };
+    let verdict = if differing_inputs.is_empty() { verdict } else { Decision { word: Word::NotComparable, ..verdict } };
+    Ok(Comparison {
+        measure: name,
+        base: base.name.clone(),
+        head: head.name.clone(),
+        verdict,
+        sets: by_set(&shared, &pairs),
+        described: described(&shared, measure),
+        worst_query: worst_query(&shared, &pairs),
+        worst_tool: worst_tool(&shared, &pairs),
+        differing_inputs,
+    })
+}
+
+/// The name of what is compared.
+fn common_measure(base: &Outcomes, head: &Outcomes, measure: Measure) -> Result<String, CompareError> {
+    match (&base.score, &head.score) {
+        (None, None) => Ok(measure.to_string()),
+        (Some(left), Some(right)) if left == right => Ok(left.clone()),
+        (Some(left), Some(right)) => {
+            Err(CompareError::Measures(base.name.clone(), left.clone(), head.name.clone(), right.clone()))
+        }
+        (None, Some(score)) => Err(CompareError::Kinds(base.name.clone(), head.name.clone(), score.clone())),
+        (Some(score), None) => Err(CompareError::Kinds(head.name.clone(), base.name.clone(), score.clone())),
+    }
+}
+
+fn shared_sets<'o>(base: &'o Outcomes, head: &'o Outcomes) -> Vec<SharedSet<'o>> {
+    let mut shared = Vec::new();
+    for (name, right) in &head.sets {
+        let Some(left) = base.sets.get(name) else { continue };
+        // Names of tools may be known on one side only; they are the same queries.
+        let side = if right.tools.is_empty() { left } else { right };
+        let mut clusters: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut queries = Vec::new();
+        for (id, head) in &right.items {
+            let Some(base) = left.items.get(id) else { continue };
+            let next = clusters.len() as u32;
+            let key = side.tools.get(id).and_then(|tools| tools.first()).map_or(id.as_str(), String::as_str);
+            let cluster = *clusters.entry(key).or_insert(next);
+            queries.push(Shared { id, base, head, cluster });
+        }
+        if !queries.is_empty() {
+            shared.push(SharedSet { name, side, queries });
+        }
+    }
+    shared
+}
+
+/// What makes the two sides measurements of different things, in sentences.
+fn differing_inputs(base: &Outcomes, head: &Outcomes) -> Vec<String> {
+    let names: BTreeSet<&String> = base.sets.keys().chain(head.sets.keys()).collect();
+    let reason = |name: &String| match (base.sets.get(name), head.sets.get(name)) {
+        (Some(_), None) => Some(format!("`{name}` is not in `{}`{}", head.name, head.failure(name))),
+        (None, Some(_)) => Some(format!("`{name}` is not in `{}`{}", base.name, base.failure(name))),
+        (Some(left), Some(right)) if left.inputs != right.inputs => {
+            Some(format!("`{name}`: the catalog or the queries changed"))
+        }
+        (Some(left), Some(right)) if !left.items.keys().eq(right.items.keys()) => {
+            let missing = left.items.keys().filter(|id| !right.items.contains_key(*id)).count();
+            let added = right.items.keys().filter(|id| !left.items.contains_key(*id)).count();
+            Some(format!("`{name}`: {missing} queries are missing and {added} were added"))
+        }
+        _ => None,
+    };
+    names.into_iter().filter_map(reason).collect()
+}
+
+fn by_set(shared: &[SharedSet<'_>], pairs: &[Vec<Pair>]) -> Vec<SetComparison> {
+    let verdicts: Vec<Decision> = pairs.iter().map(|pairs| decide(std::slice::from_ref(pairs))).collect();
+    let adjusted = holm(&verdicts.iter().map(|verdict| verdict.p).collect::<Vec<f64>>());
+    let row = |((set, pairs), (verdict, p_holm)): ((&SharedSet, &Vec<Pair>), (Decision, f64))| {
+        let (lost, won) = hits(set);
+        let shown = p_holm <= LEVEL || verdict.word == Word::Same;
+        SetComparison {
+            set: set.name.to_owned(),
+            base: round6(mean(pairs.iter().map(|pair| pair.base))),
+            head: round6(mean(pairs.iter().map(|pair| pair.head))),
+            verdict: Decision { word: if shown { verdict.word } else { Word::Inconclusive }, ..verdict },
+            p_holm: round6(p_holm),
+            lost,
+            won,
+            p_hits: round6(sign_test(won, lost)),
+        }
+    };
+    shared.iter().zip(pairs).zip(verdicts.into_iter().zip(adjusted)).map(row).collect()
+}
+
+/// Queries that lost and won their hit.
+fn hits(set: &SharedSet<'_>) -> (usize, usize) {
+    let falls = set.queries.iter().map(|one| match (one.base, one.head) {
+        (Value::Ranks(base), Value::Ranks(head)) => {
+            let hit = |ranks: &[Option<usize>]| ranks.iter().flatten().any(|rank| *rank <= 5);
+            hit(head).cmp(&hit(base))
+        }
+        (base, head) => head.of(Measure::RECALL_5).total_cmp(&base.of(Measure::RECALL_5)),
+    });
+    falls.fold((0, 0), |(lost, won), fall| (lost + usize::from(fall.is_lt()), won + usize::from(fall.is_gt())))
+}
+
+fn described(shared: &[SharedSet<'_>], primary: Measure) -> Vec<Described> {
+    let has_ranks = shared.iter().flat_map(|set| &set.queries).all(|one| matches!(one.base, Value::Ranks(_)));
+    let others = Measure::ALL.into_iter().filter(|measure| has_ranks && *measure != primary);
+    let rows: Vec<Described> = others
+        .map(|measure| {
+            let pairs: Vec<Vec<Pair>> = shared.iter().map(|set| set.pairs(|value| value.of(measure))).collect();
+            let over = |side: fn(&Pair) -> f64| round6(mean(pairs.iter().map(|set| mean(set.iter().map(side)))));
+            Described {
+                measure: measure.to_string(),
+                base: over(|pair| pair.base),
+                head: over(|pair| pair.head),
+                p: round6(probability(&pairs)),
+                q: 1.0,
+            }
+        })
+        .collect();
+    let rates = false_discovery(&rows.iter().map(|row| row.p).collect::<Vec<f64>>());
+    rows.into_iter().zip(rates).map(|(row, q)| Described { q: round6(q), ..row }).collect()
+}
+
+fn worst_query(shared: &[SharedSet<'_>], pairs: &[Vec<Pair>]) -> Option<WorstQuery> {
+    let mut worst: Option<(f64, f64, &SharedSet, &Shared)> = None;
+    for (set, pairs) in shared.iter().zip(pairs) {
+        for (one, pair) in set.queries.iter().zip(pairs) {
+            // Of equal losses the one that fell furthest in the ranking, then the first.
+            let (loss, fall) = (pair.head - pair.base, one.head.height() - one.base.height());
+            if loss < 0.0 && worst.is_none_or(|(least, deepest, ..)| (loss, fall) < (least, deepest)) {
+                worst = Some((loss, fall, set, one));
+            }
+        }
+    }
+    worst.map(|(.., set, one)| WorstQuery {
+        set: set.name.to_owned(),
+        query: one.id.to_owned(),
+        text: set.side.texts.get(one.id).cloned(),
+        wanted: set.side.tools.get(one.id).cloned().unwrap_or_default(),
+        base: one.base.clone(),
+        head: one.head.clone(),
+    })
+}
+
+fn worst_tool(shared: &[SharedSet<'_>], pairs: &[Vec<Pair>]) -> Option<WorstTool> {
+    let mut sums: BTreeMap<(&str, &str), (usize, f64)> = BTreeMap::new();
+    for (set, pairs) in shared.iter().zip(pairs) {
+        for (one, pair) in set.queries.iter().zip(pairs) {
+            let Some(tool) = set.side.tools.get(one.id).and_then(|tools| tools.first()) else { continue };
+            let sum = sums.entry((set.name, tool)).or_default();
+            *sum = (sum.0 + 1, sum.1 + pair.head - pair.base);
+        }
+    }
+    let worst =
+        sums.into_iter().filter(|(_, (_, sum))| *sum < -1e-9).min_by(|left, right| left.1.1.total_cmp(&right.1.1));
+    worst.map(|((set, tool), (queries, sum))| WorstTool {
+        set: set.to_owned(),
+        tool: tool.to_owned(),
+        queries,
+        difference: round6(sum),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A set of queries for the tools `a` and `b` in turn, each found at the rank of its number.
+    fn outcomes(name: &str, inputs: &str, ranks: &[Option<usize>]) -> Outcomes {
+        let mut set = ItemSet { inputs: Some(inputs.to_owned()), ..ItemSet::default() };
+        for (number, rank) in ranks.iter().enumerate() {
+            let id = format!("q{number:03}");
+            set.tools.insert(id.clone(), vec![format!("tool{number}")]);
+            set.items.insert(id, Value::Ranks(vec![*rank]));
+        }
+        Outcomes { name: name.to_owned(), sets: BTreeMap::from([("own".to_owned(), set)]), ..Outcomes::default() }
+    }
+
+    fn compared(base: &Outcomes, head: &Outcomes) -> Comparison {
+        compare(base, head, Measure::RECALL_5, false).unwrap()
+    }
+
+    #[test]
+    fn a_loss_is_named_with_its_query_and_its_tool() {
+        let base = outcomes("base", "1", &[Some(1); 40]);
+        let mut ranks = [Some(1); 40];
+        (ranks[3], ranks[7]) = (Some(9), None);
+        ranks[10..20].fill(Some(6));
+        let comparison = compared(&base, &outcomes("head", "1", &ranks));
+        let verdict = comparison.verdict;
+        assert_eq!((verdict.word, verdict.differing, verdict.difference), (Word::Regressed, 12, -0.3));
+        let worst = comparison.worst_query.unwrap();
+        assert_eq!(
+            (worst.query.as_str(), worst.wanted, worst.head),
+            ("q007", vec!["tool7".to_owned()], Value::Ranks(vec![None]))
+        );
+        assert_eq!(comparison.worst_tool.unwrap().tool, "tool10");
+        let [set] = &comparison.sets[..] else { panic!("sets") };
+        assert_eq!((set.lost, set.won, set.base, set.head), (12, 0, 1.0, 0.7));
+        assert!(comparison.described.iter().any(|row| row.measure == "nDCG@10" && row.q <= 0.05));
+    }
+
+    #[test]
+    fn equal_answers_are_the_same_and_nothing_is_worst() {
+        let one = outcomes("one", "1", &[Some(2), None, Some(7)]);
+        let comparison = compared(&one, &one);
+        assert_eq!(comparison.verdict.word, Word::Same);
+        assert_eq!((comparison.worst_query, comparison.worst_tool), (None, None));
+    }
+
+    #[test]
+    fn other_inputs_are_not_comparable_unless_that_is_asked_for() {
+        let base = outcomes("base", "1", &[Some(1); 30]);
+        let cases = [
+            ("changed", outcomes("head", "2", &[Some(1); 30]), "`own`: the catalog or the queries changed"),
+            ("fewer queries", outcomes("head", "1", &[Some(1); 29]), "`own`: 1 queries are missing and 0 were added"),
+        ];
+        for (what, head, reason) in cases {
+            let comparison = compared(&base, &head);
+            assert_eq!(comparison.verdict.word, Word::NotComparable, "{what}");
+            assert_eq!(comparison.differing_inputs, [reason], "{what}");
+            assert_eq!(compare(&base, &head, Measure::RECALL_5, true).unwrap().verdict.word, Word::Same, "{what}");
+        }
+        let mut two = base.clone();
+        two.sets.insert("other".to_owned(), base.sets["own"].clone());
+        assert_eq!(compared(&two, &base).differing_inputs, ["`other` is not in `base`"]);
+        let mut elsewhere = base.clone();
+        elsewhere.sets = BTreeMap::from([("elsewhere".to_owned(), base.sets["own"].clone())]);
+        assert!(compare(&base, &elsewhere, Measure::RECALL_5, true).is_err());
+    }
+
+    #[test]
+    fn ranks_and_scores_do_not_mix() {
+        let ranks = outcomes("ranks", "1", &[Some(1)]);
+        let scores = Outcomes { name: "log".to_owned(), score: Some("accuracy".to_owned()), ..ranks.clone() };
+        let error = compare(&ranks, &scores, Measure::RECALL_5, false).unwrap_err().to_string();
+        assert_eq!(error, "`ranks` holds ranks and `log` holds scores of `accuracy`; compare two of one kind");
+    }
+
+    #[test]
+    fn many_sets_raise_no_alarm_by_chance_that_one_would_not() {
+        // Each of ten sets has one at p = .03125; over ten that is expected, and Holm says so.
+        let mut base = Outcomes { name: "base".to_owned(), ..Outcomes::default() };
+        let mut head = Outcomes { name: "head".to_owned(), ..Outcomes::default() };
+        for set in 0..10 {
+            let ranks = |lost: usize| -> Vec<Option<usize>> { (0..200).map(|n| (n >= lost).then_some(1)).collect() };
+            let name = format!("set{set}");
+            base.sets.insert(name.clone(), outcomes("", "1", &ranks(0)).sets["own"].clone());
+            head.sets.insert(name, outcomes("", "1", &ranks(if set == 0 { 6 } else { 0 })).sets["own"].clone());
+        }
+        let comparison = compared(&base, &head);
+        assert_eq!((comparison.sets[0].verdict.p, comparison.sets[0].p_holm), (0.03125, 0.3125));
+        assert_eq!(comparison.sets[0].verdict.word, Word::Inconclusive);
+    }
+}

@@ -1,0 +1,99 @@
+//! Logs of inspect-ai: one JSON object with `samples`, or an archive with one file for each of them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::{Cursor, Read};
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use super::super::outcomes::Outcomes;
+use super::{Content, chosen, identity, number, scored};
+
+/// The most bytes that one file of an archive may unpack to.
+const MOST: u64 = 64 << 20;
+
+/// The most samples that are read.
+const MOST_SAMPLES: usize = 1_000_000;
+
+#[derive(Deserialize)]
+struct Log {
+    eval: Eval,
+    samples: Vec<Sample>,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    eval: Eval,
+}
+
+#[derive(Deserialize)]
+struct Eval {
+    task: String,
+}
+
+#[derive(Deserialize)]
+struct Sample {
+    id: Json,
+    #[serde(default)]
+    scores: Option<BTreeMap<String, Score>>,
+}
+
+#[derive(Deserialize)]
+struct Score {
+    value: Json,
+}
+
+pub(super) fn read(content: &Content<'_>) -> Option<Result<Outcomes, String>> {
+    if content.bytes.starts_with(b"PK") {
+        return Some(archive(content.bytes).and_then(|(task, samples)| outcomes(&task, &samples, content.score)));
+    }
+    let json = content.json.as_ref()?;
+    json.get("samples")?;
+    json.get("eval")?;
+    let log = Log::deserialize(json).map_err(|error| error.to_string());
+    Some(log.and_then(|log| outcomes(&log.eval.task, &log.samples, content.score)))
+}
+
+fn archive(bytes: &[u8]) -> Result<(String, Vec<Sample>), String> {
+    let broken = |error: zip::result::ZipError| format!("no whole archive: {error}");
+    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(broken)?;
+    let names = archive.file_names().map(|name| name.map(Cow::into_owned));
+    let names = names.collect::<Result<Vec<String>, _>>().map_err(broken)?;
+    let mut file = |name: &str| -> Result<Vec<u8>, String> {
+        let mut content = Vec::new();
+        let file = archive.by_name(name).map_err(|error| format!("`{name}`: {error}"))?;
+        file.take(MOST + 1).read_to_end(&mut content).map_err(|error| format!("`{name}`: {error}"))?;
+        if content.len() as u64 > MOST {
+            Err(format!("`{name}` is larger than {} MiB", MOST >> 20))
+        } else {
+            Ok(content)
+        }
+    };
+    let header: Header =
+        serde_json::from_slice(&file("header.json")?).map_err(|error| format!("header.json: {error}"))?;
+    let mut samples = Vec::new();
+    for name in names.iter().filter(|name| name.starts_with("samples/") && name.ends_with(".json")) {
+        if samples.len() == MOST_SAMPLES {
+            return Err(format!("it has more than {MOST_SAMPLES} samples"));
+        }
+        samples.push(serde_json::from_slice(&file(name)?).map_err(|error| format!("`{name}`: {error}"))?);
+    }
+    Ok((header.eval.task, samples))
+}
+
+fn outcomes(task: &str, samples: &[Sample], score: Option<&str>) -> Result<Outcomes, String> {
+    let mut names: Vec<String> =
+        samples.iter().flat_map(|sample| sample.scores.iter().flatten()).map(|(name, _)| name.clone()).collect();
+    names.sort();
+    names.dedup();
+    let name = chosen(&names, score)?;
+    let mut items = Vec::new();
+    for sample in samples {
+        let id = identity(&sample.id).ok_or("a sample has no id")?;
+        let score = sample.scores.as_ref().and_then(|scores| scores.get(&name));
+        let score = score.ok_or_else(|| format!("sample `{id}` has no score `{name}`"))?;
+        items.push((id.clone(), number(&score.value).ok_or_else(|| format!("sample `{id}`: `{name}` is no number"))?));
+    }
+    Ok(scored(task, &name, items))
+}

@@ -1,0 +1,33 @@
+//! The output of `ir_measures` by query: query, measure and value, apart by tabs.
+
+use super::super::outcomes::Outcomes;
+use super::{Content, chosen, scored};
+
+/// The line of the mean over all queries.
+const ALL: &str = "all";
+
+pub(super) fn read(content: &Content<'_>) -> Option<Result<Outcomes, String>> {
+    let text = content.text?;
+    let first: Vec<&str> = text.lines().find(|line| !line.trim().is_empty())?.split('\t').collect();
+    (first.len() == 3).then(|| outcomes(text, content.score))
+}
+
+fn outcomes(text: &str, score: Option<&str>) -> Result<Outcomes, String> {
+    let mut rows = Vec::new();
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+        let [query, measure, value] = line.split('\t').collect::<Vec<_>>()[..] else {
+            return Err(format!("line {number}: it has not three columns"));
+        };
+        let value: f64 = value.trim().parse().map_err(|_| format!("line {number}: `{value}` is no number"))?;
+        rows.push((query, measure, value));
+    }
+    let mut names: Vec<String> = Vec::new();
+    for (_, measure, _) in &rows {
+        if !names.iter().any(|name| name == measure) {
+            names.push((*measure).to_owned());
+        }
+    }
+    let name = chosen(&names, score)?;
+    let items = rows.into_iter().filter(|(query, measure, _)| *measure == name && *query != ALL);
+    Ok(scored("ir_measures", &name, items.map(|(query, _, value)| (query.to_owned(), value))))
+}

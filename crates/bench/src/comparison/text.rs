@@ -1,0 +1,119 @@
+//! A comparison as text for a terminal.
+
+use std::fmt::Write as _;
+
+use super::outcomes::Value;
+use super::{Comparison, SetComparison, WorstQuery};
+use crate::eval::decision::{Decision, Word};
+use crate::report::number::{count, share, signed};
+use crate::report::table::Table;
+
+/// Below this false discovery rate a descriptive measure is listed when more than a few are.
+const TELLING: f64 = 0.05;
+
+/// The verdict, its power, the sets, and what stands out.
+#[must_use]
+pub fn plain(comparison: &Comparison) -> String {
+    let Comparison { measure, base, head, verdict, .. } = comparison;
+    let mut text = format!("{measure}, {base} -> {head}: {}\n", verdict.word);
+    for reason in &comparison.differing_inputs {
+        let _ = writeln!(text, "  {reason}");
+    }
+    let _ = writeln!(text, "{}", power(verdict, comparison.sets.len()));
+    if comparison.sets.len() > 1 {
+        let _ = write!(text, "\n{}", sets(&comparison.sets).plain());
+    }
+    let telling = comparison.described.iter().filter(|row| row.q <= TELLING && row.base != row.head);
+    let mut table = Table::new(["also", "base", "head", "difference", "p", "q"]);
+    for row in telling {
+        let difference = signed(row.head - row.base);
+        table.row([row.measure.clone(), share(row.base), share(row.head), difference, chance(row.p), chance(row.q)]);
+    }
+    if !table.is_empty() {
+        let _ = write!(text, "\n{}", table.plain());
+    }
+    if let Some(worst) = &comparison.worst_query {
+        let _ = write!(text, "\n{}", worst_query(worst));
+    }
+    if let Some(worst) = &comparison.worst_tool {
+        let (queries, lost) = (count(worst.queries), share(-worst.difference));
+        let _ =
+            writeln!(text, "worst tool   {} ({}): its {queries} queries lose {lost} together", worst.tool, worst.set);
+    }
+    text
+}
+
+/// What a verdict rests on, and what could have been seen.
+#[must_use]
+pub fn power(verdict: &Decision, sets: usize) -> String {
+    let Decision { queries, differing, clusters, difference, low, high, p, could_have_seen, more_queries, .. } =
+        verdict;
+    let over = if sets > 1 { format!(" in {sets} sets of equal weight") } else { String::new() };
+    let mut text = format!(
+        "  {} [{}, {}] over {} queries{over}, of which {} differ; p = {}\n",
+        signed(*difference),
+        signed(*low),
+        signed(*high),
+        count(*queries),
+        count(*differing),
+        chance(*p),
+    );
+    if clusters < queries {
+        let _ = writeln!(text, "  queries for the same tool count together: {} tools", count(*clusters));
+    }
+    let _ = write!(text, "  a difference of {could_have_seen:.3} would be seen four times out of five");
+    if *more_queries > 0 {
+        let _ = write!(text, "; one of .010 takes {} queries more", count(*more_queries));
+    }
+    if let Some(other) = verdict.another_seed {
+        let _ = write!(text, "\n  at the edge: another seed says {other}");
+    }
+    text
+}
+
+fn sets(rows: &[SetComparison]) -> Table {
+    let titles =
+        ["set", "queries", "base", "head", "difference", "90 % from", "to", "lost", "won", "p, Holm", "verdict"];
+    let mut table = Table::new(titles).words(&["verdict"]);
+    for row in rows {
+        let SetComparison { set, base, head, verdict, p_holm, lost, won, .. } = row;
+        let seed = if verdict.another_seed.is_some() && verdict.word != Word::Inconclusive { " §" } else { "" };
+        table.row([
+            set.clone(),
+            count(verdict.queries),
+            share(*base),
+            share(*head),
+            signed(verdict.difference),
+            signed(verdict.low),
+            signed(verdict.high),
+            count(*lost),
+            count(*won),
+            chance(*p_holm),
+            format!("{}{seed}", verdict.word),
+        ]);
+    }
+    table
+}
+
+fn worst_query(worst: &WorstQuery) -> String {
+    let WorstQuery { set, query, text, wanted, base, head } = worst;
+    let asked = text.as_ref().map_or_else(String::new, |text| format!(" \"{text}\""));
+    let wanted = if wanted.is_empty() { String::new() } else { format!(", for {}", wanted.join(", ")) };
+    format!("worst query  {query} ({set}){asked}{wanted}: {} -> {}\n", shown(base), shown(head))
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Score(score) => share(*score),
+        Value::Ranks(ranks) => {
+            let rank =
+                |rank: &Option<usize>| rank.map_or_else(|| "not found".to_owned(), |rank| format!("rank {rank}"));
+            ranks.iter().map(rank).collect::<Vec<_>>().join(", ")
+        }
+    }
+}
+
+/// A probability.
+fn chance(p: f64) -> String {
+    if p < 0.0001 { "< .0001".to_owned() } else { format!("{p:.4}").trim_start_matches('0').to_owned() }
+}

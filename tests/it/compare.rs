@@ -1,0 +1,98 @@
+//! `bench compare`: every kind of base and head, the verdict and the exit code.
+
+use std::process::Command;
+
+use crate::support::{Files, Run};
+
+const TOOLS: &str =
+    r#"[{"name": "send_mail", "description": "Send a letter"}, {"name": "lock_door", "description": "Lock a door"}]"#;
+
+fn files() -> Files {
+    let files = Files::new();
+    files.write("tools.json", TOOLS);
+    let queries: String = (0..40)
+        .map(|number| {
+            format!("{{\"id\": \"q{number}\", \"query\": \"a letter {number}\", \"relevant\": [\"send_mail\"]}}\n")
+        })
+        .collect();
+    files.write("queries.jsonl", queries);
+    let run = |found: usize| -> String { (0..found).map(|number| format!("q{number}\t1\tsend_mail\n")).collect() };
+    files.write("base.tsv", run(40));
+    files.write("head.tsv", run(30));
+    files
+}
+
+fn compare(files: &Files, arguments: &[&str]) -> Run {
+    files.run(&[&["bench", "compare"][..], arguments].concat())
+}
+
+#[test]
+fn run_files_are_compared_on_their_collection() {
+    let files = files();
+    let own = ["--catalog", "tools.json", "--queries", "queries.jsonl"];
+    let worse = compare(&files, &[&own[..], &["base.tsv", "head.tsv"]].concat());
+    assert_eq!(worse.code, 1, "{}", worse.shown());
+    insta::assert_snapshot!(worse.stdout, @"");
+    let better = compare(&files, &[&own[..], &["head.tsv", "base.tsv"]].concat());
+    assert_eq!(better.code, 0, "{}", better.shown());
+    assert!(better.stdout.starts_with("recall@5, head.tsv -> base.tsv: improved\n"), "{}", better.stdout);
+    let engines = compare(&files, &[&own[..], &["lexical", "base.tsv", "--format", "json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&engines.stdout).unwrap();
+    assert_eq!((engines.code, json["verdict"]["word"].as_str()), (0, Some("same")), "{}", engines.shown());
+}
+
+#[test]
+fn outputs_and_revisions_of_them_are_compared() {
+    let files = files();
+    let eval = |run: &str| {
+        let own = ["bench", "eval", "--catalog", "tools.json", "--queries", "queries.jsonl", "--format", "json"];
+        files.run(&[&own[..], &["--run", run]].concat()).stdout
+    };
+    files.write("results.json", eval("x=base.tsv"));
+    let git = |arguments: &[&str]| {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"];
+        let done = Command::new("git").args(identity).args(arguments).current_dir(files.path(".")).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "results.json"]);
+    git(&["commit", "--quiet", "-m", "base"]);
+    files.write("results.json", eval("x=head.tsv"));
+    let worse = compare(&files, &["HEAD:results.json", "results.json"]);
+    assert_eq!(worse.code, 1, "{}", worse.shown());
+    assert!(worse.stdout.contains("worst tool   send_mail"), "{}", worse.stdout);
+
+    // Another catalog gives no verdict, until that is asked for.
+    files.write("tools.json", TOOLS.replace("Lock a door", "Lock any door"));
+    files.write("results.json", eval("x=base.tsv"));
+    let other = compare(&files, &["HEAD:results.json", "results.json"]);
+    assert_eq!(other.code, 2, "{}", other.shown());
+    assert!(other.stdout.contains("not comparable") && other.stderr.contains("--changed-inputs"), "{}", other.shown());
+    let asked = compare(&files, &["HEAD:results.json", "results.json", "--changed-inputs"]);
+    assert_eq!(asked.code, 0, "{}", asked.shown());
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_by_name() {
+    let files = files();
+    files.write("log.jsonl", "{\"doc_id\":0,\"metrics\":[\"acc\"],\"acc\":1.0}\n");
+    files.write("odd.toml", "odd = 1\n");
+    files.write("odd.json", "[]");
+    let own = ["--catalog", "tools.json", "--queries", "queries.jsonl"];
+    let table: [(&[&str], &str); 7] = [
+        (&["pizza", "lexical"], "pizza: neither a file, nor REVISION:FILE, nor an engine (default, lexical"),
+        (&["HEAD:results.json", "lexical"], "HEAD:results.json: "),
+        (&["odd.toml", "lexical"], "odd.toml: no configuration of either engine: of the router: "),
+        (&["odd.json", "lexical"], "odd.json: its form is not known"),
+        (&["log.jsonl", "log.jsonl", "--measure", "bleu"], "it has no score `bleu`; there are acc"),
+        (&[own[0], own[1], own[2], own[3], "base.tsv", "lexical", "--measure", "MAP"], "no measure `MAP`"),
+        (&["base.tsv", "head.tsv"], "base.tsv: its form is not known"),
+    ];
+    for (arguments, expected) in table {
+        let refused = compare(&files, arguments);
+        assert_eq!(refused.code, 2, "{arguments:?}: {}", refused.shown());
+        assert!(refused.stderr.contains(expected), "{arguments:?}: {}", refused.stderr);
+    }
+    let same = compare(&files, &["log.jsonl", "log.jsonl"]);
+    assert_eq!(same.code, 0, "{}", same.shown());
+}
