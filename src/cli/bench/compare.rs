@@ -92,7 +92,7 @@ fn context(args: &CompareArgs, configs: [ContextConfig; 2], out: &mut dyn Write)
     let outcomes =
         sweep::sweep(&candidates, &scenarios, &StructureSummarizer, || ()).map_err(|error| anyhow!(error))?;
     match args.format {
-        Format::Json => print_json(out, &outcomes)?,
+        Format::Json => print_json(out, "bench compare", &outcomes)?,
         Format::Text => write!(out, "{}", report::trials::side_by_side_trials(&outcomes))?,
     }
     Ok(Outcome::Ok)
@@ -126,7 +126,7 @@ fn routing(args: &CompareArgs, configs: [RoutingConfig; 2], out: &mut dyn Write)
         rows.push(Case { case: case.id.clone(), a, b, difference: against("A", &left, &right) });
     }
     if args.format == Format::Json {
-        print_json(out, &rows)?;
+        print_json(out, "bench compare", &rows)?;
         return Ok(Outcome::Ok);
     }
     let embedded = |id: &str| cases.iter().any(|case| case.id == id && case.origin == Origin::Embedded);
