@@ -46,7 +46,7 @@ def compute(command, line):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scheduler", required=True, help="address of the scheduler, or a file that it wrote")
+    parser.add_argument("--scheduler", required=True, help="address of the scheduler, or the file that it writes")
     parser.add_argument("--contextweaver", default="contextweaver", help="the program, as workers find it")
     parser.add_argument("--root", default=".", help="the checkout, as workers find it")
     parser.add_argument("--public", help="the folder of public collections, as workers find it")
@@ -62,7 +62,7 @@ def main():
     command = [args.contextweaver, "bench", "cell", "--root", args.root]
     if args.public:
         command += ["--public", args.public]
-    where = {"scheduler_file": args.scheduler} if os.path.exists(args.scheduler) else {"address": args.scheduler}
+    where = {"address": args.scheduler} if "://" in args.scheduler else {"scheduler_file": args.scheduler}
     answers, failed = {}, 0
     with Client(**where) as client:
         futures = {

@@ -197,8 +197,8 @@ fn kinds() -> Vec<Kind> {
                     "artifacts": {"redact_secrets": true, "path": "kept"},
                     "policy": {
                         "default": "deny", "rules": [{"action": "allow", "tool": "x*", "tags": ["t"]}],
-                        "tags": {"t": ["a:*"]}, "read_only": ["b:*"],
-                        "tools": {"a:x": {"sensitivity": "high", "rate_limit": 3, "requires_approval": true}}
+                        "tags": {"t": ["n:*"]}, "read_only": ["b:*"],
+                        "tools": {"n:x": {"sensitivity": "high", "rate_limit": 3, "requires_approval": true}}
                     },
                     "http": {"listen": "127.0.0.1:8080", "max_sessions": 4, "allowed_hosts": ["h"]}
                 }),
@@ -392,7 +392,9 @@ fn schema_and_parser_refuse_the_same_changes() {
         let mut refused = 0;
         for example in &examples {
             let (valid, parsed) = (schema.is_valid(example), parses(example));
-            assert!(valid && parsed, "{name}: schema {valid}, parser {parsed}: {example}");
+            if !valid || !parsed {
+                differing.push(format!("{name}: schema {valid}, parser {parsed}: {example}"));
+            }
             let mut found = Vec::new();
             places(example, "", free, &mut found);
             for at in found {
@@ -407,7 +409,10 @@ fn schema_and_parser_refuse_the_same_changes() {
                 }
             }
         }
-        assert!(refused > 3, "{name}: {refused}");
+        // An example in which nothing can be wrong would compare nothing.
+        if refused <= 3 {
+            differing.push(format!("{name}: {refused} changes are refused"));
+        }
     }
     assert!(compared > 300, "{compared}");
     assert!(differing.is_empty(), "{}", differing.join("\n"));
