@@ -1,6 +1,7 @@
 //! `bench`: run the matrix, show it, check it, and measure anybody's own files.
 
 mod accept;
+mod cells;
 mod check;
 mod compare;
 mod engine;
@@ -30,8 +31,19 @@ use contextweaver_bench::scorecard;
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Run the matrix and write the scorecard
-    #[command(after_help = "Example:\n  contextweaver bench run\n  contextweaver bench run --record-timings")]
+    #[command(
+        after_help = "Example:\n  contextweaver bench run\n  contextweaver bench run --cells .cells\n  contextweaver bench run --record-timings"
+    )]
     Run(run::RunArgs),
+    /// Print the cells of a run, one JSON object a line
+    #[command(after_help = cells::CELLS_EXAMPLE)]
+    Cells(cells::CellsArgs),
+    /// Compute cells: reads them on standard input, writes results on standard output, one line each
+    #[command(after_help = cells::CELL_EXAMPLE)]
+    Cell(cells::CellArgs),
+    /// Put cells together that others computed, and write the scorecard
+    #[command(after_help = cells::MERGE_EXAMPLE)]
+    Merge(cells::MergeArgs),
     /// Render the pages again from the committed results
     #[command(after_help = "Example:\n  contextweaver bench render")]
     Render(RenderArgs),
@@ -133,6 +145,9 @@ pub(super) struct ListArgs {
 pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
     match command {
         Command::Run(args) => run::run(args, out),
+        Command::Cells(args) => cells::cells(args, out),
+        Command::Cell(args) => cells::cell(args, out),
+        Command::Merge(args) => cells::merge(args, out),
         Command::Render(args) => render(args, out),
         Command::Check(args) => check::run(args, out),
         Command::Accept(args) => accept::run(args, out),
@@ -152,7 +167,7 @@ fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
     let pages = scorecard::render(&args.place.workspace()?)?;
     let paths: Vec<&str> = pages.iter().map(|page| page.path.as_str()).collect();
     match args.format {
-        Format::Json => print_json(out, &paths)?,
+        Format::Json => print_json(out, "bench render", &paths)?,
         Format::Text => writeln!(out, "wrote {}", paths.join("\nwrote "))?,
     }
     Ok(Outcome::Ok)
@@ -200,7 +215,7 @@ fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
             engines: &[],
             present: case.is_here(),
         }));
-        print_json(out, &lines)?;
+        print_json(out, "bench list", &lines)?;
         return Ok(Outcome::Ok);
     }
     writeln!(out, "Engines")?;

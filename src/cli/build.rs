@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             "file": args.out, "items": index.items(), "terms": index.terms(), "postings": index.postings_total(),
             "graph_nodes": graph.len(),
         });
-        print_json(out, &result)?;
+        print_json(out, "build", &result)?;
         return Ok(Outcome::Ok);
     }
     let sizes = [(index.items(), "items"), (index.terms(), "terms"), (index.postings_total(), "postings")];

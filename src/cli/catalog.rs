@@ -147,7 +147,9 @@ fn run_inspect(args: &InspectArgs, out: &mut dyn Write) -> anyhow::Result<Outcom
     let loaded = load(&args.paths, args.common.options())?;
     let report = inspect(&loaded.catalog, args.estimator);
     match args.common.format {
-        Format::Json => print_json(out, &WithLeftOut { report: &report, left_out: &loaded.left_out })?,
+        Format::Json => {
+            print_json(out, "catalog inspect", &WithLeftOut { report: &report, left_out: &loaded.left_out })?
+        }
         Format::Text => {
             print_inspect(out, &report, args.top)?;
             print_left_out(out, &loaded.left_out)?;
@@ -163,7 +165,7 @@ fn run_lint(args: &LintArgs, out: &mut dyn Write) -> anyhow::Result<Outcome> {
     let problems = count_problems(&report.findings);
     report.findings.retain(|finding| finding.severity >= args.min_severity.into());
     match args.common.format {
-        Format::Json => print_json(out, &WithLeftOut { report: &report, left_out: &loaded.left_out })?,
+        Format::Json => print_json(out, "catalog lint", &WithLeftOut { report: &report, left_out: &loaded.left_out })?,
         Format::Text => {
             print_lint(out, &report, &problems)?;
             print_left_out(out, &loaded.left_out)?;
@@ -177,7 +179,7 @@ fn run_diff(args: &DiffArgs, out: &mut dyn Write) -> anyhow::Result<Outcome> {
     let report = diff(&old.catalog, &new.catalog, args.estimator);
     let left_out: Vec<LeftOut> = old.left_out.into_iter().chain(new.left_out).collect();
     match args.common.format {
-        Format::Json => print_json(out, &WithLeftOut { report: &report, left_out: &left_out })?,
+        Format::Json => print_json(out, "catalog diff", &WithLeftOut { report: &report, left_out: &left_out })?,
         Format::Text => {
             print_diff(out, &report)?;
             print_left_out(out, &left_out)?;

@@ -114,7 +114,7 @@ fn show(args: &ShowArgs, out: &mut dyn Write) -> Result<Outcome> {
     }
     if args.format == Format::Json {
         let shown = Shown { observations: log.observations.len(), damaged: log.damaged, tools: &tools };
-        print_json(out, &shown)?;
+        print_json(out, "feedback show", &shown)?;
         return Ok(Outcome::Ok);
     }
     writeln!(out, "{} observations of {} tools, {} damaged lines", log.observations.len(), tools.len(), log.damaged)?;

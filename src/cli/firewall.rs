@@ -61,7 +61,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let call = ContextItem::new("file", ItemKind::ToolCall, name(&args.file));
     let (_, envelope) = firewall.ingest(&call, &output, &mut Seen::default())?;
     match args.format {
-        Format::Json => print_json(out, &envelope)?,
+        Format::Json => print_json(out, "firewall", &envelope)?,
         Format::Text => {
             write!(out, "{}", envelope.summary)?;
             // Exactly the summary goes to a file or pipe; a person gets a line break after it.

@@ -186,7 +186,7 @@ fn list(args: &ListArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         abouts.extend(Collection::load(&folder, Origin::Embedded)?.about);
     }
     if args.format == Format::Json {
-        return print_json(out, &abouts);
+        return print_json(out, "gold list", &abouts);
     }
     let width =
         |pick: fn(&About) -> &String, least| abouts.iter().map(|about| pick(about).len()).fold(least, usize::max);
@@ -212,7 +212,7 @@ fn run_audit(args: &AuditArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         audits.push(audit(&Collection::load(&folder, origin)?));
     }
     if args.format == Format::Json {
-        return print_json(out, &audits);
+        return print_json(out, "gold audit", &audits);
     }
     for (index, one) in audits.iter().enumerate() {
         if index > 0 {
@@ -307,7 +307,7 @@ fn run_seal(args: &SealArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let (folder, _) = find(&args.place.gold, &args.name)?;
     let (about, sealed) = seal(&folder)?;
     if args.format == Format::Json {
-        return print_json(out, &about);
+        return print_json(out, "gold seal", &about);
     }
     match sealed {
         Sealed::Unchanged => writeln!(out, "{}: already sealed", about.name)?,
@@ -337,7 +337,7 @@ fn grow(args: &GrowArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             "collection": base.name, "grade": args.grade, "seed": args.seed, "tools": args.size, "queries": queries,
             "catalog_file": args.out, "queries_file": args.queries_out,
         });
-        return print_json(out, &result);
+        return print_json(out, "gold grow", &result);
     }
     writeln!(
         out,

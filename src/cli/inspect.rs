@@ -94,7 +94,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         phases,
     };
     match args.format {
-        Form::Json => print_json(out, &report)?,
+        Form::Json => print_json(out, "inspect", &report)?,
         Form::Markdown => out.write_all(markdown(&report).as_bytes())?,
     }
     Ok(Outcome::Ok)

@@ -25,6 +25,7 @@ mod models;
 mod print_tree;
 mod replay;
 mod route;
+mod schema;
 mod session;
 mod source;
 mod stats;
@@ -113,6 +114,8 @@ enum Command {
     Firewall(firewall::Args),
     /// Show the choice graph that a catalog is browsed by
     PrintTree(print_tree::Args),
+    /// Print the JSON Schema of a kind of file, for editors and checks
+    Schema(schema::Args),
 }
 
 /// Parses `arguments` (the program's name first) and runs the command.
@@ -150,6 +153,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn W
         Command::Models(command) => models::run(&command, out),
         Command::Firewall(args) => firewall::run(&args, out),
         Command::PrintTree(args) => print_tree::run(&args, out),
+        Command::Schema(args) => schema::run(&args, out),
     }
 }
 
@@ -162,8 +166,20 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
+/// What is said of an error: as JSON in the one form where the command line asks for JSON, else as text.
+pub(crate) fn failure(error: &anyhow::Error, arguments: impl IntoIterator<Item = OsString>) -> String {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let is_json = arguments.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json")
+        || arguments.iter().any(|one| one == "--format=json");
+    let message = chain(error);
+    match is_json {
+        true => serde_json::json!({"schema_version": SCHEMA_VERSION, "kind": "error", "message": message}).to_string(),
+        false => format!("error: {message}"),
+    }
+}
+
 /// An error and its causes on one line each, without repeating what a cause already said.
-pub(crate) fn chain(error: &anyhow::Error) -> String {
+fn chain(error: &anyhow::Error) -> String {
     let mut lines: Vec<String> = Vec::new();
     for cause in error.chain() {
         let text = cause.to_string();
@@ -174,8 +190,33 @@ pub(crate) fn chain(error: &anyhow::Error) -> String {
     lines.join("\n  caused by: ")
 }
 
-/// Writes `value` as indented JSON.
-fn print_json(out: &mut dyn Write, value: &impl serde::Serialize) -> anyhow::Result<()> {
+/// The version of the form in which every command prints JSON.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Writes what a command found as indented JSON, in the one form of all commands: an object that begins with
+/// `schema_version` and `kind`, the words of the command. A list is its member `items`.
+///
+/// # Errors
+/// What cannot be written, or a value of the command that has one of the two names itself.
+fn print_json(out: &mut dyn Write, kind: &str, value: &impl serde::Serialize) -> anyhow::Result<()> {
+    let mut envelope = serde_json::Map::new();
+    envelope.insert("schema_version".to_owned(), SCHEMA_VERSION.into());
+    envelope.insert("kind".to_owned(), kind.into());
+    match serde_json::to_value(value)? {
+        serde_json::Value::Object(members) => {
+            for (name, value) in members {
+                anyhow::ensure!(envelope.insert(name.clone(), value).is_none(), "`{kind}` has a member `{name}` twice");
+            }
+        }
+        items => {
+            envelope.insert("items".to_owned(), items);
+        }
+    }
+    print_document(out, &envelope)
+}
+
+/// Writes a document whose form others define as indented JSON.
+fn print_document(out: &mut dyn Write, value: &impl serde::Serialize) -> anyhow::Result<()> {
     serde_json::to_writer_pretty(&mut *out, value)?;
     writeln!(out)?;
     Ok(())

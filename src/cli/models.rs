@@ -102,7 +102,7 @@ fn show(args: &ShowArgs, out: &mut dyn Write) -> Result<Outcome> {
     let vectors = place::cache(&folder).len();
     let shown = Shown { usable: problem.is_none(), problem, vectors, folder };
     match (args.format, &shown.problem) {
-        (Format::Json, _) => print_json(out, &shown)?,
+        (Format::Json, _) => print_json(out, "models show", &shown)?,
         (Format::Text, None) => writeln!(out, "{}: usable; vectors of {vectors} tools", shown.folder.display())?,
         (Format::Text, Some(problem)) => writeln!(out, "{problem}")?,
     }

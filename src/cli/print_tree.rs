@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let lines: Vec<Line> =
         graph.walk(NodeId::ROOT, args.depth).map(|(depth, node)| line(&graph, depth, node)).collect();
     match args.format {
-        Format::Json => print_json(out, &lines)?,
+        Format::Json => print_json(out, "print-tree", &lines)?,
         Format::Text => {
             for line in &lines {
                 let indent = "  ".repeat(line.depth);

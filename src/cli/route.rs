@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
 use super::source::{CatalogSource, read_config};
-use super::{Format, Outcome, print_json};
+use super::{Format, Outcome, print_document, print_json};
 use contextweaver_core::catalog::Safety;
 use contextweaver_routing::{
     Choice, Explored, Filter, History, PartSource, Path, Placement, Provider, Pruned, Request, Route, Router,
@@ -155,11 +155,11 @@ fn rank(args: &Args, router: &Router, query: &str, out: &mut dyn Write) -> Resul
             SchemaFor::Openai => Provider::OpenAi,
             SchemaFor::Anthropic => Provider::Anthropic,
         };
-        print_json(out, &route.selection_schema(provider)?)?;
+        print_document(out, &route.selection_schema(provider)?)?;
         return Ok(Outcome::Ok);
     }
     match args.format {
-        Format::Json => print_json(out, &route)?,
+        Format::Json => print_json(out, "route", &route)?,
         Format::Text => print(&route, args.explain, request.filter != Filter::default(), out)?,
     }
     Ok(Outcome::Ok)
@@ -255,7 +255,7 @@ fn browse(args: &Args, router: &Router, path: &str, out: &mut dyn Write) -> Resu
     let path: Path = path.parse()?;
     let cards = router.browse(&path)?;
     match args.format {
-        Format::Json => print_json(out, &cards)?,
+        Format::Json => print_json(out, "route path", &cards)?,
         Format::Text => {
             for (number, card) in cards.iter().enumerate() {
                 writeln!(out, "{}", card.line(number + 1, cards.len()))?;

@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let config = context_config(args.prompt.config.as_deref())?;
     let pack = args.prompt.compile(&args.source.load()?, args.phase, &config)?;
     match args.format {
-        Format::Json => print_json(out, &pack.stats)?,
+        Format::Json => print_json(out, "stats", &pack.stats)?,
         Format::Text => write!(out, "{} prompt: {}", args.phase, pack.stats.ledger())?,
     }
     Ok(Outcome::Ok)

@@ -1,5 +1,6 @@
 //! The benchmark in a checkout of its own: run, check, drift, repair.
 
+mod cells;
 mod forged;
 
 use std::fs;

@@ -172,7 +172,14 @@ fn json_output_is_json() {
     for command in commands {
         let run = files.run(command);
         assert_eq!(run.code, 0, "{command:?}: {}", run.shown());
-        serde_json::from_str::<serde_json::Value>(&run.stdout).unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let printed = serde_json::from_str::<serde_json::Value>(&run.stdout);
+        let printed = printed.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        // Every output is an object that begins with its version and the words of the command.
+        let first: Vec<&str> = printed.as_object().unwrap().keys().take(2).map(String::as_str).collect();
+        assert_eq!(first, ["schema_version", "kind"], "{command:?}");
+        assert_eq!(printed["schema_version"], 1, "{command:?}");
+        let kind = printed["kind"].as_str().unwrap();
+        assert!(kind == "route path" || command.join(" ").starts_with(kind), "{command:?}: {kind}");
     }
 }
 

@@ -12,5 +12,6 @@ mod gateway_scenarios;
 mod layers;
 mod mcp;
 mod real_catalogs;
+mod schemas;
 mod session;
 mod support;

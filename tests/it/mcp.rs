@@ -157,6 +157,8 @@ fn servers_of_a_client_are_imported_without_their_secrets() {
     variables that the gateway needs: FORGE_TOKEN
 
     # the configuration; --write FILE writes it
+    # yaml-language-server: $schema=gateway.schema.json
+    # For completion in editors: contextweaver schema gateway > gateway.schema.json
     upstreams:
       forge:
         command: npx
@@ -175,6 +177,8 @@ fn servers_of_a_client_are_imported_without_their_secrets() {
     variables that the gateway needs: FORGE_TOKEN
     gateway.yaml: 1 servers; check them with `mcp doctor`
 
+    # yaml-language-server: $schema=gateway.schema.json
+    # For completion in editors: contextweaver schema gateway > gateway.schema.json
     upstreams:
       forge:
         command: npx

@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -58,6 +58,26 @@ pub trait Chapter: Sync {
     /// Inputs that cannot be read. That an engine fails on them is an outcome.
     fn measure(&self, bench: &Bench, plans: &[Plan], step: Step<'_>) -> Result<Vec<Fresh<Self::Facts>>>;
 
+    /// The inputs of a planned record that is not [`Planned::absent`], without measuring it: what it is stored by.
+    ///
+    /// # Errors
+    /// Inputs that cannot be read, and a chapter that neither plans its inputs nor says them here.
+    fn inputs(&self, bench: &Bench, planned: &Planned) -> Result<Inputs> {
+        let _ = bench;
+        let inputs = planned.inputs_sha256.clone();
+        Ok(Inputs {
+            sha256: inputs.with_context(|| format!("{}: inputs unknown", planned.case))?,
+            beside: String::new(),
+        })
+    }
+
+    /// About how long a planned record takes, in milliseconds: what shares are balanced and progress is estimated by. No
+    /// fact depends on it.
+    fn cost_ms(&self, bench: &Bench, plan: &Plan, planned: &Planned) -> u64 {
+        let _ = (bench, plan, planned);
+        100
+    }
+
     /// What can be seen to be wrong with recorded facts without measuring: parts that do not add up to their whole, sides
     /// that do not give the difference, figures that another chapter has otherwise.
     fn wrong(&self, own: &[Results<Self::Facts>], all: &Recordings) -> Vec<Wrong> {
@@ -97,6 +117,12 @@ pub struct Plan {
     pub cases: Vec<Planned>,
 }
 
+/// The cases that can be measured here.
+pub fn measurable(plans: &[Plan]) -> impl Iterator<Item = &str> {
+    let cases = plans.iter().flat_map(|plan| &plan.cases).filter(|planned| planned.absent.is_none());
+    cases.map(|planned| planned.case.as_str())
+}
+
 /// One record that a results file is to hold.
 #[derive(Debug, Clone)]
 pub struct Planned {
@@ -119,6 +145,8 @@ pub enum Absent {
     Model,
     /// It takes minutes and is measured only when everything is asked for.
     TooLarge,
+    /// The time that was given had run out.
+    OutOfTime,
 }
 
 impl Display for Absent {
@@ -127,8 +155,18 @@ impl Display for Absent {
             Self::Inputs => "public data not here",
             Self::Model => "sentence encoder not here",
             Self::TooLarge => "only with --large or --all",
+            Self::OutOfTime => "out of time",
         })
     }
+}
+
+/// What a record depends on besides the version of what is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inputs {
+    /// SHA-256 (hex) of its inputs, as its provenance has it.
+    pub sha256: String,
+    /// What else gives other facts: the version of an engine that it is compared with, what is left out; empty for nothing.
+    pub beside: String,
 }
 
 /// What was measured of a planned record.
@@ -186,6 +224,15 @@ pub trait AnyChapter: Sync {
     /// As there.
     fn plan(&self, bench: &Bench) -> Result<Vec<Plan>>;
 
+    /// See [`Chapter::inputs`].
+    ///
+    /// # Errors
+    /// As there.
+    fn inputs(&self, bench: &Bench, planned: &Planned) -> Result<Inputs>;
+
+    /// See [`Chapter::cost_ms`].
+    fn cost_ms(&self, bench: &Bench, plan: &Plan, planned: &Planned) -> u64;
+
     /// See [`Chapter::measure`].
     ///
     /// # Errors
@@ -240,6 +287,14 @@ impl<C: Chapter> AnyChapter for C {
 
     fn plan(&self, bench: &Bench) -> Result<Vec<Plan>> {
         Chapter::plan(self, bench)
+    }
+
+    fn inputs(&self, bench: &Bench, planned: &Planned) -> Result<Inputs> {
+        Chapter::inputs(self, bench, planned)
+    }
+
+    fn cost_ms(&self, bench: &Bench, plan: &Plan, planned: &Planned) -> u64 {
+        Chapter::cost_ms(self, bench, plan, planned)
     }
 
     fn measure(&self, bench: &Bench, plans: &[Plan], step: Step<'_>) -> Result<Vec<Fresh>> {

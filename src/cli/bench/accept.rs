@@ -37,7 +37,7 @@ pub(super) fn run(args: &AcceptArgs, out: &mut dyn Write) -> Result<Outcome> {
     let name = name.with_context(|| format!("{}: not the name of a table", args.table.display()))?;
     let origin = tables::accept(&args.place.workspace()?, name, args.machine.as_deref())?;
     match args.format {
-        Format::Json => print_json(out, &origin)?,
+        Format::Json => print_json(out, "bench accept", &origin)?,
         Format::Text => writeln!(out, "{name}: {}", origin.sentence())?,
     }
     note("`contextweaver bench render` shows it");

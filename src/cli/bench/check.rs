@@ -36,7 +36,7 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     let verdict = check::run(&bench, &step)?;
     bar.finish_and_clear();
     match args.format {
-        Format::Json => print_json(out, &verdict)?,
+        Format::Json => print_json(out, "bench check", &verdict)?,
         Format::Text => print(&verdict, out)?,
     }
     Ok(if verdict.same { Outcome::Ok } else { Outcome::Drift })

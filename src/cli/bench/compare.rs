@@ -9,13 +9,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use serde::Serialize;
 
 use super::Place;
 use crate::cli::source::CatalogSource;
 use crate::cli::{Format, Outcome, print_json};
 use contextweaver_bench::comparison::outcomes::{ItemSet, Outcomes};
-use contextweaver_bench::comparison::{self, Comparison, read};
+use contextweaver_bench::comparison::{self, read};
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::context::sweep::{self, Candidate};
 use contextweaver_bench::eval::decision::Word;
@@ -100,7 +99,7 @@ pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<Outcome> {
     }
     let comparison = comparison::compare(&base, &head, measure, args.changed_inputs)?;
     match args.format {
-        Format::Json => print_json(out, &Output { schema_version: SCHEMA, comparison: &comparison })?,
+        Format::Json => print_json(out, "bench compare", &comparison)?,
         Format::Text => write!(out, "{}", comparison::text::plain(&comparison))?,
     }
     match comparison.verdict.word {
@@ -111,16 +110,6 @@ pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<Outcome> {
         ),
         _ => Ok(Outcome::Ok),
     }
-}
-
-/// The version of the form of the output.
-const SCHEMA: u32 = 1;
-
-#[derive(Serialize)]
-struct Output<'a> {
-    schema_version: u32,
-    #[serde(flatten)]
-    comparison: &'a Comparison,
 }
 
 /// What an argument names: a file, a revision of one, or an engine.
@@ -242,7 +231,7 @@ fn context(args: &CompareArgs, configs: [ContextConfig; 2], out: &mut dyn Write)
     let outcomes =
         sweep::sweep(&candidates, &scenarios, &StructureSummarizer, || ()).map_err(|error| anyhow!(error))?;
     match args.format {
-        Format::Json => print_json(out, &outcomes)?,
+        Format::Json => print_json(out, "bench compare", &outcomes)?,
         Format::Text => write!(out, "{}", report::trials::side_by_side_trials(&outcomes))?,
     }
     Ok(Outcome::Ok)

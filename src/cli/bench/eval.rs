@@ -11,7 +11,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::source::{CatalogSource, read_config};
-use crate::cli::{Format, Outcome, note, print_json};
+use crate::cli::{Format, Outcome, SCHEMA_VERSION, note, print_json};
 use contextweaver_bench::chapters::routing::facts;
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::decision::{Decision, Pair, Word, decide};
@@ -118,12 +118,8 @@ fn threshold(text: &str) -> Result<Threshold, String> {
     }
 }
 
-/// The version of the form of the output, which `--baseline` reads.
-const SCHEMA: u32 = 1;
-
 #[derive(Serialize)]
 struct Output<'a> {
-    schema_version: u32,
     inputs_sha256: &'a str,
     evaluations: Vec<Entry<'a>>,
     /// The tools that each query with an answer needs.
@@ -215,14 +211,13 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
             let evaluations = measured.iter().map(|one| entry(&collection, one)).collect();
             let inputs_sha256 = &collection.inputs_sha256;
             let output = Output {
-                schema_version: SCHEMA,
                 inputs_sha256,
                 evaluations,
                 wanted: wanted(&collection),
                 versus_baseline: decision,
                 failed_gates: &failed,
             };
-            print_json(out, &output)?;
+            print_json(out, "bench eval", &output)?;
         }
         Format::Text => {
             for (number, one) in measured.iter().enumerate() {
@@ -403,9 +398,9 @@ fn read_baseline(path: &Path) -> Result<Baseline> {
     let baseline: Baseline = serde_json::from_str(&text).with_context(|| format!("{}: {hint}", path.display()))?;
     match baseline.evaluations.first() {
         None => bail!("{}: it has no evaluation; {hint}", path.display()),
-        Some(_) if baseline.schema_version != SCHEMA => {
+        Some(_) if baseline.schema_version != SCHEMA_VERSION => {
             let version = baseline.schema_version;
-            bail!("{}: it has the form {version}, and this is {SCHEMA}; record it again", path.display())
+            bail!("{}: it has the form {version}, and this is {SCHEMA_VERSION}; record it again", path.display())
         }
         Some(first) if first.ranks.is_empty() => {
             bail!("{}: none of its queries has a relevant tool, so there is nothing to compare", path.display())

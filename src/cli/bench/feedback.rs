@@ -34,7 +34,9 @@ pub(super) fn run(args: &FeedbackArgs, out: &mut dyn Write) -> Result<Outcome> {
     let chapter = chapters::find("feedback").context("no chapter on feedback")?;
     let recordings = Measured::chapter(chapter, &bench, &|_| ())?.recordings(&bench.workspace, &Day::now())?;
     match args.format {
-        Format::Json => print_json(out, &recordings.iter().map(|results| &results.records).collect::<Vec<_>>())?,
+        Format::Json => {
+            print_json(out, "bench feedback", &recordings.iter().map(|results| &results.records).collect::<Vec<_>>())?
+        }
         Format::Text => write!(out, "{}", scorecard::terminal(&recordings)?)?,
     }
     Ok(Outcome::Ok)

@@ -75,7 +75,7 @@ pub(super) fn run(args: &FidelityArgs, out: &mut dyn Write) -> Result<Outcome> {
     let together = fidelity(&measured);
     if args.format == Format::Json {
         let single = |one: &_| Single::of(one);
-        print_json(out, &Output { together, results: measured.iter().map(single).collect() })?;
+        print_json(out, "bench fidelity", &Output { together, results: measured.iter().map(single).collect() })?;
         return Ok(Outcome::Ok);
     }
     write!(out, "{}", chapters::context::fidelity(&together))?;

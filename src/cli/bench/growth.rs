@@ -79,7 +79,7 @@ pub(super) fn run(args: &GrowthArgs, out: &mut dyn Write) -> Result<Outcome> {
     }
     bar.finish_and_clear();
     match args.format {
-        Format::Json => print_json(out, &Output { counters: &counters, times: &times })?,
+        Format::Json => print_json(out, "bench growth", &Output { counters: &counters, times: &times })?,
         Format::Text => {
             writeln!(out, "{}", counters_table(&counters).plain())?;
             write!(out, "{}", times_table(&times.iter().collect::<Vec<_>>()).plain())?;

@@ -94,7 +94,7 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
         replace_file(path, svg.as_bytes())?;
     }
     match args.format {
-        Format::Json => print_json(out, &points)?,
+        Format::Json => print_json(out, "bench rot", &points)?,
         Format::Text => {
             writeln!(out, "{:<16} {:>7} {:>8}   recall@5 (95 % interval)", "distractors", "tools", "queries")?;
             for point in &points {

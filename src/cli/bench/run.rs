@@ -1,7 +1,9 @@
 //! `bench run`: measure everything, write the records and the pages.
 
 use std::io::{IsTerminal, Write};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -14,7 +16,8 @@ use contextweaver_bench::eval::machine;
 use contextweaver_bench::eval::timing::TimingRow;
 use contextweaver_bench::report;
 use contextweaver_bench::results::Results;
-use contextweaver_bench::scorecard::{self, Ran, Recorder};
+use contextweaver_bench::scorecard::cells::{Share, Store, Work};
+use contextweaver_bench::scorecard::{self, Course, Ran, Recorder, Watch};
 
 /// Run the matrix and write the scorecard
 #[derive(Debug, Args)]
@@ -24,14 +27,40 @@ pub(in crate::cli) struct RunArgs {
     #[command(flatten)]
     everything: Everything,
     /// Write the timings to scorecard/timings/ and show them on the pages
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["shard", "budget"])]
     record_timings: bool,
     /// The machine's name in the timings file
     #[arg(long, value_name = "NAME", requires = "record_timings", value_parser = machine::parse_name)]
     machine: Option<String>,
+    /// Store what is measured in this folder, and take from it what is there: a run that was stopped goes on
+    #[arg(long, value_name = "DIR")]
+    cells: Option<PathBuf>,
+    /// Measure one share of several, e.g. 1/4, and write no scorecard: `bench merge` does
+    #[arg(long, value_name = "I/N", requires = "cells")]
+    shard: Option<Share>,
+    /// Begin nothing more after this time, e.g. 60s or 5m: the cheapest first, and the rest is kept as recorded
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "all")]
+    budget: Option<Duration>,
+    /// Say on standard error how far it is, where that is no terminal too
+    #[arg(long)]
+    progress: bool,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+/// `60s`, `5m` or `2h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let refused = || format!("`{text}` is no time; write 60s, 5m or 2h");
+    let unit = text.chars().last().ok_or_else(refused)?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        _ => return Err(refused()),
+    };
+    let number: u32 = text.strip_suffix(unit).and_then(|number| number.parse().ok()).ok_or_else(refused)?;
+    Ok(Duration::from_secs(u64::from(number) * seconds))
 }
 
 #[derive(Serialize)]
@@ -40,16 +69,46 @@ struct Output<'a> {
     timings: &'a [TimingRow],
 }
 
+/// What a share of a run says.
+#[derive(Serialize)]
+struct ShareOutput {
+    cells: usize,
+    left_out: Vec<String>,
+}
+
 pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
+    let until = args.budget.map(|budget| Instant::now() + budget);
     let bench = args.place.bench(args.everything.scope())?;
     let program = args.record_timings.then(std::env::current_exe).transpose().context("this program's own file")?;
     let recorder = program.as_deref().map(|program| Recorder { program, machine: args.machine.as_deref() });
-    let bar = progress(0);
-    let Ran { recordings, kept, missing, timings } = scorecard::run(&bench, recorder, &|what| {
-        bar.set_message(what.to_owned());
-        bar.inc(1);
-    })?;
-    bar.finish_and_clear();
+    let store = args.cells.as_deref().map(Store::create).transpose()?;
+    let watch = Progress::new(args.progress);
+    let course = Course { store: store.as_ref(), until, watch: &watch };
+    if let Some(shard) = args.shard {
+        let work = Work::of(&bench)?;
+        let batches = work.share(shard);
+        let cells = batches.iter().map(|batch| batch.len()).sum();
+        let left_out = scorecard::share(&work, batches, course)?;
+        watch.finish();
+        let done = ShareOutput { cells, left_out: left_out.iter().map(|batch| batch.label()).collect() };
+        match args.format {
+            Format::Json => print_json(out, "bench run", &done)?,
+            Format::Text => {
+                let left_out: usize = left_out.iter().map(|batch| batch.len()).sum();
+                writeln!(out, "{} of the {cells} cells of this share are stored", cells - left_out)?;
+                done.left_out.iter().try_for_each(|what| writeln!(out, "out of time: {what}"))?;
+            }
+        }
+        return Ok(Outcome::Ok);
+    }
+    let ran = scorecard::run(&bench, recorder, course)?;
+    watch.finish();
+    print(&ran, args.format, out)
+}
+
+/// Prints what a run left behind.
+pub(super) fn print(ran: &Ran, format: Format, out: &mut dyn Write) -> Result<Outcome> {
+    let Ran { recordings, kept, missing, timings } = ran;
     if !kept.is_empty() {
         let kept: Vec<String> = kept.iter().map(ToString::to_string).collect();
         note(&format!("kept as recorded, not measured here: {}", kept.join(", ")));
@@ -58,15 +117,81 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
         let missing = missing.join(", ");
         note(&format!("neither measured here nor recorded, and `contextweaver bench check` fails for it: {missing}"));
     }
-    match args.format {
-        Format::Json => print_json(out, &Output { results: recordings.iter().collect(), timings: &timings })?,
+    match format {
+        Format::Json => print_json(out, "bench run", &Output { results: recordings.iter().collect(), timings })?,
         Format::Text => {
-            write!(out, "{}", scorecard::terminal(&recordings)?)?;
-            write!(out, "\n{}", report::recording::times(&timings.iter().collect::<Vec<_>>()).plain())?;
+            write!(out, "{}", scorecard::terminal(recordings)?)?;
+            if !timings.is_empty() {
+                write!(out, "\n{}", report::recording::times(&timings.iter().collect::<Vec<_>>()).plain())?;
+            }
             writeln!(out, "\nWrote scorecard/ — read scorecard/SCORECARD.md")?;
         }
     }
     Ok(Outcome::Ok)
+}
+
+/// How far a run is: a bar on a terminal, lines elsewhere where they are asked for.
+struct Progress {
+    bar: ProgressBar,
+    lines: bool,
+    start: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    cells: usize,
+    cost_ms: u64,
+    done: usize,
+    done_ms: u64,
+    /// When a line was last written.
+    said: Option<Instant>,
+}
+
+/// Between two lines.
+const PAUSE: Duration = Duration::from_secs(2);
+
+impl Progress {
+    fn new(asked: bool) -> Self {
+        let lines = asked && !std::io::stderr().is_terminal();
+        Self { bar: progress(0), lines, start: Instant::now(), state: Mutex::default() }
+    }
+
+    fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl State {
+    /// What is left, by what was done of the estimated cost; `None` before anything is done.
+    fn left(&self, elapsed: Duration) -> Option<Duration> {
+        let left = self.cost_ms.saturating_sub(self.done_ms) as f64;
+        (self.done_ms > 0).then(|| elapsed.mul_f64(left / self.done_ms as f64))
+    }
+}
+
+impl Watch for Progress {
+    fn begins(&self, cells: usize, cost_ms: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        (state.cells, state.cost_ms) = (cells, cost_ms);
+    }
+
+    fn step(&self, what: &str) {
+        self.bar.set_message(what.to_owned());
+    }
+
+    fn done(&self, cells: usize, cost_ms: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.done += cells;
+        state.done_ms += cost_ms;
+        let left = state.left(self.start.elapsed()).unwrap_or_default().as_secs();
+        let text = format!("{} of {} cells, about {left} s left", state.done, state.cells);
+        if self.lines && (state.done == state.cells || state.said.is_none_or(|said| said.elapsed() >= PAUSE)) {
+            state.said = Some(Instant::now());
+            note(&text);
+        }
+        self.bar.set_prefix(text);
+    }
 }
 
 /// A bar of so many steps on a terminal, a spinner of unknown length with 0; hidden elsewhere.
@@ -75,7 +200,7 @@ pub(super) fn progress(steps: usize) -> ProgressBar {
         return ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
     }
     let (bar, template) = match steps {
-        0 => (ProgressBar::new_spinner(), "{spinner} {pos} {wide_msg}"),
+        0 => (ProgressBar::new_spinner(), "{spinner} {prefix} {wide_msg}"),
         steps => (ProgressBar::new(steps as u64), "{bar:30} {pos}/{len} {wide_msg}"),
     };
     let style = ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar());

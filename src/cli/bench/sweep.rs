@@ -77,7 +77,7 @@ fn context(args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
         .map(|(_, one)| one)
         .collect();
     if args.format == Format::Json {
-        print_json(out, &shown)?;
+        print_json(out, "bench sweep", &shown)?;
         return Ok(Outcome::Ok);
     }
     note(&format!("{} configurations on {} scenarios", outcomes.len(), scenarios.len()));
@@ -99,10 +99,8 @@ fn routing_grid(args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
     let held_out = routing::held_out(&outcomes);
     let edges = routing::at_the_edge(&candidates, &outcomes);
     if args.format == Format::Json {
-        print_json(
-            out,
-            &serde_json::json!({ "configurations": outcomes, "held_out": held_out, "at_the_edge": edges }),
-        )?;
+        let found = serde_json::json!({ "configurations": outcomes, "held_out": held_out, "at_the_edge": edges });
+        print_json(out, "bench sweep", &found)?;
         return Ok(Outcome::Ok);
     }
     note(&format!("{} configurations on {} collections", outcomes.len(), collections.len()));

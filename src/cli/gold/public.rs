@@ -119,7 +119,7 @@ pub(super) fn sources(args: &SourcesArgs, out: &mut dyn Write) -> Result<()> {
                 json!({"collection": one, "presence": one.presence(&args.public), "from": sources})
             })
             .collect();
-        return print_json(out, &described);
+        return print_json(out, "gold sources", &described);
     }
     if args.names.is_empty() {
         return table(manifest, &collections, args, out);
@@ -213,7 +213,7 @@ pub(super) fn fetch(args: &FetchArgs, out: &mut dyn Write) -> Result<()> {
         fetched.push(path);
     }
     if args.format == Format::Json {
-        return print_json(out, &json!({"folder": args.to, "files": total, "fetched": fetched}));
+        return print_json(out, "gold fetch", &json!({"folder": args.to, "files": total, "fetched": fetched}));
     }
     writeln!(out, "{}: {} of {total} files downloaded, the others were there", args.to.display(), fetched.len())?;
     Ok(())
@@ -260,7 +260,7 @@ pub(super) fn build(args: &BuildArgs, out: &mut dyn Write) -> Result<()> {
         described.push(json!({"collection": one.name, "folder": folder, "measured": measured}));
     }
     if args.format == Format::Json {
-        return print_json(out, &described);
+        return print_json(out, "gold build", &described);
     }
     Ok(())
 }

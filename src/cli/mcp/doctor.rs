@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let environment = |name: &str| std::env::var(name).ok();
     let found = block_on(async { Ok(examine(&args.config, &environment).await) })?;
     match args.format {
-        Format::Json => print_json(out, &found)?,
+        Format::Json => print_json(out, "mcp doctor", &found)?,
         Format::Text => print(out, &found, args.notes)?,
     }
     Ok(if found.has_errors() { Outcome::Drift } else { Outcome::Ok })

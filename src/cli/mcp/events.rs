@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let file = File::open(&args.events).with_context(place)?;
     let stats = EventStats::read(BufReader::new(file)).with_context(place)?;
     match args.format {
-        Format::Json => print_json(out, &stats)?,
+        Format::Json => print_json(out, "mcp events", &stats)?,
         Format::Text => print(out, &stats)?,
     }
     Ok(Outcome::Ok)

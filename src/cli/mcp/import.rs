@@ -91,7 +91,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let target = args.write.as_deref().unwrap_or(Path::new("gateway.yaml"));
     let text = conversion.to_text(target).context("the servers make no configuration")?;
     match args.format {
-        Format::Json => print_json(out, &json!({"conversion": conversion, "config": conversion.to_value()}))?,
+        Format::Json => {
+            print_json(out, "mcp import", &json!({"conversion": conversion, "config": conversion.to_value()}))?
+        }
         Format::Text => print(out, &conversion)?,
     }
     match &args.write {
@@ -194,7 +196,7 @@ fn show(client: Client, args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     }
     let snippet = snippet(client, &program, &config, &args.name);
     match args.format {
-        Format::Json => print_json(out, &snippet)?,
+        Format::Json => print_json(out, "mcp snippet", &snippet)?,
         Format::Text => {
             writeln!(out, "{}", snippet.text)?;
             note(&format!("put it into {}", snippet.file));

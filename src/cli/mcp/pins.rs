@@ -105,7 +105,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             let waiting: Vec<Pin> = pins.iter().filter(|pin| pin.pending.is_some()).cloned().collect();
             let hash = (!waiting.is_empty()).then(|| digest(&waiting));
             match format {
-                Format::Json => print_json(out, &json!({"pins": pins, "waiting": waiting.len(), "hash": hash}))?,
+                Format::Json => {
+                    print_json(out, "mcp pins", &json!({"pins": pins, "waiting": waiting.len(), "hash": hash}))?
+                }
                 Format::Text => {
                     print(out, &pins)?;
                     if let Some(hash) = &hash {

@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         found.map_err(|error| anyhow!("the list of tools cannot be had: {}", error.message))
     })?;
     match args.format {
-        Format::Json => print_json(out, &found)?,
+        Format::Json => print_json(out, "mcp preview", &found)?,
         Format::Text => print(out, &found, args.top)?,
     }
     Ok(Outcome::Ok)

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::routing::Ranked;
-use crate::chapter::{Absent, Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong};
+use crate::chapter::{Absent, Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong, measurable};
 use crate::eval::collection::Collection;
 use crate::eval::engine::{Engine, RouterEngine};
 use crate::eval::error::EvalError;
@@ -101,16 +101,21 @@ impl<C: CollectionChapter> Chapter for PerCollection<C> {
         }])
     }
 
+    fn cost_ms(&self, bench: &Bench, _: &Plan, planned: &Planned) -> u64 {
+        let collection = bench.collections.get(&planned.case);
+        collection.map_or(0, |collection| 20 + (collection.catalog.len() + collection.queries.len()) as u64 / 2)
+    }
+
     fn measure(&self, bench: &Bench, plans: &[Plan], step: Step<'_>) -> Result<Vec<Fresh<C::Facts>>> {
         let engine = default_engine(bench)?;
         let mut measured = Vec::new();
-        for planned in plans.iter().flat_map(|plan| &plan.cases) {
-            let Some(collection) = bench.collections.get(&planned.case) else { continue };
-            step(&format!("{} of {}", self.0.name(), planned.case));
+        for case in measurable(plans) {
+            let Some(collection) = bench.collections.get(case) else { continue };
+            step(&format!("{} of {case}", self.0.name()));
             let outcome = self.0.measure(collection, engine);
             measured.push(Fresh {
                 results: self.0.name().to_owned(),
-                case: planned.case.clone(),
+                case: case.to_owned(),
                 inputs_sha256: collection.inputs_sha256.clone(),
                 outcome: outcome.map_or_else(|error| Outcome::Failed(error.to_string()), Outcome::Measured),
             });

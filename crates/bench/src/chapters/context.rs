@@ -4,15 +4,16 @@
 
 mod fidelity;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use rayon::prelude::*;
 
-use crate::chapter::{Absent, Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong};
+use crate::chapter::{Absent, Chapter, Fresh, Inputs, Plan, Planned, Recordings, Step, Wrong, measurable};
 use crate::eval::context::fidelity::{AtCap, Fidelity, Survivors};
 use crate::eval::context::record::ContextFacts;
-use crate::eval::context::run::{configuration, record, version};
+use crate::eval::context::run::{configuration, inputs, record, version};
 use crate::eval::context::scenario::Scenario;
 use crate::eval::identity::{Broken, same};
 use crate::eval::statistics::median;
@@ -58,9 +59,17 @@ impl Chapter for ContextChapter {
         }])
     }
 
-    fn measure(&self, bench: &Bench, _: &[Plan], step: Step<'_>) -> Result<Vec<Fresh<Box<ContextFacts>>>> {
+    fn inputs(&self, bench: &Bench, planned: &Planned) -> Result<Inputs> {
         let all = bench.workspace.scenarios()?;
-        let here: Vec<&Scenario> = all.iter().filter(|scenario| bench.workspace.has_scenario(scenario)).collect();
+        let scenario = all.iter().find(|scenario| scenario.name == planned.case).context("a plan for no scenario")?;
+        let catalog = bench.workspace.catalog_sha256(scenario)?;
+        Ok(Inputs { sha256: inputs(scenario, catalog.as_deref())?, beside: String::new() })
+    }
+
+    fn measure(&self, bench: &Bench, plans: &[Plan], step: Step<'_>) -> Result<Vec<Fresh<Box<ContextFacts>>>> {
+        let all = bench.workspace.scenarios()?;
+        let wanted: BTreeSet<&str> = measurable(plans).collect();
+        let here: Vec<&Scenario> = all.iter().filter(|scenario| wanted.contains(scenario.name.as_str())).collect();
         let catalogs = bench.workspace.counted_catalogs(&here)?;
         let config = ContextConfig::default();
         let run = |scenario: &&Scenario| {

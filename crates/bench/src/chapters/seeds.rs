@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::collections::default_engine;
-use crate::chapter::{Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong};
+use crate::chapter::{Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong, measurable};
 use crate::eval::collection::Collection;
 use crate::eval::engine::{Engine, RouterEngine};
 use crate::eval::error::EvalError;
@@ -83,16 +83,20 @@ impl Chapter for Seeds {
         }])
     }
 
+    fn cost_ms(&self, _: &Bench, _: &Plan, _: &Planned) -> u64 {
+        8_000
+    }
+
     fn measure(&self, bench: &Bench, plans: &[Plan], step: Step<'_>) -> Result<Vec<Fresh<SeedFacts>>> {
         let Some(base) = bench.collections.get(COLLECTION) else { return Ok(Vec::new()) };
         let (engine, control) = (default_engine(bench)?, control(&bench.matrix)?);
         let mut measured = Vec::new();
-        for planned in plans.iter().flat_map(|plan| &plan.cases) {
-            step(&format!("{} distractors of {} seeds", planned.case, SEEDS.len()));
-            let outcome = measure(base, planned.case.parse()?, engine, control, &SIZES, &SEEDS);
+        for case in measurable(plans) {
+            step(&format!("{case} distractors of {} seeds", SEEDS.len()));
+            let outcome = measure(base, case.parse()?, engine, control, &SIZES, &SEEDS);
             measured.push(Fresh {
                 results: Chapter::name(self).to_owned(),
-                case: planned.case.clone(),
+                case: case.to_owned(),
                 inputs_sha256: base.inputs_sha256.clone(),
                 outcome: outcome.map_or_else(|error| Outcome::Failed(error.to_string()), Outcome::Measured),
             });

@@ -202,7 +202,7 @@ impl Collection {
     ) -> Result<Self, CollectionError> {
         let handles = handles(&catalog);
         let file_order = file_order(catalog_bytes, &catalog);
-        let hashes = Hashes { catalog: sha256_hex(&[catalog_bytes]), queries: sha256_hex(&[queries.bytes]) };
+        let hashes = Hashes::of(catalog_bytes, queries.bytes);
         let inputs_sha256 = hashes.together();
         let queries = queries::parse(queries, &catalog, &handles)?;
         Ok(Self {

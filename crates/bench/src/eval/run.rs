@@ -10,10 +10,10 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::abstention::{Answer as Answered, abstention};
-use super::collection::{Collection, Query};
+use super::collection::{Collection, Hashes, Query};
 use super::engine::{Engine, Ranking, Size};
 use super::error::EvalError;
-use super::growth::{GrowthError, SEED, grow};
+use super::growth::{GrowthError, SEED, grow, grown_files};
 use super::loss::{self, Wording, loss_at_5};
 use super::matrix::{CONTROL, Case, Matrix};
 use super::measure::{Found, Judgement, Measure};
@@ -386,6 +386,15 @@ pub fn grown(collection: &Arc<Collection>, growth: Option<Growth>) -> Result<Arc
         None => Ok(Arc::clone(collection)),
         Some(growth) => grow(collection, growth, SEED).map(Arc::new),
     }
+}
+
+/// The digest of the inputs of a collection grown so, as [`grown`] would have it, without reading what was made.
+///
+/// # Errors
+/// As [`grow`].
+pub fn grown_sha256(collection: &Collection, growth: Growth) -> Result<String, GrowthError> {
+    let files = grown_files(collection, growth, SEED)?;
+    Ok(Hashes::of(files.catalog.as_bytes(), files.queries.as_bytes()).together())
 }
 
 #[cfg(test)]

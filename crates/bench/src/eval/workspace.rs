@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use super::collection::Collection;
+use super::collection::{Collection, Hashes};
 use super::context::run::CountedCatalog;
 use super::context::scenario::{self, Scenario};
 use super::gateway::case::Places;
@@ -132,12 +132,22 @@ impl Workspace {
                 continue;
             }
             let Some((folder, origin)) = self.catalog_folder(name) else {
-                bail!("{name}: no such collection in gold/ or among the public ones; correct `catalog`");
+                bail!(no_collection(name));
             };
             let collection = Collection::load(&folder, origin)?;
             counted.insert(name.clone(), CountedCatalog::new(&collection.catalog, &collection.inputs_sha256));
         }
         Ok(counted)
+    }
+
+    /// The digest of the collection that `scenario` names; `None` for one that names none.
+    ///
+    /// # Errors
+    /// A catalog that is not here or cannot be read.
+    pub fn catalog_sha256(&self, scenario: &Scenario) -> Result<Option<String>> {
+        let Some(name) = &scenario.catalog else { return Ok(None) };
+        let (folder, _) = self.catalog_folder(name).with_context(|| no_collection(name))?;
+        Ok(Some(Hashes::of_folder(&folder)?.together()))
     }
 
     fn catalog_folder(&self, name: &str) -> Option<(PathBuf, Origin)> {
@@ -165,6 +175,10 @@ impl Collections {
     pub fn get(&self, name: &str) -> Option<&Arc<Collection>> {
         self.found.get(name)
     }
+}
+
+fn no_collection(name: &str) -> String {
+    format!("{name}: no such collection in gold/ or among the public ones; correct `catalog`")
 }
 
 /// How much is measured.

@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use rayon::prelude::*;
 use serde::Serialize;
 
+use super::cells::{Batch, CellResult, Store, Work};
 use super::files;
 use crate::chapter::{Absent, AnyChapter, Fresh, Plan, Planned, Recordings, Step};
 use crate::chapters::CHAPTERS;
@@ -34,13 +37,47 @@ pub(super) struct Row<'m> {
     pub(super) fresh: Option<&'m Fresh>,
 }
 
+/// How a run goes: what it shares with others, and how long it may take.
+#[derive(Clone, Copy)]
+pub struct Course<'c> {
+    /// Where cells are stored; nowhere without one.
+    pub store: Option<&'c Store>,
+    /// When no more cells are begun.
+    pub until: Option<Instant>,
+    /// Is told what is measured, before and after.
+    pub watch: &'c dyn Watch,
+}
+
+/// Is told how a run goes, from any thread.
+pub trait Watch: Sync {
+    /// There are so many cells, which take about so many milliseconds on one core.
+    fn begins(&self, cells: usize, cost_ms: u64) {
+        let _ = (cells, cost_ms);
+    }
+
+    /// A few words before every piece of work.
+    fn step(&self, what: &str);
+
+    /// So many cells are done that were thought to take so long.
+    fn done(&self, cells: usize, cost_ms: u64) {
+        let _ = (cells, cost_ms);
+    }
+}
+
+impl<F: Fn(&str) + Sync> Watch for F {
+    fn step(&self, what: &str) {
+        self(what);
+    }
+}
+
 impl Measured {
     /// Measures every chapter.
     ///
     /// # Errors
     /// Inputs that cannot be read.
     pub fn of(bench: &Bench, step: Step<'_>) -> Result<Self> {
-        Self::chapters(&CHAPTERS, bench, step)
+        let watch = |what: &str| step(what);
+        Self::by(&Work::of(bench)?, Course { store: None, until: None, watch: &watch })
     }
 
     /// Measures one chapter.
@@ -48,17 +85,62 @@ impl Measured {
     /// # Errors
     /// As [`Self::of`].
     pub fn chapter(chapter: &'static dyn AnyChapter, bench: &Bench, step: Step<'_>) -> Result<Self> {
-        Self::chapters(&[chapter], bench, step)
+        let watch = |what: &str| step(what);
+        Self::by(&Work::of_chapters(&[chapter], bench)?, Course { store: None, until: None, watch: &watch })
     }
 
-    fn chapters(chapters: &[&'static dyn AnyChapter], bench: &Bench, step: Step<'_>) -> Result<Self> {
-        let plans = plans(chapters, bench)?;
-        let measure = |(chapter, plans): (&&'static dyn AnyChapter, Vec<Plan>)| {
-            let fresh = chapter.measure(bench, &plans, step)?.into_iter();
-            let fresh = fresh.map(|fresh| ((fresh.results.clone(), fresh.case.clone()), fresh)).collect();
-            Ok(MeasuredChapter { name: chapter.name(), plans, fresh })
+    /// Measures what is planned, in a course.
+    ///
+    /// # Errors
+    /// As [`Self::of`], and a store that cannot be read or written.
+    pub fn by(work: &Work<'_>, course: Course<'_>) -> Result<Self> {
+        let Done { fresh, left_out } = measure(work, work.batches(), course)?;
+        Ok(Self::put_together(work, fresh, &left_out))
+    }
+
+    /// Takes what was stored and answered of the plan.
+    ///
+    /// # Errors
+    /// A store that cannot be read, or cells of which nothing is known; the message names the first of them.
+    pub fn merged(work: &Work<'_>, stores: &[Store], answers: &BTreeMap<String, CellResult>) -> Result<Self> {
+        let (mut fresh, mut missing) = (Vec::new(), Vec::new());
+        for cell in work.batches().into_iter().map(|batch| work.cells(batch)).collect::<Result<Vec<_>>>()?.concat() {
+            let stored = stores.iter().find_map(|store| store.read(&cell).transpose()).transpose()?;
+            let answered = || answers.get(&cell.key()).map(|answer| answer.outcome.clone());
+            match stored.or_else(answered) {
+                Some(outcome) => fresh.push(cell.fresh(outcome)),
+                None => missing.push(cell.label()),
+            }
+        }
+        let first = missing.first().map(String::as_str).unwrap_or_default();
+        ensure!(
+            missing.is_empty(),
+            "{} cells are missing or damaged, the first is {first}; compute them with `contextweaver bench run --shard` or \
+             `contextweaver bench cell`",
+            missing.len()
+        );
+        Ok(Self::put_together(work, fresh, &[]))
+    }
+
+    fn put_together(work: &Work<'_>, fresh: Vec<Fresh>, left_out: &[&Batch]) -> Self {
+        let mut by_cell: BTreeMap<(String, String), Fresh> =
+            fresh.into_iter().map(|fresh| ((fresh.results.clone(), fresh.case.clone()), fresh)).collect();
+        let mut chapter = |(name, plans): &(&'static str, Vec<Plan>)| {
+            let mut plans = plans.clone();
+            let mut own = BTreeMap::new();
+            for plan in &mut plans {
+                for planned in &mut plan.cases {
+                    let cell = (plan.name.clone(), planned.case.clone());
+                    if let Some(fresh) = by_cell.remove(&cell) {
+                        own.insert(cell, fresh);
+                    } else if left_out.iter().any(|batch| batch.has(&plan.name, &planned.case)) {
+                        planned.absent = Some(Absent::OutOfTime);
+                    }
+                }
+            }
+            MeasuredChapter { name, plans, fresh: own }
         };
-        Ok(Self { chapters: chapters.iter().zip(plans).map(measure).collect::<Result<_>>()? })
+        Self { chapters: work.plans.iter().map(&mut chapter).collect() }
     }
 
     /// What was measured, with the records that could not be, kept from those that are committed in `workspace`. Measured
@@ -105,8 +187,49 @@ impl Measured {
     }
 }
 
+/// What was measured, and what was not for want of time.
+struct Done<'w> {
+    fresh: Vec<Fresh>,
+    left_out: Vec<&'w Batch>,
+}
+
+/// Measures and stores some of the batches; what was left out comes back, for want of time.
+///
+/// # Errors
+/// As [`Measured::by`].
+pub fn share<'w>(work: &Work<'_>, batches: Vec<&'w Batch>, course: Course<'_>) -> Result<Vec<&'w Batch>> {
+    Ok(measure(work, batches, course)?.left_out)
+}
+
+fn measure<'w>(work: &Work<'_>, mut batches: Vec<&'w Batch>, course: Course<'_>) -> Result<Done<'w>> {
+    let Course { store, until, watch } = course;
+    watch.begins(batches.iter().map(|batch| batch.len()).sum(), batches.iter().map(|batch| batch.cost_ms).sum());
+    // The longest are begun first, so that no core waits for one of them in the end; with little time, the cheapest.
+    batches.sort_by_key(|batch| if until.is_some() { batch.cost_ms } else { u64::MAX - batch.cost_ms });
+    let run = |batch: &'w Batch| {
+        if until.is_some_and(|until| Instant::now() >= until) {
+            return Ok(Err(batch));
+        }
+        let fresh = work.measure(batch, store, &|what| watch.step(what))?;
+        watch.done(batch.len(), batch.cost_ms);
+        Ok(Ok(fresh))
+    };
+    // One after the other, in this order.
+    let ran = batches.into_iter().par_bridge().map(run).collect::<Result<Vec<_>>>()?;
+    let mut done = Done { fresh: Vec::new(), left_out: Vec::new() };
+    for one in ran {
+        match one {
+            Ok(fresh) => done.fresh.extend(fresh),
+            Err(batch) => done.left_out.push(batch),
+        }
+    }
+    // Put back in order: which of two failing ends first is chance, and so is the order of what is left out.
+    done.left_out.sort_by_key(|batch| batch.label());
+    Ok(done)
+}
+
 /// What each of `chapters` has to measure.
-fn plans(chapters: &[&'static dyn AnyChapter], bench: &Bench) -> Result<Vec<Vec<Plan>>> {
+pub(super) fn plans(chapters: &[&'static dyn AnyChapter], bench: &Bench) -> Result<Vec<Vec<Plan>>> {
     let mut names = BTreeSet::new();
     for name in CHAPTERS.into_iter().flat_map(|chapter| chapter.files(&bench.matrix)) {
         ensure!(names.insert(name.clone()), "an engine and a chapter are called `{name}`; rename the engine");

@@ -4,6 +4,7 @@
 //! records that are kept; [`write()`] and [`pages::of`] make files of that. [`check`] compares what was measured with what is
 //! committed. A chapter knows nothing of this.
 
+pub mod cells;
 pub mod check;
 mod files;
 mod measured;
@@ -11,5 +12,5 @@ pub mod pages;
 mod run;
 
 pub use files::{committed, write};
-pub use measured::{Measured, Unmeasured};
-pub use run::{Ran, Recorder, render, run, terminal};
+pub use measured::{Course, Measured, Unmeasured, Watch, share};
+pub use run::{Ran, Recorder, merge, render, run, terminal};

@@ -1,13 +1,15 @@
 //! Measuring, writing and rendering as one step: what a run does, and what rendering alone does.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Result, bail};
 
+use super::cells::{CellResult, Store, Work};
 use super::files::{committed, write};
-use super::measured::{Measured, Unmeasured, require_all};
+use super::measured::{Course, Measured, Unmeasured, require_all};
 use super::pages::{self, Page};
-use crate::chapter::{Recordings, Step};
+use crate::chapter::Recordings;
 use crate::chapters::CHAPTERS;
 use crate::eval::tables::{self, Tables};
 use crate::eval::timing::TimingRow;
@@ -38,33 +40,52 @@ pub struct Recorder<'r> {
     pub machine: Option<&'r str>,
 }
 
-/// Measures everything, writes the records and the pages, and the times where there is a recorder. Everything is computed
-/// before anything is written.
+/// Measures everything in a course, writes the records and the pages, and the times where there is a recorder. Everything
+/// is computed before anything is written. Without a recorder, a run that has an end takes no times.
 ///
 /// # Errors
 /// Inputs that cannot be read, a damaged results file of which a record is to be kept, a front page without its markers, or
 /// what the file system says.
-pub fn run(bench: &Bench, recorder: Option<Recorder<'_>>, step: Step<'_>) -> Result<Ran> {
+pub fn run(bench: &Bench, recorder: Option<Recorder<'_>>, course: Course<'_>) -> Result<Ran> {
     let workspace = &bench.workspace;
     require_all(bench)?;
-    let measured = Measured::of(bench, step)?;
-    let samples = recording::samples(bench, recorder.map(|recorder| recorder.program), step)?;
+    let measured = Measured::by(&Work::of(bench)?, course)?;
+    let samples = match (&recorder, course.until) {
+        (None, Some(_)) => Vec::new(),
+        _ => recording::samples(bench, recorder.map(|recorder| recorder.program), &|what| course.watch.step(what))?,
+    };
     let timings = machine::rows(&samples, recorder.and_then(|recorder| recorder.machine), &workspace.path(""));
+    if recorder.is_some() && timings.is_empty() {
+        bail!("no timings to record: the collection `{}` is not in gold/ or in no scenario", recording::COLLECTION);
+    }
+    finish(bench, &measured, recorder.map(|_| timings.as_slice())).map(|ran| Ran { timings, ..ran })
+}
+
+/// Writes what a run writes, of cells that others have computed.
+///
+/// # Errors
+/// As [`Measured::merged`], and as [`run`].
+pub fn merge(bench: &Bench, stores: &[Store], answers: &BTreeMap<String, CellResult>) -> Result<Ran> {
+    require_all(bench)?;
+    finish(bench, &Measured::merged(&Work::of(bench)?, stores, answers)?, None)
+}
+
+/// Writes records and pages, and the times that are to be recorded.
+fn finish(bench: &Bench, measured: &Measured, timings: Option<&[TimingRow]>) -> Result<Ran> {
+    let workspace = &bench.workspace;
     let recordings = measured.recordings(workspace, &Day::now())?;
     let mut recorded = Tables::read(workspace)?;
-    if recorder.is_some() {
-        if timings.is_empty() {
-            bail!("no timings to record: the collection `{}` is not in gold/ or in no scenario", recording::COLLECTION);
-        }
-        recorded.replace_timings(&timings);
+    if let Some(timings) = timings {
+        recorded.replace_timings(timings);
     }
     let pages = pages::of(&recordings, &recorded, workspace)?;
     write(&recordings, workspace)?;
-    if recorder.is_some() {
-        tables::write_timings(workspace, &timings)?;
+    if let Some(timings) = timings {
+        tables::write_timings(workspace, timings)?;
     }
     pages::write(&pages, workspace)?;
-    Ok(Ran { missing: measured.missing(&recordings), recordings, kept: measured.unmeasured(), timings })
+    let (missing, kept) = (measured.missing(&recordings), measured.unmeasured());
+    Ok(Ran { missing, recordings, kept, timings: Vec::new() })
 }
 
 /// Renders the committed results again and writes the pages.

@@ -54,6 +54,10 @@ pub struct Conversion {
     pub variables: BTreeSet<String>,
 }
 
+/// What editors complete a YAML configuration by, and how the file that it names is made.
+const SCHEMA_LINES: &str = "# yaml-language-server: $schema=gateway.schema.json\n\
+    # For completion in editors: contextweaver schema gateway > gateway.schema.json\n";
+
 impl Conversion {
     /// The configuration as JSON.
     #[must_use]
@@ -72,10 +76,11 @@ impl Conversion {
         let text = if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json")) {
             serde_json::to_string_pretty(&value).unwrap_or_default() + "\n"
         } else {
-            serde_saphyr::to_string(&value).map_err(|error| {
+            let text = serde_saphyr::to_string(&value).map_err(|error| {
                 let reason = YamlError { place: None, key: None, problem: error.to_string() };
                 ConfigError::Parse { path: path.to_owned(), reason }
-            })?
+            })?;
+            format!("{SCHEMA_LINES}{text}")
         };
         GatewayConfig::parse(&text, Path::new("/"), &|_| Some("value".to_owned()))?;
         Ok(text)

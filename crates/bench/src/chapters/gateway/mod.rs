@@ -5,13 +5,15 @@
 mod overhead;
 mod page;
 
-use anyhow::Result;
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
 use rayon::prelude::*;
 
-use crate::chapter::{Absent, Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong};
+use crate::chapter::{Absent, Chapter, Fresh, Inputs, Plan, Planned, Recordings, Step, Wrong, measurable};
 use crate::eval::gateway::case::{Case, TOGETHER};
 use crate::eval::gateway::record::{GatewayFacts, Injected, SurfaceFacts};
-use crate::eval::gateway::run::{configuration, record, version};
+use crate::eval::gateway::run::{configuration, inputs, record, version};
 use crate::eval::identity::Broken;
 use crate::eval::record::Origin;
 use crate::eval::tables::Tables;
@@ -47,9 +49,16 @@ impl Chapter for GatewayChapter {
         }])
     }
 
-    fn measure(&self, bench: &Bench, _: &[Plan], step: Step<'_>) -> Result<Vec<Fresh<GatewayFacts>>> {
+    fn inputs(&self, bench: &Bench, planned: &Planned) -> Result<Inputs> {
         let cases = bench.workspace.gateway().cases()?;
-        let here: Vec<&Case> = cases.iter().filter(|case| case.is_here()).collect();
+        let case = cases.iter().find(|case| case.id() == planned.case).context("a plan for no case")?;
+        Ok(Inputs { sha256: inputs(case)?, beside: String::new() })
+    }
+
+    fn measure(&self, bench: &Bench, plans: &[Plan], step: Step<'_>) -> Result<Vec<Fresh<GatewayFacts>>> {
+        let cases = bench.workspace.gateway().cases()?;
+        let wanted: BTreeSet<&str> = measurable(plans).collect();
+        let here: Vec<&Case> = cases.iter().filter(|case| wanted.contains(case.id().as_str())).collect();
         let run = |case: &&Case| {
             step(&case.id());
             let (inputs_sha256, outcome) = record(case)?;

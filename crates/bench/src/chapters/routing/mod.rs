@@ -10,19 +10,21 @@ mod scores;
 mod terminal;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use rayon::prelude::*;
 
 use self::scores::Scores;
 use super::collections::{inputs_of, stated};
-use crate::chapter::{Absent, Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong};
+use crate::chapter::{Absent, Chapter, Fresh, Inputs, Plan, Planned, Recordings, Step, Wrong};
+use crate::eval::collection::Collection;
 use crate::eval::engine::{Engine, RouterEngine};
 use crate::eval::identity;
 use crate::eval::matrix::{CONTROL, Case, DEFAULT, Matrix};
 use crate::eval::measure::Measure;
 use crate::eval::record::{Facts, Growth, Origin, Outcome, Slice};
-use crate::eval::run::{against, grown, run_case};
+use crate::eval::run::{against, grown, grown_sha256, run_case};
 use crate::eval::tables::Tables;
 use crate::eval::version;
 use crate::eval::workspace::Bench;
@@ -81,6 +83,30 @@ impl Chapter for Routing {
         Ok(bench.matrix.engines.par_iter().map(|spec| plan(&spec.engine)).collect())
     }
 
+    fn inputs(&self, bench: &Bench, planned: &Planned) -> Result<Inputs> {
+        let case = case(bench, &planned.case)?;
+        let sha256 = match (&planned.inputs_sha256, case.growth) {
+            (Some(known), _) => known.clone(),
+            (None, Some(growth)) => grown_sha256(collection(bench, case)?, growth)?,
+            (None, None) => collection(bench, case)?.inputs_sha256.clone(),
+        };
+        // Every engine is compared with the control, and tokens are counted where the scenario says so.
+        let control = bench.matrix.engine(CONTROL).map(version::of_engine).unwrap_or_default();
+        let tokens = if case.tokens { " and tokens" } else { "" };
+        Ok(Inputs { sha256, beside: format!("{CONTROL} {control}{tokens}") })
+    }
+
+    fn cost_ms(&self, bench: &Bench, plan: &Plan, planned: &Planned) -> u64 {
+        let Ok(case) = case(bench, &planned.case) else { return 0 };
+        let Ok(collection) = collection(bench, case) else { return 0 };
+        let tools = case.growth.map_or(collection.catalog.len(), |growth| growth.size) as u64;
+        let queries = collection.queries.len() as u64;
+        let is_encoded = bench.matrix.engine(&plan.name).is_some_and(RouterEngine::has_encoder);
+        // A sentence takes the encoder milliseconds, a posting takes nanoseconds.
+        let encoded = if is_encoded { (tools + queries) * 5 } else { 0 };
+        5 + tools / 20 + queries * (20 + tools / 50) / 1_000 + encoded
+    }
+
     fn measure(&self, bench: &Bench, plans: &[Plan], step: Step<'_>) -> Result<Vec<Fresh<Box<Facts>>>> {
         let mut wanted: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for plan in plans {
@@ -90,9 +116,8 @@ impl Chapter for Routing {
         }
         let run = |(id, engines): (&&str, &Vec<&str>)| {
             step(id);
-            let case = bench.matrix.cases.iter().find(|case| case.id == **id).context("a plan for no case")?;
-            let collection = bench.collections.get(&case.collection).context("a case without its collection")?;
-            let collection = grown(collection, case.growth).with_context(|| case.id.clone())?;
+            let case = case(bench, id)?;
+            let collection = grown(collection(bench, case)?, case.growth).with_context(|| case.id.clone())?;
             let outcomes = run_case(case, engines, &bench.matrix, &collection).into_iter();
             let fresh = outcomes.map(|(results, outcome)| Fresh {
                 results,
@@ -150,6 +175,16 @@ impl Chapter for Routing {
     fn front(&self, own: &[Results<Box<Facts>>]) -> Vec<String> {
         page::front(&Scores::new(own))
     }
+}
+
+/// The case of a plan.
+fn case<'b>(bench: &'b Bench, id: &str) -> Result<&'b Case> {
+    bench.matrix.cases.iter().find(|case| case.id == id).context("a plan for no case")
+}
+
+/// The collection that a case is made of.
+fn collection<'b>(bench: &'b Bench, case: &Case) -> Result<&'b Arc<Collection>> {
+    bench.collections.get(&case.collection).context("a case without its collection")
 }
 
 /// What does not depend on the engine must be as the control has it on the same case, and the difference from the control

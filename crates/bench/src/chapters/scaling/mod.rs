@@ -62,6 +62,10 @@ impl Chapter for Scaling {
         }])
     }
 
+    fn cost_ms(&self, _: &Bench, _: &Plan, planned: &Planned) -> u64 {
+        10 + planned.case.parse::<u64>().unwrap_or_default() / 20
+    }
+
     fn measure(&self, bench: &Bench, plans: &[Plan], step: Step<'_>) -> Result<Vec<Fresh<ScalingFacts>>> {
         let Some(base) = bench.collections.get(COLLECTION) else { return Ok(Vec::new()) };
         let engine = default_engine(bench)?;

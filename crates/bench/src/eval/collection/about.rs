@@ -65,6 +65,12 @@ impl Hashes {
         sha256_hex(&[format!("{}\n{}\n", self.catalog, self.queries).as_bytes()])
     }
 
+    /// The hashes of the bytes of the two files.
+    #[must_use]
+    pub fn of(catalog: &[u8], queries: &[u8]) -> Self {
+        Self { catalog: sha256_hex(&[catalog]), queries: sha256_hex(&[queries]) }
+    }
+
     /// The hashes of the two files in `folder`.
     ///
     /// # Errors
@@ -164,7 +170,10 @@ pub fn seal(folder: &Path) -> Result<(About, Sealed), CollectionError> {
     }
     let text = toml::to_string(&about)
         .map_err(|error| CollectionError::About { path: path.clone(), reason: error.to_string() })?;
-    replace_file(&path, text.as_bytes())?;
+    // The lines that name the schema, and what a person noted there, stay.
+    let before = std::fs::read_to_string(&path).unwrap_or_default();
+    let head: String = before.split_inclusive('\n').take_while(|line| line.starts_with('#')).collect();
+    replace_file(&path, (head + &text).as_bytes())?;
     Ok((about, Sealed::Written))
 }
 

@@ -125,15 +125,28 @@ pub fn record(
     summarizer: &dyn Summarizer,
 ) -> Result<(String, Outcome<Box<ContextFacts>>), super::scenario::ScenarioError> {
     let (bytes, conversation) = scenario.log()?;
-    let mut digest = Sha256::new();
-    digest.update(&bytes);
-    digest.update(&scenario.source);
-    digest.update(catalog.map_or("", |catalog| &catalog.sha256));
+    let inputs_sha256 = digest(scenario, &bytes, catalog.map(|catalog| catalog.sha256.as_str()));
     let outcome = match facts(scenario, &conversation, catalog, base, summarizer) {
         Ok(facts) => Outcome::Measured(Box::new(facts)),
         Err(message) => Outcome::Failed(message),
     };
-    Ok((hex(&digest.finalize()), outcome))
+    Ok((inputs_sha256, outcome))
+}
+
+/// SHA-256 (hex) of the inputs of a scenario whose catalog has the digest `catalog`, as [`record`] gives it.
+///
+/// # Errors
+/// The log of the scenario cannot be read.
+pub fn inputs(scenario: &Scenario, catalog: Option<&str>) -> Result<String, super::scenario::ScenarioError> {
+    Ok(digest(scenario, &scenario.log()?.0, catalog))
+}
+
+fn digest(scenario: &Scenario, log: &[u8], catalog: Option<&str>) -> String {
+    let mut digest = Sha256::new();
+    digest.update(log);
+    digest.update(&scenario.source);
+    digest.update(catalog.unwrap_or_default());
+    hex(&digest.finalize())
 }
 
 /// Everything that is measured on a scenario.

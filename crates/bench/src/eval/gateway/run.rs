@@ -64,16 +64,40 @@ fn on_probe() -> Result<impl Serialize + use<>, String> {
 /// # Errors
 /// A file of it cannot be read; what fails behind that is an outcome.
 pub fn record(case: &Case) -> Result<(String, Outcome<GatewayFacts>)> {
+    let (inputs_sha256, stage) = read(case)?;
+    let measured = match stage {
+        Set::Surface(servers) => surface::facts(&servers).map(GatewayFacts::Surface),
+        Set::Session(recording, lists) => session::facts(&recording, &lists).map(GatewayFacts::Session),
+        Set::Scenario(scenario, servers) => facts(scenario, &servers).map(GatewayFacts::Scenario),
+    };
+    Ok((inputs_sha256, measured.map_or_else(Outcome::Failed, Outcome::Measured)))
+}
+
+/// SHA-256 (hex) of the inputs of a case, as [`record`] gives it.
+///
+/// # Errors
+/// A file of it cannot be read.
+pub fn inputs(case: &Case) -> Result<String> {
+    Ok(read(case)?.0)
+}
+
+/// What a case is made of, read.
+enum Set<'c> {
+    Surface(Vec<Server>),
+    Session(Recording, BTreeMap<String, Lists>),
+    Scenario(&'c Scenario, Vec<Server>),
+}
+
+fn read(case: &Case) -> Result<(String, Set<'_>)> {
     let mut reader = Reader::default();
-    let measured = match &case.source {
+    let set = match &case.source {
         Source::Catalogs(paths) => {
-            let servers = paths.iter().map(|path| reader.server(path)).collect::<Result<Vec<_>>>()?;
-            surface::facts(&servers).map(GatewayFacts::Surface)
+            Set::Surface(paths.iter().map(|path| reader.server(path)).collect::<Result<Vec<_>>>()?)
         }
-        Source::Gold(folder) => surface::facts(&reader.collection(folder)?).map(GatewayFacts::Surface),
+        Source::Gold(folder) => Set::Surface(reader.collection(folder)?),
         Source::Session(path, catalogs) => {
             let (recording, lists) = reader.recording(path, catalogs)?;
-            session::facts(&recording, &lists).map(GatewayFacts::Session)
+            Set::Session(recording, lists)
         }
         Source::Scenario(scenario, gold) => {
             reader.take(scenario.source.as_bytes());
@@ -87,10 +111,10 @@ pub fn record(case: &Case) -> Result<(String, Outcome<GatewayFacts>)> {
             if let Some(catalog) = &scenario.catalog {
                 servers.extend(reader.collection(&gold.join(catalog))?);
             }
-            facts(scenario, &servers).map(GatewayFacts::Scenario)
+            Set::Scenario(scenario, servers)
         }
     };
-    Ok((reader.sha256(), measured.map_or_else(Outcome::Failed, Outcome::Measured)))
+    Ok((reader.sha256(), set))
 }
 
 /// Plays a scenario.

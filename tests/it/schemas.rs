@@ -1,0 +1,419 @@
+//! The JSON Schemas say what the parsers say.
+//!
+//! Every file of the project is valid under its schema. An example of each kind is changed in every place (a member that
+//! nothing knows, a value of another type), and schema and parser must be of one mind about each of these.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use contextweaver::catalog::{LoadOptions, load};
+use contextweaver::eval::collection::{About, Collection, Source};
+use contextweaver::eval::context::scenario::Scenario as ContextScenario;
+use contextweaver::eval::gateway::scenario::Scenario as GatewayScenario;
+use contextweaver::eval::matrix::Matrix;
+use contextweaver::eval::record::Origin;
+use contextweaver::eval::tables::manifest;
+use contextweaver::{GatewayConfig, RoutingConfig};
+use contextweaver_bench::results::Results;
+use contextweaver_context::ContextConfig;
+use contextweaver_context::store::Session;
+
+use crate::support::{Files, TOOLS, checkout};
+
+fn schema(name: &str) -> jsonschema::Validator {
+    let text = fs::read_to_string(checkout().join(format!("schemas/{name}.json"))).unwrap();
+    let schema: Value = serde_json::from_str(&text).unwrap();
+    assert!(jsonschema::meta::is_valid(&schema), "{name}");
+    jsonschema::draft202012::new(&schema).unwrap()
+}
+
+fn toml_file(path: &Path) -> Value {
+    toml::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn json_file(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The files of a folder with this ending.
+fn files_in(folder: &str, ending: &str) -> Vec<PathBuf> {
+    let found = fs::read_dir(checkout().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    found.filter(|path| path.extension().is_some_and(|own| own == ending)).collect()
+}
+
+#[test]
+fn every_file_of_the_project_is_valid() {
+    let of_gold = |name: &str| ["household", "workbench"].map(|one| checkout().join("gold").join(one).join(name));
+    let (engines, scenarios): (Vec<PathBuf>, Vec<PathBuf>) =
+        files_in("scenarios", "toml").into_iter().partition(|path| path.ends_with("engines.toml"));
+    let kinds: [(&str, Vec<PathBuf>, fn(&Path) -> Value); 8] = [
+        ("engines", engines, toml_file),
+        ("scenario", scenarios, toml_file),
+        ("context-scenario", files_in("scenarios/context", "toml"), toml_file),
+        ("gateway-scenario", files_in("scenarios/gateway", "toml"), toml_file),
+        ("collection", of_gold("collection.toml").into(), toml_file),
+        ("catalog", of_gold("catalog.json").into(), json_file),
+        ("results", files_in("scorecard/results", "json"), json_file),
+        ("timings", vec![checkout().join("scorecard/timings/timings.json")], json_file),
+    ];
+    for (name, paths, read) in kinds {
+        let schema = schema(name);
+        assert!(!paths.is_empty(), "{name}");
+        for path in paths {
+            let errors: Vec<String> = schema.iter_errors(&read(&path)).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty(), "{}: {errors:?}", path.display());
+            // Editors find the schema by the first line.
+            if path.extension().is_some_and(|ending| ending == "toml") {
+                let text = fs::read_to_string(&path).unwrap();
+                let named = text.lines().next().and_then(|line| line.strip_prefix("#:schema ")).unwrap();
+                let named = path.parent().unwrap().join(named).canonicalize().unwrap();
+                assert_eq!(named, checkout().canonicalize().unwrap().join(format!("schemas/{name}.json")));
+            }
+        }
+    }
+    let query = schema("query");
+    for path in of_gold("queries.jsonl") {
+        for line in fs::read_to_string(path).unwrap().lines() {
+            assert!(query.is_valid(&serde_json::from_str(line).unwrap()), "{line}");
+        }
+    }
+}
+
+#[test]
+fn what_is_printed_is_valid() {
+    let files = Files::new();
+    files.write("tools.json", TOOLS);
+    files.write("queries.jsonl", r#"{"id": "1", "query": "open an issue", "relevant": ["create_issue"]}"#);
+    let eval = ["bench", "eval", "--catalog", "tools.json", "--queries", "queries.jsonl", "--format", "json"];
+    let printed: Value = serde_json::from_str(&files.run(&eval).stdout).unwrap();
+    for name in ["eval", "output"] {
+        assert!(schema(name).is_valid(&printed), "{name}");
+    }
+    for (path, wrong) in [("/kind", json!("eval")), ("/evaluations", json!([])), ("/schema_version", json!("1"))] {
+        let mut changed = printed.clone();
+        *changed.pointer_mut(path).unwrap() = wrong;
+        assert!(!schema("eval").is_valid(&changed), "{path}");
+    }
+    let failed = files.run(&["catalog", "lint", "absent.json", "--format", "json"]);
+    let failed: Value = serde_json::from_str(&failed.stderr).unwrap();
+    assert!(schema("output").is_valid(&failed) && failed["kind"] == "error", "{failed}");
+    assert!(failed["message"].as_str().unwrap().contains("absent.json"), "{failed}");
+    assert!(!schema("output").is_valid(&json!({"schema_version": 1, "kind": "error"})));
+
+    let listed = files.run(&["schema"]);
+    let names: Vec<&str> = listed.stdout.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let mut committed: Vec<String> = files_in("schemas", "json")
+        .iter()
+        .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    committed.sort();
+    assert_eq!(names, committed);
+    for name in names {
+        let text = files.run(&["schema", name]).stdout;
+        assert_eq!(text, fs::read_to_string(checkout().join(format!("schemas/{name}.json"))).unwrap());
+    }
+    let unknown = files.run(&["schema", "gatway"]);
+    assert!(
+        unknown.code == 2 && unknown.stderr.contains("no schema `gatway`; there are catalog, "),
+        "{}",
+        unknown.shown()
+    );
+}
+
+/// A kind of file: its schema, examples that are valid, and whether the parser takes a document.
+struct Kind {
+    schema: &'static str,
+    examples: Vec<Value>,
+    parses: fn(&Value) -> bool,
+    /// Members below which a document may hold anything.
+    free: &'static [&'static str],
+}
+
+fn toml_text(value: &Value) -> Option<String> {
+    toml::to_string(value).ok()
+}
+
+/// Writes a document to a folder of its own, and looks what comes of it.
+fn with_file(name: &str, text: &str, look: impl FnOnce(&Path) -> bool) -> bool {
+    let files = Files::new();
+    look(&files.write(name, text))
+}
+
+fn gateway(value: &Value) -> bool {
+    GatewayConfig::parse(&value.to_string(), Path::new("/conf"), &|_| Some("value".to_owned())).is_ok()
+}
+
+fn routing(value: &Value) -> bool {
+    let parsed = toml_text(value).and_then(|text| toml::from_str::<RoutingConfig>(&text).ok());
+    parsed.is_some_and(|config| config.validate().is_ok())
+}
+
+fn context(value: &Value) -> bool {
+    toml_text(value).is_some_and(|text| ContextConfig::from_toml(&text).is_ok())
+}
+
+const ENGINES: &str =
+    "[[engine]]\nname = \"default\"\nanalysis = \"a\"\n[[engine]]\nname = \"bm25\"\nanalysis = \"b\"\n";
+
+fn matrix(engines: &str, scenario: Option<&str>) -> bool {
+    let files = Files::new();
+    files.write("engines.toml", engines);
+    if let Some(scenario) = scenario {
+        files.write("one.toml", scenario);
+    }
+    Matrix::load(&files.path("")).is_ok()
+}
+
+fn query(value: &Value) -> bool {
+    let tools = Source { path: Path::new("tools"), bytes: TOOLS.as_bytes() };
+    let line = value.to_string();
+    let queries = Source { path: Path::new("queries"), bytes: line.as_bytes() };
+    Collection::from_bytes("test", Origin::Embedded, tools, queries).is_ok()
+}
+
+fn kinds() -> Vec<Kind> {
+    let results = json_file(&checkout().join("scorecard/results/scaling.json"));
+    vec![
+        Kind {
+            schema: "gateway",
+            examples: vec![
+                json!({
+                    "mode": "proxy", "name": "tools", "top_k": 5, "cache_stable": true, "cards": "lines",
+                    "structured": "off", "tolerant_args": true, "diagnostics": "events.jsonl",
+                    "upstreams": {
+                        "a": {
+                            "type": "stdio", "command": "x", "args": ["-y"], "env": {"K": "v"}, "cwd": "d",
+                            "namespace": "n", "required": true, "include_tools": ["a*"], "exclude_tools": ["b"],
+                            "timeout": 5.5, "era": "legacy", "inherit_env": "safe"
+                        },
+                        "b": {"url": "http://h/mcp", "headers": {"A": "${env:B}"}}
+                    },
+                    "startup": {"mode": "degraded", "upstream_timeout_seconds": 3.0},
+                    "retry": {"max_attempts": 2},
+                    "routing": {"k1": 2.0, "fields": {"name": {"weight": 2.0}}, "navigation": "flat"},
+                    "firewall": {"threshold_chars": 100, "secrets": "redact"},
+                    "artifacts": {"redact_secrets": true, "path": "kept"},
+                    "policy": {
+                        "default": "deny", "rules": [{"action": "allow", "tool": "x*", "tags": ["t"]}],
+                        "tags": {"t": ["n:*"]}, "read_only": ["b:*"],
+                        "tools": {"n:x": {"sensitivity": "high", "rate_limit": 3, "requires_approval": true}}
+                    },
+                    "http": {"listen": "127.0.0.1:8080", "max_sessions": 4, "allowed_hosts": ["h"]}
+                }),
+                json!({"catalog": "tools.json", "schemas": {}, "sanitize": {}, "cache": {}, "pins": {}, "rate_limits": {}}),
+            ],
+            parses: gateway,
+            free: &[],
+        },
+        Kind {
+            schema: "routing",
+            examples: vec![
+                json!({"scorer": "bm25", "k1": 1.0, "b": 0.5, "top_k": 3, "copies": "together", "navigation": "exact",
+                    "name": {"share": 1.0}, "fields": {"tags": {"weight": 0.5, "b": 0.1}}, "tree": {"max_children": 9},
+                    "model": {"weight": 0.1}, "feedback": {"half_life": 10.0, "most": 0.5}}),
+                json!({"navigation": {"beam": {"width": 2, "max_depth": 3}}}),
+            ],
+            parses: routing,
+            free: &[],
+        },
+        Kind {
+            schema: "context",
+            examples: vec![
+                json!({"estimator": "chars/4", "budgets": {"answer": 9}, "policy": {"max_items_per_kind": 3,
+                "kinds": {"route": ["user_turn"]}, "sensitivity_floor": "restricted", "sensitivity_action": "redact"},
+                "scoring": {"recency": 0.1, "priority": {"policy": 0.5}}, "dedup": {"threshold": 0.5},
+                "firewall": {"summary_tokens": 40}, "memory": {"max_episodes": 2}, "render": {"headings": "always"}}),
+            ],
+            parses: context,
+            free: &[],
+        },
+        Kind {
+            schema: "engines",
+            examples: vec![json!({"engine": [
+                {"name": "default", "analysis": "a", "configuration": {"k1": 2.0}},
+                {"name": "bm25", "analysis": "b", "encoder": "minilm"}
+            ]})],
+            parses: |value| toml_text(value).is_some_and(|text| matrix(&text, None)),
+            free: &[],
+        },
+        Kind {
+            schema: "scenario",
+            examples: vec![json!({"analysis": "a", "origin": "public", "collections": ["x"], "engines": ["default"],
+                "tokens": true, "growth": [{"grades": ["mixed"], "sizes": [50]}]})],
+            parses: |value| toml_text(value).is_some_and(|text| matrix(ENGINES, Some(&text))),
+            free: &[],
+        },
+        Kind {
+            schema: "context-scenario",
+            examples: vec![
+                json!({"analysis": "a", "origin": "embedded", "phase": "answer", "query": "q", "budget": 100,
+                "events": "x.jsonl", "catalog": "workbench", "required": ["e1"], "forbidden": ["f"],
+                "fact": [{"label": "l", "value": "v", "item": "e1"}]}),
+            ],
+            parses: |value| {
+                let text = toml_text(value);
+                text.is_some_and(|text| ContextScenario::parse(Path::new("x.toml"), text, Path::new("")).is_ok())
+            },
+            free: &["config"],
+        },
+        Kind {
+            schema: "gateway-scenario",
+            examples: vec![json!({"analysis": "a", "catalog": "workbench", "server": [{"name": "s", "tools": "[]"}],
+            "step": [
+                {"do": "browse", "query": "q", "shelf": "prompts", "then": {"expect": ["x"], "at_most": 4}},
+                {"do": "execute", "tool": "s:t", "args": "{}", "dry_run": false, "answer": {"text": "x"}},
+                {"do": "execute", "tool": "s:t", "answer": {"generated": {"kind": "csv", "bytes": 9}}},
+                {"do": "read", "resource": "r", "answer": "timeout"},
+                {"do": "get", "prompt": "p", "answer": {"rpc": {"code": -1, "message": "m"}}},
+                {"do": "view", "selector": "head:5", "handle": "h"}
+            ]})],
+            parses: |value| {
+                let text = toml_text(value);
+                text.is_some_and(|text| with_file("x.toml", &text, |path| GatewayScenario::load(path).is_ok()))
+            },
+            free: &[],
+        },
+        Kind {
+            schema: "collection",
+            examples: vec![toml_file(&checkout().join("gold/household/collection.toml"))],
+            parses: |value| toml_text(value).is_some_and(|text| text.parse::<About>().is_ok()),
+            free: &[],
+        },
+        Kind {
+            schema: "query",
+            examples: vec![
+                json!({"id": "1", "query": "q", "relevant": ["create_issue"], "lang": "en", "register": "plain",
+                "equivalent": {"create_issue": ["list_issues"]}, "category": "c"}),
+            ],
+            parses: query,
+            free: &[],
+        },
+        Kind {
+            schema: "catalog",
+            examples: vec![json!({"schema": 1, "items": [{"kind": "tool", "name": "rollback", "namespace": "deploy",
+                "description": "d", "tags": ["t"], "args_schema": {"type": "object"}, "safety": "destructive",
+                "side_effects": true, "cost_hint": 0.5, "provides": ["p"], "metadata": {"k": 1}}]})],
+            parses: |value| {
+                with_file("c.json", &value.to_string(), |path| load(&[path], LoadOptions::default()).is_ok())
+            },
+            free: &["args_schema", "metadata"],
+        },
+        Kind {
+            schema: "session",
+            examples: vec![json!({"format": "contextweaver session", "schema": 1, "source": "lines", "events": [
+                {"id": "u1", "kind": "user_turn", "text": "hello"}]})],
+            parses: |value| Session::parse(value.to_string().as_bytes(), Path::new("s.json")).is_ok(),
+            free: &["metadata"],
+        },
+        Kind {
+            schema: "results",
+            examples: vec![results],
+            // As the file is written: one record a line.
+            parses: |value| {
+                let mut text = json!({});
+                for (name, member) in value.as_object().into_iter().flatten().filter(|(name, _)| *name != "records") {
+                    text[name] = member.clone();
+                }
+                let records: Vec<String> =
+                    value["records"].as_array().into_iter().flatten().map(ToString::to_string).collect();
+                let head = text.to_string();
+                let text = format!("{},\"records\":[\n{}\n]}}\n", head.trim_end_matches('}'), records.join(",\n"));
+                Results::<Value>::from_json("scaling", &text).is_ok()
+            },
+            free: &["measured"],
+        },
+        Kind {
+            schema: "timings",
+            examples: vec![json_file(&checkout().join("scorecard/timings/timings.json"))],
+            parses: |value| {
+                let tables: Vec<String> =
+                    value["tables"].as_array().into_iter().flatten().map(ToString::to_string).collect();
+                let mut head = value.clone();
+                head.as_object_mut().map(|head| head.shift_remove("tables"));
+                let text =
+                    format!("{},\"tables\":[\n{}\n]}}\n", head.to_string().trim_end_matches('}'), tables.join(",\n"));
+                manifest::from_json(&text).is_ok()
+            },
+            free: &[],
+        },
+    ]
+}
+
+/// Every place of a document, as JSON pointers, but what is below a member that may hold anything.
+fn places(value: &Value, at: &str, free: &[&str], found: &mut Vec<String>) {
+    found.push(at.to_owned());
+    if free.iter().any(|free| at.ends_with(&format!("/{free}"))) {
+        return;
+    }
+    match value {
+        Value::Object(members) => {
+            members.iter().for_each(|(name, value)| {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                places(value, &format!("{at}/{name}"), free, found);
+            });
+        }
+        Value::Array(items) => {
+            // The first of several stands for all, where they are many.
+            items.iter().enumerate().take(6).for_each(|(number, value)| {
+                places(value, &format!("{at}/{number}"), free, found);
+            });
+        }
+        _ => {}
+    }
+}
+
+/// The document with another type in a place, and, for an object, with a member that nothing knows.
+fn changed(value: &Value, at: &str, free: &[&str]) -> Vec<Value> {
+    let mut all = Vec::new();
+    let place = value.pointer(at).unwrap();
+    let other = if place.is_array() || place.is_object() { json!("x") } else { json!([]) };
+    let is_free = free.iter().any(|free| at.ends_with(&format!("/{free}")));
+    let unknown = place.is_object().then(|| {
+        let mut more = place.clone();
+        more["zz-unknown"] = json!("x");
+        more
+    });
+    for replacement in [Some(other), unknown.filter(|_| !is_free)].into_iter().flatten() {
+        let mut document = value.clone();
+        *document.pointer_mut(at).unwrap() = replacement;
+        all.push(document);
+    }
+    all
+}
+
+#[test]
+fn schema_and_parser_refuse_the_same_changes() {
+    let mut differing = Vec::new();
+    let mut compared = 0;
+    for Kind { schema: name, examples, parses, free } in kinds() {
+        let schema = schema(name);
+        let mut refused = 0;
+        for example in &examples {
+            let (valid, parsed) = (schema.is_valid(example), parses(example));
+            if !valid || !parsed {
+                differing.push(format!("{name}: schema {valid}, parser {parsed}: {example}"));
+            }
+            let mut found = Vec::new();
+            places(example, "", free, &mut found);
+            for at in found {
+                for document in changed(example, &at, free) {
+                    let (valid, parsed) = (schema.is_valid(&document), parses(&document));
+                    compared += 1;
+                    refused += usize::from(!parsed);
+                    if valid != parsed {
+                        let value = document.pointer(&at).unwrap();
+                        differing.push(format!("{name}{at}: schema {valid}, parser {parsed}: {value}"));
+                    }
+                }
+            }
+        }
+        // An example in which nothing can be wrong would compare nothing.
+        if refused <= 3 {
+            differing.push(format!("{name}: {refused} changes are refused"));
+        }
+    }
+    assert!(compared > 300, "{compared}");
+    assert!(differing.is_empty(), "{}", differing.join("\n"));
+}
