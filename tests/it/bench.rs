@@ -114,6 +114,12 @@ fn an_edited_page_a_stray_file_and_a_vanished_case_are_drift() {
     let old = files.write("scorecard/household-old.svg", "<svg/>");
     assert!(files.run(&["bench", "check"]).stdout.contains("household-old.svg: no page, results file"));
     fs::remove_file(old).unwrap();
+    let old = files.write("scorecard/ties.md", "# Ties");
+    assert!(files.run(&["bench", "check"]).stdout.contains("scorecard/ties.md: no page, results file"));
+    fs::remove_file(old).unwrap();
+    files.write("scorecard/routing-loss.md", "edited");
+    assert!(files.run(&["bench", "check"]).stdout.contains("scorecard/routing-loss.md: does not show"));
+    assert_eq!(files.run(&["bench", "render"]).code, 0);
 
     without(&files, "default", "household");
     let vanished = files.run(&["bench", "check"]);
@@ -167,7 +173,7 @@ fn rows_of_absent_collections_are_kept_and_named() {
         "{}",
         again.stderr
     );
-    for page in ["scorecard/SCORECARD.md", "README.md"] {
+    for page in ["scorecard/routing.md", "README.md"] {
         let text = fs::read_to_string(files.path(page)).unwrap();
         assert!(text.contains(" †") && text.contains("default 1"), "{page}: {text}");
     }
@@ -248,7 +254,7 @@ fn recorded_tables_are_held_to_their_digests_and_named() {
     assert_eq!(accepted.code, 0, "{}", accepted.shown());
     assert!(accepted.stdout.contains("Recorded, not computed: 20") && accepted.stdout.contains("`desk`"));
     assert_eq!(files.run(&["bench", "run"]).code, 0);
-    let page = fs::read_to_string(files.path("scorecard/SCORECARD.md")).unwrap();
+    let page = fs::read_to_string(files.path("scorecard/scaling.md")).unwrap();
     assert!(page.contains("19.2") && page.contains(accepted.stdout.trim().strip_prefix("rivals.csv: ").unwrap()));
     let check = files.run(&["bench", "check", "--all"]);
     assert_eq!(check.code, 0, "{}", check.shown());

@@ -8,7 +8,7 @@ mod page;
 use anyhow::Result;
 use rayon::prelude::*;
 
-use crate::chapter::{Absent, Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong};
+use crate::chapter::{Absent, Answer, Chapter, Fresh, Plan, Planned, Question, Recordings, Step, Wrong};
 use crate::eval::gateway::case::{Case, TOGETHER};
 use crate::eval::gateway::record::{GatewayFacts, Injected, SurfaceFacts};
 use crate::eval::gateway::run::{configuration, record, version};
@@ -92,6 +92,11 @@ impl Chapter for GatewayChapter {
 
     fn front(&self, own: &[GatewayResults]) -> Vec<String> {
         own.iter().filter_map(page::sentence).collect()
+    }
+
+    fn answers(&self, own: &[GatewayResults], tables: &Tables) -> Vec<Answer> {
+        let hop = overhead::answer(tables).map(|text| Answer::new(Question::Cost, text));
+        own.iter().flat_map(page::answers).chain(hop).collect()
     }
 }
 
