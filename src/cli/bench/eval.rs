@@ -22,8 +22,9 @@ use contextweaver_bench::eval::imported::read_run;
 use contextweaver_bench::eval::matrix;
 use contextweaver_bench::eval::measure::{Found, Measure};
 use contextweaver_bench::eval::process::{ProcessEngine, ProcessReport};
-use contextweaver_bench::eval::record::{Facts, Loss};
+use contextweaver_bench::eval::record::Facts;
 use contextweaver_bench::eval::run::{Evaluation, PromptTokens, against, evaluate, evaluate_imported};
+use contextweaver_bench::report::html::{self, Evidence, Ranked, Section};
 
 pub(super) const EXAMPLE: &str = "\
 Queries are JSON lines; `relevant` names tools as in the catalog, an empty list means that no tool answers:
@@ -33,6 +34,7 @@ Queries are JSON lines; `relevant` names tools as in the catalog, an empty list 
 Examples:
   contextweaver bench eval --catalog tools.json --queries queries.jsonl
   contextweaver bench eval --catalog tools.json --queries queries.jsonl --failures
+  contextweaver bench eval --catalog tools.json --queries queries.jsonl --engine default --engine bm25 --html report.html
   contextweaver bench eval --catalog tools.json --queries queries.jsonl --engine default --engine bm25 \\
     --process 'mine=python3 engine.py' --run theirs=run.tsv
   contextweaver bench eval --catalog tools.json --queries queries.jsonl --format json > base.json
@@ -85,6 +87,9 @@ pub(in crate::cli) struct EvalArgs {
     /// Write qrels and runs in TREC form, and our measures, into this folder
     #[arg(long, value_name = "DIR")]
     trec_out: Option<PathBuf>,
+    /// Write a report of all engines into one HTML file: the failures, what is taken for what, every query
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -200,6 +205,9 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     if let Some(path) = &args.run_out {
         files.push((path.clone(), export::tab_run(&collection, &first.evaluation)?));
     }
+    if let Some(path) = &args.html {
+        files.push((path.clone(), report(args, &collection, &measured)?.into()));
+    }
     for (path, bytes) in &files {
         replace_file(path, bytes)?;
     }
@@ -294,6 +302,41 @@ fn routers(args: &EvalArgs) -> Result<Vec<RouterEngine>> {
     Ok(engines)
 }
 
+/// The report of everything that was measured.
+fn report(args: &EvalArgs, collection: &Collection, measured: &[Measured]) -> Result<String> {
+    let ranked = measured.iter().map(|one| Ranked {
+        engine: &one.name,
+        evidence: match one.origin {
+            Origin::Computed => Evidence::Computed,
+            Origin::Process => Evidence::Process,
+            Origin::Imported => Evidence::Imported,
+        },
+        evaluation: &one.evaluation,
+    });
+    let name = args.source.catalog.first().and_then(|path| path.file_stem()).unwrap_or_default().to_string_lossy();
+    let section = Section { name: &name, collection, ranked: ranked.collect(), command: command(args) };
+    Ok(html::render(&format!("Routing on {name}"), &[section], &[])?)
+}
+
+/// The command that measures the same again, for a shell.
+fn command(args: &EvalArgs) -> String {
+    let path = |name: &str, path: &Path| (name.to_owned(), path.display().to_string());
+    let pair = |name: &str, (left, right): &(String, String)| (name.to_owned(), format!("{left}={right}"));
+    let mut words: Vec<(String, String)> = args.source.catalog.iter().map(|one| path("--catalog", one)).collect();
+    words.push(path("--queries", &args.queries));
+    words.extend(args.engine.iter().map(|one| ("--engine".to_owned(), one.clone())));
+    words.extend(args.config.iter().map(|one| path("--config", one)));
+    words.extend(args.process.iter().map(|one| pair("--process", one)));
+    words.extend(args.run.iter().map(|one| pair("--run", one)));
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
+    let quoted = |word: &str| match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    let words: Vec<String> = words.iter().map(|(name, value)| format!("{name} {}", quoted(value))).collect();
+    format!("contextweaver bench eval {}{}", words.join(" "), if args.source.lenient { " --lenient" } else { "" })
+}
+
 fn entry<'a>(collection: &'a Collection, one: &'a Measured) -> Entry<'a> {
     let outcomes = collection.queries.iter().zip(&one.evaluation.outcomes);
     Entry {
@@ -367,22 +410,10 @@ fn failures(collection: &Collection, evaluation: &Evaluation) -> String {
         let front: Vec<&str> = ranking.hits.iter().take(IN_FRONT).map(|hit| collection.tool_handle(hit.item)).collect();
         let front = if front.is_empty() { "nothing".to_owned() } else { front.join(", ") };
         let _ = writeln!(text, "  found    {front}");
-        let _ = writeln!(text, "  because  {}", because(&outcome.loss));
+        let _ = writeln!(text, "  because  {}", outcome.loss.causes().join("; "));
     }
     let answerable = evaluation.facts.answerable;
     format!("\n{failed} of {answerable} queries lack a tool among the first five\n{text}")
-}
-
-/// The causes of a loss in words.
-fn because(loss: &Loss) -> String {
-    let causes = [
-        (loss.vocabulary, "no word of the query is in the tool's definition"),
-        (loss.pruning, "the navigation left the tool out"),
-        (loss.tie, "the fifth tool has the same score and an earlier id"),
-        (loss.ranking, "other tools score higher"),
-    ];
-    let causes: Vec<&str> = causes.iter().filter(|(share, _)| *share > 0.0).map(|(_, cause)| *cause).collect();
-    causes.join("; ")
 }
 
 fn read_baseline(path: &Path) -> Result<Baseline> {

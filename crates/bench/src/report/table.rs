@@ -76,6 +76,29 @@ impl Table {
         text
     }
 
+    /// An HTML table with its title, in a part of the page that scrolls by itself.
+    pub fn html(&self, caption: &str) -> String {
+        let class = |column: &Column| if column.align == Align::Right { " class=\"n\"" } else { "" };
+        let mut text = format!(
+            "<div class=\"scroll\" role=\"region\" aria-label=\"{caption}\" tabindex=\"0\">\n<table class=\"plain\">\n\
+             <caption>{caption}</caption>\n<thead><tr>",
+            caption = escaped_html(caption)
+        );
+        for column in &self.columns {
+            text.push_str(&format!("<th scope=\"col\"{}>{}</th>", class(column), escaped_html(&column.title)));
+        }
+        text.push_str("</tr></thead>\n<tbody>\n");
+        for row in &self.rows {
+            let cells = self.columns.iter().zip(row).enumerate().map(|(at, (column, cell))| match at {
+                0 => format!("<th scope=\"row\"{}>{}</th>", class(column), escaped_html(cell)),
+                _ => format!("<td{}>{}</td>", class(column), escaped_html(cell)),
+            });
+            text.push_str(&format!("<tr>{}</tr>\n", cells.collect::<String>()));
+        }
+        text.push_str("</tbody>\n</table>\n</div>\n");
+        text
+    }
+
     /// Columns separated by two spaces, without rules; every line ends with a line feed and has no trailing space.
     pub fn plain(&self) -> String {
         let titles: Vec<String> = self.columns.iter().map(|column| column.title.clone()).collect();
@@ -132,6 +155,25 @@ fn escaped(text: &str) -> String {
             '\\' | '|' | '*' | '`' => out.extend(['\\', character]),
             '<' => out.push_str("&lt;"),
             '\n' | '\r' => out.push(' '),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// `text` as HTML shows it, in an element or in an attribute in quotes. Characters that no page can hold become
+/// replacement characters.
+#[must_use]
+pub fn escaped_html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            control if control.is_control() && !matches!(control, '\n' | '\t') => out.push('\u{fffd}'),
             other => out.push(other),
         }
     }

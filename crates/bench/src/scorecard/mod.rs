@@ -6,10 +6,12 @@
 
 pub mod check;
 mod files;
+mod html;
 mod measured;
 pub mod pages;
 mod run;
 
 pub use files::{committed, write};
+pub use html::html;
 pub use measured::{Measured, Unmeasured};
 pub use run::{Ran, Recorder, render, run, terminal};

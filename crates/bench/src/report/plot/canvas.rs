@@ -16,7 +16,7 @@ const TEXT_PX: i32 = 15;
 const CHARACTER: i32 = 8;
 
 /// Characters of a line of the title.
-const TITLE_LINE: usize = 66;
+const TITLE_LINE: usize = 58;
 
 /// The height of a line of the title.
 const TITLE_STEP: i32 = 22;
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn titles_are_wrapped_and_labels_cut() {
-        assert_eq!(lines(&["word"; 20].join(" ")).iter().map(String::len).collect::<Vec<_>>(), [64, 34]);
+        assert_eq!(lines(&["word"; 20].join(" ")).iter().map(String::len).collect::<Vec<_>>(), [54, 44]);
         assert_eq!(fitted("keyword-stuffed", 64), "keyword…");
         assert_eq!(fitted("short", 64), "short");
     }

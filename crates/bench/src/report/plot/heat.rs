@@ -30,8 +30,8 @@ impl HeatMap {
             return None;
         }
         let mut canvas = Canvas::new(&self.title, self.description());
-        let top = canvas.top() + 74;
-        self.key(&mut canvas, top - 52);
+        let top = canvas.top() + 82;
+        self.key(&mut canvas, top - 66);
         self.draw(&mut canvas, top);
         Some(canvas.svg(top + ROW * self.rows.len() as i32 + 14))
     }
@@ -74,7 +74,7 @@ impl HeatMap {
                 let Some(value) = value.filter(|value| value.is_finite()) else { continue };
                 let (x, depth) = (start + width * column as i32, depth(value));
                 canvas.cell((x + 1, y + 1), (width - 2, ROW - 2), depth);
-                let ink = if depth > 45 { Ink::OnDeep } else { Ink::OnPale };
+                let ink = if depth > 72 { Ink::OnDeep } else { Ink::OnPale };
                 canvas.text((x + width / 2, y + ROW / 2), Anchor::Middle, ink, &short_share(value));
             }
         }
