@@ -55,6 +55,12 @@ fn a_run_is_reproducible_and_checks_clean() {
     assert!(check.stdout.contains("same: 7 of 7 records computed here; pages and coverage"), "{}", check.stdout);
     assert_eq!(files.run(&["bench", "check", "--all"]).code, 0);
     assert_eq!(files.run(&["bench", "run", "--all"]).code, 0);
+    let report = files.run(&["bench", "render", "--html", "--out", "r.html"]);
+    assert!(report.code == 0 && report.stdout == "wrote r.html\n", "{}", report.shown());
+    let html = fs::read_to_string(files.path("r.html")).unwrap();
+    assert!(html.contains("of the needed tools among the first five on <bdi>household</bdi>"));
+    assert!(html.contains("badge recorded") && html.contains("src=\"data:image/svg+xml;base64,"));
+    assert_eq!(files.run(&["bench", "check"]).code, 0, "the report is no page of the scorecard");
 }
 
 #[test]

@@ -7,11 +7,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::source::{CatalogSource, read_config};
-use crate::cli::{Format, Outcome, note, print_json};
+use crate::cli::{Outcome, note, print_json};
 use contextweaver_bench::chapters::routing::facts;
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::decision::{Decision, Word, decide};
@@ -22,9 +22,11 @@ use contextweaver_bench::eval::imported::read_run;
 use contextweaver_bench::eval::matrix;
 use contextweaver_bench::eval::measure::{Found, Measure};
 use contextweaver_bench::eval::process::{ProcessEngine, ProcessReport};
-use contextweaver_bench::eval::record::Facts;
+use contextweaver_bench::eval::record::{Estimate, Facts};
 use contextweaver_bench::eval::run::{Evaluation, PromptTokens, against, evaluate, evaluate_imported};
 use contextweaver_bench::report::html::{self, Evidence, Ranked, Section};
+use contextweaver_bench::report::number::{share, verdict_name};
+use contextweaver_bench::report::table::Table;
 
 pub(super) const EXAMPLE: &str = "\
 Queries are JSON lines; `relevant` names tools as in the catalog, an empty list means that no tool answers:
@@ -92,7 +94,24 @@ pub(in crate::cli) struct EvalArgs {
     html: Option<PathBuf>,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: Form,
+}
+
+/// The form of the output of `bench eval`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Form {
+    /// For people.
+    #[default]
+    #[value(alias = "table")]
+    Text,
+    /// One JSON document, which `--baseline` reads.
+    Json,
+    /// One line of JSON for each engine.
+    Jsonl,
+    /// A table with one row for each engine, comma-separated.
+    Csv,
+    /// The same table as Markdown.
+    Markdown,
 }
 
 /// The least value of a measure.
@@ -217,7 +236,7 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     let decision = baseline.map(|baseline| compare(args, &collection, first, &baseline)).transpose()?;
     let failed = failed_gates(args, first, decision.as_ref());
     match args.format {
-        Format::Json => {
+        Form::Json => {
             let evaluations = measured.iter().map(|one| entry(&collection, one)).collect();
             let inputs_sha256 = &collection.inputs_sha256;
             let output = Output {
@@ -229,7 +248,14 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
             };
             print_json(out, &output)?;
         }
-        Format::Text => {
+        Form::Jsonl => {
+            for one in &measured {
+                writeln!(out, "{}", serde_json::to_string(&entry(&collection, one))?)?;
+            }
+        }
+        Form::Csv => write!(out, "{}", table(&measured, |value| value.to_string()).csv())?,
+        Form::Markdown => write!(out, "{}", table(&measured, share).markdown())?,
+        Form::Text => {
             for (number, one) in measured.iter().enumerate() {
                 if number > 0 {
                     writeln!(out)?;
@@ -348,6 +374,34 @@ fn entry<'a>(collection: &'a Collection, one: &'a Measured) -> Entry<'a> {
             .filter_map(|(query, outcome)| Some((query.id.as_str(), outcome.as_ref()?.found.ranks())))
             .collect(),
     }
+}
+
+/// One row for each engine: every measure, the interval of recall@5, and the difference of it from the first engine.
+fn table(measured: &[Measured], number: impl Fn(f64) -> String) -> Table {
+    let measures = Measure::ALL.map(|measure| measure.to_string());
+    let front = ["engine", "origin", "tools", "queries"].map(str::to_owned);
+    let back = ["recall@5 low", "recall@5 high", "difference", "difference low", "difference high", "verdict"];
+    let titles = front.into_iter().chain(measures.clone()).chain(back.map(str::to_owned));
+    let mut table = Table::new(titles).words(&["origin", "verdict"]);
+    for Measured { name, origin, evaluation, .. } in measured {
+        let facts = &evaluation.facts;
+        let origin = match origin {
+            Origin::Computed => "computed",
+            Origin::Process => "process",
+            Origin::Imported => "imported",
+        };
+        let mut row = vec![name.clone(), origin.to_owned(), facts.tools.to_string(), facts.answerable.to_string()];
+        row.extend(measures.iter().map(|one| facts.measures.get(one).map_or_else(String::new, |one| number(one.mean))));
+        let recall = facts.measures.get(&Measure::RECALL_5.to_string());
+        row.extend(recall.map_or_else(|| vec![String::new(); 2], |one| vec![number(one.low), number(one.high)]));
+        if let Some(paired) = &facts.versus_control {
+            let Estimate { mean, low, high } = paired.difference;
+            row.extend([mean, low, high].map(&number));
+            row.push(verdict_name(paired.verdict).to_owned());
+        }
+        table.row(row);
+    }
+    table
 }
 
 fn print_one(out: &mut dyn Write, one: &Measured) -> Result<()> {

@@ -76,6 +76,17 @@ impl Table {
         text
     }
 
+    /// Comma-separated values (RFC 4180) with the titles in the first line and LF at the end of each.
+    pub fn csv(&self) -> String {
+        let quoted = |cell: &str| match cell.contains(['"', ',', '\n', '\r']) {
+            true => format!("\"{}\"", cell.replace('"', "\"\"")),
+            false => cell.to_owned(),
+        };
+        let titles: Vec<String> = self.columns.iter().map(|column| column.title.clone()).collect();
+        let lines = std::iter::once(&titles).chain(&self.rows);
+        lines.map(|row| row.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",") + "\n").collect()
+    }
+
     /// An HTML table with its title, in a part of the page that scrolls by itself.
     pub fn html(&self, caption: &str) -> String {
         let class = |column: &Column| if column.align == Align::Right { " class=\"n\"" } else { "" };
@@ -212,6 +223,23 @@ mod tests {
         | a\|b       | 1,000 | better  |
         | été &lt;x> |     – |         |
         ");
+    }
+
+    #[test]
+    fn values_with_commas_quotes_and_line_breaks_are_quoted() {
+        let mut table = Table::new(["engine", "a,b"]);
+        table.row(["say \"hi\"", "1"]);
+        table.row(["two\nlines", "0.5"]);
+        assert_eq!(table.csv(), "engine,\"a,b\"\n\"say \"\"hi\"\"\",1\n\"two\nlines\",0.5\n");
+    }
+
+    #[test]
+    fn html_is_escaped_and_has_its_heads() {
+        let html = sample().html("t<i>");
+        assert!(
+            html.contains("<caption>t&lt;i&gt;</caption>") && html.contains("<th scope=\"row\">été\n&lt;x&gt;</th>")
+        );
+        assert!(html.contains("<td class=\"n\">1,000</td>") && html.contains("<td>better</td>"), "{html}");
     }
 
     #[test]

@@ -139,7 +139,7 @@ mod tests {
         ];
         let mut page = Document::default();
         section(&mut page, &Tables { overhead: rows.to_vec(), ..Tables::default() });
-        let text = page.text().to_owned();
+        let text = page.text();
         for shown in ["100 (×2.50)", "160 (×2.00)", "2,000", "9,000"] {
             assert_eq!(text.matches(shown).count(), 1, "{shown}: {text}");
         }

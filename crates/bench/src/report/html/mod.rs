@@ -111,9 +111,11 @@ pub fn render(title: &str, sections: &[Section<'_>], extras: &[Extra]) -> Result
     let _ = writeln!(body, "<main id=\"main\">");
     failures(&mut body, sections);
     summary(&mut body, sections);
-    for section in sections {
-        confusions(&mut body, section);
-    }
+    body.push_str(
+        "<section id=\"confusions\" aria-labelledby=\"confusions-title\">\n<h2 id=\"confusions-title\">Taken for another</h2>\n",
+    );
+    sections.iter().for_each(|section| confusions(&mut body, section));
+    body.push_str("</section>\n");
     extras.iter().for_each(|extra| further(&mut body, extra));
     legend(&mut body);
     body.push_str("</main>\n");
@@ -328,14 +330,12 @@ fn confusions(body: &mut String, section: &Section<'_>) {
     let confusion = Confusion::of(section.collection, first.evaluation);
     let _ = writeln!(
         body,
-        "<section id=\"confusions\" aria-label=\"Taken for another\">\n<h2>Taken for another: <bdi>{}</bdi> by \
-         <bdi>{}</bdi></h2>\n{}",
+        "<h3><bdi>{}</bdi> by <bdi>{}</bdi></h3>\n{}",
         escaped_html(section.name),
         escaped_html(first.engine),
         confusion.html(section.collection),
     );
     command(body, &section.command);
-    body.push_str("</section>\n");
 }
 
 fn further(body: &mut String, extra: &Extra) {

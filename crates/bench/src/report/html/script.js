@@ -1,7 +1,7 @@
 // The filter, the view of one query across all engines, and addresses that lead to both. Text is only ever set as text.
 (function () {
   'use strict';
-  var STEP = 200;
+  var STEP = 50;
   var $ = function (id) { return document.getElementById(id); };
   var data, rows = [], limit = STEP;
 
