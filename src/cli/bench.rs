@@ -22,6 +22,7 @@ use serde::Serialize;
 
 use super::{Format, Outcome, print_json};
 use contextweaver_bench::eval::engine::Engine;
+use contextweaver_bench::eval::files::replace_file;
 use contextweaver_bench::eval::gateway::case::Source;
 use contextweaver_bench::eval::matrix::Case;
 use contextweaver_bench::eval::workspace::{Bench, Scope, Workspace};
@@ -45,7 +46,9 @@ pub(super) enum Command {
     #[command(after_help = cells::MERGE_EXAMPLE)]
     Merge(cells::MergeArgs),
     /// Render the pages again from the committed results
-    #[command(after_help = "Example:\n  contextweaver bench render")]
+    #[command(
+        after_help = "Examples:\n  contextweaver bench render\n  contextweaver bench render --html --out report.html"
+    )]
     Render(RenderArgs),
     /// Compute the results again and compare: exit 1 and the first differences when anything moved
     #[command(after_help = "Example:\n  contextweaver bench check")]
@@ -128,6 +131,12 @@ impl Everything {
 pub(super) struct RenderArgs {
     #[command(flatten)]
     place: Place,
+    /// Write one HTML file instead, with every query of the embedded collections and what each engine ranks for it
+    #[arg(long)]
+    html: bool,
+    /// Where the HTML file goes
+    #[arg(long, value_name = "FILE", requires = "html", default_value = "report.html")]
+    out: PathBuf,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -164,8 +173,16 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
 }
 
 fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
-    let pages = scorecard::render(&args.place.workspace()?)?;
-    let paths: Vec<&str> = pages.iter().map(|page| page.path.as_str()).collect();
+    let workspace = args.place.workspace()?;
+    let paths: Vec<String> = if args.html {
+        let bar = run::progress(0);
+        let report = scorecard::html(&workspace, &|what| bar.set_message(what.to_owned()))?;
+        bar.finish_and_clear();
+        replace_file(&args.out, report.as_bytes())?;
+        vec![args.out.display().to_string()]
+    } else {
+        scorecard::render(&workspace)?.into_iter().map(|page| page.path).collect()
+    };
     match args.format {
         Format::Json => print_json(out, "bench render", &paths)?,
         Format::Text => writeln!(out, "wrote {}", paths.join("\nwrote "))?,

@@ -56,6 +56,12 @@ fn a_run_is_reproducible_and_checks_clean() {
     assert!(check.stdout.contains("same: 7 of 7 records computed here; pages and coverage"), "{}", check.stdout);
     assert_eq!(files.run(&["bench", "check", "--all"]).code, 0);
     assert_eq!(files.run(&["bench", "run", "--all"]).code, 0);
+    let report = files.run(&["bench", "render", "--html", "--out", "r.html"]);
+    assert!(report.code == 0 && report.stdout == "wrote r.html\n", "{}", report.shown());
+    let html = fs::read_to_string(files.path("r.html")).unwrap();
+    assert!(html.contains("of the needed tools among the first five on <bdi>household</bdi>"));
+    assert!(html.contains("badge recorded") && html.contains("src=\"data:image/svg+xml;base64,"));
+    assert_eq!(files.run(&["bench", "check"]).code, 0, "the report is no page of the scorecard");
 }
 
 #[test]
@@ -115,6 +121,12 @@ fn an_edited_page_a_stray_file_and_a_vanished_case_are_drift() {
     let old = files.write("scorecard/household-old.svg", "<svg/>");
     assert!(files.run(&["bench", "check"]).stdout.contains("household-old.svg: no page, results file"));
     fs::remove_file(old).unwrap();
+    let old = files.write("scorecard/ties.md", "# Ties");
+    assert!(files.run(&["bench", "check"]).stdout.contains("scorecard/ties.md: no page, results file"));
+    fs::remove_file(old).unwrap();
+    files.write("scorecard/routing-loss.md", "edited");
+    assert!(files.run(&["bench", "check"]).stdout.contains("scorecard/routing-loss.md: does not show"));
+    assert_eq!(files.run(&["bench", "render"]).code, 0);
 
     without(&files, "default", "household");
     let vanished = files.run(&["bench", "check"]);
@@ -168,7 +180,7 @@ fn rows_of_absent_collections_are_kept_and_named() {
         "{}",
         again.stderr
     );
-    for page in ["scorecard/SCORECARD.md", "README.md"] {
+    for page in ["scorecard/routing.md", "README.md"] {
         let text = fs::read_to_string(files.path(page)).unwrap();
         assert!(text.contains(" †") && text.contains("default 1"), "{page}: {text}");
     }
@@ -249,7 +261,7 @@ fn recorded_tables_are_held_to_their_digests_and_named() {
     assert_eq!(accepted.code, 0, "{}", accepted.shown());
     assert!(accepted.stdout.contains("Recorded, not computed: 20") && accepted.stdout.contains("`desk`"));
     assert_eq!(files.run(&["bench", "run"]).code, 0);
-    let page = fs::read_to_string(files.path("scorecard/SCORECARD.md")).unwrap();
+    let page = fs::read_to_string(files.path("scorecard/scaling.md")).unwrap();
     assert!(page.contains("19.2") && page.contains(accepted.stdout.trim().strip_prefix("rivals.csv: ").unwrap()));
     let check = files.run(&["bench", "check", "--all"]);
     assert_eq!(check.code, 0, "{}", check.shown());

@@ -103,6 +103,53 @@ fn a_run_that_was_written_gives_the_same_figures() {
 }
 
 #[test]
+fn every_form_has_one_row_for_each_engine() {
+    let files = files();
+    files.write("say \"hi\", twice.toml", "k1 = 0.5\n");
+    let engines = ["--engine", "bm25", "--config", "say \"hi\", twice.toml", "--format"];
+    let form = |name: &str| {
+        let run = eval(&files, &[&engines[..], &[name]].concat());
+        assert_eq!(run.code, 0, "{}", run.shown());
+        run.stdout
+    };
+    let csv = form("csv");
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines.len(), 3, "{csv}");
+    assert!(lines[0].starts_with("engine,origin,tools,queries,") && lines[0].contains(",recall@5,"), "{csv}");
+    assert!(
+        lines[1].starts_with("bm25,computed,7,3,") && lines[2].starts_with("\"say \"\"hi\"\", twice.toml\","),
+        "{csv}"
+    );
+    let fields = |line: &str| line.replace("\"say \"\"hi\"\", twice.toml\"", "x").split(',').count();
+    assert!(lines.iter().all(|line| fields(line) == fields(lines[0])), "{csv}");
+    let markdown = form("markdown");
+    assert!(markdown.lines().count() == 4 && markdown.starts_with("| engine "), "{markdown}");
+    let jsonl = form("jsonl");
+    let names =
+        jsonl.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["configuration"].clone());
+    assert_eq!(names.collect::<Vec<_>>(), ["bm25", "say \"hi\", twice.toml"]);
+}
+
+#[test]
+fn a_report_shows_all_doors_and_the_command() {
+    let files = files();
+    files.write("other.tsv", "q1\t1\tsend_mail\n");
+    let arguments =
+        ["--engine", "bm25", "--process", "mine=sh engine.sh", "--run", "theirs=other.tsv", "--html", "report.html"];
+    let run = eval(&files, &arguments);
+    assert_eq!(run.code, 0, "{}", run.shown());
+    let html = fs::read_to_string(files.path("report.html")).unwrap();
+    for shown in ["badge computed", "badge process", "badge imported", "nobody should get in", "lock_door"] {
+        assert!(html.contains(shown), "{shown}");
+    }
+    let command = "contextweaver bench eval --catalog tools.json --queries queries.jsonl --engine bm25 --process \
+                   &#39;mine=sh engine.sh&#39; --run theirs=other.tsv</code>";
+    assert!(html.contains(command));
+    assert_eq!(eval(&files, &arguments).code, 0);
+    assert!(fs::read_to_string(files.path("report.html")).unwrap() == html, "the same bytes");
+}
+
+#[test]
 fn failures_are_listed_with_what_stands_in_front() {
     let files = files();
     let run = eval(&files, &["--engine", "lexical", "--failures"]);

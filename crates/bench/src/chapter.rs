@@ -91,7 +91,8 @@ pub trait Chapter: Sync {
         Vec::new()
     }
 
-    /// Writes its part of the page. `own` are its results, one for each of [`Self::files`].
+    /// Writes its pages. `own` are its results, one for each of [`Self::files`]. The first heading is the title of the
+    /// page; a chapter that is too long for one begins others with [`Document::page`].
     fn render(&self, own: &[Results<Self::Facts>], tables: &Tables, page: &mut Document);
 
     /// What a run prints of it.
@@ -101,6 +102,61 @@ pub trait Chapter: Sync {
     fn front(&self, own: &[Results<Self::Facts>]) -> Vec<String> {
         let _ = own;
         Vec::new()
+    }
+
+    /// What it says to the questions that the scorecard opens with.
+    fn answers(&self, own: &[Results<Self::Facts>], tables: &Tables) -> Vec<Answer> {
+        let _ = (own, tables);
+        Vec::new()
+    }
+}
+
+/// A question that a reader of the scorecard has first, in the order in which they are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Question {
+    /// How well engines find tools, each beside its control.
+    Good,
+    /// Time and memory.
+    Cost,
+    /// Tokens.
+    Saving,
+    /// Where figures are worst, and where a control is better.
+    Failure,
+    /// When something simpler is the better choice.
+    Avoid,
+}
+
+impl Question {
+    /// Every question, in order.
+    pub const ALL: [Self; 5] = [Self::Good, Self::Cost, Self::Saving, Self::Failure, Self::Avoid];
+
+    /// The question as a heading.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Good => "How good it is",
+            Self::Cost => "What it costs",
+            Self::Saving => "What it saves",
+            Self::Failure => "Where it fails",
+            Self::Avoid => "When not to use it",
+        }
+    }
+}
+
+/// What a chapter says to a [`Question`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The question.
+    pub question: Question,
+    /// Markdown: a sentence that ends with a full stop, or a table with its own marks.
+    pub text: String,
+}
+
+impl Answer {
+    /// An answer to `question`.
+    #[must_use]
+    pub fn new(question: Question, text: String) -> Self {
+        Self { question, text }
     }
 }
 
@@ -274,6 +330,12 @@ pub trait AnyChapter: Sync {
     /// # Errors
     /// Facts of another chapter.
     fn front(&self, all: &Recordings) -> Result<Vec<String>>;
+
+    /// See [`Chapter::answers`].
+    ///
+    /// # Errors
+    /// Facts of another chapter.
+    fn answers(&self, all: &Recordings, tables: &Tables) -> Result<Vec<Answer>>;
 }
 
 impl<C: Chapter> AnyChapter for C {
@@ -331,6 +393,10 @@ impl<C: Chapter> AnyChapter for C {
 
     fn front(&self, all: &Recordings) -> Result<Vec<String>> {
         Ok(Chapter::front(self, &typed::<C>(self, all)?))
+    }
+
+    fn answers(&self, all: &Recordings, tables: &Tables) -> Result<Vec<Answer>> {
+        Ok(Chapter::answers(self, &typed::<C>(self, all)?, tables))
     }
 }
 

@@ -7,11 +7,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::source::{CatalogSource, read_config};
-use crate::cli::{Format, Outcome, SCHEMA_VERSION, note, print_json};
+use crate::cli::{Outcome, SCHEMA_VERSION, note, print_json};
 use contextweaver_bench::chapters::routing::facts;
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::decision::{Decision, Pair, Word, decide};
@@ -22,8 +22,11 @@ use contextweaver_bench::eval::imported::read_run;
 use contextweaver_bench::eval::matrix;
 use contextweaver_bench::eval::measure::{Found, Measure};
 use contextweaver_bench::eval::process::{ProcessEngine, ProcessReport};
-use contextweaver_bench::eval::record::{Facts, Loss};
+use contextweaver_bench::eval::record::{Estimate, Facts};
 use contextweaver_bench::eval::run::{Evaluation, PromptTokens, against, evaluate, evaluate_imported};
+use contextweaver_bench::report::html::{self, Evidence, Ranked, Section};
+use contextweaver_bench::report::number::{share, verdict_name};
+use contextweaver_bench::report::table::Table;
 
 pub(super) const EXAMPLE: &str = "\
 Queries are JSON lines; `relevant` names tools as in the catalog, an empty list means that no tool answers:
@@ -33,6 +36,7 @@ Queries are JSON lines; `relevant` names tools as in the catalog, an empty list 
 Examples:
   contextweaver bench eval --catalog tools.json --queries queries.jsonl
   contextweaver bench eval --catalog tools.json --queries queries.jsonl --failures
+  contextweaver bench eval --catalog tools.json --queries queries.jsonl --engine default --engine bm25 --html report.html
   contextweaver bench eval --catalog tools.json --queries queries.jsonl --engine default --engine bm25 \\
     --process 'mine=python3 engine.py' --run theirs=run.tsv
   contextweaver bench eval --catalog tools.json --queries queries.jsonl --format json > base.json
@@ -85,9 +89,29 @@ pub(in crate::cli) struct EvalArgs {
     /// Write qrels and runs in TREC form, and our measures, into this folder
     #[arg(long, value_name = "DIR")]
     trec_out: Option<PathBuf>,
+    /// Write a report of all engines into one HTML file: the failures, what is taken for what, every query
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: Form,
+}
+
+/// The form of the output of `bench eval`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Form {
+    /// For people.
+    #[default]
+    #[value(alias = "table")]
+    Text,
+    /// One JSON document, which `--baseline` reads.
+    Json,
+    /// One line of JSON for each engine.
+    Jsonl,
+    /// A table with one row for each engine, comma-separated.
+    Csv,
+    /// The same table as Markdown.
+    Markdown,
 }
 
 /// The least value of a measure.
@@ -198,6 +222,9 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     if let Some(path) = &args.run_out {
         files.push((path.clone(), export::tab_run(&collection, &first.evaluation)?));
     }
+    if let Some(path) = &args.html {
+        files.push((path.clone(), report(args, &collection, &measured)?.into()));
+    }
     for (path, bytes) in &files {
         replace_file(path, bytes)?;
     }
@@ -207,7 +234,7 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     let decision = baseline.map(|baseline| compare(args, &collection, first, &baseline)).transpose()?;
     let failed = failed_gates(args, first, decision.as_ref());
     match args.format {
-        Format::Json => {
+        Form::Json => {
             let evaluations = measured.iter().map(|one| entry(&collection, one)).collect();
             let inputs_sha256 = &collection.inputs_sha256;
             let output = Output {
@@ -219,7 +246,14 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
             };
             print_json(out, "bench eval", &output)?;
         }
-        Format::Text => {
+        Form::Jsonl => {
+            for one in &measured {
+                writeln!(out, "{}", serde_json::to_string(&entry(&collection, one))?)?;
+            }
+        }
+        Form::Csv => write!(out, "{}", table(&measured, |value| value.to_string()).csv())?,
+        Form::Markdown => write!(out, "{}", table(&measured, share).markdown())?,
+        Form::Text => {
             for (number, one) in measured.iter().enumerate() {
                 if number > 0 {
                     writeln!(out)?;
@@ -292,6 +326,41 @@ fn routers(args: &EvalArgs) -> Result<Vec<RouterEngine>> {
     Ok(engines)
 }
 
+/// The report of everything that was measured.
+fn report(args: &EvalArgs, collection: &Collection, measured: &[Measured]) -> Result<String> {
+    let ranked = measured.iter().map(|one| Ranked {
+        engine: &one.name,
+        evidence: match one.origin {
+            Origin::Computed => Evidence::Computed,
+            Origin::Process => Evidence::Process,
+            Origin::Imported => Evidence::Imported,
+        },
+        evaluation: &one.evaluation,
+    });
+    let name = args.source.catalog.first().and_then(|path| path.file_stem()).unwrap_or_default().to_string_lossy();
+    let section = Section { name: &name, collection, ranked: ranked.collect(), command: command(args) };
+    Ok(html::render(&format!("Routing on {name}"), &[section], &[])?)
+}
+
+/// The command that measures the same again, for a shell.
+fn command(args: &EvalArgs) -> String {
+    let path = |name: &str, path: &Path| (name.to_owned(), path.display().to_string());
+    let pair = |name: &str, (left, right): &(String, String)| (name.to_owned(), format!("{left}={right}"));
+    let mut words: Vec<(String, String)> = args.source.catalog.iter().map(|one| path("--catalog", one)).collect();
+    words.push(path("--queries", &args.queries));
+    words.extend(args.engine.iter().map(|one| ("--engine".to_owned(), one.clone())));
+    words.extend(args.config.iter().map(|one| path("--config", one)));
+    words.extend(args.process.iter().map(|one| pair("--process", one)));
+    words.extend(args.run.iter().map(|one| pair("--run", one)));
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
+    let quoted = |word: &str| match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    let words: Vec<String> = words.iter().map(|(name, value)| format!("{name} {}", quoted(value))).collect();
+    format!("contextweaver bench eval {}{}", words.join(" "), if args.source.lenient { " --lenient" } else { "" })
+}
+
 fn entry<'a>(collection: &'a Collection, one: &'a Measured) -> Entry<'a> {
     let outcomes = collection.queries.iter().zip(&one.evaluation.outcomes);
     Entry {
@@ -312,6 +381,34 @@ fn wanted(collection: &Collection) -> BTreeMap<&str, Vec<&str>> {
         (query.id.as_str(), first.map(|item| collection.tool_handle(*item)).collect())
     });
     tools.collect()
+}
+
+/// One row for each engine: every measure, the interval of recall@5, and the difference of it from the first engine.
+fn table(measured: &[Measured], number: impl Fn(f64) -> String) -> Table {
+    let measures = Measure::ALL.map(|measure| measure.to_string());
+    let front = ["engine", "origin", "tools", "queries"].map(str::to_owned);
+    let back = ["recall@5 low", "recall@5 high", "difference", "difference low", "difference high", "verdict"];
+    let titles = front.into_iter().chain(measures.clone()).chain(back.map(str::to_owned));
+    let mut table = Table::new(titles).words(&["origin", "verdict"]);
+    for Measured { name, origin, evaluation, .. } in measured {
+        let facts = &evaluation.facts;
+        let origin = match origin {
+            Origin::Computed => "computed",
+            Origin::Process => "process",
+            Origin::Imported => "imported",
+        };
+        let mut row = vec![name.clone(), origin.to_owned(), facts.tools.to_string(), facts.answerable.to_string()];
+        row.extend(measures.iter().map(|one| facts.measures.get(one).map_or_else(String::new, |one| number(one.mean))));
+        let recall = facts.measures.get(&Measure::RECALL_5.to_string());
+        row.extend(recall.map_or_else(|| vec![String::new(); 2], |one| vec![number(one.low), number(one.high)]));
+        if let Some(paired) = &facts.versus_control {
+            let Estimate { mean, low, high } = paired.difference;
+            row.extend([mean, low, high].map(&number));
+            row.push(verdict_name(paired.verdict).to_owned());
+        }
+        table.row(row);
+    }
+    table
 }
 
 fn print_one(out: &mut dyn Write, one: &Measured) -> Result<()> {
@@ -374,22 +471,10 @@ fn failures(collection: &Collection, evaluation: &Evaluation) -> String {
         let front: Vec<&str> = ranking.hits.iter().take(IN_FRONT).map(|hit| collection.tool_handle(hit.item)).collect();
         let front = if front.is_empty() { "nothing".to_owned() } else { front.join(", ") };
         let _ = writeln!(text, "  found    {front}");
-        let _ = writeln!(text, "  because  {}", because(&outcome.loss));
+        let _ = writeln!(text, "  because  {}", outcome.loss.causes().join("; "));
     }
     let answerable = evaluation.facts.answerable;
     format!("\n{failed} of {answerable} queries lack a tool among the first five\n{text}")
-}
-
-/// The causes of a loss in words.
-fn because(loss: &Loss) -> String {
-    let causes = [
-        (loss.vocabulary, "no word of the query is in the tool's definition"),
-        (loss.pruning, "the navigation left the tool out"),
-        (loss.tie, "the fifth tool has the same score and an earlier id"),
-        (loss.ranking, "other tools score higher"),
-    ];
-    let causes: Vec<&str> = causes.iter().filter(|(share, _)| *share > 0.0).map(|(_, cause)| *cause).collect();
-    causes.join("; ")
 }
 
 fn read_baseline(path: &Path) -> Result<Baseline> {

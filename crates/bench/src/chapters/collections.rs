@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::routing::Ranked;
-use crate::chapter::{Absent, Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong, measurable};
+use crate::chapter::{Absent, Answer, Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong, measurable};
 use crate::eval::collection::Collection;
 use crate::eval::engine::{Engine, RouterEngine};
 use crate::eval::error::EvalError;
@@ -58,6 +58,12 @@ pub trait CollectionChapter: Sync {
 
     /// See [`Chapter::front`].
     fn front(&self, own: &Results<Self::Facts>) -> Vec<String> {
+        let _ = own;
+        Vec::new()
+    }
+
+    /// See [`Chapter::answers`].
+    fn answers(&self, own: &Results<Self::Facts>) -> Vec<Answer> {
         let _ = own;
         Vec::new()
     }
@@ -158,6 +164,10 @@ impl<C: CollectionChapter> Chapter for PerCollection<C> {
 
     fn front(&self, own: &[Results<C::Facts>]) -> Vec<String> {
         own.iter().flat_map(|results| self.0.front(results)).collect()
+    }
+
+    fn answers(&self, own: &[Results<C::Facts>], _: &Tables) -> Vec<Answer> {
+        own.iter().flat_map(|results| self.0.answers(results)).collect()
     }
 }
 

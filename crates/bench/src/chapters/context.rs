@@ -10,7 +10,9 @@ use std::fmt::Write as _;
 use anyhow::{Context, Result};
 use rayon::prelude::*;
 
-use crate::chapter::{Absent, Chapter, Fresh, Inputs, Plan, Planned, Recordings, Step, Wrong, measurable};
+use crate::chapter::{
+    Absent, Answer, Chapter, Fresh, Inputs, Plan, Planned, Question, Recordings, Step, Wrong, measurable,
+};
 use crate::eval::context::fidelity::{AtCap, Fidelity, Survivors};
 use crate::eval::context::record::ContextFacts;
 use crate::eval::context::run::{configuration, inputs, record, version};
@@ -105,6 +107,10 @@ impl Chapter for ContextChapter {
 
     fn front(&self, own: &[ContextResults]) -> Vec<String> {
         own.iter().filter_map(sentence).collect()
+    }
+
+    fn answers(&self, own: &[ContextResults], _: &Tables) -> Vec<Answer> {
+        own.iter().flat_map(answers).collect()
     }
 }
 
@@ -227,7 +233,14 @@ fn chapter(page: &mut Document, context: &ContextResults) {
          texts, pictures, files), and those that do, byte for byte.",
         &firewall(context),
     );
-    page.subheading("Fidelity");
+    let failed = failures(context);
+    if !failed.is_empty() {
+        page.table("Scenarios for which no prompt was compiled, with the reason.", &failed);
+    }
+    page.subheading("Configuration of the context engine");
+    page.verbatim(&context.configuration);
+    page.page("fidelity");
+    page.heading("Fidelity of summaries");
     let sums = together(context);
     page.figure(fidelity::figure(&sums, context.worst_mark()));
     page.block(
@@ -239,9 +252,11 @@ fn chapter(page: &mut Document, context: &ContextResults) {
     );
     let mark = context.worst_mark();
     page.table(&format!("Survival of all probes and by class, over all scenarios{mark}."), &fidelity::caps(&sums));
+    page.subheading("By class");
     for at in &sums {
         page.table(&format!("By class, at {} tokens{mark}.", count(at.cap)), &fidelity::classes(at));
     }
+    page.subheading("By kind of content");
     for at in &sums {
         page.table(
             &format!(
@@ -257,13 +272,8 @@ fn chapter(page: &mut Document, context: &ContextResults) {
     if let Some(at) = sums.iter().find(|at| at.cap == fidelity::DEFAULT_CAP) {
         page.block(&fidelity::unproven(at));
     }
+    page.subheading("Needles through views");
     page.table("Needles through one view: the share that is reached, and its tokens.", &views(context));
-    let failed = failures(context);
-    if !failed.is_empty() {
-        page.table("Scenarios for which no prompt was compiled, with the reason.", &failed);
-    }
-    page.subheading("Configuration of the context engine");
-    page.verbatim(&context.configuration);
 }
 
 fn tokens(context: &ContextResults) -> Table {
@@ -445,6 +455,34 @@ fn budget_figure(context: &ContextResults) -> Option<Figure> {
         rows: rows.collect(),
     };
     plot.svg().map(|svg| Figure { path: "context-budget.svg".to_owned(), alt: title, svg })
+}
+
+/// What conversations save, and what summaries lose against controls of the same length.
+fn answers(context: &ContextResults) -> Vec<Answer> {
+    let saved = Savings::of(context).map(|savings| {
+        let text = format!(
+            "The median of {} [conversations](context.md) saves {}, and {} prompts are longer than theirs.",
+            count(savings.scenarios),
+            percent(savings.median),
+            count(savings.grown),
+        );
+        Answer::new(Question::Saving, text)
+    });
+    let sums = together(context);
+    let fidelity = fidelity::headline(&sums).map(|(all, core, rival)| {
+        let text = format!(
+            "[Summaries](context-fidelity.md) of {} tokens keep {} of all probes of large results and {} of the core, beginning \
+             and end of the same length {} of all.",
+            count(fidelity::DEFAULT_CAP),
+            percent(all),
+            percent(core),
+            percent(rival),
+        );
+        Answer::new(Question::Good, text)
+    });
+    let beaten = sums.iter().find(|at| at.cap == fidelity::DEFAULT_CAP).and_then(fidelity::beaten);
+    let beaten = beaten.map(|text| Answer::new(Question::Failure, text));
+    [saved, fidelity, beaten].into_iter().flatten().collect()
 }
 
 /// One sentence for the project's front page; `None` when nothing was measured.

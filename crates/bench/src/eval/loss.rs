@@ -39,6 +39,20 @@ impl Wording {
     }
 }
 
+impl Loss {
+    /// What it was lost to, in words; empty where nothing was.
+    #[must_use]
+    pub fn causes(&self) -> Vec<&'static str> {
+        let causes = [
+            (self.vocabulary, "no word of the query is in the tool's definition"),
+            (self.pruning, "the navigation left the tool out"),
+            (self.tie, "the fifth tool has the same score and an earlier id"),
+            (self.ranking, "other tools score higher"),
+        ];
+        causes.into_iter().filter(|(share, _)| *share > 0.0).map(|(_, cause)| cause).collect()
+    }
+}
+
 /// The shares of the groups of one query that are missing from the first five of `engine`, by cause; with recall@5
 /// they sum to 1. `None` when no tool answers the query.
 ///

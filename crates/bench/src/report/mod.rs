@@ -4,6 +4,7 @@
 //! same records give the same bytes on every run and machine. Which record goes where is the business of each chapter.
 
 pub mod document;
+pub mod html;
 pub mod number;
 pub mod plot;
 pub mod readme;

@@ -76,6 +76,40 @@ impl Table {
         text
     }
 
+    /// Comma-separated values (RFC 4180) with the titles in the first line and LF at the end of each.
+    pub fn csv(&self) -> String {
+        let quoted = |cell: &str| match cell.contains(['"', ',', '\n', '\r']) {
+            true => format!("\"{}\"", cell.replace('"', "\"\"")),
+            false => cell.to_owned(),
+        };
+        let titles: Vec<String> = self.columns.iter().map(|column| column.title.clone()).collect();
+        let lines = std::iter::once(&titles).chain(&self.rows);
+        lines.map(|row| row.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",") + "\n").collect()
+    }
+
+    /// An HTML table with its title, in a part of the page that scrolls by itself.
+    pub fn html(&self, caption: &str) -> String {
+        let class = |column: &Column| if column.align == Align::Right { " class=\"n\"" } else { "" };
+        let mut text = format!(
+            "<div class=\"scroll\" role=\"region\" aria-label=\"{caption}\" tabindex=\"0\">\n<table class=\"plain\">\n\
+             <caption>{caption}</caption>\n<thead><tr>",
+            caption = escaped_html(caption)
+        );
+        for column in &self.columns {
+            text.push_str(&format!("<th scope=\"col\"{}>{}</th>", class(column), escaped_html(&column.title)));
+        }
+        text.push_str("</tr></thead>\n<tbody>\n");
+        for row in &self.rows {
+            let cells = self.columns.iter().zip(row).enumerate().map(|(at, (column, cell))| match at {
+                0 => format!("<th scope=\"row\"{}>{}</th>", class(column), escaped_html(cell)),
+                _ => format!("<td{}>{}</td>", class(column), escaped_html(cell)),
+            });
+            text.push_str(&format!("<tr>{}</tr>\n", cells.collect::<String>()));
+        }
+        text.push_str("</tbody>\n</table>\n</div>\n");
+        text
+    }
+
     /// Columns separated by two spaces, without rules; every line ends with a line feed and has no trailing space.
     pub fn plain(&self) -> String {
         let titles: Vec<String> = self.columns.iter().map(|column| column.title.clone()).collect();
@@ -138,6 +172,25 @@ fn escaped(text: &str) -> String {
     out
 }
 
+/// `text` as HTML shows it, in an element or in an attribute in quotes. Characters that no page can hold become
+/// replacement characters.
+#[must_use]
+pub fn escaped_html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            control if control.is_control() && !matches!(control, '\n' | '\t') => out.push('\u{fffd}'),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
 /// Those of `tables` that have rows, as plain text one below the other.
 #[must_use]
 pub fn plain(tables: &[Table]) -> String {
@@ -170,6 +223,23 @@ mod tests {
         | a\|b       | 1,000 | better  |
         | été &lt;x> |     – |         |
         ");
+    }
+
+    #[test]
+    fn values_with_commas_quotes_and_line_breaks_are_quoted() {
+        let mut table = Table::new(["engine", "a,b"]);
+        table.row(["say \"hi\"", "1"]);
+        table.row(["two\nlines", "0.5"]);
+        assert_eq!(table.csv(), "engine,\"a,b\"\n\"say \"\"hi\"\"\",1\n\"two\nlines\",0.5\n");
+    }
+
+    #[test]
+    fn html_is_escaped_and_has_its_heads() {
+        let html = sample().html("t<i>");
+        assert!(
+            html.contains("<caption>t&lt;i&gt;</caption>") && html.contains("<th scope=\"row\">été\n&lt;x&gt;</th>")
+        );
+        assert!(html.contains("<td class=\"n\">1,000</td>") && html.contains("<td>better</td>"), "{html}");
     }
 
     #[test]

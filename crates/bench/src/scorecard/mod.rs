@@ -7,10 +7,12 @@
 pub mod cells;
 pub mod check;
 mod files;
+mod html;
 mod measured;
 pub mod pages;
 mod run;
 
 pub use files::{committed, write};
+pub use html::html;
 pub use measured::{Course, Measured, Unmeasured, Watch, share};
 pub use run::{Ran, Recorder, merge, render, run, terminal};

@@ -1,14 +1,16 @@
-//! The pages of the scorecard: `SCORECARD.md` with its pictures, and the block of the front page.
+//! The pages of the scorecard: the half page in front, one page or several for each chapter, their pictures, and the block
+//! of the front page.
 //!
 //! Every number on a page comes from a record or a recorded table, and sentences repeat none. What the run that wrote the
 //! records did not compute is marked in its tables and named under its chapter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::fs;
 
 use anyhow::{Context, Result};
 
-use crate::chapter::{AnyChapter, Recordings};
+use crate::chapter::{Answer, AnyChapter, Question, Recordings};
 use crate::chapters::CHAPTERS;
 use crate::eval::files::replace_file;
 use crate::eval::matrix::{CONTROL, DEFAULT};
@@ -16,10 +18,10 @@ use crate::eval::statistics::FEW;
 use crate::eval::tables::Tables;
 use crate::eval::workspace::Workspace;
 use crate::report::count;
-use crate::report::document::Document;
+use crate::report::document::{Document, Leaf};
 use crate::report::number::{BY_SEED, MISSING};
 use crate::report::readme;
-use crate::results::{KEPT, Results, STALE, State, worst};
+use crate::results::{Day, KEPT, Record, Results, STALE, State, worst};
 
 /// One rendered file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,9 +32,16 @@ pub struct Page {
     pub bytes: Vec<u8>,
 }
 
-/// All pages: `SCORECARD.md` first, then its pictures in the order in which it shows them, then `README.md`.
+/// The page that a reader opens first.
+const COVER: &str = "SCORECARD.md";
+
+/// The page of definitions.
+const DEFINITIONS: &str = "definitions.md";
+
+/// All pages: `SCORECARD.md` first, then the pages of the chapters in their order, each with its pictures behind it, the
+/// definitions, and `README.md`.
 ///
-/// A picture for which nothing was recorded is neither made nor shown.
+/// A picture for which nothing was recorded is neither made nor shown, and neither is such a page.
 ///
 /// # Errors
 /// A front page without its markers.
@@ -57,21 +66,126 @@ pub fn write(pages: &[Page], workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// `SCORECARD.md` and its pictures, by their names within their folder.
+/// The pages of the scorecard and their pictures, by their names within their folder.
 fn scorecard(recordings: &Recordings, tables: &Tables) -> Result<Vec<Page>> {
-    let mut page = Document::default();
-    opening(&mut page);
+    let (mut pages, mut contents) = (Vec::new(), String::new());
     for chapter in CHAPTERS {
-        chapter.render(recordings, tables, &mut page)?;
-        if let Some(note) = note(chapter, recordings) {
-            page.block(&note);
+        let mut document = Document::default();
+        chapter.render(recordings, tables, &mut document)?;
+        let note = note(chapter, recordings);
+        for leaf in document.into_leaves() {
+            let name = [chapter.name(), &leaf.name].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+            pages.extend(of_leaf(&format!("{}.md", name.join("-")), leaf, note.as_deref(), &mut contents));
         }
     }
-    definitions(&mut page);
-    let (text, figures) = page.into_parts();
-    let mut pages = vec![Page { path: "SCORECARD.md".to_owned(), bytes: text.into_bytes() }];
-    pages.extend(figures.into_iter().map(|figure| Page { path: figure.path, bytes: figure.svg.into_bytes() }));
+    for leaf in definitions().into_leaves() {
+        pages.extend(of_leaf(DEFINITIONS, leaf, None, &mut contents));
+    }
+    let bytes = cover(recordings, tables, &contents)?.into_bytes();
+    pages.insert(0, Page { path: COVER.to_owned(), bytes });
     Ok(pages)
+}
+
+/// The page that `leaf` becomes and its pictures; its line goes to the `contents`.
+fn of_leaf(path: &str, leaf: Leaf, note: Option<&str>, contents: &mut String) -> Vec<Page> {
+    let sections = if leaf.sections.is_empty() { String::new() } else { format!(": {}", leaf.sections.join(", ")) };
+    let _ = writeln!(contents, "- [{}]({path}){sections}", leaf.title);
+    let mut text = leaf.text;
+    if let Some(note) = note {
+        let _ = write!(text, "\n{note}\n");
+    }
+    if path != DEFINITIONS {
+        let _ = write!(
+            text,
+            "\n[Scorecard]({COVER}) · [definitions]({DEFINITIONS}) · rendered by `contextweaver bench render` from \
+             `results/` and `timings/`; do not edit it.\n"
+        );
+    }
+    let page = Page { path: path.to_owned(), bytes: text.into_bytes() };
+    let figures = leaf.figures.into_iter().map(|one| Page { path: one.path, bytes: one.svg.into_bytes() });
+    std::iter::once(page).chain(figures).collect()
+}
+
+/// The half page in front: the answers of all chapters, what they rest on, and the contents.
+fn cover(recordings: &Recordings, tables: &Tables, contents: &str) -> Result<String> {
+    let mut answers: Vec<Answer> = Vec::new();
+    for chapter in CHAPTERS {
+        let mark = worst(recordings.of(chapter.name()).iter().map(Results::worst_mark));
+        let given = chapter.answers(recordings, tables)?.into_iter();
+        answers.extend(given.map(|answer| Answer { text: marked(answer.text, mark), ..answer }));
+    }
+    let mut page = Document::default();
+    page.heading("Scorecard");
+    for question in Question::ALL {
+        let own: Vec<&str> =
+            answers.iter().filter(|one| one.question == question).map(|one| one.text.as_str()).collect();
+        if own.is_empty() {
+            continue;
+        }
+        page.subheading(question.title());
+        // Sentences of one question are one paragraph; a table stands by itself.
+        for group in own.chunk_by(|left, right| !left.contains('\n') && !right.contains('\n')) {
+            page.block(&group.join(" "));
+        }
+    }
+    page.subheading("Whether to trust it");
+    page.block(&trust(recordings, tables));
+    page.subheading("Contents");
+    page.block(contents);
+    Ok(page.text())
+}
+
+/// A sentence with the mark of all records of its chapter; a table has marks of its own.
+fn marked(text: String, mark: &str) -> String {
+    match text.ends_with('.') && !text.contains('\n') {
+        true => format!("{text}{mark}"),
+        false => text,
+    }
+}
+
+/// What the pages rest on: how many records there are, who computed them and when, and what nothing computes again.
+fn trust(recordings: &Recordings, tables: &Tables) -> String {
+    let records: Vec<(&Results, &Record)> =
+        recordings.iter().flat_map(|results| results.records.iter().map(move |record| (results, record))).collect();
+    let stale = records.iter().filter(|(results, record)| results.is_stale(record)).count();
+    let kept = records.iter().filter(|(results, record)| !results.mark(record).is_empty()).count() - stale;
+    let mut text = match records.as_slice() {
+        [] => "Nothing is recorded. `contextweaver bench run` measures it.".to_owned(),
+        records => {
+            let inputs: BTreeSet<&str> =
+                records.iter().map(|(_, record)| record.provenance.inputs_sha256.as_str()).collect();
+            let days: BTreeSet<&Day> = records.iter().map(|(_, record)| &record.provenance.recorded).collect();
+            let releases: BTreeSet<&str> =
+                records.iter().map(|(results, _)| results.version.split('+').next().unwrap_or_default()).collect();
+            let releases: Vec<&str> = releases.into_iter().collect();
+            let span: BTreeSet<String> = days.first().into_iter().chain(days.last()).map(ToString::to_string).collect();
+            let span: Vec<String> = span.into_iter().collect();
+            format!(
+                "{} records of {} inputs, by version {}, recorded {}: {} were computed by the run that wrote this page, {} \
+                 were kept from an earlier one (†), {} are of another version of the engine (‡).",
+                count(records.len()),
+                count(inputs.len()),
+                releases.join(" and "),
+                span.join(" to "),
+                count(records.len() - kept - stale),
+                count(kept),
+                count(stale),
+            )
+        }
+    };
+    if !tables.origins.is_empty() {
+        let named = tables.origins.iter().map(|origin| format!("`{}` of {}", origin.file, origin.recorded));
+        let _ = write!(
+            text,
+            " Times, and what other programs take, are recorded and computed nowhere; `timings/` has them: {}.",
+            named.collect::<Vec<_>>().join(", ")
+        );
+    }
+    text.push_str(
+        " `contextweaver bench check` computes every record again and fails when one differs; it names what it could not \
+         compute. What these figures cannot show is in [docs/bias.md](../docs/bias.md).",
+    );
+    text
 }
 
 /// What of a chapter the run did not compute, by results file, version and day; `None` where it computed everything.
@@ -97,14 +211,8 @@ fn note(chapter: &dyn AnyChapter, recordings: &Recordings) -> Option<String> {
 fn front(recordings: &Recordings) -> Result<String> {
     let mut blocks = Vec::new();
     for chapter in CHAPTERS {
-        let own = recordings.of(chapter.name());
-        let mark = worst(own.iter().map(Results::worst_mark));
-        // A table has marks of its own; a sentence is about all records of its chapter.
-        let marked = |block: String| match block.ends_with('.') && !block.contains('\n') {
-            true => format!("{block}{mark}"),
-            false => block,
-        };
-        blocks.extend(chapter.front(recordings)?.into_iter().map(marked));
+        let mark = worst(recordings.of(chapter.name()).iter().map(Results::worst_mark));
+        blocks.extend(chapter.front(recordings)?.into_iter().map(|block| marked(block, mark)));
     }
     let kept: Vec<String> = recordings.iter().filter_map(kept).collect();
     if !kept.is_empty() {
@@ -128,18 +236,14 @@ fn kept(results: &Results) -> Option<String> {
     }
 }
 
-fn opening(page: &mut Document) {
-    page.block("# Scorecard");
+fn definitions() -> Document {
+    let mut page = Document::default();
+    page.heading("Definitions");
     page.block(
-        "How well each routing engine finds the tools that a query needs, what the prompt costs then, and how long it \
-         takes. An engine ranks all tools of a catalog for every query of a collection; the ranking is compared with \
-         the relevant tools, those that the query needs. Everything but recorded tables is exact: the same sources give \
-         the same figures on every machine.",
-    );
-    page.block(
-        "`cargo run --release -- bench run` measures everything again and writes this page, and \
-         `cargo run --release -- bench check` fails when the sources no longer give these figures. This page is \
-         rendered from `results/*.json` and `timings/*.csv`; do not edit it.",
+        "An engine ranks all tools of a catalog for every query of a collection; the ranking is compared with the relevant \
+         tools, those that the query needs. Everything but recorded tables is exact: the same sources give the same figures \
+         on every machine. `cargo run --release -- bench run` measures everything again and writes these pages, and \
+         `cargo run --release -- bench check` fails when the sources no longer give these figures.",
     );
     page.block(
         "Times, and what other programs take, stand in recorded tables. They belong to a machine and a day, which are named \
@@ -147,8 +251,8 @@ fn opening(page: &mut Document) {
          names them.",
     );
     page.block(&format!(
-        "Figures with {} behind them were not computed by the run that wrote this page but recorded by an earlier one; those \
-         with {} by another version of the engine. Under each chapter they are named with their version and day, and \
+        "Figures with {} behind them were not computed by the run that wrote their page but recorded by an earlier one; those \
+         with {} by another version of the engine. At the end of each page they are named with their version and day, and \
          `bench check` names every record that it did not compute.",
         KEPT.trim(),
         STALE.trim(),
@@ -160,13 +264,10 @@ fn opening(page: &mut Document) {
     ));
     page.block(&format!(
         "In every table `{DEFAULT}` is the engine that users get and `{CONTROL}` is the control, flat BM25. A figure \
-         in brackets is a 95 % interval, `{MISSING}` means not run or not applicable, `failed` is explained under \
-         [Failures](#failures), and the measures are defined [at the end](#definitions).",
+         in brackets is a 95 % interval, `{MISSING}` means not run or not applicable, and `failed` is explained under \
+         [Failures](routing-loss.md#failures).",
     ));
-}
-
-fn definitions(page: &mut Document) {
-    page.heading("Definitions");
+    page.subheading("Measures");
     page.block(
         "Every measure is a mean over the queries that a tool answers; a query for which an engine returns nothing \
          counts as zero.
@@ -194,10 +295,14 @@ doing their job; the four in equal shares.
 - **all definitions**: name, description and argument schema of every tool, one line of compact JSON each.
 - **saved**: the share of the tokens of all definitions that the cards, ten at most, do not need.",
     );
+    page
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use super::super::files::committed;
     use super::*;
     use crate::chapters::routing::sample;
     use crate::eval::record::{Estimate, Facts, Outcome};
@@ -226,15 +331,54 @@ mod tests {
         assert!(pages(results, timings) == first);
     }
 
+    fn markdown(pages: &[Page]) -> impl Iterator<Item = &Page> {
+        pages.iter().filter(|page| page.path.ends_with(".md"))
+    }
+
     #[test]
-    fn the_scorecard_shows_every_picture_once() {
+    fn every_picture_is_shown_once() {
         let pages = pages(sample::results(), sample::timings());
-        let (scorecard, pictures) = pages.split_first().unwrap();
+        let shown: String = markdown(&pages).map(text).collect();
+        let pictures: Vec<&Page> = pages.iter().filter(|page| page.path.ends_with(".svg")).collect();
         assert_eq!(pictures.len(), 7);
-        for picture in pictures {
-            assert_eq!(text(scorecard).matches(&format!("]({})", picture.path)).count(), 1, "{}", picture.path);
+        for picture in &pictures {
+            assert_eq!(shown.matches(&format!("]({})", picture.path)).count(), 1, "{}", picture.path);
         }
-        assert_eq!(text(scorecard).matches("![").count(), pictures.len());
+        assert_eq!(shown.matches("![").count(), pictures.len());
+    }
+
+    /// The anchor that readers of Markdown make of a heading.
+    fn anchor(heading: &str) -> String {
+        let lower = heading.to_lowercase();
+        let kept = lower.chars().filter(|one| one.is_alphanumeric() || matches!(one, ' ' | '-' | '_'));
+        kept.collect::<String>().replace(' ', "-")
+    }
+
+    #[test]
+    fn links_between_pages_lead_somewhere_and_pages_are_short() {
+        let workspace = Workspace::find(Some(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")), None).unwrap();
+        let recordings = committed(&workspace, &workspace.matrix().unwrap()).unwrap();
+        let pages = scorecard(&recordings, &Tables::read(&workspace).unwrap()).unwrap();
+        let mut places = BTreeSet::new();
+        for page in &pages {
+            places.insert(page.path.clone());
+            let headings = text(page).lines().filter_map(|line| line.trim_start_matches('#').strip_prefix(' '));
+            places.extend(headings.map(|heading| format!("{}#{}", page.path, anchor(heading))));
+        }
+        let mut followed = 0;
+        for page in markdown(&pages) {
+            let lines = text(page).lines().count();
+            assert!(lines < 300, "{}: {lines} lines", page.path);
+            for link in text(page).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+                let link = if link.starts_with('#') { format!("{}{link}", page.path) } else { link.to_owned() };
+                let outside = link.strip_prefix("../").map(|path| workspace.path(path).exists());
+                assert!(outside.unwrap_or_else(|| places.contains(&link)), "{}: {link}", page.path);
+                followed += 1;
+            }
+        }
+        assert!(followed > 50, "links are no longer seen");
+        let half = text(&pages[0]).split("## Contents").next().unwrap();
+        assert!(half.split_whitespace().count() < 700 && half.lines().count() < 60, "half a page, not more");
     }
 
     #[test]
@@ -263,16 +407,18 @@ mod tests {
         let shown = text
             + &figures.iter().map(|figure| figure.svg.as_str()).collect::<String>()
             + &crate::chapter::Chapter::terminal(&chapter, &results)
-            + &crate::chapter::Chapter::front(&chapter, &results).join("\n");
+            + &crate::chapter::Chapter::front(&chapter, &results).join("\n")
+            + &format!("{:?}", crate::chapter::Chapter::answers(&chapter, &results, &tables));
         assert!(shown.split(|character: char| !character.is_alphanumeric()).all(|word| word != "NaN" && word != "inf"));
     }
 
     #[test]
-    fn without_records_there_is_one_page_that_says_so() {
+    fn without_records_the_pages_say_so() {
         let pages = pages(Vec::new(), Vec::new());
-        assert_eq!(pages.len(), 1);
-        assert!(text(&pages[0]).contains("Nothing is recorded"));
-        assert!(text(&pages[0]).contains("No timings are recorded"));
+        assert!(pages.iter().all(|page| page.path.ends_with(".md")));
+        assert!(text(&pages[0]).contains("Nothing is recorded. `contextweaver bench run` measures it."));
+        let all: String = pages.iter().map(text).collect();
+        assert!(all.contains("Nothing is recorded for this section") && all.contains("No timings are recorded"));
     }
 
     #[test]
@@ -284,12 +430,11 @@ mod tests {
         let block = front(&all).unwrap();
         assert!(block.contains(".880 [.81, .95] †"), "{block}");
         assert!(block.ends_with(": default 1 of 2."), "{block}");
-        let page = scorecard(&all, &Tables::default()).unwrap();
-        assert!(
-            text(&page[0]).contains("this page: default 1 († of version 1, recorded 2026-01-31)."),
-            "{}",
-            text(&page[0])
-        );
+        let pages = scorecard(&all, &Tables::default()).unwrap();
+        assert!(text(&pages[0]).contains("1 were kept from an earlier one (†)"), "{}", text(&pages[0]));
+        let page = pages.iter().find(|page| page.path == "routing.md").unwrap();
+        let note = "this page: default 1 († of version 1, recorded 2026-01-31).";
+        assert!(text(page).contains(note), "{}", text(page));
         results[0].version = "2".to_owned();
         let block = front(&recordings(results)).unwrap();
         assert!(block.contains(".880 [.81, .95] ‡") && block.contains("failed ‡"), "{block}");
@@ -297,8 +442,7 @@ mod tests {
 
     #[test]
     fn every_measure_of_the_overview_is_defined() {
-        let mut page = Document::default();
-        definitions(&mut page);
+        let page = definitions();
         for kind in ["recall", "hit", "P", "RR", "nDCG", "full", "strict", "interval"] {
             assert!(page.text().contains(&format!("- **{kind}")), "{kind}");
         }

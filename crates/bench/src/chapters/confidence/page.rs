@@ -2,6 +2,7 @@
 
 use super::asked;
 use super::facts::{ConfidenceFacts, Questions, THRESHOLD_TENTHS, Threshold};
+use crate::chapter::{Answer, Question};
 use crate::eval::record::RiskPoint;
 use crate::eval::statistics::mean;
 use crate::results::Results;
@@ -20,7 +21,7 @@ pub(super) fn chapter(page: &mut Document, confidence: &Results<ConfidenceFacts>
         "Every answerable query is asked with its tools and again with them left out of the ranking, which makes a query that \
          no tool answers and that sounds like the others; confidence says how likely one of the first five tools is \
          relevant. ECE is the mean distance of confidence from the share of right answers, better when lower; AUROC, AURC and \
-         the risks are those of [abstention](#abstention).",
+         the risks are those of [abstention](routing-queries.md#abstention).",
         &calibration,
     );
     page.table(
@@ -43,6 +44,20 @@ pub(super) fn chapter(page: &mut Document, confidence: &Results<ConfidenceFacts>
     if !failed.is_empty() {
         page.table("Collections that could not be asked.", &failed);
     }
+}
+
+/// How well confidence tells queries that nothing answers, in a sentence.
+pub(super) fn answer(confidence: &Results<ConfidenceFacts>) -> Option<Answer> {
+    let measured: Vec<&ConfidenceFacts> = confidence.measured().map(|(_, facts)| facts).collect();
+    (!measured.is_empty()).then(|| {
+        let auroc = mean(measured.iter().map(|facts| facts.abstention.auroc));
+        let text = format!(
+            "It does not know well when no tool fits: [confidence](confidence.md) tells such a query from one that a tool \
+             answers with AUROC {}, where .500 is chance.",
+            share(auroc),
+        );
+        Answer::new(Question::Failure, text)
+    })
 }
 
 /// The tables of the sections, for a terminal.

@@ -6,7 +6,7 @@ use crate::eval::context::controls::Control;
 use crate::eval::context::fidelity::{AtCap, Duel, Fidelity, Survival, Survivors};
 use crate::eval::context::probe::{Class, Kind};
 use crate::report::document::Figure;
-use crate::report::number::{MISSING, count, fixed, share};
+use crate::report::number::{MISSING, count, fixed, percent, share};
 use crate::report::plot::{Line, LineChart, Point, Scale};
 use crate::report::table::Table;
 
@@ -134,6 +134,26 @@ pub(super) fn unproven(at: &AtCap) -> String {
         let _ = write!(text, "Better over probes, but with too few results to tell over results: {}.", few.join(", "));
     }
     text.trim_end().to_owned()
+}
+
+/// The classes of probes of which a control keeps more than the summary, in a sentence.
+pub(super) fn beaten(at: &AtCap) -> Option<String> {
+    let of = |kept: &Survivors, class: Class| kept.classes.get(&class).and_then(|one| one.share());
+    let worse = Class::ALL.into_iter().filter_map(|class| {
+        let own = of(&at.kept, class)?;
+        let best = at.controls.iter().filter_map(|(control, against)| Some((of(&against.kept, class)?, control.name())));
+        let (share_of, name) = best.max_by(|left, right| left.0.total_cmp(&right.0))?;
+        let shown = format!("{}: {} against {} of {name}", class.name(), percent(own), percent(share_of));
+        (share_of > own).then_some(shown)
+    });
+    let worse: Vec<String> = worse.collect();
+    (!worse.is_empty()).then(|| {
+        format!(
+            "Controls beat summaries of {} tokens at {} ([fidelity](context-fidelity.md)); views are for such details.",
+            count(at.cap),
+            worse.join(", ")
+        )
+    })
 }
 
 /// Survival against the tokens that a text may cost.

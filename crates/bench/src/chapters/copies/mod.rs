@@ -10,6 +10,7 @@ mod page;
 
 use super::collections::CollectionChapter;
 use super::routing::Ranked;
+use crate::chapter::Answer;
 use crate::eval::collection::Collection;
 use crate::eval::engine::RouterEngine;
 use crate::eval::error::EvalError;
@@ -67,5 +68,9 @@ impl CollectionChapter for CopiesChapter {
 
     fn tables(&self, own: &Results<CopiesFacts>) -> Vec<Table> {
         page::tables(own).into()
+    }
+
+    fn answers(&self, own: &Results<CopiesFacts>) -> Vec<Answer> {
+        page::answer(own).into_iter().collect()
     }
 }

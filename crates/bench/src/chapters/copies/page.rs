@@ -1,10 +1,12 @@
 //! What copies of tools cost, apart and together, as a chapter of the scorecard.
 
 use super::facts::{CopiesFacts, Grown, SIZES};
+use crate::chapter::{Answer, Question};
+use crate::eval::statistics::mean;
 use crate::results::Results;
 
 use crate::report::document::Document;
-use crate::report::number::{MISSING, count, difference, share};
+use crate::report::number::{MISSING, count, difference, share, signed};
 use crate::report::table::{Table, failures};
 
 pub(super) fn chapter(page: &mut Document, copies: &Results<CopiesFacts>) {
@@ -19,6 +21,25 @@ pub(super) fn chapter(page: &mut Document, copies: &Results<CopiesFacts>) {
     if !failed.is_empty() {
         page.table("Collections that could not be grown.", &failed);
     }
+}
+
+/// What copies on other servers cost, in a sentence.
+pub(super) fn answer(copies: &Results<CopiesFacts>) -> Option<Answer> {
+    let size = SIZES[0];
+    let at: Vec<&Grown> =
+        copies.measured().filter_map(|(_, facts)| facts.grown.iter().find(|grown| grown.tools == size)).collect();
+    (!at.is_empty()).then(|| {
+        let of = |paired: fn(&Grown) -> f64| signed(mean(at.iter().map(|grown| paired(grown))));
+        let text = format!(
+            "[Copies](copies.md) of tools on several servers crowd out the others: grown by them to {} tools, the mean of {} \
+             collections changes by {}, and by {} with `copies = \"together\"`.",
+            count(size),
+            count(at.len()),
+            of(|grown| grown.apart.difference.mean),
+            of(|grown| grown.together.difference.mean),
+        );
+        Answer::new(Question::Failure, text)
+    })
 }
 
 /// The tables of the chapter, for a terminal.

@@ -10,7 +10,9 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result};
 use rayon::prelude::*;
 
-use crate::chapter::{Absent, Chapter, Fresh, Inputs, Plan, Planned, Recordings, Step, Wrong, measurable};
+use crate::chapter::{
+    Absent, Answer, Chapter, Fresh, Inputs, Plan, Planned, Question, Recordings, Step, Wrong, measurable,
+};
 use crate::eval::gateway::case::{Case, TOGETHER};
 use crate::eval::gateway::record::{GatewayFacts, Injected, SurfaceFacts};
 use crate::eval::gateway::run::{configuration, inputs, record, version};
@@ -101,6 +103,11 @@ impl Chapter for GatewayChapter {
 
     fn front(&self, own: &[GatewayResults]) -> Vec<String> {
         own.iter().filter_map(page::sentence).collect()
+    }
+
+    fn answers(&self, own: &[GatewayResults], tables: &Tables) -> Vec<Answer> {
+        let hop = overhead::answer(tables).map(|text| Answer::new(Question::Cost, text));
+        own.iter().flat_map(page::answers).chain(hop).collect()
     }
 }
 

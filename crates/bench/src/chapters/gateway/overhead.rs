@@ -41,6 +41,24 @@ pub(super) fn section(page: &mut Document, recorded: &Tables) {
     }
 }
 
+/// What a call through the gateway takes beside a direct one, in a sentence.
+pub(super) fn answer(recorded: &Tables) -> Option<String> {
+    const PATH: &str = "stdio to stdio";
+    const MEASURE: &str = "10 B p50";
+    let value = |engine: &str| {
+        let is_it = |row: &&OverheadRow| row.path == PATH && row.measure == MEASURE && row.engine == engine;
+        recorded.overhead.iter().find(is_it).map(|row| quantity(row.value))
+    };
+    let day = &recorded.origin(overhead::FILE)?.recorded;
+    Some(format!(
+        "A call with a small result takes {} µs through the [gateway](gateway.md#what-a-hop-costs), {} µs direct and {} µs \
+         through a relay of bytes (recorded {day}).",
+        value("contextweaver gateway")?,
+        value(DIRECT)?,
+        value("byte relay")?,
+    ))
+}
+
 /// One table for each set of measures that some paths share.
 fn tables(rows: &[OverheadRow], unit: &str) -> Vec<Table> {
     let rows: Vec<&OverheadRow> = rows.iter().filter(|row| row.unit == unit).collect();
@@ -121,7 +139,7 @@ mod tests {
         ];
         let mut page = Document::default();
         section(&mut page, &Tables { overhead: rows.to_vec(), ..Tables::default() });
-        let text = page.text().to_owned();
+        let text = page.text();
         for shown in ["100 (×2.50)", "160 (×2.00)", "2,000", "9,000"] {
             assert_eq!(text.matches(shown).count(), 1, "{shown}: {text}");
         }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::overhead;
+use crate::chapter::{Answer, Question};
 use crate::eval::gateway::case::TOGETHER;
 use crate::eval::gateway::record::{GatewayFacts, ScenarioFacts, SessionFacts, SurfaceFacts};
 use crate::eval::record::Outcome;
@@ -335,6 +336,31 @@ pub(super) fn sentence(gateway: &GatewayResults) -> Option<String> {
         count(all.direct_tokens),
         count(all.gateway_tokens),
     ))
+}
+
+/// What the surface and the sessions save, and where they do not.
+pub(super) fn answers(gateway: &GatewayResults) -> Vec<Answer> {
+    let (_, together) = apart(gateway);
+    let surface = together.map(|(_, _, all)| {
+        let text = format!(
+            "Behind one [gateway](gateway.md) the {} tools of {} real servers take {} tokens instead of {}.",
+            count(all.tools),
+            count(all.servers),
+            count(all.gateway_tokens),
+            count(all.direct_tokens),
+        );
+        Answer::new(Question::Saving, text)
+    });
+    let played = Played::of(gateway).filter(|played| played.grown > 0).map(|played| {
+        let text = format!(
+            "Servers with small results gain nothing by the gateway: in {} of {} recorded sessions the answers had more tokens \
+             than the results.",
+            count(played.grown),
+            count(played.sessions),
+        );
+        Answer::new(Question::Avoid, text)
+    });
+    surface.into_iter().chain(played).collect()
 }
 
 /// What all recorded sessions together say: each counts alike, so the median comes first.

@@ -8,7 +8,7 @@ use crate::eval::tables::Tables;
 use crate::eval::timing::{Subject, TimingRow};
 use crate::report::document::{Document, Figure};
 use crate::report::number::{MISSING, conclusion, count, difference, estimate, quantity, share, verdict_name};
-use crate::report::plot::{Interval, IntervalPlot, Scale};
+use crate::report::plot::{Forest, Interval};
 use crate::report::recording::Recording;
 use crate::report::table::{Table, failures};
 use crate::results::Results;
@@ -47,13 +47,13 @@ pub(super) fn chapter(page: &mut Document, meaning: &Results<MeaningFacts>, tabl
         );
     }
     page.subheading("Where recall is lost with and without meaning");
-    page.table("As [below](#where-recall-is-lost): a row without its last column sums to one.", &losses(meaning));
+    page.table("As in [where recall is lost](routing-loss.md#where-recall-is-lost): a row without its last column sums to one.", &losses(meaning));
     let cost = cost(tables);
     if !cost.is_empty() {
         page.subheading("What a query costs");
         page.table(
             "Recorded, not computed: median time of a search in microseconds by the number of tools (across), of the newest \
-             day, and of several recordings the slowest; [Latency](#latency) has the rest.",
+             day, and of several recordings the slowest; [Latency](routing-cost.md#latency) has the rest.",
             &cost,
         );
     }
@@ -189,20 +189,19 @@ fn cost(tables: &Tables) -> Table {
 }
 
 fn figure(meaning: &Results<MeaningFacts>) -> Option<Figure> {
-    let interval = |Estimate { mean, low, high }| Some(Interval { mean, low, high });
+    let interval = |&Estimate { mean, low, high }: &Estimate| Interval { mean, low, high };
     let rows = meaning.measured().map(|(record, facts)| {
-        let sides = [facts.default.ndcg_at_10, facts.lexical.ndcg_at_10];
-        (meaning.label(record), sides.map(interval).into())
+        let label = meaning.label(record);
+        (label, interval(&facts.ndcg_at_10.difference))
     });
-    let title = format!("{} with meaning and by words alone", MEASURES[0]);
-    let plot = IntervalPlot {
+    let title = format!("{} with meaning less that by words alone, by collection", MEASURES[0]);
+    let forest = Forest {
         title: title.clone(),
-        x_title: format!("{} (mean, 95 % interval)", MEASURES[0]),
-        scale: Scale::Share,
-        series: vec!["default engine".to_owned(), "by words alone".to_owned()],
+        x_title: "difference, 95 % interval; hollow: may be none".to_owned(),
         rows: rows.collect(),
+        together: of_any(meaning, 0).map(|any| ("any such".to_owned(), interval(&any))),
     };
-    plot.svg().map(|svg| Figure { path: "meaning.svg".to_owned(), alt: title, svg })
+    forest.svg().map(|svg| Figure { path: "meaning.svg".to_owned(), alt: title, svg })
 }
 
 #[cfg(test)]
@@ -276,8 +275,8 @@ mod tests {
         let timed = Tables { timings: vec![row(LEXICAL, 4.5), row(DEFAULT, 6.5)], ..Tables::default() };
         let mut page = Document::default();
         chapter(&mut page, &results(), &timed);
-        assert!(page.text().starts_with("## What meaning adds\n"));
-        assert!(page.text().contains("](meaning.svg)") && page.text().contains("### What a query costs"));
+        assert!(page.text().starts_with("# What meaning adds\n"));
+        assert!(page.text().contains("](meaning.svg)") && page.text().contains("## What a query costs"));
         assert!(page.text().contains("4.50") && page.text().contains("6.50"), "{}", page.text());
         let empty = recorded("meaning", Vec::new());
         assert!(tables(&empty).iter().all(Table::is_empty) && sentence(&empty).is_none());

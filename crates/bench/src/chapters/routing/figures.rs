@@ -2,24 +2,39 @@
 //!
 //! A function returns `None` when nothing was recorded that its picture could show.
 
-use crate::eval::record::{Estimate, Facts, Grade, Origin};
+use crate::eval::record::{Estimate, Facts, Grade};
 use crate::eval::timing::{Subject, TimingRow};
 
 use crate::report::document::{Figure, line_figure};
-use crate::report::number::count;
-use crate::report::plot::{HeatMap, Interval, IntervalPlot, Line, Point, Scale};
+use crate::eval::statistics::over_sets;
+use crate::report::number::{count, fixed};
+use crate::report::plot::{Forest, Front, HeatMap, Interval, Line, Named, Point, Scale};
+use crate::report::recording::Recording;
 
-use super::scores::{CONTROL, DEFAULT, RECALL, Scores, grade_name, recall};
+use super::answers::{TIMED_AT, common, mean_of, search_time};
+use super::scores::{BEST, CONTROL, Case, DEFAULT, RECALL, Scores, grade_name, recall};
 
-/// recall@5 of every engine against catalog size, mixed distractors, with confidence bands.
+/// The engines of the headline picture: what users get, with the encoder where it was run, and the two controls.
+const HEADLINE: [&str; 4] = [DEFAULT, BEST, CONTROL, "tfidf"];
+
+/// recall@5 against catalog size, mixed distractors, with confidence bands: the default beside its controls.
 pub(super) fn recall_by_size(scores: &Scores<'_>, collection: &str) -> Option<Figure> {
-    let title = format!("{RECALL} by catalog size and engine: {collection}, mixed distractors");
-    let lines = scores.engines().into_iter().enumerate().map(|(color, engine)| Line {
-        name: format!("{engine}{}", mark(scores, engine, collection, Grade::Mixed)),
+    let title = format!("{RECALL} by catalog size, default and controls: {collection}, mixed distractors");
+    let lines = HEADLINE.iter().enumerate().map(|(color, engine)| Line {
+        name: format!("{}{}", engine_name(engine), mark(scores, engine, collection, Grade::Mixed)),
         color,
         points: growth_points(scores, engine, collection, Grade::Mixed, recall_point),
     });
     line_figure(format!("{collection}-recall-by-size.svg"), title, &recall_axis(), Scale::Share, lines.collect())
+}
+
+/// The name of an engine for readers who have not met it.
+fn engine_name(engine: &str) -> &str {
+    match engine {
+        CONTROL => "flat BM25",
+        "tfidf" => "TF-IDF",
+        other => other,
+    }
 }
 
 /// recall@5 of the default engine against catalog size, one line per grade of distractors.
@@ -114,36 +129,64 @@ pub(super) fn namespaces(scores: &Scores<'_>, case: &str) -> Option<Figure> {
         let value = |engine: &&str| Some(scores.facts(engine, case)?.by_namespace.get(namespace)?.recall_at_5);
         (format!("{namespace} ({})", count(slice.queries)), engines.iter().map(value).collect())
     });
+    // The worst of the first engine stand first: those are what a reader looks for.
+    let mut rows: Vec<(String, Vec<Option<f64>>)> = rows.collect();
+    rows.sort_by(|left, right| {
+        let first = |row: &(String, Vec<Option<f64>>)| row.1.first().copied().flatten().unwrap_or(f64::INFINITY);
+        first(left).total_cmp(&first(right)).then_with(|| left.0.cmp(&right.0))
+    });
     let title = format!("{RECALL} by namespace and engine: {case}");
     let map = HeatMap {
         title: title.clone(),
-        note: format!("Mean {RECALL}, darker is higher; queries per namespace in brackets."),
+        note: format!("Mean {RECALL}; queries per namespace in brackets."),
         columns: engines.iter().map(|engine| format!("{engine}{}", scores.mark(&[engine], [case]))).collect(),
-        rows: rows.collect(),
+        rows,
     };
     map.svg().map(|svg| Figure { path: format!("{case}-namespaces.svg"), alt: title, svg })
 }
 
-/// recall@5 of the default engine and of the control on the public collections, with intervals.
-pub(super) fn public_collections(scores: &Scores<'_>) -> Option<Figure> {
-    let cases = scores.cases(|case| case.is_as_it_is(Origin::Public));
-    let rows = cases.iter().map(|case| {
-        let interval = |engine| {
-            let Estimate { mean, low, high } = *recall(scores.facts(engine, case.name)?)?;
-            Some(Interval { mean, low, high })
-        };
+/// recall@5 of the default engine less that of the control, on every collection as it is.
+pub(super) fn versus_control(scores: &Scores<'_>) -> Option<Figure> {
+    let cases = scores.cases(|case| case.growth.is_none());
+    let paired = |case: &Case<'_>| {
+        let Estimate { mean, low, high } = scores.facts(DEFAULT, case.name)?.versus_control.as_ref()?.difference;
         let mark = scores.mark(&[DEFAULT, CONTROL], [case.name]);
-        (format!("{}{mark}", case.name), [DEFAULT, CONTROL].map(interval).into())
-    });
-    let title = format!("{RECALL} on the public collections");
-    let plot = IntervalPlot {
-        title: title.clone(),
-        x_title: recall_axis(),
-        scale: Scale::Share,
-        series: vec!["default engine".to_owned(), "control, flat BM25".to_owned()],
-        rows: rows.collect(),
+        Some((format!("{}{mark}", case.name), Interval { mean, low, high }))
     };
-    plot.svg().map(|svg| Figure { path: "public-collections.svg".to_owned(), alt: title, svg })
+    let rows: Vec<(String, Interval)> = cases.iter().filter_map(paired).collect();
+    let together = over_sets(&rows.iter().map(|(_, one)| one.mean).collect::<Vec<_>>());
+    let title = format!("{RECALL} of the default engine less that of flat BM25, by collection");
+    let forest = Forest {
+        title: title.clone(),
+        x_title: "difference, 95 % interval; hollow: may be none".to_owned(),
+        rows,
+        together: together.map(|Estimate { mean, low, high }| ("any such".to_owned(), Interval { mean, low, high })),
+    };
+    forest.svg().map(|svg| Figure { path: "versus-control.svg".to_owned(), alt: title, svg })
+}
+
+/// What engines find, take and show: recall@5 over all collections by time of a search, with the tokens of their cards.
+pub(super) fn front(scores: &Scores<'_>, recording: Option<&Recording<'_>>) -> Option<Figure> {
+    let engines = scores.engines();
+    let cases = common(scores, &engines);
+    let point = |(color, engine): (usize, &&str)| {
+        let tokens = mean_of(scores, engine, &cases, |facts| Some(facts.tokens.as_ref()?.cards_mean))?;
+        Some(Named {
+            name: format!("{}, {} tokens", engine_name(engine), fixed(tokens, 0)),
+            color,
+            cost: search_time(recording, engine)?,
+            gain: mean_of(scores, engine, &cases, |facts| recall(facts).map(|one| one.mean))?,
+        })
+    };
+    let points: Vec<Named> = engines.iter().enumerate().filter_map(point).collect();
+    let title = format!("{RECALL}, time of a search and prompt tokens by engine: mean of {} collections", count(cases.len()));
+    let front = Front {
+        title: title.clone(),
+        x_title: format!("µs a search among {} tools, recorded", count(TIMED_AT)),
+        y_title: format!("{RECALL}, mean; the line is what no engine beats"),
+        points,
+    };
+    front.svg().map(|svg| Figure { path: "front.svg".to_owned(), alt: title, svg })
 }
 
 #[cfg(test)]
@@ -162,7 +205,8 @@ mod tests {
             tokens(&scores, "workbench"),
             latency(&scores, &rows),
             namespaces(&scores, "workbench"),
-            public_collections(&scores),
+            versus_control(&scores),
+            front(&scores, Recording::newest(&timings).as_ref()),
         ];
         let paths: Vec<String> = figures
             .into_iter()
@@ -181,7 +225,8 @@ mod tests {
                 "workbench-tokens.svg",
                 "latency.svg",
                 "workbench-namespaces.svg",
-                "public-collections.svg"
+                "versus-control.svg",
+                "front.svg"
             ]
         );
     }
@@ -193,6 +238,7 @@ mod tests {
         assert!(tokens(&scores, "workbench").is_none());
         assert!(latency(&scores, &[]).is_none());
         assert!(namespaces(&scores, "workbench").is_none());
-        assert!(public_collections(&scores).is_none());
+        assert!(versus_control(&scores).is_none());
+        assert!(front(&scores, None).is_none());
     }
 }

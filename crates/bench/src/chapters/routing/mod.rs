@@ -2,6 +2,7 @@
 //!
 //! One results file for each engine. Facts are measured in [`crate::eval::run`]; here they are planned, verified and shown.
 
+mod answers;
 mod figures;
 mod page;
 #[cfg(test)]
@@ -17,7 +18,7 @@ use rayon::prelude::*;
 
 use self::scores::Scores;
 use super::collections::{inputs_of, stated};
-use crate::chapter::{Absent, Chapter, Fresh, Inputs, Plan, Planned, Recordings, Step, Wrong};
+use crate::chapter::{Absent, Answer, Chapter, Fresh, Inputs, Plan, Planned, Recordings, Step, Wrong};
 use crate::eval::collection::Collection;
 use crate::eval::engine::{Engine, RouterEngine};
 use crate::eval::identity;
@@ -29,6 +30,7 @@ use crate::eval::tables::Tables;
 use crate::eval::version;
 use crate::eval::workspace::Bench;
 use crate::report::document::Document;
+use crate::report::recording::Recording;
 use crate::results::{Day, Provenance, Record, Results, State};
 
 pub use terminal::facts;
@@ -174,6 +176,10 @@ impl Chapter for Routing {
 
     fn front(&self, own: &[Results<Box<Facts>>]) -> Vec<String> {
         page::front(&Scores::new(own))
+    }
+
+    fn answers(&self, own: &[Results<Box<Facts>>], tables: &Tables) -> Vec<Answer> {
+        answers::answers(&Scores::new(own), Recording::newest(&tables.timings).as_ref())
     }
 }
 

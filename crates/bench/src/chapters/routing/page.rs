@@ -3,6 +3,8 @@
 //! Sections choose and arrange; every number comes from a record, and sentences repeat none, so that a new run can
 //! never contradict the text around its tables.
 
+use std::collections::BTreeMap;
+
 use super::figures;
 use super::scores::{BEAM, BEST, CONTROL, Case, DEFAULT, LEXICAL, RECALL, Scores, grade_name, recall};
 use crate::eval::record::{Facts, Grade, Origin, Paired, Slice};
@@ -19,22 +21,35 @@ const MEASURES: [&str; 9] =
 
 /// The chapter: collections as they are, grown, and what all of that costs.
 pub(super) fn chapter(page: &mut Document, scores: &Scores<'_>, tables: &Tables) {
+    let recording = Recording::newest(&tables.timings);
+    page.heading("Engines on each collection");
+    page.figure(figures::front(scores, recording.as_ref()));
+    page.figure(figures::versus_control(scores));
     embedded_collections(page, scores);
     public_collections(page, scores);
-    copies(page, scores);
+    page.page("growth");
+    page.heading("Engines as the catalog grows");
     for collection in scores.grown_collections() {
         growth(page, scores, collection);
         context_rot(page, scores, collection);
     }
+    copies(page, scores);
+    page.page("loss");
+    page.heading("Where engines fail");
     loss(page, scores);
     ties(page, scores);
+    failures(page, scores);
+    page.page("queries");
+    page.heading("Engines by kind of query");
     namespaces(page, scores);
     registers(page, scores);
     abstention(page, scores);
+    page.page("cost");
+    page.heading("What engines cost");
     tokens(page, scores);
     work(page, scores);
-    latency(page, scores, Recording::newest(&tables.timings).as_ref());
-    failures(page, scores);
+    latency(page, scores, recording.as_ref());
+    page.page("engines");
     engines(page, scores);
 }
 
@@ -50,7 +65,6 @@ fn public_collections(page: &mut Document, scores: &Scores<'_>) {
         "Written by others and not part of the repository: where their folder is absent, their rows are kept from an \
          earlier run and marked. A catalog grown by copies has its own section.",
     );
-    page.figure(figures::public_collections(scores));
     collections(page, scores, &scores.cases(|case| case.is_as_it_is(Origin::Public)));
 }
 
@@ -162,7 +176,7 @@ fn growth(page: &mut Document, scores: &Scores<'_>, collection: &str) {
     page.heading(&format!("Growth of {collection}"));
     page.block(
         "A core of tools and the queries that it answers stay the same at every size; only the distractors around them \
-         become more. The grades of distractors are defined at the end.",
+         become more. The grades of distractors are [defined](definitions.md).",
     );
     page.figure(figures::recall_by_size(scores, collection));
 
@@ -277,7 +291,7 @@ fn by_slice<'a>(
     scores: &Scores<'a>,
     case: &Case<'_>,
     title: &str,
-    slices: fn(&'a Facts) -> &'a std::collections::BTreeMap<String, Slice>,
+    slices: fn(&'a Facts) -> &'a BTreeMap<String, Slice>,
 ) -> Table {
     let engines = scores.engines();
     let mut table = Table::new([title, "queries"].into_iter().chain(engines.iter().copied()));
@@ -409,12 +423,39 @@ fn failures(page: &mut Document, scores: &Scores<'_>) {
 }
 
 fn engines(page: &mut Document, scores: &Scores<'_>) {
-    page.heading("Engines");
-    page.block("The configuration of each engine as it was run.");
-    for results in scores.results() {
+    page.heading("Configurations of the engines");
+    let Some((first, others)) = scores.results().split_first() else { return };
+    page.block(&format!("The whole configuration of `{}` as it was run; of the others what differs from it.", first.name));
+    page.subheading(&first.name);
+    page.verbatim(&first.configuration);
+    let base = settings(&first.configuration);
+    for results in others {
         page.subheading(&results.name);
-        page.verbatim(&results.configuration);
+        let own = settings(&results.configuration);
+        let changed = own.iter().filter(|(key, value)| base.get(*key) != Some(value));
+        let mut lines: Vec<String> = changed.map(|(key, value)| format!("{key} = {value}")).collect();
+        let gone = base.keys().filter(|key| !own.contains_key(*key));
+        lines.extend(gone.map(|key| format!("# without {key}")));
+        if lines.is_empty() {
+            page.block(&format!("The same settings as `{}`.", first.name));
+        } else {
+            page.verbatim(&lines.join("\n"));
+        }
     }
+}
+
+/// The values of a configuration as it is written, by dotted key.
+fn settings(configuration: &str) -> BTreeMap<String, &str> {
+    let mut section = String::new();
+    let mut settings = BTreeMap::new();
+    for line in configuration.lines() {
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            section = format!("{name}.");
+        } else if let Some((key, value)) = line.split_once(" = ") {
+            settings.insert(format!("{section}{key}"), value);
+        }
+    }
+    settings
 }
 
 /// One row per case with its numbers of tools and queries, and one column per engine.
@@ -571,6 +612,8 @@ mod tests {
         | case      | recall@1 | recall@3 | recall@5 | recall@10 |  hit@1 |    P@5 |     RR | nDCG@10 | full@5 | recall@5, strict |
         | --------- | -------: | -------: | -------: | --------: | -----: | -----: | -----: | ------: | -----: | ---------------: |
         | toolbench |   failed |   failed |   failed |    failed | failed | failed | failed |  failed | failed |           failed |
+        # Engines as the catalog grows
+        # Where engines fail
 
         ## Where recall is lost
 
@@ -589,6 +632,15 @@ mod tests {
         | --------- | ----: | ------: | -----------------: | -----------------: |
         | household |    96 |     164 | .874 / .879 / .884 | .844 / .849 / .854 |
         | toolbench | 3,912 |     764 |             failed | .470 / .475 / .480 |
+
+        ## Failures
+
+        Cases that an engine could not be run on, with the reason.
+
+        | case      | engine  | message                           |
+        | --------- | ------- | --------------------------------- |
+        | toolbench | default | toolbench: 2 tools \| share an id |
+        # Engines by kind of query
 
         ## By namespace
 
@@ -639,6 +691,7 @@ mod tests {
         | --------- | ------- | ---------: | -----------: | ----: | ---: | -----------: | ------------------: | ----------: |
         | household | default |        164 |           44 |  .810 | .110 |         .080 |                .158 |        .230 |
         | household | bm25    |        164 |           44 |  .803 | .117 |         .080 |                .158 |        .230 |
+        # What engines cost
 
         ## Tokens
 
@@ -667,28 +720,18 @@ mod tests {
         ## Latency
 
         No timings are recorded; `bench run --record-timings` records those of a machine.
+        # Configurations of the engines
 
-        ## Failures
+        The whole configuration of `default` as it was run; of the others what differs from it.
 
-        Cases that an engine could not be run on, with the reason.
-
-        | case      | engine  | message                           |
-        | --------- | ------- | --------------------------------- |
-        | toolbench | default | toolbench: 2 tools \| share an id |
-
-        ## Engines
-
-        The configuration of each engine as it was run.
-
-        ### default
+        ## default
 
             engine = "default"
             k1 = 1.2
 
-        ### bm25
+        ## bm25
 
             engine = "bm25"
-            k1 = 1.2
         "#);
     }
 
@@ -718,7 +761,7 @@ mod tests {
     #[test]
     fn the_block_shows_the_headline_picture() {
         let shown = front(&Scores::new(&sample::results())).join("\n\n");
-        assert!(shown.starts_with("![recall@5 by catalog size and engine: workbench, mixed distractors](scorecard/workbench-recall-by-size.svg)\n\n|"));
+        assert!(shown.starts_with("![recall@5 by catalog size, default and controls: workbench, mixed distractors](scorecard/workbench-recall-by-size.svg)\n\n|"));
         assert_eq!(front(&Scores::new(&[])).join("\n\n"), "No results are recorded yet.");
     }
 }

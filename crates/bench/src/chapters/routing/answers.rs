@@ -1,0 +1,241 @@
+//! What the engines say to the questions that the scorecard opens with.
+
+use super::scores::{BEST, CONTROL, Case, DEFAULT, LEXICAL, RECALL, Scores, recall};
+use crate::chapter::{Answer, Question};
+use crate::eval::record::{Facts, Grade, Growth, Verdict};
+use crate::eval::statistics::{mean, median, over_sets};
+use crate::eval::timing::{Subject, TimingRow};
+use crate::report::number::{MISSING, count, difference, fixed, percent, quantity, share};
+use crate::report::recording::Recording;
+use crate::report::table::Table;
+
+/// The engines that stand side by side: what users get, with the encoder, by words alone, and two controls.
+const SHOWN: [&str; 5] = [DEFAULT, BEST, LEXICAL, CONTROL, "tfidf"];
+
+/// The catalog size at which times are named.
+pub(super) const TIMED_AT: usize = 1_000;
+
+/// Collections that are named as the worst.
+const WORST: usize = 3;
+
+/// Every answer of the chapter; none without a collection on which the default and the control were measured.
+pub(super) fn answers(scores: &Scores<'_>, recording: Option<&Recording<'_>>) -> Vec<Answer> {
+    let cases = common(scores, &[DEFAULT, CONTROL]);
+    if cases.is_empty() {
+        return Vec::new();
+    }
+    let mut answers = vec![
+        Answer::new(Question::Good, overview(scores, recording)),
+        Answer::new(Question::Failure, worst(scores, &cases)),
+    ];
+    let further = [
+        cost(recording).map(|text| (Question::Cost, text)),
+        saving(scores, &cases).map(|text| (Question::Saving, text)),
+        lost(scores, &cases).map(|text| (Question::Failure, text)),
+        crowded(scores).map(|text| (Question::Failure, text)),
+        smallest(scores, &cases).map(|text| (Question::Avoid, text)),
+    ];
+    answers.extend(further.into_iter().flatten().map(|(question, text)| Answer::new(question, text)));
+    answers
+}
+
+/// The collections as they are on which all of these engines were measured.
+pub(super) fn common<'a>(scores: &Scores<'a>, engines: &[&str]) -> Vec<Case<'a>> {
+    let measured = |case: &Case<'a>, engine: &str| scores.facts(engine, case.name).is_some_and(|one| recall(one).is_some());
+    scores.cases(|case| case.growth.is_none() && engines.iter().all(|engine| measured(case, engine)))
+}
+
+/// The mean of a figure of `engine` over cases; zero where one has none.
+pub(super) fn mean_of(
+    scores: &Scores<'_>,
+    engine: &str,
+    cases: &[Case<'_>],
+    of: impl Fn(&Facts) -> Option<f64>,
+) -> Option<f64> {
+    let values: Option<Vec<f64>> = cases.iter().map(|case| of(scores.facts(engine, case.name)?)).collect();
+    values.filter(|values| !values.is_empty()).map(mean)
+}
+
+/// The median time of a search among [`TIMED_AT`] tools, in µs.
+pub(super) fn search_time(recording: Option<&Recording<'_>>, engine: &str) -> Option<f64> {
+    search_at(recording, engine, TIMED_AT)
+}
+
+fn search_at(recording: Option<&Recording<'_>>, engine: &str, tools: usize) -> Option<f64> {
+    let is_it = |row: &&&TimingRow| {
+        row.subject == Subject::Search && row.engine.as_deref() == Some(engine) && row.tools == Some(tools)
+    };
+    let rows = recording?.rows.iter().filter(is_it);
+    rows.map(|row| row.median * row.unit.microseconds()).max_by(f64::total_cmp)
+}
+
+/// One row for each engine that was measured on all collections: means, the difference from the control, tokens, time.
+fn overview(scores: &Scores<'_>, recording: Option<&Recording<'_>>) -> String {
+    let engines = scores.engines_among(&SHOWN);
+    let cases = common(scores, &engines);
+    let time = format!("µs at {} tools (recorded)", count(TIMED_AT));
+    let titles = ["engine", RECALL, "nDCG@10", "recall@5 less control", "better / worse", "prompt tokens", &time];
+    let mut table = Table::new(titles);
+    for engine in engines {
+        let mark = scores.mark(&[engine, CONTROL], cases.iter().map(|case| case.name));
+        let of = |measure: &'static str| {
+            let mean = mean_of(scores, engine, &cases, |facts| Some(facts.measures.get(measure)?.mean));
+            mean.map_or_else(|| MISSING.to_owned(), |mean| share(mean) + mark)
+        };
+        let paired = cases.iter().filter_map(|case| scores.facts(engine, case.name)?.versus_control.as_ref());
+        let differences: Vec<f64> = paired.clone().map(|one| one.difference.mean).collect();
+        let verdicts = |verdict: Verdict| count(paired.clone().filter(|one| one.verdict == verdict).count());
+        let tokens = mean_of(scores, engine, &cases, |facts| Some(facts.tokens.as_ref()?.cards_mean));
+        let is_control = differences.is_empty();
+        table.row([
+            engine.to_owned(),
+            of(RECALL),
+            of("nDCG@10"),
+            over_sets(&differences).map_or_else(|| MISSING.to_owned(), |one| difference(&one)),
+            match is_control {
+                true => MISSING.to_owned(),
+                false => format!("{} / {}", verdicts(Verdict::Better), verdicts(Verdict::Worse)),
+            },
+            tokens.map_or_else(|| MISSING.to_owned(), |tokens| fixed(tokens, 0)),
+            search_time(recording, engine).map_or_else(|| MISSING.to_owned(), quantity),
+        ]);
+    }
+    format!(
+        "Means over {} [collections](routing.md), of which the semantic table has seen none. `{DEFAULT}` is what users get, \
+         `{BEST}` has a sentence encoder beside it, `{LEXICAL}` ranks by words alone, `{CONTROL}` (flat BM25) is the control. \
+         The interval is for other collections of this kind (Student's t); better and worse count collections whose own \
+         interval excludes zero.\n\n{}",
+        count(cases.len()),
+        table.markdown().trim_end(),
+    )
+}
+
+fn cost(recording: Option<&Recording<'_>>) -> Option<String> {
+    let recording = recording?;
+    let day = &recording.rows.first()?.date;
+    let pair = |engine: &str| {
+        let of = |tools: usize| search_at(Some(recording), engine, tools).map(quantity);
+        Some(format!("{} and {} µs", of(TIMED_AT)?, of(10 * TIMED_AT)?))
+    };
+    Some(format!(
+        "A search among {} and {} tools takes {} on one thread ({} by words alone, {} with flat BM25; recorded {day}, \
+         [latency](routing-cost.md#latency)).",
+        count(TIMED_AT),
+        count(10 * TIMED_AT),
+        pair(DEFAULT)?,
+        pair(LEXICAL)?,
+        pair(CONTROL)?,
+    ))
+}
+
+fn saving(scores: &Scores<'_>, cases: &[Case<'_>]) -> Option<String> {
+    let tokens = |case: &Case<'_>| scores.facts(DEFAULT, case.name)?.tokens.clone();
+    let counted: Vec<_> = cases.iter().filter_map(tokens).collect();
+    let reductions: Vec<f64> = counted.iter().map(|one| one.reduction).collect();
+    let (least, most) = (counted.iter().map(|one| one.naive).min()?, counted.iter().map(|one| one.naive).max()?);
+    Some(format!(
+        "Ten cards instead of all definitions spare the median collection {} of the prompt; all definitions take {} to {} \
+         tokens ([tokens](routing-cost.md#tokens)).",
+        percent(median(&reductions)),
+        count(least),
+        count(most),
+    ))
+}
+
+/// The collections with the least recall, each beside the control.
+fn worst(scores: &Scores<'_>, cases: &[Case<'_>]) -> String {
+    let pair = |case: &Case<'_>| {
+        let of = |engine| scores.facts(engine, case.name).and_then(recall).map_or(f64::NAN, |one| one.mean);
+        (of(DEFAULT), of(CONTROL), case.name.to_owned())
+    };
+    let mut pairs: Vec<(f64, f64, String)> = cases.iter().map(pair).collect();
+    pairs.sort_by(|left, right| left.0.total_cmp(&right.0).then_with(|| left.2.cmp(&right.2)));
+    let named = pairs.iter().take(WORST).map(|(own, control, name)| {
+        format!("{name} {} (flat BM25 {})", share(*own), share(*control))
+    });
+    format!("Least {RECALL}: {}.", named.collect::<Vec<_>>().join(", "))
+}
+
+/// The collection that loses most because tool and query share no word.
+fn lost(scores: &Scores<'_>, cases: &[Case<'_>]) -> Option<String> {
+    let of = |case: &Case<'_>| Some((scores.facts(DEFAULT, case.name)?.loss, case.name.to_owned()));
+    let (loss, name) = cases.iter().filter_map(of).max_by(|left, right| left.0.vocabulary.total_cmp(&right.0.vocabulary))?;
+    Some(format!(
+        "Most is [lost](routing-loss.md) where query and tool share no word: {} of the needed tools of {name}, after {} that \
+         meaning or spelling rescued.",
+        percent(loss.vocabulary),
+        percent(loss.rescued),
+    ))
+}
+
+/// The largest catalog full of distractors.
+fn crowded(scores: &Scores<'_>) -> Option<String> {
+    let collection = scores.grown_collections().into_iter().next()?;
+    let sizes = scores.sizes(collection);
+    let at = |size: usize, engine: &str| {
+        let case = Growth { grade: Grade::Mixed, size }.case(collection);
+        scores.facts(engine, &case).and_then(recall).map(|one| share(one.mean))
+    };
+    let (first, last) = (*sizes.first()?, *sizes.last()?);
+    Some(format!(
+        "Crowds of similar tools hurt: the same queries of {collection} have {RECALL} {} among {} tools and {} among {} (flat \
+         BM25 {} and {}; [growth](routing-growth.md)).",
+        at(first, DEFAULT)?,
+        count(first),
+        at(last, DEFAULT)?,
+        count(last),
+        at(first, CONTROL)?,
+        at(last, CONTROL)?,
+    ))
+}
+
+/// The collection whose definitions take fewest tokens.
+fn smallest(scores: &Scores<'_>, cases: &[Case<'_>]) -> Option<String> {
+    let tokens = |case: &Case<'_>| Some((scores.facts(DEFAULT, case.name)?.tokens.clone()?, case.name.to_owned()));
+    let (tokens, name) = cases.iter().filter_map(tokens).min_by_key(|(tokens, _)| tokens.naive)?;
+    let found = scores.facts(DEFAULT, &name).and_then(|facts| facts.measures.get("recall@10"))?;
+    Some(format!(
+        "A catalog that fits the prompt needs no router: all {} tools of {name} take {} tokens, and with ten cards of {} only \
+         {} of the needed tools are in sight.",
+        count(scores.facts(DEFAULT, &name)?.tools),
+        count(tokens.naive),
+        fixed(tokens.cards_mean, 0),
+        percent(found.mean),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chapters::routing::sample;
+
+    #[test]
+    fn the_answers_of_a_sample() {
+        let (results, timings) = (sample::results(), sample::timings());
+        let recording = Recording::newest(&timings);
+        let shown: Vec<String> = answers(&Scores::new(&results), recording.as_ref())
+            .into_iter()
+            .map(|answer| format!("{}: {}", answer.question.title(), answer.text))
+            .collect();
+        insta::assert_snapshot!(shown.join("\n\n"), @r"
+        How good it is: Means over 10 [collections](routing.md), of which the semantic table has seen none. `default` is what users get, `best` has a sentence encoder beside it, `lexical` ranks by words alone, `bm25` (flat BM25) is the control. The interval is for other collections of this kind (Student's t); better and worse count collections whose own interval excludes zero.
+
+        | engine  | recall@5 | nDCG@10 | recall@5 less control | better / worse | prompt tokens | µs at 1,000 tools (recorded) |
+        | ------- | -------: | ------: | --------------------: | -------------: | ------------: | ---------------------------: |
+        | default |     .735 |    .617 |  +.040 [+.033, +.047] |          9 / 0 |           436 |                         6.43 |
+        | bm25    |     .710 |    .596 |                     – |              – |           436 |                         5.14 |
+        | tfidf   |     .676 |    .568 |  −.019 [−.029, −.009] |          0 / 4 |           436 |                         5.78 |
+
+        Where it fails: Least recall@5: toolbench .500 (flat BM25 .476), nestful .570 (flat BM25 .546), metatool_multi .640 (flat BM25 .616).
+
+        What it saves: Ten cards instead of all definitions spare the median collection 98.9 % of the prompt; all definitions take 12,284 to 603,248 tokens ([tokens](routing-cost.md#tokens)).
+
+        Where it fails: Most is [lost](routing-loss.md) where query and tool share no word: 15.0 % of the needed tools of toolbench, after 0.0 % that meaning or spelling rescued.
+
+        Where it fails: Crowds of similar tools hurt: the same queries of workbench have recall@5 .910 among 50 tools and .726 among 10,000 (flat BM25 .880 and .696; [growth](routing-growth.md)).
+
+        When not to use it: A catalog that fits the prompt needs no router: all 83 tools of contextweaver_83 take 12,284 tokens, and with ten cards of 429 only 91.3 % of the needed tools are in sight.
+        ");
+        assert!(answers(&Scores::new(&[]), None).is_empty());
+    }
+}

@@ -1,0 +1,536 @@
+//! The report that people open: one HTML file with everything in it, readable without a script.
+//!
+//! What every reader needs (the verdict, the summary, the worst queries and tools, what is taken for what) is in the markup. A
+//! script adds the filter and the view of one query across all engines; it reads the queries and their rankings from a block
+//! of JSON, which is compressed where it is large. Everything that comes from a catalog or a queries file is escaped: it is
+//! text, never markup.
+
+mod confusion;
+
+use std::fmt::Write as _;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use miniz_oxide::deflate::compress_to_vec;
+use serde::Serialize;
+
+use self::confusion::Confusion;
+use super::document::Figure;
+use super::number::{count, difference, estimate, percent, share, verdict_name};
+use super::table::{Table, escaped_html};
+use crate::eval::collection::Collection;
+use crate::eval::record::{Facts, Loss};
+use crate::eval::run::Evaluation;
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+
+/// Bytes of JSON from which on it is compressed.
+const PLAIN: usize = 65_536;
+
+/// Tools of a ranking that the report holds.
+const SHOWN: usize = 5;
+
+/// Failed queries that stand in the markup; the script shows all of them.
+const LISTED: usize = 25;
+
+/// Where rankings come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Evidence {
+    /// This program ranked.
+    Computed,
+    /// Another program ranked, started by this one.
+    Process,
+    /// A results file says so; nothing was run for this report.
+    Recorded,
+    /// A file of somebody else says so; nothing was run here.
+    Imported,
+}
+
+impl Evidence {
+    /// The word on its badge, and what it means.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Computed => ("computed", "ranked by this program for this report"),
+            Self::Process => ("process", "ranked by another program that this one started"),
+            Self::Recorded => ("recorded", "committed by an earlier run; not run for this report"),
+            Self::Imported => ("imported", "read from a file; not run here"),
+        }
+    }
+}
+
+/// An engine with what it gave on a collection.
+#[derive(Debug, Clone, Copy)]
+pub struct Ranked<'e> {
+    /// The name of the engine.
+    pub engine: &'e str,
+    /// Where the rankings come from.
+    pub evidence: Evidence,
+    /// What they give.
+    pub evaluation: &'e Evaluation,
+}
+
+/// One collection with the engines that ranked its queries; the first is the one that is judged.
+#[derive(Debug)]
+pub struct Section<'e> {
+    /// Its name.
+    pub name: &'e str,
+    /// The queries and tools.
+    pub collection: &'e Collection,
+    /// What ranked them.
+    pub ranked: Vec<Ranked<'e>>,
+    /// The command that gives these figures.
+    pub command: String,
+}
+
+/// What stands in the report besides collections.
+#[derive(Debug)]
+pub struct Extra {
+    /// The heading.
+    pub title: String,
+    /// A sentence on how to read it.
+    pub reading: String,
+    /// Where it comes from.
+    pub evidence: Evidence,
+    /// A table.
+    pub table: Option<Table>,
+    /// Pictures.
+    pub figures: Vec<Figure>,
+    /// The command that gives these figures.
+    pub command: String,
+}
+
+/// The report as HTML.
+///
+/// # Errors
+/// A number that JSON cannot hold.
+pub fn render(title: &str, sections: &[Section<'_>], extras: &[Extra]) -> Result<String, serde_json::Error> {
+    let mut body = String::new();
+    banner(&mut body, title, sections);
+    let _ = writeln!(body, "<main id=\"main\">");
+    failures(&mut body, sections);
+    summary(&mut body, sections);
+    body.push_str(
+        "<section id=\"confusions\" aria-labelledby=\"confusions-title\">\n<h2 id=\"confusions-title\">Taken for another</h2>\n",
+    );
+    sections.iter().for_each(|section| confusions(&mut body, section));
+    body.push_str("</section>\n");
+    extras.iter().for_each(|extra| further(&mut body, extra));
+    legend(&mut body);
+    body.push_str("</main>\n");
+    let data = data(sections)?;
+    let title = escaped_html(title);
+    Ok(format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n\
+         <body>\n<a class=\"skip\" href=\"#main\">Skip to the report</a>\n{body}{data}<script>\n{SCRIPT}</script>\n</body>\n\
+         </html>\n"
+    ))
+}
+
+/// The verdict and one thing to do next.
+fn banner(body: &mut String, title: &str, sections: &[Section<'_>]) {
+    let _ = writeln!(body, "<header>\n<h1>{}</h1>", escaped_html(title));
+    let verdicts: Vec<String> = sections.iter().filter_map(verdict).collect();
+    if verdicts.is_empty() {
+        body.push_str("<p class=\"verdict\">No query has a relevant tool, so there is nothing to judge.</p>\n");
+    }
+    for verdict in verdicts {
+        let _ = writeln!(body, "<p class=\"verdict\">{verdict}</p>");
+    }
+    if let Some(next) = next_step(sections) {
+        let _ = writeln!(body, "<p class=\"next\"><strong>Next:</strong> {next}</p>");
+    }
+    body.push_str(
+        "<nav aria-label=\"Sections\"><a href=\"#failures\">Failures</a> <a href=\"#summary\">Summary</a> <a \
+         href=\"#confusions\">Taken for another</a> <a href=\"#legend\">How to read it</a></nav>\n</header>\n",
+    );
+}
+
+/// What the first engine finds, beside the next one.
+fn verdict(section: &Section<'_>) -> Option<String> {
+    let first = section.ranked.first()?;
+    let recall = first.evaluation.facts.measures.get("recall@5").filter(|_| first.evaluation.facts.answerable > 0)?;
+    let failed = failed(section, first).count();
+    let mut text = format!(
+        "<bdi>{}</bdi> finds <strong>{}</strong> of the needed tools among the first five on <bdi>{}</bdi>; {} of {} queries lack \
+         one",
+        escaped_html(first.engine),
+        percent(recall.mean),
+        escaped_html(section.name),
+        count(failed),
+        count(first.evaluation.facts.answerable),
+    );
+    let others = section.ranked.iter().skip(1).filter_map(|other| {
+        let recall = other.evaluation.facts.measures.get("recall@5")?;
+        Some(format!("<bdi>{}</bdi> {}", escaped_html(other.engine), percent(recall.mean)))
+    });
+    let others: Vec<String> = others.collect();
+    if !others.is_empty() {
+        let _ = write!(text, " ({})", others.join(", "));
+    }
+    text.push('.');
+    Some(text)
+}
+
+/// One thing to do: what costs the first engine most.
+fn next_step(sections: &[Section<'_>]) -> Option<String> {
+    let (section, first) = sections.iter().find_map(|section| Some((section, section.ranked.first()?)))?;
+    let Loss { vocabulary, pruning, tie, ranking, .. } = first.evaluation.facts.loss;
+    let worst = confusion::worst_tool(section.collection, first.evaluation);
+    let tool = worst.map_or_else(String::new, |(item, failed)| {
+        let name = escaped_html(section.collection.tool_handle(item));
+        format!(" Begin with <code><bdi>{name}</bdi></code>, which {} queries miss.", count(failed))
+    });
+    let most = [vocabulary, pruning, tie, ranking].into_iter().fold(0.0, f64::max);
+    Some(match most {
+        0.0 => "nothing is lost at five tools; gate on it with <code>bench eval --baseline</code>.".to_owned(),
+        most if most == vocabulary => {
+            format!(
+                "write the words of your users into the descriptions of tools that share none with the query.{tool}"
+            )
+        }
+        most if most == ranking => {
+            format!("say in the descriptions what tells tools apart that are taken for each other.{tool}")
+        }
+        most if most == tie => {
+            format!("tell tools apart that score alike; the order of ids decides between them.{tool}")
+        }
+        _ => "route with <code>navigation = \"flat\"</code>: the navigation leaves out tools that scoring finds."
+            .to_owned(),
+    })
+}
+
+/// A query that lacks a needed tool among the first five: its place, and the worst of the ranks, `None` for not found.
+fn failed<'e>(section: &'e Section<'_>, ranked: &'e Ranked<'_>) -> impl Iterator<Item = (usize, Option<usize>)> + 'e {
+    let outcomes = section.collection.queries.iter().zip(&ranked.evaluation.outcomes).enumerate();
+    outcomes.filter_map(|(at, (_, outcome))| {
+        let ranks = outcome.as_ref()?.found.ranks();
+        let worst = if ranks.contains(&None) { None } else { ranks.iter().flatten().max().copied() };
+        worst.is_none_or(|rank| rank > SHOWN).then_some((at, worst))
+    })
+}
+
+/// The filter and the first of the failed queries.
+fn failures(body: &mut String, sections: &[Section<'_>]) {
+    body.push_str(
+        "<section id=\"failures\" aria-labelledby=\"failures-title\">\n<h2 id=\"failures-title\">Failures first</h2>\n\
+         <form id=\"filter\" role=\"search\" hidden>\n<label for=\"query\">Filter</label>\n<input id=\"query\" type=\"search\" \
+         autocomplete=\"off\" spellcheck=\"false\" aria-describedby=\"syntax\" value=\"rank&gt;5\">\n<p id=\"syntax\" \
+         class=\"note\">Words look into queries, ids and tools. <code>rank&gt;5</code> <code>rank:none</code> \
+         <code>engine:NAME</code> <code>collection:NAME</code> <code>tool:NAME</code> <code>took:NAME</code> \
+         <code>because:ranking</code> <code>register:terse</code>; <code>-</code> in front turns a word around, quotes keep \
+         words together.</p>\n<p id=\"count\" role=\"status\"></p>\n</form>\n\
+         <section id=\"one\" tabindex=\"-1\" aria-live=\"polite\" hidden></section>\n\
+         <div class=\"scroll\" role=\"region\" aria-label=\"Queries\" tabindex=\"0\">\n<table id=\"queries\">\n\
+         <caption>Queries whose tools are not all among the first five</caption>\n<thead><tr><th scope=\"col\">query</th>\
+         <th scope=\"col\">asked</th><th scope=\"col\">needed</th><th scope=\"col\" class=\"n\">rank</th>\
+         <th scope=\"col\">first</th><th scope=\"col\">because</th></tr></thead>\n<tbody>\n",
+    );
+    let mut listed = 0;
+    for section in sections {
+        let Some(first) = section.ranked.first() else { continue };
+        for (at, rank) in failed(section, first).take(LISTED.saturating_sub(listed)) {
+            row(body, section, first, at, rank);
+            listed += 1;
+        }
+    }
+    body.push_str("</tbody>\n</table>\n</div>\n<p><button id=\"more\" type=\"button\" hidden>Show more</button></p>\n");
+    sections.iter().for_each(|section| command(body, &section.command));
+    body.push_str("</section>\n");
+}
+
+fn row(body: &mut String, section: &Section<'_>, ranked: &Ranked<'_>, at: usize, rank: Option<usize>) {
+    let (query, collection) = (&section.collection.queries[at], section.collection);
+    let name = |item: u32| format!("<bdi>{}</bdi>", escaped_html(collection.tool_handle(item)));
+    let needed: Vec<String> = query.groups.iter().filter_map(|group| group.first()).map(|item| name(*item)).collect();
+    let first = ranked.evaluation.rankings.get(at).and_then(|ranking| ranking.hits.first());
+    let because = ranked.evaluation.outcomes[at].as_ref().map_or_else(String::new, |one| one.loss.causes().join("; "));
+    let _ = writeln!(
+        body,
+        "<tr><th scope=\"row\"><bdi>{}/{}</bdi></th><td><bdi>{}</bdi></td><td>{}</td><td class=\"n\">{}</td><td>{}</td>\
+         <td>{because}</td></tr>",
+        escaped_html(section.name),
+        escaped_html(&query.id),
+        escaped_html(&query.text),
+        needed.join("<br>"),
+        rank.map_or_else(|| "–".to_owned(), count),
+        first.map_or_else(|| "–".to_owned(), |hit| name(hit.item)),
+    );
+}
+
+/// The measures of every engine on every collection.
+fn summary(body: &mut String, sections: &[Section<'_>]) {
+    body.push_str(
+        "<section id=\"summary\" aria-labelledby=\"summary-title\">\n<h2 id=\"summary-title\">Summary</h2>\n",
+    );
+    for section in sections {
+        let facts = section.ranked.first().map(|one| &one.evaluation.facts);
+        let _ = writeln!(
+            body,
+            "<h3><bdi>{}</bdi></h3>\n<p>{} tools, {} queries that a tool answers, {} that none does.</p>",
+            escaped_html(section.name),
+            count(section.collection.catalog.len()),
+            count(facts.map_or(0, |facts| facts.answerable)),
+            count(facts.map_or(0, |facts| facts.unanswerable)),
+        );
+        body.push_str(
+            "<div class=\"scroll\" role=\"region\" aria-label=\"Measures\" tabindex=\"0\">\n<table>\n<caption>Measures, with 95 % \
+             intervals; the difference is from the first engine, query by query</caption>\n<thead><tr><th \
+             scope=\"col\">engine</th><th scope=\"col\">evidence</th><th scope=\"col\" class=\"n\">recall@5</th><th \
+             scope=\"col\" class=\"n\">nDCG@10</th><th scope=\"col\" class=\"n\">hit@1</th><th scope=\"col\" \
+             class=\"n\">difference of recall@5</th><th scope=\"col\" class=\"n\">tokens of cards</th></tr></thead>\n<tbody>\n",
+        );
+        let first = section.ranked.first().map(|one| one.evaluation.recall_at_5.as_slice()).unwrap_or_default();
+        for (at, ranked) in section.ranked.iter().enumerate() {
+            measures(body, ranked, (at > 0).then_some(first));
+        }
+        body.push_str("</tbody>\n</table>\n</div>\n");
+        command(body, &section.command);
+    }
+    body.push_str("</section>\n");
+}
+
+fn measures(body: &mut String, ranked: &Ranked<'_>, first: Option<&[f64]>) {
+    let facts: &Facts = &ranked.evaluation.facts;
+    let shown = |measure: &str| facts.measures.get(measure).map_or_else(|| "–".to_owned(), estimate);
+    let paired = first.filter(|first| !first.is_empty()).map(|first| {
+        let paired = crate::eval::run::against("first", first, &ranked.evaluation.recall_at_5);
+        format!("{} {}", difference(&paired.difference), verdict_name(paired.verdict))
+    });
+    let hit = facts.measures.get("hit@1").map_or_else(|| "–".to_owned(), |one| share(one.mean));
+    let tokens =
+        facts.tokens.as_ref().map_or_else(|| "–".to_owned(), |tokens| count(tokens.cards_mean.round() as usize));
+    let _ = writeln!(
+        body,
+        "<tr><th scope=\"row\"><bdi>{}</bdi></th><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+         <td class=\"n\">{hit}</td><td class=\"n\">{}</td><td class=\"n\">{tokens}</td></tr>",
+        escaped_html(ranked.engine),
+        badge(ranked.evidence),
+        shown("recall@5"),
+        shown("nDCG@10"),
+        paired.unwrap_or_else(|| "–".to_owned()),
+    );
+}
+
+fn badge(evidence: Evidence) -> String {
+    let (word, meaning) = evidence.words();
+    format!("<span class=\"badge {word}\" title=\"{meaning}\">{word}</span>")
+}
+
+fn command(body: &mut String, command: &str) {
+    let _ = writeln!(body, "<p class=\"command\"><code>{}</code></p>", escaped_html(command));
+}
+
+/// Which tools are taken for which, by the first engine.
+fn confusions(body: &mut String, section: &Section<'_>) {
+    let Some(first) = section.ranked.first() else { return };
+    let confusion = Confusion::of(section.collection, first.evaluation);
+    let _ = writeln!(
+        body,
+        "<h3><bdi>{}</bdi> by <bdi>{}</bdi></h3>\n{}",
+        escaped_html(section.name),
+        escaped_html(first.engine),
+        confusion.html(section.collection),
+    );
+    command(body, &section.command);
+}
+
+fn further(body: &mut String, extra: &Extra) {
+    let _ = writeln!(
+        body,
+        "<section>\n<h2>{} {}</h2>\n<p>{}</p>",
+        escaped_html(&extra.title),
+        badge(extra.evidence),
+        escaped_html(&extra.reading)
+    );
+    if let Some(table) = &extra.table {
+        body.push_str(&table.html(&extra.title));
+    }
+    for figure in &extra.figures {
+        let (alt, data) = (escaped_html(&figure.alt), BASE64_STANDARD.encode(&figure.svg));
+        let _ = writeln!(body, "<img alt=\"{alt}\" src=\"data:image/svg+xml;base64,{data}\">");
+    }
+    command(body, &extra.command);
+    body.push_str("</section>\n");
+}
+
+fn legend(body: &mut String) {
+    body.push_str("<section id=\"legend\">\n<h2>How to read it</h2>\n<dl>\n");
+    for evidence in [Evidence::Computed, Evidence::Process, Evidence::Recorded, Evidence::Imported] {
+        let _ = writeln!(body, "<dt>{}</dt><dd>{}.</dd>", badge(evidence), evidence.words().1);
+    }
+    body.push_str(
+        "<dt>recall@5</dt><dd>The mean share of the needed tools among the first five.</dd>\n<dt>nDCG@10</dt><dd>How high the \
+         needed tools stand among the first ten.</dd>\n<dt>rank</dt><dd>The place of the needed tool that stands lowest; – where \
+         one was not found.</dd>\n</dl>\n<noscript><p>Without scripts the report shows the first failures and all summaries; \
+         the filter and the view of one query need a script.</p></noscript>\n</section>\n",
+    );
+}
+
+/// What the script reads: short keys, tools by number.
+#[derive(Serialize)]
+struct Data<'e> {
+    shown: usize,
+    collections: Vec<CollectionData<'e>>,
+}
+
+#[derive(Serialize)]
+struct CollectionData<'e> {
+    name: &'e str,
+    tools: Vec<&'e str>,
+    engines: Vec<EngineData<'e>>,
+    queries: Vec<QueryData<'e>>,
+}
+
+#[derive(Serialize)]
+struct EngineData<'e> {
+    name: &'e str,
+    evidence: Evidence,
+}
+
+#[derive(Serialize)]
+struct QueryData<'e> {
+    id: &'e str,
+    text: &'e str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    register: Option<&'e str>,
+    /// Needed tools: the named one and its equivalents.
+    needed: &'e [Vec<u32>],
+    /// By engine.
+    of: Vec<AnswerData>,
+}
+
+#[derive(Serialize)]
+struct AnswerData {
+    /// By needed tool.
+    ranks: Vec<Option<usize>>,
+    first: Vec<u32>,
+    because: Vec<&'static str>,
+}
+
+fn data(sections: &[Section<'_>]) -> Result<String, serde_json::Error> {
+    let answer = |ranked: &Ranked<'_>, at: usize| {
+        let outcome = ranked.evaluation.outcomes.get(at).and_then(Option::as_ref);
+        let hits = ranked.evaluation.rankings.get(at).map(|ranking| ranking.hits.as_slice()).unwrap_or_default();
+        AnswerData {
+            ranks: outcome.map(|outcome| outcome.found.ranks().to_vec()).unwrap_or_default(),
+            first: hits.iter().take(SHOWN).map(|hit| hit.item).collect(),
+            because: outcome.map(|outcome| outcome.loss.causes()).unwrap_or_default(),
+        }
+    };
+    let of = |section: &'_ Section<'_>| -> Result<String, serde_json::Error> {
+        let queries = section.collection.queries.iter().enumerate().map(|(at, query)| QueryData {
+            id: &query.id,
+            text: &query.text,
+            register: query.register.as_deref(),
+            needed: &query.groups,
+            of: section.ranked.iter().map(|ranked| answer(ranked, at)).collect(),
+        });
+        let tools = (0..section.collection.catalog.len() as u32).map(|item| section.collection.tool_handle(item));
+        let engines = section.ranked.iter().map(|one| EngineData { name: one.engine, evidence: one.evidence });
+        let collection = CollectionData {
+            name: section.name,
+            tools: tools.collect(),
+            engines: engines.collect(),
+            queries: queries.collect(),
+        };
+        serde_json::to_string(&collection)
+    };
+    let parts = sections.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+    let empty = serde_json::to_string(&Data { shown: SHOWN, collections: Vec::new() })?;
+    let json = empty.replace("[]", &format!("[{}]", parts.join(",")));
+    Ok(if json.len() < PLAIN {
+        // No element of HTML can end or begin inside: `<` is written as JSON writes any character.
+        let json = json.replace('<', "\\u003c");
+        format!("<script id=\"data\" type=\"application/json\">{json}</script>\n")
+    } else {
+        let packed = BASE64_STANDARD.encode(compress_to_vec(json.as_bytes(), 9));
+        format!("<script id=\"data\" type=\"application/json\" data-packed=\"deflate-raw\">{packed}</script>\n")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::eval::collection::Source;
+    use crate::eval::engine::RouterEngine;
+    use crate::eval::record::Origin;
+    use crate::eval::run::{PromptTokens, evaluate};
+    use contextweaver_routing::RoutingConfig;
+
+    const HOSTILE: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u{202e}";
+
+    fn collection(queries: usize) -> Collection {
+        let tools = serde_json::json!([
+            {"name": HOSTILE, "description": "Opens a ticket <b>now</b>"},
+            {"name": "send_mail", "description": "Sends a letter"},
+            {"name": "list_files", "description": "Lists the files of a folder"},
+        ]);
+        let mut text = String::new();
+        for at in 0..queries {
+            let line = serde_json::json!({"id": format!("q{at}"), "query": format!("{HOSTILE} letter {at}"), "relevant": ["list_files"]});
+            let _ = writeln!(text, "{line}");
+        }
+        let _ = writeln!(text, "{}", serde_json::json!({"id": "none", "query": "pizza", "relevant": []}));
+        let source = |bytes| Source { path: Path::new("test"), bytes };
+        let tools = tools.to_string();
+        Collection::from_bytes("a<b", Origin::Public, source(tools.as_bytes()), source(text.as_bytes())).unwrap()
+    }
+
+    fn report(queries: usize) -> String {
+        let collection = collection(queries);
+        let engine = RouterEngine::new("default", RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
+        let evaluation = evaluate(&collection, &engine, PromptTokens::Skip).unwrap();
+        let ranked = |name| Ranked { engine: name, evidence: Evidence::Computed, evaluation: &evaluation };
+        let section = Section {
+            name: &collection.name,
+            collection: &collection,
+            ranked: vec![ranked("default"), ranked("o<ther")],
+            command: "contextweaver bench eval --catalog 'a & b'".to_owned(),
+        };
+        render("Report of a<b", &[section], &[]).unwrap()
+    }
+
+    #[test]
+    fn nothing_foreign_is_markup() {
+        for html in [report(3), report(400)] {
+            assert_eq!(html.matches("<script").count(), 2, "the data and the script");
+            assert_eq!(html.matches("</script").count(), 2);
+            assert!(!html.contains("<img") && !html.contains("<b>now") && !html.contains("a<b"));
+            assert!(html.contains("&lt;/script&gt;") && html.contains("--catalog &#39;a &amp; b&#39;"));
+        }
+    }
+
+    #[test]
+    fn the_data_is_plain_where_it_is_small_and_packed_where_it_is_not() {
+        let data = |html: &str| {
+            html.split_once("type=\"application/json\"").unwrap().1.split_once("</script>").unwrap().0.to_owned()
+        };
+        let small = data(&report(3));
+        let json: serde_json::Value = serde_json::from_str(&small[1..]).unwrap();
+        assert_eq!(json["collections"][0]["queries"][0]["text"], format!("{HOSTILE} letter 0"));
+        assert_eq!(json["collections"][0]["queries"][3]["of"][0]["ranks"], serde_json::json!([]));
+        let large = data(&report(400));
+        let packed = large.strip_prefix(" data-packed=\"deflate-raw\">").unwrap();
+        let bytes = miniz_oxide::inflate::decompress_to_vec(&BASE64_STANDARD.decode(packed).unwrap()).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(json["collections"][0]["queries"].as_array().unwrap().len(), 401);
+    }
+
+    #[test]
+    fn the_same_input_gives_the_same_bytes_and_reads_without_a_script() {
+        let html = report(40);
+        assert!(html == report(40));
+        let markup = html.split("<script id").next().unwrap();
+        assert!(
+            markup.contains("40 of 40 queries lack one") && markup.contains("<strong>Next:</strong> write the words")
+        );
+        assert_eq!(markup.matches("<th scope=\"row\"><bdi>a&lt;b/q").count(), LISTED);
+        assert!(markup.contains("list_files"));
+    }
+}
