@@ -388,7 +388,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::create(&folder.path().join("cells")).unwrap();
         let outcome = Outcome::Measured(serde_json::json!({"b": -0.0, "a": [0.1, 1]}));
-        store.write(&CellResult::new(cell("a"), outcome.clone())).unwrap();
+        store.write(&CellResult::new(cell("a"), outcome)).unwrap();
         let path = store.path(&cell("a").key());
         let whole = std::fs::read(&path).unwrap();
         assert_eq!(
