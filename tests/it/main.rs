@@ -10,6 +10,7 @@ mod gateway;
 mod gateway_scenarios;
 mod layers;
 mod mcp;
+mod own;
 mod real_catalogs;
 mod session;
 mod support;

@@ -2,12 +2,14 @@
 //!
 //! [`eval`] measures and never renders; [`report`] has the means to render and never measures; [`results`] are what
 //! stands between them, in files that say where each record comes from. A [`chapter`] ties one subject together, the
-//! [`chapters`] are listed in one place, and the [`scorecard`] runs, renders and checks all of them.
+//! [`chapters`] are listed in one place, and the [`scorecard`] runs, renders and checks all of them. A catalog of one's [`own`]
+//! has its gate without any of that.
 
 pub mod chapter;
 pub mod chapters;
 pub mod data;
 pub mod eval;
+pub mod own;
 pub mod public;
 pub mod report;
 pub mod results;

@@ -8,15 +8,28 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use super::{Everything, Place};
+use super::{Everything, Place, own, refuse_in_workspace};
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::eval::machine;
 use contextweaver_bench::eval::timing::TimingRow;
+use contextweaver_bench::eval::workspace::{Bench, Scope};
+use contextweaver_bench::own::Home;
 use contextweaver_bench::report;
 use contextweaver_bench::results::Results;
 use contextweaver_bench::scorecard::{self, Ran, Recorder};
 
-/// Run the matrix and write the scorecard
+pub(super) const EXAMPLE: &str = "\
+In a checkout, the matrix is run and the scorecard written. In a workspace of `bench init`, your catalog is measured,
+results.json is written, and the gate of gate.toml judges it: also against the results of the last run.
+
+Examples:
+  contextweaver bench run
+  contextweaver bench run --record-timings
+  contextweaver bench run --root gate
+
+Exit codes in a workspace: 0 the gate passed, 1 it failed or regressed, 2 error.";
+
+/// Run the matrix and write the scorecard; in a workspace, measure your catalog and judge it
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RunArgs {
     #[command(flatten)]
@@ -41,7 +54,15 @@ struct Output<'a> {
 }
 
 pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
-    let bench = args.place.bench(args.everything.scope())?;
+    let workspace = match args.place.home()? {
+        Home::Own(home) => {
+            let scoped = args.everything.scope() != Scope::Usual;
+            refuse_in_workspace(&[("--all or --large", scoped), ("--record-timings", args.record_timings)])?;
+            return own::run(&home, args.format, out);
+        }
+        Home::Checkout(workspace) => workspace,
+    };
+    let bench = Bench::open(workspace, args.everything.scope())?;
     let program = args.record_timings.then(std::env::current_exe).transpose().context("this program's own file")?;
     let recorder = program.as_deref().map(|program| Recorder { program, machine: args.machine.as_deref() });
     let bar = progress(0);
