@@ -100,13 +100,13 @@ pub(super) struct LintArgs {
 /// The arguments of `catalog diff`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-With --impact, queries are ranked with both catalogs and with each change alone: which query does which definition cost its
-rank? The tools of queries may be named as in either catalog.
+With --impact, queries are ranked with both catalogs and with each change alone: which query does
+which definition cost its rank? The tools of queries may be named as in either catalog.
 
 Examples:
   contextweaver catalog diff before.json after.json
-  contextweaver catalog diff before.json after.json --impact --queries queries.jsonl --max-tokens 40000
-  contextweaver catalog diff before.json after.json --impact --queries queries.jsonl --format sarif > impact.sarif
+  contextweaver catalog diff before.json after.json --impact --queries queries.jsonl
+  contextweaver catalog diff before.json after.json --impact --queries queries.jsonl --format sarif
 
 Exit code 0: the catalogs are the same; 1: they differ; 2: one of them cannot be loaded.
 With --impact, 0: no check failed; 1: one failed; 2: an error.")]

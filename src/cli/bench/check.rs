@@ -19,8 +19,9 @@ use contextweaver_bench::scorecard::check::{self, Verdict};
 const SHOWN: usize = 20;
 
 pub(super) const EXAMPLE: &str = "\
-In a workspace of `bench init`, your catalog is measured again and compared with the committed results.json, and the gate of
-gate.toml judges it: against --base, the results of another state such as the base branch, or else against results.json.
+In a workspace of `bench init`, your catalog is measured again and compared with the committed
+results.json, and the gate of gate.toml judges it: against --base, the results of another state
+such as the base branch, or else against results.json.
 
 Examples:
   contextweaver bench check
@@ -28,8 +29,8 @@ Examples:
   git show origin/main:gate/results.json > base.json
   contextweaver bench check --root gate --base base.json --format markdown > comment.md
 
-Exit codes: 0 nothing moved and no gate failed, 1 something moved or a gate failed, 2 error, or a base that is not
-comparable.";
+Exit codes: 0 nothing moved and no gate failed, 1 something moved or a gate failed, 2 error, or a
+base that is not comparable.";
 
 /// Compute the results again and compare: exit 1 and the first differences when anything moved
 #[derive(Debug, Args)]

@@ -23,13 +23,15 @@ use contextweaver_core::text::Estimator;
 use contextweaver_routing::RoutingConfig;
 
 pub(super) const EXAMPLE: &str = "\
-The folder gets gate.toml, with a paragraph for each threshold, catalog.json, queries.jsonl and a short README.md. Without
---catalog it must hold a catalog.json already, and keeps it. Without --queries it gets drafts, with which nothing is
-measured until they are reviewed. No file is overwritten.
+The folder gets gate.toml, with a paragraph for each threshold, catalog.json, queries.jsonl and a
+short README.md. Without --catalog it must hold a catalog.json already, and keeps it. Without
+--queries it gets drafts, with which nothing is measured until they are reviewed. No file is
+overwritten.
 
 Examples:
   contextweaver bench init gate --catalog tools.json --queries queries.jsonl
-  contextweaver mcp capture --out gate/catalog.json -- uvx mcp-server-git && contextweaver bench init gate";
+  contextweaver mcp capture --out catalog.json -- uvx mcp-server-git
+  contextweaver bench init gate --catalog catalog.json";
 
 /// Make a workspace for your own catalog: its gate, its queries, and how to run it in CI
 #[derive(Debug, Args)]
@@ -59,9 +61,8 @@ pub(super) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<Outcome> {
     let source = args.catalog.clone().unwrap_or_else(|| place(CATALOG));
     if kept && !source.is_file() {
         bail!(
-            "{}: there is no such catalog; name one with --catalog, or write it with `contextweaver mcp capture --out {} -- \
-             COMMAND`",
-            source.display(),
+            "{}: there is no such catalog; name one with --catalog; `contextweaver mcp capture --out FILE -- COMMAND` writes \
+             one",
             source.display()
         );
     }

@@ -19,8 +19,9 @@ use contextweaver_bench::results::Results;
 use contextweaver_bench::scorecard::{self, Ran, Recorder};
 
 pub(super) const EXAMPLE: &str = "\
-In a checkout, the matrix is run and the scorecard written. In a workspace of `bench init`, your catalog is measured,
-results.json is written, and the gate of gate.toml judges it: also against the results of the last run.
+In a checkout, the matrix is run and the scorecard written. In a workspace of `bench init`, your
+catalog is measured, results.json is written, and the gate of gate.toml judges it: also against the
+results of the last run.
 
 Examples:
   contextweaver bench run

@@ -16,13 +16,14 @@ use contextweaver_core::catalog::{LoadOptions, load};
 /// The arguments of `gold draft`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Sessions are conversations of any format that `ingest` knows, recorded sessions, and files of `mcp record`. Secrets,
-addresses and long numbers are replaced. Every line is marked `\"draft\": true`, and nothing is measured with a file that
-holds such a line: make each query what a user would say, correct the tools, and remove the mark.
+Sessions are conversations of any format that `ingest` knows, recorded sessions, and files of `mcp
+record`. Secrets, addresses and long numbers are replaced. Every line is marked `\"draft\": true`, and
+nothing is measured with a file that holds such a line: make each query what a user would say,
+correct the tools, and remove the mark.
 
 Examples:
   contextweaver gold draft --catalog tools.json --out queries.jsonl
-  contextweaver gold draft --catalog tools.json --session monday.json --session tuesday.json --out queries.jsonl")]
+  contextweaver gold draft --catalog tools.json --session monday.json --out queries.jsonl")]
 pub(in crate::cli) struct DraftArgs {
     /// A recorded session or conversation; may be repeated
     #[arg(long, value_name = "FILE", required_unless_present = "catalog")]
