@@ -9,6 +9,8 @@ mod eval;
 mod feedback;
 mod fidelity;
 mod growth;
+mod init;
+mod own;
 mod rot;
 mod run;
 mod sweep;
@@ -16,7 +18,7 @@ mod sweep;
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -26,15 +28,17 @@ use contextweaver_bench::eval::files::replace_file;
 use contextweaver_bench::eval::gateway::case::Source;
 use contextweaver_bench::eval::matrix::Case;
 use contextweaver_bench::eval::workspace::{Bench, Scope, Workspace};
+use contextweaver_bench::own::Home;
 use contextweaver_bench::scorecard;
 
 /// Run, show and check the benchmark
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Run the matrix and write the scorecard
-    #[command(
-        after_help = "Example:\n  contextweaver bench run\n  contextweaver bench run --cells .cells\n  contextweaver bench run --record-timings"
-    )]
+    /// Make a workspace for your own catalog: its gate, its queries, and how to run it in CI
+    #[command(after_help = init::EXAMPLE)]
+    Init(init::InitArgs),
+    /// Run the matrix and write the scorecard; in a workspace, measure your catalog and judge it
+    #[command(after_help = run::EXAMPLE)]
     Run(run::RunArgs),
     /// Print the cells of a run, one JSON object a line
     #[command(after_help = cells::CELLS_EXAMPLE)]
@@ -51,7 +55,7 @@ pub(super) enum Command {
     )]
     Render(RenderArgs),
     /// Compute the results again and compare: exit 1 and the first differences when anything moved
-    #[command(after_help = "Example:\n  contextweaver bench check")]
+    #[command(after_help = check::EXAMPLE)]
     Check(check::CheckArgs),
     /// Note that a recorded table is what was recorded
     #[command(after_help = accept::EXAMPLE)]
@@ -85,10 +89,10 @@ pub(super) enum Command {
     Rot(rot::RotArgs),
 }
 
-/// Where the checkout and the public collections are
+/// Where the checkout or the workspace is, and the public collections
 #[derive(Debug, Args)]
 pub(super) struct Place {
-    /// The contextweaver checkout [default: here or above]
+    /// The contextweaver checkout, or the workspace of `bench init` [default: here or above]
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// The folder of public collections [default: ../shared/data/gold beside the checkout]
@@ -97,6 +101,11 @@ pub(super) struct Place {
 }
 
 impl Place {
+    /// A checkout or a workspace of one's own.
+    fn home(&self) -> Result<Home> {
+        Home::find(self.root.as_deref(), self.public.as_deref())
+    }
+
     fn workspace(&self) -> Result<Workspace> {
         Workspace::find(self.root.as_deref(), self.public.as_deref())
     }
@@ -127,6 +136,14 @@ impl Everything {
     }
 }
 
+/// Refuses options that mean nothing in a workspace of one's own: those of `given` that are set.
+fn refuse_in_workspace(given: &[(&str, bool)]) -> Result<()> {
+    match given.iter().find(|(_, set)| *set) {
+        Some((option, _)) => bail!("{option} is for a contextweaver checkout; this is a workspace of your own"),
+        None => Ok(()),
+    }
+}
+
 #[derive(Debug, Args)]
 pub(super) struct RenderArgs {
     #[command(flatten)]
@@ -153,6 +170,7 @@ pub(super) struct ListArgs {
 
 pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
     match command {
+        Command::Init(args) => init::run(args, out),
         Command::Run(args) => run::run(args, out),
         Command::Cells(args) => cells::cells(args, out),
         Command::Cell(args) => cells::cell(args, out),

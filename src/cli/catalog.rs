@@ -3,15 +3,19 @@
 //! The reports are made by [`contextweaver_core::catalog`]; here they are put into words and columns. Text fits 100 columns,
 //! except that an id is never cut: it is there to be copied.
 
+mod impact;
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Format, Outcome, print_json};
+use self::impact::{DiffFormat, ImpactArgs};
+use super::{Format, Outcome, note, print_json};
 use contextweaver_bench::report::count as grouped;
 use contextweaver_core::catalog::{
     Change, Changed, DiffReport, Entry, Finding, InspectReport, Kind, LeftOut, LintReport, LoadOptions, Problem,
@@ -44,8 +48,12 @@ pub(super) struct CommonArgs {
 
 impl CommonArgs {
     fn options(&self) -> LoadOptions {
-        LoadOptions { strictness: if self.lenient { Strictness::Lenient } else { Strictness::Strict } }
+        load_options(self.lenient)
     }
+}
+
+fn load_options(lenient: bool) -> LoadOptions {
+    LoadOptions { strictness: if lenient { Strictness::Lenient } else { Strictness::Strict } }
 }
 
 /// The arguments of `catalog inspect`.
@@ -91,10 +99,17 @@ pub(super) struct LintArgs {
 
 /// The arguments of `catalog diff`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example:\n  contextweaver catalog diff before.json after.json\n\nExit code 0: the catalogs are the \
-                  same; 1: they differ; 2: one of them cannot be loaded."
-)]
+#[command(after_help = "\
+With --impact, queries are ranked with both catalogs and with each change alone: which query does
+which definition cost its rank? The tools of queries may be named as in either catalog.
+
+Examples:
+  contextweaver catalog diff before.json after.json
+  contextweaver catalog diff before.json after.json --impact --queries queries.jsonl
+  contextweaver catalog diff before.json after.json --impact --queries queries.jsonl --format sarif
+
+Exit code 0: the catalogs are the same; 1: they differ; 2: one of them cannot be loaded.
+With --impact, 0: no check failed; 1: one failed; 2: an error.")]
 pub(super) struct DiffArgs {
     /// The file or folder before
     #[arg(value_name = "OLD")]
@@ -105,9 +120,16 @@ pub(super) struct DiffArgs {
     /// How tokens are counted: cl100k_base, o200k_base or chars/4
     #[arg(long, default_value_t, value_name = "ESTIMATOR")]
     estimator: Estimator,
-    /// Loading and printing.
+    /// Leave out malformed files and tools, report them, and go on with the rest; a path that cannot be read is an
+    /// error all the same
+    #[arg(long)]
+    lenient: bool,
+    /// What is measured of the change.
     #[command(flatten)]
-    common: CommonArgs,
+    impact: ImpactArgs,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t)]
+    format: DiffFormat,
 }
 
 /// A severity on the command line.
@@ -175,15 +197,26 @@ fn run_lint(args: &LintArgs, out: &mut dyn Write) -> anyhow::Result<Outcome> {
 }
 
 fn run_diff(args: &DiffArgs, out: &mut dyn Write) -> anyhow::Result<Outcome> {
-    let (old, new) = (load(&[&args.old], args.common.options())?, load(&[&args.new], args.common.options())?);
+    let only_impact = !matches!(args.format, DiffFormat::Text | DiffFormat::Json);
+    if only_impact && !args.impact.impact {
+        bail!("this format shows checks; add --impact --queries FILE");
+    }
+    let options = load_options(args.lenient);
+    let (old, new) = (load(&[&args.old], options)?, load(&[&args.new], options)?);
     let report = diff(&old.catalog, &new.catalog, args.estimator);
     let left_out: Vec<LeftOut> = old.left_out.into_iter().chain(new.left_out).collect();
-    match args.common.format {
-        Format::Json => print_json(out, "catalog diff", &WithLeftOut { report: &report, left_out: &left_out })?,
-        Format::Text => {
-            print_diff(out, &report)?;
-            print_left_out(out, &left_out)?;
+    if args.impact.impact {
+        for LeftOut { place, reason } in &left_out {
+            note(&format!("left out: {place}: {reason}"));
         }
+        let paths = [args.old.as_path(), args.new.as_path()];
+        return impact::run(&args.impact, args.format, paths, [old.catalog, new.catalog], &report, out);
+    }
+    if args.format == DiffFormat::Json {
+        print_json(out, "catalog diff", &WithLeftOut { report: &report, left_out: &left_out })?;
+    } else {
+        print_diff(out, &report)?;
+        print_left_out(out, &left_out)?;
     }
     Ok(if report.is_same() { Outcome::Ok } else { Outcome::Drift })
 }

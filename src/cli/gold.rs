@@ -1,8 +1,9 @@
-//! `gold list | audit | seal | grow | sources | fetch | build`: the test collections.
+//! `gold list | audit | seal | grow | draft | sources | fetch | build`: the test collections.
 //!
 //! Collections are read, audited and grown by [`contextweaver_bench::eval`]; here the results are put into words and columns that
 //! fit 100 columns.
 
+mod draft;
 mod public;
 
 use std::collections::BTreeMap;
@@ -32,6 +33,8 @@ pub(super) enum Command {
     Seal(SealArgs),
     /// Write a collection's catalog with distractors added
     Grow(GrowArgs),
+    /// Propose queries from recorded sessions and definitions, for a person to correct
+    Draft(draft::DraftArgs),
     /// List public collections with their licences, or say where one comes from
     Sources(public::SourcesArgs),
     /// Download the published files that public collections are made from
@@ -139,6 +142,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> anyhow::Result<Outc
         Command::Audit(args) => run_audit(args, out)?,
         Command::Seal(args) => run_seal(args, out)?,
         Command::Grow(args) => grow(args, out)?,
+        Command::Draft(args) => draft::run(args, out)?,
         Command::Sources(args) => public::sources(args, out)?,
         Command::Fetch(args) => public::fetch(args, out)?,
         Command::Build(args) => public::build(args, out)?,

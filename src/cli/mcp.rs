@@ -82,7 +82,7 @@ fn block_on_runtime<T>(builder: &mut tokio::runtime::Builder, work: impl Future<
 }
 
 /// Refuses to overwrite an existing file unless `force` is set.
-fn refuse_existing(path: &Path, force: bool) -> Result<()> {
+pub(super) fn refuse_existing(path: &Path, force: bool) -> Result<()> {
     if !force && path.exists() {
         bail!("{} exists; name another file, or overwrite it with --force", path.display());
     }

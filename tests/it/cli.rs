@@ -278,7 +278,7 @@ fn bad_input_names_the_place_and_the_way_out() {
     error: absent.jsonl:1: query `1`: no tool is called `create_isue`; the nearest name is `create_issue`
 
     bench eval --catalog tools.json --queries fields.jsonl
-    error: fields.jsonl:1: unknown field `answer`, expected one of `id`, `query`, `relevant`, `equivalent`, `register`, `lang`, `category` at column 53
+    error: fields.jsonl:1: unknown field `answer`, expected one of `id`, `query`, `relevant`, `equivalent`, `register`, `lang`, `category`, `draft` at column 53
 
     bench eval --catalog tools.json --queries missing.jsonl
     error: missing.jsonl: No such file or directory (os error 2)
@@ -292,7 +292,7 @@ fn bad_input_names_the_place_and_the_way_out() {
     For more information, try '--help'.
 
     bench run --root .
-    error: .: no scenarios/engines.toml in it; name a contextweaver checkout
+    error: .: neither gate.toml nor scenarios/engines.toml is in it; make a workspace with `contextweaver bench init`, or name a contextweaver checkout
 
     fly
     error: unrecognized subcommand 'fly'
@@ -305,7 +305,7 @@ fn bad_input_names_the_place_and_the_way_out() {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    let commands: [&[&str]; 27] = [
+    let commands: [&[&str]; 29] = [
         &[],
         &["bench"],
         &["route"],
@@ -324,6 +324,7 @@ fn every_command_has_help_with_an_example() {
         &["gold", "seal"],
         &["gold", "grow"],
         &["bench", "run"],
+        &["bench", "init"],
         &["bench", "render"],
         &["bench", "check"],
         &["bench", "list"],
@@ -331,6 +332,7 @@ fn every_command_has_help_with_an_example() {
         &["bench", "feedback"],
         &["bench", "growth"],
         &["bench", "rot"],
+        &["gold", "draft"],
         &["models"],
         &["models", "fetch"],
     ];

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 const ROOMS: [(&str, &[&str]); 3] = [
     ("core", &["files", "text", "catalog"]),
     ("context", &["event", "adapters", "store"]),
-    ("bench", &["data", "eval", "public", "report", "results", "comparison", "chapter", "chapters", "scorecard"]),
+    (
+        "bench",
+        &["data", "eval", "public", "report", "results", "comparison", "chapter", "chapters", "scorecard", "own"],
+    ),
 ];
 
 fn sources(path: &Path, found: &mut Vec<PathBuf>) {

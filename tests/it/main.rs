@@ -11,6 +11,7 @@ mod gateway;
 mod gateway_scenarios;
 mod layers;
 mod mcp;
+mod own;
 mod real_catalogs;
 mod schemas;
 mod session;

@@ -1,18 +1,36 @@
 //! `bench check`: the code still produces the committed numbers, the pages still show them, nothing vanished.
 
 use std::io::Write;
+use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::Value;
 
+use super::own::{self, CheckFormat};
 use super::run::progress;
-use super::{Everything, Place};
-use crate::cli::{Format, Outcome, print_json};
+use super::{Everything, Place, refuse_in_workspace};
+use crate::cli::{Outcome, print_json};
+use contextweaver_bench::eval::workspace::{Bench, Scope};
+use contextweaver_bench::own::Home;
 use contextweaver_bench::scorecard::check::{self, Verdict};
 
 /// Differences of one results file, and wrong records, that are printed before the rest is only counted.
 const SHOWN: usize = 20;
+
+pub(super) const EXAMPLE: &str = "\
+In a workspace of `bench init`, your catalog is measured again and compared with the committed
+results.json, and the gate of gate.toml judges it: against --base, the results of another state
+such as the base branch, or else against results.json.
+
+Examples:
+  contextweaver bench check
+  contextweaver bench check --root gate
+  git show origin/main:gate/results.json > base.json
+  contextweaver bench check --root gate --base base.json --format markdown > comment.md
+
+Exit codes: 0 nothing moved and no gate failed, 1 something moved or a gate failed, 2 error, or a
+base that is not comparable.";
 
 /// Compute the results again and compare: exit 1 and the first differences when anything moved
 #[derive(Debug, Args)]
@@ -21,13 +39,26 @@ pub(in crate::cli) struct CheckArgs {
     place: Place,
     #[command(flatten)]
     everything: Everything,
+    /// In a workspace: judge against this results file, such as that of the base branch
+    #[arg(long, value_name = "FILE")]
+    base: Option<PathBuf>,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: CheckFormat,
 }
 
 pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
-    let bench = args.place.bench(args.everything.scope())?;
+    let workspace = match args.place.home()? {
+        Home::Own(home) => {
+            refuse_in_workspace(&[("--all or --large", args.everything.scope() != Scope::Usual)])?;
+            return own::check(&home, args.base.as_deref(), args.format, out);
+        }
+        Home::Checkout(_) if args.base.is_some() || args.format == CheckFormat::Markdown => {
+            bail!("--base and --format markdown are for a workspace; make one with `contextweaver bench init`")
+        }
+        Home::Checkout(workspace) => workspace,
+    };
+    let bench = Bench::open(workspace, args.everything.scope())?;
     let bar = progress(0);
     let step = |what: &str| {
         bar.set_message(what.to_owned());
@@ -36,8 +67,8 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     let verdict = check::run(&bench, &step)?;
     bar.finish_and_clear();
     match args.format {
-        Format::Json => print_json(out, "bench check", &verdict)?,
-        Format::Text => print(&verdict, out)?,
+        CheckFormat::Json => print_json(out, "bench check", &verdict)?,
+        CheckFormat::Text | CheckFormat::Markdown => print(&verdict, out)?,
     }
     Ok(if verdict.same { Outcome::Ok } else { Outcome::Drift })
 }

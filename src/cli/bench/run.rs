@@ -10,16 +10,30 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use super::{Everything, Place};
+use super::{Everything, Place, own, refuse_in_workspace};
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::eval::machine;
 use contextweaver_bench::eval::timing::TimingRow;
+use contextweaver_bench::eval::workspace::{Bench, Scope};
+use contextweaver_bench::own::Home;
 use contextweaver_bench::report;
 use contextweaver_bench::results::Results;
 use contextweaver_bench::scorecard::cells::{Share, Store, Work};
 use contextweaver_bench::scorecard::{self, Course, Ran, Recorder, Watch};
 
-/// Run the matrix and write the scorecard
+pub(super) const EXAMPLE: &str = "\
+In a checkout, the matrix is run and the scorecard written. In a workspace of `bench init`, your
+catalog is measured, results.json is written, and the gate of gate.toml judges it: also against the
+results of the last run.
+
+Examples:
+  contextweaver bench run
+  contextweaver bench run --record-timings
+  contextweaver bench run --root gate
+
+Exit codes in a workspace: 0 the gate passed, 1 it failed or regressed, 2 error.";
+
+/// Run the matrix and write the scorecard; in a workspace, measure your catalog and judge it
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RunArgs {
     #[command(flatten)]
@@ -78,7 +92,21 @@ struct ShareOutput {
 
 pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
     let until = args.budget.map(|budget| Instant::now() + budget);
-    let bench = args.place.bench(args.everything.scope())?;
+    let workspace = match args.place.home()? {
+        Home::Own(home) => {
+            let foreign = [
+                ("--all or --large", args.everything.scope() != Scope::Usual),
+                ("--record-timings", args.record_timings),
+                ("--cells", args.cells.is_some()),
+                ("--shard", args.shard.is_some()),
+                ("--budget", args.budget.is_some()),
+            ];
+            refuse_in_workspace(&foreign)?;
+            return own::run(&home, args.format, out);
+        }
+        Home::Checkout(workspace) => workspace,
+    };
+    let bench = Bench::open(workspace, args.everything.scope())?;
     let program = args.record_timings.then(std::env::current_exe).transpose().context("this program's own file")?;
     let recorder = program.as_deref().map(|program| Recorder { program, machine: args.machine.as_deref() });
     let store = args.cells.as_deref().map(Store::create).transpose()?;

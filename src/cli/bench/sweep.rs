@@ -4,15 +4,17 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Arc;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 
-use super::Place;
 use super::run::progress;
+use super::{Place, own};
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::context::sweep;
 use contextweaver_bench::eval::sweep as routing;
+use contextweaver_bench::eval::workspace::Workspace;
+use contextweaver_bench::own::Home;
 use contextweaver_bench::report;
 use contextweaver_context::summary::StructureSummarizer;
 
@@ -22,13 +24,13 @@ difference excludes zero. Of many comparisons some will by chance.
 
 Examples:
   contextweaver bench sweep
-  contextweaver bench sweep --what routing --all --format json";
+  contextweaver bench sweep --what routing --all --format json
+  contextweaver bench sweep --root gate";
 
 /// What is varied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum What {
     /// The context engine, on the context scenarios.
-    #[default]
     Context,
     /// The router, on every collection that is there: macro means, and what choosing gives where it did not look.
     Routing,
@@ -39,9 +41,9 @@ enum What {
 pub(in crate::cli) struct SweepArgs {
     #[command(flatten)]
     place: Place,
-    /// What is varied
-    #[arg(long, value_enum, default_value_t)]
-    what: What,
+    /// What is varied [default: context; in a workspace: routing]
+    #[arg(long, value_enum)]
+    what: Option<What>,
     /// Show every configuration and not only the default and the fronts; for the router, every collection too
     #[arg(long)]
     all: bool,
@@ -51,14 +53,17 @@ pub(in crate::cli) struct SweepArgs {
 }
 
 pub(super) fn run(args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
-    match args.what {
-        What::Context => context(args, out),
-        What::Routing => routing_grid(args, out),
+    match (args.place.home()?, args.what) {
+        (Home::Own(_), Some(What::Context)) => {
+            bail!("a workspace has a catalog and no context scenarios; leave out --what")
+        }
+        (Home::Own(home), _) => own::sweep(&home, args.all, args.format, out),
+        (Home::Checkout(workspace), None | Some(What::Context)) => context(&workspace, args, out),
+        (Home::Checkout(workspace), Some(What::Routing)) => routing_grid(&workspace, args, out),
     }
 }
 
-fn context(args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
-    let workspace = args.place.workspace()?;
+fn context(workspace: &Workspace, args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
     let all = workspace.scenarios()?;
     let mut scenarios = Vec::new();
     for scenario in all.iter().filter(|scenario| scenario.is_present()) {
@@ -85,8 +90,7 @@ fn context(args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::Ok)
 }
 
-fn routing_grid(args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
-    let workspace = args.place.workspace()?;
+fn routing_grid(workspace: &Workspace, args: &SweepArgs, out: &mut dyn Write) -> Result<Outcome> {
     let cases: Vec<_> = workspace.matrix()?.cases.into_iter().filter(|case| case.growth.is_none()).collect();
     let found = workspace.collections(&cases)?;
     let names: BTreeSet<&str> = cases.iter().map(|case| case.collection.as_str()).collect();

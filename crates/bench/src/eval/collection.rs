@@ -26,8 +26,9 @@ use super::files::replace_file;
 use super::record::Origin;
 
 pub use about::{About, Counts, Hashes, ParseAboutError, Sealed, seal};
-pub use queries::Query;
+pub(crate) use queries::Names;
 pub(super) use queries::to_jsonl as queries_jsonl;
+pub use queries::{Asked, Query, asked};
 
 /// The file of a collection folder that holds the tools.
 pub const CATALOG_FILE: &str = "catalog.json";
@@ -173,9 +174,9 @@ impl Collection {
         catalog: Arc<Catalog>,
         queries: &Path,
     ) -> Result<Self, CollectionError> {
+        let query_bytes = read(queries)?;
         // What was loaded has no bytes of its own: its native form stands for it.
         let bytes = catalog.to_native_json().into_bytes();
-        let query_bytes = read(queries)?;
         Self::assemble(name, origin, catalog, &bytes, Source { path: queries, bytes: &query_bytes })
     }
 
@@ -269,7 +270,8 @@ pub(super) fn full_handle(server: Option<&str>, name: &str) -> String {
     server.map_or_else(|| name.to_owned(), |server| format!("{server}:{name}"))
 }
 
-fn handles(catalog: &Catalog) -> Vec<String> {
+/// The name of every item in a run file, by item number.
+pub(crate) fn handles(catalog: &Catalog) -> Vec<String> {
     let items = catalog.items();
     let full: Vec<String> = items.iter().map(|item| full_handle(item.server.as_deref(), &item.name)).collect();
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
@@ -404,9 +406,13 @@ mod tests {
             ),
             (
                 "{\"id\":\"1\",\"query\":\"a\",\"relevant\":[],\"answer\":1}",
-                "q.jsonl:1: unknown field `answer`, expected one of `id`, `query`, `relevant`, `equivalent`, `register`, `lang`, `category` at column 44",
+                "q.jsonl:1: unknown field `answer`, expected one of `id`, `query`, `relevant`, `equivalent`, `register`, `lang`, `category`, `draft` at column 44",
             ),
             ("{\"id\":\"1\"", "q.jsonl:1: EOF while parsing an object at column 9"),
+            (
+                r#"{"id":"1","query":"a","relevant":["send"],"draft":true}"#,
+                "q.jsonl:1: query `1`: it is a draft that nobody has reviewed: make `query` what a user would say and `relevant` the tools that answer it, then remove `\"draft\": true`",
+            ),
             ("\n", "q.jsonl: no query; write one JSON object per line"),
         ];
         for (lines, expected) in table {

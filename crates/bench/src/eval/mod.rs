@@ -9,6 +9,7 @@ pub mod collection;
 pub mod context;
 pub mod day;
 pub mod decision;
+pub mod draft;
 pub mod engine;
 pub mod error;
 pub mod export;

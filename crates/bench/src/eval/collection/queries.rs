@@ -1,6 +1,7 @@
 //! The query file: one JSON object per line, and what each names in the catalog.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -42,21 +43,63 @@ struct Line {
     lang: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     category: Option<String>,
+    /// A proposal that nobody has looked at yet: `gold draft` writes it, and nothing is measured with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    draft: bool,
+}
+
+/// The way out for a draft.
+const REVIEW: &str = "it is a draft that nobody has reviewed: make `query` what a user would say and `relevant` the tools that \
+     answer it, then remove `\"draft\": true`";
+
+/// A query as it is written, with the tools as it names them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The line that it is on, from 1.
+    pub line: usize,
+    /// Unique in its file.
+    pub id: String,
+    /// What the user said.
+    pub text: String,
+    /// One group per tool that the query needs: the named tool, then its declared equivalents.
+    pub groups: Vec<Vec<String>>,
+}
+
+/// The queries of a file that is to be read with more than one catalog. That their tools exist is not checked.
+///
+/// # Errors
+/// [`CollectionError`] for a line that is no query, and for a draft.
+pub fn asked(path: &Path) -> Result<Vec<Asked>, CollectionError> {
+    let bytes = super::read(path)?;
+    let lines = lines(Source { path, bytes: &bytes })?.into_iter();
+    let asked = |(line, mut wire): (usize, Line)| {
+        let group = |named: String| {
+            let equivalents = wire.equivalent.remove(&named).unwrap_or_default();
+            std::iter::once(named).chain(equivalents).collect()
+        };
+        let groups = wire.relevant.into_iter().map(group).collect();
+        Asked { line, id: wire.id, text: wire.query, groups }
+    };
+    Ok(lines.map(asked).collect())
 }
 
 /// The queries of `source`, checked against `catalog`. Blank lines are skipped.
 pub(super) fn parse(source: Source, catalog: &Catalog, handles: &[String]) -> Result<Vec<Query>, CollectionError> {
     let names = Names::new(catalog, handles);
-    let mut queries = Vec::new();
+    let query = |(line, wire): (usize, Line)| {
+        let id = wire.id.clone();
+        check(wire, &names).map_err(|reason| refusal(source, line, &id, reason))
+    };
+    lines(source)?.into_iter().map(query).collect()
+}
+
+/// The lines of `source` with their numbers. Their ids are unique and none is a draft.
+fn lines(source: Source) -> Result<Vec<(usize, Line)>, CollectionError> {
+    let mut found = Vec::new();
     let mut lines_by_id: BTreeMap<String, usize> = BTreeMap::new();
     for (index, bytes) in without_mark(source.bytes).split(|byte| *byte == b'\n').enumerate() {
         let line = index + 1;
-        let refuse = |id: &str, reason: String| CollectionError::Query {
-            path: source.path.to_owned(),
-            line,
-            id: id.to_owned(),
-            reason,
-        };
+        let refuse = |id: &str, reason: String| refusal(source, line, id, reason);
         let text = std::str::from_utf8(bytes).map_err(|_| refuse("", "the line is not valid UTF-8".to_owned()))?;
         if text.trim().is_empty() {
             continue;
@@ -68,13 +111,19 @@ pub(super) fn parse(source: Source, catalog: &Catalog, handles: &[String]) -> Re
         if let Some(first) = lines_by_id.insert(wire.id.clone(), line) {
             return Err(refuse(&wire.id, format!("the id was used on line {first} already")));
         }
-        let id = wire.id.clone();
-        queries.push(check(wire, &names).map_err(|reason| refuse(&id, reason))?);
+        if wire.draft {
+            return Err(refuse(&wire.id, REVIEW.to_owned()));
+        }
+        found.push((line, wire));
     }
-    if queries.is_empty() {
+    if found.is_empty() {
         return Err(CollectionError::NoQueries { path: source.path.to_owned() });
     }
-    Ok(queries)
+    Ok(found)
+}
+
+fn refusal(source: Source, line: usize, id: &str, reason: String) -> CollectionError {
+    CollectionError::Query { path: source.path.to_owned(), line, id: id.to_owned(), reason }
 }
 
 /// The message of a JSON error without its own line number, which is always 1 here.
@@ -109,7 +158,7 @@ fn check(mut line: Line, names: &Names) -> Result<Query, String> {
 }
 
 /// Every way in which a query may name a tool.
-struct Names<'a> {
+pub(crate) struct Names<'a> {
     catalog: &'a Catalog,
     handles: &'a [String],
     /// Tool name to the items that have it.
@@ -119,7 +168,8 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn new(catalog: &'a Catalog, handles: &'a [String]) -> Self {
+    /// The names of `catalog`, whose items have these `handles`.
+    pub(crate) fn new(catalog: &'a Catalog, handles: &'a [String]) -> Self {
         let mut by_name: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
         let mut by_server: BTreeMap<String, Vec<u32>> = BTreeMap::new();
         for (item, number) in catalog.items().iter().zip(0u32..) {
@@ -134,7 +184,8 @@ impl<'a> Names<'a> {
         Self { catalog, handles, by_name, by_server }
     }
 
-    fn resolve(&self, reference: &str) -> Result<u32, String> {
+    /// The item that `reference` names; else why there is none, with the way out.
+    pub(crate) fn resolve(&self, reference: &str) -> Result<u32, String> {
         let by_name = self.by_name.get(reference).map(Vec::as_slice);
         if let Some(&[item]) = by_name {
             return Ok(item);
@@ -164,7 +215,7 @@ impl<'a> Names<'a> {
 
 /// The queries as a file, one line each, every tool named so that added tools cannot make the name ambiguous.
 /// `further` gives the handles of equivalents that a tool has besides the declared ones.
-pub(in crate::eval) fn to_jsonl<'q>(
+pub(crate) fn to_jsonl<'q>(
     collection: &Collection,
     queries: impl Iterator<Item = &'q Query>,
     further: impl Fn(u32) -> Vec<String>,
@@ -184,6 +235,7 @@ pub(in crate::eval) fn to_jsonl<'q>(
             register: query.register.clone(),
             lang: query.lang.clone(),
             category: query.category.clone(),
+            draft: false,
         };
         for group in &query.groups {
             let Some((named, declared)) = group.split_first() else { continue };

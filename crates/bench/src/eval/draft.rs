@@ -1,0 +1,310 @@
+//! Queries from nothing: proposals made of recorded conversations and of definitions, for a person to correct.
+//!
+//! A conversation says what was asked and what was called for it; a definition says in its own words what it does. Neither
+//! is a judgement: what was called may have been wrong, and a query in the words of its definition is easy to answer. So
+//! every line is marked as a draft, and nothing is measured with a file that holds one. Secrets and addresses are
+//! replaced; a name of a person or a company is not recognised, which is another reason to read each line.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::collection::{Names, full_handle, handles};
+use contextweaver_context::adapters::{AdapterError, recognise};
+use contextweaver_context::event::ItemKind;
+use contextweaver_context::store::redact;
+use contextweaver_core::catalog::{Catalog, SelectableItem};
+
+/// The longest text of a draft, in characters.
+const LONGEST: usize = 300;
+
+/// A proposal for a query.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Draft {
+    /// Unique among the drafts of one file.
+    pub id: String,
+    /// What was asked, without secrets and addresses.
+    pub query: String,
+    /// The tools that were called for it, each once, in the order of the calls.
+    pub relevant: Vec<String>,
+    /// Always true.
+    draft: bool,
+}
+
+/// Drafts with what was left out.
+#[derive(Debug, Default)]
+pub struct Drafts {
+    /// In the order in which they were made.
+    pub drafts: Vec<Draft>,
+    /// Names of called tools that the catalog does not have.
+    pub unknown: BTreeSet<String>,
+}
+
+/// What was asked in conversations, and the names of the tools that were called for it.
+#[derive(Debug, Default)]
+pub struct Requests(Vec<(String, Vec<String>)>);
+
+impl Requests {
+    /// Adds the requests of a conversation that led to calls. A file of `mcp record` holds calls and no requests: there,
+    /// every call is one. `prefix` is for the ids of events.
+    ///
+    /// # Errors
+    /// When the bytes are no conversation of a known format.
+    pub fn add(&mut self, bytes: &[u8], prefix: &str) -> Result<(), AdapterError> {
+        if let Some(calls) = recorded_calls(bytes) {
+            self.0.extend(calls.into_iter().map(|(tool, arguments)| (said_by(&tool, &arguments), vec![tool])));
+            return Ok(());
+        }
+        let (_, conversation) = recognise(bytes, prefix)?;
+        for event in conversation.events {
+            match event.item.kind {
+                ItemKind::UserTurn => self.0.push((event.item.text, Vec::new())),
+                ItemKind::ToolCall => {
+                    let name = event.item.metadata.get("function_name").and_then(Value::as_str);
+                    if let (Some((_, called)), Some(name)) = (self.0.last_mut(), name) {
+                        called.push(name.to_owned());
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A draft for every request that led to a call, and for every tool of `catalog` that none of them names one in the
+    /// words of its definition. Tools are named as `catalog` has them, and those that it does not have are left out;
+    /// without a catalog, as they were called.
+    #[must_use]
+    pub fn drafts(&self, catalog: Option<&Catalog>) -> Drafts {
+        let mut drafts = Drafts::default();
+        let mut named = BTreeSet::new();
+        let handles = catalog.map(handles).unwrap_or_default();
+        let names = catalog.map(|catalog| (catalog, Names::new(catalog, &handles)));
+        for (asked, called) in &self.0 {
+            let mut relevant: Vec<String> = Vec::new();
+            for tool in called {
+                let reference = match &names {
+                    None => Some(spellings(tool).nth(usize::from(tool.contains('.'))).unwrap_or_else(|| tool.clone())),
+                    Some((catalog, names)) => {
+                        let number = spellings(tool).find_map(|name| names.resolve(&name).ok());
+                        named.extend(number);
+                        number.and_then(|number| catalog.items().get(number as usize)).map(handle)
+                    }
+                };
+                match reference {
+                    Some(reference) if !relevant.contains(&reference) => relevant.push(reference),
+                    Some(_) => {}
+                    None => drop(drafts.unknown.insert(tool.clone())),
+                }
+            }
+            if !asked.trim().is_empty() && !relevant.is_empty() {
+                drafts.push(asked, relevant);
+            }
+        }
+        for (number, item) in (0..).zip(catalog.into_iter().flat_map(Catalog::items)) {
+            if item.kind.is_callable() && !named.contains(&number) {
+                drafts.push(&first_sentence(item), vec![handle(item)]);
+            }
+        }
+        drafts
+    }
+}
+
+impl Drafts {
+    /// The drafts as a queries file.
+    #[must_use]
+    pub fn to_jsonl(&self) -> String {
+        // Texts and lists: writing them cannot fail.
+        self.drafts.iter().map(|draft| serde_json::to_string(draft).unwrap_or_default() + "\n").collect()
+    }
+
+    fn push(&mut self, text: &str, relevant: Vec<String>) {
+        let id = format!("draft-{:03}", self.drafts.len() + 1);
+        self.drafts.push(Draft { id, query: shortened(&redacted(text)), relevant, draft: true });
+    }
+}
+
+/// How a queries file may name a called tool: as it was called, and where that is `server.tool`, which recorded sessions
+/// write, as `server:tool` and `tool`.
+fn spellings(called: &str) -> impl Iterator<Item = String> {
+    let split = called.split_once('.').map(|(server, tool)| [format!("{server}:{tool}"), tool.to_owned()]);
+    std::iter::once(called.to_owned()).chain(split.into_iter().flatten())
+}
+
+fn handle(item: &SelectableItem) -> String {
+    full_handle(item.server.as_deref(), &item.name)
+}
+
+/// The calls of a file of `mcp record`, which has one message a line; `None` when it is none.
+fn recorded_calls(bytes: &[u8]) -> Option<Vec<(String, Value)>> {
+    #[derive(Deserialize)]
+    struct Line {
+        direction: String,
+        message: Value,
+    }
+    let mut calls = Vec::new();
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    let mut read = 0;
+    for line in lines {
+        let line: Line = serde_json::from_slice(line).ok()?;
+        read += 1;
+        let message = &line.message;
+        if line.direction == "client" && message.get("method").and_then(Value::as_str) == Some("tools/call") {
+            let tool = message.pointer("/params/name").and_then(Value::as_str);
+            let arguments = message.pointer("/params/arguments").cloned().unwrap_or(Value::Null);
+            calls.extend(tool.map(|tool| (tool.to_owned(), arguments)));
+        }
+    }
+    (read > 0).then_some(calls)
+}
+
+/// What a call says without a request: the words of its name, and the texts among its arguments.
+fn said_by(tool: &str, arguments: &Value) -> String {
+    let texts: Vec<&str> =
+        arguments.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str()).collect();
+    let name = words(tool);
+    if texts.is_empty() { name } else { format!("{name}: {}", texts.join(", ")) }
+}
+
+fn words(name: &str) -> String {
+    name.replace(['_', '-', '.', '/'], " ")
+}
+
+/// What a definition says first; the words of its name where it says nothing.
+fn first_sentence(item: &SelectableItem) -> String {
+    let text = item.description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let sentence = text.split(". ").next().unwrap_or_default().trim_end_matches('.');
+    if sentence.is_empty() { words(&item.name) } else { sentence.to_owned() }
+}
+
+fn shortened(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}
+
+/// What is replaced beside secrets, and by what.
+static ADDRESSES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+    let rules = [
+        (r#"\b[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s<>"')\]\[]+"#, "[address]"),
+        (r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+", "[address]"),
+        (r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?\b", "[address]"),
+        (r"\b(?:[0-9A-Fa-f]{1,4}:){3,7}(?::?[0-9A-Fa-f]{1,4})\b", "[address]"),
+        (r"(?i)\b(?:[a-z0-9-]+\.)+(?:com|net|org|io|dev|internal|local|corp|lan)\b(?::\d{1,5})?", "[address]"),
+        (r"((?:/home|/Users)/)[^/\s\[\]]+", "$1[name]"),
+        (r"(?i)([A-Z]:\\Users\\)[^\\\s\[\]]+", "$1[name]"),
+        (r"\+\d[\d ()/-]{6,}\d", "[number]"),
+        (r"\b\d{9,}\b", "[number]"),
+    ];
+    // The patterns are constants; a test makes them all.
+    rules.into_iter().filter_map(|(pattern, mark)| Some((Regex::new(pattern).ok()?, mark))).collect()
+});
+
+/// A text without secrets, addresses (of mail, the web and machines), names of home folders and long numbers.
+#[must_use]
+pub fn redacted(text: &str) -> String {
+    let mut text = text.to_owned();
+    // First: a password in an address goes with the address.
+    for (pattern, mark) in ADDRESSES.iter() {
+        text = pattern.replace_all(&text, *mark).into_owned();
+    }
+    redact(&text).text.into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn catalog() -> Catalog {
+        let tools = json!([
+            {"name": "git_log", "description": "Shows the commits. Newest first.", "server": "git"},
+            {"name": "git_status", "description": "Shows what changed", "server": "git"},
+            {"name": "send_mail", "server": "mail"}
+        ]);
+        Catalog::from_values(tools.as_array().unwrap(), None).unwrap()
+    }
+
+    #[test]
+    fn what_was_asked_and_called_becomes_a_draft() {
+        let recorded = json!({"goal": "Ask rosa@example.org what changed in /home/rosa/site", "calls": [
+            {"seq": 1, "server": "git", "tool": "git_log", "arguments": {}, "result": {"content": []}},
+            {"seq": 2, "server": "git", "tool": "git_log", "arguments": {}, "result": {"content": []}},
+            {"seq": 3, "server": "shell", "tool": "run", "arguments": {}, "result": {"content": []}}
+        ]});
+        let chat = json!([
+            {"role": "user", "content": "hello"},
+            {"role": "assistant", "content": "Hello."},
+            {"role": "user", "content": "mail the report"},
+            {"role": "assistant", "tool_calls": [
+                {"id": "1", "type": "function", "function": {"name": "send_mail", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": "1", "content": "sent"}
+        ]);
+        let lines = concat!(
+            r#"{"seq":1,"direction":"client","message":{"method":"tools/call","id":1,"params":{"name":"git_status","arguments":{"repo":"https://example.org/a","n":3}}}}"#,
+            "\n",
+            r#"{"seq":2,"direction":"server","message":{"id":1,"result":{}}}"#,
+            "\n"
+        );
+        let mut requests = Requests::default();
+        for session in [recorded.to_string().as_bytes(), chat.to_string().as_bytes(), lines.as_bytes()] {
+            requests.add(session, "s").unwrap();
+        }
+        let drafts = requests.drafts(Some(&catalog()));
+        insta::assert_snapshot!(drafts.to_jsonl(), @r#"
+        {"id":"draft-001","query":"Ask [address] what changed in /home/[name]/site","relevant":["git:git_log"],"draft":true}
+        {"id":"draft-002","query":"mail the report","relevant":["mail:send_mail"],"draft":true}
+        {"id":"draft-003","query":"git status: [address]","relevant":["git:git_status"],"draft":true}
+        "#);
+        assert_eq!(drafts.unknown.into_iter().collect::<Vec<_>>(), ["shell.run"]);
+        assert_eq!(requests.drafts(None).drafts[0].relevant, ["git:git_log", "shell:run"]);
+        assert!(requests.add(b"neither", "s").is_err());
+
+        let definitions = Requests::default().drafts(Some(&catalog()));
+        let queries: Vec<&str> = definitions.drafts.iter().map(|draft| draft.query.as_str()).collect();
+        assert_eq!(queries, ["Shows the commits", "Shows what changed", "send mail"]);
+        assert!(Requests::default().drafts(None).drafts.is_empty());
+    }
+
+    #[test]
+    fn secrets_and_addresses_are_replaced() {
+        assert_eq!(ADDRESSES.len(), 9);
+        let table = [
+            ("mail ana.b+c@mail.example.org now", "mail [address] now"),
+            ("open https://user:pw@example.org/x?y=1 please", "open [address] please"),
+            ("ping 192.168.0.12:8080", "ping [address]"),
+            ("ping 2001:db8:0:1:1:1:1:1", "ping [address]"),
+            ("restart db1.prod.internal", "restart [address]"),
+            (r"list C:\Users\ana\x", r"list C:\Users\[name]\x"),
+            ("call +44 20 7946 0958", "call [number]"),
+            ("card 4111111111111111", "card [number]"),
+            ("read src/main.rs at 12:30 on 2026-01-02", "read src/main.rs at 12:30 on 2026-01-02"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(redacted(text), expected);
+        }
+        let key = format!("use {}{}", "ghp_", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+        assert!(!redacted(&key).contains("a1B2c3"), "{}", redacted(&key));
+    }
+
+    proptest! {
+        #[test]
+        fn redacting_twice_changes_nothing(text in "[a-z0-9@:/.\\[\\] +-]{0,60}") {
+            let once = redacted(&text);
+            prop_assert_eq!(redacted(&once), once);
+        }
+
+        #[test]
+        fn no_session_panics(bytes in any::<Vec<u8>>(), text in "\\{\"direction\":\"client\",\"message\":\\PC{0,30}\\}") {
+            Requests::default().add(&bytes, "s").ok();
+            Requests::default().add(text.as_bytes(), "s").ok();
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Judges what a workspace gives: by its own thresholds, and against an earlier results file.
+//!
+//! The comparison is over the queries that were asked alike in both, so that it still means something when the catalog
+//! changed, which is what a gate is for. A query whose text or answer changed is another query and is counted apart.
+
+use serde::Serialize;
+
+use super::results::{Base, BaseEngine, EngineFacts, Measured};
+use super::workspace::Limits;
+use crate::eval::collection::Collection;
+use crate::eval::decision::{Decision, LEVEL, Word, decide};
+use crate::eval::measure::{Found, Measure};
+use crate::eval::record::Estimate;
+use crate::eval::statistics::{mean, minimum_detectable_difference, round6};
+use crate::report::count;
+
+/// The share of queries whose answers are assumed to differ, at least, where it is said what could have been seen.
+const DIFFERING: f64 = 0.1;
+
+/// The rank down to which a tool counts as found: that of recall@5.
+pub const FOUND_WITHIN: usize = 5;
+
+/// What is to be said about a workspace.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Judged {
+    /// The engine that is judged.
+    pub engine: String,
+    /// Tools in the catalog.
+    pub tools: usize,
+    /// Queries that a tool answers.
+    pub queries: usize,
+    /// The share of needed tools among the first five.
+    pub recall_at_5: Estimate,
+    /// How high they stand among the first ten.
+    pub ndcg_at_10: Estimate,
+    /// Tokens of all definitions.
+    pub tokens: Option<usize>,
+    /// What changed since an earlier file; `None` without one.
+    pub against: Option<Against>,
+    /// What these queries can show.
+    pub power: Power,
+    /// The gates that failed, in sentences.
+    pub failed: Vec<String>,
+}
+
+/// What changed since an earlier file.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Against {
+    /// The verdict, with the margin of the workspace.
+    pub decision: Decision,
+    /// recall@5 of the queries that are compared, then.
+    pub recall_before: f64,
+    /// The same, now.
+    pub recall_after: f64,
+    /// The figures of the earlier file as a whole.
+    pub before: Figures,
+    /// Needed tools whose rank changed, the largest loss first.
+    pub moved: Vec<Moved>,
+    /// Queries that the earlier file does not have, or that were worded or answered otherwise.
+    pub not_in_base: usize,
+    /// Queries of the earlier file that are gone, or that were worded or answered otherwise.
+    pub only_in_base: usize,
+    /// Whether catalog and queries are those of the earlier file.
+    pub same_inputs: bool,
+}
+
+/// The figures of a results file; `None` where it does not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Figures {
+    /// Tools in the catalog.
+    pub tools: Option<usize>,
+    /// Queries that a tool answers.
+    pub queries: Option<usize>,
+    /// Tokens of all definitions.
+    pub tokens: Option<usize>,
+    /// recall@5 over all queries.
+    pub recall_at_5: Option<f64>,
+    /// nDCG@10 over all queries.
+    pub ndcg_at_10: Option<f64>,
+}
+
+/// A needed tool whose rank changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Moved {
+    /// The id of the query.
+    pub query: String,
+    /// Its text.
+    pub text: String,
+    /// The tool, as a queries file names it.
+    pub tool: String,
+    /// Its rank then; `None`: not found.
+    pub before: Option<usize>,
+    /// Its rank now.
+    pub after: Option<usize>,
+}
+
+impl Moved {
+    /// What the change is worth: the difference of the gain that nDCG gives to the two ranks; below 0 for a loss.
+    #[must_use]
+    pub fn gain(&self) -> f64 {
+        let gain = |rank: Option<usize>| rank.map_or(0.0, |rank| 1.0 / libm::log2((rank + 1) as f64));
+        gain(self.after) - gain(self.before)
+    }
+
+    /// Whether the tool stood among the first five and no longer does.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        let within = |rank: Option<usize>| rank.is_some_and(|rank| rank <= FOUND_WITHIN);
+        within(self.before) && !within(self.after)
+    }
+}
+
+/// Puts the largest loss first; equal ones by query and tool.
+pub(crate) fn sort_worst_first(moved: &mut [Moved]) {
+    moved.sort_by(|left, right| {
+        let lost = right.is_lost().cmp(&left.is_lost());
+        let gain = left.gain().total_cmp(&right.gain());
+        lost.then(gain).then_with(|| (&left.query, &left.tool).cmp(&(&right.query, &right.tool)))
+    });
+}
+
+/// What so many queries can show.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Power {
+    /// The queries that count.
+    pub queries: usize,
+    /// The share of them whose answers are assumed to differ.
+    pub differing: f64,
+    /// The loss that is seen four times out of five.
+    pub could_have_seen: f64,
+    /// How many queries more would show a loss of one margin as often.
+    pub more_queries: usize,
+    /// That margin.
+    pub margin: f64,
+    /// Whether the queries are so few that the gate can hardly fail.
+    pub hardly_fails: bool,
+}
+
+impl Power {
+    /// Of `queries` queries of which a share `differing` was seen to differ. Where little differed, a tenth is assumed: no
+    /// one knows before a change how much it will move.
+    fn of(queries: usize, differing: f64, limits: &Limits) -> Self {
+        let differing = differing.max(DIFFERING);
+        let seen = minimum_detectable_difference(queries, differing.sqrt()).unwrap_or(1.0).min(1.0);
+        let margin = limits.margin.max(0.001);
+        let alone = minimum_detectable_difference(1, differing.sqrt()).unwrap_or(1.0);
+        let needed = (alone / margin).powi(2).ceil() as usize;
+        Self {
+            queries,
+            differing: round6(differing),
+            could_have_seen: round6(seen),
+            more_queries: needed.saturating_sub(queries),
+            margin,
+            hardly_fails: queries < limits.fewest_queries,
+        }
+    }
+}
+
+/// Judges the first engine of `measured`, and against `base` where there is one.
+#[must_use]
+pub fn judge(limits: &Limits, collection: &Collection, measured: &Measured, base: Option<&Base>) -> Option<Judged> {
+    let first = measured.evaluations.first()?;
+    let against = base.and_then(|base| against(limits, collection, measured, first, base));
+    let share = against.as_ref().map_or(0.0, |one| one.decision.differing as f64 / one.decision.queries.max(1) as f64);
+    let queries = against.as_ref().map_or(first.facts.answerable, |one| one.decision.queries);
+    let failed = failed(limits, first, against.as_ref());
+    let estimate = |measure: Measure| {
+        let none = Estimate { mean: 0.0, low: 0.0, high: 0.0 };
+        first.facts.measures.get(&measure.to_string()).copied().unwrap_or(none)
+    };
+    Some(Judged {
+        engine: first.configuration.clone(),
+        tools: first.facts.tools,
+        queries: first.facts.answerable,
+        recall_at_5: estimate(Measure::RECALL_5),
+        ndcg_at_10: estimate(Measure::NDCG_10),
+        tokens: first.facts.tokens.as_ref().map(|tokens| tokens.naive),
+        power: Power::of(queries, share, limits),
+        against,
+        failed,
+    })
+}
+
+/// The first engine against the first of an earlier file; `None` when that has no engine.
+fn against(
+    limits: &Limits,
+    collection: &Collection,
+    measured: &Measured,
+    first: &EngineFacts,
+    base: &Base,
+) -> Option<Against> {
+    let earlier = base.evaluations.first()?;
+    let same_inputs = base.inputs_sha256 == measured.inputs_sha256;
+    let mut pairs = Vec::new();
+    let mut moved = Vec::new();
+    for query in &collection.queries {
+        let Some((before, after)) = asked_alike(&query.id, same_inputs, measured, first, base, earlier) else {
+            continue;
+        };
+        pairs.push((recall(before), recall(after)));
+        for ((group, before), after) in query.groups.iter().zip(before).zip(after) {
+            if before != after {
+                moved.push(Moved {
+                    query: query.id.clone(),
+                    text: query.text.clone(),
+                    tool: group.first().map_or(String::new(), |item| collection.tool_handle(*item).to_owned()),
+                    before: *before,
+                    after: *after,
+                });
+            }
+        }
+    }
+    sort_worst_first(&mut moved);
+    let decision = decide_within(&pairs, limits.margin);
+    let decision = match pairs.is_empty() {
+        true => Decision { word: Word::NotComparable, ..decision },
+        false => decision,
+    };
+    Some(Against {
+        decision,
+        recall_before: round6(mean(pairs.iter().map(|(before, _)| *before))),
+        recall_after: round6(mean(pairs.iter().map(|(_, after)| *after))),
+        before: earlier.figures(),
+        moved,
+        not_in_base: first.ranks.len() - pairs.len(),
+        only_in_base: earlier.ranks.len().saturating_sub(pairs.len()),
+        same_inputs,
+    })
+}
+
+type Ranks = [Option<usize>];
+
+/// The ranks of a query then and now, when both files asked it alike.
+fn asked_alike<'r>(
+    id: &str,
+    same_inputs: bool,
+    measured: &Measured,
+    first: &'r EngineFacts,
+    base: &Base,
+    earlier: &'r BaseEngine,
+) -> Option<(&'r Ranks, &'r Ranks)> {
+    let (before, after) = (earlier.ranks.get(id)?, first.ranks.get(id)?);
+    let alike = same_inputs || base.queries.get(id).is_some_and(|digest| measured.queries.get(id) == Some(digest));
+    // An earlier file is one that anybody may have edited.
+    (alike && before.len() == after.len()).then_some((before, after))
+}
+
+fn recall(ranks: &Ranks) -> f64 {
+    Found::at(ranks.to_vec()).as_ref().map_or(0.0, |found| Measure::RECALL_5.of(found))
+}
+
+/// The decision about `pairs` when a difference within `margin` counts as none.
+#[must_use]
+pub fn decide_within(pairs: &[(f64, f64)], margin: f64) -> Decision {
+    let decision = decide(pairs);
+    let Decision { differing, low, high, p, difference, .. } = decision;
+    let word = if differing == 0 || (low >= -margin && high <= margin) {
+        Word::Same
+    } else if p <= LEVEL {
+        if difference < 0.0 { Word::Regressed } else { Word::Improved }
+    } else {
+        Word::Inconclusive
+    };
+    Decision { word, ..decision }
+}
+
+/// What failed, in sentences.
+fn failed(limits: &Limits, first: &EngineFacts, against: Option<&Against>) -> Vec<String> {
+    let mut failed = Vec::new();
+    for (measure, least) in &limits.least {
+        let value = first.facts.measures.get(&measure.to_string()).map_or(0.0, |estimate| estimate.mean);
+        if value < *least {
+            failed.push(format!("{measure} is {value:.3}, below the least of {least:.3}"));
+        }
+    }
+    if let (Some(most), Some(tokens)) = (limits.most_tokens, &first.facts.tokens)
+        && tokens.naive > most
+    {
+        failed.push(format!("all definitions take {} tokens, more than {}", count(tokens.naive), count(most)));
+    }
+    if let Some(against) = against.filter(|one| one.decision.word == Word::Regressed) {
+        failed.push(format!("recall@5 fell from {:.3} to {:.3}", against.recall_before, against.recall_after));
+    }
+    failed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moved(query: &str, before: Option<usize>, after: Option<usize>) -> Moved {
+        let text = |text: &str| text.to_owned();
+        Moved { query: text(query), text: text("x"), tool: text("t"), before, after }
+    }
+
+    #[test]
+    fn the_worst_comes_first() {
+        let mut all = [
+            moved("better", Some(9), Some(1)),
+            moved("a little", Some(1), Some(2)),
+            moved("out of sight", Some(4), None),
+            moved("out of the first five", Some(5), Some(6)),
+            moved("from the first to the tenth", Some(1), Some(10)),
+        ];
+        sort_worst_first(&mut all);
+        let order: Vec<&str> = all.iter().map(|one| one.query.as_str()).collect();
+        let expected = ["from the first to the tenth", "out of sight", "out of the first five", "a little", "better"];
+        assert_eq!(order, expected);
+    }
+
+    #[test]
+    fn the_margin_is_that_of_the_workspace() {
+        let pairs: Vec<(f64, f64)> = (0..400).map(|number| (1.0, if number < 12 { 0.0 } else { 1.0 })).collect();
+        assert_eq!(decide_within(&pairs, 0.01).word, Word::Regressed);
+        assert_eq!(decide_within(&pairs, 0.10).word, Word::Same);
+    }
+
+    #[test]
+    fn power_says_how_many_queries_are_missing() {
+        let limits = Limits { least: vec![], most_tokens: None, margin: 0.01, fewest_queries: 20 };
+        let few = Power::of(10, 0.0, &limits);
+        assert!(few.hardly_fails && few.could_have_seen > 0.25, "{few:?}");
+        // (2.8)² · 0.1 / 0.01² queries show one point.
+        assert!((7_700..8_000).contains(&(few.queries + few.more_queries)), "{few:?}");
+        let many = Power::of(10_000, 0.02, &limits);
+        assert!(!many.hardly_fails && many.more_queries == 0 && many.could_have_seen < 0.01, "{many:?}");
+        assert_eq!(Power::of(0, 0.0, &limits).could_have_seen, 1.0);
+    }
+}

@@ -1,0 +1,287 @@
+//! What was judged, in words: as lines for a terminal, and as the text of a comment on a change.
+//!
+//! Texts of queries and names of tools come from files that anybody may have written: on a page they stand as code, so
+//! that none of them is a link, a mention or a tag.
+
+use std::fmt::Write as _;
+
+use super::gate::{Against, Judged, Moved, Power};
+use super::workspace::OwnWorkspace;
+use crate::eval::decision::Word;
+use crate::report::number::{MISSING, count, estimate, share, signed};
+use crate::report::table::Table;
+
+/// The mark by which a comment is found again, and whether anything moved.
+pub const MARK: &str = "<!-- contextweaver-gate";
+
+/// Rows of what moved that a comment shows, and that a terminal prints, before the rest.
+const SHOWN: usize = 10;
+
+/// Rows that a comment holds at most: hosts refuse comments above 65,536 characters.
+const MOST: usize = 100;
+
+/// The longest text of a query that is shown, in characters.
+const LONGEST: usize = 80;
+
+/// How the committed results stand to what was computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Committed {
+    /// Nothing was committed to compare with, or it is not asked.
+    NotAsked,
+    /// The file holds what was computed.
+    Same,
+    /// It does not.
+    Differs,
+}
+
+impl Judged {
+    /// Whether a reader has anything to see: a failed gate, or a rank or a count of tokens that changed.
+    #[must_use]
+    pub fn is_news(&self) -> bool {
+        let moved = self.against.as_ref().is_some_and(|one| {
+            !one.moved.is_empty() || one.before.tokens.is_some_and(|before| self.tokens != Some(before))
+        });
+        moved || !self.failed.is_empty()
+    }
+}
+
+/// The lines of the gate for a terminal: verdict, what failed, what moved, power.
+#[must_use]
+pub fn plain(judged: &Judged, workspace: &OwnWorkspace, committed: Committed) -> String {
+    let mut text = format!("{}\n{}\n", verdict(judged), what_to_do(judged, workspace, committed));
+    for failure in &judged.failed {
+        let _ = writeln!(text, "failed: {failure}");
+    }
+    if let Some(against) = &judged.against {
+        for line in inputs(against) {
+            let _ = writeln!(text, "{line}");
+        }
+        if let Some(worst) = worst(against) {
+            let query = shortened(&worst.text);
+            let _ = writeln!(
+                text,
+                "worst query: {} \"{query}\", worst tool: {}, rank {} -> {}",
+                worst.query,
+                worst.tool,
+                rank(worst.before),
+                rank(worst.after)
+            );
+        }
+        if !against.moved.is_empty() {
+            let _ = write!(text, "\n{}", moved_table(&against.moved).plain());
+            if against.moved.len() > SHOWN {
+                let _ = writeln!(text, "… and {} more", against.moved.len() - SHOWN);
+            }
+            text.push('\n');
+        }
+    }
+    let _ = writeln!(text, "{}", power(&judged.power));
+    text
+}
+
+/// The text of a comment. Its first line is a mark that a reader does not see, with `moved` where there is something to
+/// tell and `same` where there is nothing; the verdict and what to do follow.
+#[must_use]
+pub fn markdown(judged: &Judged, workspace: &OwnWorkspace, committed: Committed) -> String {
+    let news = if judged.is_news() || committed == Committed::Differs { "moved" } else { "same" };
+    let mut text =
+        format!("{MARK} {news} -->\n**{}**\n\n{}\n", verdict(judged), what_to_do(judged, workspace, committed));
+    if !judged.failed.is_empty() {
+        text.push('\n');
+    }
+    for failure in &judged.failed {
+        let _ = writeln!(text, "- failed: {failure}");
+    }
+    let moved = judged.against.as_ref().map_or(&[][..], |one| &one.moved);
+    if !moved.is_empty() {
+        let _ = write!(text, "\n{}", moved_markdown(moved, SHOWN));
+    }
+    text.push_str("\n<details><summary>Figures, and what could have been seen</summary>\n\n");
+    text.push_str(&figures(judged).markdown());
+    for line in judged.against.iter().flat_map(inputs) {
+        let _ = writeln!(text, "\n{line}.");
+    }
+    let _ = writeln!(text, "\n{}.", power(&judged.power));
+    if moved.len() > SHOWN {
+        let rest = moved.get(SHOWN..).unwrap_or_default();
+        let _ = write!(text, "\nThe other changes:\n\n{}", moved_markdown(rest, MOST));
+        if rest.len() > MOST {
+            let _ = writeln!(text, "\n… and {} more.", rest.len() - MOST);
+        }
+    }
+    text.push_str("\n</details>\n");
+    text
+}
+
+/// One sentence: what became of the workspace.
+fn verdict(judged: &Judged) -> String {
+    let word = judged.against.as_ref().map(|one| one.decision.word);
+    let Some(against) = &judged.against else {
+        let passed = if judged.failed.is_empty() { "Gate passed" } else { "Gate failed" };
+        let recall = estimate(&judged.recall_at_5);
+        return format!("{passed}: recall@5 of your catalog is {recall} over {} queries", count(judged.queries));
+    };
+    let decision = &against.decision;
+    let head = match word {
+        _ if !judged.failed.is_empty() && word != Some(Word::Regressed) => "Gate failed",
+        Some(Word::Regressed) => "Regressed",
+        Some(Word::Improved) => "Improved",
+        Some(Word::Same) if !judged.is_news() => "Nothing moved",
+        Some(Word::Same) => "Same",
+        Some(Word::NotComparable) => return "Not comparable: no query was asked alike before and now".to_owned(),
+        Some(Word::Inconclusive) | None => "Inconclusive",
+    };
+    let (before, after) = (share(against.recall_before), share(against.recall_after));
+    let tokens = match (against.before.tokens, judged.tokens) {
+        (Some(before), Some(now)) if before != now => format!("; {} -> {} tokens", count(before), count(now)),
+        _ => String::new(),
+    };
+    if against.moved.is_empty() {
+        let queries = count(decision.queries);
+        return format!("{head}: recall@5 of your catalog is {after} over {queries} queries, as before{tokens}");
+    }
+    format!(
+        "{head}: recall@5 of your catalog {before} -> {after}, {} [{}, {}] over {} queries, p = {}{tokens}",
+        signed(decision.difference),
+        signed(decision.low),
+        signed(decision.high),
+        count(decision.queries),
+        share(decision.p)
+    )
+}
+
+/// One sentence: what a reader should do next.
+fn what_to_do(judged: &Judged, workspace: &OwnWorkspace, committed: Committed) -> String {
+    let record = format!("run `contextweaver bench run --root {}` and commit results.json", workspace.shown());
+    let word = judged.against.as_ref().map(|one| one.decision.word);
+    if !judged.failed.is_empty() {
+        let whether = match word {
+            Some(Word::Regressed) => {
+                "Find the definition that costs the ranks below with `contextweaver catalog diff OLD NEW --impact`"
+            }
+            _ => "Correct what failed, or change the threshold in gate.toml if it no longer holds",
+        };
+        return match committed {
+            Committed::Differs => format!("{whether}; results.json is not up to date either: {record}."),
+            _ => format!("{whether}."),
+        };
+    }
+    match (committed, word) {
+        (Committed::Differs, _) => format!("results.json is not what your catalog gives now: {record}."),
+        (_, Some(Word::Inconclusive)) => {
+            "No gate failed; look at the largest loss, since so few queries prove nothing.".to_owned()
+        }
+        (_, Some(Word::NotComparable)) => format!("The queries are others than before: {record} there too."),
+        _ => "Nothing to do.".to_owned(),
+    }
+}
+
+/// What differs in the inputs, in sentences without their full stops.
+fn inputs(against: &Against) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !against.same_inputs {
+        lines.push("the catalog or the queries changed; only queries that were asked alike are compared".to_owned());
+    }
+    if against.not_in_base > 0 {
+        lines.push(format!(
+            "queries that are new or were changed, and are not compared: {}",
+            count(against.not_in_base)
+        ));
+    }
+    if against.only_in_base > 0 {
+        let only = count(against.only_in_base);
+        lines.push(format!("earlier queries that are gone or were changed, and are not compared: {only}"));
+    }
+    lines
+}
+
+fn worst(against: &Against) -> Option<&Moved> {
+    against.moved.first().filter(|moved| moved.gain() < 0.0)
+}
+
+/// What could have been seen, in one sentence without its full stop.
+fn power(power: &Power) -> String {
+    let mut text = format!(
+        "{} queries show a loss of {} four times out of five if {} % of the answers change",
+        count(power.queries),
+        share(power.could_have_seen),
+        (power.differing * 100.0).round()
+    );
+    if power.more_queries > 0 {
+        let _ = write!(text, "; one of {} takes {} more", share(power.margin), count(power.more_queries));
+    }
+    if power.hardly_fails {
+        text.push_str(". With so few queries this gate can hardly fail");
+    }
+    text
+}
+
+fn figures(judged: &Judged) -> Table {
+    let mut table = Table::new(["your catalog", "before", "now"]);
+    let before = judged.against.as_ref().map(|one| one.before).unwrap_or_default();
+    let counted = |value: Option<usize>| value.map_or_else(|| MISSING.to_owned(), count);
+    let shared = |value: Option<f64>| value.map_or_else(|| MISSING.to_owned(), share);
+    table.row(["tools".to_owned(), counted(before.tools), count(judged.tools)]);
+    table.row(["queries with an answer".to_owned(), counted(before.queries), count(judged.queries)]);
+    table.row(["tokens of all definitions".to_owned(), counted(before.tokens), counted(judged.tokens)]);
+    table.row(["recall@5".to_owned(), shared(before.recall_at_5), estimate(&judged.recall_at_5)]);
+    table.row(["nDCG@10".to_owned(), shared(before.ndcg_at_10), estimate(&judged.ndcg_at_10)]);
+    table
+}
+
+fn moved_table(moved: &[Moved]) -> Table {
+    let mut table = Table::new(["query", "asked", "tool", "before", "now"]).words(&["asked", "tool"]);
+    for one in moved.iter().take(SHOWN) {
+        let [query, asked, tool] = [&one.query, &one.text, &one.tool].map(|text| shortened(text));
+        table.row([query, asked, tool, rank(one.before), rank(one.after)]);
+    }
+    table
+}
+
+fn rank(rank: Option<usize>) -> String {
+    rank.map_or_else(|| "not found".to_owned(), count)
+}
+
+/// One line of at most [`LONGEST`] characters, without control characters.
+pub fn shortened(text: &str) -> String {
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line,
+    }
+}
+
+/// The rows as a Markdown table whose texts are code: within it nothing is a link, a mention or a tag.
+fn moved_markdown(moved: &[Moved], most: usize) -> String {
+    let mut text = "| query | asked | tool | before | now |\n| --- | --- | --- | ---: | ---: |\n".to_owned();
+    for one in moved.iter().take(most) {
+        let [query, asked, tool] = [&one.query, &one.text, &one.tool].map(|text| code(text));
+        let _ = writeln!(text, "| {query} | {asked} | {tool} | {} | {} |", rank(one.before), rank(one.after));
+    }
+    text
+}
+
+/// A text as code in a Markdown table. A backtick would end the code and a bar the cell.
+#[must_use]
+pub fn code(text: &str) -> String {
+    let text = shortened(text).replace('`', "'").replace('|', "\\|");
+    format!("`{}`", if text.trim().is_empty() { "-" } else { text.trim() })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn hostile_texts_stay_in_their_cell(text in "\\PC{0,120}|[`|@<>\n\\[\\]()!-]{0,40}") {
+            let shown = code(&text);
+            let inner = shown.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')).unwrap();
+            prop_assert!(!inner.contains(['`', '\n', '\r']));
+            prop_assert!(!inner.is_empty() && inner.chars().count() <= 2 * LONGEST + 2);
+            prop_assert!(inner.replace("\\|", "").chars().all(|c| c != '|'));
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! `bench init`: a folder with a catalog of one's own, its queries and its gate.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::cli::Outcome;
+use contextweaver_bench::eval::collection::Collection;
+use contextweaver_bench::eval::draft::Requests;
+use contextweaver_bench::eval::engine::RouterEngine;
+use contextweaver_bench::eval::files::{make_folder, replace_file};
+use contextweaver_bench::eval::matrix::DEFAULT;
+use contextweaver_bench::eval::measure::Measure;
+use contextweaver_bench::eval::record::Origin;
+use contextweaver_bench::eval::run::{PromptTokens, evaluate};
+use contextweaver_bench::own::template::{self, CATALOG, QUERIES, README, Start};
+use contextweaver_bench::own::workspace::{GATE_FILE, YOURS};
+use contextweaver_core::catalog::{Catalog, LoadOptions, inspect, load};
+use contextweaver_core::text::Estimator;
+use contextweaver_routing::RoutingConfig;
+
+pub(super) const EXAMPLE: &str = "\
+The folder gets gate.toml, with a paragraph for each threshold, catalog.json, queries.jsonl and a
+short README.md. Without --catalog it must hold a catalog.json already, and keeps it. Without
+--queries it gets drafts, with which nothing is measured until they are reviewed. No file is
+overwritten.
+
+Examples:
+  contextweaver bench init gate --catalog tools.json --queries queries.jsonl
+  contextweaver mcp capture --out catalog.json -- uvx mcp-server-git
+  contextweaver bench init gate --catalog catalog.json";
+
+/// Make a workspace for your own catalog: its gate, its queries, and how to run it in CI
+#[derive(Debug, Args)]
+pub(in crate::cli) struct InitArgs {
+    /// The folder of the workspace
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// The catalog: a file, or a folder with one file per server
+    #[arg(long, value_name = "PATH")]
+    catalog: Option<PathBuf>,
+    /// Queries, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    queries: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<Outcome> {
+    let place = |name: &str| args.folder.join(name);
+    let kept = args.catalog.is_none();
+    for name in [GATE_FILE, QUERIES, README].into_iter().chain((!kept).then_some(CATALOG)) {
+        if place(name).exists() {
+            bail!(
+                "{}: it exists, and nothing is overwritten; name another folder, or remove it",
+                place(name).display()
+            );
+        }
+    }
+    let source = args.catalog.clone().unwrap_or_else(|| place(CATALOG));
+    if kept && !source.is_file() {
+        bail!(
+            "{}: there is no such catalog; name one with --catalog; `contextweaver mcp capture --out FILE -- COMMAND` writes \
+             one",
+            source.display()
+        );
+    }
+    let catalog = load(&[&source], LoadOptions::default())?.catalog;
+    if catalog.items().is_empty() {
+        bail!("{}: it holds no tool", source.display());
+    }
+    let bytes = snapshot(&source, &catalog)?;
+    let tokens = inspect(&catalog, Estimator::Cl100kBase).tokens;
+    // Everything is made, and checked, before the first file is written.
+    let (queries, recall_at_5) = match &args.queries {
+        Some(path) => (std::fs::read(path).with_context(|| path.display().to_string())?, measured(catalog, path)?),
+        None => (Requests::default().drafts(Some(&catalog)).to_jsonl().into_bytes(), None),
+    };
+    let drafts = args.queries.is_none();
+    make_folder(&args.folder)?;
+    if !kept {
+        replace_file(&place(CATALOG), &bytes)?;
+    }
+    replace_file(&place(QUERIES), &queries)?;
+    replace_file(&place(README), template::readme(&args.folder, drafts).as_bytes())?;
+    // Last: with this file the folder is a workspace.
+    replace_file(&place(GATE_FILE), template::gate(Start { recall_at_5, tokens }).as_bytes())?;
+    let folder = args.folder.display();
+    writeln!(out, "{folder}: a workspace with {GATE_FILE}, {CATALOG}, {QUERIES} and {README}")?;
+    if drafts {
+        writeln!(out, "next: review the drafts in {}, then run", place(QUERIES).display())?;
+    } else {
+        writeln!(out, "next: read {}, then run", place(GATE_FILE).display())?;
+    }
+    writeln!(out, "  contextweaver bench run --root {folder}")?;
+    Ok(Outcome::Ok)
+}
+
+/// The bytes of the workspace's own catalog: those of a JSON file, which keep its lines; else the native form.
+fn snapshot(source: &Path, catalog: &Catalog) -> Result<Vec<u8>> {
+    let is_json = source.is_file() && source.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
+    if is_json {
+        return std::fs::read(source).with_context(|| source.display().to_string());
+    }
+    Ok(catalog.to_native_json().into_bytes())
+}
+
+/// recall@5 of the default engine; `None` when no query has an answer.
+fn measured(catalog: Catalog, queries: &Path) -> Result<Option<f64>> {
+    let collection = Collection::of_catalog(YOURS, Origin::Public, Arc::new(catalog), queries)?;
+    let engine = RouterEngine::new(DEFAULT, RoutingConfig::default());
+    let facts = evaluate(&collection, &engine, PromptTokens::Skip)?.facts;
+    Ok(facts.measures.get(&Measure::RECALL_5.to_string()).map(|estimate| estimate.mean))
+}

@@ -1,0 +1,171 @@
+//! `bench run | check | sweep` in a workspace of one's own.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::run::progress;
+use crate::cli::{Format, Outcome, note, print_json};
+use contextweaver_bench::chapters::routing::facts;
+use contextweaver_bench::eval::collection::Collection;
+use contextweaver_bench::eval::decision::Word;
+use contextweaver_bench::eval::files::replace_file;
+use contextweaver_bench::eval::sweep as routing;
+use contextweaver_bench::own::results::Base;
+use contextweaver_bench::own::words::{self, Committed};
+use contextweaver_bench::own::{Judged, Measured, OwnWorkspace, RESULTS_FILE, judge, measure};
+use contextweaver_bench::report;
+use contextweaver_bench::results::compare::Difference;
+
+/// Differences from the committed file that are printed.
+const SHOWN: usize = 10;
+
+/// The form of the output of `bench check`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(super) enum CheckFormat {
+    /// For people.
+    #[default]
+    #[value(alias = "table")]
+    Text,
+    /// For machines: one JSON document.
+    Json,
+    /// The text of a comment on a change; in a workspace of one's own.
+    Markdown,
+}
+
+#[derive(Serialize)]
+struct Output<'a> {
+    #[serde(flatten)]
+    judged: &'a Judged,
+    #[serde(skip_serializing_if = "<[Difference]>::is_empty")]
+    committed_differs: &'a [Difference],
+}
+
+/// What was measured in a workspace, with its collection.
+struct Fresh {
+    collection: Collection,
+    measured: Measured,
+}
+
+fn fresh(own: &OwnWorkspace) -> Result<Fresh> {
+    let collection = own.collection()?;
+    let measured = measure(own, &collection)?;
+    if measured.evaluations.first().is_some_and(|one| one.facts.answerable == 0) {
+        bail!("no query of your catalog has a relevant tool, so there is nothing to judge");
+    }
+    Ok(Fresh { collection, measured })
+}
+
+fn judged(own: &OwnWorkspace, fresh: &Fresh, base: Option<&Base>) -> Result<Judged> {
+    judge(&own.limits, &fresh.collection, &fresh.measured, base).context("gate.toml names no engine")
+}
+
+/// Measures, judges against the results of the last run, and writes the new ones.
+pub(super) fn run(own: &OwnWorkspace, format: Format, out: &mut dyn Write) -> Result<Outcome> {
+    let fresh = fresh(own)?;
+    let path = own.path(RESULTS_FILE);
+    let base = match path.exists().then(|| Base::read(&path)).transpose() {
+        Ok(base) => base,
+        Err(error) => {
+            note(&format!("the last results are replaced, and not compared with: {error:#}"));
+            None
+        }
+    };
+    let judged = judged(own, &fresh, base.as_ref())?;
+    replace_file(&path, fresh.measured.to_json()?.as_bytes())?;
+    match format {
+        Format::Json => print_json(out, "bench run", &Output { judged: &judged, committed_differs: &[] })?,
+        Format::Text => {
+            for one in &fresh.measured.evaluations {
+                writeln!(out, "your catalog, engine {}\n{}", one.configuration, facts(&one.facts))?;
+            }
+            write!(out, "{}", words::plain(&judged, own, Committed::NotAsked))?;
+            writeln!(out, "\nWrote {} — commit it", path.display())?;
+        }
+    }
+    Ok(if judged.failed.is_empty() { Outcome::Ok } else { Outcome::Drift })
+}
+
+/// Measures again and compares: with the committed results, and the gate with `base` where it is given.
+pub(super) fn check(
+    own: &OwnWorkspace,
+    base: Option<&Path>,
+    format: CheckFormat,
+    out: &mut dyn Write,
+) -> Result<Outcome> {
+    let base = base.map(Base::read).transpose()?;
+    let path = own.path(RESULTS_FILE);
+    let text = fs::read_to_string(&path).with_context(|| {
+        format!("{}: run `contextweaver bench run --root {}` first, and commit it", path.display(), own.shown())
+    })?;
+    let earlier = Base::parse(&path, &text)?;
+    let fresh = fresh(own)?;
+    let differs = fresh.measured.differences(&text)?;
+    let committed = if differs.is_empty() { Committed::Same } else { Committed::Differs };
+    let judged = judged(own, &fresh, Some(base.as_ref().unwrap_or(&earlier)))?;
+    match format {
+        CheckFormat::Json => {
+            print_json(out, "bench check", &Output { judged: &judged, committed_differs: &differs })?;
+        }
+        CheckFormat::Markdown => write!(out, "{}", words::markdown(&judged, own, committed))?,
+        CheckFormat::Text => {
+            write!(out, "{}", words::plain(&judged, own, committed))?;
+            print_differences(&differs, out)?;
+        }
+    }
+    let not_comparable = judged.against.as_ref().is_some_and(|one| one.decision.word == Word::NotComparable);
+    if not_comparable && base.is_some() {
+        bail!("the base has no query that is asked alike here; record it again with this catalog and these queries");
+    }
+    let holds = judged.failed.is_empty() && differs.is_empty();
+    Ok(if holds { Outcome::Ok } else { Outcome::Drift })
+}
+
+fn print_differences(differs: &[Difference], out: &mut dyn Write) -> Result<()> {
+    if differs.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{RESULTS_FILE} differs from what is computed in {} facts:", differs.len())?;
+    for difference in differs.iter().take(SHOWN) {
+        let shown = |value: &Option<Value>| {
+            words::shortened(&value.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string))
+        };
+        let (committed, computed) = (shown(&difference.committed), shown(&difference.computed));
+        let place = [&difference.case, &difference.fact];
+        let place: Vec<&str> = place.into_iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
+        let place = words::shortened(&place.join(" · "));
+        writeln!(out, "  {place}: committed {committed}, computed {computed}")?;
+    }
+    if differs.len() > SHOWN {
+        writeln!(out, "  … and {} more", differs.len() - SHOWN)?;
+    }
+    Ok(())
+}
+
+/// The grid of the router on the catalog of the workspace.
+pub(super) fn sweep(own: &OwnWorkspace, all: bool, format: Format, out: &mut dyn Write) -> Result<Outcome> {
+    let collection = own.collection()?;
+    let candidates = routing::grid();
+    let bar = progress(candidates.len());
+    let outcomes = routing::sweep(&candidates, &[&collection], || bar.inc(1));
+    bar.finish_and_clear();
+    let outcomes = outcomes?;
+    if format == Format::Json {
+        let found = serde_json::json!({ "in_sample": true, "configurations": outcomes });
+        print_json(out, "bench sweep", &found)?;
+        return Ok(Outcome::Ok);
+    }
+    note(&format!("{} configurations on your catalog", outcomes.len()));
+    write!(out, "{}", report::trials::routing_sweep(&outcomes, all))?;
+    writeln!(
+        out,
+        "\nAll rows are measured on the queries that one would choose by: of so many, some are better by chance. Keep a part\n\
+         of your queries out of this workspace and measure your choice on them, with `bench eval --config`."
+    )?;
+    Ok(Outcome::Ok)
+}

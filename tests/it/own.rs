@@ -1,0 +1,354 @@
+//! A workspace of one's own: made, run, gated, as the README says and on bad input; and what a change of a catalog does.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::{Files, Run, checkout};
+
+/// The first thirty queries of a collection that a tool answers, and its catalog.
+fn thirty_queries() -> Files {
+    let files = Files::new();
+    let read = |name: &str| fs::read_to_string(checkout().join("gold/household").join(name)).unwrap();
+    let answered = |line: &&str| !line.contains("\"relevant\": []") && !line.contains("\"relevant\":[]");
+    let lines: Vec<String> =
+        read("queries.jsonl").lines().filter(answered).take(30).map(|line| format!("{line}\n")).collect();
+    files.write("tools.json", read("catalog.json"));
+    files.write("queries.jsonl", lines.concat());
+    files
+}
+
+/// A workspace in `gate` whose results were written.
+fn workspace() -> Files {
+    let files = thirty_queries();
+    let init = files.run(&["bench", "init", "gate", "--catalog", "tools.json", "--queries", "queries.jsonl"]);
+    assert_eq!(init.code, 0, "{}", init.shown());
+    let run = files.run(&["bench", "run", "--root", "gate"]);
+    assert_eq!(run.code, 0, "{}", run.shown());
+    files
+}
+
+#[test]
+fn the_results_of_a_workspace_are_a_baseline_of_eval() {
+    let files = workspace();
+    let eval = ["bench", "eval", "--catalog", "gate/catalog.json", "--queries", "gate/queries.jsonl"];
+    let same = files.run(&[&eval[..], &["--baseline", "gate/results.json"]].concat());
+    assert_eq!(same.code, 0, "{}", same.shown());
+    assert!(same.stdout.contains("recall@5 against the baseline: same"), "{}", same.shown());
+    files.write("base.json", files.run(&[&eval[..], &["--format", "json"]].concat()).stdout);
+    let check = files.run(&["bench", "check", "--root", "gate", "--base", "base.json"]);
+    assert!(check.code == 0 && check.stdout.starts_with("Nothing moved"), "{}", check.shown());
+}
+
+/// Puts tools that claim to do everything in front of the others.
+fn make_worse(files: &Files) {
+    let path = files.path("gate/catalog.json");
+    let mut tools: Vec<Value> = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let asked: Vec<String> = fs::read_to_string(files.path("queries.jsonl"))
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["query"].as_str().unwrap().to_owned())
+        .collect();
+    tools.extend((0..6).map(|n| json!({"name": format!("everything_{n}"), "description": asked.join(" ")})));
+    fs::write(&path, serde_json::to_string_pretty(&tools).unwrap()).unwrap();
+}
+
+/// The `sh` blocks below a heading of the README.
+fn blocks(heading: &str) -> String {
+    let readme = fs::read_to_string(checkout().join("README.md")).unwrap();
+    let section = readme.split_once(heading).unwrap().1;
+    let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
+    let found: Vec<&str> = section.split("```sh\n").skip(1).map(|rest| rest.split_once("```").unwrap().0).collect();
+    assert!(!found.is_empty(), "no block below {heading}");
+    found.concat()
+}
+
+#[test]
+fn the_readme_gates_a_catalog_as_written() {
+    let files = thirty_queries();
+    let program = Path::new(env!("CARGO_BIN_EXE_contextweaver")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("sh");
+    shell.args(["-euc", &blocks("\n## Gate your CI\n")]).current_dir(files.path(".")).env("PATH", path);
+    let output = shell.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let comment = fs::read_to_string(files.path("comment.md")).unwrap();
+    let lines: Vec<&str> = comment.lines().take(4).collect();
+    assert_eq!((lines[0], lines[3]), ("<!-- contextweaver-gate same -->", "Nothing to do."), "{comment}");
+    assert!(lines[1].starts_with("**Nothing moved: recall@5 of your catalog is ."), "{comment}");
+    let names: Vec<String> =
+        ["gate.toml", "catalog.json", "queries.jsonl", "README.md", "results.json"].map(str::to_owned).into();
+    assert!(names.iter().all(|name| files.path("gate").join(name).is_file()));
+    let catalog = fs::read(files.path("gate/catalog.json")).unwrap();
+    assert_eq!(catalog, fs::read(files.path("tools.json")).unwrap());
+}
+
+#[test]
+fn a_worse_catalog_regresses_and_the_comment_says_what_moved() {
+    let files = workspace();
+    fs::copy(files.path("gate/results.json"), files.path("base.json")).unwrap();
+    make_worse(&files);
+    let check =
+        |more: &[&str]| files.run(&[&["bench", "check", "--root", "gate", "--base", "base.json"], more].concat());
+    let text = check(&[]);
+    assert_eq!(text.code, 1, "{}", text.shown());
+    for expected in [
+        "Regressed: recall@5 of your catalog .",
+        "results.json is not up to date either: run `contextweaver bench run --root gate` and commit results.json",
+        "failed: recall@5 fell from 0.",
+        "worst query: hh-",
+        "the catalog or the queries changed; only queries that were asked alike are compared",
+        "30 queries show a loss of .",
+        "results.json differs from what is computed",
+        "  default · facts.",
+    ] {
+        assert!(text.stdout.contains(expected), "{expected}: {}", text.shown());
+    }
+    let comment = check(&["--format", "markdown"]);
+    assert_eq!(comment.code, 1);
+    assert!(comment.stdout.starts_with("<!-- contextweaver-gate moved -->\n**Regressed: "), "{}", comment.stdout);
+    assert!(comment.stdout.contains("| query | asked | tool | before | now |\n"), "{}", comment.stdout);
+    let json: Value = serde_json::from_str(&check(&["--format", "json"]).stdout).unwrap();
+    assert_eq!(json["against"]["decision"]["word"], "regressed");
+    assert_eq!(json["against"]["decision"]["queries"], 30);
+
+    // Recorded, it still regresses against the base; put right, it does not.
+    assert_eq!(files.run(&["bench", "run", "--root", "gate"]).code, 1);
+    assert_eq!(check(&[]).code, 1);
+    fs::copy(files.path("tools.json"), files.path("gate/catalog.json")).unwrap();
+    let again = files.run(&["bench", "run", "--root", "gate"]);
+    assert!(again.stdout.contains("Improved: recall@5 of your catalog ."), "{}", again.shown());
+    let right = check(&[]);
+    assert_eq!(right.code, 0, "{}", right.shown());
+    assert_eq!(fs::read(files.path("gate/results.json")).unwrap(), fs::read(files.path("base.json")).unwrap());
+}
+
+#[test]
+fn what_is_no_workspace_or_means_nothing_in_one_is_refused() {
+    let files = workspace();
+    fs::write(files.path("other.json"), "{}").unwrap();
+    let toml = fs::read_to_string(files.path("gate/gate.toml")).unwrap();
+    let refused = |arguments: &[&str]| -> Run {
+        let run = files.run(arguments);
+        assert_eq!(run.code, 2, "{arguments:?}: {}", run.shown());
+        run
+    };
+    let table = [
+        (
+            &["bench", "init", "gate", "--catalog", "tools.json"][..],
+            "gate/gate.toml: it exists, and nothing is overwritten",
+        ),
+        (&["bench", "init", "new"], "new/catalog.json: there is no such catalog; name one with --catalog"),
+        (&["bench", "init", "new", "--catalog", "tools.json", "--queries", "none.jsonl"], "none.jsonl"),
+        (&["bench", "run"], "neither gate.toml nor scenarios/engines.toml is here or above"),
+        (&["bench", "run", "--root", "new"], "new: neither gate.toml nor scenarios/engines.toml is in it"),
+        (&["bench", "run", "--root", "gate", "--all"], "--all or --large is for a contextweaver checkout"),
+        (
+            &["bench", "check", "--root", "gate", "--base", "other.json"],
+            "other.json: is it the results.json of a workspace",
+        ),
+        (
+            &["bench", "sweep", "--root", "gate", "--what", "context"],
+            "a workspace has a catalog and no context scenarios",
+        ),
+        (&["bench", "check", "--root", "gate", "--public", "."], "--public is for a contextweaver checkout"),
+    ];
+    for (arguments, expected) in table {
+        let run = refused(arguments);
+        assert!(run.stderr.contains(expected), "{arguments:?}: {}", run.shown());
+    }
+    assert!(!files.path("new").exists(), "a refused workspace was begun");
+    files.write("gate/gate.toml", toml.replace("[tokens]", "[token]"));
+    let line = 1 + toml.lines().position(|line| line == "[tokens]").unwrap();
+    assert!(refused(&["bench", "check", "--root", "gate"]).stderr.contains(&format!("at line {line}, column 2")));
+    files.write("gate/gate.toml", toml.replace("most = ", "most = 1 # "));
+    let over = files.run(&["bench", "check", "--root", "gate"]);
+    assert_eq!(over.code, 1, "{}", over.shown());
+    assert!(over.stdout.contains(", more than 1\n"), "{}", over.shown());
+    fs::remove_file(files.path("gate/results.json")).unwrap();
+    assert!(refused(&["bench", "check", "--root", "gate"]).stderr.contains("bench run --root gate` first"));
+}
+
+#[test]
+fn drafts_are_proposed_and_never_measured() {
+    let files = Files::new();
+    files.write("gate/catalog.json", fs::read(checkout().join("gold/household/catalog.json")).unwrap());
+    let init = files.run(&["bench", "init", "gate"]);
+    assert_eq!(init.code, 0, "{}", init.shown());
+    let drafts = fs::read_to_string(files.path("gate/queries.jsonl")).unwrap();
+    assert_eq!(drafts.lines().filter(|line| line.ends_with("\"draft\":true}")).count(), 97);
+    let refused = files.run(&["bench", "run", "--root", "gate"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.stderr.contains("gate/queries.jsonl:1: query `draft-001`: it is a draft"), "{}", refused.shown());
+    let eval = ["bench", "eval", "--catalog", "gate/catalog.json", "--queries", "gate/queries.jsonl"];
+    assert_eq!(files.run(&eval).code, 2);
+    files.write("gate/queries.jsonl", drafts.replace(",\"draft\":true", ""));
+    let reviewed = files.run(&["bench", "run", "--root", "gate"]);
+    assert_eq!(reviewed.code, 0, "{}", reviewed.shown());
+
+    let session = json!({"goal": "Ask ana@example.org to water the plants", "calls": [
+        {"seq": 1, "tool": "no_such_tool", "arguments": {}, "result": {"content": []}}]});
+    files.write("session.json", session.to_string());
+    let draft = ["gold", "draft", "--session", "session.json"];
+    insta::assert_snapshot!(files.run(&draft).shown(), @r#"
+    exit 0
+    {"id":"draft-001","query":"Ask [address] to water the plants","relevant":["no_such_tool"],"draft":true}
+    "#);
+    let known = files.run(&[&draft[..], &["--catalog", "gate/catalog.json", "--out", "drafts.jsonl"]].concat());
+    assert_eq!(known.code, 0, "{}", known.shown());
+    assert!(known.stderr.contains("called, and not in the catalog: no_such_tool"), "{}", known.shown());
+    let again = files.run(&[&draft[..], &["--out", "drafts.jsonl"]].concat());
+    assert_eq!(again.code, 2);
+}
+
+#[test]
+fn a_sweep_says_that_it_looked_at_the_queries() {
+    let files = workspace();
+    let sweep = files.run(&["bench", "sweep", "--root", "gate"]);
+    assert_eq!(sweep.code, 0, "{}", sweep.shown());
+    assert!(sweep.stdout.contains("measured on the queries that one would choose by"), "{}", sweep.shown());
+}
+
+#[test]
+fn too_few_queries_are_said_to_prove_nothing() {
+    let files = thirty_queries();
+    let queries = fs::read_to_string(files.path("queries.jsonl")).unwrap();
+    files.write("queries.jsonl", queries.lines().take(5).map(|line| format!("{line}\n")).collect::<String>());
+    files.run(&["bench", "init", "gate", "--catalog", "tools.json", "--queries", "queries.jsonl"]);
+    let run = files.run(&["bench", "run", "--root", "gate"]);
+    assert_eq!(run.code, 0, "{}", run.shown());
+    assert!(run.stdout.contains("With so few queries this gate can hardly fail"), "{}", run.shown());
+}
+
+/// Two catalogs: a description is rewritten, a tool renamed, one removed, and one added that takes a query.
+fn two_catalogs() -> Files {
+    let files = Files::new();
+    files.write(
+        "old.json",
+        r#"[
+  {"name": "create_issue", "description": "Open a new issue in a repository", "server": "forge"},
+  {"name": "send_mail", "description": "Send a letter by electronic mail", "server": "mail"},
+  {"name": "play_song", "description": "Play music on a loudspeaker", "server": "home"},
+  {"name": "lock_door", "description": "Lock a door of the building", "server": "home"}
+]"#,
+    );
+    files.write(
+        "new.json",
+        r#"[
+  {"name": "create_issue", "description": "Open a new issue in a repository", "server": "forge"},
+  {"name": "send_mail", "description": "See the manual <b>", "server": "mail"},
+  {"name": "play_music", "description": "Play music on a loudspeaker", "server": "home"},
+  {
+    "name": "letter_box",
+    "description": "A letter by electronic mail, a letter, a letter",
+    "server": "home"
+  }
+]"#,
+    );
+    files.write(
+        "queries.jsonl",
+        r#"{"id": "q1", "query": "open an issue", "relevant": ["create_issue"]}
+{"id": "q2", "query": "write a letter", "relevant": ["send_mail"]}
+{"id": "q3", "query": "some music", "relevant": ["play_song"]}
+{"id": "q4", "query": "lock the door", "relevant": ["lock_door"]}
+{"id": "q5", "query": "a box for letters", "relevant": ["letter_box"]}
+{"id": "q6", "query": "order a pizza", "relevant": []}
+"#,
+    );
+    files.write("words.toml", "semantic = 0.0");
+    files
+}
+
+fn impact(files: &Files, more: &[&str]) -> Run {
+    let base =
+        ["catalog", "diff", "old.json", "new.json", "--impact", "--queries", "queries.jsonl", "--config", "words.toml"];
+    files.run(&[&base[..], more].concat())
+}
+
+#[test]
+fn a_change_is_shown_by_definition() {
+    insta::assert_snapshot!(impact(&two_catalogs(), &[]).shown(), @r"
+    exit 1
+    definition                change     tokens  recall@5 alone  worst query         rank
+    home:letter_box#d1c676d5  added     0 -> 27            .000  q2: write a letter  1 -> 2
+    home:lock_door#8e6f79c2   removed   22 -> 0           −.250  q4: lock the door   1 -> not found
+    home:play_music#db9dc19e  renamed  22 -> 22            .000
+    mail:send_mail#9c81cd82   changed  22 -> 22           −.250  q2: write a letter  1 -> not found
+
+    tokens 89 -> 94 (+5); recall@5 1.000 -> .667; nDCG@10 1.000 -> .667
+
+    passed: recall@5 1.000 -> .667 (−.333, inconclusive) over 3 queries
+    failed: query q4 needs home:lock_door#8e6f79c2, which is gone
+    warning: query q2 finds mail:send_mail#9c81cd82 at rank 1 -> not found
+    queries compared: 3; a difference of .934 would be seen four times out of five; 1 query needs a tool that only the new catalog has, and is not compared
+    ");
+}
+
+#[test]
+fn a_change_is_written_for_ci() {
+    let files = two_catalogs();
+    let json: Value = serde_json::from_str(&impact(&files, &["--format", "json"]).stdout).unwrap();
+    let definition = |name: &str| {
+        let all = json["definitions"].as_array().unwrap();
+        all.iter().find(|one| one["id"].as_str().unwrap().contains(name)).unwrap().clone()
+    };
+    assert_eq!(definition("play_music")["kind"], "renamed");
+    assert_eq!(definition("letter_box")["place"], json!({"path": "new.json", "line": 5, "end_line": 9}));
+    assert_eq!(definition("send_mail")["alone"]["worst"]["query"], "q2");
+    assert_eq!(definition("lock_door")["alone"]["worst"]["query"], "q4");
+    assert_eq!((json["new_queries"].as_u64(), json["lost"][0]["query"].as_str()), (Some(1), Some("q4")));
+
+    let sarif = impact(&files, &["--format", "sarif", "--max-tokens", "5"]);
+    assert_eq!(sarif.code, 1);
+    let sarif: Value = serde_json::from_str(&sarif.stdout).unwrap();
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    let lines = |rule: &str| -> Vec<(String, u64)> {
+        let of_rule = results.iter().filter(|one| one["ruleId"] == rule);
+        let place = of_rule.map(|one| one["locations"][0]["physicalLocation"].clone());
+        place
+            .map(|place| {
+                let uri = place["artifactLocation"]["uri"].as_str().unwrap().to_owned();
+                (uri, place["region"]["startLine"].as_u64().unwrap())
+            })
+            .collect()
+    };
+    assert_eq!(lines("token-budget"), [("new.json".to_owned(), 5)]);
+    assert_eq!(lines("tools-stay"), [("new.json".to_owned(), 1)]);
+    assert_eq!(lines("first-five"), [("new.json".to_owned(), 3)]);
+
+    let junit = impact(&files, &["--format", "junit", "--max-tokens", "100000", "--fail-under", "recall@5=.1"]).stdout;
+    assert!(
+        junit.contains("<testsuites name=\"contextweaver catalog diff\" tests=\"9\" failures=\"1\" errors=\"0\">"),
+        "{junit}"
+    );
+    assert!(junit.contains("type=\"tools-stay\">query q4 needs home:lock_door"), "{junit}");
+    let markdown = impact(&files, &["--format", "markdown"]).stdout;
+    assert!(markdown.starts_with("**1 of 7 checks of the changed catalog failed**\n"), "{markdown}");
+}
+
+#[test]
+fn a_change_that_cannot_be_measured_is_refused() {
+    let files = two_catalogs();
+    files.write("wrong.jsonl", "{\"id\": \"q1\", \"query\": \"x\", \"relevant\": [\"pizza\"]}\n");
+    let diff = |more: &[&str]| files.run(&[&["catalog", "diff", "old.json", "new.json"], more].concat());
+    let table = [
+        (&["--impact"][..], "--queries <FILE>"),
+        (&["--queries", "queries.jsonl"], "--impact"),
+        (&["--format", "sarif"], "this format shows checks; add --impact --queries FILE"),
+        (&["--impact", "--queries", "wrong.jsonl"], "wrong.jsonl:1: query `q1`: no tool is called `pizza`"),
+        (&["--impact", "--queries", "none.jsonl"], "none.jsonl: No such file"),
+        (&["--impact", "--queries", "queries.jsonl", "--fail-under", "recall@5=7"], "`recall@5` is 7"),
+    ];
+    for (arguments, expected) in table {
+        let run = diff(arguments);
+        assert_eq!(run.code, 2, "{arguments:?}: {}", run.shown());
+        assert!(run.stderr.contains(expected), "{arguments:?}: {}", run.shown());
+    }
+    let same = ["catalog", "diff", "old.json", "old.json", "--impact", "--queries", "old.jsonl"];
+    files.write("old.jsonl", "{\"id\": \"q1\", \"query\": \"open an issue\", \"relevant\": [\"create_issue\"]}\n");
+    let same = files.run(&same);
+    assert_eq!(same.code, 0, "{}", same.shown());
+    assert!(same.stdout.contains("no answer changed"), "{}", same.shown());
+}
