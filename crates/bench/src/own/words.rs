@@ -242,7 +242,7 @@ fn rank(rank: Option<usize>) -> String {
     rank.map_or_else(|| "not found".to_owned(), count)
 }
 
-/// One line of at most [`LONGEST`] characters, without control characters.
+/// One line of at most 80 characters, without control characters.
 pub fn shortened(text: &str) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     match line.char_indices().nth(LONGEST) {
