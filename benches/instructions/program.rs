@@ -91,7 +91,9 @@ fn run(name: &str) -> Result<(), Box<dyn Error>> {
             let router = Router::build(catalog, config)?;
             let mut scratch = Scratch::default();
             measured(&mut || {
-                queries.iter().for_each(|query| drop(black_box(router.search(black_box(&query.text), 10, &mut scratch))));
+                queries
+                    .iter()
+                    .for_each(|query| drop(black_box(router.search(black_box(&query.text), 10, &mut scratch))));
             });
         }
         "cards" => measured(&mut || catalog.items().iter().for_each(|item| drop(black_box(ChoiceCard::of(item))))),

@@ -14,7 +14,7 @@ use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Outcome, SCHEMA_VERSION, note, print_json};
 use contextweaver_bench::chapters::routing::facts;
 use contextweaver_bench::eval::collection::Collection;
-use contextweaver_bench::eval::decision::{Decision, Pair, Word, decide};
+use contextweaver_bench::eval::decision::{Decision, MARGIN, Pair, Word, decide};
 use contextweaver_bench::eval::engine::{Engine, RouterEngine};
 use contextweaver_bench::eval::export;
 use contextweaver_bench::eval::files::{make_folder, replace_file};
@@ -508,7 +508,7 @@ fn compare(args: &EvalArgs, collection: &Collection, first: &Measured, baseline:
             Some(Pair { base, head: recall(&outcome.as_ref()?.found), cluster })
         })
         .collect();
-    let decision = decide(std::slice::from_ref(&pairs));
+    let decision = decide(std::slice::from_ref(&pairs), MARGIN);
     if baseline.inputs_sha256 != collection.inputs_sha256 && !args.changed_inputs {
         return Ok(Decision { word: Word::NotComparable, ..decision });
     }

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use self::outcomes::{ItemSet, Outcomes, Value};
-use crate::eval::decision::{Decision, Pair, Word, decide, probability};
+use crate::eval::decision::{Decision, MARGIN, Pair, Word, decide, probability};
 use crate::eval::measure::Measure;
 use crate::eval::statistics::{LEVEL, false_discovery, holm, mean, round6, sign_test};
 
@@ -167,7 +167,7 @@ pub fn compare(
     }
     let value = |value: &Value| value.of(measure);
     let pairs: Vec<Vec<Pair>> = shared.iter().map(|set| set.pairs(value)).collect();
-    let verdict = decide(&pairs);
+    let verdict = decide(&pairs, MARGIN);
     let differing_inputs = if changed_inputs { Vec::new() } else { differing_inputs(base, head) };
     let verdict = if differing_inputs.is_empty() { verdict } else { Decision { word: Word::NotComparable, ..verdict } };
     Ok(Comparison {
@@ -238,7 +238,7 @@ fn differing_inputs(base: &Outcomes, head: &Outcomes) -> Vec<String> {
 }
 
 fn by_set(shared: &[SharedSet<'_>], pairs: &[Vec<Pair>]) -> Vec<SetComparison> {
-    let verdicts: Vec<Decision> = pairs.iter().map(|pairs| decide(std::slice::from_ref(pairs))).collect();
+    let verdicts: Vec<Decision> = pairs.iter().map(|pairs| decide(std::slice::from_ref(pairs), MARGIN)).collect();
     let adjusted = holm(&verdicts.iter().map(|verdict| verdict.p).collect::<Vec<f64>>());
     let row = |((set, pairs), (verdict, p_holm)): ((&SharedSet, &Vec<Pair>), (Decision, f64))| {
         let (lost, won) = hits(set);

@@ -19,7 +19,7 @@ use super::statistics::{
 /// Resamples of the interval.
 const RESAMPLES: usize = 2_000;
 
-/// A difference within this counts as none, in units of the measure.
+/// By default a difference within this counts as none, in units of the measure.
 pub const MARGIN: f64 = 0.01;
 
 /// One query that base and head answered.
@@ -52,7 +52,7 @@ pub enum Word {
     Regressed,
     /// Head is better.
     Improved,
-    /// The answers are equal, or any difference is shown to be within [`MARGIN`].
+    /// The answers are equal, or any difference is shown to be within the margin.
     Same,
     /// Neither a difference nor its absence is shown.
     Inconclusive,
@@ -96,15 +96,17 @@ pub struct Decision {
     pub p: f64,
     /// The difference that these queries show four times out of five.
     pub could_have_seen: f64,
-    /// How many queries more would show a difference of [`MARGIN`] four times out of five; 0 when these do.
+    /// How many queries more would show a difference of the margin four times out of five; 0 when these do.
     pub more_queries: usize,
 }
 
-/// Compares base and head over sets of queries, each of which weighs the same. Sets without pairs are left out.
+/// Compares base and head over sets of queries, each of which weighs the same; a difference within `margin` counts as none.
+/// Sets without pairs are left out.
 #[must_use]
-pub fn decide(sets: &[Vec<Pair>]) -> Decision {
-    let decision = decide_with(sets, BOOTSTRAP_SEED);
-    let other = OTHER_SEEDS.into_iter().map(|seed| decide_with(sets, seed).word).find(|word| *word != decision.word);
+pub fn decide(sets: &[Vec<Pair>], margin: f64) -> Decision {
+    let decision = decide_with(sets, margin, BOOTSTRAP_SEED);
+    let other =
+        OTHER_SEEDS.into_iter().map(|seed| decide_with(sets, margin, seed).word).find(|word| *word != decision.word);
     Decision { another_seed: other, ..decision }
 }
 
@@ -127,7 +129,7 @@ fn shares(sets: &[&Vec<Unit>]) -> Vec<f64> {
     sets.iter().flat_map(of).collect()
 }
 
-fn decide_with(sets: &[Vec<Pair>], seed: u64) -> Decision {
+fn decide_with(sets: &[Vec<Pair>], margin: f64, seed: u64) -> Decision {
     let sets: Vec<Set> = sets.iter().filter(|set| !set.is_empty()).map(|set| Set::of(set)).collect();
     let queries: usize = sets.iter().map(|set| set.queries.len()).sum();
     let clusters: usize = sets.iter().map(|set| set.clusters.len()).sum();
@@ -139,9 +141,9 @@ fn decide_with(sets: &[Vec<Pair>], seed: u64) -> Decision {
     }
     let difference = mean(sets.iter().map(|set| ratio(&set.queries)));
     let Evidence { p, low, high, could_have_seen } = found;
-    let needed = (could_have_seen / MARGIN).powi(2) * queries as f64;
+    let needed = (could_have_seen / margin).powi(2) * queries as f64;
     let word = match difference {
-        _ if differing == 0 || (low >= -MARGIN && high <= MARGIN) => Word::Same,
+        _ if differing == 0 || (low >= -margin && high <= margin) => Word::Same,
         difference if p <= LEVEL && difference < 0.0 => Word::Regressed,
         _ if p <= LEVEL => Word::Improved,
         _ => Word::Inconclusive,
@@ -278,23 +280,29 @@ mod tests {
             ("too few differ", pairs(200, 4, 0), Word::Inconclusive),
         ];
         for (what, pairs, expected) in table {
-            let decision = decide(&[pairs]);
+            let decision = decide(&[pairs], MARGIN);
             assert_eq!((decision.word, decision.another_seed), (expected, None), "{what}: {decision:?}");
         }
     }
 
     #[test]
     fn sets_weigh_the_same_whatever_their_size() {
-        let decision = decide(&[pairs(20, 10, 0), pairs(2_000, 0, 0), Vec::new()]);
+        let decision = decide(&[pairs(20, 10, 0), pairs(2_000, 0, 0), Vec::new()], MARGIN);
         assert_eq!((decision.difference, decision.queries, decision.differing), (-0.25, 2_020, 10));
         assert_eq!((decision.word, decision.p), (Word::Regressed, round6(2.0 / 1024.0)));
+    }
+
+    #[test]
+    fn what_counts_as_none_is_the_callers() {
+        let lost = [pairs(400, 12, 0)];
+        assert_eq!([0.01, 0.10].map(|margin| decide(&lost, margin).word), [Word::Regressed, Word::Same]);
     }
 
     #[test]
     fn queries_of_one_tool_are_one_piece_of_evidence() {
         let alone = pairs(60, 12, 0);
         let together: Vec<Pair> = alone.iter().map(|pair| Pair { cluster: pair.cluster / 6, ..*pair }).collect();
-        let (alone, together) = (decide(&[alone]), decide(&[together]));
+        let (alone, together) = (decide(&[alone], MARGIN), decide(&[together], MARGIN));
         assert_eq!((alone.word, alone.clusters), (Word::Regressed, 60));
         assert_eq!((together.word, together.clusters, together.p), (Word::Inconclusive, 10, 0.5));
         assert_eq!(alone.difference, together.difference);
@@ -304,15 +312,15 @@ mod tests {
     #[test]
     fn a_verdict_that_depends_on_the_seed_says_so() {
         // At the edge of the 5 % level, where drawn flips fall on either side.
-        let edge = [(22, 10), (42, 25), (52, 33)].map(|(lost, won)| decide(&[pairs(400, lost, won)]));
+        let edge = [(22, 10), (42, 25), (52, 33)].map(|(lost, won)| decide(&[pairs(400, lost, won)], MARGIN));
         let marked: Vec<&Decision> = edge.iter().filter(|decision| decision.another_seed.is_some()).collect();
         assert!(!marked.is_empty() && marked.iter().all(|one| (0.04..0.06).contains(&one.p)), "{edge:?}");
     }
 
     #[test]
     fn what_could_have_been_seen_falls_with_the_queries() {
-        let few = decide(&[pairs(200, 10, 10)]);
-        let many = decide(&[pairs(2_000, 100, 100)]);
+        let few = decide(&[pairs(200, 10, 10)], MARGIN);
+        let many = decide(&[pairs(2_000, 100, 100)], MARGIN);
         assert_eq!(few.word, Word::Inconclusive);
         assert!(few.could_have_seen > 0.05 && many.could_have_seen < 0.03, "{few:?} {many:?}");
         let needed = few.queries + few.more_queries;
@@ -331,7 +339,7 @@ mod tests {
                 c if c < 0.08 + loss => (1.0, 0.0),
                 _ => (1.0, 1.0),
             };
-            match decide_with(&[Pair::single((0..queries).map(pair))], BOOTSTRAP_SEED).word {
+            match decide_with(&[Pair::single((0..queries).map(pair))], MARGIN, BOOTSTRAP_SEED).word {
                 Word::Regressed => regressed += 1,
                 Word::Improved => wrong += 1,
                 _ => {}

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::results::{Base, BaseEngine, EngineFacts, Measured};
 use super::workspace::Limits;
 use crate::eval::collection::Collection;
-use crate::eval::decision::{Decision, LEVEL, Word, decide};
+use crate::eval::decision::{Decision, Pair, Word, decide};
 use crate::eval::measure::{Found, Measure};
 use crate::eval::record::Estimate;
 use crate::eval::statistics::{mean, minimum_detectable_difference, round6};
@@ -197,7 +197,8 @@ fn against(
         let Some((before, after)) = asked_alike(&query.id, same_inputs, measured, first, base, earlier) else {
             continue;
         };
-        pairs.push((recall(before), recall(after)));
+        let cluster = query.groups.first().and_then(|group| group.first()).copied().unwrap_or_default();
+        pairs.push(Pair { base: recall(before), head: recall(after), cluster });
         for ((group, before), after) in query.groups.iter().zip(before).zip(after) {
             if before != after {
                 moved.push(Moved {
@@ -211,15 +212,15 @@ fn against(
         }
     }
     sort_worst_first(&mut moved);
-    let decision = decide_within(&pairs, limits.margin);
+    let decision = decide(std::slice::from_ref(&pairs), limits.margin);
     let decision = match pairs.is_empty() {
         true => Decision { word: Word::NotComparable, ..decision },
         false => decision,
     };
     Some(Against {
         decision,
-        recall_before: round6(mean(pairs.iter().map(|(before, _)| *before))),
-        recall_after: round6(mean(pairs.iter().map(|(_, after)| *after))),
+        recall_before: round6(mean(pairs.iter().map(|pair| pair.base))),
+        recall_after: round6(mean(pairs.iter().map(|pair| pair.head))),
         before: earlier.figures(),
         moved,
         not_in_base: first.ranks.len() - pairs.len(),
@@ -247,21 +248,6 @@ fn asked_alike<'r>(
 
 fn recall(ranks: &Ranks) -> f64 {
     Found::at(ranks.to_vec()).as_ref().map_or(0.0, |found| Measure::RECALL_5.of(found))
-}
-
-/// The decision about `pairs` when a difference within `margin` counts as none.
-#[must_use]
-pub fn decide_within(pairs: &[(f64, f64)], margin: f64) -> Decision {
-    let decision = decide(pairs);
-    let Decision { differing, low, high, p, difference, .. } = decision;
-    let word = if differing == 0 || (low >= -margin && high <= margin) {
-        Word::Same
-    } else if p <= LEVEL {
-        if difference < 0.0 { Word::Regressed } else { Word::Improved }
-    } else {
-        Word::Inconclusive
-    };
-    Decision { word, ..decision }
 }
 
 /// What failed, in sentences.
@@ -306,13 +292,6 @@ mod tests {
         let order: Vec<&str> = all.iter().map(|one| one.query.as_str()).collect();
         let expected = ["from the first to the tenth", "out of sight", "out of the first five", "a little", "better"];
         assert_eq!(order, expected);
-    }
-
-    #[test]
-    fn the_margin_is_that_of_the_workspace() {
-        let pairs: Vec<(f64, f64)> = (0..400).map(|number| (1.0, if number < 12 { 0.0 } else { 1.0 })).collect();
-        assert_eq!(decide_within(&pairs, 0.01).word, Word::Regressed);
-        assert_eq!(decide_within(&pairs, 0.10).word, Word::Same);
     }
 
     #[test]

@@ -11,10 +11,10 @@ use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::gate::{Moved, decide_within, sort_worst_first};
+use super::gate::{Moved, sort_worst_first};
 use super::place::{Place, locate};
 use crate::eval::collection::{Asked, Names, handles};
-use crate::eval::decision::{Decision, MARGIN, Word};
+use crate::eval::decision::{Decision, MARGIN, Pair, Word, decide};
 use crate::eval::engine::Engine;
 use crate::eval::measure::{Found, Judgement, Measure};
 use crate::eval::run::DEPTH;
@@ -213,7 +213,7 @@ pub fn measure(sides: Sides<'_>, queries_path: &Path, queries: &[Asked], engine:
         recall_at_5_after: recall_after,
         ndcg_at_10_before: ndcg_before,
         ndcg_at_10_after: ndcg_after,
-        decision: decide_within(&compared.recall, MARGIN),
+        decision: decided(&compared.recall),
         measures: measures.into_iter().collect(),
         moved: compared.moved,
         lost: needed.iter().flat_map(lost).collect(),
@@ -318,7 +318,7 @@ impl Compared {
         Alone {
             recall_at_5: change(&self.recall),
             ndcg_at_10: change(&self.ndcg),
-            word: decide_within(&self.recall, MARGIN).word,
+            word: decided(&self.recall).word,
             moved: self.moved.len(),
             worst: self.moved.into_iter().next().filter(|moved| moved.gain() < 0.0),
         }
@@ -375,4 +375,8 @@ fn with_change(sides: Sides<'_>, definition: &Definition) -> Vec<SelectableItem>
         items.extend(new.cloned());
     }
     items
+}
+/// The verdict on pairs of before and after, one a query.
+fn decided(pairs: &[(f64, f64)]) -> Decision {
+    decide(&[Pair::single(pairs.iter().copied())], MARGIN)
 }
