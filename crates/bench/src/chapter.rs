@@ -119,6 +119,16 @@ pub enum Absent {
     Model,
     /// It takes minutes and is measured only when everything is asked for.
     TooLarge,
+    /// Other programs gave it, which have to be installed: it is recorded, whatever is asked for.
+    Recorded,
+}
+
+impl Absent {
+    /// Whether something is missing where everything is asked for.
+    #[must_use]
+    pub fn is_gap(&self) -> bool {
+        *self != Self::Recorded
+    }
 }
 
 impl Display for Absent {
@@ -127,6 +137,7 @@ impl Display for Absent {
             Self::Inputs => "public data not here",
             Self::Model => "sentence encoder not here",
             Self::TooLarge => "only with --large or --all",
+            Self::Recorded => "recorded by `contextweaver bench run --engines`",
         })
     }
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -276,15 +276,7 @@ fn measure(args: &EvalArgs, collection: &Collection) -> Result<Vec<Measured>> {
 
 /// The routers that were asked for; the default when nothing was.
 fn routers(args: &EvalArgs) -> Result<Vec<RouterEngine>> {
-    let known = matrix::builtin_engines()?;
-    let mut engines = Vec::new();
-    for name in &args.engine {
-        let engine = known.iter().find(|engine| engine.name() == name).ok_or_else(|| {
-            let names: Vec<&str> = known.iter().map(|engine| engine.name()).collect();
-            anyhow!("no engine `{name}`; there are {}", names.join(", "))
-        })?;
-        engines.push(engine.clone());
-    }
+    let mut engines = args.engine.iter().map(|name| matrix::builtin_engine(name)).collect::<Result<Vec<_>, _>>()?;
     for path in &args.config {
         engines.push(RouterEngine::new(&path.display().to_string(), read_config(Some(path))?));
     }

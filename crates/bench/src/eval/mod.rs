@@ -25,6 +25,7 @@ pub mod probe;
 pub mod process;
 pub mod record;
 pub mod recording;
+pub mod rival;
 pub mod rng;
 pub mod run;
 pub mod scaling;

@@ -54,8 +54,17 @@ const LAST_WORDS: usize = 2_000;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The variables that the program keeps of our environment.
-const ENVIRONMENT: [&str; 8] =
-    ["PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "NODE_PATH"];
+const ENVIRONMENT: [&str; 9] = [
+    "PATH",
+    "HOME",
+    "LANG",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "PYTHONPATH",
+    "VIRTUAL_ENV",
+    "NODE_PATH",
+    "CONTEXTWEAVER_MODEL",
+];
 
 /// A program that ranks tools.
 #[derive(Debug, Clone)]
@@ -73,11 +82,15 @@ pub struct Limits {
     pub load: Duration,
     /// How long an answer may take.
     pub route: Duration,
+    /// How long all answers together may take; it is known after the first few. `None` for as long as it takes.
+    pub all: Option<Duration>,
+    /// How much memory the process may have had, in MiB.
+    pub peak_mib: Option<u64>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { load: Duration::from_secs(120), route: Duration::from_secs(10) }
+        Self { load: Duration::from_secs(120), route: Duration::from_secs(10), all: None, peak_mib: None }
     }
 }
 
@@ -107,6 +120,8 @@ pub struct ProcessReport {
     pub route_p50_us: u64,
     /// Its 95th percentile.
     pub route_p95_us: u64,
+    /// Its 99th percentile.
+    pub route_p99_us: u64,
     /// The median that the engine states itself, where it does.
     pub own_p50_us: Option<u64>,
     /// The largest memory of the process in KiB, where the system tells.
@@ -178,13 +193,12 @@ impl ProcessEngine {
         let mut session = Session::start(&self.command, self.limits)?;
         let hello = session.hello()?;
         let load_us = session.load(&first)?;
-        for query in warm_up(collection, &rng) {
-            session.route(&first, &query)?;
-        }
+        let order = asked(collection.queries.len(), &rng);
+        self.warm(&mut session, &first, &warm_up(collection, &rng), order.len())?;
         let mut pings: Vec<u64> = (0..PINGS).map(|_| session.ping()).collect::<Result<_, _>>()?;
         let mut times = Times::default();
         let mut rankings: Vec<Option<Vec<(u32, f64)>>> = vec![None; collection.queries.len()];
-        for number in asked(collection.queries.len(), &rng) {
+        for number in order {
             let answer = session.route(&first, &collection.queries[number].text)?;
             times.add(&answer);
             match &rankings[number] {
@@ -199,6 +213,11 @@ impl ProcessEngine {
         }
         let peak_kib = session.peak_kib();
         session.end()?;
+        if let (Some(most), Some(kib)) = (self.limits.peak_mib, peak_kib)
+            && kib > most * 1024
+        {
+            return Err(ProcessError::Failed(format!("it took more than {most} MiB of memory")));
+        }
         let (order_asked, order_changes) = self.second_order(collection, &rng, &rankings)?;
         let report = ProcessReport {
             name: hello.name,
@@ -208,6 +227,7 @@ impl ProcessEngine {
             ping_us: percentile(&mut pings, 50),
             route_p50_us: percentile(&mut times.seen, 50),
             route_p95_us: percentile(&mut times.seen, 95),
+            route_p99_us: percentile(&mut times.seen, 99),
             own_p50_us: (!times.own.is_empty()).then(|| percentile(&mut times.own, 50)),
             peak_kib,
             order_changes,
@@ -216,6 +236,26 @@ impl ProcessEngine {
         let rankings =
             rankings.into_iter().map(|tools| Ranking::of_scores(TOP as u64, &tools.unwrap_or_default())).collect();
         Ok(ProcessRun { rankings, report })
+    }
+
+    /// Asks what is not counted. By its times all `count` queries must be answered within the limit, so that hours are not
+    /// spent on finding out that they are not.
+    fn warm(
+        &self,
+        session: &mut Session,
+        catalog: &Catalog,
+        queries: &[String],
+        count: usize,
+    ) -> Result<(), ProcessError> {
+        let mut spent = Duration::ZERO;
+        for (number, query) in (1..).zip(queries) {
+            spent += Duration::from_micros(session.route(catalog, query)?.seen_us);
+            let Some(limit) = self.limits.all.filter(|_| number == queries.len()) else { continue };
+            if spent.mul_f64(count as f64 / f64::from(number as u32)) > limit {
+                return Err(ProcessError::TimedOut { what: format!("all {count} queries, by the first few,"), limit });
+            }
+        }
+        Ok(())
     }
 
     /// Asks a second process that gets the catalog in another order; how many queries, and how many were answered
@@ -304,6 +344,9 @@ impl Catalog {
             let mut line = json!({"id": id, "name": item.name, "description": item.description});
             if let Some(server) = &item.server {
                 line["server"] = json!(server);
+            }
+            if !item.tags.is_empty() {
+                line["tags"] = json!(item.tags);
             }
             if let Some(schema) = &item.args_schema {
                 line["inputSchema"] = json!(schema);
@@ -688,7 +731,7 @@ mod tests {
             done"#
         );
         let command = ["sh", "-c", script.as_str()].map(OsString::from).to_vec();
-        let limits = Limits { load: Duration::from_secs(20), route: Duration::from_secs(2) };
+        let limits = Limits { load: Duration::from_secs(20), route: Duration::from_secs(2), ..Limits::default() };
         ProcessEngine { command, limits }
     }
 

@@ -135,7 +135,7 @@ fn unmeasured<'p>(plans: impl IntoIterator<Item = &'p Plan>) -> Vec<Unmeasured> 
     let mut all = Vec::new();
     for plan in plans {
         let mut reasons: BTreeMap<&Absent, usize> = BTreeMap::new();
-        for reason in plan.cases.iter().filter_map(|planned| planned.absent.as_ref()) {
+        for reason in plan.cases.iter().filter_map(|planned| planned.absent.as_ref()).filter(|one| one.is_gap()) {
             *reasons.entry(reason).or_default() += 1;
         }
         all.extend(reasons.into_iter().map(|(reason, records)| Unmeasured {

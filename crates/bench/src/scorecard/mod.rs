@@ -5,6 +5,7 @@
 //! committed. A chapter knows nothing of this.
 
 pub mod check;
+pub mod engines;
 mod files;
 mod measured;
 pub mod pages;
