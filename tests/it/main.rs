@@ -11,5 +11,6 @@ mod gateway_scenarios;
 mod layers;
 mod mcp;
 mod real_catalogs;
+mod rivals;
 mod session;
 mod support;

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::collection::Collection;
 use super::measure::{Found, Measure};
-use super::process::{Limits, ProcessEngine, ProcessError, ProcessReport};
+use super::process::mcp::SearchTool;
+use super::process::{Door, Limits, ProcessEngine, ProcessError, ProcessReport};
 use super::record::{Estimate, Outcome};
 use super::run::{Evaluation, PromptTokens, evaluate_imported};
 use super::statistics::estimate_all;
@@ -48,8 +49,19 @@ pub(super) struct ProcessEntry {
     version: Vec<String>,
     install: Option<String>,
     run: Vec<String>,
+    /// For a gateway: the tool that is asked.
+    mcp: Option<McpEntry>,
     #[serde(default)]
     limits: LimitsEntry,
+}
+
+/// The search tool of a gateway.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct McpEntry {
+    tool: String,
+    argument: String,
+    ids: String,
 }
 
 /// The limits of a row; what is not said is the default of [`Limits`].
@@ -77,6 +89,8 @@ pub struct Rival {
     version: Vec<String>,
     /// The command that answers queries.
     run: Vec<String>,
+    /// The tool that is asked, its argument and where its result names tools, for a gateway.
+    mcp: Option<[String; 3]>,
     /// The bounds of a run.
     pub limits: Limits,
 }
@@ -87,7 +101,7 @@ impl ProcessEntry {
     /// # Errors
     /// What is wrong with it, as a sentence without its end.
     pub(super) fn checked(self) -> Result<Rival, String> {
-        let Self { name, analysis, folder, version, install, run, limits } = self;
+        let Self { name, analysis, folder, version, install, run, mcp, limits } = self;
         let valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
         let is_name = |text: &str| !text.is_empty() && text.chars().all(valid);
         let refuse = |reason: &str| Err(format!("process `{name}`: {reason}"));
@@ -107,6 +121,12 @@ impl ProcessEntry {
         if is_ours == folder.is_some() {
             return refuse("an engine has a `folder`, or runs `{contextweaver}`");
         }
+        let mcp = mcp.map(|McpEntry { tool, argument, ids }| [tool, argument, ids]);
+        if let Some([tool, argument, ids]) = &mcp
+            && (tool.is_empty() || argument.is_empty() || !ids.starts_with('/'))
+        {
+            return refuse("`mcp` names a tool, its argument, and a JSON pointer that begins with `/`");
+        }
         let usual = Limits::default();
         let seconds = |value: Option<u64>| value.map(Duration::from_secs);
         let limits = Limits {
@@ -118,7 +138,7 @@ impl ProcessEntry {
         if [limits.load, limits.route].contains(&Duration::ZERO) || limits.all == Some(Duration::ZERO) {
             return refuse("a limit is zero");
         }
-        Ok(Rival { name, analysis, folder, install, version, run, limits })
+        Ok(Rival { name, analysis, folder, install, version, run, mcp, limits })
     }
 }
 
@@ -214,7 +234,7 @@ pub struct RivalTimes {
 pub struct RivalRun {
     /// The facts, or one of the four words (missing, unsupported, failed, timed out) and why.
     pub outcome: Outcome<RivalFacts>,
-    /// The times, where it came to the end.
+    /// The times, where it came to the end; of our own engines only in a release build.
     pub times: Option<RivalTimes>,
 }
 
@@ -236,8 +256,10 @@ impl Rival {
     pub fn take_part(&self, collection: &Collection, root: &Path, program: &Path) -> RivalRun {
         match self.measured(collection, root, program) {
             Ok((facts, report)) => {
-                let times = self.times(collection, &report);
-                RivalRun { outcome: Outcome::Measured(facts), times: Some(times) }
+                // Other programs are built for speed; what a build for tests takes says nothing about ours.
+                let is_fair = !self.is_ours() || !cfg!(debug_assertions);
+                let times = is_fair.then(|| self.times(collection, &report));
+                RivalRun { outcome: Outcome::Measured(facts), times }
             }
             Err(error) => RivalRun { outcome: Outcome::Failed(error.to_string()), times: None },
         }
@@ -252,7 +274,13 @@ impl Rival {
         let version = self.stated_version(root, program)?;
         let requirements = self.folder.as_ref().map(|folder| root.join(FOLDER).join(folder).join("requirements.txt"));
         let requirements = requirements.and_then(|path| std::fs::read(path).ok()).map(|bytes| sha256_hex(&bytes));
-        let engine = ProcessEngine { command: self.resolved(&self.run, root, program)?, limits: self.limits };
+        let door = match self.mcp.clone() {
+            None => Door::Lines,
+            Some([name, argument, ids]) => {
+                Door::Mcp(SearchTool { name, argument, ids, player: program.to_owned() })
+            }
+        };
+        let engine = ProcessEngine { command: self.resolved(&self.run, root, program)?, door, limits: self.limits };
         let run = engine.run(collection)?;
         let evaluation = evaluate_imported(collection, run.rankings, PromptTokens::Skip)
             .map_err(|error| ProcessError::Failed(error.to_string()))?;

@@ -199,16 +199,22 @@ pub fn write_growth(workspace: &Workspace, rows: &[TimingRow]) -> Result<()> {
     write_rows(workspace, scaling::TIMINGS_FILE, rows)
 }
 
-/// Writes the times of an engine on a collection in place of earlier ones of the two; all others stay.
+/// Writes the times of `engine` on `collection` in place of earlier ones of the two, or takes those out; all others stay.
 ///
 /// # Errors
 /// Recorded tables that are damaged, or what the file system says.
-pub fn write_engine_times(workspace: &Workspace, times: &RivalTimes) -> Result<()> {
-    let place = |row: &RivalTimes| (row.engine.clone(), row.collection.clone());
-    let mut rows = Tables::read(workspace)?.engines;
-    rows.retain(|row| place(row) != place(times));
-    rows.push(times.clone());
-    rows.sort_by_key(place);
+pub fn write_engine_times(
+    workspace: &Workspace,
+    [engine, collection]: [&str; 2],
+    times: Option<&RivalTimes>,
+) -> Result<()> {
+    let before = Tables::read(workspace)?.engines;
+    let others = before.iter().filter(|row| (row.engine.as_str(), row.collection.as_str()) != (engine, collection));
+    let mut rows: Vec<RivalTimes> = others.chain(times).cloned().collect();
+    if rows == before {
+        return Ok(());
+    }
+    rows.sort_by_key(|row| (row.engine.clone(), row.collection.clone()));
     write_rows(workspace, rival::TIMES_FILE, &rows)
 }
 

@@ -124,10 +124,11 @@ pub fn record(bench: &Bench, cell: &Cell<'_>, collection: &Collection, case: &Ca
     results.records.push(record);
     let results = Results::new(&results.name, &results.configuration, &results.version, results.records);
     files::write_one(&results.erased()?, &bench.workspace)?;
-    if let Some(times) = &cell.run.times {
-        tables::write_engine_times(&bench.workspace, times)?;
+    match (&cell.run.times, &cell.run.outcome) {
+        // Measured and not timed: what was timed before still holds.
+        (None, Outcome::Measured(_)) => Ok(()),
+        (times, _) => tables::write_engine_times(&bench.workspace, [cell.engine, cell.collection], times.as_ref()),
     }
-    Ok(())
 }
 
 fn plan(bench: &Bench) -> Result<crate::chapter::Plan> {

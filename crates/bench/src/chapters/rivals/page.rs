@@ -220,3 +220,70 @@ fn days(results: &Results<RivalFacts>) -> String {
         _ => "never".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::recorded;
+
+    /// An engine that found the one tool of each query at these ranks.
+    fn at(ranks: &[Option<usize>]) -> Outcome<RivalFacts> {
+        let facts = RivalFacts {
+            version: "1.2".to_owned(),
+            requirements_sha256: Some("0123456789abcdef".to_owned()),
+            tools: 9,
+            measures: BTreeMap::new(),
+            order_asked: 4,
+            order_changes: 1,
+            ranks: ranks.iter().map(|rank| vec![*rank]).collect(),
+        };
+        Outcome::Measured(RivalFacts { measures: facts.recomputed(), ..facts })
+    }
+
+    fn results() -> Results<RivalFacts> {
+        let slow = "timed out: all 9 queries, by the first few, took more than 1 ms".to_owned();
+        recorded(
+            "rivals",
+            vec![
+                ("default/farm", at(&[Some(1), Some(1), Some(1), Some(2)])),
+                ("default/town", at(&[Some(1), Some(6)])),
+                ("other/farm", at(&[Some(9), None, None, Some(8)])),
+                ("other/town", at(&[Some(2), Some(1)])),
+                ("slow/farm", Outcome::Failed(slow)),
+                ("slow/town", at(&[Some(1), Some(6)])),
+            ],
+        )
+    }
+
+    #[test]
+    fn engines_are_sorted_by_their_mean_and_words_stand_for_what_did_not_finish() {
+        let [ndcg, recall, paired] = quality(&results());
+        insta::assert_snapshot!([ndcg, recall, paired].map(|table| table.plain()).join("\n"), @"");
+    }
+
+    #[test]
+    fn the_chapter_has_versions_costs_and_a_picture() {
+        let row = |engine: &str, p50_us: u64| RivalTimes {
+            engine: engine.to_owned(),
+            collection: "farm".to_owned(),
+            tools: 9,
+            recorded: "2026-01-31".to_owned(),
+            start_ms: 12.5,
+            load_ms: 3.0,
+            ping_us: 15,
+            p50_us,
+            p99_us: p50_us * 3,
+            own_p50_us: None,
+            peak_mib: Some(40),
+        };
+        let tables = Tables { engines: vec![row("default", 50), row("other", 700)], ..Tables::default() };
+        let mut page = Document::default();
+        chapter(&mut page, &results(), &tables);
+        for shown in ["0123456789ab", "rivals.svg", "### What they cost", "2,100", "2026-01-31"] {
+            assert!(page.text().contains(shown), "{shown}: {}", page.text());
+        }
+        let mut nothing = Document::default();
+        chapter(&mut nothing, &recorded("rivals", Vec::new()), &tables);
+        assert_eq!(nothing.text(), "");
+    }
+}
