@@ -47,9 +47,10 @@ fn with_engines(engines: &[(&str, &str)]) -> Files {
         let from = checkout().join("gold/household").join(file);
         files.write(&format!("gold/household/{file}"), fs::read(from).unwrap());
     }
-    let mut rows = "[[engine]]\nname = \"default\"\nanalysis = \"a\"\n\n[[engine]]\nname = \"bm25\"\nanalysis = \"b\"\n\
+    let mut rows =
+        "[[engine]]\nname = \"default\"\nanalysis = \"a\"\n\n[[engine]]\nname = \"bm25\"\nanalysis = \"b\"\n\
                     configuration = { scorer = \"bm25\" }\n"
-        .to_owned();
+            .to_owned();
     for (name, script) in engines {
         rows.push_str(&row(name));
         files.write(&format!("benches/engines/{name}/engine.sh"), script);
@@ -116,7 +117,9 @@ fn figures_that_the_ranks_do_not_give_are_wrong() {
 fn what_does_not_come_to_the_end_has_one_of_four_words() {
     let on_query = |answer: &str| ENGINE.replace("echo \"{\\\"id\\\":\\\"$id\\\",\\\"tools\\\":[$found]}\"", answer);
     let early = on_query("echo '{\"id\":\"a1\",\"tools\":[]}'; echo '{\"id\":\"a2\",\"tools\":[]}'; sleep 0.2");
-    let fickle = on_query("n=$((n + 1)); if [ $((n % 3)) = 0 ]; then found=; fi; echo \"{\\\"id\\\":\\\"$id\\\",\\\"tools\\\":[$found]}\"");
+    let fickle = on_query(
+        "n=$((n + 1)); if [ $((n % 3)) = 0 ]; then found=; fi; echo \"{\\\"id\\\":\\\"$id\\\",\\\"tools\\\":[$found]}\"",
+    );
     let refuses = on_query("echo '{\"unsupported\":\"no queries\"}'");
     let files = with_engines(&[
         ("absent", "exit 7"),

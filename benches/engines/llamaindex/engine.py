@@ -31,11 +31,13 @@ class Embedding(BaseEmbedding):
 
 
 def build(tools):
-    # A tool is found by what it says; its id goes along as what it does.
-    functions = [
-        FunctionTool.from_defaults(fn=lambda id=tool["id"]: id, name=tool["name"], description=protocol.sentence(tool))
-        for tool in tools
-    ]
+    # Its tools are known by their names alone; two servers may have one of the same name. The id is what a tool does.
+    functions, names = [], set()
+    for tool in tools:
+        name = tool["name"] if tool["name"] not in names else f"{tool['name']}_{tool['id']}"
+        names.add(name)
+        text = protocol.sentence(tool)
+        functions.append(FunctionTool.from_defaults(fn=lambda id=tool["id"]: id, name=name, description=text))
     index = ObjectIndex.from_objects(functions, index_cls=VectorStoreIndex, embed_model=Embedding(embed_batch_size=512))
 
     def search(query, k):

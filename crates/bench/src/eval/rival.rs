@@ -276,9 +276,7 @@ impl Rival {
         let requirements = requirements.and_then(|path| std::fs::read(path).ok()).map(|bytes| sha256_hex(&bytes));
         let door = match self.mcp.clone() {
             None => Door::Lines,
-            Some([name, argument, ids]) => {
-                Door::Mcp(SearchTool { name, argument, ids, player: program.to_owned() })
-            }
+            Some([name, argument, ids]) => Door::Mcp(SearchTool { name, argument, ids, player: program.to_owned() }),
         };
         let engine = ProcessEngine { command: self.resolved(&self.run, root, program)?, door, limits: self.limits };
         let run = engine.run(collection)?;

@@ -154,17 +154,26 @@ impl Verdict {
         let mut wrong = |reason: String| {
             self.wrong.push(Wrong { results: plan.name.clone(), case: case.clone(), reason });
         };
-        let reason = row.planned.absent.as_ref().map_or("not measured".to_owned(), ToString::to_string);
+        let is_gap = row.planned.absent.as_ref().is_none_or(Absent::is_gap);
+        let reason = match &row.planned.absent {
+            None => "not measured".to_owned(),
+            // Others gave what is recorded, and a new engine or collection may wait for them.
+            Some(_) if !is_gap && known.is_none() => "not recorded yet: `contextweaver bench run --engines`".to_owned(),
+            Some(absent) => absent.to_string(),
+        };
         let group = kept.entry(reason.clone()).or_insert_with(|| Kept {
             results: plan.name.clone(),
             reason: reason.clone(),
             versions: BTreeSet::new(),
             recorded: BTreeSet::new(),
             cases: Vec::new(),
-            is_gap: row.planned.absent.as_ref().is_none_or(Absent::is_gap),
+            is_gap,
         });
         group.cases.push(case.clone());
         let Some(record) = known else {
+            if !is_gap {
+                return;
+            }
             wrong(format!("no committed record, and it cannot be computed: {reason}"));
             return;
         };

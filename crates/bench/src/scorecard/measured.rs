@@ -91,7 +91,8 @@ impl Measured {
         let of_plan = |(chapter, plan): (&MeasuredChapter, &Plan)| {
             let results = recordings.of(chapter.name).iter().find(|results| results.name == plan.name).cloned();
             let is_there = |case: &str| results.as_ref().is_some_and(|results| find(results, case).is_some());
-            let missing = plan.cases.iter().filter(|planned| !is_there(&planned.case));
+            let is_gap = |planned: &&Planned| planned.absent.as_ref().is_none_or(Absent::is_gap);
+            let missing = plan.cases.iter().filter(is_gap).filter(|planned| !is_there(&planned.case));
             missing.map(|planned| format!("{} · {}", plan.name, planned.case)).collect::<Vec<_>>()
         };
         plans.flat_map(of_plan).collect()

@@ -133,13 +133,16 @@ impl Session for Lines {
             (Some(name), Some(version)) if !name.trim().is_empty() && !version.trim().is_empty() => {
                 Ok(Hello { name: bounded(&name), version: bounded(&version), us })
             }
-            _ => Err(self.program.failed("the answer to hello has no name and version; without a version there is no row")),
+            _ => Err(self
+                .program
+                .failed("the answer to hello has no name and version; without a version there is no row")),
         }
     }
 
     fn load(&mut self) -> Result<u64, ProcessError> {
         let path = self.program.path("catalog.jsonl");
-        std::fs::write(&path, &self.catalog.text).map_err(|error| self.program.failed(format!("catalog.jsonl: {error}")))?;
+        std::fs::write(&path, &self.catalog.text)
+            .map_err(|error| self.program.failed(format!("catalog.jsonl: {error}")))?;
         let request = json!({"op": "load", "catalog": path, "sha256": self.catalog.sha256});
         let limit = self.limits.load;
         let (reply, us) = self.ask("load", &request, limit)?;
@@ -177,7 +180,9 @@ impl Session for Lines {
             return Err(self.program.failed(format!("{what}: the answer has no list `tools`")));
         };
         if tools.len() > TOP {
-            return Err(self.program.failed(format!("{what}: {} tools were returned, {TOP} were asked for", tools.len())));
+            return Err(self
+                .program
+                .failed(format!("{what}: {} tools were returned, {TOP} were asked for", tools.len())));
         }
         let scores = match &reply.scores {
             Some(scores) if scores.len() != tools.len() => {
@@ -201,7 +206,11 @@ impl Session for Lines {
         }
         let own_us = match reply.us {
             Some(us) if us >= 0.0 && us <= seen_us as f64 + 1.0 => Some(us.round() as u64),
-            Some(us) => return Err(self.program.failed(format!("{what}: it claims {us} us, and the answer took {seen_us} us"))),
+            Some(us) => {
+                return Err(self
+                    .program
+                    .failed(format!("{what}: it claims {us} us, and the answer took {seen_us} us")));
+            }
             None => None,
         };
         Ok(Answer { tools: ranked, seen_us, own_us })

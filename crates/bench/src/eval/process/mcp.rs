@@ -80,10 +80,10 @@ impl Names {
     /// The tools that a text names, in order: the whole of it, or the first in each line, since the rest of a line
     /// describes. Behind `#` a gateway may have a mark of its own.
     fn in_text(&self, text: &str) -> Vec<u32> {
-        let plain = |word: &str| self.get(word).or_else(|| self.get(word.split('#').next().unwrap_or_default()));
-        if let Some(item) = plain(text.trim()) {
+        if let Some(item) = self.get(text.trim()) {
             return vec![item];
         }
+        let plain = |word: &str| self.get(word).or_else(|| self.get(word.split('#').next().unwrap_or_default()));
         let is_part = |c: char| c.is_alphanumeric() || "_-.:/#".contains(c);
         text.lines().filter_map(|line| line.split(|c| !is_part(c)).find_map(plain)).collect()
     }
@@ -177,7 +177,13 @@ impl Gateway {
     }
 
     /// Asks for `method`, and answers what the gateway asks meanwhile.
-    fn request(&mut self, what: &str, method: &str, params: &Value, limit: Duration) -> Result<(Value, u64), ProcessError> {
+    fn request(
+        &mut self,
+        what: &str,
+        method: &str,
+        params: &Value,
+        limit: Duration,
+    ) -> Result<(Value, u64), ProcessError> {
         self.asked += 1;
         let id = self.asked;
         let start = Instant::now();
@@ -278,7 +284,7 @@ impl Session for Gateway {
 }
 
 /// Calls `found` with every value at a pointer (RFC 6901, with `*` for every element), looking into text that is JSON.
-fn at(value: &Value, pointer: &str, found: &mut impl FnMut(&Value)) {
+fn at(value: &Value, pointer: &str, found: &mut dyn FnMut(&Value)) {
     let Some(rest) = pointer.strip_prefix('/') else {
         found(value);
         return;
@@ -287,7 +293,7 @@ fn at(value: &Value, pointer: &str, found: &mut impl FnMut(&Value)) {
     match value {
         Value::String(text) => {
             if let Ok(inner @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str::<Value>(text) {
-                at(&inner, pointer, &mut |value| found(value));
+                at(&inner, pointer, found);
             }
         }
         Value::Array(items) if step == "*" => items.iter().for_each(|item| at(item, rest, found)),
@@ -327,11 +333,14 @@ mod tests {
     #[test]
     fn names_are_found_in_text_where_they_are_one_tools() {
         let mut names = Names::default();
-        for (name, item) in [("forge:open", 0), ("open", 0), ("post:send", 1), ("send", 1), ("radio:send", 2), ("send", 2)] {
+        for (name, item) in
+            [("forge:open", 0), ("open", 0), ("post:send", 1), ("send", 1), ("radio:send", 2), ("send", 2)]
+        {
             names.add(name.to_owned(), item);
         }
         let table = [
             ("forge:open", vec![0]),
+            ("forge:open#1f — Open\npost:send#47a0 — Send", vec![0, 1]),
             ("radio:send#1f", vec![2]),
             ("send", vec![]),
             ("post:send#47a0 — Send a letter, open\nforge:open#9 — Open", vec![1, 0]),

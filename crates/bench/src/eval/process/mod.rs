@@ -232,12 +232,7 @@ impl ProcessEngine {
 
     /// Asks what is not counted. By its times all `count` queries must be answered within the limit, so that hours are not
     /// spent on finding out that they are not.
-    fn warm(
-        &self,
-        session: &mut dyn Session,
-        queries: &[String],
-        count: usize,
-    ) -> Result<(), ProcessError> {
+    fn warm(&self, session: &mut dyn Session, queries: &[String], count: usize) -> Result<(), ProcessError> {
         let mut spent = Duration::ZERO;
         for (number, query) in (1..).zip(queries) {
             spent += Duration::from_micros(session.route(query)?.seen_us);
@@ -266,12 +261,24 @@ impl ProcessEngine {
         let mut changes = 0;
         for &number in &numbers {
             let answer = session.route(&collection.queries[number].text)?;
-            let items = |tools: &[(u32, f64)]| tools.iter().map(|(item, _)| *item).collect::<Vec<u32>>();
-            changes += usize::from(before[number].as_deref().map(items) != Some(items(&answer.tools)));
+            changes += usize::from(before[number].as_deref().map(without_ties) != Some(without_ties(&answer.tools)));
         }
         session.end()?;
         Ok((numbers.len(), changes))
     }
+}
+
+/// The tools of an answer with those of equal scores in the order of the catalog: ids say nothing, so an engine has no
+/// reason to prefer one. Where the answer is full, the last of equal scores may be cut anywhere and are left out.
+fn without_ties(tools: &[(u32, f64)]) -> Vec<u32> {
+    let cut = tools.last().filter(|_| tools.len() == TOP).map(|(_, score)| *score);
+    let mut all = Vec::new();
+    for ties in tools.chunk_by(|left, right| left.1 == right.1) {
+        let mut items: Vec<u32> = ties.iter().filter(|(_, score)| Some(*score) != cut).map(|(item, _)| *item).collect();
+        items.sort_unstable();
+        all.extend(items);
+    }
+    all
 }
 
 /// The words of a command line; `None` when a quote is open at its end.
@@ -494,6 +501,23 @@ mod tests {
         let silent = ["sh", "-c", r#"read -r line; echo '{"ok":true}'"#].map(OsString::from).to_vec();
         let silent = ProcessEngine { command: silent, door: Door::Lines, limits: Limits::default() };
         assert!(error(silent).contains("without a version there is no row"));
+    }
+
+    #[test]
+    fn equal_scores_have_no_order() {
+        let full = |last: u32| -> Vec<(u32, f64)> {
+            let best = (0..99).map(|item| (item, f64::from(200 - item)));
+            best.chain([(last, 1.0)]).collect()
+        };
+        for (left, right, same) in [
+            (vec![(1, 2.0), (2, 2.0), (3, 1.0)], vec![(2, 2.0), (1, 2.0), (3, 1.0)], true),
+            (vec![(1, 2.0), (2, 1.0)], vec![(2, 2.0), (1, 1.0)], false),
+            (full(500), full(501), true),
+            (full(500), full(500)[..99].to_vec(), true),
+            (vec![], vec![(1, 1.0)], false),
+        ] {
+            assert_eq!(without_ties(&left) == without_ties(&right), same, "{left:?} {right:?}");
+        }
     }
 
     #[test]

@@ -217,4 +217,3 @@ fn last_line(text: &str) -> &str {
 pub(super) fn bounded(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(200).collect()
 }
-
