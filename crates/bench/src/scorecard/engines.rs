@@ -3,6 +3,7 @@
 //! Every engine on every collection is written as soon as it is measured, so that a run which is stopped keeps what it
 //! has. Records and times of other engines stay as they are.
 
+use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -99,6 +100,10 @@ impl<'s> Selection<'s> {
 /// A damaged results file, or what the file system says.
 pub fn record(bench: &Bench, cell: &Cell<'_>, collection: &Collection, case: &Case) -> Result<()> {
     let name = rivals::case(cell.engine, cell.collection);
+    // Two runs at a time would each write the file without what the other has added.
+    let matrix = bench.workspace.path("scenarios/engines.toml");
+    let held = File::open(&matrix).with_context(|| matrix.display().to_string())?;
+    held.lock().with_context(|| matrix.display().to_string())?;
     let mut results = recorded(bench)?;
     let mut record = Record {
         case: name.clone(),
