@@ -257,6 +257,12 @@ fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
     for spec in &matrix.engines {
         writeln!(out, "  {}: {}", spec.engine.name(), spec.analysis)?;
     }
+    if !matrix.rivals.is_empty() {
+        writeln!(out, "\nPrograms, with `bench run --engines`")?;
+    }
+    for rival in &matrix.rivals {
+        writeln!(out, "  {}: {}", rival.name, rival.analysis)?;
+    }
     for (scenario, analysis) in &matrix.scenarios {
         writeln!(out, "\n{scenario}\n  {}", analysis.trim().replace('\n', "\n  "))?;
         for case in matrix.cases.iter().filter(|case| case.scenario == *scenario) {

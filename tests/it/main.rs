@@ -13,6 +13,7 @@ mod layers;
 mod mcp;
 mod own;
 mod real_catalogs;
+mod rivals;
 mod schemas;
 mod session;
 mod support;

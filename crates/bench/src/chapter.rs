@@ -203,6 +203,16 @@ pub enum Absent {
     TooLarge,
     /// The time that was given had run out.
     OutOfTime,
+    /// Other programs gave it, which have to be installed: it is recorded, whatever is asked for.
+    Recorded,
+}
+
+impl Absent {
+    /// Whether something is missing where everything is asked for.
+    #[must_use]
+    pub fn is_gap(&self) -> bool {
+        *self != Self::Recorded
+    }
 }
 
 impl Display for Absent {
@@ -212,6 +222,7 @@ impl Display for Absent {
             Self::Model => "sentence encoder not here",
             Self::TooLarge => "only with --large or --all",
             Self::OutOfTime => "out of time",
+            Self::Recorded => "recorded by `contextweaver bench run --engines`",
         })
     }
 }

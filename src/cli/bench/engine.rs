@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::cli::Outcome;
 use crate::cli::source::read_config;
 use contextweaver_bench::eval::engine::{Engine, Prepared, RouterEngine};
+use contextweaver_bench::eval::matrix;
 use contextweaver_bench::eval::process::PROTOCOL;
 use contextweaver_core::catalog::Catalog;
 
@@ -24,6 +25,9 @@ Example:
 /// Answer queries on standard streams, by the protocol of docs/engines.md
 #[derive(Debug, Args)]
 pub(in crate::cli) struct EngineArgs {
+    /// An engine of the scorecard [default: default]
+    #[arg(long, value_name = "NAME", conflicts_with = "config")]
+    engine: Option<String>,
     /// Routing configuration (TOML) [default: built in]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -46,7 +50,10 @@ struct Loaded {
 }
 
 pub(super) fn run(args: &EngineArgs, out: &mut dyn Write) -> Result<Outcome> {
-    let engine = RouterEngine::new("default", read_config(args.config.as_deref())?);
+    let engine = match &args.engine {
+        Some(name) => matrix::builtin_engine(name)?,
+        None => RouterEngine::new("default", read_config(args.config.as_deref())?),
+    };
     let mut loaded: Option<Loaded> = None;
     for line in io::stdin().lock().lines() {
         let line = line?;

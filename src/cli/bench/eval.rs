@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,8 @@ use contextweaver_bench::eval::files::{make_folder, replace_file};
 use contextweaver_bench::eval::imported::read_run;
 use contextweaver_bench::eval::matrix;
 use contextweaver_bench::eval::measure::{Found, Measure};
-use contextweaver_bench::eval::process::{ProcessEngine, ProcessReport};
+use contextweaver_bench::eval::process::mcp::SearchTool;
+use contextweaver_bench::eval::process::{Door, ProcessEngine, ProcessReport};
 use contextweaver_bench::eval::record::{Estimate, Facts};
 use contextweaver_bench::eval::run::{Evaluation, PromptTokens, against, evaluate, evaluate_imported};
 use contextweaver_bench::report::html::{self, Evidence, Ranked, Section};
@@ -65,6 +66,20 @@ pub(in crate::cli) struct EvalArgs {
     /// A program that answers by the protocol of docs/engines.md; may be repeated
     #[arg(long, value_name = "NAME=COMMAND", help_heading = "Engines", value_parser = named)]
     process: Vec<(String, String)>,
+    /// A gateway: an MCP server whose search tool is asked, before servers that are played from the catalog. In the
+    /// command, `{config}` becomes a file with a member `mcpServers`, `{upstreams}` one for `contextweaver mcp serve`
+    #[arg(long, value_name = "NAME=COMMAND", help_heading = "Engines", value_parser = named,
+        requires_all = ["mcp_search_tool", "mcp_query_argument", "mcp_ids"])]
+    mcp: Option<(String, String)>,
+    /// The tool of the gateway that searches
+    #[arg(long, value_name = "TOOL", help_heading = "Engines", requires = "mcp")]
+    mcp_search_tool: Option<String>,
+    /// The argument of that tool that takes the query
+    #[arg(long, value_name = "ARGUMENT", help_heading = "Engines", requires = "mcp")]
+    mcp_query_argument: Option<String>,
+    /// Where its result names tools: a JSON pointer, `*` for every element, e.g. /structuredContent/result/*/name
+    #[arg(long, value_name = "POINTER", help_heading = "Engines", requires = "mcp")]
+    mcp_ids: Option<String>,
     /// Rankings that another program wrote, as TREC or tab-separated lines; may be repeated
     #[arg(long, value_name = "NAME=FILE", help_heading = "Engines", value_parser = named)]
     run: Vec<(String, String)>,
@@ -291,8 +306,8 @@ fn measure(args: &EvalArgs, collection: &Collection) -> Result<Vec<Measured>> {
         let evaluation = evaluate(collection, &engine, PromptTokens::Count).with_context(|| name.clone())?;
         measured.push(Measured { name, origin: Origin::Computed, process: None, evaluation });
     }
-    for (name, command) in &args.process {
-        let run = ProcessEngine::parse(command).and_then(|engine| engine.run(collection));
+    for (name, command, door) in programs(args)? {
+        let run = ProcessEngine::parse(command).and_then(|engine| ProcessEngine { door, ..engine }.run(collection));
         let run = run.with_context(|| format!("engine `{name}`"))?;
         let evaluation = evaluate_imported(collection, run.rankings, PromptTokens::Count)?;
         measured.push(Measured { name: name.clone(), origin: Origin::Process, process: Some(run.report), evaluation });
@@ -307,20 +322,29 @@ fn measure(args: &EvalArgs, collection: &Collection) -> Result<Vec<Measured>> {
 }
 
 /// The routers that were asked for; the default when nothing was.
-fn routers(args: &EvalArgs) -> Result<Vec<RouterEngine>> {
-    let known = matrix::builtin_engines()?;
-    let mut engines = Vec::new();
-    for name in &args.engine {
-        let engine = known.iter().find(|engine| engine.name() == name).ok_or_else(|| {
-            let names: Vec<&str> = known.iter().map(|engine| engine.name()).collect();
-            anyhow!("no engine `{name}`; there are {}", names.join(", "))
-        })?;
-        engines.push(engine.clone());
+/// Programs with their doors: processes, then the gateway.
+fn programs(args: &EvalArgs) -> Result<Vec<(&String, &String, Door)>> {
+    let lines = args.process.iter().map(|(name, command)| (name, command, Door::Lines));
+    let mut programs: Vec<_> = lines.collect();
+    if let Some((name, command)) = &args.mcp {
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let tool = SearchTool {
+            name: text(&args.mcp_search_tool),
+            argument: text(&args.mcp_query_argument),
+            ids: text(&args.mcp_ids),
+            player: std::env::current_exe().context("this program's own file")?,
+        };
+        programs.push((name, command, Door::Mcp(tool)));
     }
+    Ok(programs)
+}
+
+fn routers(args: &EvalArgs) -> Result<Vec<RouterEngine>> {
+    let mut engines = args.engine.iter().map(|name| matrix::builtin_engine(name)).collect::<Result<Vec<_>, _>>()?;
     for path in &args.config {
         engines.push(RouterEngine::new(&path.display().to_string(), read_config(Some(path))?));
     }
-    if engines.is_empty() && args.process.is_empty() && args.run.is_empty() {
+    if engines.is_empty() && args.process.is_empty() && args.mcp.is_none() && args.run.is_empty() {
         engines.push(RouterEngine::new("default", read_config(None)?));
     }
     Ok(engines)

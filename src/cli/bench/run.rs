@@ -13,12 +13,15 @@ use serde::Serialize;
 use super::{Everything, Place, own, refuse_in_workspace};
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::eval::machine;
+use contextweaver_bench::eval::record::Outcome as Measured;
+use contextweaver_bench::eval::rival::{RivalFacts, RivalRun, RivalTimes};
 use contextweaver_bench::eval::timing::TimingRow;
 use contextweaver_bench::eval::workspace::{Bench, Scope};
 use contextweaver_bench::own::Home;
 use contextweaver_bench::report;
 use contextweaver_bench::results::Results;
 use contextweaver_bench::scorecard::cells::{Share, Store, Work};
+use contextweaver_bench::scorecard::engines::{Cell, Selection, record};
 use contextweaver_bench::scorecard::{self, Course, Ran, Recorder, Watch};
 
 pub(super) const EXAMPLE: &str = "\
@@ -58,6 +61,15 @@ pub(in crate::cli) struct RunArgs {
     /// Say on standard error how far it is, where that is no terminal too
     #[arg(long)]
     progress: bool,
+    /// Run engines of others and ours through one door, all or by name, and record what they give; see docs/engines.md
+    #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with_all = ["record_timings", "all", "large"])]
+    engines: Vec<String>,
+    /// Only on these collections [default: all that are here]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "engines")]
+    collections: Vec<String>,
+    /// Compare with what is recorded, to six decimals, and write nothing: exit 1 where it differs
+    #[arg(long, requires = "engines")]
+    check: bool,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -100,6 +112,7 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
                 ("--cells", args.cells.is_some()),
                 ("--shard", args.shard.is_some()),
                 ("--budget", args.budget.is_some()),
+                ("--engines", !args.engines.is_empty()),
             ];
             refuse_in_workspace(&foreign)?;
             return own::run(&home, args.format, out);
@@ -107,6 +120,9 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
         Home::Checkout(workspace) => workspace,
     };
     let bench = Bench::open(workspace, args.everything.scope())?;
+    if !args.engines.is_empty() {
+        return engines(args, &bench, out);
+    }
     let program = args.record_timings.then(std::env::current_exe).transpose().context("this program's own file")?;
     let recorder = program.as_deref().map(|program| Recorder { program, machine: args.machine.as_deref() });
     let store = args.cells.as_deref().map(Store::create).transpose()?;
@@ -220,6 +236,67 @@ impl Watch for Progress {
         }
         self.bar.set_prefix(text);
     }
+}
+
+#[derive(Serialize)]
+struct EngineLine<'a> {
+    engine: &'a str,
+    collection: &'a str,
+    outcome: &'a Measured<RivalFacts>,
+    times: Option<&'a RivalTimes>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    same_as_recorded: Option<bool>,
+}
+
+/// `bench run --engines`: one line for each engine on each collection.
+fn engines(args: &RunArgs, bench: &Bench, out: &mut dyn Write) -> Result<Outcome> {
+    let program = std::env::current_exe().context("this program's own file")?;
+    let selection = Selection::of(bench, &args.engines, &args.collections)?;
+    let bar = progress(selection.engines.len() * selection.collections.len());
+    let mut same = true;
+    let step = |what: &str| {
+        bar.set_message(what.to_owned());
+        bar.inc(1);
+    };
+    selection.run(bench, &program, &step, |cell, collection, case| {
+        let is_same = args.check.then(|| cell.recorded.as_ref() == Some(&cell.run.outcome));
+        same &= is_same != Some(false);
+        if !args.check {
+            record(bench, cell, collection, case)?;
+        }
+        let RivalRun { outcome, times } = &cell.run;
+        match args.format {
+            Format::Json => {
+                let (engine, collection, times) = (cell.engine, cell.collection, times.as_ref());
+                let line = EngineLine { engine, collection, outcome, times, same_as_recorded: is_same };
+                writeln!(out, "{}", serde_json::to_string(&line)?)?;
+            }
+            Format::Text => writeln!(out, "{}", line(cell, is_same))?,
+        }
+        out.flush()?;
+        Ok(())
+    })?;
+    bar.finish_and_clear();
+    Ok(if same { Outcome::Ok } else { Outcome::Drift })
+}
+
+/// A cell in a line for a terminal.
+fn line(cell: &Cell<'_>, is_same: Option<bool>) -> String {
+    let head = format!("{:<20} {:<18}", cell.engine, cell.collection);
+    let found = match &cell.run.outcome {
+        Measured::Failed(reason) => reason.clone(),
+        Measured::Measured(facts) => {
+            let mean = |name: &str| facts.measures.get(name).map_or(0.0, |estimate| estimate.mean);
+            let time = cell.run.times.as_ref().map_or(0, |times| times.p50_us);
+            format!("nDCG@10 {:.3}  recall@5 {:.3}  {time} us", mean("nDCG@10"), mean("recall@5"))
+        }
+    };
+    let beside = match is_same {
+        Some(true) => "  as recorded",
+        Some(false) => "  NOT as recorded",
+        None => "",
+    };
+    format!("{head} {found}{beside}")
 }
 
 /// A bar of so many steps on a terminal, a spinner of unknown length with 0; hidden elsewhere.

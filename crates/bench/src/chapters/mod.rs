@@ -19,6 +19,7 @@ macro_rules! chapters {
 chapters! {
     meaning: PerCollection(meaning::Meaning),
     routing: routing::Routing,
+    rivals: rivals::Rivals,
     seeds: seeds::Seeds,
     copies: PerCollection(copies::CopiesChapter),
     confidence: PerCollection(confidence::Confidence),

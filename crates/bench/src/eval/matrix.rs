@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::engine::{EncoderChoice, Engine, RouterEngine};
 use super::record::{Grade, Growth, Origin};
+use super::rival::{ProcessEntry, Rival};
 use contextweaver_routing::RoutingConfig;
 
 /// The engine that every other one is compared with: flat BM25 over all fields.
@@ -42,6 +43,8 @@ pub struct MatrixError {
 pub struct Matrix {
     /// In the order of `engines.toml`, the control included.
     pub engines: Vec<EngineSpec>,
+    /// Programs that are measured beside them, in the order of `engines.toml`.
+    pub rivals: Vec<Rival>,
     /// In ascending order of their ids, without repeats.
     pub cases: Vec<Case>,
     /// Name and analysis of every scenario file, by name.
@@ -80,6 +83,8 @@ pub struct Case {
 #[serde(deny_unknown_fields)]
 struct EnginesFile {
     engine: Vec<EngineEntry>,
+    #[serde(default)]
+    process: Vec<ProcessEntry>,
 }
 
 #[derive(Deserialize)]
@@ -121,7 +126,10 @@ impl Matrix {
     /// [`MatrixError`] naming the file: unreadable, malformed, an unknown or repeated engine, a repeated case, no
     /// control.
     pub fn load(folder: &Path) -> Result<Self, MatrixError> {
-        let engines = load_engines(&folder.join("engines.toml"))?;
+        let path = folder.join("engines.toml");
+        let mut file: EnginesFile = read(&path)?;
+        let rivals = rivals(&path, std::mem::take(&mut file.process))?;
+        let engines = engines(&path, file)?;
         let mut cases: Vec<Case> = Vec::new();
         let mut scenarios = Vec::new();
         for path in scenario_files(folder)? {
@@ -136,7 +144,7 @@ impl Matrix {
             }
         }
         cases.sort_by(|left, right| left.id.cmp(&right.id));
-        Ok(Self { engines, cases, scenarios })
+        Ok(Self { engines, rivals, cases, scenarios })
     }
 
     /// The same with sentence encoders looked for in `folder`.
@@ -171,6 +179,19 @@ pub fn builtin_engines() -> Result<Vec<RouterEngine>, MatrixError> {
     Ok(engines(path, parse(path, text)?)?.into_iter().map(|spec| spec.engine).collect())
 }
 
+/// The engine of the scorecard called `name`, as [`builtin_engines`] has it.
+///
+/// # Errors
+/// A name of no engine; the message lists those that there are.
+pub fn builtin_engine(name: &str) -> Result<RouterEngine, MatrixError> {
+    let known = builtin_engines()?;
+    known.iter().find(|engine| engine.name() == name).cloned().ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(Engine::name).collect();
+        let reason = format!("no engine `{name}`; there are {}", names.join(", "));
+        MatrixError { path: "scenarios/engines.toml".into(), reason }
+    })
+}
+
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, MatrixError> {
     let refuse = |reason: String| MatrixError { path: path.to_owned(), reason };
     parse(path, &fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?)
@@ -181,8 +202,18 @@ fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, M
     toml::from_str(text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))
 }
 
-fn load_engines(path: &Path) -> Result<Vec<EngineSpec>, MatrixError> {
-    engines(path, read(path)?)
+fn rivals(path: &Path, entries: Vec<ProcessEntry>) -> Result<Vec<Rival>, MatrixError> {
+    let refuse = |reason: String| MatrixError { path: path.to_owned(), reason };
+    let mut names = BTreeSet::new();
+    let mut rivals = Vec::new();
+    for entry in entries {
+        let rival = entry.checked().map_err(refuse)?;
+        if !names.insert(rival.name.clone()) {
+            return Err(refuse(format!("process `{}` is defined twice", rival.name)));
+        }
+        rivals.push(rival);
+    }
+    Ok(rivals)
 }
 
 fn engines(path: &Path, file: EnginesFile) -> Result<Vec<EngineSpec>, MatrixError> {

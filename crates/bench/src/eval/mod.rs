@@ -27,6 +27,7 @@ pub mod process;
 pub mod ranks;
 pub mod record;
 pub mod recording;
+pub mod rival;
 pub mod rng;
 pub mod run;
 pub mod scaling;

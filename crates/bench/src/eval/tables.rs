@@ -11,6 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use self::manifest::TableOrigin;
@@ -18,6 +19,7 @@ use super::day::Day;
 use super::files::{make_folder, replace_file};
 use super::gateway::overhead::{self, OverheadRow};
 use super::machine;
+use super::rival::{self, RivalTimes};
 use super::scaling::{self, RivalRow};
 use super::timing::TimingRow;
 use super::workspace::Workspace;
@@ -41,6 +43,8 @@ pub struct Tables {
     pub rivals: Vec<RivalRow>,
     /// What a hop through the gateway costs.
     pub overhead: Vec<OverheadRow>,
+    /// What engines of others take, by engine and collection.
+    pub engines: Vec<RivalTimes>,
     /// Where each of the files comes from, by name.
     pub origins: Vec<TableOrigin>,
 }
@@ -52,6 +56,7 @@ enum Kind {
     Growth,
     Rivals,
     Overhead,
+    Engines,
 }
 
 impl Kind {
@@ -61,6 +66,7 @@ impl Kind {
             scaling::TIMINGS_FILE => Some(Self::Growth),
             scaling::RIVALS_FILE => Some(Self::Rivals),
             overhead::FILE => Some(Self::Overhead),
+            rival::TIMES_FILE => Some(Self::Engines),
             file => {
                 let (day, machine) = file.strip_suffix(".csv")?.split_at_checked(10)?;
                 let machine = machine.strip_prefix('-')?;
@@ -129,6 +135,10 @@ impl Tables {
                 self.overhead = rows(bytes)?;
                 return Ok(None);
             }
+            Kind::Engines => {
+                self.engines = rows(bytes)?;
+                return Ok(None);
+            }
             Kind::Growth | Kind::Timings => rows::<TimingRow>(bytes)?,
         };
         let said = |row: &TimingRow| (row.date.clone(), row.machine.clone(), row.revision.clone());
@@ -189,7 +199,26 @@ pub fn write_growth(workspace: &Workspace, rows: &[TimingRow]) -> Result<()> {
     write_rows(workspace, scaling::TIMINGS_FILE, rows)
 }
 
-fn write_rows(workspace: &Workspace, name: &str, rows: &[TimingRow]) -> Result<()> {
+/// Writes the times of `engine` on `collection` in place of earlier ones of the two, or takes those out; all others stay.
+///
+/// # Errors
+/// Recorded tables that are damaged, or what the file system says.
+pub fn write_engine_times(
+    workspace: &Workspace,
+    [engine, collection]: [&str; 2],
+    times: Option<&RivalTimes>,
+) -> Result<()> {
+    let before = Tables::read(workspace)?.engines;
+    let others = before.iter().filter(|row| (row.engine.as_str(), row.collection.as_str()) != (engine, collection));
+    let mut rows: Vec<RivalTimes> = others.chain(times).cloned().collect();
+    if rows == before {
+        return Ok(());
+    }
+    rows.sort_by_key(|row| (row.engine.clone(), row.collection.clone()));
+    write_rows(workspace, rival::TIMES_FILE, &rows)
+}
+
+fn write_rows<T: Serialize>(workspace: &Workspace, name: &str, rows: &[T]) -> Result<()> {
     make_folder(&workspace.path(FOLDER))?;
     let mut writer = csv::Writer::from_writer(Vec::new());
     rows.iter().try_for_each(|row| writer.serialize(row))?;
@@ -211,7 +240,11 @@ pub fn accept(workspace: &Workspace, name: &str, machine: Option<&str>) -> Resul
     let shown = || path.display().to_string();
     let kind = Kind::of(name).with_context(|| {
         let [growth, rivals, hops] = [scaling::TIMINGS_FILE, scaling::RIVALS_FILE, overhead::FILE];
-        format!("{}: recorded tables are called {growth}, {rivals}, {hops} or YYYY-MM-DD-MACHINE.csv", shown())
+        let engines = rival::TIMES_FILE;
+        format!(
+            "{}: recorded tables are called {growth}, {rivals}, {hops}, {engines} or YYYY-MM-DD-MACHINE.csv",
+            shown()
+        )
     })?;
     let bytes = fs::read(&path).with_context(shown)?;
     let stated = Tables::default().take(kind, &bytes).with_context(shown)?;

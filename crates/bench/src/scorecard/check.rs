@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::measured::{Measured, MeasuredChapter, Row, computed, find};
 use super::{files, pages};
-use crate::chapter::{Plan, Recordings, Wrong};
+use crate::chapter::{Absent, Plan, Recordings, Wrong};
 use crate::chapters::CHAPTERS;
 use crate::eval::machine;
 use crate::eval::matrix::Matrix;
@@ -62,6 +62,9 @@ pub struct Kept {
     pub recorded: BTreeSet<String>,
     /// The cases of these records.
     pub cases: Vec<String>,
+    /// Whether a run of everything would compute them.
+    #[serde(skip)]
+    pub is_gap: bool,
 }
 
 /// Measures everything and compares it with what is committed.
@@ -114,7 +117,7 @@ pub fn compare(measured: &Measured, workspace: &Workspace, matrix: &Matrix, scop
     verdict.pages(&committed, &tables, workspace)?;
     let clean = verdict.facts.is_empty() && verdict.wrong.is_empty();
     let shown = verdict.pages.is_empty() && verdict.strays.is_empty();
-    verdict.same = clean && shown && (!verdict.all || verdict.kept.is_empty());
+    verdict.same = clean && shown && (!verdict.all || !verdict.kept.iter().any(|kept| kept.is_gap));
     Ok(verdict)
 }
 
@@ -151,16 +154,26 @@ impl Verdict {
         let mut wrong = |reason: String| {
             self.wrong.push(Wrong { results: plan.name.clone(), case: case.clone(), reason });
         };
-        let reason = row.planned.absent.as_ref().map_or("not measured".to_owned(), ToString::to_string);
+        let is_gap = row.planned.absent.as_ref().is_none_or(Absent::is_gap);
+        let reason = match &row.planned.absent {
+            None => "not measured".to_owned(),
+            // Others gave what is recorded, and a new engine or collection may wait for them.
+            Some(_) if !is_gap && known.is_none() => "not recorded yet: `contextweaver bench run --engines`".to_owned(),
+            Some(absent) => absent.to_string(),
+        };
         let group = kept.entry(reason.clone()).or_insert_with(|| Kept {
             results: plan.name.clone(),
             reason: reason.clone(),
             versions: BTreeSet::new(),
             recorded: BTreeSet::new(),
             cases: Vec::new(),
+            is_gap,
         });
         group.cases.push(case.clone());
         let Some(record) = known else {
+            if !is_gap {
+                return;
+            }
             wrong(format!("no committed record, and it cannot be computed: {reason}"));
             return;
         };
@@ -212,7 +225,7 @@ impl Verdict {
         if !self.kept.is_empty() {
             lines.push("not computed here, kept as an earlier `contextweaver bench run` recorded them:".to_owned());
         }
-        for Kept { results, reason, versions, recorded, cases } in &self.kept {
+        for Kept { results, reason, versions, recorded, cases, .. } in &self.kept {
             let made = match versions.is_empty() {
                 true => String::new(),
                 false => format!("; version {}, recorded {}", set(versions), set(recorded)),
@@ -238,7 +251,11 @@ impl Verdict {
             (false, true, 0) => format!("same: {computed} of {all} records computed here; pages and coverage"),
             (false, true, kept) => {
                 let same = format!("same as far as computed: {computed} of {all} records; {} kept", count(kept));
-                if self.all { format!("{same}\nnot everything was computed, as --all asks") } else { same }
+                if self.all && self.kept.iter().any(|kept| kept.is_gap) {
+                    format!("{same}\nnot everything was computed, as --all asks")
+                } else {
+                    same
+                }
             }
             (false, false, _) => "drift; if it is meant: contextweaver bench render".to_owned(),
             (true, ..) => "drift; if it is meant: contextweaver bench run".to_owned(),

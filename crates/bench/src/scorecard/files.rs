@@ -55,10 +55,13 @@ pub fn committed(workspace: &Workspace, matrix: &Matrix) -> Result<Recordings> {
 /// # Errors
 /// What the file system says.
 pub fn write(recordings: &Recordings, workspace: &Workspace) -> Result<()> {
+    recordings.iter().try_for_each(|results| write_one(results, workspace))
+}
+
+/// Writes the file of these results.
+pub(super) fn write_one(results: &Results, workspace: &Workspace) -> Result<()> {
     make_folder(&workspace.path(FOLDER))?;
-    for results in recordings.iter() {
-        replace_file(&path(workspace, &results.name), results.to_json()?.as_bytes())?;
-    }
+    replace_file(&path(workspace, &results.name), results.to_json()?.as_bytes())?;
     Ok(())
 }
 

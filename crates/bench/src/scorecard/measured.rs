@@ -173,7 +173,8 @@ impl Measured {
         let of_plan = |(chapter, plan): (&MeasuredChapter, &Plan)| {
             let results = recordings.of(chapter.name).iter().find(|results| results.name == plan.name).cloned();
             let is_there = |case: &str| results.as_ref().is_some_and(|results| find(results, case).is_some());
-            let missing = plan.cases.iter().filter(|planned| !is_there(&planned.case));
+            let is_gap = |planned: &&Planned| planned.absent.as_ref().is_none_or(Absent::is_gap);
+            let missing = plan.cases.iter().filter(is_gap).filter(|planned| !is_there(&planned.case));
             missing.map(|planned| format!("{} · {}", plan.name, planned.case)).collect::<Vec<_>>()
         };
         plans.flat_map(of_plan).collect()
@@ -258,7 +259,7 @@ fn unmeasured<'p>(plans: impl IntoIterator<Item = &'p Plan>) -> Vec<Unmeasured> 
     let mut all = Vec::new();
     for plan in plans {
         let mut reasons: BTreeMap<&Absent, usize> = BTreeMap::new();
-        for reason in plan.cases.iter().filter_map(|planned| planned.absent.as_ref()) {
+        for reason in plan.cases.iter().filter_map(|planned| planned.absent.as_ref()).filter(|one| one.is_gap()) {
             *reasons.entry(reason).or_default() += 1;
         }
         all.extend(reasons.into_iter().map(|(reason, records)| Unmeasured {

@@ -6,6 +6,7 @@
 
 pub mod cells;
 pub mod check;
+pub mod engines;
 mod files;
 mod html;
 mod measured;

@@ -1,4 +1,4 @@
-//! What a hop through the gateway costs: rows that `benches/engines/overhead.rs` measured between processes.
+//! What a hop through the gateway costs: rows that `benches/gateway/overhead.rs` measured between processes.
 //!
 //! They belong to the machine and the day on which they were taken, and are shown, never gated.
 

@@ -1,0 +1,294 @@
+//! The chapter of rivals as a page: quality by collection, differences in pairs, and what each engine costs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::parts;
+use crate::eval::matrix::DEFAULT;
+use crate::eval::record::{Estimate, Outcome, Paired};
+use crate::eval::rival::{RivalFacts, RivalTimes, TIMES_FILE};
+use crate::eval::statistics::{median, paired_macro};
+use crate::eval::tables::Tables;
+use crate::report::document::{Document, Figure};
+use crate::report::number::{MISSING, count, difference, estimate, quantity, share, verdict_name};
+use crate::report::plot::{Interval, IntervalPlot, Scale};
+use crate::report::table::Table;
+use crate::results::{Record, Results};
+
+/// The two measures of the page.
+const SHOWN: [&str; 2] = ["nDCG@10", "recall@5"];
+
+/// The recorded results by engine and collection.
+struct Board<'r> {
+    records: BTreeMap<(&'r str, &'r str), &'r Record<RivalFacts>>,
+    /// By mean of the first measure, best first; engines without a mean follow by name.
+    engines: Vec<&'r str>,
+    collections: Vec<&'r str>,
+}
+
+impl<'r> Board<'r> {
+    fn of(results: &'r Results<RivalFacts>) -> Self {
+        let records: BTreeMap<_, _> = results.records.iter().map(|record| (parts(&record.case), record)).collect();
+        let names: BTreeSet<&str> = records.keys().map(|(engine, _)| *engine).collect();
+        let collections: BTreeSet<&str> = records.keys().map(|(_, collection)| *collection).collect();
+        let mut board = Self { records, engines: names.into_iter().collect(), collections: collections.into_iter().collect() };
+        let mean = |engine: &str| board.mean(SHOWN[0], engine).map_or(-1.0, |estimate| estimate.mean);
+        let mut engines: Vec<(&str, f64)> = board.engines.iter().map(|engine| (*engine, mean(engine))).collect();
+        engines.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(right.0)));
+        board.engines = engines.into_iter().map(|(engine, _)| engine).collect();
+        board
+    }
+
+    fn facts(&self, engine: &str, collection: &str) -> Option<&'r RivalFacts> {
+        match &self.records.get(&(engine, collection))?.outcome {
+            Outcome::Measured(facts) => Some(facts),
+            Outcome::Failed(_) => None,
+        }
+    }
+
+    /// The values by query on each collection; `None` where the engine has not finished all of them.
+    fn by_query(&self, measure: &str, engine: &str) -> Option<Vec<Vec<f64>>> {
+        self.collections.iter().map(|collection| self.facts(engine, collection)?.by_query(measure)).collect()
+    }
+
+    /// The mean over the collections, each with the same weight, with the interval of their queries.
+    fn mean(&self, measure: &str, engine: &str) -> Option<Estimate> {
+        let sets = self.by_query(measure, engine)?;
+        let beside_nothing = |set: &Vec<f64>| set.iter().map(|value| (*value, 0.0)).collect();
+        Some(paired_macro("", &sets.iter().map(beside_nothing).collect::<Vec<_>>()).difference)
+    }
+
+    /// Ours minus an engine, on the collections that both have finished, and how many those are.
+    fn behind_ours(&self, measure: &str, engine: &str) -> Option<(usize, Paired)> {
+        let pairs = |collection: &&str| -> Option<Vec<(f64, f64)>> {
+            let [ours, theirs] = [DEFAULT, engine].map(|name| self.facts(name, collection)?.by_query(measure));
+            Some(ours?.into_iter().zip(theirs?).collect())
+        };
+        let sets: Vec<Vec<(f64, f64)>> = self.collections.iter().filter_map(pairs).collect();
+        (!sets.is_empty()).then(|| (sets.len(), paired_macro(engine, &sets)))
+    }
+
+    /// A figure, or the word for why there is none.
+    fn cell(&self, measure: &str, engine: &str, collection: &str) -> String {
+        match self.records.get(&(engine, collection)).map(|record| &record.outcome) {
+            Some(Outcome::Measured(facts)) => facts.measures.get(measure).map_or(MISSING.to_owned(), |one| share(one.mean)),
+            Some(Outcome::Failed(reason)) => reason.split(':').next().unwrap_or_default().to_owned(),
+            None => MISSING.to_owned(),
+        }
+    }
+}
+
+pub(super) fn chapter(page: &mut Document, results: &Results<RivalFacts>, tables: &Tables) {
+    if results.records.is_empty() {
+        return;
+    }
+    let board = Board::of(results);
+    page.heading("Rivals in the same run");
+    page.block(&format!(
+        "Engines of others and ours through one door ([protocol 1](../docs/engines.md)): the same catalogs and queries, ids \
+         and orders that say nothing, no judgement within reach. Recorded by `contextweaver bench run --engines all` (†), \
+         {}; `bench check` computes them nowhere, and holds every mean against the recorded ranks and ours against what they \
+         give inside the harness. Engines are sorted by mean nDCG@10; the mean gives every collection the same weight, its \
+         interval is that of the queries. A word stands where an engine did not finish.",
+        days(results)
+    ));
+    let [ndcg, recall, paired] = quality(results);
+    page.table("nDCG@10.", &ndcg);
+    page.table("recall@5.", &recall);
+    page.figure(figure(&board));
+    page.table(
+        "Our default minus each engine, query by query, over the collections that both finished: mean difference with its \
+         95 % interval, and what the interval says of ours.",
+        &paired,
+    );
+    page.table("Versions, and how many answers changed with the order of the catalog.", &versions(&board));
+    costs(page, &board, tables);
+}
+
+/// The tables of quality: two measures, and the differences.
+pub(super) fn quality(results: &Results<RivalFacts>) -> [Table; 3] {
+    let board = Board::of(results);
+    let [ndcg, recall] = SHOWN.map(|measure| by_collection(&board, measure));
+    [ndcg, recall, differences(&board)]
+}
+
+fn by_collection(board: &Board<'_>, measure: &str) -> Table {
+    let mut table = Table::new(["engine †", "mean"].into_iter().chain(board.collections.iter().copied()));
+    for engine in &board.engines {
+        let mean = board.mean(measure, engine).map_or(MISSING.to_owned(), |value| estimate(&value));
+        let cells = board.collections.iter().map(|collection| board.cell(measure, engine, collection));
+        table.row([(*engine).to_owned(), mean].into_iter().chain(cells));
+    }
+    table
+}
+
+fn differences(board: &Board<'_>) -> Table {
+    let titles = SHOWN.map(|measure| [measure.to_owned(), format!("ours on {measure}")]);
+    let words = titles.clone().map(|[_, word]| word);
+    let titles = ["default − …", "collections"].map(str::to_owned).into_iter().chain(titles.into_iter().flatten());
+    let mut table = Table::new(titles).words(&words.each_ref().map(String::as_str));
+    for engine in board.engines.iter().filter(|engine| **engine != DEFAULT) {
+        let both = SHOWN.map(|measure| board.behind_ours(measure, engine));
+        let sets = both[0].as_ref().map_or(MISSING.to_owned(), |(sets, _)| count(*sets));
+        let cells = both.iter().flat_map(|one| match one {
+            Some((_, paired)) => [difference(&paired.difference), verdict_name(paired.verdict).to_owned()],
+            None => [MISSING, MISSING].map(str::to_owned),
+        });
+        table.row([(*engine).to_owned(), sets].into_iter().chain(cells));
+    }
+    table
+}
+
+fn versions(board: &Board<'_>) -> Table {
+    let mut table = Table::new(["engine †", "version", "requirements", "asked again", "changed"]).words(&["version", "requirements"]);
+    for engine in &board.engines {
+        let facts: Vec<&RivalFacts> =
+            board.collections.iter().filter_map(|collection| board.facts(engine, collection)).collect();
+        let set = |of: fn(&RivalFacts) -> String| {
+            let all: BTreeSet<String> = facts.iter().map(|facts| of(facts)).collect();
+            all.into_iter().collect::<Vec<_>>().join(", ")
+        };
+        let pinned = set(|facts| facts.requirements_sha256.as_ref().map_or(MISSING.to_owned(), |sha| sha.chars().take(12).collect()));
+        let sum = |of: fn(&RivalFacts) -> usize| count(facts.iter().map(|facts| of(facts)).sum());
+        table.row([
+            (*engine).to_owned(),
+            set(|facts| facts.version.clone()),
+            pinned,
+            sum(|facts| facts.order_asked),
+            sum(|facts| facts.order_changes),
+        ]);
+    }
+    table
+}
+
+fn costs(page: &mut Document, board: &Board<'_>, tables: &Tables) {
+    let Some(most) = tables.engines.iter().max_by_key(|row| row.tools) else { return };
+    page.subheading("What they cost");
+    if let Some(origin) = tables.origin(TIMES_FILE) {
+        page.block(&origin.sentence());
+    }
+    let reading = format!(
+        "On `{}` ({} tools). Start of the process to its first answer and loading the catalog in ms; the time of an answer, \
+         the way through the pipe included, in µs, with the pipe alone beside it; the largest memory in MiB. The machine was \
+         shared while these were taken: read them as ratios. Over all collections is the median of the medians.",
+        most.collection,
+        count(most.tools)
+    );
+    let mut table = Table::new(["engine", "start", "load", "p50", "p99", "ping", "memory", "p50 over all"]);
+    for engine in &board.engines {
+        let own: Vec<&RivalTimes> = tables.engines.iter().filter(|row| row.engine == **engine).collect();
+        let Some(row) = own.iter().find(|row| row.collection == most.collection) else { continue };
+        let p50s: Vec<f64> = own.iter().map(|row| row.p50_us as f64).collect();
+        table.row([
+            (*engine).to_owned(),
+            quantity(row.start_ms),
+            quantity(row.load_ms),
+            quantity(row.p50_us as f64),
+            quantity(row.p99_us as f64),
+            quantity(row.ping_us as f64),
+            row.peak_mib.map_or(MISSING.to_owned(), |mib| quantity(mib as f64)),
+            quantity(median(&p50s)),
+        ]);
+    }
+    page.table(&reading, &table);
+}
+
+/// Means with their intervals, best first.
+fn figure(board: &Board<'_>) -> Option<Figure> {
+    let rows = board.engines.iter().filter_map(|engine| {
+        let means = SHOWN.map(|measure| board.mean(measure, engine));
+        let label = means[0].map(|mean| format!("{engine} {}", share(mean.mean)))?;
+        let dot = |value: Option<Estimate>| value.map(|Estimate { mean, low, high }| Interval { mean, low, high });
+        Some((label, means.map(dot).to_vec()))
+    });
+    let plot = IntervalPlot {
+        title: format!("Mean over {} collections, with the interval of their queries", board.collections.len()),
+        x_title: format!("{} (the number) and {}", SHOWN[0], SHOWN[1]),
+        scale: Scale::Share,
+        series: SHOWN.map(str::to_owned).to_vec(),
+        rows: rows.collect(),
+    };
+    let alt = plot.title.clone();
+    plot.svg().map(|svg| Figure { path: "rivals.svg".to_owned(), alt, svg })
+}
+
+/// The days on which the records were made.
+fn days(results: &Results<RivalFacts>) -> String {
+    let days: BTreeSet<String> = results.records.iter().map(|record| record.provenance.recorded.to_string()).collect();
+    match (days.first(), days.last()) {
+        (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
+        (Some(day), _) => day.clone(),
+        _ => "never".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::recorded;
+
+    /// An engine that found the one tool of each query at these ranks.
+    fn at(ranks: &[Option<usize>]) -> Outcome<RivalFacts> {
+        let facts = RivalFacts {
+            version: "1.2".to_owned(),
+            requirements_sha256: Some("0123456789abcdef".to_owned()),
+            tools: 9,
+            measures: BTreeMap::new(),
+            order_asked: 4,
+            order_changes: 1,
+            ranks: ranks.iter().map(|rank| vec![*rank]).collect(),
+        };
+        Outcome::Measured(RivalFacts { measures: facts.recomputed(), ..facts })
+    }
+
+    fn results() -> Results<RivalFacts> {
+        let slow = "timed out: all 9 queries, by the first few, took more than 1 ms".to_owned();
+        recorded(
+            "rivals",
+            vec![
+                ("default/farm", at(&[Some(1), Some(1), Some(1), Some(2)])),
+                ("default/town", at(&[Some(1), Some(6)])),
+                ("other/farm", at(&[Some(9), None, None, Some(8)])),
+                ("other/town", at(&[Some(2), Some(1)])),
+                ("slow/farm", Outcome::Failed(slow)),
+                ("slow/town", at(&[Some(1), Some(6)])),
+            ],
+        )
+    }
+
+    #[test]
+    fn engines_are_sorted_by_their_mean_and_words_stand_for_what_did_not_finish() {
+        let [ndcg, _, paired] = quality(&results()).map(|table| table.plain());
+        let names: Vec<&str> = ndcg.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(names, ["default", "other", "slow"], "{ndcg}");
+        assert!(ndcg.contains("timed out") && ndcg.contains(".908") && ndcg.contains(".793 ["), "{ndcg}");
+        let rows: Vec<&str> = paired.lines().skip(1).collect();
+        assert!(rows[0].starts_with("other") && rows[0].contains("+.308 ["), "{paired}");
+        assert!(rows[1].starts_with("slow") && rows[1].contains(".000 [.000, .000]"), "{paired}");
+    }
+
+    #[test]
+    fn the_chapter_has_versions_costs_and_a_picture() {
+        let row = |engine: &str, p50_us: u64| RivalTimes {
+            engine: engine.to_owned(),
+            collection: "farm".to_owned(),
+            tools: 9,
+            recorded: "2026-01-31".to_owned(),
+            start_ms: 12.5,
+            load_ms: 3.0,
+            ping_us: 15,
+            p50_us,
+            p99_us: p50_us * 3,
+            own_p50_us: None,
+            peak_mib: Some(40),
+        };
+        let tables = Tables { engines: vec![row("default", 50), row("other", 700)], ..Tables::default() };
+        let mut page = Document::default();
+        chapter(&mut page, &results(), &tables);
+        for shown in ["0123456789ab", "rivals.svg", "### What they cost", "2,100", "2026-01-31"] {
+            assert!(page.text().contains(shown), "{shown}: {}", page.text());
+        }
+        let mut nothing = Document::default();
+        chapter(&mut nothing, &recorded("rivals", Vec::new()), &tables);
+        assert_eq!(nothing.text(), "");
+    }
+}

@@ -1,0 +1,352 @@
+//! The door of gateways: any MCP server that lets its clients search the tools of other servers takes part as it is.
+//!
+//! The servers behind it are played: each is a recording (an answer to `initialize`, and the list of its tools) that
+//! `contextweaver mcp playback` serves. The gateway is started with a configuration that names them, its search tool is
+//! called with every query, and the tools are found in the result by a pointer. Here names are what tools are known by,
+//! so they cannot be made up; the order is shuffled.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::program::{Program, bounded, micros};
+use super::{Answer, Hello, Limits, ProcessError, Session, TOP, folder};
+use crate::eval::collection::Collection;
+use crate::eval::rng::Rng;
+
+/// In a command, the configuration with a member `mcpServers`, as most clients and gateways read it.
+const MCP_SERVERS: &str = "{config}";
+
+/// In a command, the configuration with a member `upstreams`, as our gateway reads it.
+const UPSTREAMS: &str = "{upstreams}";
+
+/// Catalogs of more servers are played by one, so that there are not hundreds of processes.
+const MOST_SERVERS: usize = 32;
+
+/// The version of MCP that is spoken on both sides.
+const VERSION: &str = "2025-06-18";
+
+/// Messages that a gateway may send before it answers, at most.
+const UNASKED: usize = 1_000;
+
+/// What stands between server and tool where gateways join them.
+const JOINTS: [&str; 7] = [":", "__", "_", ".", "/", "-", "___"];
+
+/// The tool that is asked, and where its results name tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchTool {
+    /// The name of the tool.
+    pub name: String,
+    /// The argument that takes the query.
+    pub argument: String,
+    /// JSON pointer into the result of the call, with `*` for every element of a list. Text that is JSON is looked into;
+    /// other text is searched for names of tools.
+    pub ids: String,
+    /// The program that plays a server: `contextweaver`.
+    pub player: PathBuf,
+}
+
+/// A gateway that runs before played servers.
+pub(super) struct Gateway {
+    program: Program,
+    tool: SearchTool,
+    names: Names,
+    limits: Limits,
+    asked: u64,
+}
+
+/// What a gateway may call each tool.
+#[derive(Default)]
+struct Names {
+    items: BTreeMap<String, u32>,
+    /// Names that more than one tool would have.
+    ambiguous: BTreeSet<String>,
+}
+
+impl Names {
+    fn add(&mut self, name: String, item: u32) {
+        if self.items.insert(name.clone(), item).is_some_and(|other| other != item) {
+            self.ambiguous.insert(name);
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<u32> {
+        self.items.get(name).copied().filter(|_| !self.ambiguous.contains(name))
+    }
+
+    /// The tools that a text names, in order: the whole of it, or the first in each line, since the rest of a line
+    /// describes. Behind `#` a gateway may have a mark of its own.
+    fn in_text(&self, text: &str) -> Vec<u32> {
+        if let Some(item) = self.get(text.trim()) {
+            return vec![item];
+        }
+        let plain = |word: &str| self.get(word).or_else(|| self.get(word.split('#').next().unwrap_or_default()));
+        let is_part = |c: char| c.is_alphanumeric() || "_-.:/#".contains(c);
+        text.lines().filter_map(|line| line.split(|c| !is_part(c)).find_map(plain)).collect()
+    }
+}
+
+/// A server that is played: its name, and its tools with their items.
+type Played = BTreeMap<String, Vec<(String, u32)>>;
+
+/// The tools of a catalog by the server that will list them, in an order drawn from `rng`.
+fn played(collection: &Collection, rng: &Rng) -> Played {
+    let items = collection.catalog.items();
+    let mut order: Vec<u32> = (0..items.len() as u32).collect();
+    rng.fork("tools").shuffle(&mut order);
+    let named: BTreeSet<&str> = items.iter().filter_map(|item| item.server.as_deref()).collect();
+    let apart = named.len() <= MOST_SERVERS;
+    let mut servers: Played = BTreeMap::new();
+    let mut taken = BTreeSet::new();
+    for number in order {
+        let item = &items[number as usize];
+        let server = item.server.as_deref().filter(|_| apart).unwrap_or("tools");
+        // One server cannot have two tools of one name.
+        let mut name = item.name.clone();
+        while !taken.insert((server.to_owned(), name.clone())) {
+            name = format!("{}_{name}", item.server.as_deref().unwrap_or("other"));
+        }
+        servers.entry(server.to_owned()).or_default().push((name, number));
+    }
+    servers
+}
+
+/// The recording of a server that only lists its tools.
+fn recording(server: &str, tools: &[(String, u32)], collection: &Collection) -> String {
+    let definition = |(name, number): &(String, u32)| {
+        let item = &collection.catalog.items()[*number as usize];
+        let schema = item.args_schema.as_ref().map_or(json!({"type": "object"}), |schema| json!(schema));
+        let schema = if schema.is_object() { schema } else { json!({"type": "object"}) };
+        json!({"name": name, "description": item.description, "inputSchema": schema})
+    };
+    let info = json!({"name": server, "version": "1"});
+    let hello = json!({"protocolVersion": VERSION, "capabilities": {"tools": {}}, "serverInfo": info});
+    let list = json!({"tools": tools.iter().map(definition).collect::<Vec<Value>>()});
+    let mut lines = String::new();
+    let answers = [("initialize", hello), ("tools/list", list), ("ping", json!({}))];
+    for (id, (method, result)) in (1..).zip(answers) {
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}});
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
+        for (direction, message) in [("client", request), ("server", answer)] {
+            let seq = lines.lines().count() + 1;
+            let line = json!({"seq": seq, "direction": direction, "message": message});
+            lines.push_str(&line.to_string());
+            lines.push('\n');
+        }
+    }
+    lines
+}
+
+impl Gateway {
+    /// Writes the recordings and the configuration, and starts `command` with them.
+    pub(super) fn start(
+        command: &[OsString],
+        tool: &SearchTool,
+        limits: Limits,
+        collection: &Collection,
+        rng: &Rng,
+    ) -> Result<Self, ProcessError> {
+        let folder = folder()?;
+        let write = |name: &str, text: String| {
+            let path = folder.path().join(name);
+            let failed = |error: std::io::Error| ProcessError::Failed(format!("{name}: {error}"));
+            std::fs::write(&path, text).map_err(failed).map(|()| path)
+        };
+        let (mut servers, mut names) = (serde_json::Map::new(), Names::default());
+        for (number, (server, tools)) in played(collection, rng).into_iter().enumerate() {
+            let path = write(&format!("{number}.ndjson"), recording(&server, &tools, collection))?;
+            let launch = json!({"command": tool.player, "args": ["mcp", "playback", path]});
+            servers.insert(server.clone(), launch);
+            for (name, item) in tools {
+                JOINTS.iter().for_each(|joint| names.add(format!("{server}{joint}{name}"), item));
+                names.add(name, item);
+            }
+        }
+        let config = write("config.json", json!({"mcpServers": servers}).to_string())?;
+        let upstreams = write("upstreams.json", json!({"upstreams": servers}).to_string())?;
+        let word = |word: &OsString| match word.to_str() {
+            Some(MCP_SERVERS) => config.clone().into_os_string(),
+            Some(UPSTREAMS) => upstreams.clone().into_os_string(),
+            _ => word.clone(),
+        };
+        let command: Vec<OsString> = command.iter().map(word).collect();
+        Ok(Self { program: Program::start(&command, folder)?, tool: tool.clone(), names, limits, asked: 0 })
+    }
+
+    /// Asks for `method`, and answers what the gateway asks meanwhile.
+    fn request(
+        &mut self,
+        what: &str,
+        method: &str,
+        params: &Value,
+        limit: Duration,
+    ) -> Result<(Value, u64), ProcessError> {
+        self.asked += 1;
+        let id = self.asked;
+        let start = Instant::now();
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.program.send(what, &request.to_string())?;
+        for _ in 0..UNASKED {
+            let text = self.program.receive(what, start, limit)?;
+            let us = micros(start.elapsed());
+            let Ok(Value::Object(mut message)) = serde_json::from_str(&text) else {
+                return Err(self.program.failed(format!("{what}: {:?} is no message of MCP", bounded(&text))));
+            };
+            match (message.get("method").and_then(Value::as_str), message.get("id")) {
+                (Some(asked), Some(own)) => {
+                    let answer = match asked {
+                        "ping" => json!({"jsonrpc": "2.0", "id": own, "result": {}}),
+                        _ => json!({"jsonrpc": "2.0", "id": own, "error": {"code": -32601, "message": "not offered"}}),
+                    };
+                    self.program.send(what, &answer.to_string())?;
+                }
+                (Some(_), None) => {}
+                (None, Some(own)) if *own == json!(id) => {
+                    return match message.remove("result") {
+                        Some(result) => Ok((result, us)),
+                        None => {
+                            let error = message.get("error").map_or_else(String::new, Value::to_string);
+                            Err(self.program.failed(format!("{what}: it says {}", bounded(&error))))
+                        }
+                    };
+                }
+                _ => return Err(self.program.failed(format!("{what}: it answered what was not asked"))),
+            }
+        }
+        Err(self.program.failed(format!("{what}: more than {UNASKED} messages before the answer")))
+    }
+}
+
+impl Session for Gateway {
+    fn hello(&mut self) -> Result<Hello, ProcessError> {
+        let client = json!({"name": "contextweaver-bench", "version": env!("CARGO_PKG_VERSION")});
+        let params = json!({"protocolVersion": VERSION, "capabilities": {}, "clientInfo": client});
+        let (result, _) = self.request("initialize", "initialize", &params, self.limits.load)?;
+        let us = self.program.age_us();
+        let text = |place: &str| result.pointer(place).and_then(Value::as_str).map(bounded);
+        let (name, version) = (text("/serverInfo/name"), text("/serverInfo/version"));
+        match (name, version) {
+            (Some(name), Some(version)) if !version.is_empty() => {
+                self.program.send("initialize", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)?;
+                Ok(Hello { name, version, us })
+            }
+            _ => Err(self.program.failed("it does not say its name and version; without a version there is no row")),
+        }
+    }
+
+    /// The catalog is in the configuration: what is waited for is the first search.
+    fn load(&mut self) -> Result<u64, ProcessError> {
+        let (list, _) = self.request("the list of tools", "tools/list", &json!({}), self.limits.load)?;
+        let tools = list.get("tools").and_then(Value::as_array).cloned().unwrap_or_default();
+        let names: Vec<&str> = tools.iter().filter_map(|tool| tool.get("name")?.as_str()).collect();
+        if !names.contains(&self.tool.name.as_str()) {
+            let shown = bounded(&names.join(", "));
+            return Err(self.program.failed(format!("it has no tool `{}`; it has {shown}", self.tool.name)));
+        }
+        let params = json!({"name": self.tool.name, "arguments": {&self.tool.argument: "tool"}});
+        self.request("a first search", "tools/call", &params, self.limits.load)?;
+        Ok(self.program.age_us())
+    }
+
+    fn ping(&mut self) -> Result<u64, ProcessError> {
+        Ok(self.request("a ping", "ping", &json!({}), self.limits.route)?.1)
+    }
+
+    fn route(&mut self, query: &str) -> Result<Answer, ProcessError> {
+        let what = format!("the query {:?}", bounded(query));
+        let params = json!({"name": self.tool.name, "arguments": {&self.tool.argument: query}});
+        let (result, seen_us) = self.request(&what, "tools/call", &params, self.limits.route)?;
+        if result.get("isError") == Some(&Value::Bool(true)) {
+            let said = bounded(&result.get("content").map_or_else(String::new, Value::to_string));
+            return Err(self.program.failed(format!("{what}: its tool failed: {said}")));
+        }
+        let mut found = Vec::new();
+        at(&result, &self.tool.ids, &mut |value| found.push(value.clone()));
+        let (mut tools, mut seen) = (Vec::new(), BTreeSet::new());
+        for text in found.iter().filter_map(Value::as_str) {
+            tools.extend(self.names.in_text(text).into_iter().filter(|item| seen.insert(*item)));
+        }
+        tools.truncate(TOP);
+        let tools = tools.into_iter().enumerate().map(|(place, item)| (item, -(place as f64))).collect();
+        Ok(Answer { tools, seen_us, own_us: None })
+    }
+
+    fn peak_kib(&self) -> Option<u64> {
+        self.program.peak_kib()
+    }
+
+    fn end(self: Box<Self>) -> Result<(), ProcessError> {
+        self.program.end()
+    }
+}
+
+/// Calls `found` with every value at a pointer (RFC 6901, with `*` for every element), looking into text that is JSON.
+fn at(value: &Value, pointer: &str, found: &mut dyn FnMut(&Value)) {
+    let Some(rest) = pointer.strip_prefix('/') else {
+        found(value);
+        return;
+    };
+    let (step, rest) = rest.find('/').map_or((rest, ""), |end| rest.split_at(end));
+    match value {
+        Value::String(text) => {
+            if let Ok(inner @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str::<Value>(text) {
+                at(&inner, pointer, found);
+            }
+        }
+        Value::Array(items) if step == "*" => items.iter().for_each(|item| at(item, rest, found)),
+        _ => {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            if let Some(inner) = value.pointer(&format!("/{}", step.replace('~', "~0").replace('/', "~1"))) {
+                at(inner, rest, found);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pointer_finds_every_element_and_looks_into_text() {
+        let result = json!({
+            "content": [{"text": "[{\"name\": \"a\"}, {\"name\": \"b\"}]"}, {"text": "no JSON"}],
+            "structuredContent": {"cards": [{"id": "x"}, {}, {"id": "y"}], "a/b": 1}
+        });
+        let table = [
+            ("/structuredContent/cards/*/id", json!(["x", "y"])),
+            ("/structuredContent/a~1b", json!([1])),
+            ("/content/0/text/*/name", json!(["a", "b"])),
+            ("/content/*/text", json!(["[{\"name\": \"a\"}, {\"name\": \"b\"}]", "no JSON"])),
+            ("/content/7", json!([])),
+        ];
+        for (pointer, expected) in table {
+            let mut found = Vec::new();
+            at(&result, pointer, &mut |value| found.push(value.clone()));
+            assert_eq!(json!(found), expected, "{pointer}");
+        }
+    }
+
+    #[test]
+    fn names_are_found_in_text_where_they_are_one_tools() {
+        let mut names = Names::default();
+        for (name, item) in
+            [("forge:open", 0), ("open", 0), ("post:send", 1), ("send", 1), ("radio:send", 2), ("send", 2)]
+        {
+            names.add(name.to_owned(), item);
+        }
+        let table = [
+            ("forge:open", vec![0]),
+            ("forge:open#1f — Open\npost:send#47a0 — Send", vec![0, 1]),
+            ("radio:send#1f", vec![2]),
+            ("send", vec![]),
+            ("post:send#47a0 — Send a letter, open\nforge:open#9 — Open", vec![1, 0]),
+        ];
+        for (text, expected) in table {
+            assert_eq!(names.in_text(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! A program that runs as a child, with lines on its standard streams.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::ProcessError;
+
+/// An answer is at most so long.
+const LONGEST_LINE: u64 = 4 << 20;
+
+/// What is kept of the program's standard error.
+const LAST_WORDS: usize = 2_000;
+
+/// How long a program has to end after its input has.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The variables that the program keeps of our environment.
+const ENVIRONMENT: [&str; 9] = [
+    "PATH",
+    "HOME",
+    "LANG",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "PYTHONPATH",
+    "VIRTUAL_ENV",
+    "NODE_PATH",
+    "CONTEXTWEAVER_MODEL",
+];
+
+/// A program that runs. What it started ends with it.
+pub(super) struct Program {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<Result<String, String>>,
+    last_words: Arc<Mutex<VecDeque<u8>>>,
+    folder: tempfile::TempDir,
+    started: Instant,
+}
+
+impl Program {
+    /// Starts a command in `folder` with the few variables of the environment that programs keep.
+    pub(super) fn start(command: &[OsString], folder: tempfile::TempDir) -> Result<Self, ProcessError> {
+        let (program, arguments) = command.split_first().ok_or_else(|| ProcessError::Missing {
+            program: String::new(),
+            reason: "no program is named".to_owned(),
+        })?;
+        let missing = |error: std::io::Error| ProcessError::Missing {
+            program: program.to_string_lossy().into_owned(),
+            reason: error.to_string(),
+        };
+        let kept = ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+        let mut child = Command::new(program)
+            .args(arguments)
+            .current_dir(folder.path())
+            .env_clear()
+            .envs(kept)
+            // What it starts ends with it.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(missing)?;
+        let started = Instant::now();
+        let (send, lines) = sync_channel(4);
+        if let Some(output) = child.stdout.take() {
+            thread::spawn(move || {
+                let mut output = BufReader::new(output);
+                while let Some(line) = next_line(&mut output) {
+                    if send.send(line).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        let last_words = Arc::new(Mutex::new(VecDeque::new()));
+        if let Some(mut errors) = child.stderr.take() {
+            let kept = Arc::clone(&last_words);
+            thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Ok(count @ 1..) = errors.read(&mut bytes) {
+                    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                    kept.extend(&bytes[..count]);
+                    let surplus = kept.len().saturating_sub(LAST_WORDS);
+                    kept.drain(..surplus);
+                }
+            });
+        }
+        Ok(Self { input: child.stdin.take(), child, lines, last_words, folder, started })
+    }
+
+    /// A file that is in the folder where it runs.
+    pub(super) fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// How long it has been running, in microseconds.
+    pub(super) fn age_us(&self) -> u64 {
+        micros(self.started.elapsed())
+    }
+
+    /// A line that is there although none was asked for.
+    pub(super) fn waiting(&self) -> Option<String> {
+        self.lines.try_recv().ok().map(|line| line.unwrap_or_else(|reason| reason))
+    }
+
+    /// Sends one line.
+    pub(super) fn send(&mut self, what: &str, line: &str) -> Result<(), ProcessError> {
+        let line = format!("{line}\n");
+        let sent = self.input.as_mut().map(|input| input.write_all(line.as_bytes()).and_then(|()| input.flush()));
+        if matches!(sent, Some(Ok(()))) { Ok(()) } else { Err(self.failed(format!("it ended before {what}"))) }
+    }
+
+    /// The next line, at most `limit` after `start`.
+    pub(super) fn receive(&mut self, what: &str, start: Instant, limit: Duration) -> Result<String, ProcessError> {
+        match self.next(start + limit) {
+            Ok(Ok(text)) => Ok(text),
+            Ok(Err(reason)) => Err(self.failed(format!("{what}: {reason}"))),
+            Err(RecvTimeoutError::Timeout) => Err(ProcessError::TimedOut { what: what.to_owned(), limit }),
+            Err(RecvTimeoutError::Disconnected) => Err(self.failed(format!("it ended without answering {what}"))),
+        }
+    }
+
+    /// The next line until a time. A process that ended is not waited for, even where what it started keeps its output open.
+    fn next(&mut self, until: Instant) -> Result<Result<String, String>, RecvTimeoutError> {
+        const SLICE: Duration = Duration::from_millis(200);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left.min(SLICE)) {
+                Err(RecvTimeoutError::Timeout) if left <= SLICE => return Err(RecvTimeoutError::Timeout),
+                Err(RecvTimeoutError::Timeout) if matches!(self.child.try_wait(), Ok(Some(_))) => {
+                    return self.lines.recv_timeout(SLICE).map_err(|_| RecvTimeoutError::Disconnected);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// An error with what the program printed last.
+    pub(super) fn failed(&self, reason: impl fmt::Display) -> ProcessError {
+        let words: Vec<u8> = self.last_words.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let words = String::from_utf8_lossy(&words);
+        match words.trim() {
+            "" => ProcessError::Failed(reason.to_string()),
+            words => ProcessError::Failed(format!("{reason}; it printed last: {}", bounded(last_line(words)))),
+        }
+    }
+
+    /// `VmHWM` of the process.
+    pub(super) fn peak_kib(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        line.trim().strip_suffix("kB")?.trim().parse().ok()
+    }
+
+    /// Ends the input; the program has to end by itself, and well.
+    pub(super) fn end(mut self) -> Result<(), ProcessError> {
+        drop(self.input.take());
+        let until = Instant::now() + GRACE;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(Some(status)) => return Err(self.failed(format!("it ended with {status} after its input"))),
+                Ok(None) if Instant::now() < until => thread::sleep(Duration::from_millis(2)),
+                _ => return Err(ProcessError::TimedOut { what: "ending after its input".to_owned(), limit: GRACE }),
+            }
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // The group outlives its first process, which need not have waited for what it started.
+        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+        if let Ok(None) = self.child.try_wait() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// The next line, or why there is none; `None` at the end.
+fn next_line(output: &mut impl BufRead) -> Option<Result<String, String>> {
+    let mut line = Vec::new();
+    match output.take(LONGEST_LINE).read_until(b'\n', &mut line) {
+        Ok(0) => return None,
+        Ok(_) if line.last() != Some(&b'\n') && line.len() as u64 == LONGEST_LINE => {
+            return Some(Err(format!("an answer is longer than {LONGEST_LINE} bytes")));
+        }
+        Ok(_) if line.last() != Some(&b'\n') => return Some(Err("the answer is torn: it has no line end".to_owned())),
+        Ok(_) => {}
+        Err(error) => return Some(Err(error.to_string())),
+    }
+    Some(String::from_utf8(line).map_err(|_| "the answer is not UTF-8".to_owned()))
+}
+
+pub(super) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+fn last_line(text: &str) -> &str {
+    text.lines().next_back().unwrap_or_default()
+}
+
+/// At most 200 characters, without what could steer a terminal.
+pub(super) fn bounded(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(200).collect()
+}

@@ -1,0 +1,234 @@
+//! Engines of others: rows of `engines.toml`, what is recorded of them, and what is caught.
+
+use std::fs;
+
+use crate::support::{Files, Run, checkout};
+
+/// An engine in shell, by docs/engines.md: it counts the words of the query that stand in a tool's line.
+const ENGINE: &str = r#"if [ "$1" = --version ]; then echo 0.3; exit; fi
+while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":"\([^"]*\)".*/\1/p')
+  case $line in
+    *'"hello"'*) echo '{"ok":true,"name":"words","version":"0.3"}' ;;
+    *'"load"'*) echo '{"ok":true}' ;;
+    *'"ping"'*) echo "{\"id\":\"$id\"}" ;;
+    *)
+      word=$(printf '%s' "$line" | sed -n 's/.*"query":"\([a-z]*\).*/\1/p')
+      found=$(grep -i -- "${word:-nothing}" catalog.jsonl | sed 's/.*"id":\("t[0-9]*"\).*/\1/' | sort | head -n 20 | paste -sd, -)
+      echo "{\"id\":\"$id\",\"tools\":[$found]}" ;;
+  esac
+done
+"#;
+
+const QUERIES: &str = r#"{"id": "q1", "query": "letter please", "relevant": ["send_mail"]}
+{"id": "q2", "query": "open an issue", "relevant": ["create_issue"]}
+{"id": "q3", "query": "pizza", "relevant": []}
+"#;
+
+const TOOLS: &str = r#"{"tools": [
+    {"name": "create_issue", "description": "Open a new issue in a repository"},
+    {"name": "send_mail", "description": "Send a letter by electronic mail"},
+    {"name": "play_song", "description": "Play music on a loudspeaker"},
+    {"name": "lock_door", "description": "Lock a door of the building"}
+]}"#;
+
+/// A row of `engines.toml` for a script in `benches/engines/NAME`.
+fn row(name: &str) -> String {
+    format!(
+        "\n[[process]]\nname = \"{name}\"\nanalysis = \"a script\"\nfolder = \"{name}\"\n\
+         version = [\"sh\", \"engine.sh\", \"--version\"]\nrun = [\"sh\", \"engine.sh\"]\n"
+    )
+}
+
+/// A checkout with the household collection and these engines.
+fn with_engines(engines: &[(&str, &str)]) -> Files {
+    let files = Files::new();
+    for file in ["catalog.json", "queries.jsonl", "collection.toml"] {
+        let from = checkout().join("gold/household").join(file);
+        files.write(&format!("gold/household/{file}"), fs::read(from).unwrap());
+    }
+    let mut rows =
+        "[[engine]]\nname = \"default\"\nanalysis = \"a\"\n\n[[engine]]\nname = \"bm25\"\nanalysis = \"b\"\n\
+                    configuration = { scorer = \"bm25\" }\n"
+            .to_owned();
+    for (name, script) in engines {
+        rows.push_str(&row(name));
+        files.write(&format!("benches/engines/{name}/engine.sh"), script);
+    }
+    files.write("scenarios/engines.toml", rows);
+    files.write(
+        "scenarios/small.toml",
+        "analysis = \"small\"\norigin = \"embedded\"\ncollections = [\"household\"]\nengines = [\"default\"]\n",
+    );
+    files.write("README.md", "# R\n<!-- scorecard:begin -->\n<!-- scorecard:end -->\n");
+    files
+}
+
+#[test]
+fn a_shell_script_takes_part_is_recorded_and_is_held_to_the_record() {
+    assert!(ENGINE.lines().count() < 50);
+    let files = with_engines(&[("words", ENGINE)]);
+    let recorded = files.run(&["bench", "run", "--engines", "all"]);
+    assert_eq!(recorded.code, 0, "{}", recorded.shown());
+    assert!(recorded.stdout.starts_with("words") && recorded.stdout.contains("nDCG@10 0."), "{}", recorded.stdout);
+    let results = fs::read_to_string(files.path("scorecard/results/rivals.json")).unwrap();
+    for part in ["\"case\":\"words/household\"", "\"version\":\"0.3\"", "\"recall@5\"", "\"ranks\":[["] {
+        assert!(results.contains(part), "{part}: {results}");
+    }
+    assert!(!results.contains("_us"), "no time is a fact");
+    assert!(fs::read_to_string(files.path("scorecard/timings/engines.csv")).unwrap().contains("\nwords,household,97,"));
+
+    // A run of the scorecard keeps and shows it, and not even `--all` misses it.
+    assert_eq!(files.run(&["bench", "run"]).code, 0);
+    assert_eq!(fs::read_to_string(files.path("scorecard/results/rivals.json")).unwrap(), results);
+    assert!(fs::read_to_string(files.path("scorecard/SCORECARD.md")).unwrap().contains("Rivals in the same run"));
+    let check = files.run(&["bench", "check", "--all"]);
+    assert_eq!(check.code, 0, "{}", check.shown());
+    assert!(check.stdout.contains("rivals 1 (recorded by `contextweaver bench run --engines`"), "{}", check.stdout);
+
+    let same = files.run(&["bench", "run", "--engines", "words", "--check"]);
+    assert!(same.code == 0 && same.stdout.contains("as recorded"), "{}", same.shown());
+    files.write("benches/engines/words/engine.sh", ENGINE.replace("head -n 20", "head -n 1"));
+    let other = files.run(&["bench", "run", "--engines", "words", "--collections", "household", "--check"]);
+    assert!(other.code == 1 && other.stdout.contains("NOT as recorded"), "{}", other.shown());
+    assert_eq!(fs::read_to_string(files.path("scorecard/results/rivals.json")).unwrap(), results);
+}
+
+#[test]
+fn figures_that_the_ranks_do_not_give_are_wrong() {
+    use contextweaver_bench::eval::record::Outcome;
+    use contextweaver_bench::eval::rival::RivalFacts;
+    use contextweaver_bench::results::Results;
+    let files = with_engines(&[("words", ENGINE)]);
+    assert_eq!(files.run(&["bench", "run", "--engines", "words"]).code, 0);
+    assert_eq!(files.run(&["bench", "run"]).code, 0);
+    let path = files.path("scorecard/results/rivals.json");
+    let mut results = Results::<RivalFacts>::from_json("rivals", &fs::read_to_string(&path).unwrap()).unwrap();
+    let Outcome::Measured(facts) = &mut results.records[0].outcome else { panic!("not measured") };
+    facts.ranks[0] = vec![Some(1); facts.ranks[0].len()];
+    facts.ranks[1] = vec![None; facts.ranks[1].len()];
+    fs::write(&path, results.to_json().unwrap()).unwrap();
+    let check = files.run(&["bench", "check"]);
+    assert_eq!(check.code, 1, "{}", check.shown());
+    assert!(check.stdout.contains("its measures are not those that its ranks give"), "{}", check.stdout);
+}
+
+#[test]
+fn what_does_not_come_to_the_end_has_one_of_four_words() {
+    let on_query = |answer: &str| ENGINE.replace("echo \"{\\\"id\\\":\\\"$id\\\",\\\"tools\\\":[$found]}\"", answer);
+    let early = on_query("echo '{\"id\":\"a1\",\"tools\":[]}'; echo '{\"id\":\"a2\",\"tools\":[]}'; sleep 0.2");
+    let fickle = on_query(
+        "n=$((n + 1)); if [ $((n % 3)) = 0 ]; then found=; fi; echo \"{\\\"id\\\":\\\"$id\\\",\\\"tools\\\":[$found]}\"",
+    );
+    let refuses = on_query("echo '{\"unsupported\":\"no queries\"}'");
+    let files = with_engines(&[
+        ("absent", "exit 7"),
+        ("early", &early),
+        ("fickle", &fickle),
+        ("refuses", &refuses),
+        ("words", ENGINE),
+    ]);
+    let run = files.run(&["bench", "run", "--engines", "all"]);
+    assert_eq!(run.code, 0, "{}", run.shown());
+    for (engine, word) in [
+        ("absent", "failed: `sh engine.sh --version` prints no version; without one there is no row"),
+        ("early", "failed: it answered before"),
+        ("fickle", "was asked twice and answered differently the second time"),
+        ("refuses", "unsupported: the query "),
+        ("words", "nDCG@10"),
+    ] {
+        let line = run.stdout.lines().find(|line| line.starts_with(engine)).unwrap_or_default();
+        assert!(line.contains(word), "{engine}: {}", run.shown());
+    }
+    assert_eq!(files.run(&["bench", "run"]).code, 0);
+    let page = fs::read_to_string(files.path("scorecard/SCORECARD.md")).unwrap();
+    assert!(page.contains("| unsupported |") && page.contains("| failed |"), "{page}");
+}
+
+#[test]
+fn the_judgements_are_out_of_reach() {
+    let looks = ENGINE.replace(
+        "*'\"load\"'*)",
+        "*'\"load\"'*) if [ \"$(ls -A)\" != catalog.jsonl ] || [ -n \"$OLDPWD\" ] || grep -q relevant catalog.jsonl; \
+         then echo '{\"error\":\"there is more\"}'; continue; fi;",
+    );
+    let files = with_engines(&[("words", &looks)]);
+    let run = files.run(&["bench", "run", "--engines", "words"]);
+    assert!(run.code == 0 && run.stdout.contains("nDCG@10"), "{}", run.shown());
+}
+
+#[test]
+fn rows_that_cannot_be_run_are_refused_with_the_file() {
+    let files = with_engines(&[]);
+    let engines = fs::read_to_string(files.path("scenarios/engines.toml")).unwrap();
+    let good = row("words");
+    let table = [
+        (good.replace("\"words\"", "\"Words\""), "a name is made of a-z, 0-9, - and _"),
+        (good.replace("a script", " "), "`analysis` is empty"),
+        (good.replace("folder = \"words\"", "folder = \"../words\""), "`folder` is the name of a folder"),
+        (good.replace("folder = \"words\"\n", ""), "has a `folder`, or runs `{contextweaver}`"),
+        (good.replace("[\"sh\", \"engine.sh\", \"--version\"]", "[]"), "without a version there is no row"),
+        (good.replace("version = [\"sh\", \"engine.sh\", \"--version\"]\n", ""), "missing field `version`"),
+        (format!("{good}limits = {{ route_ms = 0 }}\n"), "a limit is zero"),
+        (format!("{good}limits = {{ speed = 1 }}\n"), "unknown field `speed`"),
+        (format!("{good}mcp = {{ tool = \"t\", argument = \"a\", ids = \"x\" }}\n"), "JSON pointer"),
+        (format!("{good}{good}"), "process `words` is defined twice"),
+    ];
+    for (rows, expected) in table {
+        files.write("scenarios/engines.toml", format!("{engines}{rows}"));
+        let run = files.run(&["bench", "list"]);
+        assert_eq!(run.code, 2, "{expected}: {}", run.shown());
+        assert!(run.stderr.contains("scenarios/engines.toml: ") && run.stderr.contains(expected), "{}", run.shown());
+    }
+    files.write("scenarios/engines.toml", format!("{engines}{good}"));
+    for (arguments, expected) in [
+        (["--engines", "pizza", "--collections", "household"], "no process `pizza` in engines.toml; there are words"),
+        (["--engines", "words", "--collections", "pizza"], "no collection `pizza`"),
+    ] {
+        let run = files.run(&[&["bench", "run"][..], &arguments].concat());
+        assert!(run.code == 2 && run.stderr.contains(expected), "{}", run.shown());
+    }
+}
+
+/// `bench eval` of our gateway by the door of gateways.
+fn gateway(files: &Files, changes: &[(&str, &str)]) -> Run {
+    let program = env!("CARGO_BIN_EXE_contextweaver");
+    let mut arguments = vec![
+        ("--mcp", format!("ours={program} mcp serve --config {{upstreams}}")),
+        ("--mcp-search-tool", "tool_browse".to_owned()),
+        ("--mcp-query-argument", "query".to_owned()),
+        ("--mcp-ids", "/content/*/text".to_owned()),
+    ];
+    for (name, value) in changes {
+        arguments.iter_mut().filter(|(known, _)| known == name).for_each(|(_, known)| *known = (*value).to_owned());
+    }
+    let base = ["bench", "eval", "--catalog", "tools.json", "--queries", "queries.jsonl", "--format", "json"];
+    let given = arguments.iter().flat_map(|(name, value)| [*name, value.as_str()]);
+    files.run(&base.into_iter().chain(given).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_gateway_takes_part_before_servers_that_are_played() {
+    let files = Files::new();
+    files.write("tools.json", TOOLS);
+    files.write("queries.jsonl", QUERIES);
+    let run = gateway(&files, &[]);
+    assert_eq!(run.code, 0, "{}", run.shown());
+    let json: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let own = &json["evaluations"][0];
+    assert_eq!((&own["origin"], &own["process"]["name"]), (&"process".into(), &"contextweaver".into()));
+    assert_eq!(own["facts"]["measures"]["recall@1"]["mean"], 1.0, "{}", run.stdout);
+
+    let table = [
+        (("--mcp-search-tool", "find"), "it has no tool `find`; it has tool_browse, tool_execute, tool_view"),
+        (("--mcp-query-argument", "words"), "its tool failed"),
+        (("--mcp", "x=no-such-gateway {config}"), "missing: no-such-gateway"),
+    ];
+    for (change, expected) in table {
+        let run = gateway(&files, &[change]);
+        assert!(run.code == 2 && run.stderr.contains(expected), "{expected}: {}", run.shown());
+    }
+    let nowhere = gateway(&files, &[("--mcp-ids", "/structuredContent/cards/*/id")]);
+    let json: serde_json::Value = serde_json::from_str(&nowhere.stdout).unwrap();
+    assert_eq!(json["evaluations"][0]["facts"]["measures"]["recall@10"]["mean"], 0.0, "{}", nowhere.shown());
+}
