@@ -579,8 +579,6 @@ mod tests {
 
         Written by others and not part of the repository: where their folder is absent, their rows are kept from an earlier run and marked. A catalog grown by copies has its own section.
 
-        ![recall@5 on the public collections](public-collections.svg)
-
         ### recall@5
 
         The mean share of the relevant tools that are among the first five, with its interval.

@@ -65,7 +65,7 @@ impl HeatMap {
         let width = (WIDTH - start - RIGHT) / self.columns.len() as i32;
         for (at, column) in self.columns.iter().enumerate() {
             let x = start + width * at as i32 + width / 2;
-            canvas.text((x, top - 12), Anchor::Middle, Ink::Text, &fitted(column, width));
+            canvas.text((x, top - 12), Anchor::Middle, Ink::Text, &fitted(column, width + 14));
         }
         for (at, (label, values)) in self.rows.iter().enumerate() {
             let y = top + ROW * at as i32;
