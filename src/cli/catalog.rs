@@ -170,7 +170,7 @@ fn run_inspect(args: &InspectArgs, out: &mut dyn Write) -> anyhow::Result<Outcom
     let report = inspect(&loaded.catalog, args.estimator);
     match args.common.format {
         Format::Json => {
-            print_json(out, "catalog inspect", &WithLeftOut { report: &report, left_out: &loaded.left_out })?
+            print_json(out, "catalog inspect", &WithLeftOut { report: &report, left_out: &loaded.left_out })?;
         }
         Format::Text => {
             print_inspect(out, &report, args.top)?;

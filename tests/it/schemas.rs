@@ -48,7 +48,8 @@ fn every_file_of_the_project_is_valid() {
     let of_gold = |name: &str| ["household", "workbench"].map(|one| checkout().join("gold").join(one).join(name));
     let (engines, scenarios): (Vec<PathBuf>, Vec<PathBuf>) =
         files_in("scenarios", "toml").into_iter().partition(|path| path.ends_with("engines.toml"));
-    let kinds: [(&str, Vec<PathBuf>, fn(&Path) -> Value); 8] = [
+    type Committed = (&'static str, Vec<PathBuf>, fn(&Path) -> Value);
+    let kinds: [Committed; 8] = [
         ("engines", engines, toml_file),
         ("scenario", scenarios, toml_file),
         ("context-scenario", files_in("scenarios/context", "toml"), toml_file),

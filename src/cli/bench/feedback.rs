@@ -35,7 +35,7 @@ pub(super) fn run(args: &FeedbackArgs, out: &mut dyn Write) -> Result<Outcome> {
     let recordings = Measured::chapter(chapter, &bench, &|_| ())?.recordings(&bench.workspace, &Day::now())?;
     match args.format {
         Format::Json => {
-            print_json(out, "bench feedback", &recordings.iter().map(|results| &results.records).collect::<Vec<_>>())?
+            print_json(out, "bench feedback", &recordings.iter().map(|results| &results.records).collect::<Vec<_>>())?;
         }
         Format::Text => write!(out, "{}", scorecard::terminal(&recordings)?)?,
     }

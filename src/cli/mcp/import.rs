@@ -92,7 +92,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let text = conversion.to_text(target).context("the servers make no configuration")?;
     match args.format {
         Format::Json => {
-            print_json(out, "mcp import", &json!({"conversion": conversion, "config": conversion.to_value()}))?
+            print_json(out, "mcp import", &json!({"conversion": conversion, "config": conversion.to_value()}))?;
         }
         Format::Text => print(out, &conversion)?,
     }

@@ -106,7 +106,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             let hash = (!waiting.is_empty()).then(|| digest(&waiting));
             match format {
                 Format::Json => {
-                    print_json(out, "mcp pins", &json!({"pins": pins, "waiting": waiting.len(), "hash": hash}))?
+                    print_json(out, "mcp pins", &json!({"pins": pins, "waiting": waiting.len(), "hash": hash}))?;
                 }
                 Format::Text => {
                     print(out, &pins)?;
