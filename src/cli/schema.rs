@@ -26,6 +26,7 @@ schemas! {
     "context-scenario": "scenarios/context/*.toml",
     "engines": "scenarios/engines.toml",
     "eval": "the output of `bench eval --format json`",
+    "gate": "gate.toml of a workspace",
     "gateway": "gateway.yaml",
     "gateway-scenario": "scenarios/gateway/*.toml",
     "output": "the output of any command with `--format json`",

@@ -16,6 +16,7 @@ use contextweaver::eval::matrix::Matrix;
 use contextweaver::eval::record::Origin;
 use contextweaver::eval::tables::manifest;
 use contextweaver::{GatewayConfig, RoutingConfig};
+use contextweaver_bench::own::OwnWorkspace;
 use contextweaver_bench::results::Results;
 use contextweaver_context::ContextConfig;
 use contextweaver_context::store::Session;
@@ -235,7 +236,8 @@ fn kinds() -> Vec<Kind> {
             examples: vec![json!({"engine": [
                 {"name": "default", "analysis": "a", "configuration": {"k1": 2.0}},
                 {"name": "bm25", "analysis": "b", "encoder": "minilm"}
-            ]})],
+            ], "process": [{"name": "x", "analysis": "a", "folder": "x", "version": ["x"], "install": "i", "run": ["x"],
+                "mcp": {"tool": "t", "argument": "a", "ids": "/ids"}, "limits": {"load_s": 1}}]})],
             parses: |value| toml_text(value).is_some_and(|text| matrix(&text, None)),
             free: &[],
         },
@@ -280,6 +282,13 @@ fn kinds() -> Vec<Kind> {
             schema: "collection",
             examples: vec![toml_file(&checkout().join("gold/household/collection.toml"))],
             parses: |value| toml_text(value).is_some_and(|text| text.parse::<About>().is_ok()),
+            free: &[],
+        },
+        Kind {
+            schema: "gate",
+            examples: vec![json!({"catalog": "c.json", "queries": "q.jsonl", "engines": ["default"], "snapshot": "s",
+                "least": {"recall@5": 0.5}, "tokens": {"most": 9}, "change": {"margin": 0.5, "fewest_queries": 9}})],
+            parses: |value| toml_text(value).is_some_and(|text| OwnWorkspace::parse(Path::new("x"), &text).is_ok()),
             free: &[],
         },
         Kind {

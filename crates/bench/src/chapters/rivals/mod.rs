@@ -12,7 +12,7 @@ use anyhow::Result;
 
 use super::collections::inputs_of;
 use super::routing::Ranked;
-use crate::chapter::{Absent, Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong};
+use crate::chapter::{Absent, Answer, Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong};
 use crate::eval::identity::{Broken, same};
 use crate::eval::matrix::Matrix;
 use crate::eval::process::PROTOCOL;
@@ -113,6 +113,10 @@ impl Chapter for Rivals {
 
     fn render(&self, own: &[Results<RivalFacts>], tables: &Tables, page: &mut Document) {
         own.iter().for_each(|results| page::chapter(page, results, tables));
+    }
+
+    fn answers(&self, own: &[Results<RivalFacts>], _: &Tables) -> Vec<Answer> {
+        own.iter().flat_map(page::answers).collect()
     }
 
     fn terminal(&self, own: &[Results<RivalFacts>]) -> String {

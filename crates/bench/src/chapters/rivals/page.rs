@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::parts;
+use crate::chapter::{Answer, Question};
 use crate::eval::matrix::DEFAULT;
-use crate::eval::record::{Estimate, Outcome, Paired};
+use crate::eval::record::{Estimate, Outcome, Paired, Verdict};
 use crate::eval::rival::{RivalFacts, RivalTimes, TIMES_FILE};
-use crate::eval::statistics::{median, paired_macro};
+use crate::eval::statistics::{median, paired, paired_macro};
 use crate::eval::tables::Tables;
 use crate::report::document::{Document, Figure};
-use crate::report::number::{MISSING, count, difference, estimate, quantity, share, verdict_name};
+use crate::report::number::{MISSING, conclusion, count, difference, estimate, quantity, share};
 use crate::report::plot::{Interval, IntervalPlot, Scale};
 use crate::report::table::Table;
 use crate::results::{Record, Results};
@@ -104,6 +105,51 @@ pub(super) fn chapter(page: &mut Document, results: &Results<RivalFacts>, tables
     costs(page, &board, tables);
 }
 
+/// How engines of others compare, and which of them find more than ours.
+pub(super) fn answers(results: &Results<RivalFacts>) -> Vec<Answer> {
+    let board = Board::of(results);
+    let of_others = |engine: &&&str| {
+        let facts = |collection: &&str| board.facts(engine, collection);
+        board.collections.iter().filter_map(facts).any(|facts| facts.requirements_sha256.is_some())
+    };
+    let others: Vec<(&str, usize, Paired)> = (board.engines.iter().filter(of_others))
+        .filter_map(|engine| board.behind_ours(SHOWN[0], engine).map(|(sets, paired)| (*engine, sets, paired)))
+        .collect();
+    if others.is_empty() {
+        return Vec::new();
+    }
+    let row = |(engine, sets, paired): &(&str, usize, Paired)| {
+        format!("{engine} {} on {}", difference(&paired.difference), count(*sets))
+    };
+    let measure = SHOWN[0];
+    let mut answers = vec![Answer::new(
+        Question::Good,
+        format!(
+            "{measure} of `{DEFAULT}` minus that of [engines of others](rivals.md) in the same run, on the collections that \
+             both finished, recorded {} †: {}.",
+            days(results),
+            others.iter().map(row).collect::<Vec<_>>().join("; "),
+        ),
+    )];
+    let ahead = others.iter().flat_map(|(engine, ..)| {
+        let on = |collection: &&&str| {
+            let [ours, theirs] = [DEFAULT, engine].map(|name| board.facts(name, collection)?.by_query(measure));
+            let pairs: Vec<(f64, f64)> = ours.into_iter().flatten().zip(theirs.into_iter().flatten()).collect();
+            paired(engine, &pairs).verdict == Verdict::Worse
+        };
+        let collections: Vec<&str> = board.collections.iter().filter(on).copied().collect();
+        (!collections.is_empty()).then(|| format!("{engine} on {}", collections.join(", ")))
+    });
+    let ahead: Vec<String> = ahead.collect();
+    if !ahead.is_empty() {
+        answers.push(Answer::new(
+            Question::Failure,
+            format!("[Engines of others](rivals.md) that find more than `{DEFAULT}` by {measure} †: {}.", ahead.join("; ")),
+        ));
+    }
+    answers
+}
+
 /// The tables of quality: two measures, and the differences.
 pub(super) fn quality(results: &Results<RivalFacts>) -> [Table; 3] {
     let board = Board::of(results);
@@ -130,7 +176,7 @@ fn differences(board: &Board<'_>) -> Table {
         let both = SHOWN.map(|measure| board.behind_ours(measure, engine));
         let sets = both[0].as_ref().map_or(MISSING.to_owned(), |(sets, _)| count(*sets));
         let cells = both.iter().flat_map(|one| match one {
-            Some((_, paired)) => [difference(&paired.difference), verdict_name(paired.verdict).to_owned()],
+            Some((_, paired)) => [difference(&paired.difference), conclusion(paired)],
             None => [MISSING, MISSING].map(str::to_owned),
         });
         table.row([(*engine).to_owned(), sets].into_iter().chain(cells));
@@ -264,6 +310,19 @@ mod tests {
         let rows: Vec<&str> = paired.lines().skip(1).collect();
         assert!(rows[0].starts_with("other") && rows[0].contains("+.308 ["), "{paired}");
         assert!(rows[1].starts_with("slow") && rows[1].contains(".000 [.000, .000]"), "{paired}");
+    }
+
+    #[test]
+    fn the_front_says_who_finds_more_and_where() {
+        let texts: Vec<String> = answers(&results()).into_iter().map(|answer| answer.text).collect();
+        assert!(texts[0].contains("other +.308 [") && texts[0].contains("on 2; slow .000"), "{texts:?}");
+        // Two queries are no proof.
+        assert_eq!(texts.len(), 1);
+        let ranks = |rank: usize| vec![Some(rank); 12];
+        let records = vec![("default/farm", at(&ranks(3))), ("other/farm", at(&ranks(1)))];
+        let texts = answers(&recorded("rivals", records)).into_iter().map(|answer| answer.text);
+        assert!(texts.last().unwrap().ends_with("that find more than `default` by nDCG@10 †: other on farm."));
+        assert_eq!(answers(&recorded("rivals", Vec::new())), []);
     }
 
     #[test]
