@@ -32,7 +32,14 @@ fn run_files_are_compared_on_their_collection() {
     let own = ["--catalog", "tools.json", "--queries", "queries.jsonl"];
     let worse = compare(&files, &[&own[..], &["base.tsv", "head.tsv"]].concat());
     assert_eq!(worse.code, 1, "{}", worse.shown());
-    insta::assert_snapshot!(worse.stdout, @"");
+    insta::assert_snapshot!(worse.stdout, @r#"
+    recall@5, base.tsv -> head.tsv: regressed
+      −.250 [−.375, −.150] over 40 queries, of which 10 differ; p = .0020
+      a difference of 0.194 would be seen four times out of five; one of .010 takes 15,054 queries more
+
+    also          base   head  difference      p      q
+    recall@1     1.000   .750       −.250  .0020  .0020
+    "#);
     let better = compare(&files, &[&own[..], &["head.tsv", "base.tsv"]].concat());
     assert_eq!(better.code, 0, "{}", better.shown());
     assert!(better.stdout.starts_with("recall@5, head.tsv -> base.tsv: improved\n"), "{}", better.stdout);
@@ -86,7 +93,10 @@ fn what_cannot_be_compared_is_refused_by_name() {
         (&["odd.json", "lexical"], "odd.json: its form is not known"),
         (&["log.jsonl", "log.jsonl", "--measure", "bleu"], "it has no score `bleu`; there are acc"),
         (&[own[0], own[1], own[2], own[3], "base.tsv", "lexical", "--measure", "MAP"], "no measure `MAP`"),
-        (&["base.tsv", "head.tsv"], "base.tsv: its form is not known"),
+        (
+            &["base.tsv", "head.tsv"],
+            "base.tsv: line 1: `send_mail` is no number; a run file needs --catalog and --queries",
+        ),
     ];
     for (arguments, expected) in table {
         let refused = compare(&files, arguments);

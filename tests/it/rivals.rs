@@ -141,7 +141,7 @@ fn what_does_not_come_to_the_end_has_one_of_four_words() {
         assert!(line.contains(word), "{engine}: {}", run.shown());
     }
     assert_eq!(files.run(&["bench", "run"]).code, 0);
-    let page = fs::read_to_string(files.path("scorecard/SCORECARD.md")).unwrap();
+    let page = fs::read_to_string(files.path("scorecard/rivals.md")).unwrap();
     assert!(page.contains("| unsupported |") && page.contains("| failed |"), "{page}");
 }
 

@@ -523,16 +523,15 @@ fn compare(args: &EvalArgs, collection: &Collection, first: &Measured, baseline:
     let Some(base) = baseline.evaluations.first() else { bail!("the baseline has no evaluation") };
     let recall = |found: &Found| Measure::RECALL_5.of(found);
     let rows = collection.queries.iter().zip(&first.evaluation.outcomes);
-    let pairs: Vec<Pair> = rows
+    let pairs: Vec<(f64, f64)> = rows
         .filter_map(|(query, outcome)| {
             let ranks = base.ranks.get(&query.id)?.clone();
             // A baseline is a file that anybody may have edited: without ranks, nothing was found.
             let base = Found::at(ranks).as_ref().map_or(0.0, recall);
-            let cluster = query.groups.first().and_then(|group| group.first()).copied().unwrap_or_default();
-            Some(Pair { base, head: recall(&outcome.as_ref()?.found), cluster })
+            Some((base, recall(&outcome.as_ref()?.found)))
         })
         .collect();
-    let decision = decide(std::slice::from_ref(&pairs), MARGIN);
+    let decision = decide(&[Pair::single(pairs.iter().copied())], MARGIN);
     if baseline.inputs_sha256 != collection.inputs_sha256 && !args.changed_inputs {
         return Ok(Decision { word: Word::NotComparable, ..decision });
     }

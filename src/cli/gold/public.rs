@@ -315,7 +315,7 @@ mod tests {
           to get it run `contextweaver gold fetch contextweaver_83` and `contextweaver gold build contextweaver_83`
         ");
         let json: Value = serde_json::from_str(&output(&["sources", "--format", "json"]).unwrap()).unwrap();
-        assert_eq!(json.as_array().map(Vec::len), Some(8));
+        assert_eq!(json["items"].as_array().map(Vec::len), Some(8));
     }
 
     #[test]

@@ -134,6 +134,9 @@ impl Chapter for Seeds {
     }
 
     fn render(&self, own: &[Results<SeedFacts>], _: &Tables, document: &mut Document) {
+        if own.iter().all(|results| results.records.is_empty()) {
+            return;
+        }
         document.heading("Growth by other seeds");
         own.iter().for_each(|results| {
             document.table(

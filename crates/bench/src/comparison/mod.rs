@@ -197,6 +197,9 @@ fn common_measure(base: &Outcomes, head: &Outcomes, measure: Measure) -> Result<
 }
 
 fn shared_sets<'o>(base: &'o Outcomes, head: &'o Outcomes) -> Vec<SharedSet<'o>> {
+    // Of collections, the tools stand for others like them. A single catalog has all the tools that there are, and a loss on
+    // one of them is a loss.
+    let tools_are_a_sample = head.sets.len() > 1;
     let mut shared = Vec::new();
     for (name, right) in &head.sets {
         let Some(left) = base.sets.get(name) else { continue };
@@ -207,7 +210,8 @@ fn shared_sets<'o>(base: &'o Outcomes, head: &'o Outcomes) -> Vec<SharedSet<'o>>
         for (id, head) in &right.items {
             let Some(base) = left.items.get(id) else { continue };
             let next = clusters.len() as u32;
-            let key = side.tools.get(id).and_then(|tools| tools.first()).map_or(id.as_str(), String::as_str);
+            let tool = side.tools.get(id).and_then(|tools| tools.first()).filter(|_| tools_are_a_sample);
+            let key = tool.map_or(id.as_str(), String::as_str);
             let cluster = *clusters.entry(key).or_insert(next);
             queries.push(Shared { id, base, head, cluster });
         }
@@ -403,6 +407,24 @@ mod tests {
         let scores = Outcomes { name: "log".to_owned(), score: Some("accuracy".to_owned()), ..ranks.clone() };
         let error = compare(&ranks, &scores, Measure::RECALL_5, false).unwrap_err().to_string();
         assert_eq!(error, "`ranks` holds ranks and `log` holds scores of `accuracy`; compare two of one kind");
+    }
+
+    #[test]
+    fn of_several_collections_the_tools_are_a_sample() {
+        let one = |lost: usize| {
+            let mut set =
+                outcomes("", "1", &(0..60).map(|n| (n >= lost).then_some(1)).collect::<Vec<_>>()).sets["own"].clone();
+            set.tools.values_mut().enumerate().for_each(|(n, tools)| *tools = vec![format!("tool{}", n / 10)]);
+            set
+        };
+        let named = |sets: &[(&str, usize)]| Outcomes {
+            sets: sets.iter().map(|(name, lost)| ((*name).to_owned(), one(*lost))).collect(),
+            ..Outcomes::default()
+        };
+        let alone = compared(&named(&[("own", 0)]), &named(&[("own", 10)])).verdict;
+        assert_eq!((alone.word, alone.clusters), (Word::Regressed, 60));
+        let several = compared(&named(&[("a", 0), ("b", 0)]), &named(&[("a", 10), ("b", 0)])).verdict;
+        assert_eq!((several.word, several.clusters, several.p), (Word::Inconclusive, 12, 1.0));
     }
 
     #[test]

@@ -197,8 +197,7 @@ fn against(
         let Some((before, after)) = asked_alike(&query.id, same_inputs, measured, first, base, earlier) else {
             continue;
         };
-        let cluster = query.groups.first().and_then(|group| group.first()).copied().unwrap_or_default();
-        pairs.push(Pair { base: recall(before), head: recall(after), cluster });
+        pairs.push((recall(before), recall(after)));
         for ((group, before), after) in query.groups.iter().zip(before).zip(after) {
             if before != after {
                 moved.push(Moved {
@@ -212,15 +211,15 @@ fn against(
         }
     }
     sort_worst_first(&mut moved);
-    let decision = decide(std::slice::from_ref(&pairs), limits.margin);
+    let decision = decide(&[Pair::single(pairs.iter().copied())], limits.margin);
     let decision = match pairs.is_empty() {
         true => Decision { word: Word::NotComparable, ..decision },
         false => decision,
     };
     Some(Against {
         decision,
-        recall_before: round6(mean(pairs.iter().map(|pair| pair.base))),
-        recall_after: round6(mean(pairs.iter().map(|pair| pair.head))),
+        recall_before: round6(mean(pairs.iter().map(|pair| pair.0))),
+        recall_after: round6(mean(pairs.iter().map(|pair| pair.1))),
         before: earlier.figures(),
         moved,
         not_in_base: first.ranks.len() - pairs.len(),

@@ -340,7 +340,7 @@ mod tests {
         let pages = pages(sample::results(), sample::timings());
         let shown: String = markdown(&pages).map(text).collect();
         let pictures: Vec<&Page> = pages.iter().filter(|page| page.path.ends_with(".svg")).collect();
-        assert_eq!(pictures.len(), 7);
+        assert_eq!(pictures.len(), 8);
         for picture in &pictures {
             assert_eq!(shown.matches(&format!("]({})", picture.path)).count(), 1, "{}", picture.path);
         }

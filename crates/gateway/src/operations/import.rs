@@ -571,6 +571,8 @@ mod tests {
             assert!(!text.contains(secret), "{secret}: {text}");
         }
         insta::assert_snapshot!(text, @r#"
+    # yaml-language-server: $schema=gateway.schema.json
+    # For completion in editors: contextweaver schema gateway > gateway.schema.json
     upstreams:
       git:
         command: uvx

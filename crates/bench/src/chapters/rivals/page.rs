@@ -343,7 +343,7 @@ mod tests {
         let tables = Tables { engines: vec![row("default", 50), row("other", 700)], ..Tables::default() };
         let mut page = Document::default();
         chapter(&mut page, &results(), &tables);
-        for shown in ["0123456789ab", "rivals.svg", "### What they cost", "2,100", "2026-01-31"] {
+        for shown in ["0123456789ab", "rivals.svg", "## What they cost", "2,100", "2026-01-31"] {
             assert!(page.text().contains(shown), "{shown}: {}", page.text());
         }
         let mut nothing = Document::default();

@@ -18,7 +18,10 @@ fn outcomes(text: &str, score: Option<&str>) -> Result<Outcomes, String> {
         let [query, measure, value] = line.split('\t').collect::<Vec<_>>()[..] else {
             return Err(format!("line {number}: it has not three columns"));
         };
-        let value: f64 = value.trim().parse().map_err(|_| format!("line {number}: `{value}` is no number"))?;
+        let value: f64 = value
+            .trim()
+            .parse()
+            .map_err(|_| format!("line {number}: `{value}` is no number; a run file needs --catalog and --queries"))?;
         rows.push((query, measure, value));
     }
     let mut names: Vec<String> = Vec::new();
