@@ -37,8 +37,24 @@ fn run_files_are_compared_on_their_collection() {
       −.250 [−.375, −.150] over 40 queries, of which 10 differ; p = .0020
       a difference of 0.194 would be seen four times out of five; one of .010 takes 15,054 queries more
 
-    also          base   head  difference      p      q
-    recall@1     1.000   .750       −.250  .0020  .0020
+    also        base  head  difference      p      q
+    recall@1   1.000  .750       −.250  .0020  .0020
+    recall@3   1.000  .750       −.250  .0020  .0020
+    recall@10  1.000  .750       −.250  .0020  .0020
+    hit@1      1.000  .750       −.250  .0020  .0020
+    P@1        1.000  .750       −.250  .0020  .0020
+    P@3         .333  .250       −.083  .0020  .0020
+    P@5         .200  .150       −.050  .0020  .0020
+    P@10        .100  .075       −.025  .0020  .0020
+    RR         1.000  .750       −.250  .0020  .0020
+    nDCG@10    1.000  .750       −.250  .0020  .0020
+    full@1     1.000  .750       −.250  .0020  .0020
+    full@3     1.000  .750       −.250  .0020  .0020
+    full@5     1.000  .750       −.250  .0020  .0020
+    full@10    1.000  .750       −.250  .0020  .0020
+
+    worst query  q30 (yours) "a letter 30", for send_mail: rank 1 -> not found
+    worst tool   send_mail (yours): its 40 queries lose 10.000 together
     "#);
     let better = compare(&files, &[&own[..], &["head.tsv", "base.tsv"]].concat());
     assert_eq!(better.code, 0, "{}", better.shown());

@@ -132,7 +132,8 @@ fn what_does_not_come_to_the_end_has_one_of_four_words() {
     assert_eq!(run.code, 0, "{}", run.shown());
     for (engine, word) in [
         ("absent", "failed: `sh engine.sh --version` prints no version; without one there is no row"),
-        ("early", "failed: it answered before"),
+        // Seen before the next query is sent, or as the answer to another one after that.
+        ("early", "answer"),
         ("fickle", "was asked twice and answered differently the second time"),
         ("refuses", "unsupported: the query "),
         ("words", "nDCG@10"),

@@ -10,7 +10,7 @@ use crate::eval::rival::{RivalFacts, RivalTimes, TIMES_FILE};
 use crate::eval::statistics::{median, paired, paired_macro};
 use crate::eval::tables::Tables;
 use crate::report::document::{Document, Figure};
-use crate::report::number::{MISSING, conclusion, count, difference, estimate, quantity, share};
+use crate::report::number::{MISSING, conclusion, count, difference, estimate, quantity, share, signed};
 use crate::report::plot::{Interval, IntervalPlot, Scale};
 use crate::report::table::Table;
 use crate::results::{Record, Results};
@@ -119,14 +119,14 @@ pub(super) fn answers(results: &Results<RivalFacts>) -> Vec<Answer> {
         return Vec::new();
     }
     let row = |(engine, sets, paired): &(&str, usize, Paired)| {
-        format!("{engine} {} on {}", difference(&paired.difference), count(*sets))
+        format!("{engine} {} ({})", signed(paired.difference.mean), count(*sets))
     };
     let measure = SHOWN[0];
     let mut answers = vec![Answer::new(
         Question::Good,
         format!(
-            "{measure} of `{DEFAULT}` minus that of [engines of others](rivals.md) in the same run, on the collections that \
-             both finished, recorded {} †: {}.",
+            "{measure} of `{DEFAULT}` minus that of [engines of others](rivals.md), recorded {} †, on the collections that both \
+             finished (in brackets): {}.",
             days(results),
             others.iter().map(row).collect::<Vec<_>>().join("; "),
         ),
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn the_front_says_who_finds_more_and_where() {
         let texts: Vec<String> = answers(&results()).into_iter().map(|answer| answer.text).collect();
-        assert!(texts[0].contains("other +.308 [") && texts[0].contains("on 2; slow .000"), "{texts:?}");
+        assert!(texts[0].contains("other +.308 (2); slow .000 (1)"), "{texts:?}");
         // Two queries are no proof.
         assert_eq!(texts.len(), 1);
         let ranks = |rank: usize| vec![Some(rank); 12];

