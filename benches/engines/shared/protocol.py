@@ -27,8 +27,9 @@ def sentence(tool):
 
 
 def text(tool):
-    """All that a tool says: name, server, tags, description, and its parameters with theirs."""
-    parts = [words(tool["name"]), words(tool.get("server") or ""), *tool.get("tags", []), tool.get("description") or ""]
+    """All that a tool says: name, server with its description, tags, description, and its parameters with theirs."""
+    server = [words(tool.get("server") or ""), tool.get("serverDescription") or ""]
+    parts = [words(tool["name"]), *server, *tool.get("tags", []), tool.get("description") or ""]
     schema = tool.get("inputSchema")
     parameters = schema.get("properties") if isinstance(schema, dict) else None
     for name, parameter in (parameters or {}).items():

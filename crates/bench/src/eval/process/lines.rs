@@ -36,6 +36,9 @@ impl Catalog {
             if let Some(server) = &item.server {
                 line["server"] = json!(server);
             }
+            if let Some(description) = &item.server_description {
+                line["serverDescription"] = json!(description);
+            }
             if !item.tags.is_empty() {
                 line["tags"] = json!(item.tags);
             }
