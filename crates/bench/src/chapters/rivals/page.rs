@@ -242,13 +242,13 @@ fn costs(page: &mut Document, board: &Board<'_>, tables: &Tables) {
 fn figure(board: &Board<'_>) -> Option<Figure> {
     let rows = board.engines.iter().filter_map(|engine| {
         let means = SHOWN.map(|measure| board.mean(measure, engine));
-        let label = means[0].map(|mean| format!("{engine} {}", share(mean.mean)))?;
+        means[0]?;
         let dot = |value: Option<Estimate>| value.map(|Estimate { mean, low, high }| Interval { mean, low, high });
-        Some((label, means.map(dot).to_vec()))
+        Some(((*engine).to_owned(), means.map(dot).to_vec()))
     });
     let plot = IntervalPlot {
         title: format!("Mean over {} collections, with the interval of their queries", board.collections.len()),
-        x_title: format!("{} (the number) and {}", SHOWN[0], SHOWN[1]),
+        x_title: SHOWN.join(" and "),
         scale: Scale::Share,
         series: SHOWN.map(str::to_owned).to_vec(),
         rows: rows.collect(),
