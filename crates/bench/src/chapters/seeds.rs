@@ -174,12 +174,11 @@ fn measure(
             let recall = |engine: &RouterEngine| recall_as_served(&grown, engine.config());
             Ok((recall(engine)?, recall(control)?))
         });
-        let by_seed = by_seed.collect::<Result<Vec<(Vec<f64>, Vec<f64>)>, EvalError>>()?;
-        let means = |of: fn(&(Vec<f64>, Vec<f64>)) -> &Vec<f64>| {
-            by_seed.iter().map(|seed| round6(mean(of(seed).iter().copied()))).collect()
-        };
-        let queries = by_seed.iter().map(|seed| seed.0.len()).sum();
-        Ok(AtSize { tools: *size, queries, default: means(|seed| &seed.0), control: means(|seed| &seed.1) })
+        let (default, control): (Vec<Vec<f64>>, Vec<Vec<f64>>) =
+            by_seed.collect::<Result<Vec<_>, EvalError>>()?.into_iter().unzip();
+        let means = |recalls: &[Vec<f64>]| recalls.iter().map(|one| round6(mean(one.iter().copied()))).collect();
+        let queries = default.iter().map(Vec::len).sum();
+        Ok(AtSize { tools: *size, queries, default: means(&default), control: means(&control) })
     };
     sizes.iter().map(at).collect()
 }

@@ -25,10 +25,10 @@ pub(super) fn read(content: &Content<'_>) -> Option<Result<Outcomes, String>> {
 /// The collections as they are: grown ones ask the same queries again.
 fn outcomes(results: &Results<Box<Facts>>) -> Outcomes {
     let as_it_is = |case: &str| Growth::of_case(case).1.is_none();
-    let sets = results.measured().filter(|(record, _)| as_it_is(&record.case));
-    let set = |(record, facts): (&crate::results::Record<Box<Facts>>, &Box<Facts>)| {
+    let measured = results.measured().filter(|(record, _)| as_it_is(&record.case));
+    let sets = measured.map(|(record, facts)| {
         (record.case.clone(), ItemSet::in_order(&record.provenance.inputs_sha256, &facts.ranks))
-    };
+    });
     let failed = results.failed().map(|(case, reason)| (case.to_owned(), reason.to_owned()));
-    Outcomes { sets: sets.map(set).collect(), failed: failed.collect(), ..Outcomes::default() }
+    Outcomes { sets: sets.collect(), failed: failed.collect(), ..Outcomes::default() }
 }
