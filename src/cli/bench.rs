@@ -65,7 +65,7 @@ pub(super) enum Command {
     List(ListArgs),
     /// Measure engines on your own catalog and queries, and gate on the result
     #[command(after_help = eval::EXAMPLE)]
-    Eval(eval::EvalArgs),
+    Eval(Box<eval::EvalArgs>),
     /// Answer queries on standard streams, by the protocol of docs/engines.md
     #[command(after_help = engine::EXAMPLE)]
     Engine(engine::EngineArgs),

@@ -92,7 +92,7 @@ enum Command {
     BudgetCheck(budget_check::Args),
     /// Run, show and check the benchmark
     #[command(subcommand)]
-    Bench(bench::Command),
+    Bench(Box<bench::Command>),
     /// Look into catalogs: contents, problems, differences
     #[command(subcommand)]
     Catalog(catalog::Command),
