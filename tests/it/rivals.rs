@@ -194,7 +194,7 @@ fn rows_that_cannot_be_run_are_refused_with_the_file() {
 /// `bench eval` of our gateway by the door of gateways.
 fn gateway(files: &Files, changes: &[(&str, &str)]) -> Run {
     let program = env!("CARGO_BIN_EXE_contextweaver");
-    let mut arguments = vec![
+    let mut arguments = [
         ("--mcp", format!("ours={program} mcp serve --config {{upstreams}}")),
         ("--mcp-search-tool", "tool_browse".to_owned()),
         ("--mcp-query-argument", "query".to_owned()),
