@@ -1,6 +1,6 @@
 //! Measurements from files: results of the scorecard, output of `bench eval`, and the logs of other harnesses.
 //!
-//! A form is one file here and one row in [`FORMS`], recognised by its content. Files are taken at their word: what they say
+//! A form is one file here and one row in `FORMS`, recognised by its content. Files are taken at their word: what they say
 //! is compared and never called measured.
 
 mod evaluation;

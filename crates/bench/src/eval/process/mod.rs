@@ -1,5 +1,5 @@
-//! Engines in other programs, on their standard streams: by protocol 1 of `docs/engines.md` ([`lines`]), or as MCP servers
-//! before upstreams that are played from the catalog ([`mcp`]).
+//! Engines in other programs, on their standard streams: by protocol 1 of `docs/engines.md` (`lines.rs`), or as MCP servers
+//! before upstreams that are played from the catalog (`mcp.rs`).
 //!
 //! The program gets the catalog and the queries one by one, and nothing else: it starts in a folder that holds the catalog
 //! alone, with an environment of a few variables; tools and queries come in a shuffled order, in protocol 1 with ids that
