@@ -105,8 +105,10 @@ fn figures_that_the_ranks_do_not_give_are_wrong() {
     let path = files.path("scorecard/results/rivals.json");
     let mut results = Results::<RivalFacts>::from_json("rivals", &fs::read_to_string(&path).unwrap()).unwrap();
     let Outcome::Measured(facts) = &mut results.records[0].outcome else { panic!("not measured") };
-    facts.ranks[0] = vec![Some(1); facts.ranks[0].len()];
-    facts.ranks[1] = vec![None; facts.ranks[1].len()];
+    let mut ranks: Vec<Vec<Option<usize>>> = facts.ranks.iter().map(<[_]>::to_vec).collect();
+    ranks[0] = vec![Some(1); ranks[0].len()];
+    ranks[1] = vec![None; ranks[1].len()];
+    facts.ranks = ranks.into_iter().collect();
     fs::write(&path, results.to_json().unwrap()).unwrap();
     let check = files.run(&["bench", "check"]);
     assert_eq!(check.code, 1, "{}", check.shown());

@@ -2,8 +2,6 @@
 //!
 //! [`PerCollection`] makes a [`Chapter`] of what such a chapter does on one collection.
 
-use std::collections::BTreeMap;
-
 use anyhow::{Context, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -83,17 +81,10 @@ impl<C: CollectionChapter> Chapter for PerCollection<C> {
     fn plan(&self, bench: &Bench) -> Result<Vec<Plan>> {
         let engine = default_engine(bench)?;
         let on_probe = self.0.probe(engine).map_err(|error| error.to_string());
-        let cases: BTreeMap<&String, _> = bench
-            .matrix
-            .cases
-            .iter()
-            .filter(|case| case.growth.is_none())
-            .map(|case| (&case.collection, case))
-            .collect();
-        let planned = cases.into_iter().map(|(name, case)| {
+        let planned = bench.matrix.plain_cases().into_iter().map(|(name, case)| {
             let collection = bench.collections.get(name);
             Planned {
-                case: name.clone(),
+                case: name.to_owned(),
                 origin: case.origin,
                 absent: collection.is_none().then_some(Absent::Inputs),
                 inputs_sha256: inputs_of(case, collection.map(AsRef::as_ref)),

@@ -4,7 +4,7 @@
 //! what the scenario shows. `engines.toml` names the engines. A name that does not exist is refused here, so that
 //! nothing behind this module meets one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -154,6 +154,13 @@ impl Matrix {
             spec.engine = spec.engine.clone().with_model_in(folder);
         }
         self
+    }
+
+    /// A case for each collection as it is, by the collection's name.
+    #[must_use]
+    pub fn plain_cases(&self) -> BTreeMap<&str, &Case> {
+        let plain = self.cases.iter().filter(|case| case.growth.is_none());
+        plain.map(|case| (case.collection.as_str(), case)).collect()
     }
 
     /// The engine called `name`.

@@ -13,9 +13,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::collection::Collection;
-use super::measure::{Found, Measure};
+use super::measure::Measure;
 use super::process::mcp::SearchTool;
 use super::process::{Door, Limits, ProcessEngine, ProcessError, ProcessReport};
+use super::ranks::Ranks;
 use super::record::{Estimate, Outcome};
 use super::run::{Evaluation, PromptTokens, evaluate_imported};
 use super::statistics::estimate_all;
@@ -160,7 +161,7 @@ pub struct RivalFacts {
     pub order_changes: usize,
     /// For each query that a tool answers, in the order of the queries file, the rank of each needed tool, from 1; `None`
     /// where it was not among the first hundred.
-    pub ranks: Vec<Vec<Option<usize>>>,
+    pub ranks: Ranks,
 }
 
 impl RivalFacts {
@@ -168,8 +169,7 @@ impl RivalFacts {
     #[must_use]
     pub fn by_query(&self, measure: &str) -> Option<Vec<f64>> {
         let measure: Measure = measure.parse().ok()?;
-        let value = |ranks: &Vec<Option<usize>>| Found::at(ranks.clone()).map_or(0.0, |found| measure.of(&found));
-        Some(self.ranks.iter().map(value).collect())
+        Some(self.ranks.values(measure))
     }
 
     /// The measures as the ranks give them.
@@ -177,7 +177,7 @@ impl RivalFacts {
     pub fn recomputed(&self) -> BTreeMap<String, Estimate> {
         let columns: Vec<Vec<f64>> = MEASURES.iter().filter_map(|measure| self.by_query(measure)).collect();
         let rows: Vec<Vec<f64>> =
-            (0..self.ranks.len()).map(|query| columns.iter().map(|column| column[query]).collect()).collect();
+            (0..self.ranks.queries()).map(|query| columns.iter().map(|column| column[query]).collect()).collect();
         MEASURES.into_iter().map(str::to_owned).zip(estimate_all(&rows)).collect()
     }
 
@@ -187,7 +187,6 @@ impl RivalFacts {
         report: &ProcessReport,
         evaluation: &Evaluation,
     ) -> Self {
-        let ranks = evaluation.outcomes.iter().flatten().map(|outcome| outcome.found.ranks().to_vec()).collect();
         let facts = Self {
             version,
             requirements_sha256,
@@ -195,7 +194,7 @@ impl RivalFacts {
             measures: BTreeMap::new(),
             order_asked: report.order_asked,
             order_changes: report.order_changes,
-            ranks,
+            ranks: evaluation.facts.ranks.clone(),
         };
         Self { measures: facts.recomputed(), ..facts }
     }

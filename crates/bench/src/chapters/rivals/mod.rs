@@ -6,7 +6,6 @@
 
 mod page;
 
-use std::collections::BTreeMap;
 
 use anyhow::Result;
 
@@ -53,13 +52,7 @@ impl Chapter for Rivals {
     }
 
     fn plan(&self, bench: &Bench) -> Result<Vec<Plan>> {
-        let plain: BTreeMap<&String, _> = bench
-            .matrix
-            .cases
-            .iter()
-            .filter(|case| case.growth.is_none())
-            .map(|case| (&case.collection, case))
-            .collect();
+        let plain = bench.matrix.plain_cases();
         let cases = bench.matrix.rivals.iter().flat_map(|rival| {
             plain.iter().map(move |(name, of)| Planned {
                 case: case(&rival.name, name),
