@@ -194,7 +194,7 @@ fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = args.place.workspace()?;
     let paths: Vec<String> = if args.html {
         let bar = run::progress(0);
-        let report = scorecard::html(&workspace, &|what| bar.set_message(what.to_owned()))?;
+        let report = scorecard::html(workspace, &|what| bar.set_message(what.to_owned()))?;
         bar.finish_and_clear();
         replace_file(&args.out, report.as_bytes())?;
         vec![args.out.display().to_string()]

@@ -12,9 +12,9 @@ from contextweaver.routing.tree import TreeBuilder
 from contextweaver.types import SelectableItem
 
 
-def item(tool):
+def item(tool, id):
     return SelectableItem(
-        id=tool["id"],
+        id=id,
         kind="tool",
         name=tool["name"],
         description=tool.get("description") or "",
@@ -25,13 +25,18 @@ def item(tool):
 
 
 def router(tools):
-    items = [item(tool) for tool in tools]
+    # Its tree is cut along the order of the ids, so they are what its users give it: server and name.
+    ids = {}
+    for tool in tools:
+        name = f"{tool.get('server') or 'tools'}:{tool['name']}"
+        ids[name if name not in ids else f"{name}:{tool['id']}"] = tool["id"]
+    items = [item(tool, id) for tool, id in zip(tools, ids)]
     router = Router(TreeBuilder().build(items), items=items)
     router.route("warm up")
 
     def search(query, k):
         found = router.route(query)
-        return list(zip(found.candidate_ids, found.scores))[:k]
+        return [(ids[id], score) for id, score in zip(found.candidate_ids, found.scores)][:k]
 
     return search
 

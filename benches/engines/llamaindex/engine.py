@@ -30,6 +30,14 @@ class Embedding(BaseEmbedding):
         return self._get_query_embedding(query)
 
 
+def answering(id):
+    # A function without parameters: the index reads the schema of each, and a default value in it would be read as well.
+    def answer():
+        return id
+
+    return answer
+
+
 def build(tools):
     # Its tools are known by their names alone; two servers may have one of the same name. The id is what a tool does.
     functions, names = [], set()
@@ -37,7 +45,7 @@ def build(tools):
         name = tool["name"] if tool["name"] not in names else f"{tool['name']}_{tool['id']}"
         names.add(name)
         text = protocol.sentence(tool)
-        functions.append(FunctionTool.from_defaults(fn=lambda id=tool["id"]: id, name=name, description=text))
+        functions.append(FunctionTool.from_defaults(fn=answering(tool["id"]), name=name, description=text))
     index = ObjectIndex.from_objects(functions, index_cls=VectorStoreIndex, embed_model=Embedding(embed_batch_size=512))
 
     def search(query, k):

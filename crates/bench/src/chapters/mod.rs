@@ -18,8 +18,8 @@ macro_rules! chapters {
 // In the order of the page.
 chapters! {
     meaning: PerCollection(meaning::Meaning),
-    routing: routing::Routing,
     rivals: rivals::Rivals,
+    routing: routing::Routing,
     seeds: seeds::Seeds,
     copies: PerCollection(copies::CopiesChapter),
     confidence: PerCollection(confidence::Confidence),

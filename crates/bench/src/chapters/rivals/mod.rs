@@ -6,7 +6,6 @@
 
 mod page;
 
-
 use anyhow::Result;
 
 use super::collections::inputs_of;
@@ -36,7 +35,8 @@ pub fn case(engine: &str, collection: &str) -> String {
 }
 
 /// The engine and the collection of a case.
-fn parts(case: &str) -> (&str, &str) {
+#[must_use]
+pub fn parts(case: &str) -> (&str, &str) {
     case.split_once('/').unwrap_or((case, ""))
 }
 
@@ -106,6 +106,10 @@ impl Chapter for Rivals {
 
     fn render(&self, own: &[Results<RivalFacts>], tables: &Tables, page: &mut Document) {
         own.iter().for_each(|results| page::chapter(page, results, tables));
+    }
+
+    fn front(&self, own: &[Results<RivalFacts>]) -> Vec<String> {
+        own.iter().filter_map(page::front).collect()
     }
 
     fn answers(&self, own: &[Results<RivalFacts>], _: &Tables) -> Vec<Answer> {

@@ -11,7 +11,8 @@ use crate::eval::statistics::{median, paired, paired_macro};
 use crate::eval::tables::Tables;
 use crate::report::document::{Document, Figure};
 use crate::report::number::{MISSING, conclusion, count, difference, estimate, quantity, share, signed};
-use crate::report::plot::{Interval, IntervalPlot, Scale};
+use crate::report::plot::{Front, Interval, IntervalPlot, Named, Scale};
+use crate::report::readme::FOLDER;
 use crate::report::table::Table;
 use crate::results::{Record, Results};
 
@@ -105,6 +106,11 @@ pub(super) fn chapter(page: &mut Document, results: &Results<RivalFacts>, tables
     costs(page, &board, tables);
 }
 
+/// The picture of the front page: ours beside engines of others.
+pub(super) fn front(results: &Results<RivalFacts>) -> Option<String> {
+    figure(&Board::of(results)).map(|figure| figure.link(FOLDER))
+}
+
 /// How engines of others compare, and which of them find more than ours.
 pub(super) fn answers(results: &Results<RivalFacts>) -> Vec<Answer> {
     let board = Board::of(results);
@@ -125,7 +131,7 @@ pub(super) fn answers(results: &Results<RivalFacts>) -> Vec<Answer> {
     let mut answers = vec![Answer::new(
         Question::Good,
         format!(
-            "{measure} of `{DEFAULT}` minus that of [engines of others](rivals.md), recorded {} †, on the collections that both \
+            "{measure} of `{DEFAULT}` minus that of [engines of others](rivals.md), recorded {}, on the collections that both \
              finished (in brackets): {}.",
             days(results),
             others.iter().map(row).collect::<Vec<_>>().join("; "),
@@ -144,7 +150,7 @@ pub(super) fn answers(results: &Results<RivalFacts>) -> Vec<Answer> {
     if !ahead.is_empty() {
         answers.push(Answer::new(
             Question::Failure,
-            format!("[Engines of others](rivals.md) that find more than `{DEFAULT}` by {measure} †: {}.", ahead.join("; ")),
+            format!("[Engines of others](rivals.md) that find more than `{DEFAULT}` by {measure}: {}.", ahead.join("; ")),
         ));
     }
     answers
@@ -236,6 +242,29 @@ fn costs(page: &mut Document, board: &Board<'_>, tables: &Tables) {
         ]);
     }
     page.table(&reading, &table);
+    page.figure(quality_by_time(board, &tables.engines));
+}
+
+/// The mean of the first measure against the time of an answer, for the engines that have both.
+fn quality_by_time(board: &Board<'_>, times: &[RivalTimes]) -> Option<Figure> {
+    let points = board.engines.iter().enumerate().filter_map(|(color, engine)| {
+        let own: Vec<f64> = times.iter().filter(|row| row.engine == **engine).map(|row| row.p50_us as f64).collect();
+        let gain = board.mean(SHOWN[0], engine)?.mean;
+        (own.len() == board.collections.len()).then(|| Named {
+            name: (*engine).to_owned(),
+            color,
+            cost: median(&own),
+            gain,
+        })
+    });
+    let front = Front {
+        title: format!("Quality against the time of an answer, over {} collections, recorded", board.collections.len()),
+        x_title: "µs for an answer (median of the medians, the pipe included, logarithmic)".to_owned(),
+        y_title: format!("mean {}", SHOWN[0]),
+        points: points.collect(),
+    };
+    let alt = front.title.clone();
+    front.svg().map(|svg| Figure { path: "rivals-front.svg".to_owned(), alt, svg })
 }
 
 /// Means with their intervals, best first.
@@ -321,7 +350,7 @@ mod tests {
         let ranks = |rank: usize| vec![Some(rank); 12];
         let records = vec![("default/farm", at(&ranks(3))), ("other/farm", at(&ranks(1)))];
         let front = answers(&recorded("rivals", records));
-        assert!(front[1].text.ends_with("that find more than `default` by nDCG@10 †: other on farm."));
+        assert!(front[1].text.ends_with("that find more than `default` by nDCG@10: other on farm."));
         assert_eq!(answers(&recorded("rivals", Vec::new())), []);
     }
 

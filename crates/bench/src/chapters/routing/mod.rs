@@ -36,7 +36,7 @@ use crate::results::{Day, Provenance, Record, Results, State};
 pub use terminal::facts;
 
 /// The name of the chapter.
-const NAME: &str = "routing";
+pub const NAME: &str = "routing";
 
 /// The chapter.
 #[derive(Debug)]

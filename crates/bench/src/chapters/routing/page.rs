@@ -486,20 +486,17 @@ fn short_verdict(paired: &Paired) -> String {
 /// The blocks of the front page: the headline picture, and recall@5 of the default engine and of the control with the
 /// tokens saved, one row per collection.
 pub(super) fn front(scores: &Scores<'_>) -> Vec<String> {
-    let headline = scores.grown_collections().into_iter().find_map(|name| figures::recall_by_size(scores, name));
-    let mut blocks: Vec<String> = headline.iter().map(|figure| figure.link(FOLDER)).collect();
     let table = headline_table(scores);
-    if table.is_empty() {
-        blocks.push("No results are recorded yet.".to_owned());
+    vec![if table.is_empty() {
+        "No results are recorded yet.".to_owned()
     } else {
-        blocks.push(format!(
+        format!(
             "{}\n\n{RECALL} is the mean share of the relevant tools among the first five, with its 95 % interval; tokens saved \
              is the share of the prompt that the first ten cards spare against all definitions. The \
              [scorecard]({FOLDER}SCORECARD.md) has every other figure and the definitions.",
             table.markdown().trim_end(),
-        ));
-    }
-    blocks
+        )
+    }]
 }
 
 fn headline_table(scores: &Scores<'_>) -> Table {

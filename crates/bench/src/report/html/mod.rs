@@ -7,6 +7,7 @@
 
 mod confusion;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use base64::Engine as _;
@@ -16,10 +17,13 @@ use serde::Serialize;
 
 use self::confusion::Confusion;
 use super::document::Figure;
-use super::number::{count, difference, estimate, percent, share, verdict_name};
+use super::number::{MISSING, count, difference, estimate, percent, share, verdict_name};
 use super::table::{Table, escaped_html};
 use crate::eval::collection::Collection;
-use crate::eval::record::{Facts, Loss};
+use crate::eval::day::Day;
+use crate::eval::measure::Measure;
+use crate::eval::ranks::Ranks;
+use crate::eval::record::{Estimate, Facts, Loss};
 use crate::eval::run::Evaluation;
 
 const STYLE: &str = include_str!("style.css");
@@ -71,6 +75,19 @@ pub struct Ranked<'e> {
     pub evaluation: &'e Evaluation,
 }
 
+/// An engine of which an earlier run left the ranks.
+#[derive(Debug, Clone, Copy)]
+pub struct Recorded<'e> {
+    /// The name of the engine.
+    pub engine: &'e str,
+    /// The day of the run.
+    pub day: &'e Day,
+    /// Its measures.
+    pub measures: &'e BTreeMap<String, Estimate>,
+    /// The ranks of the needed tools, query by query.
+    pub ranks: &'e Ranks,
+}
+
 /// One collection with the engines that ranked its queries; the first is the one that is judged.
 #[derive(Debug)]
 pub struct Section<'e> {
@@ -80,6 +97,8 @@ pub struct Section<'e> {
     pub collection: &'e Collection,
     /// What ranked them.
     pub ranked: Vec<Ranked<'e>>,
+    /// What is recorded of others on the same collection.
+    pub recorded: Vec<Recorded<'e>>,
     /// The command that gives these figures.
     pub command: String,
 }
@@ -285,7 +304,15 @@ fn summary(body: &mut String, sections: &[Section<'_>]) {
         );
         let first = section.ranked.first().map(|one| one.evaluation.recall_at_5.as_slice()).unwrap_or_default();
         for (at, ranked) in section.ranked.iter().enumerate() {
-            measures(body, ranked, (at > 0).then_some(first));
+            let facts: &Facts = &ranked.evaluation.facts;
+            let tokens = facts.tokens.as_ref().map(|tokens| tokens.cards_mean);
+            let own = (at > 0).then_some(ranked.evaluation.recall_at_5.as_slice());
+            measures(body, ranked.engine, &badge(ranked.evidence), &facts.measures, own.map(|own| (first, own)), tokens);
+        }
+        for recorded in &section.recorded {
+            let badge = format!("{} {}", badge(Evidence::Recorded), recorded.day);
+            let own = recorded.ranks.values(Measure::RECALL_5);
+            measures(body, recorded.engine, &badge, recorded.measures, Some((first, &own)), None);
         }
         body.push_str("</tbody>\n</table>\n</div>\n");
         command(body, &section.command);
@@ -293,25 +320,30 @@ fn summary(body: &mut String, sections: &[Section<'_>]) {
     body.push_str("</section>\n");
 }
 
-fn measures(body: &mut String, ranked: &Ranked<'_>, first: Option<&[f64]>) {
-    let facts: &Facts = &ranked.evaluation.facts;
-    let shown = |measure: &str| facts.measures.get(measure).map_or_else(|| "–".to_owned(), estimate);
-    let paired = first.filter(|first| !first.is_empty()).map(|first| {
-        let paired = crate::eval::run::against("first", first, &ranked.evaluation.recall_at_5);
+/// A row of the summary; `paired` are the values of the first engine and its own, query by query.
+fn measures(
+    body: &mut String,
+    engine: &str,
+    badge: &str,
+    measures: &BTreeMap<String, Estimate>,
+    paired: Option<(&[f64], &[f64])>,
+    tokens: Option<f64>,
+) {
+    let shown = |measure: &str| measures.get(measure).map_or_else(|| MISSING.to_owned(), estimate);
+    let paired = paired.filter(|(first, own)| !first.is_empty() && first.len() == own.len()).map(|(first, own)| {
+        let paired = crate::eval::run::against("first", first, own);
         format!("{} {}", difference(&paired.difference), verdict_name(paired.verdict))
     });
-    let hit = facts.measures.get("hit@1").map_or_else(|| "–".to_owned(), |one| share(one.mean));
-    let tokens =
-        facts.tokens.as_ref().map_or_else(|| "–".to_owned(), |tokens| count(tokens.cards_mean.round() as usize));
+    let hit = measures.get("hit@1").map_or_else(|| MISSING.to_owned(), |one| share(one.mean));
+    let tokens = tokens.map_or_else(|| MISSING.to_owned(), |tokens| count(tokens.round() as usize));
     let _ = writeln!(
         body,
-        "<tr><th scope=\"row\"><bdi>{}</bdi></th><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+        "<tr><th scope=\"row\"><bdi>{}</bdi></th><td>{badge}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
          <td class=\"n\">{hit}</td><td class=\"n\">{}</td><td class=\"n\">{tokens}</td></tr>",
-        escaped_html(ranked.engine),
-        badge(ranked.evidence),
+        escaped_html(engine),
         shown("recall@5"),
         shown("nDCG@10"),
-        paired.unwrap_or_else(|| "–".to_owned()),
+        paired.unwrap_or_else(|| MISSING.to_owned()),
     );
 }
 
@@ -422,15 +454,28 @@ fn data(sections: &[Section<'_>]) -> Result<String, serde_json::Error> {
         }
     };
     let of = |section: &'_ Section<'_>| -> Result<String, serde_json::Error> {
-        let queries = section.collection.queries.iter().enumerate().map(|(at, query)| QueryData {
-            id: &query.id,
-            text: &query.text,
-            register: query.register.as_deref(),
-            needed: &query.groups,
-            of: section.ranked.iter().map(|ranked| answer(ranked, at)).collect(),
+        // Recorded ranks are those of the queries that need a tool.
+        let mut recorded: Vec<_> = section.recorded.iter().map(|recorded| recorded.ranks.iter()).collect();
+        let queries = section.collection.queries.iter().enumerate().map(|(at, query)| {
+            let next = |ranks: &mut dyn Iterator<Item = &[Option<usize>]>| match query.groups.is_empty() {
+                true => Vec::new(),
+                false => ranks.next().map(<[_]>::to_vec).unwrap_or_default(),
+            };
+            let ranks: Vec<_> = recorded.iter_mut().map(|ranks| next(ranks)).collect();
+            let recorded = ranks.into_iter().map(|ranks| AnswerData { ranks, first: Vec::new(), because: Vec::new() });
+            QueryData {
+                id: &query.id,
+                text: &query.text,
+                register: query.register.as_deref(),
+                needed: &query.groups,
+                of: section.ranked.iter().map(|ranked| answer(ranked, at)).chain(recorded).collect(),
+            }
         });
         let tools = (0..section.collection.catalog.len() as u32).map(|item| section.collection.tool_handle(item));
-        let engines = section.ranked.iter().map(|one| EngineData { name: one.engine, evidence: one.evidence });
+        let ranked = section.ranked.iter().map(|one| EngineData { name: one.engine, evidence: one.evidence });
+        let recorded = section.recorded.iter();
+        let recorded = recorded.map(|one| EngineData { name: one.engine, evidence: Evidence::Recorded });
+        let engines = ranked.chain(recorded);
         let collection = CollectionData {
             name: section.name,
             tools: tools.collect(),
@@ -486,11 +531,15 @@ mod tests {
         let collection = collection(queries);
         let engine = RouterEngine::new("default", RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
         let evaluation = evaluate(&collection, &engine, PromptTokens::Skip).unwrap();
+        // Of a run that found every tool at the second place.
+        let ranks: Ranks = (0..queries).map(|_| vec![Some(2)]).collect();
+        let (measures, day) = (ranks.measures(), Day::now());
         let ranked = |name| Ranked { engine: name, evidence: Evidence::Computed, evaluation: &evaluation };
         let section = Section {
             name: &collection.name,
             collection: &collection,
             ranked: vec![ranked("default"), ranked("o<ther")],
+            recorded: vec![Recorded { engine: "elsewhere", day: &day, measures: &measures, ranks: &ranks }],
             command: "contextweaver bench eval --catalog 'a & b'".to_owned(),
         };
         render("Report of a<b", &[section], &[]).unwrap()
@@ -515,6 +564,9 @@ mod tests {
         let json: serde_json::Value = serde_json::from_str(&small[1..]).unwrap();
         assert_eq!(json["collections"][0]["queries"][0]["text"], format!("{HOSTILE} letter 0"));
         assert_eq!(json["collections"][0]["queries"][3]["of"][0]["ranks"], serde_json::json!([]));
+        assert_eq!(json["collections"][0]["engines"][2]["name"], "elsewhere");
+        assert_eq!(json["collections"][0]["queries"][2]["of"][2]["ranks"], serde_json::json!([2]));
+        assert_eq!(json["collections"][0]["queries"][3]["of"][2]["ranks"], serde_json::json!([]));
         let large = data(&report(400));
         let packed = large.strip_prefix(" data-packed=\"deflate-raw\">").unwrap();
         let bytes = miniz_oxide::inflate::decompress_to_vec(&BASE64_STANDARD.decode(packed).unwrap()).unwrap();

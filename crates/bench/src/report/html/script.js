@@ -32,7 +32,8 @@
       collection.queries.forEach(function (query) {
         query.of.forEach(function (answer, at) {
           rows.push({
-            collection: collection, query: query, engine: collection.engines[at].name, first: at === 0, answer: answer,
+            collection: collection, query: query, engine: collection.engines[at].name,
+            recorded: collection.engines[at].evidence === 'recorded', first: at === 0, answer: answer,
             rank: worst(answer.ranks), place: collection.name + '/' + query.id,
             needed: query.needed.map(function (group) { return collection.tools[group[0]]; }),
             took: answer.first.length ? collection.tools[answer.first[0]] : ''
@@ -144,7 +145,7 @@
       var line = make('tr');
       line.append(cell('th', foreign(each.engine), { scope: 'row' }), make('td', each.answer.ranks.map(function (rank) {
         return rank === null ? '–' : rank;
-      }).join(', ')), each.answer.first.length ? cell('td', order) : make('td', 'nothing'), make('td', each.answer.because.join('; ')));
+      }).join(', ')), each.answer.first.length ? cell('td', order) : make('td', each.recorded ? 'not recorded' : 'nothing'), make('td', each.answer.because.join('; ')));
       body.append(line);
     });
     var thead = make('thead');
