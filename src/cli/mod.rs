@@ -7,12 +7,15 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 mod bench;
 mod budget_check;
 mod build;
 mod catalog;
+mod completions;
+mod demo;
 mod download;
 mod export;
 mod feedback;
@@ -65,8 +68,9 @@ pub(crate) enum Format {
     name = "contextweaver",
     version,
     about = "Routes queries to the right tools, compiles prompts within exact budgets, and measures how well that works",
-    after_help = "Start here:\n  contextweaver route --catalog tools.json \"open a ticket about the login bug\"\n  contextweaver firewall result.json\n  contextweaver bench run\n\nExit codes: 0 same or fine, 1 drift or a failed gate, 2 error."
+    after_help = "Start here:\n  contextweaver demo\n  contextweaver route --catalog tools.json \"open a ticket about the login bug\"\n  contextweaver firewall result.json\n  contextweaver bench run\n\nExit codes: 0 same or fine, 1 drift or a failed gate, 2 error."
 )]
+#[command(arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -74,6 +78,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Show what it does, on built-in data and in seconds
+    Demo(demo::Args),
     /// Rank the tools of a catalog for a query
     Route(Box<route::Args>),
     /// Read a conversation of any known format into a session file
@@ -116,6 +122,8 @@ enum Command {
     PrintTree(print_tree::Args),
     /// Print the JSON Schema of a kind of file, for editors and checks
     Schema(schema::Args),
+    /// Print what completes command lines in a shell, or the manual pages
+    Completions(completions::Args),
 }
 
 /// Parses `arguments` (the program's name first) and runs the command.
@@ -126,6 +134,11 @@ enum Command {
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> anyhow::Result<Outcome> {
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
+        // A bare command asks what there is.
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            write!(out, "{}", error.render())?;
+            return Ok(Outcome::Ok);
+        }
         Err(error) if error.use_stderr() => {
             let text = error.render().to_string();
             anyhow::bail!("{}", text.trim_start_matches("error: ").trim_end());
@@ -136,6 +149,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn W
         }
     };
     match cli.command {
+        Command::Demo(args) => demo::run(&args, out),
         Command::Route(args) => route::run(&args, out),
         Command::Ingest(args) => ingest::run(&args, out),
         Command::Export(args) => export::run(&args, out),
@@ -154,6 +168,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn W
         Command::Firewall(args) => firewall::run(&args, out),
         Command::PrintTree(args) => print_tree::run(&args, out),
         Command::Schema(args) => schema::run(&args, out),
+        Command::Completions(args) => completions::run(&args, &mut Cli::command(), out),
     }
 }
 

@@ -203,7 +203,7 @@ fn print_explored(explored: &Explored, out: &mut dyn Write) -> Result<()> {
 }
 
 /// `12.34 = 8.1 deploy + 4.24 rollback`.
-fn explanation(choice: &Choice) -> String {
+pub(super) fn explanation(choice: &Choice) -> String {
     let hundredths = hundredths(choice);
     let source = |source: &PartSource| match source {
         PartSource::Word(word) => word.clone(),

@@ -17,6 +17,7 @@ macro_rules! chapters {
 
 // In the order of the page.
 chapters! {
+    everyday: everyday::Everyday,
     meaning: PerCollection(meaning::Meaning),
     rivals: rivals::Rivals,
     routing: routing::Routing,

@@ -34,6 +34,8 @@ pub use queries::{Asked, Query, asked};
 pub const CATALOG_FILE: &str = "catalog.json";
 /// The file of a collection folder that holds one query per line.
 pub const QUERIES_FILE: &str = "queries.jsonl";
+/// In some collections, the queries of [`QUERIES_FILE`] as a model would put them to a search: one a line.
+pub const ASKED_FILE: &str = "asked.jsonl";
 /// The file of a collection folder that says what the collection is.
 pub const ABOUT_FILE: &str = "collection.toml";
 

@@ -1,0 +1,445 @@
+//! Requests as people say them, and the searches that a model sends for them, over tools of real servers.
+//!
+//! Other collections ask in words close to those of their tools. Here the same requests are taken twice: as a person
+//! speaks, and as a model asks a search that knew the request and not the tools. A request that took a model two searches
+//! is answered by both in turn. The servers are kept out of everything that is trained.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+
+use crate::chapter::{Absent, Answer, Chapter, Fresh, Plan, Planned, Question, Recordings, Step, Wrong, measurable};
+use crate::eval::collection::{ASKED_FILE, CATALOG_FILE, Collection, QUERIES_FILE};
+use crate::eval::engine::{Engine, Prepared, Ranking, RouterEngine, Size};
+use crate::eval::error::EvalError;
+use crate::eval::identity::{Broken, of_facts};
+use crate::eval::matrix::{CONTROL, DEFAULT, Matrix};
+use crate::eval::record::{Facts, Origin, Outcome};
+use crate::eval::run::{PromptTokens, against, evaluate};
+use crate::eval::tables::Tables;
+use crate::eval::workspace::{Bench, Workspace};
+use crate::eval::{probe, version};
+use crate::report::document::Document;
+use crate::report::number::{MISSING, conclusion, count, difference, estimate, share};
+use crate::report::readme::FOLDER;
+use crate::report::table::{self, Table};
+use crate::results::Results;
+use contextweaver_core::catalog::Catalog;
+use contextweaver_routing::Hit;
+
+/// The folder in `gold/`.
+const COLLECTION: &str = "everyday";
+
+/// The engines, in the order of the tables.
+const ENGINES: [&str; 4] = [DEFAULT, "best", "lexical", CONTROL];
+
+/// The facts are those of an engine on any collection.
+type EverydayFacts = Box<Facts>;
+
+/// How requests are put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// In a person's own words.
+    Said,
+    /// As a model asks a search for tools.
+    Asked,
+}
+
+impl Manner {
+    const ALL: [Self; 2] = [Self::Said, Self::Asked];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Said => "said",
+            Self::Asked => "asked",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Said => "as people speak",
+            Self::Asked => "as models ask",
+        }
+    }
+
+    fn file(self) -> &'static str {
+        match self {
+            Self::Said => QUERIES_FILE,
+            Self::Asked => ASKED_FILE,
+        }
+    }
+
+    fn collection(self, workspace: &Workspace) -> Result<Collection> {
+        let folder = workspace.path("gold").join(COLLECTION);
+        let load = |queries: &Path| Collection::from_files(COLLECTION, Origin::Embedded, &folder.join(CATALOG_FILE), queries);
+        Ok(load(&folder.join(self.file()))?)
+    }
+
+    fn case(self, engine: &str) -> String {
+        format!("{}/{engine}", self.name())
+    }
+}
+
+/// The chapter.
+#[derive(Debug)]
+pub struct Everyday;
+
+impl Chapter for Everyday {
+    type Facts = EverydayFacts;
+
+    fn name(&self) -> &'static str {
+        COLLECTION
+    }
+
+    fn plan(&self, bench: &Bench) -> Result<Vec<Plan>> {
+        let engines = engines(&bench.matrix)?;
+        let mut cases = Vec::new();
+        for manner in Manner::ALL {
+            let collection = manner.collection(&bench.workspace)?;
+            cases.extend(engines.iter().map(|engine| Planned {
+                case: manner.case(engine.name()),
+                origin: Origin::Embedded,
+                absent: (!engine.is_here()).then_some(Absent::Model),
+                inputs_sha256: Some(collection.inputs_sha256.clone()),
+            }));
+        }
+        let versions: Vec<&str> = engines.iter().map(|engine| version::of_engine(engine)).collect();
+        let in_turn = in_turn(vec![ranking(&[3, 1, 2]), ranking(&[1, 5]), ranking(&[4])]);
+        let items: Vec<u32> = in_turn.hits.iter().map(|hit| hit.item).collect();
+        let probe = Interleaved(engines[0]).prepare(&probe::collection().catalog).map(|_| items);
+        Ok(vec![Plan {
+            name: Chapter::name(self).to_owned(),
+            configuration: engines.iter().map(|engine| format!("# {}\n{}\n", engine.name(), engine.configuration())).collect(),
+            version: version::of(&versions.join(" "), &probe.map_err(|error| error.to_string())),
+            cases,
+        }])
+    }
+
+    fn cost_ms(&self, _: &Bench, _: &Plan, planned: &Planned) -> u64 {
+        if planned.case.ends_with("/best") { 10_000 } else { 200 }
+    }
+
+    fn measure(&self, bench: &Bench, plans: &[Plan], step: Step<'_>) -> Result<Vec<Fresh<EverydayFacts>>> {
+        let wanted: BTreeSet<&str> = measurable(plans).collect();
+        let engines = engines(&bench.matrix)?;
+        let mut measured = Vec::new();
+        for manner in Manner::ALL {
+            let own: Vec<&&RouterEngine> =
+                engines.iter().filter(|engine| wanted.contains(manner.case(engine.name()).as_str())).collect();
+            if own.is_empty() {
+                continue;
+            }
+            let collection = manner.collection(&bench.workspace)?;
+            let control = engines.iter().find(|engine| engine.name() == CONTROL).context("no control")?;
+            let control = evaluate(&collection, &Interleaved(control), PromptTokens::Skip)?;
+            for engine in own {
+                let case = manner.case(engine.name());
+                step(&case);
+                let outcome = match evaluate(&collection, &Interleaved(engine), PromptTokens::Skip) {
+                    Ok(evaluation) => Outcome::Measured(Box::new(Facts {
+                        versus_control: (engine.name() != CONTROL)
+                            .then(|| against(CONTROL, &control.recall_at_5, &evaluation.recall_at_5)),
+                        ..evaluation.facts
+                    })),
+                    Err(error) => Outcome::Failed(error.to_string()),
+                };
+                let (results, inputs_sha256) = (Chapter::name(self).to_owned(), collection.inputs_sha256.clone());
+                measured.push(Fresh { results, case, inputs_sha256, outcome });
+            }
+        }
+        Ok(measured)
+    }
+
+    fn wrong(&self, own: &[Results<EverydayFacts>], _: &Recordings) -> Vec<Wrong> {
+        let mut wrong = Vec::new();
+        for (results, (record, facts)) in own.iter().flat_map(|one| one.measured().map(move |row| (one, row))) {
+            let mut broken = Broken::default();
+            let control = record.case.split_once('/').map(|(manner, _)| format!("{manner}/{CONTROL}"));
+            let control = results.measured().find(|(other, _)| Some(&other.case) == control.as_ref());
+            if let Some((_, control)) = control {
+                let size = |facts: &Facts| (facts.tools, facts.answerable, facts.unanswerable);
+                broken.unless(size(facts) == size(control), "its tools and requests are not those of the control");
+            }
+            let reasons = of_facts(facts).into_iter().chain(broken.reasons());
+            wrong.extend(reasons.map(|reason| Wrong {
+                results: results.name.clone(),
+                case: record.case.clone(),
+                reason,
+            }));
+        }
+        wrong
+    }
+
+    fn render(&self, own: &[Results<EverydayFacts>], _: &Tables, document: &mut Document) {
+        let Some(results) = own.iter().find(|results| !results.records.is_empty()) else { return };
+        document.heading("Everyday requests");
+        document.block(&reading(results));
+        document.table("Measures with their 95 % intervals, and recall@5 less that of flat BM25 on the same requests.", &measures(results));
+        document.table("recall@5 by the kind of request, as people speak; their number in brackets.", &by_kind(results));
+        document.table(
+            "How well confidence tells a request that no tool serves from one that a tool does (AUROC; .500 is chance).",
+            &telling_none(results),
+        );
+    }
+
+    fn terminal(&self, own: &[Results<EverydayFacts>]) -> String {
+        own.iter().map(|results| table::plain(&[measures(results)])).collect()
+    }
+
+    fn front(&self, own: &[Results<EverydayFacts>]) -> Vec<String> {
+        let sentence = |results: &Results<EverydayFacts>| {
+            let recall = |manner: Manner, engine: &str| facts(results, manner, engine).map(|facts| shown(facts, "recall@5"));
+            let both = |manner: Manner| {
+                Some(format!("{} ({}, flat BM25)", recall(manner, DEFAULT)?, recall(manner, CONTROL)?))
+            };
+            let [said, asked] = Manner::ALL.map(both);
+            Some(format!(
+                "[Everyday requests]({FOLDER}everyday.md) to real servers that nothing was trained on: recall@5 {} as models ask \
+                 for them, {} in people's own words.",
+                asked?, said?
+            ))
+        };
+        own.iter().filter_map(sentence).collect()
+    }
+
+    fn answers(&self, own: &[Results<EverydayFacts>], _: &Tables) -> Vec<Answer> {
+        let Some(results) = own.iter().find(|results| results.measured().next().is_some()) else { return Vec::new() };
+        let mut answers = vec![Answer::new(
+            Question::Good,
+            format!(
+                "[Everyday requests](everyday.md), as people speak and as models ask a search for the same:\n\n{}",
+                in_short(results).markdown().trim_end()
+            ),
+        )];
+        let recall = |engine: &str| facts(results, Manner::Said, engine).map(|facts| shown(facts, "recall@5"));
+        if let Some((ours, control)) = recall(DEFAULT).zip(recall(CONTROL)) {
+            answers.push(Answer::new(
+                Question::Failure,
+                format!(
+                    "A person's own words seldom share any with the right tool: recall@5 of [everyday requests](everyday.md) as they \
+                     are said is {ours} (flat BM25 {control})."
+                ),
+            ));
+        }
+        answers
+    }
+}
+
+fn engines(matrix: &Matrix) -> Result<Vec<&RouterEngine>> {
+    ENGINES.iter().map(|name| matrix.engine(name).with_context(|| format!("engines.toml has no `{name}`"))).collect()
+}
+
+/// An engine that takes every line of a query for a query and gives their answers in turn.
+struct Interleaved<'e>(&'e RouterEngine);
+
+impl Engine for Interleaved<'_> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn configuration(&self) -> String {
+        self.0.configuration()
+    }
+
+    fn prepare(&self, catalog: &Arc<Catalog>) -> Result<Box<dyn Prepared>, EvalError> {
+        Ok(Box::new(PreparedInterleaved(self.0.prepare(catalog)?)))
+    }
+}
+
+struct PreparedInterleaved(Box<dyn Prepared>);
+
+impl Prepared for PreparedInterleaved {
+    fn rank(&self, query: &str, depth: usize) -> Ranking {
+        in_turn(query.lines().map(|line| self.0.rank(line, depth)).collect())
+    }
+
+    fn top(&self, query: &str, k: usize) -> Vec<u32> {
+        self.rank(query, k).hits.iter().take(k).map(|hit| hit.item).collect()
+    }
+
+    fn exhaustive(&self, query: &str) -> Option<Vec<u64>> {
+        (query.lines().count() < 2).then(|| self.0.exhaustive(query)).flatten()
+    }
+
+    fn size(&self) -> Size {
+        self.0.size()
+    }
+}
+
+/// The tools of several rankings in turn, each once: the first of all, the second of all. A single ranking stays as it is.
+fn in_turn(mut rankings: Vec<Ranking>) -> Ranking {
+    if rankings.len() == 1 {
+        return rankings.remove(0);
+    }
+    let longest = rankings.iter().map(|ranking| ranking.hits.len()).max().unwrap_or_default();
+    let mut seen = BTreeSet::new();
+    let places = (0..longest).flat_map(|place| rankings.iter().filter_map(move |ranking| ranking.hits.get(place)));
+    let items: Vec<u32> = places.map(|hit| hit.item).filter(|item| seen.insert(*item)).collect();
+    Ranking {
+        confidence: rankings.iter().map(|ranking| ranking.confidence).fold(0.0, f64::max),
+        postings_read: rankings.iter().map(|ranking| ranking.postings_read).sum(),
+        ..ranking(&items)
+    }
+}
+
+/// A ranking in this order without ties.
+fn ranking(items: &[u32]) -> Ranking {
+    let hits = items.iter().zip((1..=items.len() as u64).rev()).map(|(&item, score)| Hit { item, score });
+    Ranking { hits: hits.collect(), confidence: 0.0, postings_read: 0 }
+}
+
+fn facts<'r>(results: &'r Results<EverydayFacts>, manner: Manner, engine: &str) -> Option<&'r Facts> {
+    let case = manner.case(engine);
+    results.measured().find(|(record, _)| record.case == case).map(|(_, facts)| facts.as_ref())
+}
+
+fn shown(facts: &Facts, measure: &str) -> String {
+    facts.measures.get(measure).map_or_else(|| MISSING.to_owned(), |one| share(one.mean))
+}
+
+fn reading(results: &Results<EverydayFacts>) -> String {
+    let sizes = Manner::ALL.iter().find_map(|manner| facts(results, *manner, CONTROL)).map_or_else(String::new, |facts| {
+        format!(
+            " {} requests that a tool serves and {} that none does, over {} tools of {} servers.",
+            count(facts.answerable),
+            count(facts.unanswerable),
+            count(facts.tools),
+            count(facts.namespaces)
+        )
+    });
+    format!(
+        "The collection [`gold/everyday`](../gold/everyday/README.md):{sizes} \"As people speak\" is what somebody says, seldom \
+         with a word of the tool. \"As models ask\" is what a model that knew the request and not the tools sent to a search; \
+         where it sent two queries, their answers are taken in turn. No server of the collection is among the training data of \
+         any table or encoder here."
+    )
+}
+
+fn rows<'r>(results: &'r Results<EverydayFacts>) -> impl Iterator<Item = (Manner, &'static str, &'r Facts)> {
+    let pairs = Manner::ALL.into_iter().flat_map(|manner| ENGINES.map(|engine| (manner, engine)));
+    pairs.filter_map(|(manner, engine)| Some((manner, engine, facts(results, manner, engine)?)))
+}
+
+/// What stands behind the name of an engine whose record was not computed by this run.
+fn label(results: &Results<EverydayFacts>, manner: Manner, engine: &str) -> String {
+    let case = manner.case(engine);
+    let mark = results.records.iter().find(|record| record.case == case).map_or("", |record| results.mark(record));
+    format!("{engine}{mark}")
+}
+
+fn measures(results: &Results<EverydayFacts>) -> Table {
+    let titles = ["requests", "engine", "recall@1", "recall@5", "recall@10", "nDCG@10", "less flat BM25", "verdict"];
+    let mut table = Table::new(titles).words(&["engine", "verdict"]);
+    for (manner, engine, facts) in rows(results) {
+        let shown = |measure: &str| facts.measures.get(measure).map_or_else(|| MISSING.to_owned(), estimate);
+        let paired = facts.versus_control.as_ref();
+        table.row([
+            manner.title().to_owned(),
+            label(results, manner, engine),
+            shown("recall@1"),
+            shown("recall@5"),
+            shown("recall@10"),
+            shown("nDCG@10"),
+            paired.map_or_else(|| MISSING.to_owned(), |paired| difference(&paired.difference)),
+            paired.map_or_else(|| MISSING.to_owned(), conclusion),
+        ]);
+    }
+    table
+}
+
+/// An engine a row, both manners beside each other.
+fn in_short(results: &Results<EverydayFacts>) -> Table {
+    let wanted = ["recall@1", "recall@5", "recall@10"];
+    let titles = Manner::ALL.iter().flat_map(|manner| wanted.map(|measure| format!("{measure}, {}", manner.title())));
+    let mut table = Table::new(["engine".to_owned()].into_iter().chain(titles));
+    for engine in ENGINES {
+        let both = Manner::ALL.map(|manner| facts(results, manner, engine));
+        if both.iter().all(Option::is_none) {
+            continue;
+        }
+        let cells = both.iter().flat_map(|facts| {
+            wanted.map(|measure| facts.map_or_else(|| MISSING.to_owned(), |facts| shown(facts, measure)))
+        });
+        table.row([label(results, Manner::Said, engine)].into_iter().chain(cells));
+    }
+    table
+}
+
+fn by_kind(results: &Results<EverydayFacts>) -> Table {
+    let Some(first) = facts(results, Manner::Said, CONTROL) else { return Table::new(["engine"]) };
+    let kinds: Vec<&String> = first.by_register.keys().collect();
+    let titles = kinds.iter().map(|kind| format!("{kind} ({})", count(first.by_register[*kind].queries)));
+    let mut table = Table::new(["engine".to_owned()].into_iter().chain(titles));
+    for engine in ENGINES {
+        let Some(facts) = facts(results, Manner::Said, engine) else { continue };
+        let cell = |kind: &&String| facts.by_register.get(*kind).map_or_else(|| MISSING.to_owned(), |slice| share(slice.recall_at_5));
+        table.row([label(results, Manner::Said, engine)].into_iter().chain(kinds.iter().map(cell)));
+    }
+    table
+}
+
+fn telling_none(results: &Results<EverydayFacts>) -> Table {
+    let mut table = Table::new(["engine"].into_iter().chain(Manner::ALL.map(Manner::title)));
+    for engine in ENGINES {
+        let auroc = |manner: Manner| facts(results, manner, engine).and_then(|facts| Some(facts.abstention.as_ref()?.auroc));
+        let cells = Manner::ALL.map(|manner| auroc(manner).map_or_else(|| MISSING.to_owned(), share));
+        table.row([label(results, Manner::Said, engine)].into_iter().chain(cells));
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eval::collection::Source;
+    use contextweaver_routing::RoutingConfig;
+
+    #[test]
+    fn answers_of_several_queries_are_taken_in_turn() {
+        let items = |ranking: Ranking| ranking.hits.iter().map(|hit| hit.item).collect::<Vec<_>>();
+        assert_eq!(items(in_turn(vec![ranking(&[3, 1, 2]), ranking(&[1, 5]), ranking(&[])])), [3, 1, 5, 2]);
+        let tied = Ranking { hits: vec![Hit { item: 1, score: 2 }, Hit { item: 4, score: 2 }], ..ranking(&[]) };
+        assert_eq!(in_turn(vec![tied.clone()]), tied);
+        assert_eq!(items(in_turn(Vec::new())), [0_u32; 0]);
+    }
+
+    #[test]
+    fn two_queries_find_what_one_of_them_cannot() {
+        let tools = br#"[{"name": "send_mail", "description": "Send a letter"}, {"name": "list_files", "description": "List a folder"},
+            {"name": "get_forecast", "description": "The weather"}]"#;
+        let lines = br#"{"id": "1", "query": "letter\nfolder", "relevant": ["send_mail", "list_files"]}"#;
+        let source = |bytes| Source { path: Path::new("test"), bytes };
+        let collection = Collection::from_bytes("t", Origin::Embedded, source(tools), source(lines)).unwrap();
+        let words = RouterEngine::new("words", RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
+        let evaluation = evaluate(&collection, &Interleaved(&words), PromptTokens::Skip).unwrap();
+        assert_eq!(evaluation.facts.measures["recall@3"].mean, 1.0);
+        assert_eq!(evaluation.rankings[0].hits.len(), 2);
+    }
+
+    #[test]
+    fn what_is_said_and_what_is_asked_are_the_same_requests() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let workspace = Workspace::find(Some(&root), None).unwrap();
+        let [said, asked] = Manner::ALL.map(|manner| manner.collection(&workspace).unwrap());
+        assert!(said.queries.len() >= 400, "{}", said.queries.len());
+        let labels = |collection: &Collection| -> Vec<_> {
+            collection.queries.iter().map(|query| (query.id.clone(), query.groups.clone())).collect()
+        };
+        assert_eq!(labels(&said), labels(&asked));
+    }
+
+    #[test]
+    fn no_server_of_the_collection_is_among_the_training_data() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../gold");
+        let about = std::fs::read_to_string(root.join("everyday/README.md")).unwrap();
+        let packages: Vec<&str> = about.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').nth(2)).collect();
+        assert_eq!(packages.len(), 11, "{packages:?}");
+        let training = std::fs::read_to_string(root.join("training/everyday.jsonl")).unwrap();
+        for package in packages {
+            let name = package.trim_start_matches('@').replace('/', "__");
+            assert!(!training.contains(&format!("\"server\": \"{name}\"")), "{name}");
+        }
+    }
+}
