@@ -17,12 +17,12 @@ use contextweaver_bench::eval::engine::RouterEngine;
 use contextweaver_bench::eval::record::Origin;
 use contextweaver_bench::eval::run::{PromptTokens, evaluate};
 use contextweaver_bench::report::number::{count, percent, share};
-use contextweaver_context::adapters::Conversation;
+use contextweaver_context::adapters::from_session_lines;
 use contextweaver_context::event::{Phase, ToolOutput};
 use contextweaver_context::store::{ArtifactStore, MemoryArtifacts};
 use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_context::view::{Bounds, Cursor, view};
-use contextweaver_context::{ContextConfig, Firewall, Memory, Request as PromptRequest, compile};
+use contextweaver_context::{ContextConfig, Firewall, Memory, Request as PromptRequest, compile, take_in};
 use contextweaver_core::catalog::Catalog;
 use contextweaver_core::text::Estimator;
 use contextweaver_gateway::upstream::{Fault, InProcess};
@@ -131,15 +131,16 @@ fn next(out: &mut dyn Write, commands: [&str; 3]) -> Result<()> {
 
 fn killer(out: &mut dyn Write) -> Result<()> {
     let catalog = catalog()?;
-    let conversation = Conversation::read(CONVERSATION)?;
+    let conversation = from_session_lines(CONVERSATION.as_bytes(), "outage")?;
     let router = Router::build(Arc::clone(&catalog), RoutingConfig::default())?;
     let all_tools = definitions(&catalog);
     let history: usize = conversation.events.iter().map(|event| tokens(&format!("{}\n", event.item.text))).sum();
     let (_, cards) = page(&router.route(&Request::new("roll back the release of the payments worker"))?);
 
     let (config, artifacts) = (ContextConfig::default(), MemoryArtifacts::default());
-    let transcript = conversation.transcript()?;
     let firewall = Firewall::new(&config.firewall, config.estimator, &StructureSummarizer, &artifacts);
+    let events = conversation.events.len();
+    let transcript = take_in(conversation, &firewall)?.transcript;
     let request = PromptRequest { budget: Some(BUDGET), ..PromptRequest::new(Phase::Answer, ASKED) };
     let pack = compile(&transcript, &Memory::default(), &firewall, &request, &config)?;
     let (before, after) = (all_tools + history, cards + pack.stats.prompt_tokens);
@@ -148,7 +149,7 @@ fn killer(out: &mut dyn Write) -> Result<()> {
         out,
         "An agent with {} tools in a conversation of {} events is asked:\n  \"{ASKED}\"\n",
         count(catalog.len()),
-        count(conversation.events.len())
+        count(events)
     )?;
     writeln!(out, "Everything in the prompt:")?;
     write!(out, "{}", bars(&[("tool definitions", all_tools), ("conversation", history)], "tokens"))?;
@@ -173,7 +174,7 @@ fn killer(out: &mut dyn Write) -> Result<()> {
         out,
         "\n{} of {} events are shown; `contextweaver stats` names the others with the reason for each.",
         count(shown),
-        count(conversation.events.len())
+        count(events)
     )?;
     next(
         out,
@@ -260,7 +261,7 @@ fn huge_output(out: &mut dyn Write) -> Result<()> {
     kept.summary.lines().try_for_each(|line| writeln!(out, "  | {line}"))?;
     writeln!(out)?;
     write!(out, "{}", bars(&[("the whole result", whole), ("its summary", tokens(&kept.summary))], "tokens"))?;
-    let is_whole = bytes.as_slice() == text.as_bytes();
+    let is_whole = *bytes == *text.as_bytes();
     writeln!(
         out,
         "\nThe result is in the artifact store as {}, {} bytes, {}. Views show parts of it:",

@@ -6,16 +6,14 @@ use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
 
-use contextweaver::catalog::Catalog;
-use contextweaver::context::summary::StructureSummarizer;
-use contextweaver::context::{ContextConfig, Firewall, Memory, Request, compile};
-use contextweaver::eval::collection::Collection;
-use contextweaver::eval::record::Origin;
-use contextweaver::event::{ContextItem, ItemKind, Phase, Selector, ToolOutput, Transcript};
-use contextweaver::routing::{ChoiceCard, Index, Router, RoutingConfig, Scratch};
-use contextweaver::store::MemoryArtifacts;
-use contextweaver::text::Estimator;
-use contextweaver::view::{Bounds, Cursor, view};
+use contextweaver_context::event::{ContextItem, ItemKind, Phase, Selector, ToolOutput, Transcript};
+use contextweaver_context::store::MemoryArtifacts;
+use contextweaver_context::summary::StructureSummarizer;
+use contextweaver_context::view::{Bounds, Cursor, view};
+use contextweaver_context::{ContextConfig, Firewall, Memory, Request, compile};
+use contextweaver_core::catalog::Catalog;
+use contextweaver_core::text::Estimator;
+use contextweaver_routing::{ChoiceCard, Index, Router, RoutingConfig, Scratch};
 
 /// The functions by name, in the order of the list.
 const NAMES: [&str; 10] = [
@@ -61,19 +59,27 @@ fn conversation() -> Result<Transcript, Box<dyn Error>> {
     Ok(transcript)
 }
 
+/// The texts of a queries file.
+fn queries(lines: &str) -> Result<Vec<String>, Box<dyn Error>> {
+    let text = |line: &str| -> Result<String, Box<dyn Error>> {
+        let query: serde_json::Value = serde_json::from_str(line)?;
+        Ok(query["query"].as_str().ok_or("a line without a query")?.to_owned())
+    };
+    lines.lines().map(text).collect()
+}
+
 fn run(name: &str) -> Result<(), Box<dyn Error>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("gold/workbench");
-    let collection = Collection::load(&folder, Origin::Embedded)?;
-    let catalog = Arc::clone(&collection.catalog);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../gold/workbench");
+    let catalog = Arc::new(Catalog::from_json(&std::fs::read_to_string(folder.join("catalog.json"))?)?);
     let words = RoutingConfig { semantic: 0.0, ..RoutingConfig::default() };
-    let queries = &collection.queries;
+    let queries = queries(&std::fs::read_to_string(folder.join("queries.jsonl"))?)?;
     match name {
         "read-catalog" => {
             let text = std::fs::read_to_string(folder.join("catalog.json"))?;
             measured(&mut || drop(black_box(Catalog::from_json(black_box(&text)))));
         }
         "count-tokens" => {
-            let text: String = queries.iter().map(|query| format!("{}\n", query.text)).collect();
+            let text: String = queries.iter().map(|query| format!("{query}\n")).collect();
             measured(&mut || {
                 black_box(Estimator::Cl100kBase.count(black_box(&text)));
             });
@@ -84,7 +90,7 @@ fn run(name: &str) -> Result<(), Box<dyn Error>> {
         }
         "analyse-queries" => {
             let index = Index::build(&catalog, &words);
-            measured(&mut || queries.iter().for_each(|query| drop(black_box(index.analyze(black_box(&query.text))))));
+            measured(&mut || queries.iter().for_each(|query| drop(black_box(index.analyze(black_box(query.as_str()))))));
         }
         "search-by-words" | "search-with-meaning" => {
             let config = if name == "search-by-words" { words } else { RoutingConfig::default() };
@@ -93,7 +99,7 @@ fn run(name: &str) -> Result<(), Box<dyn Error>> {
             measured(&mut || {
                 queries
                     .iter()
-                    .for_each(|query| drop(black_box(router.search(black_box(&query.text), 10, &mut scratch))));
+                    .for_each(|query| drop(black_box(router.search(black_box(query.as_str()), 10, &mut scratch))));
             });
         }
         "cards" => measured(&mut || catalog.items().iter().for_each(|item| drop(black_box(ChoiceCard::of(item))))),
