@@ -1,4 +1,6 @@
 mod diagnostics;
 mod folders;
 mod guards;
+mod secrets;
 mod shop;
+mod tenants;

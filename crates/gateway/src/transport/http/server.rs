@@ -68,6 +68,9 @@ fn most_connections() -> usize {
 /// How long a client may leave an answer unread while more of it waits.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long connections that were broken off may take to end.
+const LAST_WORK: Duration = Duration::from_millis(500);
+
 /// The code of the error under which an unknown session is refused; the status says it.
 const SESSION_NOT_FOUND: i64 = -32_001;
 
@@ -182,7 +185,10 @@ impl HttpServer {
         if tokio::time::timeout(bound, graceful.shutdown()).await.is_err() {
             tracing::warn!(seconds = bound.as_secs_f64(), "requests that did not finish in time are dropped");
         }
-        connections.shutdown().await;
+        // Work on a thread of its own cannot be broken off: what is left of it is not waited for.
+        if tokio::time::timeout(LAST_WORK, connections.shutdown()).await.is_err() {
+            tracing::warn!("work that did not end is left behind");
+        }
     }
 }
 
@@ -234,6 +240,8 @@ async fn dispatch(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Re
                 _ => Ok(not_allowed("GET, POST, DELETE")),
             }
         }
+        // Whether the process serves at all: it answers.
+        ("/livez", &Method::GET) => Ok(whole(StatusCode::OK, JSON, json!({"live": true}).to_string())),
         // A client that is shown only a part of the upstreams is not their operator.
         ("/healthz", &Method::GET) => Ok(health(shared, authorized.is_ok_and(|client| client.profile.is_none()))),
         ("/metrics", &Method::GET) => {
@@ -243,7 +251,7 @@ async fn dispatch(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Re
             let text = shared.gateway.metrics_text();
             Ok(whole(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
         }
-        ("/healthz" | "/metrics", _) => Ok(not_allowed("GET")),
+        ("/livez" | "/healthz" | "/metrics", _) => Ok(not_allowed("GET")),
         _ => Err(Refused::text(StatusCode::NOT_FOUND, format!("nothing is here; the endpoint is {ENDPOINT}"))),
     }
 }
@@ -258,7 +266,7 @@ fn not_allowed(allowed: &'static str) -> Response<Reply> {
 fn health(shared: &Shared, authorized: bool) -> Response<Reply> {
     let counts = shared.gateway.catalog().counts();
     let ready = counts.tools + counts.resources + counts.prompts > 0;
-    let mut report = json!({"ready": ready});
+    let mut report = json!({"live": true, "ready": ready});
     if authorized {
         report["upstreams"] = serde_json::to_value(shared.gateway.reports()).unwrap_or_default();
     }

@@ -240,8 +240,8 @@ async fn what_is_no_request_is_refused() {
         assert_eq!(challenge, status == 401, "{verb} {lines:?}");
     }
     let seen = |got: &Got| got.messages[0].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    assert_eq!(seen(&served.exchange("GET /healthz", &[], "").await), ["ready"]);
-    assert_eq!(seen(&served.exchange("GET /healthz", &[auth], "").await), ["ready", "upstreams"]);
+    assert_eq!(seen(&served.exchange("GET /healthz", &[], "").await), ["live", "ready"]);
+    assert_eq!(seen(&served.exchange("GET /healthz", &[auth], "").await), ["live", "ready", "upstreams"]);
     served.stop().await;
 }
 
