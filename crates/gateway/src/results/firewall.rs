@@ -19,7 +19,7 @@ use crate::common::sync::lock;
 use crate::common::work::{Exhausted, LARGE, aside};
 use crate::protocol::message::Raw;
 use crate::session::client::{Caller, Session};
-use crate::session::seen::History;
+use crate::session::seen::{Histories, History};
 use crate::surface::mode::Structured;
 use contextweaver_context::event::{
     ArtifactRef, ContextItem, ItemKind, ResultEnvelope, Sensitivity, Status, Strategy, ToolOutput,
@@ -63,6 +63,10 @@ pub(crate) struct ResultFirewall {
     pub(crate) artifacts: Artifacts,
     /// Whether answers also carry `structuredContent`.
     pub(crate) structured: Structured,
+    /// Bytes of results that one session remembers.
+    pub(crate) session_memory: usize,
+    /// What all sessions remember.
+    pub(crate) histories: Arc<Histories>,
 }
 
 impl ResultFirewall {
@@ -81,14 +85,27 @@ impl ResultFirewall {
         let work = Shaping::new(&self.config, &self.artifacts, caller.session(), origin, read, result);
         let small = result.bytes().len() <= self.config.threshold_chars;
         let large = result.bytes().len() > LARGE || (!small && self.artifacts.on_disk);
+        let history = &caller.session().history;
         let outcome = if large {
-            let mut history = Arc::clone(&caller.session().history).lock_owned().await;
-            let working = aside(move || work.run(&mut history));
+            let (shared, histories, most) = (Arc::clone(history), Arc::clone(&self.histories), self.session_memory);
+            let mut history = Arc::clone(history).lock_owned().await;
+            let working = aside(move || {
+                let outcome = work.run(&mut history, most);
+                let bytes = history.bytes();
+                drop(history);
+                histories.used(&shared, bytes);
+                outcome
+            });
             working.await.unwrap_or_else(|exhausted| Err(ShapeError::Exhausted(result.bytes().len(), exhausted)))
         } else if small {
-            work.run(&mut History::default())
+            work.run(&mut History::default(), usize::MAX)
         } else {
-            work.run(&mut *caller.session().history.lock().await)
+            let mut held = history.lock().await;
+            let outcome = work.run(&mut held, self.session_memory);
+            let bytes = held.bytes();
+            drop(held);
+            self.histories.used(history, bytes);
+            outcome
         };
         let mut envelope =
             outcome.map_err(|error| GatewayError::new(Code::UpstreamError, error.to_string()).at(origin.id))?;
@@ -175,7 +192,7 @@ impl Shaping {
         }
     }
 
-    fn run(self, history: &mut History) -> Result<Box<ResultEnvelope>, ShapeError> {
+    fn run(self, history: &mut History, most: usize) -> Result<Box<ResultEnvelope>, ShapeError> {
         let text = std::str::from_utf8(self.result.bytes())?;
         let output = (self.read)(text)?;
         let mut envelope = match self.ingest(&output, &self.artifacts, &mut history.seen) {
@@ -194,7 +211,7 @@ impl Shaping {
             }
             Err(error) => return Err(error.into()),
         };
-        history.count(text.len());
+        history.count(text.len(), most);
         envelope.provenance.insert("tool".to_owned(), self.id.into());
         Ok(Box::new(envelope))
     }

@@ -16,6 +16,7 @@ use crate::results::artifacts::Artifacts;
 use crate::results::firewall::ResultFirewall;
 use crate::session::client::{Caller, Session};
 use crate::session::clients::Clients;
+use crate::session::seen::Histories;
 use crate::session::subscriptions::Subscriptions;
 use crate::surface::mode::Mode;
 use crate::telemetry::diagnostics::Diagnostics;
@@ -94,7 +95,13 @@ impl Gateway {
                     guards: Arc::clone(&guards),
                     upstreams: Arc::clone(&upstreams),
                     telemetry: Arc::clone(&telemetry),
-                    firewall: ResultFirewall { config: config.firewall, artifacts, structured: config.structured },
+                    firewall: ResultFirewall {
+                        config: config.firewall,
+                        artifacts,
+                        structured: config.structured,
+                        session_memory: config.http.session_memory,
+                        histories: Arc::new(Histories::new(config.http.sessions_memory)),
+                    },
                     questions,
                     retry: config.retry.clone(),
                     mode: config.mode,

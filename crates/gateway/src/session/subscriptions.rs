@@ -19,6 +19,9 @@ const MOST: usize = 10_000;
 /// Resources that one caller watches, at most, in all its sessions: nobody takes the room of others.
 pub(crate) const MOST_OF_ONE: usize = 1_000;
 
+/// Bytes of an address that is watched, at most: it is kept for as long as the session.
+const LONGEST_ADDRESS: usize = 8 * 1024;
+
 /// Clients by the address of the resource.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions(Mutex<BTreeMap<String, Vec<Weak<Session>>>>);
@@ -39,6 +42,9 @@ impl Subscriptions {
     ) -> Outcome {
         let subject = params.map(Raw::read::<Subject>).transpose().map_err(RpcError::invalid_params)?;
         let Some(Subject { uri }) = subject else { return Err(RpcError::invalid_params("`uri` is missing")) };
+        if uri.len() > LONGEST_ADDRESS {
+            return Err(RpcError::invalid_params(format!("`uri` has more than {LONGEST_ADDRESS} bytes")));
+        }
         if method == "resources/unsubscribe" {
             return if self.remove(&uri, session) { pass().await } else { Ok(Raw::of(&json!({}))) };
         }

@@ -2,5 +2,5 @@ mod diagnostics;
 mod folders;
 mod guards;
 mod secrets;
-mod shop;
+pub(crate) mod shop;
 mod tenants;

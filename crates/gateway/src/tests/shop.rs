@@ -155,7 +155,7 @@ pub(super) async fn scene_of(yaml: &str, names: &[&'static str]) -> Scene {
 }
 
 /// An upstream of the handshake era that answers so.
-pub(super) fn upstream(
+pub(crate) fn upstream(
     answer: impl Fn(&str, Option<&Raw>) -> Result<Raw, Fault> + Send + Sync + 'static,
 ) -> UpstreamConfig {
     UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(Target::InProcess(InProcess::new(answer))) }
