@@ -202,7 +202,9 @@ fn kinds() -> Vec<Kind> {
                         "tags": {"t": ["n:*"]}, "read_only": ["b:*"],
                         "tools": {"n:x": {"sensitivity": "high", "rate_limit": 3, "requires_approval": true}}
                     },
-                    "http": {"listen": "127.0.0.1:8080", "max_sessions": 4, "allowed_hosts": ["h"]}
+                    "http": {"listen": "127.0.0.1:8080", "max_sessions": 4, "allowed_hosts": ["h"],
+                        "max_sessions_per_caller": 2, "max_requests_per_caller": 9, "max_connections_per_address": 8,
+                        "session_memory_bytes": 1000, "sessions_memory_bytes": 4000}
                 }),
                 json!({"catalog": "tools.json", "schemas": {}, "sanitize": {}, "cache": {}, "pins": {}, "rate_limits": {}}),
             ],

@@ -37,6 +37,7 @@ pub use catalog::serving::{StartError, UpstreamReport};
 pub use catalog::shelf::Shelf;
 pub use catalog::view::{CatalogView, Counts};
 pub use common::error::{Code, GatewayError, text_result};
+pub use common::masks::Masks;
 pub use common::sanitize;
 pub use common::settings::FieldError;
 pub use common::yaml::YamlError;

@@ -6,6 +6,7 @@
 //! refs/ref-<handle>.json      what is known about the artifact
 //! tmp/                        files that are being written
 //! lock                        held by the one that writes
+//! key                         a secret of the folder, where one was asked for
 //! ```
 //!
 //! A file gets its name only when its bytes are on disk, and a reference only when its content is, so a process that is
@@ -116,6 +117,22 @@ impl FileArtifacts {
             if_there(fs::remove_file(&path)).at(&path)?;
         }
         Ok(store)
+    }
+
+    /// The secret of this folder, the same for every process that opens it: `fresh`, where it had none.
+    ///
+    /// # Errors
+    /// [`StoreError::Backend`] when the file cannot be read or written, or what it holds is no key.
+    pub fn key(&self, fresh: &[u8; 32]) -> Result<[u8; 32], StoreError> {
+        let _lock = self.lock()?;
+        let path = self.root.join("key");
+        let Some(kept) = if_there(fs::read(&path)).at(&path)? else {
+            rename_into(&self.root.join("tmp"), &path, Readers::Owner, |out| out.write_all(fresh)).at(&path)?;
+            return Ok(*fresh);
+        };
+        let bytes = kept.len();
+        let reason = || format!("has {bytes} bytes and is no key, which has 32; delete the file");
+        kept.try_into().map_err(|_| backend(&path, reason()))
     }
 
     /// Waits until nobody writes, and keeps other writers out until the file is dropped.

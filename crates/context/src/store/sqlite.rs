@@ -48,6 +48,11 @@ const TIMES: &str = "
 CREATE TABLE IF NOT EXISTS artifact_times (handle TEXT NOT NULL PRIMARY KEY, stored INTEGER NOT NULL) WITHOUT ROWID;
 ";
 
+/// A secret of the file, made once; files that were made without this table get it when it is asked for.
+const KEY: &str = "
+CREATE TABLE IF NOT EXISTS store_key (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL);
+";
+
 /// A database file with an event log, artifacts, facts and episodes.
 #[derive(Debug, Clone)]
 pub struct SqliteStore {
@@ -125,6 +130,20 @@ impl SqliteStore {
     #[must_use]
     pub fn episodes(&self) -> SqliteEpisodes {
         SqliteEpisodes(self.clone())
+    }
+
+    /// The secret of this file, the same for every process that opens it: `fresh`, where it had none.
+    ///
+    /// # Errors
+    /// [`StoreError::Backend`] when the file cannot be read or written, or what it holds is no key.
+    pub fn key(&self, fresh: &[u8; 32]) -> Result<[u8; 32], StoreError> {
+        let kept: Vec<u8> = self.change(|transaction| {
+            transaction.execute_batch(KEY)?;
+            transaction.execute("INSERT OR IGNORE INTO store_key (id, key) VALUES (1, ?1)", [fresh.as_slice()])?;
+            Ok(transaction.query_row("SELECT key FROM store_key", [], column)?)
+        })?;
+        let bytes = kept.len();
+        kept.try_into().map_err(|_| self.damaged("key", format!("has {bytes} bytes and not 32; delete its row")))
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {

@@ -1,8 +1,9 @@
 //! What is wrong or risky with a JSON Schema from an untrusted source.
 //!
 //! Schemas come from servers, so they are checked against the meta-schema of their draft and bounded in size, depth and
-//! properties. References are followed inside the document only; nothing is ever fetched. Every walk here uses a list
-//! instead of the stack and visits a node once, so no schema can exhaust either.
+//! properties. References are followed inside the document only, each `$id` and `$ref` read against the base that it
+//! stands under, as a validator reads it; nothing is ever fetched. Every walk here uses a list instead of the stack and
+//! visits a node once, so no schema can exhaust either.
 //!
 //! A reference cycle is called cyclic when it consumes no input (`$ref` to itself, or through `allOf` and its like):
 //! a validator would not end. Recursion through a property or an array element is ordinary and only noted.
@@ -11,6 +12,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 
+use jsonschema::{Uri, uri};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -322,6 +324,8 @@ struct SchemaGraph<'s> {
     /// Per reference its node, its text and its target; `Err` when it is not followed.
     references: Vec<(usize, &'s str, Result<usize, Unresolved>)>,
     properties: usize,
+    /// The nodes whose `$id` names another schema, too: nobody can say which one is meant.
+    ambiguous: Vec<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -332,8 +336,8 @@ enum Unresolved {
 
 impl<'s> SchemaGraph<'s> {
     fn of(root: &'s Value) -> Self {
-        let mut graph = Self { nodes: Vec::new(), edges: Vec::new(), references: Vec::new(), properties: 0 };
-        let mut builder = Builder { numbers: FxHashMap::default(), names: FxHashMap::default() };
+        let mut graph = Self { nodes: Vec::new(), edges: Vec::new(), references: Vec::new(), properties: 0, ambiguous: Vec::new() };
+        let mut builder = Builder::of(root);
         builder.add(&mut graph, root, 0, Step::Keyword(""));
         let mut next = 0;
         let mut pending: Vec<(usize, &'s str)> = Vec::new();
@@ -471,7 +475,11 @@ impl<'s> SchemaGraph<'s> {
                 _ => SchemaProblem::Recursive { reference, at },
             }
         };
-        sorted.into_iter().map(problem).collect()
+        let twice = self.ambiguous.iter().map(|node| SchemaProblem::Invalid {
+            at: format!("{}/$id", self.place(*node)),
+            reason: "another schema here has the same `$id`; give each its own".to_owned(),
+        });
+        twice.take(1).chain(sorted.into_iter().map(problem)).collect()
     }
 }
 
@@ -479,11 +487,38 @@ impl<'s> SchemaGraph<'s> {
 struct Builder<'s> {
     /// The node of each subschema, by its address.
     numbers: FxHashMap<*const Value, usize>,
-    /// The node of each (resource, anchor) and of each (0, `$id`).
-    names: FxHashMap<(usize, &'s str), usize>,
+    /// The node of each (resource, anchor).
+    anchors: FxHashMap<(usize, &'s str), usize>,
+    /// The node of each `$id`, resolved.
+    ids: FxHashMap<String, usize>,
+    /// The base of references by the node that sets it; `None` where its `$id` is no address.
+    bases: FxHashMap<usize, Option<Uri<String>>>,
+    /// Whether what stands beside a `$ref` means nothing, as up to draft 7.
+    is_legacy: bool,
 }
 
+/// The base of a schema that has no `$id`, as validators have it.
+const NO_BASE: &str = "json-schema:///";
+
 impl<'s> Builder<'s> {
+    fn of(root: &Value) -> Self {
+        let dialect = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
+        Self {
+            numbers: FxHashMap::default(),
+            anchors: FxHashMap::default(),
+            ids: FxHashMap::default(),
+            bases: [(0, uri::from_str(NO_BASE).ok())].into_iter().collect(),
+            is_legacy: dialect.contains("/draft-0"),
+        }
+    }
+
+    /// The address that `text` says under the base of a resource, without its fragment.
+    fn address(&self, resource: usize, text: &str) -> Option<Uri<String>> {
+        let base = self.bases.get(&resource)?.as_ref()?;
+        let text = text.split_once('#').map_or(text, |(address, _)| address);
+        uri::resolve_against(&base.borrow(), text).ok()
+    }
+
     fn add(&mut self, graph: &mut SchemaGraph<'s>, schema: &'s Value, parent: usize, step: Step<'s>) -> usize {
         *self.numbers.entry(std::ptr::from_ref(schema)).or_insert_with(|| {
             let resource = graph.nodes.get(parent).map_or(0, |node| node.resource);
@@ -536,18 +571,28 @@ impl<'s> Builder<'s> {
     }
 
     fn note_names(&mut self, graph: &mut SchemaGraph<'s>, node: usize, members: &'s Map<String, Value>) {
+        if self.is_legacy && members.contains_key("$ref") {
+            return;
+        }
         if let Some(Value::String(id)) = members.get("$id")
             && !id.starts_with('#')
         {
+            let address = self.address(graph.nodes[node].resource, id);
+            if let Some(address) = &address {
+                let first = *self.ids.entry(address.as_str().to_owned()).or_insert(node);
+                if graph.nodes[first].schema != graph.nodes[node].schema {
+                    graph.ambiguous.push(node);
+                }
+            }
+            self.bases.insert(node, address);
             graph.nodes[node].resource = node;
-            self.names.entry((0, id.trim_end_matches('#'))).or_insert(node);
         }
         let resource = graph.nodes[node].resource;
         for keyword in ["$anchor", "$dynamicAnchor", "$id"] {
             if let Some(Value::String(anchor)) = members.get(keyword) {
                 let anchor = if keyword == "$id" { anchor.strip_prefix('#') } else { Some(anchor.as_str()) };
                 if let Some(anchor) = anchor {
-                    self.names.entry((resource + 1, anchor)).or_insert(node);
+                    self.anchors.entry((resource, anchor)).or_insert(node);
                 }
             }
         }
@@ -558,15 +603,18 @@ impl<'s> Builder<'s> {
         let (base, fragment) = text.split_once('#').unwrap_or((text, ""));
         let resource = match base {
             "" => graph.nodes[node].resource,
-            _ => *self.names.get(&(0, base)).ok_or(Unresolved::Remote)?,
+            _ => {
+                let address = self.address(graph.nodes[node].resource, base).ok_or(Unresolved::Remote)?;
+                *self.ids.get(address.as_str()).ok_or(Unresolved::Remote)?
+            }
         };
         let fragment = percent_decoded(fragment);
         if fragment.is_empty() {
             return Ok(resource);
         }
         let Some(pointer) = fragment.strip_prefix('/') else {
-            let names: &FxHashMap<(usize, &str), usize> = &self.names;
-            return names.get(&(resource + 1, &fragment)).copied().ok_or(Unresolved::Dangling);
+            let anchors: &FxHashMap<(usize, &str), usize> = &self.anchors;
+            return anchors.get(&(resource, &fragment)).copied().ok_or(Unresolved::Dangling);
         };
         let root = graph.nodes[resource].schema;
         let target = root.pointer(&format!("/{pointer}")).ok_or(Unresolved::Dangling)?;
@@ -663,9 +711,42 @@ mod tests {
             json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": {"a b": {"$anchor": "x"}}, "allOf": [{"$ref": "#/$defs/a%20b"}, {"$ref": "#x"}]}),
             json!({"$id": "https://e.org/s", "$defs": {"a/b~": {"$ref": "https://e.org/s#/properties/p"}}, "properties": {"p": {}, "q": {"$ref": "#/$defs/a~1b~0"}}}),
             json!({"$defs": {"in": {"$id": "urn:in", "$defs": {"x": {}}, "not": {"$ref": "#/$defs/x"}}}, "items": {"$ref": "urn:in"}}),
+            json!({"$id": "https://e.org/a/root", "$defs": {"t": {"$id": "t", "$defs": {"x": {}}}, "b": {"$id": "/b"}},
+                "properties": {"p": {"$ref": "t#/$defs/x"}, "q": {"$ref": "https://e.org/a/t"}, "r": {"$ref": "../b"}, "s": {"$ref": "root#/properties/p"}}}),
+            json!({"$defs": {"t": {"$id": "t"}, "d": {"$id": "dir/", "$defs": {"t": {"$id": "t"}}, "items": {"$ref": "t"}}}, "$ref": "t"}),
+            json!({"$defs": {"one": {"$id": "t", "type": "string"}, "same": {"$id": "t", "type": "string"}}}),
             json!({"properties": {"$ref": {"type": "string"}, "default": {"enum": [{"$ref": "#/nowhere"}]}}}),
         ] {
             assert_eq!(found(&schema), "", "{schema}");
+        }
+    }
+
+    #[test]
+    fn what_is_said_against_a_base_is_read_so_or_refused() {
+        // What another base makes of the same text is another place: here the first `t` is harmless.
+        let hidden = |target: Value| {
+            json!({"$defs": {
+                "harmless": {"$id": "t"},
+                "dir": {"$id": "dir/", "$defs": {"t": target}, "items": {"$ref": "t"}},
+            }, "$ref": "dir/"})
+        };
+        let any_of = |next: Value| json!({"anyOf": [next, next]});
+        let mut heavy = doubling(40, any_of);
+        heavy["$id"] = "t".into();
+        assert!(found(&hidden(heavy)).contains("explosive"));
+        assert!(found(&hidden(json!({"$id": "t", "$ref": "../dir/t"}))).contains("cyclic_ref"));
+        // Up to draft 7, nothing beside a reference counts.
+        let legacy = json!({"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {
+            "a": {"$id": "http://e.org/x/", "$ref": "t"}, "t": {"$id": "t"}}, "items": {"$ref": "#/definitions/a"}});
+        assert_eq!(found(&legacy), "");
+        for (schema, problem) in [
+            (json!({"$defs": {"t": {"$id": "t"}}, "items": {"$ref": "other"}}), "remote_ref"),
+            (json!({"$id": "urn:x", "items": {"$ref": "y"}}), "remote_ref"),
+            (json!({"$id": "https://e.org/a", "items": {"$ref": "#/$defs/none"}}), "dangling_ref"),
+            (json!({"$defs": {"a": {"$id": "t", "type": "string"}, "b": {"$id": "./t", "type": "null"}}}), "the same `$id`"),
+        ] {
+            let found = found(&schema);
+            assert!(found.contains(problem), "{schema}: {found}");
         }
     }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::common::sanitize::SanitizeConfig;
+use crate::common::work::Exhausted;
 use crate::protocol::message::{INVALID_PARAMS, Raw, RpcError};
 use contextweaver_context::store::redact;
 
@@ -160,6 +161,14 @@ pub(crate) fn presentable(message: &str) -> String {
         line.push('…');
     }
     line
+}
+
+impl GatewayError {
+    /// The failure of a request whose budget is used up by work on `what`.
+    pub(crate) fn exhausted(code: Code, what: &str, exhausted: Exhausted) -> Self {
+        let code = if matches!(exhausted, Exhausted::Busy(_)) { Code::RateLimited } else { code };
+        Self::new(code, format!("{what} {exhausted}"))
+    }
 }
 
 /// A `CallToolResult` with one part of text.

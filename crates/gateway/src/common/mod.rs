@@ -2,8 +2,10 @@
 
 pub(crate) mod error;
 pub(crate) mod glob;
+pub(crate) mod masks;
 pub(crate) mod program;
 pub mod sanitize;
 pub(crate) mod settings;
 pub(crate) mod sync;
+pub(crate) mod work;
 pub(crate) mod yaml;

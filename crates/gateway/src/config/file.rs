@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ConfigError;
 use super::http::{HttpConfig, HttpSection};
 use super::startup::{StartConfig, StartMode};
+use crate::common::masks::Noted;
 use crate::common::sanitize::SanitizeConfig;
 use crate::common::settings::{FieldError, duration, expand};
 use crate::common::yaml;
@@ -363,8 +364,9 @@ impl UpstreamEntry {
         folder: &Path,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<UpstreamConfig, FieldError> {
+        let noted = Noted::new(environment);
         let expand = |field: &str, text: &str| {
-            expand(text, environment).map_err(|error| FieldError::new(format!("{place}.{field}"), error))
+            expand(text, &|name| noted.get(name)).map_err(|error| FieldError::new(format!("{place}.{field}"), error))
         };
         let expand_all = |field: &str, texts: &BTreeMap<String, String>| {
             let expanded =
@@ -412,6 +414,7 @@ impl UpstreamEntry {
             exclude_tools: self.exclude_tools,
             timeout,
             era: self.era,
+            masks: noted.masks(),
         })
     }
 }

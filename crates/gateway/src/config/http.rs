@@ -239,8 +239,19 @@ pub struct HttpConfig {
     pub read_timeout: Duration,
     /// How long a session lives without a request.
     pub session_idle: Duration,
-    /// Sessions at a time, at most; a new one replaces the one that was idle longest.
+    /// Sessions at a time, at most.
     pub max_sessions: usize,
+    /// Sessions of one caller at a time, at most; a new one replaces the one of the same caller that was idle longest.
+    /// An equal share of all sessions for each token when `None`.
+    pub max_sessions_per_caller: Option<usize>,
+    /// Requests of one caller that are served at a time, at most.
+    pub max_requests_per_caller: usize,
+    /// Connections from one address at a time, at most; never more than half of all.
+    pub max_connections_per_address: usize,
+    /// Bytes of results that one session remembers, to refer to them; it forgets them all when there are more.
+    pub session_memory: usize,
+    /// Bytes of results that all sessions remember together; those that were used least recently forget theirs.
+    pub sessions_memory: usize,
     /// How long requests have to finish when the gateway ends.
     pub shutdown: Duration,
 }
@@ -265,8 +276,21 @@ impl Default for HttpConfig {
             read_timeout: Duration::from_secs(60),
             session_idle: Duration::from_secs(1_800),
             max_sessions: 1_000,
+            max_sessions_per_caller: None,
+            max_requests_per_caller: 256,
+            max_connections_per_address: 1_024,
+            session_memory: 4 << 20,
+            sessions_memory: 64 << 20,
             shutdown: Duration::from_secs(10),
         }
+    }
+}
+
+impl HttpConfig {
+    /// Sessions that one caller may have at a time.
+    pub(crate) fn sessions_of_one(&self) -> usize {
+        let share = (self.max_sessions / self.tokens.len().max(1)).max(1);
+        self.max_sessions_per_caller.unwrap_or(share).min(self.max_sessions)
     }
 }
 
@@ -368,13 +392,19 @@ pub(crate) struct HttpSection {
     read_timeout_seconds: f64,
     session_idle_seconds: f64,
     max_sessions: usize,
+    max_sessions_per_caller: Option<usize>,
+    max_requests_per_caller: usize,
+    max_connections_per_address: usize,
+    session_memory_bytes: usize,
+    sessions_memory_bytes: usize,
     shutdown_seconds: f64,
 }
 
 impl Default for HttpSection {
     fn default() -> Self {
-        let HttpConfig { listen, body_limit, read_timeout, session_idle, max_sessions, shutdown, .. } =
-            HttpConfig::default();
+        let HttpConfig { listen, body_limit, read_timeout, session_idle, shutdown, .. } = HttpConfig::default();
+        let HttpConfig { max_sessions, max_sessions_per_caller, max_requests_per_caller, .. } = HttpConfig::default();
+        let HttpConfig { max_connections_per_address, session_memory, sessions_memory, .. } = HttpConfig::default();
         Self {
             listen,
             token: None,
@@ -386,6 +416,11 @@ impl Default for HttpSection {
             read_timeout_seconds: read_timeout.as_secs_f64(),
             session_idle_seconds: session_idle.as_secs_f64(),
             max_sessions,
+            max_sessions_per_caller,
+            max_requests_per_caller,
+            max_connections_per_address,
+            session_memory_bytes: session_memory,
+            sessions_memory_bytes: sessions_memory,
             shutdown_seconds: shutdown.as_secs_f64(),
         }
     }
@@ -413,7 +448,13 @@ impl HttpSection {
             (Some(token), _) => vec![TokenHolder::anyone(token)],
             (None, several) => holders(several, folder, environment)?,
         };
-        for (field, number) in [("body_limit_bytes", self.body_limit_bytes), ("max_sessions", self.max_sessions)] {
+        for (field, number) in [
+            ("body_limit_bytes", self.body_limit_bytes),
+            ("max_sessions", self.max_sessions),
+            ("max_sessions_per_caller", self.max_sessions_per_caller.unwrap_or(1)),
+            ("max_requests_per_caller", self.max_requests_per_caller),
+            ("max_connections_per_address", self.max_connections_per_address),
+        ] {
             if number == 0 {
                 return Err(FieldError::new(field, "must be at least 1"));
             }
@@ -435,6 +476,11 @@ impl HttpSection {
             read_timeout: wait("read_timeout_seconds", self.read_timeout_seconds)?,
             session_idle: wait("session_idle_seconds", self.session_idle_seconds)?,
             max_sessions: self.max_sessions,
+            max_sessions_per_caller: self.max_sessions_per_caller,
+            max_requests_per_caller: self.max_requests_per_caller,
+            max_connections_per_address: self.max_connections_per_address,
+            session_memory: self.session_memory_bytes,
+            sessions_memory: self.sessions_memory_bytes,
             shutdown: wait("shutdown_seconds", self.shutdown_seconds)?,
         })
     }
@@ -503,6 +549,9 @@ mod tests {
             ("http: {allowed_hosts: ['a b']}", "http.allowed_hosts: `a b` is not a host"),
             ("http: {allowed_origins: [a.example]}", "http.allowed_origins: `a.example` is not an origin"),
             ("http: {max_sessions: 0}", "http.max_sessions: must be at least 1"),
+            ("http: {max_sessions_per_caller: 0}", "http.max_sessions_per_caller: must be at least 1"),
+            ("http: {max_requests_per_caller: 0}", "http.max_requests_per_caller: must be at least 1"),
+            ("http: {max_connections_per_address: 0}", "http.max_connections_per_address: must be at least 1"),
             ("http: {shutdown_seconds: 0}", "http.shutdown_seconds: is 0"),
         ];
         for (text, expected) in cases {

@@ -93,8 +93,15 @@ impl Seals {
 
 /// What is approved, as one text: who calls what with which arguments.
 fn about(call: &GuardedCall<'_>, item: &SelectableItem) -> String {
-    let identity = &call.caller.session().identity().name;
-    canonical(&json!([identity, call.operation.name(), item.server, item.id, call.arguments]))
+    let session = call.caller.session();
+    canonical(&json!([
+        session.identity().name,
+        session.tenant(),
+        call.operation.name(),
+        item.server,
+        item.id,
+        call.arguments
+    ]))
 }
 
 /// What makes tickets, and where they are spent.

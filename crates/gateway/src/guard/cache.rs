@@ -128,7 +128,7 @@ impl Guard for Cache {
     fn wait<'g>(&'g self, call: &'g mut GuardedCall<'_>) -> Waiting<'g, Result<Clearance, GatewayError>> {
         Box::pin(async move {
             let Some(item) = call.item else { return Ok(Clearance::Go) };
-            let text = key(item, &call.arguments);
+            let text = key(item, &call.arguments, call.caller.session().tenant());
             call.cache_key = Some(Key { text: text.clone(), epoch: self.epoch.load(Ordering::Acquire) });
             let now = self.shared.steady.now();
             let found = self.shared.run(move |state| state.cached(&text, now)).await;
@@ -156,10 +156,11 @@ impl Guard for Cache {
     }
 }
 
-/// The text of a key: the order of the arguments does not matter, the whole definition of the tool does.
-fn key(item: &SelectableItem, arguments: &Value) -> String {
+/// The text of a key: the order of the arguments does not matter, the whole definition of the tool does. What one
+/// caller was given is no answer to another.
+fn key(item: &SelectableItem, arguments: &Value, tenant: &str) -> String {
     let definition = item.raw.as_ref().map(|raw| sha256_hex(raw.get().as_bytes()));
-    sha256_hex(canonical(&json!([item.server, item.id, definition, arguments])).as_bytes())
+    sha256_hex(canonical(&json!([item.server, item.id, definition, arguments, tenant])).as_bytes())
 }
 
 #[cfg(test)]
@@ -213,15 +214,15 @@ mod tests {
     #[test]
     fn the_order_of_arguments_does_not_matter_and_all_else_does() {
         let arguments = |text: &str| serde_json::from_str::<Value>(text).unwrap();
-        let one = key(&tool("a"), &arguments(r#"{"x":1,"y":{"a":[1,2],"b":2}}"#));
-        assert_eq!(one, key(&tool("a"), &arguments(r#"{"y":{"b":2,"a":[1,2]},"x":1.0}"#)));
+        let one = key(&tool("a"), &arguments(r#"{"x":1,"y":{"a":[1,2],"b":2}}"#), "");
+        assert_eq!(one, key(&tool("a"), &arguments(r#"{"y":{"b":2,"a":[1,2]},"x":1.0}"#), ""));
         for other in [r#"{"x":1,"y":{"a":[2,1],"b":2}}"#, r#"{"x":"1","y":{"a":[1,2],"b":2}}"#, "{}"] {
-            assert_ne!(one, key(&tool("a"), &arguments(other)));
+            assert_ne!(one, key(&tool("a"), &arguments(other), ""));
         }
-        assert_ne!(one, key(&tool("b"), &arguments(r#"{"x":1,"y":{"a":[1,2],"b":2}}"#)));
+        assert_ne!(one, key(&tool("b"), &arguments(r#"{"x":1,"y":{"a":[1,2],"b":2}}"#), ""));
         let mut elsewhere = tool("a");
         elsewhere.server = Some("s".to_owned());
-        assert_ne!(key(&tool("a"), &json!({})), key(&elsewhere, &json!({})));
+        assert_ne!(key(&tool("a"), &json!({}), ""), key(&elsewhere, &json!({}), ""));
     }
 
     #[tokio::test]

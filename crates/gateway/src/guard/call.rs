@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use super::schema::{Checker, SchemaError};
 use super::tolerant::Repair;
 use crate::common::error::GatewayError;
+use crate::common::work::LARGE;
 use crate::protocol::message::Raw;
 use crate::session::client::Caller;
 use crate::session::context::CallContext;
@@ -127,6 +128,13 @@ impl<'c> GuardedCall<'c> {
     /// The id of what is called, or the name of the gateway's own tool.
     pub(super) fn subject(&self) -> &'c str {
         self.item.map_or(self.operation.name(), |item| item.id.as_str())
+    }
+
+    /// Whether checking the arguments may take long: they are, or the schema makes much of little.
+    pub(super) fn is_long_to_check(&self) -> bool {
+        let Some(written) = self.written else { return false };
+        let checker = self.schemas.and_then(|schemas| schemas.arguments().ok().flatten());
+        written.get().len() > LARGE || checker.is_some_and(|checker| checker.may_be_long(written.get().len()))
     }
 
     /// Whether the answer to the call will be the question whether a person approves it.

@@ -39,8 +39,9 @@ use super::shared::Shared;
 use super::sign::{Signature, Signatures};
 use super::state::{MemoryState, Pinned, State};
 use super::visibility::Hidden;
-use crate::common::error::GatewayError;
+use crate::common::error::{Code, GatewayError};
 use crate::common::sanitize::SanitizeConfig;
+use crate::common::work::in_turn_if;
 use crate::protocol::message::Raw;
 use crate::session::client::Caller;
 use contextweaver_context::event::{ResultEnvelope, Sensitivity};
@@ -242,6 +243,19 @@ impl Guards {
     /// The first guard that refuses.
     pub(crate) fn check(&self, call: &mut GuardedCall<'_>) -> Result<(), GatewayError> {
         self.of(call.route).try_for_each(|guard| guard.check(call))
+    }
+
+    /// The same for a call with arguments, which may be long work: then it waits for its turn.
+    ///
+    /// # Errors
+    /// The first guard that refuses, or the turn did not come.
+    pub(crate) async fn checked(&self, call: &mut GuardedCall<'_>) -> Result<(), GatewayError> {
+        let (is_long, subject) = (call.is_long_to_check(), call.subject());
+        let checked = in_turn_if(is_long, || self.check(call)).await;
+        checked.map_err(|exhausted| {
+            let what = "checking the arguments against the schema";
+            GatewayError::exhausted(Code::ArgsInvalid, what, exhausted).at(subject)
+        })?
     }
 
     /// Asks the guards that wait: quotas, a person, the cache.

@@ -172,16 +172,12 @@ impl Checker {
             }
             violations(&self.validator, value, quote)
         };
-        if steps > LONG_STEPS { apart(check) } else { check() }
+        check()
     }
-}
 
-/// Does long work without holding up what else this thread serves.
-fn apart<T>(work: impl FnOnce() -> T) -> T {
-    use tokio::runtime::{Handle, RuntimeFlavor};
-    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        _ => work(),
+    /// Whether checking a value that is written in so many bytes may be long work. A value takes two bytes at least.
+    pub(super) fn may_be_long(&self, bytes: usize) -> bool {
+        self.weight.steps.saturating_mul(u64::try_from(bytes / 2).unwrap_or(u64::MAX)) > LONG_STEPS
     }
 }
 

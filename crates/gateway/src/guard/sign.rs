@@ -68,14 +68,14 @@ impl Key {
     }
 
     /// The code over `text`; every length of key is permitted.
-    fn over(&self, text: &str) -> Option<Hmac<Sha256>> {
+    fn over(&self, text: impl AsRef<[u8]>) -> Option<Hmac<Sha256>> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
-        mac.update(text.as_bytes());
+        mac.update(text.as_ref());
         Some(mac)
     }
 
     /// The bytes of the code over `text`.
-    pub(super) fn code(&self, text: &str) -> Option<Vec<u8>> {
+    pub(crate) fn code(&self, text: impl AsRef<[u8]>) -> Option<Vec<u8>> {
         self.over(text).map(|mac| mac.finalize().into_bytes().to_vec())
     }
 

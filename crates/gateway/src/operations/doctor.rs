@@ -295,9 +295,9 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
                     Severity::Error,
                     place("command"),
                     if is_path(command) {
-                        format!("`{command}` is not a program")
+                        format!("`{}` is not a program", upstream.masks.cover(command))
                     } else {
-                        format!("`{command}` is not a program on the PATH")
+                        format!("`{}` is not a program on the PATH", upstream.masks.cover(command))
                     },
                     "install it, or write its full path: clients often start with a shorter PATH than a shell",
                 ));

@@ -303,23 +303,23 @@ impl Draft<'_> {
             let text = self.mapped(arg);
             let flag = after_secret_flag.take();
             let is_flag = text.starts_with('-');
-            let divided = text.split_once(['=', ':']).filter(|(name, value)| {
-                is_secret_name(name) && !value.trim().is_empty() && !value.starts_with("//") && !is_reference(value)
-            });
+            let divided = divided(&text);
             let safe = match (flag, divided) {
-                (Some(flag), _) if !is_flag && !is_reference(&text) => {
+                (Some(flag), _) if !is_flag && !is_reference(&text) && !is_plain_value(flag, &text) => {
                     self.referred(&[&self.server.name, flag], &format!("what follows `{flag}`"))
                 }
                 (_, Some((name, value))) => {
                     let divider = text.chars().nth(name.chars().count()).unwrap_or('=');
                     let scheme = scheme(value);
-                    let value = self.referred(&[&self.server.name, name], &format!("the value of `{name}`"));
+                    // `--header=Authorization: …`: what is called so is the last word.
+                    let word = name.rsplit(['=', ':', '?', '&', '/', ' ']).next().unwrap_or(name);
+                    let value = self.referred(&[&self.server.name, word], &format!("the value of `{word}`"));
                     format!("{name}{divider}{scheme}{value}")
                 }
                 _ if !redact(&text).found.is_empty() => self.referred(&[&self.server.name, "argument"], "an argument"),
                 _ => text,
             };
-            if is_flag && !arg.contains('=') && is_secret_name(arg) {
+            if is_flag && !arg.contains('=') && (is_secret_name(arg) || is_short_secret(arg)) {
                 after_secret_flag = Some(arg.as_str());
             }
             mapped.push(safe);
@@ -466,6 +466,41 @@ fn is_reference(text: &str) -> bool {
     text.contains("${env:")
 }
 
+/// Where an argument is divided into a name and a value that may be a secret.
+fn divided(text: &str) -> Option<(&str, &str)> {
+    text.match_indices(['=', ':']).find_map(|(at, divider)| {
+        let (name, value) = (text.get(..at)?, text.get(at + divider.len()..)?);
+        let is_secret = match is_short_secret(name) {
+            true => !is_plain_value(name, value),
+            false => is_secret_name(name),
+        };
+        let is_value = !value.trim().is_empty() && !value.starts_with("//") && !is_reference(value);
+        (is_secret && is_value).then_some((name, value))
+    })
+}
+
+/// Whether a flag of one letter is one under which programs take tokens, keys and passwords, among other things.
+fn is_short_secret(flag: &str) -> bool {
+    matches!(flag, "-t" | "-k" | "-p" | "-T" | "-K" | "-P")
+}
+
+/// Whether what follows a flag of one letter is plainly something else: a number, a word in small letters, a path, an
+/// image, a package. What follows a flag with a telling name is always taken for a secret.
+fn is_plain_value(flag: &str, value: &str) -> bool {
+    let is_name = |part: &str| {
+        part.len() <= 32
+            && part.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_' | b'.'))
+            && !part.is_empty()
+    };
+    let is_number = |part: &str| part.len() <= 6 && part.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let mut parts = value.trim_start_matches('@').split(['/', ':', '@']);
+    is_short_secret(flag)
+        && redact(value).found.is_empty()
+        && (is_harmless("", value) && value != value.to_ascii_uppercase()
+            || is_number(value)
+            || parts.all(|part| is_name(part) || is_number(part)))
+}
+
 /// Whether what is called so is likely a secret.
 fn is_secret_name(name: &str) -> bool {
     const PARTS: [&str; 11] = [
@@ -561,13 +596,14 @@ mod tests {
                 json!({"mcpServers": {
                     "old": {"serverUrl": "https://u:pw@example.com/sse", "type": "sse", "disabledTools": ["drop"], "alwaysAllow": []},
                     "cli": {"command": "x", "args": ["--api-key", "hunter2", "--token=hunter3", "-H", "Authorization: Bearer hunter4", "-e", "MODE=fast", "https://example.com/a"]},
+                    "short": {"command": "y", "args": ["-t", "SECRETWORD", "-k", "hunter5", "-p=hunter6", "--header=Authorization: Bearer hunter7", "https://h.example/?token=hunter8", "-t", "stdio", "-p", "8080:80", "-t", "ghcr.io/some/image:1.2"]},
                     "no": {},
                     "bad": {"command": "x", "args": [{}]},
                 }}),
             ),
         ]);
         let text = shown(&conversion);
-        for secret in ["a1B2", "abc", "pw@", "hunter"] {
+        for secret in ["a1B2", "abc", "pw@", "hunter", "SECRETWORD"] {
             assert!(!text.contains(secret), "{secret}: {text}");
         }
         insta::assert_snapshot!(text, @r#"
@@ -622,6 +658,22 @@ mod tests {
         - -e
         - MODE=fast
         - https://example.com/a
+      short:
+        command: "y"
+        args:
+        - -t
+        - ${env:SHORT_T}
+        - -k
+        - ${env:SHORT_K}
+        - -p=${env:SHORT_P}
+        - "--header=Authorization: Bearer ${env:SHORT_AUTHORIZATION}"
+        - https://h.example/?token=${env:SHORT_TOKEN}
+        - -t
+        - stdio
+        - -p
+        - 8080:80
+        - -t
+        - ghcr.io/some/image:1.2
 
     git: `REPO` has a default in the file, which is not imported: set it
     git: the value of `GITHUB_TOKEN` may be a secret: set GITHUB_TOKEN in the gateway's environment to the value in the client's file
@@ -636,13 +688,18 @@ mod tests {
     cli: what follows `--api-key` may be a secret: set CLI_API_KEY in the gateway's environment to the value in the client's file
     cli: the value of `--token` may be a secret: set CLI_TOKEN in the gateway's environment to the value in the client's file
     cli: the value of `Authorization` may be a secret: set CLI_AUTHORIZATION in the gateway's environment to the value in the client's file
+    short: what follows `-t` may be a secret: set SHORT_T in the gateway's environment to the value in the client's file
+    short: what follows `-k` may be a secret: set SHORT_K in the gateway's environment to the value in the client's file
+    short: the value of `-p` may be a secret: set SHORT_P in the gateway's environment to the value in the client's file
+    short: the value of `Authorization` may be a secret: set SHORT_AUTHORIZATION in the gateway's environment to the value in the client's file
+    short: the value of `token` may be a secret: set SHORT_TOKEN in the gateway's environment to the value in the client's file
     skipped gateway: it is this gateway
     skipped off: it is switched off
     skipped ws: a gateway has no transport `ws`
     skipped no: it has no `command`
     skipped bad: its `args` is not a list of strings
     "#);
-        insta::assert_snapshot!(format!("{:?}", conversion.variables), @r#"{"API_KEY", "CLI_API_KEY", "CLI_AUTHORIZATION", "CLI_TOKEN", "DOCS_AUTHORIZATION", "DOCS_KEY", "GITHUB_TOKEN", "LANG", "OLD_URL", "REPO"}"#);
+        insta::assert_snapshot!(format!("{:?}", conversion.variables), @r#"{"API_KEY", "CLI_API_KEY", "CLI_AUTHORIZATION", "CLI_TOKEN", "DOCS_AUTHORIZATION", "DOCS_KEY", "GITHUB_TOKEN", "LANG", "OLD_URL", "REPO", "SHORT_AUTHORIZATION", "SHORT_K", "SHORT_P", "SHORT_T", "SHORT_TOKEN"}"#);
     }
 
     #[test]

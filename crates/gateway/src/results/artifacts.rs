@@ -1,6 +1,7 @@
 //! Where results are kept, and for how long.
 //!
-//! In memory unless a path is given. The age of what a file or folder holds outlives the process.
+//! In memory unless a path is given. The age of what a file or folder holds outlives the process, and so does the key
+//! that its handles are made with.
 
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
@@ -9,6 +10,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::holdings::{HandleKey, Holdings};
+use crate::guard::sign::Key;
+use crate::session::client::Session;
 use contextweaver_context::store::{
     ArtifactStore, FileArtifacts, Ledger, Limited, Limits, MemoryArtifacts, SqliteStore, StoreError, SystemClock,
 };
@@ -44,7 +48,9 @@ impl Default for ArtifactsConfig {
 /// Where results are kept.
 #[derive(Clone)]
 pub(crate) struct Artifacts {
-    pub(crate) store: Arc<dyn ArtifactStore>,
+    store: Arc<dyn ArtifactStore>,
+    /// What handles are made with.
+    pub(crate) key: HandleKey,
     /// Whether it waits for a disk.
     pub(crate) on_disk: bool,
 }
@@ -59,14 +65,38 @@ impl Artifacts {
     /// Opens what `config` names.
     ///
     /// # Errors
-    /// The file or folder cannot be opened or made.
+    /// The file or folder cannot be opened or made, or there is no key for its handles.
     pub(crate) fn open(config: &ArtifactsConfig) -> Result<Self, StoreError> {
+        let bare = |place: &str, reason: String| StoreError::Backend { place: place.to_owned(), reason };
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(|error| {
+            bare("artifacts", format!("no key for handles, since the system gives no randomness: {error}"))
+        })?;
         let store = match &config.path {
             None => limited(MemoryArtifacts::default(), config)?,
-            Some(path) if is_database(path) => limited(SqliteStore::open(path)?.artifacts(), config)?,
-            Some(path) => limited(FileArtifacts::open(path)?, config)?,
+            Some(path) if is_database(path) => {
+                let store = SqliteStore::open(path)?;
+                key = store.key(&key)?;
+                limited(store.artifacts(), config)?
+            }
+            Some(path) => {
+                let store = FileArtifacts::open(path)?;
+                key = store.key(&key)?;
+                limited(store, config)?
+            }
         };
-        Ok(Self { store, on_disk: config.path.is_some() })
+        let key = Key::new(key).map_err(|error| bare("artifacts", error.to_string()))?;
+        Ok(Self { store, key: HandleKey::Secret(key), on_disk: config.path.is_some() })
+    }
+
+    /// The same with handles that are made without a key: for the only client of a gateway in its own process.
+    pub(crate) fn without_key(self) -> Self {
+        Self { key: HandleKey::Open, ..self }
+    }
+
+    /// What the caller of this session has there.
+    pub(crate) fn of(&self, session: &Session) -> Holdings {
+        Holdings::new(&self.store, &self.key, session.tenant())
     }
 }
 

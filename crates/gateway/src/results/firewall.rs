@@ -13,22 +13,21 @@ use serde_json::{Map, Value, json};
 
 use super::artifacts::Artifacts;
 use super::content::{Read, ReadError};
+use super::holdings::Holdings;
 use crate::common::error::{Code, GatewayError, text_result};
 use crate::common::sync::lock;
+use crate::common::work::{Exhausted, LARGE, aside};
 use crate::protocol::message::Raw;
-use crate::session::client::Caller;
-use crate::session::seen::History;
+use crate::session::client::{Caller, Session};
+use crate::session::seen::{Histories, History};
 use crate::surface::mode::Structured;
 use contextweaver_context::event::{
-    ArtifactRef, ContentHash, ContextItem, ItemKind, ResultEnvelope, Sensitivity, Status, Strategy, ToolOutput,
+    ArtifactRef, ContextItem, ItemKind, ResultEnvelope, Sensitivity, Status, Strategy, ToolOutput,
 };
 use contextweaver_context::store::{ArtifactStore, MemoryArtifacts};
 use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_context::{Firewall, FirewallConfig, FirewallError, Seen};
 use contextweaver_core::text::Estimator;
-
-/// Bytes of a result above which it is not shaped on the thread that serves messages.
-pub(crate) const LARGE: usize = 64 * 1024;
 
 /// Ways into a result that are offered, at most.
 const MOST_VIEWS: usize = 2;
@@ -64,6 +63,10 @@ pub(crate) struct ResultFirewall {
     pub(crate) artifacts: Artifacts,
     /// Whether answers also carry `structuredContent`.
     pub(crate) structured: Structured,
+    /// Bytes of results that one session remembers.
+    pub(crate) session_memory: usize,
+    /// What all sessions remember.
+    pub(crate) histories: Arc<Histories>,
 }
 
 impl ResultFirewall {
@@ -79,17 +82,30 @@ impl ResultFirewall {
         result: &Raw,
         present: Present<'_>,
     ) -> Result<Raw, GatewayError> {
-        let work = Shaping::new(&self.config, &self.artifacts, origin, read, result);
+        let work = Shaping::new(&self.config, &self.artifacts, caller.session(), origin, read, result);
         let small = result.bytes().len() <= self.config.threshold_chars;
         let large = result.bytes().len() > LARGE || (!small && self.artifacts.on_disk);
+        let history = &caller.session().history;
         let outcome = if large {
-            let mut history = Arc::clone(&caller.session().history).lock_owned().await;
-            let working = tokio::task::spawn_blocking(move || work.run(&mut history));
-            working.await.unwrap_or_else(|error| Err(ShapeError::Stopped(error)))
+            let (shared, histories, most) = (Arc::clone(history), Arc::clone(&self.histories), self.session_memory);
+            let mut history = Arc::clone(history).lock_owned().await;
+            let working = aside(move || {
+                let outcome = work.run(&mut history, most);
+                let bytes = history.bytes();
+                drop(history);
+                histories.used(&shared, bytes);
+                outcome
+            });
+            working.await.unwrap_or_else(|exhausted| Err(ShapeError::Exhausted(result.bytes().len(), exhausted)))
         } else if small {
-            work.run(&mut History::default())
+            work.run(&mut History::default(), usize::MAX)
         } else {
-            work.run(&mut *caller.session().history.lock().await)
+            let mut held = history.lock().await;
+            let outcome = work.run(&mut held, self.session_memory);
+            let bytes = held.bytes();
+            drop(held);
+            self.histories.used(history, bytes);
+            outcome
         };
         let mut envelope =
             outcome.map_err(|error| GatewayError::new(Code::UpstreamError, error.to_string()).at(origin.id))?;
@@ -124,15 +140,15 @@ enum ShapeError {
     /// The firewall of the context engine failed.
     #[error(transparent)]
     Firewall(#[from] FirewallError),
-    /// The thread that worked on it ended early.
-    #[error("it could not be shaped: {0}")]
-    Stopped(tokio::task::JoinError),
+    /// It is too much work.
+    #[error("the result of {0} bytes cannot be shown, since summarising it {1}; the call was made")]
+    Exhausted(usize, Exhausted),
 }
 
 /// A result that is to be shaped, with everything that this takes.
 struct Shaping {
     config: FirewallConfig,
-    artifacts: Arc<dyn ArtifactStore>,
+    artifacts: Holdings,
     id: String,
     call: ContextItem,
     read: Read,
@@ -140,13 +156,19 @@ struct Shaping {
 }
 
 impl Shaping {
-    fn new(config: &FirewallConfig, artifacts: &Artifacts, origin: Origin<'_>, read: Read, result: &Raw) -> Self {
+    fn new(
+        config: &FirewallConfig,
+        artifacts: &Artifacts,
+        session: &Session,
+        origin: Origin<'_>,
+        read: Read,
+        result: &Raw,
+    ) -> Self {
         // What is equal has equal handles: nothing is stored twice, and a restart does not use a handle anew.
-        let key = [origin.id.as_bytes(), origin.arguments.bytes(), result.bytes()].join(&b'\n');
-        let hash = ContentHash::of(&key);
-        let digits = hash.as_str().get(7..19).unwrap_or(hash.as_str());
+        let parts = [origin.id.as_bytes(), origin.arguments.bytes(), result.bytes()];
+        let digits = artifacts.key.of_result(session.tenant(), parts);
         let arguments = String::from_utf8_lossy(origin.arguments.bytes()).into_owned();
-        let mut call = ContextItem::new(digits, ItemKind::ToolCall, arguments);
+        let mut call = ContextItem::new(digits.as_str(), ItemKind::ToolCall, arguments);
         call.sensitivity = origin.sensitivity;
         // Handles of further parts are made of this name: the digits keep those of other results apart. The name is the
         // upstream's, and a handle comes back: it has letters that nothing changes and that hide nothing.
@@ -162,7 +184,7 @@ impl Shaping {
         call.metadata.insert("function_name".to_owned(), format!("{name}-{digits}").into());
         Self {
             config: *config,
-            artifacts: Arc::clone(&artifacts.store),
+            artifacts: artifacts.of(session),
             id: origin.id.to_owned(),
             call,
             read,
@@ -170,10 +192,10 @@ impl Shaping {
         }
     }
 
-    fn run(self, history: &mut History) -> Result<Box<ResultEnvelope>, ShapeError> {
+    fn run(self, history: &mut History, most: usize) -> Result<Box<ResultEnvelope>, ShapeError> {
         let text = std::str::from_utf8(self.result.bytes())?;
         let output = (self.read)(text)?;
-        let mut envelope = match self.ingest(&output, &*self.artifacts, &mut history.seen) {
+        let mut envelope = match self.ingest(&output, &self.artifacts, &mut history.seen) {
             Ok(envelope) => envelope,
             Err(FirewallError::Store(error)) => {
                 tracing::warn!(id = %self.id, %error, "a result could not be stored");
@@ -189,7 +211,7 @@ impl Shaping {
             }
             Err(error) => return Err(error.into()),
         };
-        history.count(text.len());
+        history.count(text.len(), most);
         envelope.provenance.insert("tool".to_owned(), self.id.into());
         Ok(Box::new(envelope))
     }
@@ -250,7 +272,8 @@ mod tests {
             let origin = Origin { id: "a:b", name, arguments: &arguments, sensitivity: Sensitivity::Public };
             let store = Artifacts::open(&crate::ArtifactsConfig::default()).unwrap();
             let read: Read = crate::results::content::tool_result;
-            let work = Shaping::new(&FirewallConfig::default(), &store, origin, read, &arguments);
+            let session = Session::new("s");
+            let work = Shaping::new(&FirewallConfig::default(), &store, &session, origin, read, &arguments);
             let name = work.call.metadata["function_name"].as_str().unwrap().to_owned();
             name.rsplit_once('-').unwrap().0.to_owned()
         };

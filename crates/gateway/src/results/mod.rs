@@ -3,3 +3,4 @@
 pub(crate) mod artifacts;
 pub(crate) mod content;
 pub(crate) mod firewall;
+pub(crate) mod holdings;

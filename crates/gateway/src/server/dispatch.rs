@@ -24,6 +24,9 @@ use crate::telemetry::observer::{Called, Ended, Signed, Telemetry};
 use crate::tools::own_tools::OwnTools;
 use crate::upstream::client::own_info;
 
+/// Bytes of what a client says about itself, at most: it is kept for as long as the session.
+const LONGEST_INTRODUCTION: usize = 64 * 1024;
+
 /// Answers requests by their methods.
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
@@ -122,6 +125,13 @@ impl Dispatcher {
             protocol_version: String,
             #[serde(default)]
             capabilities: Map<String, Value>,
+        }
+        if let Some(params) = params.filter(|params| params.bytes().len() > LONGEST_INTRODUCTION) {
+            let reason = format!(
+                "they have {} bytes; a client introduces itself in {LONGEST_INTRODUCTION}",
+                params.bytes().len()
+            );
+            return Err(RpcError::invalid_params(reason));
         }
         let params: InitializeParams = read(params)?;
         let asked = params.protocol_version.as_str();

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::dispatch::Dispatcher;
 use super::passthrough::Passthrough;
@@ -15,6 +16,7 @@ use crate::results::artifacts::Artifacts;
 use crate::results::firewall::ResultFirewall;
 use crate::session::client::{Caller, Session};
 use crate::session::clients::Clients;
+use crate::session::seen::Histories;
 use crate::session::subscriptions::Subscriptions;
 use crate::surface::mode::Mode;
 use crate::telemetry::diagnostics::Diagnostics;
@@ -27,6 +29,9 @@ use crate::tools::questions::QuestionRules;
 use crate::upstream::breaker::CircuitState;
 use crate::upstream::mailbox::EventSender;
 use crate::upstream::registry::Upstreams;
+
+/// How long upstreams have to end, and events to be written.
+const CLOSING: Duration = Duration::from_secs(6);
 
 /// A gateway that runs. It ends when it is dropped; [`Gateway::close`] ends it in order.
 #[derive(Debug)]
@@ -46,6 +51,11 @@ impl Gateway {
     /// [`StartError`].
     pub async fn start(config: GatewayConfig) -> Result<Arc<Self>, StartError> {
         let artifacts = Artifacts::open(&config.artifacts)?;
+        Self::start_on(config, artifacts).await
+    }
+
+    /// The same with a store that is open.
+    pub(super) async fn start_on(config: GatewayConfig, artifacts: Artifacts) -> Result<Arc<Self>, StartError> {
         let open = |path: &PathBuf| {
             Diagnostics::open(path).map_err(|reason| StartError::Diagnostics { path: path.clone(), reason })
         };
@@ -85,7 +95,13 @@ impl Gateway {
                     guards: Arc::clone(&guards),
                     upstreams: Arc::clone(&upstreams),
                     telemetry: Arc::clone(&telemetry),
-                    firewall: ResultFirewall { config: config.firewall, artifacts, structured: config.structured },
+                    firewall: ResultFirewall {
+                        config: config.firewall,
+                        artifacts,
+                        structured: config.structured,
+                        session_memory: config.http.session_memory,
+                        histories: Arc::new(Histories::new(config.http.sessions_memory)),
+                    },
                     questions,
                     retry: config.retry.clone(),
                     mode: config.mode,
@@ -182,7 +198,12 @@ impl Gateway {
     /// Ends every upstream, and waits for events that are not written yet.
     pub async fn close(&self) {
         self.serving.close();
-        self.upstreams.close().await;
-        self.telemetry.flush().await;
+        let closing = async {
+            self.upstreams.close().await;
+            self.telemetry.flush().await;
+        };
+        if tokio::time::timeout(CLOSING, closing).await.is_err() {
+            tracing::warn!(seconds = CLOSING.as_secs_f64(), "upstreams or events that did not end in time are left");
+        }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! What measures or tests a gateway asks one thing after the other and knows nothing of tasks: this client brings its
 //! own runtime, on the thread that calls it. It takes part as any other client does, one session from the handshake on,
-//! without bytes on a wire. It answers no question that an upstream asks through the gateway.
+//! without bytes on a wire. It answers no question that an upstream asks through the gateway. Handles of its results are
+//! made of the results alone, without a key: what is measured is the same in every process.
 
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ use crate::catalog::serving::StartError;
 use crate::config::file::GatewayConfig;
 use crate::protocol::message::{Outcome, Raw, RpcError};
 use crate::protocol::versions::LEGACY_VERSIONS;
+use crate::results::artifacts::Artifacts;
+use crate::results::holdings::Holdings;
 use crate::session::client::{Caller, Session};
 use contextweaver_context::event::{ArtifactRef, Handle};
 use contextweaver_context::store::{ArtifactStore, StoreError};
@@ -50,7 +53,9 @@ impl LocalClient {
     /// [`LocalError`].
     pub fn start(config: GatewayConfig) -> Result<Self, LocalError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let gateway = runtime.block_on(Gateway::start(config))?;
+        // Figures that are taken of a gateway must not depend on a key.
+        let artifacts = Artifacts::open(&config.artifacts).map_err(StartError::from)?.without_key();
+        let gateway = runtime.block_on(Gateway::start_on(config, artifacts))?;
         let session = Session::new("local");
         gateway.enter(&session);
         let client = Self { runtime, gateway, session };
@@ -133,8 +138,8 @@ impl LocalClient {
         self.store().get(handle)
     }
 
-    fn store(&self) -> &dyn ArtifactStore {
-        &*self.gateway.artifacts().store
+    fn store(&self) -> Holdings {
+        self.gateway.artifacts().of(&self.session)
     }
 }
 

@@ -15,7 +15,8 @@ use serde_json::{Map, Value, json};
 use crate::catalog::serving::Serving;
 use crate::catalog::shelf::Target;
 use crate::catalog::view::CatalogView;
-use crate::common::error::GatewayError;
+use crate::common::error::{Code, GatewayError};
+use crate::common::work::{LARGE, in_turn_if};
 use crate::guard::call::{Clearance, GuardedCall, Route};
 use crate::guard::pipeline::Guards;
 use crate::protocol::message::{INTERNAL_ERROR, INVALID_PARAMS, Members, Outcome, Raw, RpcError};
@@ -111,7 +112,7 @@ impl Passthrough {
         let result = pass(upstream, caller, Questions::AsTheyCame, method, params).await?;
         let is_content = matches!(method, "tools/call" | "resources/read" | "prompts/get" | "completion/complete");
         Ok(if is_content && !is_question(&result) {
-            self.guards.present_raw(Route::OnlyUpstream, result)
+            self.presented(Route::OnlyUpstream, result).await?
         } else {
             result
         })
@@ -164,7 +165,7 @@ impl Passthrough {
             Some(target) => call = call.with_arguments(target, arguments.as_deref()),
             None => call.arguments.clone_from(&named.arguments),
         }
-        self.guards.check(&mut call).map_err(refuse)?;
+        self.guards.checked(&mut call).await.map_err(refuse)?;
         if let Clearance::Ask(question) = self.guards.clear(&mut call).await.map_err(refuse)? {
             return Ok(question);
         }
@@ -179,7 +180,16 @@ impl Passthrough {
             let (upstream, id) = (named.upstream.name(), &named.item.id);
             return self.questions.ask_back(&self.guards, &call, upstream, id, &result).map_err(refuse);
         }
-        Ok(self.guards.present_raw(call.route, result))
+        self.presented(call.route, result).await
+    }
+
+    /// A result that is passed on, cleaned where that is configured.
+    async fn presented(&self, route: Route, result: Raw) -> Outcome {
+        let is_large = result.bytes().len() > LARGE;
+        let presented = in_turn_if(is_large, || self.guards.present_raw(route, result)).await;
+        presented.map_err(|exhausted| {
+            GatewayError::exhausted(Code::UpstreamError, "cleaning the result", exhausted).to_rpc()
+        })
     }
 
     fn named_resource<'v>(

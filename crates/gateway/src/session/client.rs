@@ -27,6 +27,8 @@ pub struct Session {
     /// Tells sessions apart; on HTTP it is the session id.
     id: String,
     identity: Arc<Identity>,
+    /// Whose what is stored for it is: the same for all sessions of one caller.
+    tenant: String,
     client: Mutex<Arc<ClientInfo>>,
     /// Where messages go that belong to no request.
     unasked: Mutex<Option<mpsc::Sender<Bytes>>>,
@@ -48,20 +50,28 @@ pub struct Session {
 }
 
 impl Session {
-    /// A client that has said nothing yet, and is known by this session alone.
+    /// A client that has said nothing yet. Its calls are counted for this session alone; what is stored for it belongs
+    /// to whoever runs the gateway, also in a later session. For clients that must not share anything there is
+    /// [`Session::of`].
     #[must_use]
     pub fn new(id: impl Into<String>) -> Arc<Self> {
         let id = id.into();
         let identity = Identity { name: id.clone(), profile: None };
-        Self::of(id, Arc::new(identity))
+        Self::with_tenant(id, Arc::new(identity), String::new())
     }
 
     /// A session of a client that is known.
     #[must_use]
     pub fn of(id: impl Into<String>, identity: Arc<Identity>) -> Arc<Self> {
+        let tenant = identity.tenant();
+        Self::with_tenant(id.into(), identity, tenant)
+    }
+
+    fn with_tenant(id: String, identity: Arc<Identity>, tenant: String) -> Arc<Self> {
         Arc::new(Self {
-            id: id.into(),
+            id,
             identity,
+            tenant,
             client: Mutex::default(),
             unasked: Mutex::default(),
             subscriptions: Mutex::default(),
@@ -85,6 +95,11 @@ impl Session {
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// Whose what is stored for it is.
+    pub(crate) fn tenant(&self) -> &str {
+        &self.tenant
     }
 
     /// What the client says about itself.

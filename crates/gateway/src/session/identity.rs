@@ -8,3 +8,11 @@ pub struct Identity {
     /// The name of its visibility profile; the profile of all clients when `None`.
     pub profile: Option<String>,
 }
+
+impl Identity {
+    /// One text for the name and the profile: no two identities have the same. What a client was given under one
+    /// profile is not for it under another.
+    pub(crate) fn tenant(&self) -> String {
+        serde_json::json!([self.name, self.profile]).to_string()
+    }
+}

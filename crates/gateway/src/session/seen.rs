@@ -4,14 +4,12 @@
 //! shown again keep their bytes.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, Weak};
 
+use crate::common::sync::lock;
 use contextweaver_context::Seen;
 use contextweaver_context::event::{ArtifactRef, Handle};
 use contextweaver_routing::ChoiceCard;
-
-/// Bytes of results that are compared with later ones; above that the comparison starts anew. The index of a byte takes
-/// at most about two.
-const MOST_BYTES: usize = 4 << 20;
 
 /// What a result counts in addition to its bytes.
 const ENTRY: usize = 256;
@@ -26,11 +24,50 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Counts a result of so many bytes, and forgets everything when there are too many.
-    pub(crate) fn count(&mut self, bytes: usize) {
+    /// Counts a result of so many bytes, and forgets everything when there are more than `most`.
+    pub(crate) fn count(&mut self, bytes: usize, most: usize) {
         self.bytes += bytes + ENTRY;
-        if self.bytes > MOST_BYTES {
+        if self.bytes > most {
             *self = Self::default();
+        }
+    }
+
+    /// Bytes of the results in it. The index of a byte takes at most about two.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// The histories of all sessions, those that were used least recently first, with what each holds. Together they are
+/// bounded: the first ones are forgotten when there is too much.
+#[derive(Debug)]
+pub(crate) struct Histories {
+    most: usize,
+    used: Mutex<VecDeque<(Weak<tokio::sync::Mutex<History>>, usize)>>,
+}
+
+impl Histories {
+    /// No histories yet; they may hold `most` bytes together.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most, used: Mutex::default() }
+    }
+
+    /// Notes that a history was used and holds so much now.
+    pub(crate) fn used(&self, history: &Arc<tokio::sync::Mutex<History>>, bytes: usize) {
+        let mut used = lock(&self.used);
+        used.retain(|(other, _)| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), Arc::as_ptr(history)));
+        used.push_back((Arc::downgrade(history), bytes));
+        let mut total: usize = used.iter().map(|(_, bytes)| bytes).sum();
+        while total > self.most
+            && let Some((oldest, bytes)) = used.pop_front()
+        {
+            total -= bytes;
+            // One that is in use is noted again when it was used.
+            if let Some(oldest) = oldest.upgrade()
+                && let Ok(mut oldest) = oldest.try_lock()
+            {
+                *oldest = History::default();
+            }
         }
     }
 }
@@ -85,11 +122,35 @@ mod tests {
 
     #[test]
     fn the_history_is_forgotten_when_it_is_too_large() {
+        let most = 10 * ENTRY;
         let mut history = History::default();
-        history.count(MOST_BYTES - 2 * ENTRY);
-        assert_eq!(history.bytes, MOST_BYTES - ENTRY);
-        history.count(1);
-        assert_eq!(history.bytes, 0);
+        history.count(most - 2 * ENTRY, most);
+        assert_eq!(history.bytes(), most - ENTRY);
+        history.count(1, most);
+        assert_eq!(history.bytes(), 0);
+    }
+
+    #[test]
+    fn of_all_histories_those_are_forgotten_that_rest_longest() {
+        let histories = Histories::new(3 * ENTRY);
+        let sessions: Vec<_> = (0..4).map(|_| Arc::new(tokio::sync::Mutex::new(History::default()))).collect();
+        let note = |session: &Arc<tokio::sync::Mutex<History>>| {
+            let mut history = session.try_lock().unwrap();
+            history.count(0, usize::MAX);
+            let bytes = history.bytes();
+            drop(history);
+            histories.used(session, bytes);
+        };
+        sessions[..3].iter().for_each(note);
+        let held = || sessions.iter().map(|session| session.try_lock().unwrap().bytes() / ENTRY).collect::<Vec<_>>();
+        assert_eq!(held(), [1, 1, 1, 0]);
+        note(&sessions[0]);
+        assert_eq!(held(), [2, 0, 1, 0], "the second rests longest");
+        note(&sessions[3]);
+        assert_eq!(held(), [2, 0, 0, 1]);
+        // One alone may hold no more than all.
+        (0..3).for_each(|_| note(&sessions[3]));
+        assert_eq!(held().iter().sum::<usize>(), 0);
     }
 
     #[test]

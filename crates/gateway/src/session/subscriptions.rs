@@ -16,6 +16,12 @@ use crate::session::client::Session;
 /// Resources that are watched, at most.
 const MOST: usize = 10_000;
 
+/// Resources that one caller watches, at most, in all its sessions: nobody takes the room of others.
+pub(crate) const MOST_OF_ONE: usize = 1_000;
+
+/// Bytes of an address that is watched, at most: it is kept for as long as the session.
+const LONGEST_ADDRESS: usize = 8 * 1024;
+
 /// Clients by the address of the resource.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions(Mutex<BTreeMap<String, Vec<Weak<Session>>>>);
@@ -36,11 +42,18 @@ impl Subscriptions {
     ) -> Outcome {
         let subject = params.map(Raw::read::<Subject>).transpose().map_err(RpcError::invalid_params)?;
         let Some(Subject { uri }) = subject else { return Err(RpcError::invalid_params("`uri` is missing")) };
+        if uri.len() > LONGEST_ADDRESS {
+            return Err(RpcError::invalid_params(format!("`uri` has more than {LONGEST_ADDRESS} bytes")));
+        }
         if method == "resources/unsubscribe" {
             return if self.remove(&uri, session) { pass().await } else { Ok(Raw::of(&json!({}))) };
         }
         if !self.has_room_for(&uri) {
             return Err(RpcError::invalid_params(format!("{MOST} resources are watched already")));
+        }
+        if self.is_full_for(&uri, session) {
+            let reason = format!("you watch {MOST_OF_ONE} resources already; `resources/unsubscribe` makes room");
+            return Err(RpcError::invalid_params(reason));
         }
         // Subscribing again does no harm, and the upstream may have been started anew.
         let answer = pass().await?;
@@ -54,6 +67,14 @@ impl Subscriptions {
             watched.retain(|_, sessions| sessions.iter().any(|session| session.strong_count() > 0));
         }
         watched.len() < MOST || watched.contains_key(uri)
+    }
+
+    /// Whether the caller watches as many others as it may.
+    fn is_full_for(&self, uri: &str, session: &Session) -> bool {
+        let is_own = |other: &Weak<Session>| other.upgrade().is_some_and(|other| other.tenant() == session.tenant());
+        let watched = lock(&self.0);
+        let others = watched.iter().filter(|(other, sessions)| *other != uri && sessions.iter().any(is_own));
+        others.take(MOST_OF_ONE).count() == MOST_OF_ONE
     }
 
     fn add(&self, uri: String, session: &Arc<Session>) {

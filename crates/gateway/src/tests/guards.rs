@@ -67,9 +67,10 @@ const TOOLS: &[Case] = &[
         (Mute, "price", "{}", "ARGS_INVALID"), (Mute, "price", ONE, "ok"),
     ], 1),
     ("cache: off unless configured", "cache: {allow: [price]}", &[(Mute, "price", ONE, "ok"), (Mute, "price", ONE, "ok")], 2),
-    ("cache: a listed tool, whoever calls", "cache: {read_only: true, allow: [price]}", &[
-        (Mute, "price", ONE, "ok"), (Other, "price", ONE, "ok"), (Mute, "price", r#"{"id": 2}"#, "ok"),
-    ], 2),
+    ("cache: a listed tool, for each caller", "cache: {read_only: true, allow: [price]}", &[
+        (Mute, "price", ONE, "ok"), (Mute, "price", ONE, "ok"), (Other, "price", ONE, "ok"),
+        (Mute, "price", r#"{"id": 2}"#, "ok"),
+    ], 3),
     ("cache: failures are not kept", "cache: {read_only: true, allow: ['*']}", &[
         (Mute, "delete", "{}", "error"), (Mute, "delete", "{}", "error"),
     ], 2),
@@ -194,6 +195,44 @@ fn sanitize_cleans_what_passes_only_where_that_is_configured() {
             let params = serde_json::from_str(&params.replace("{greet}", &greet)).unwrap();
             let answer = scene.ask(&scene.client(Mute), method, params).await.unwrap();
             assert_eq!(answer.pointer(place), Some(&json!(expected)), "{yaml} {upstreams} {method}");
+        }
+    });
+}
+
+#[test]
+fn address_leads_out_of_no_allow_list_however_it_is_encoded() {
+    run(async {
+        let rules = "policy: {default: deny, rules: [{action: allow, tool: 'shop:shop:page/public/*'}]}";
+        let scene = scene(&format!("{{{rules}}}")).await;
+        let caller = scene.client(Mute);
+        let read = async |page: &str| {
+            let address = format!("shop:page/public/{page}");
+            scene.call(&caller, "resource_read", json!({ "resource_id": address })).await.to_string()
+        };
+        let ways = [
+            "../secret",
+            "%2e%2e/secret",
+            "%252e%252e/secret",
+            "%25252e%25252e/secret",
+            "..;/secret",
+            "..;x/secret",
+            "%2e%2e%3b/secret",
+            "..%2fsecret",
+            "..%252fsecret",
+            "..%5csecret",
+            "%c0%ae%c0%ae/secret",
+            "%e0%80%ae%e0%80%ae/secret",
+            "%2525252525252e%2525252525252e/secret",
+            "x%00/secret",
+        ];
+        for way in ways {
+            let answer = read(way).await;
+            assert!(answer.contains("POLICY_DENIED"), "{way}: {answer}");
+        }
+        assert_eq!(scene.calls(), 0);
+        for way in ["1", "a%20b", "caf%C3%A9", "v;1"] {
+            let answer = read(way).await;
+            assert!(!answer.contains("POLICY_DENIED"), "{way}: {answer}");
         }
     });
 }

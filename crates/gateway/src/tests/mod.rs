@@ -1,4 +1,6 @@
 mod diagnostics;
 mod folders;
 mod guards;
-mod shop;
+mod secrets;
+pub(crate) mod shop;
+mod tenants;

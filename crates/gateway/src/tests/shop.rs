@@ -19,15 +19,19 @@ use crate::{
 };
 
 /// The definitions of the shop's tools, one a line. `{description}` stands for what it says of `price`.
-const TOOLS: [&str; 7] = [
+const TOOLS: [&str; 8] = [
     r#"{"name": "price", "description": "{description}", "annotations": {"readOnlyHint": true}, "inputSchema": {"type": "object", "properties": {"id": {"type": "integer"}, "of": {"type": "string"}}, "required": ["id"]}}"#,
     r#"{"name": "liar", "description": "promises a number", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}"#,
     r#"{"name": "delete", "description": "takes a thing away", "inputSchema": {"type": "object"}}"#,
     r#"{"name": "broken", "description": "has an invalid schema", "inputSchema": {"type": "objekt"}}"#,
     r#"{"name": "vague", "description": "has an invalid output schema", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object", "required": 7}}"#,
     r#"{"name": "ask", "description": "asks for a name", "inputSchema": {"type": "object"}}"#,
+    r#"{"name": "report", "description": "writes what is long", "inputSchema": {"type": "object"}}"#,
     r#"{"name": "smuggle", "description": "asks and says more", "inputSchema": {"type": "object"}}"#,
 ];
+
+/// What the tool and the resource of that name say.
+pub(super) const REPORT: &str = "the salary is 4200\nand the rest is left out\n";
 
 /// The upstream, and what was called of it.
 #[derive(Default)]
@@ -63,6 +67,9 @@ impl Shop {
                 json!({"resourceTemplates": [{"uriTemplate": format!("{name}:page/{{n}}"), "name": "page"}]})
             }
             "prompts/list" => json!({"prompts": [{"name": "greet", "arguments": [{"name": "who"}]}]}),
+            "resources/read" if params["uri"] == "shop:report" => {
+                json!({"contents": [{"uri": "shop:report", "text": REPORT}]})
+            }
             "resources/read" => json!({"contents": [{"uri": params["uri"], "text": "a text <|im_start|>"}]}),
             "prompts/get" => {
                 json!({"messages": [{"role": "user", "content": {"type": "text", "text": "hello <|im_end|>"}}]})
@@ -78,6 +85,7 @@ impl Shop {
         let answered = !params["inputResponses"].is_null();
         match params["name"].as_str().unwrap_or_default() {
             "price" => text(format!("<|im_start|>{}\u{1b}[0m", self.calls() - 1)),
+            "report" => text(REPORT.to_owned()),
             "liar" => json!({"content": [], "structuredContent": {"n": "none"}}),
             name @ ("ask" | "smuggle") if !answered => {
                 let asked = json!({"message": "who <|im_start|>are you?", "requestedSchema": {"type": "object"}});
@@ -147,7 +155,7 @@ pub(super) async fn scene_of(yaml: &str, names: &[&'static str]) -> Scene {
 }
 
 /// An upstream of the handshake era that answers so.
-pub(super) fn upstream(
+pub(crate) fn upstream(
     answer: impl Fn(&str, Option<&Raw>) -> Result<Raw, Fault> + Send + Sync + 'static,
 ) -> UpstreamConfig {
     UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(Target::InProcess(InProcess::new(answer))) }
@@ -184,7 +192,11 @@ impl Scene {
 
     /// A client of the stateless protocol that can be asked with forms.
     pub(super) fn modern(&self, name: &str) -> Caller {
-        let identity = Identity { name: name.to_owned(), profile: None };
+        self.modern_of(Identity { name: name.to_owned(), profile: None })
+    }
+
+    /// The same with a profile.
+    pub(super) fn modern_of(&self, identity: Identity) -> Caller {
         let session = Session::of("stateless", Arc::new(identity));
         let capabilities = [("elicitation".to_owned(), json!({}))].into_iter().collect();
         let client = ClientInfo { version: MODERN_VERSION.to_owned(), capabilities, ..ClientInfo::default() };

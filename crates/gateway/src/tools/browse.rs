@@ -27,6 +27,12 @@ const FRAME: usize = 20;
 /// Cards of a page of a path, at most.
 const PATH_CARDS: usize = 20;
 
+/// Items that are ranked in no time.
+const MOST_SHORT: usize = 2_000;
+
+/// Bytes of a query that is long.
+const LONG_QUERY: usize = 2_000;
+
 /// The id of the card that separates the cards shown before from the new ones.
 const BREAKPOINT: &str = "__cache_breakpoint__";
 
@@ -97,6 +103,12 @@ pub(crate) struct Cards {
 }
 
 impl Cards {
+    /// Whether an answer may take long: many items are ranked, or the query is long.
+    pub(crate) fn takes_long(&self, view: &CatalogView, shelves: Shelves, args: &BrowseArgs) -> bool {
+        let items = shelves.of(view).map_or(0, |shelf| shelf.router.catalog().items().len());
+        items > MOST_SHORT || args.query.as_ref().is_some_and(|query| query.len() > LONG_QUERY)
+    }
+
     /// Answers a query or a path.
     ///
     /// # Errors

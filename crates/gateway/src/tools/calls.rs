@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::questions::QuestionRules;
-use crate::common::error::GatewayError;
+use crate::common::error::{Code, GatewayError};
+use crate::common::work::{LARGE, in_turn_if};
 use crate::guard::call::{Clearance, GuardedCall, Route};
 use crate::guard::pipeline::Guards;
 use crate::guard::sign::{SIGNATURE, Signature};
@@ -76,6 +77,7 @@ impl Calls {
         }
         let method = Method::of(call.route);
         let arguments = call.sent_arguments();
+        let exhausted = |what: &str, error| GatewayError::exhausted(Code::UpstreamError, what, error);
         let result = match &call.cached {
             Some(result) => {
                 call.context.trace.set_cached();
@@ -84,10 +86,12 @@ impl Calls {
             None => {
                 let upstream = self.upstreams.of_item(item.server.as_deref(), id)?;
                 let result = self.exchange(&call, upstream, item, &method, &arguments, id).await?;
+                let is_large = result.bytes().len() > LARGE;
                 if is_question(&result) {
                     return self.questions.ask_back(&self.guards, &call, upstream.name(), id, &result);
                 }
-                self.guards.check_result(&call, &result)?;
+                let checked = in_turn_if(is_large, || self.guards.check_result(&call, &result)).await;
+                checked.map_err(|error| exhausted("checking its result", error).at(id))??;
                 result
             }
         };
@@ -98,7 +102,11 @@ impl Calls {
                 let present = |envelope: &mut _| self.guards.present(&call, envelope);
                 self.firewall.shaped(call.caller, origin, method.read, &result, &present).await?
             }
-            Mode::Proxy | Mode::Passthrough => self.guards.present_raw(call.route, result.clone()),
+            Mode::Proxy | Mode::Passthrough => {
+                let is_large = result.bytes().len() > LARGE;
+                let presented = in_turn_if(is_large, || self.guards.present_raw(call.route, result.clone())).await;
+                presented.map_err(|error| exhausted("cleaning its result", error).at(id))?
+            }
         };
         self.guards.keep(&call, &result).await;
         Ok(answer)

@@ -46,7 +46,7 @@ pub(crate) async fn execute(
     let target = find(view, &args.tool_id)?;
     let call = GuardedCall::new(Route::Tool, MetaTool::Execute, caller, context);
     let mut call = call.of(target.item).with_arguments(&target, args.args);
-    calls.guards.check(&mut call)?;
+    calls.guards.checked(&mut call).await?;
     cards.note_shown(caller, view, &target);
     if args.dry_run {
         let checks = calls.guards.report(&call).await?;

@@ -2,7 +2,6 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::browse::{Cards, Shelves};
 use super::calls::Calls;
@@ -11,6 +10,7 @@ use super::read::{prompt_get, resource_read};
 use super::view::show;
 use crate::catalog::view::CatalogView;
 use crate::common::error::{Code, GatewayError, text_result};
+use crate::common::work::in_turn_if;
 use crate::guard::call::{Clearance, GuardedCall, Route};
 use crate::protocol::message::{Raw, is_object};
 use crate::session::client::Caller;
@@ -50,14 +50,16 @@ impl OwnTools {
         if !tool.is_call() {
             self.admit(caller, tool).await?;
         }
-        let search = |shelves| {
+        let search = async |shelves| {
             let args = args(tool, arguments)?;
-            without_blocking(|| self.cards.browse(caller, view, shelves, &args))
+            let is_long = self.cards.takes_long(view, shelves, &args);
+            let found = in_turn_if(is_long, || self.cards.browse(caller, view, shelves, &args)).await;
+            found.map_err(|exhausted| GatewayError::exhausted(Code::RateLimited, "the search", exhausted))?
         };
         match tool {
-            MetaTool::Browse => search(Shelves::Tools),
-            MetaTool::ResourceBrowse => search(Shelves::Resources),
-            MetaTool::PromptBrowse => search(Shelves::Prompts),
+            MetaTool::Browse => search(Shelves::Tools).await,
+            MetaTool::ResourceBrowse => search(Shelves::Resources).await,
+            MetaTool::PromptBrowse => search(Shelves::Prompts).await,
             MetaTool::Execute => execute(calls, &self.cards, caller, view, &args(tool, arguments)?, context).await,
             MetaTool::View => {
                 let (artifacts, sanitize) = (&calls.firewall.artifacts, calls.guards.sanitize());
@@ -101,14 +103,6 @@ impl OwnTools {
         let item = target.item;
         let definition = item.raw.as_ref().map_or_else(|| item.definition_json(), |raw| raw.get().to_owned());
         Ok(text_result(&self.calls.guards.sanitize().json(&definition), false))
-    }
-}
-
-/// Does work that takes long while the calls of others go on, where the runtime has threads for that.
-fn without_blocking<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        _ => work(),
     }
 }
 

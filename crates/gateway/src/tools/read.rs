@@ -54,7 +54,7 @@ pub(crate) async fn resource_read(
     };
     let mut call = GuardedCall::new(Route::Resource, MetaTool::ResourceRead, caller, context).of(&item);
     call.arguments = json!({ "uri": item.metadata.get("uri").and_then(Value::as_str).unwrap_or(&item.name) });
-    calls.guards.check(&mut call)?;
+    calls.guards.checked(&mut call).await?;
     calls.make(call, &item, id).await
 }
 
@@ -76,7 +76,7 @@ pub(crate) async fn prompt_get(
     };
     let call = GuardedCall::new(Route::Prompt, MetaTool::PromptGet, caller, context);
     let mut call = call.of(target.item).with_arguments(&target, args.args);
-    calls.guards.check(&mut call)?;
+    calls.guards.checked(&mut call).await?;
     calls.make(call, target.item, id).await
 }
 

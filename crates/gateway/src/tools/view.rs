@@ -4,17 +4,15 @@
 //! client was given and that look most like the one it asked for, or ways into the artifact that lead somewhere.
 //! Handles of other clients are never named.
 
-use std::sync::Arc;
-
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::common::error::{Code, GatewayError, text_result};
 use crate::common::sanitize::SanitizeConfig;
 use crate::common::sync::lock;
+use crate::common::work::{LARGE, aside};
 use crate::protocol::message::Raw;
 use crate::results::artifacts::Artifacts;
-use crate::results::firewall::LARGE;
 use crate::session::client::Caller;
 use contextweaver_context::event::{Handle, Selector};
 use contextweaver_context::store::{ArtifactStore, StoreError};
@@ -48,14 +46,16 @@ pub(crate) async fn show(
         None => Cursor::default(),
     };
     let handle = Handle::new(args.handle.as_str());
-    let (store, on_disk) = (Arc::clone(&artifacts.store), artifacts.on_disk);
+    let (store, on_disk) = (artifacts.of(caller.session()), artifacts.on_disk);
     let large = || store.reference(&handle).is_ok_and(|reference| reference.size_bytes > LARGE as u64);
     let shown = if on_disk || large() {
         let handle = handle.clone();
-        let looking = tokio::task::spawn_blocking(move || look(&*store, &handle, &selector, cursor));
-        looking.await.map_err(|error| failed(error.to_string()))?
+        let what = format!("the selector {}", args.selector);
+        let looking = aside(move || look(&store, &handle, &selector, cursor));
+        let exhausted = |exhausted| GatewayError::exhausted(Code::ViewFailed, &what, exhausted).at(&args.handle);
+        looking.await.map_err(exhausted)?
     } else {
-        look(&*store, &handle, &selector, cursor)
+        look(&store, &handle, &selector, cursor)
     };
     match shown {
         Ok(View { text, next }) => {

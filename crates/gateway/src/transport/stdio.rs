@@ -21,6 +21,9 @@ use crate::server::requests::{Asked, serve_request};
 use crate::session::client::{Caller, Session};
 use crate::upstream::call::MESSAGE_LIMIT;
 
+/// Requests that are served at a time, at most; answers and notifications of the client are taken all the same.
+const MOST_RUNNING: usize = 1_024;
+
 /// Messages that wait to be written, at most.
 const QUEUE: usize = 1024;
 
@@ -103,7 +106,8 @@ where
         tokio::select! {
             line = input.next() => match line {
                 Ok(Some(Line::Text(line))) => {
-                    if let Some(work) = receive(&gateway, &session, line, &out, &closing).await {
+                    let is_full = serving.len() >= MOST_RUNNING;
+                    if let Some(work) = receive(&gateway, &session, line, (&out, is_full), &closing).await {
                         serving.spawn(work);
                     }
                 }
@@ -132,10 +136,15 @@ async fn receive(
     gateway: &Arc<Gateway>,
     session: &Arc<Session>,
     line: Bytes,
-    out: &mpsc::Sender<Bytes>,
+    (out, is_full): (&mpsc::Sender<Bytes>, bool),
     closing: &watch::Receiver<()>,
 ) -> Option<impl Future<Output = ()> + Send + use<>> {
     match Message::parse(line) {
+        Ok(Message::Request { id, .. }) if is_full => {
+            let reason = format!("{MOST_RUNNING} requests are being served; wait for one");
+            let error = Err(RpcError::new(INVALID_REQUEST, reason));
+            let _ = out.send(message::response(Some(&id), &error)).await;
+        }
         Ok(Message::Request { id, method, params }) => {
             let caller = (Arc::clone(gateway), Arc::clone(session), out.clone());
             return Some(request(caller, id, method, params, closing.clone()));

@@ -26,7 +26,7 @@ use super::fault::Fault;
 use super::http::{self, HttpLink};
 use super::in_process::InProcess;
 use super::mailbox::{Event, EventSender};
-use super::stdio::LineLink;
+use super::stdio::{LineLink, Surroundings};
 use crate::common::sync::lock;
 use crate::common::{glob, program};
 use crate::protocol::listing::{Listing, ServerInfo};
@@ -224,7 +224,7 @@ impl Upstream {
     /// [`Fault`] of the first request that fails.
     pub async fn list(&self, timeout: Duration) -> Result<Listing, Fault> {
         let connected = self.connected(timeout).await?;
-        let listing = connected.list_all(timeout).await;
+        let listing = connected.list_all(timeout).await.map_err(|fault| fault.covered(&self.config.masks));
         self.note(&connected, &listing);
         let mut listing = listing?;
         self.select(&mut listing.tools);
@@ -308,6 +308,8 @@ impl Upstream {
             tokio::spawn(async move { old.close("the connection is being replaced").await });
         }
         let made = tokio::time::timeout(timeout, self.connect(timeout)).await.unwrap_or(Err(Fault::Timeout(timeout)));
+        // What cannot be started is named with what it was started with.
+        let made = made.map_err(|fault| fault.covered(&self.config.masks));
         match made {
             Ok(connected) if self.closed.load(Ordering::Acquire) => {
                 connected.close(SHUTTING_DOWN).await;
@@ -348,6 +350,7 @@ impl Upstream {
                 Ok(()) => return Ok((connected, Era::Modern)),
                 Err(fault) if era == Era::Modern => return Err(fault),
                 Err(fault) => {
+                    let fault = fault.covered(&self.config.masks);
                     tracing::debug!(upstream = %self.name, %fault, "not stateless; trying the handshake");
                     may_be_slow = matches!(fault, Fault::Timeout(_));
                 }
@@ -374,7 +377,8 @@ impl Upstream {
             Target::Stdio { command, args, env, cwd, inherit } => {
                 let program = (command.as_str(), args.as_slice());
                 let env = inherit.environment(std::env::vars_os(), env);
-                Link::Lines(LineLink::spawn(&self.name, program, env, cwd.as_deref(), MESSAGE_LIMIT, events)?)
+                let surroundings = Surroundings { env, cwd: cwd.as_deref(), masks: &self.config.masks };
+                Link::Lines(LineLink::spawn(&self.name, program, surroundings, MESSAGE_LIMIT, events)?)
             }
             Target::Http { url, headers } => {
                 Link::Http(HttpLink::open(&self.name, self.client()?, (url, headers), MESSAGE_LIMIT, events)?)

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::environment::Inherit;
 use super::in_process::InProcess;
+use crate::common::masks::Masks;
 use contextweaver_context::store::redact;
 
 /// The protocol of an upstream.
@@ -83,8 +84,8 @@ impl fmt::Debug for Target {
     }
 }
 
-/// One upstream, checked.
-#[derive(Debug, Clone, PartialEq)]
+/// One upstream, checked. What is shown of it for debugging has nothing that came from the environment.
+#[derive(Clone, PartialEq)]
 pub struct UpstreamConfig {
     /// How it is reached.
     pub target: Target,
@@ -100,6 +101,25 @@ pub struct UpstreamConfig {
     pub timeout: Duration,
     /// The era of the protocol that it speaks.
     pub era: Era,
+    /// What covers the values from the environment, wherever it is spoken of.
+    pub masks: Masks,
+}
+
+impl fmt::Debug for UpstreamConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { target, namespace, required, include_tools, exclude_tools, timeout, era, masks } = self;
+        formatter
+            .debug_struct("UpstreamConfig")
+            .field("target", &format_args!("{}", masks.cover(&format!("{target:?}"))))
+            .field("namespace", namespace)
+            .field("required", required)
+            .field("include_tools", include_tools)
+            .field("exclude_tools", exclude_tools)
+            .field("timeout", timeout)
+            .field("era", era)
+            .field("masks", masks)
+            .finish()
+    }
 }
 
 impl UpstreamConfig {
@@ -114,6 +134,7 @@ impl UpstreamConfig {
             exclude_tools: Vec::new(),
             timeout: Duration::from_secs_f64(DEFAULT_TIMEOUT_SECONDS),
             era: Era::default(),
+            masks: Masks::default(),
         }
     }
 }

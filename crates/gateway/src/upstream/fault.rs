@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use crate::common::error::{Code, GatewayError, presentable};
+use crate::common::masks::Masks;
 use crate::protocol::message::RpcError;
 
 /// An upstream gave no answer to a request, or refused it.
@@ -50,6 +51,17 @@ impl Fault {
                 Self::Rpc(error)
             }
             Self::Malformed(reason) => Self::Malformed(format!("`{method}`: {reason}")),
+            other => other,
+        }
+    }
+
+    /// The same, with what came from the environment covered.
+    pub(super) fn covered(self, masks: &Masks) -> Self {
+        let cover = |text: String| masks.cover(&text).into_owned();
+        match self {
+            Self::Unavailable(reason) => Self::Unavailable(cover(reason)),
+            Self::Malformed(reason) => Self::Malformed(cover(reason)),
+            Self::Rpc(error) => Self::Rpc(RpcError { message: cover(error.message), ..error }),
             other => other,
         }
     }

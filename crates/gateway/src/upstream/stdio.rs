@@ -24,6 +24,7 @@ use tokio::task::JoinHandle;
 use super::fault::Fault;
 use super::mailbox::EventSender;
 use super::peer::{Peer, Ticket};
+use crate::common::masks::Masks;
 use crate::protocol::framing::{Line, LineReader, widen, write_lines};
 use crate::protocol::message::{Message, Raw};
 
@@ -43,6 +44,16 @@ pub(super) struct LineLink {
     alive: Arc<AtomicBool>,
     /// What ends the other side, when the gateway has started it.
     process: Option<Process>,
+}
+
+/// What a child finds when it starts, and what is not to be told of it.
+pub(super) struct Surroundings<'s> {
+    /// Its variables, and no others.
+    pub(super) env: BTreeMap<OsString, OsString>,
+    /// Its working folder.
+    pub(super) cwd: Option<&'s Path>,
+    /// What covers the values from the environment in what it prints.
+    pub(super) masks: &'s Masks,
 }
 
 /// The way to the task that watches a child.
@@ -94,8 +105,7 @@ impl LineLink {
     pub(super) fn spawn(
         upstream: &Arc<str>,
         (command, args): (&str, &[String]),
-        env: BTreeMap<OsString, OsString>,
-        cwd: Option<&Path>,
+        Surroundings { env, cwd, masks }: Surroundings<'_>,
         limit: usize,
         events: EventSender,
     ) -> Result<Self, Fault> {
@@ -117,7 +127,7 @@ impl LineLink {
         };
         widen(&stdin);
         widen(&stdout);
-        tokio::spawn(log(LineReader::new(stderr, LONGEST_LOG_LINE), Arc::clone(upstream)));
+        tokio::spawn(log(LineReader::new(stderr, LONGEST_LOG_LINE), Arc::clone(upstream), masks.clone()));
         let (peer, alive, streams) = Self::open(upstream, stdout, stdin, limit, events);
         let (closing, closed) = oneshot::channel();
         let watching = watch(child, group, streams, closed, Arc::clone(&peer), Arc::clone(&alive));
@@ -247,11 +257,11 @@ async fn read<R: AsyncRead + Unpin>(mut lines: LineReader<R>, peer: Arc<Peer>, a
     peer.close("it has ended its output");
 }
 
-async fn log(mut lines: LineReader<tokio::process::ChildStderr>, upstream: Arc<str>) {
+async fn log(mut lines: LineReader<tokio::process::ChildStderr>, upstream: Arc<str>, masks: Masks) {
     while let Ok(Some(line)) = lines.next().await {
         let (Line::Text(text) | Line::TooLong { head: text, .. }) = line;
         let text = String::from_utf8_lossy(&text);
-        tracing::debug!(%upstream, "{}", contextweaver_context::store::redact(&text).text);
+        tracing::debug!(%upstream, "{}", contextweaver_context::store::redact(&masks.cover(&text)).text);
     }
 }
 

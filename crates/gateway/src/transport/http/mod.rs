@@ -2,6 +2,7 @@
 
 mod admission;
 mod cors;
+mod crowd;
 mod headers;
 mod patience;
 mod reply;

@@ -32,10 +32,11 @@ use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::admission::{Admission, check_accept, check_content_type};
 use super::cors;
+use super::crowd::{Crowd, Place, neighbour};
 use super::headers::{self, EVENTS, JSON, PROTOCOL_VERSION, SESSION_ID, single};
 use super::patience::Patient;
 use super::reply::{End, Leave, Refused, Reply, Work, empty, events, whole};
-use super::sessions::{Sessions, Visit};
+use super::sessions::{NoSession, Sessions, Visit};
 use crate::protocol::message::{
     self, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Outcome, Raw, RpcError,
 };
@@ -67,6 +68,14 @@ fn most_connections() -> usize {
 
 /// How long a client may leave an answer unread while more of it waits.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The answer to a connection from an address that has too many.
+const CROWDED: &[u8] =
+    b"HTTP/1.1 429 Too Many Requests\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 39\r\n\
+    content-type: text/plain\r\n\r\ntoo many connections from this address\n";
+
+/// How long connections that were broken off may take to end.
+const LAST_WORK: Duration = Duration::from_millis(500);
 
 /// The code of the error under which an unknown session is refused; the status says it.
 const SESSION_NOT_FOUND: i64 = -32_001;
@@ -108,6 +117,8 @@ struct Shared {
     config: HttpConfig,
     admission: Admission,
     sessions: Sessions,
+    /// The requests of each caller that are being served.
+    requests: Arc<Crowd<String>>,
     /// Changes when the server ends.
     closing: watch::Receiver<()>,
 }
@@ -125,8 +136,14 @@ impl HttpServer {
         let listener = TcpListener::bind(listen).await.map_err(|reason| HttpError::Listen { listen, reason })?;
         let (open, closing) = watch::channel(());
         let admission = Admission::new(&config);
-        let sessions = Sessions::new(config.session_idle, config.max_sessions, Instant::now);
-        Ok(Self { listener, shared: Arc::new(Shared { gateway, config, admission, sessions, closing }), open })
+        let sessions =
+            Sessions::new(config.session_idle, (config.max_sessions, config.sessions_of_one()), Instant::now);
+        let requests = Crowd::new(config.max_requests_per_caller);
+        Ok(Self {
+            listener,
+            shared: Arc::new(Shared { gateway, config, admission, sessions, requests, closing }),
+            open,
+        })
     }
 
     /// The address that it listens at.
@@ -144,6 +161,7 @@ impl HttpServer {
         connection.timer(TokioTimer::new()).header_read_timeout(shared.config.read_timeout);
         let graceful = GracefulShutdown::new();
         let room = Arc::new(Semaphore::new(most_connections()));
+        let neighbours = Crowd::new(shared.config.max_connections_per_address.min(most_connections() / 2));
         let mut connections = tokio::task::JoinSet::new();
         let mut sweep = tokio::time::interval(SWEEP);
         tokio::pin!(shutdown);
@@ -153,7 +171,7 @@ impl HttpServer {
                 let place = Arc::clone(&room).acquire_owned().await.ok();
                 (accept(&listener).await, place)
             };
-            let (stream, place) = tokio::select! {
+            let ((stream, address), place) = tokio::select! {
                 accepted = accepted => accepted,
                 Some(_) = connections.join_next(), if !connections.is_empty() => continue,
                 _ = sweep.tick() => {
@@ -161,6 +179,12 @@ impl HttpServer {
                     continue;
                 }
                 () = &mut shutdown => break,
+            };
+            let Some(neighbour) = neighbours.enter(neighbour(address.ip())) else {
+                tracing::debug!(%address, most = neighbours.most(), "too many connections from one address");
+                // It fits into the buffer of a connection that is new.
+                let _ = stream.try_write(CROWDED);
+                continue;
             };
             let shared = Arc::clone(&shared);
             let service = service_fn(move |request| {
@@ -173,7 +197,7 @@ impl HttpServer {
                 if let Err(error) = serving.await {
                     tracing::debug!(%error, "a connection broke");
                 }
-                drop(place);
+                drop((place, neighbour));
             });
         }
         drop((listener, open));
@@ -182,22 +206,25 @@ impl HttpServer {
         if tokio::time::timeout(bound, graceful.shutdown()).await.is_err() {
             tracing::warn!(seconds = bound.as_secs_f64(), "requests that did not finish in time are dropped");
         }
-        connections.shutdown().await;
+        // Work on a thread of its own cannot be broken off: what is left of it is not waited for.
+        if tokio::time::timeout(LAST_WORK, connections.shutdown()).await.is_err() {
+            tracing::warn!("work that did not end is left behind");
+        }
     }
 }
 
 /// Accepts the next connection.
-async fn accept(listener: &TcpListener) -> TcpStream {
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     /// A pause after a failure that is not the connection's own, such as too many open files.
     const PAUSE: Duration = Duration::from_millis(50);
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, address)) => {
                 // Otherwise small writes wait for the client's delayed acknowledgement: 40 ms a call.
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "a connection without TCP_NODELAY");
                 }
-                return stream;
+                return (stream, address);
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -234,6 +261,8 @@ async fn dispatch(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Re
                 _ => Ok(not_allowed("GET, POST, DELETE")),
             }
         }
+        // Whether the process serves at all: it answers.
+        ("/livez", &Method::GET) => Ok(whole(StatusCode::OK, JSON, json!({"live": true}).to_string())),
         // A client that is shown only a part of the upstreams is not their operator.
         ("/healthz", &Method::GET) => Ok(health(shared, authorized.is_ok_and(|client| client.profile.is_none()))),
         ("/metrics", &Method::GET) => {
@@ -243,7 +272,7 @@ async fn dispatch(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Re
             let text = shared.gateway.metrics_text();
             Ok(whole(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
         }
-        ("/healthz" | "/metrics", _) => Ok(not_allowed("GET")),
+        ("/livez" | "/healthz" | "/metrics", _) => Ok(not_allowed("GET")),
         _ => Err(Refused::text(StatusCode::NOT_FOUND, format!("nothing is here; the endpoint is {ENDPOINT}"))),
     }
 }
@@ -258,7 +287,7 @@ fn not_allowed(allowed: &'static str) -> Response<Reply> {
 fn health(shared: &Shared, authorized: bool) -> Response<Reply> {
     let counts = shared.gateway.catalog().counts();
     let ready = counts.tools + counts.resources + counts.prompts > 0;
-    let mut report = json!({"ready": ready});
+    let mut report = json!({"live": true, "ready": ready});
     if authorized {
         report["upstreams"] = serde_json::to_value(shared.gateway.reports()).unwrap_or_default();
     }
@@ -274,14 +303,18 @@ async fn post(
 ) -> Result<Response<Reply>, Refused> {
     check_accept(&head.headers, &[JSON, EVENTS])?;
     check_content_type(&head.headers)?;
+    let place = shared.requests.enter(client.name.clone()).ok_or_else(|| {
+        let most = shared.requests.most();
+        Refused::text(StatusCode::TOO_MANY_REQUESTS, format!("{most} of your requests are being served; wait for one"))
+    })?;
     let text = read(body, &shared.config).await?;
     let refused = |error: RpcError| Refused::rpc(StatusCode::BAD_REQUEST, None, error);
     match Message::parse(text).map_err(|error| refused(error.to_rpc()))? {
         Message::Request { id, method, params } => {
             let asking = Asking { id, method, params };
             match asking.is_modern(&head.headers) {
-                true => stateless(shared, client, &head.headers, asking).await,
-                false => in_session(shared, client, &head.headers, asking).await,
+                true => stateless(shared, client, &head.headers, (asking, place)).await,
+                false => in_session(shared, client, &head.headers, (asking, place)).await,
             }
         }
         Message::Notification { method, params } => {
@@ -338,8 +371,8 @@ impl Asking {
         }
     }
 
-    /// Serves it; `used` is held meanwhile.
-    fn work(self, shared: &Arc<Shared>, caller: Caller, leave: Leave, used: Option<Visit>) -> Work {
+    /// Serves it; what is `used` is held meanwhile.
+    fn work<U: Send + 'static>(self, shared: &Arc<Shared>, caller: Caller, leave: Leave, used: U) -> Work {
         let shared = Arc::clone(shared);
         Work::new(leave, async move {
             let _used = used;
@@ -358,7 +391,7 @@ async fn stateless(
     shared: &Arc<Shared>,
     identity: &Arc<Identity>,
     headers: &HeaderMap,
-    asking: Asking,
+    (asking, place): (Asking, Place<String>),
 ) -> Result<Response<Reply>, Refused> {
     let meta = RequestMeta::read(asking.params.as_ref());
     let checked = headers::check(headers, meta.version.as_deref(), &asking.method, asking.params.as_ref());
@@ -368,7 +401,7 @@ async fn stateless(
     let (out, messages) = mpsc::channel(QUEUE);
     let id = asking.id.clone();
     let caller = Caller::new(Session::of("stateless", Arc::clone(identity)), client, out);
-    let work = asking.work(shared, caller, Leave::Cancel, None);
+    let work = asking.work(shared, caller, Leave::Cancel, place);
     Ok(match exchange(&id, work, messages).await {
         Exchanged::Answer(outcome) => whole(status(&outcome), JSON, message::response(Some(&id), &outcome)),
         Exchanged::Stream(response) => response,
@@ -404,7 +437,7 @@ async fn in_session(
     shared: &Arc<Shared>,
     client: &Arc<Identity>,
     headers: &HeaderMap,
-    asking: Asking,
+    (asking, place): (Asking, Place<String>),
 ) -> Result<Response<Reply>, Refused> {
     let opens = asking.method == "initialize" && !headers.contains_key(SESSION_ID);
     let visited = match opens {
@@ -414,7 +447,7 @@ async fn in_session(
     let (out, messages) = mpsc::channel(QUEUE);
     let (id, session) = (asking.id.clone(), Arc::clone(&visited));
     let caller = Caller::new(Arc::clone(&session), session.client(), out);
-    let work = asking.work(shared, caller, Leave::Finish, Some(visited));
+    let work = asking.work(shared, caller, Leave::Finish, (visited, place));
     let mut response = match exchange(&id, work, messages).await {
         Exchanged::Answer(outcome) if opens && outcome.is_err() => {
             shared.sessions.close(session.id());
@@ -456,9 +489,12 @@ async fn exchange(id: &Raw, mut work: Work, mut messages: mpsc::Receiver<Bytes>)
 
 /// A session for a client that shakes hands.
 fn open_session(shared: &Shared, client: &Arc<Identity>, id: &Raw) -> Result<Visit, Refused> {
-    let visit = shared.sessions.open(client).ok_or_else(|| {
-        let error = RpcError::new(INTERNAL_ERROR, "too many sessions are in use; try again later");
-        Refused::rpc(StatusCode::SERVICE_UNAVAILABLE, Some(id.clone()), error)
+    let visit = shared.sessions.open(client).map_err(|none| {
+        let status = match none {
+            NoSession::OwnInUse(_) => StatusCode::TOO_MANY_REQUESTS,
+            NoSession::Full => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Refused::rpc(status, Some(id.clone()), RpcError::new(INTERNAL_ERROR, none.to_string()))
     })?;
     shared.gateway.enter(&visit);
     Ok(visit)

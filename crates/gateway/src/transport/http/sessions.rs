@@ -10,12 +10,25 @@ use crate::common::sync::lock;
 use crate::session::client::Session;
 use crate::session::identity::Identity;
 
+/// A session cannot be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NoSession {
+    /// The caller uses all that it may have.
+    #[error("you have {0} sessions in use, and no more are permitted; end one with DELETE")]
+    OwnInUse(usize),
+    /// There are as many as there may be.
+    #[error("too many sessions are in use; try again later")]
+    Full,
+}
+
 /// Sessions that are open.
 #[derive(Debug)]
 pub(super) struct Sessions {
     entries: Mutex<HashMap<String, Arc<Entry>>>,
     idle: Duration,
     most: usize,
+    /// Of one caller.
+    most_of_one: usize,
     now: fn() -> Instant,
 }
 
@@ -63,22 +76,29 @@ impl Drop for Visit {
 }
 
 impl Sessions {
-    /// No sessions yet; `most` at a time, each until it was not used for `idle`.
-    pub(super) fn new(idle: Duration, most: usize, now: fn() -> Instant) -> Self {
-        Self { entries: Mutex::default(), idle, most, now }
+    /// No sessions yet; `most` at a time and `most_of_one` of a caller, each until it was not used for `idle`.
+    pub(super) fn new(idle: Duration, (most, most_of_one): (usize, usize), now: fn() -> Instant) -> Self {
+        Self { entries: Mutex::default(), idle, most, most_of_one, now }
     }
 
-    /// Opens a session; where there are too many, the one that was idle longest makes room. `None` when all are in use,
-    /// or when the system gives no randomness for an id.
-    pub(super) fn open(&self, owner: &Arc<Identity>) -> Option<Visit> {
+    /// Opens a session; where there are too many, the one of the same caller that was idle longest makes room.
+    ///
+    /// # Errors
+    /// All of the caller's are in use, or others have all sessions, or the system gives no randomness for an id.
+    pub(super) fn open(&self, owner: &Arc<Identity>) -> Result<Visit, NoSession> {
         let mut random = [0; 16];
-        getrandom::fill(&mut random).ok()?;
+        getrandom::fill(&mut random).map_err(|_| NoSession::Full)?;
         let id: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
         self.sweep();
         let mut entries = lock(&self.entries);
-        if entries.len() >= self.most {
-            let resting = entries.iter().filter_map(|(id, entry)| Some((entry.rests_since()?, id)));
-            let longest = resting.min()?.1.clone();
+        let own = |entry: &&Arc<Entry>| entry.session.identity().name == owner.name;
+        let count = entries.values().filter(own).count();
+        let is_own_limit = count >= self.most_of_one;
+        if is_own_limit || entries.len() >= self.most {
+            let resting = entries.iter().filter(|(_, entry)| own(entry));
+            let resting = resting.filter_map(|(id, entry)| Some((entry.rests_since()?, id)));
+            let reason = if is_own_limit { NoSession::OwnInUse(count) } else { NoSession::Full };
+            let longest = resting.min().ok_or(reason)?.1.clone();
             if let Some(entry) = entries.remove(&longest) {
                 entry.session.close_stream();
             }
@@ -88,7 +108,7 @@ impl Sessions {
         let entry = Arc::new(Entry { session: Session::of(id.clone(), Arc::clone(owner)), visits, rests_since, now });
         let visit = Visit::new(&entry);
         entries.insert(id, entry);
-        Some(visit)
+        Ok(visit)
     }
 
     /// The session with this id, if it is open and belongs to this client.
@@ -143,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_session_expires_when_it_rests_and_not_before() {
-        let sessions = Sessions::new(Duration::from_secs(10), 8, now);
+        let sessions = Sessions::new(Duration::from_secs(10), (8, 8), now);
         let visit = sessions.open(&anyone()).unwrap();
         let id = visit.id().to_owned();
         pass(100);
@@ -162,10 +182,10 @@ mod tests {
 
     #[test]
     fn the_one_that_rests_longest_makes_room() {
-        let sessions = Sessions::new(Duration::from_secs(100), 2, now);
+        let sessions = Sessions::new(Duration::from_secs(100), (2, 2), now);
         let open = || {
             pass(1);
-            let visit = sessions.open(&anyone())?;
+            let visit = sessions.open(&anyone()).ok()?;
             Some((visit.id().to_owned(), visit))
         };
         let (first, in_use) = open().unwrap();
@@ -179,5 +199,26 @@ mod tests {
         drop(in_use);
         sessions.close(&first);
         assert!(sessions.visit(&first, &anyone()).is_none() && open().is_some());
+    }
+
+    #[test]
+    fn no_caller_ends_a_session_of_another() {
+        let sessions = Sessions::new(Duration::from_secs(100), (4, 2), now);
+        let known = |name: &str| Arc::new(Identity { name: name.to_owned(), profile: None });
+        let open = |name: &str| {
+            pass(1);
+            sessions.open(&known(name)).map(|visit| visit.id().to_owned())
+        };
+        let first = open("a").unwrap();
+        let of_b: Vec<String> = (0..50).map(|_| open("b").unwrap()).collect();
+        let is_open = |id: &str, name: &str| sessions.visit(id, &known(name)).is_some();
+        assert!(is_open(&first, "a"));
+        assert_eq!(of_b.iter().filter(|id| is_open(id, "b")).count(), 2);
+        let in_use: Vec<Visit> = (0..2).map(|_| sessions.open(&known("b")).unwrap()).collect();
+        assert_eq!(open("b"), Err(NoSession::OwnInUse(2)));
+        open("c").unwrap();
+        assert_eq!(open("d"), Err(NoSession::Full), "what others have is theirs");
+        assert!(is_open(&first, "a") && open("c").is_ok());
+        drop(in_use);
     }
 }

@@ -240,8 +240,8 @@ async fn what_is_no_request_is_refused() {
         assert_eq!(challenge, status == 401, "{verb} {lines:?}");
     }
     let seen = |got: &Got| got.messages[0].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    assert_eq!(seen(&served.exchange("GET /healthz", &[], "").await), ["ready"]);
-    assert_eq!(seen(&served.exchange("GET /healthz", &[auth], "").await), ["ready", "upstreams"]);
+    assert_eq!(seen(&served.exchange("GET /healthz", &[], "").await), ["live", "ready"]);
+    assert_eq!(seen(&served.exchange("GET /healthz", &[auth], "").await), ["live", "ready", "upstreams"]);
     served.stop().await;
 }
 
@@ -426,7 +426,7 @@ async fn requests_that_do_not_finish_are_dropped_after_the_bound() {
 async fn accepted_sockets_do_not_delay_small_writes() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-    assert!(accept(&listener).await.nodelay().unwrap());
+    assert!(accept(&listener).await.0.nodelay().unwrap());
 }
 
 #[tokio::test]
@@ -578,4 +578,195 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
     let got = served.exchange("POST", &[("content-length", "10")], "{").await;
     assert_eq!(got.status, 408, "{got:?}");
     served.stop().await;
+}
+
+/// Three callers, of whom none may have much.
+const CROWD: &str = "{tokens: [{name: ann, token: a}, {name: bob, token: b}, {name: cid, token: c}], max_sessions: 6, \
+                     max_sessions_per_caller: 2, max_requests_per_caller: 2, max_connections_per_address: 12}";
+
+#[tokio::test]
+async fn no_request_with_the_session_of_another_caller_does_anything() {
+    let served = Served::start(CROWD).await;
+    let open = async |token: &str| {
+        let got = served.exchange("POST", &[("authorization", token)], &initialize(&json!({}))).await;
+        got.header("mcp-session-id").unwrap().to_owned()
+    };
+    let (of_ann, of_bob) = (open("Bearer a").await, open("Bearer b").await);
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}).to_string();
+    let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {}}).to_string();
+    let requests = [
+        ("POST", request("ping", &json!({}))),
+        ("POST", call("echo")),
+        ("POST", request("resources/subscribe", &json!({"uri": "a://1"}))),
+        ("POST", cancel),
+        ("POST", answer),
+        ("GET", String::new()),
+        ("DELETE", String::new()),
+    ];
+    for (verb, body) in &requests {
+        for (token, own, other) in [("Bearer a", &of_ann, &of_bob), ("Bearer b", &of_bob, &of_ann)] {
+            let with = |id: &str| [("authorization", token), ("mcp-session-id", id)].map(|(k, v)| (k, v.to_owned()));
+            let ask = async |id: &str| {
+                let lines = with(id);
+                let lines: Vec<(&str, &str)> = lines.iter().map(|(name, value)| (*name, value.as_str())).collect();
+                served.exchange(verb, &lines, body).await
+            };
+            let (refused, unknown) = (ask(other).await, ask("0123456789abcdef0123456789abcdef").await);
+            assert_eq!(refused.status, 404, "{verb} {body}");
+            assert_eq!(refused.messages, unknown.messages, "{verb} {body}");
+            assert_ne!(own, other);
+        }
+    }
+    for (token, id) in [("Bearer a", &of_ann), ("Bearer b", &of_bob)] {
+        let lines = [("authorization", token), ("mcp-session-id", id.as_str())];
+        assert_eq!(served.exchange("POST", &lines, &requests[0].1).await.status, 200);
+    }
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn what_one_has_open_is_bounded_and_takes_nothing_from_others() {
+    let served = Served::start(CROWD).await;
+    let hello = initialize(&json!({}));
+    let first = served.exchange("POST", &[("authorization", "Bearer a")], &hello).await;
+    let id = first.header("mcp-session-id").unwrap();
+    for _ in 0..10 {
+        assert_eq!(served.exchange("POST", &[("authorization", "Bearer b")], &hello).await.status, 200);
+    }
+    let lines = [("authorization", "Bearer a"), ("mcp-session-id", id)];
+    assert_eq!(served.exchange("POST", &lines, &request("ping", &json!({}))).await.status, 200);
+    // Requests in flight: two that are never answered, and then no more.
+    let mut held = Vec::new();
+    for number in 0..2 {
+        let body =
+            json!({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": "hold"}}).to_string();
+        held.push(served.open("POST", &lines, &body).await);
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let refused = served.exchange("POST", &lines, &request("ping", &json!({}))).await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")), "{refused:?}");
+    assert_eq!(served.exchange("POST", &[("authorization", "Bearer c")], &hello).await.status, 200);
+    // Connections: all the address may have, and one more.
+    let mut open = Vec::new();
+    for _ in held.len()..12 {
+        open.push(TcpStream::connect(served.address).await.unwrap());
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let mut more = TcpStream::connect(served.address).await.unwrap();
+    let mut text = String::new();
+    more.read_to_string(&mut text).await.unwrap();
+    assert!(text.starts_with("HTTP/1.1 429 ") && text.ends_with("too many connections from this address\n"), "{text}");
+    drop(open);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(served.exchange("GET /healthz", &[], "").await.status, 200);
+    let mut served = served;
+    // The calls are never answered: they are dropped with the server.
+    served.end.take();
+    served.serving.abort();
+}
+
+#[tokio::test]
+async fn an_introduction_is_kept_and_therefore_short() {
+    let served = Served::start("{}").await;
+    let got = served.exchange("POST", &[], &initialize(&json!({"experimental": {"x": "y".repeat(100_000)}}))).await;
+    assert_eq!(got.code(), Some(-32_602), "{got:?}");
+    assert_eq!(got.header("mcp-session-id"), None, "no session is left of it");
+    served.stop().await;
+}
+
+/// A tool whose schema makes much of little, one whose result is large, and one that is neither.
+fn burden(method: &str, params: Option<&Raw>) -> Result<Raw, crate::upstream::Fault> {
+    let params: Value = params.and_then(|params| params.read().ok()).unwrap_or_default();
+    Ok(Raw::of(&match method {
+        "initialize" => json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {}}),
+        "tools/list" => {
+            let leaf: Vec<Value> = (0..40).map(|n| json!({"type": "object", "required": [format!("n{n}")]})).collect();
+            let any = json!({"anyOf": [{"type": "integer"}, {"anyOf": leaf}]});
+            let heavy = json!({"type": "object", "properties": {"v": {"type": "array", "items": any}}});
+            json!({"tools": [
+                {"name": "heavy", "inputSchema": heavy},
+                {"name": "large", "inputSchema": {"type": "object"}},
+                {"name": "light", "inputSchema": {"type": "object"}},
+            ]})
+        }
+        _ if params["name"] == "large" => {
+            let rows: Vec<Value> =
+                (0..60_000).map(|n| json!({"id": n, "name": format!("row {n}"), "on": n % 3})).collect();
+            json!({"content": [{"type": "text", "text": json!(rows).to_string()}]})
+        }
+        _ => json!({"content": [{"type": "text", "text": "done"}]}),
+    }))
+}
+
+#[test]
+fn health_is_told_and_the_end_comes_while_all_else_is_busy() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut config = GatewayConfig::default();
+        config.upstreams.insert("up".to_owned(), crate::tests::shop::upstream(burden));
+        let gateway = Gateway::start(config.clone()).await.unwrap();
+        let listen = "127.0.0.1:0".parse().unwrap();
+        let http = HttpConfig { listen, shutdown: Duration::from_millis(300), ..HttpConfig::default() };
+        let face = HttpServer::bind(Arc::clone(&gateway), http).await.unwrap();
+        let address = face.address().unwrap();
+        let (end, ended) = oneshot::channel();
+        let serving = tokio::spawn(face.serve(async {
+            let _ = ended.await;
+        }));
+        let mut served = Served { address, gateway, end: Some(end), serving };
+        let id = served.session().await;
+        let view = served.gateway.catalog();
+        let tool = |name: &str| {
+            view.tools
+                .as_ref()
+                .unwrap()
+                .router
+                .catalog()
+                .items()
+                .iter()
+                .find(|item| item.name == name)
+                .unwrap()
+                .id
+                .clone()
+        };
+        let values: Vec<Value> = (0..200_000).map(|_| json!({})).collect();
+        let calls = [
+            json!({"name": "tool_execute", "arguments": {"tool_id": tool("heavy"), "args": {"v": values}}}),
+            json!({"name": "tool_execute", "arguments": {"tool_id": tool("large"), "args": {}}}),
+            json!({"name": "tool_browse", "arguments": {"query": "find something nice ".repeat(2_000)}}),
+        ];
+        for number in 0..12 {
+            let params = &calls[number % calls.len()];
+            let body = json!({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).to_string();
+            let head = format!(
+                "POST /mcp HTTP/1.1\r\nhost: localhost\r\nmcp-session-id: {id}\r\ncontent-type: application/json\r\n\
+                 accept: application/json, text/event-stream\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
+            tokio::spawn(async move {
+                // Again and again, until the gateway is gone.
+                while let Ok(mut stream) = TcpStream::connect(address).await {
+                    let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
+                    let _ = stream.read_to_end(&mut Vec::new()).await;
+                }
+            });
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let mut waits = Vec::new();
+        for _ in 0..40 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let asked = Instant::now();
+            let got = tokio::time::timeout(Duration::from_secs(5), served.exchange("GET /healthz", &[], "")).await;
+            assert_eq!(got.expect("health is told").status, 200);
+            waits.push(asked.elapsed());
+        }
+        waits.sort();
+        // On a machine that does nothing else all are: the test has company.
+        assert!(waits[waits.len() * 3 / 4] < Duration::from_millis(100), "{waits:?}");
+        let end = Instant::now();
+        served.end.take();
+        (&mut served.serving).await.unwrap();
+        assert!(end.elapsed() < Duration::from_millis(2_500), "{:?}", end.elapsed());
+    });
+    runtime.shutdown_background();
 }

@@ -1,0 +1,93 @@
+//! What stands for values that a configuration took from the environment, wherever an upstream is spoken of.
+//!
+//! A value that is substituted for `${env:NAME}` may be a secret, in a program's name and its arguments as well as in
+//! a header. Programs print what they were given, and systems what they could not start. Before any such text goes to a
+//! log, a report or a client, each of the values becomes the `${env:NAME}` that the file has in its place. Values of
+//! fewer than four characters stay: they would cover what is no value. A value in another encoding is not recognised.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Characters of a value that is covered, at least.
+const SHORTEST: usize = 4;
+
+/// Values, with the names of the variables that they come from; the longest first.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Masks(Arc<[(String, String)]>);
+
+impl fmt::Debug for Masks {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_set().entries(self.0.iter().map(|(_, name)| name)).finish()
+    }
+}
+
+impl Masks {
+    /// The text with every value covered by the name of its variable.
+    #[must_use]
+    pub fn cover<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut covered = Cow::Borrowed(text);
+        for (value, name) in self.0.iter() {
+            if covered.contains(value.as_str()) {
+                covered = Cow::Owned(covered.replace(value, &format!("${{env:{name}}}")));
+            }
+        }
+        covered
+    }
+}
+
+/// An environment that notes what is read of it.
+pub(crate) struct Noted<'e> {
+    environment: &'e dyn Fn(&str) -> Option<String>,
+    read: RefCell<BTreeMap<String, String>>,
+}
+
+impl<'e> Noted<'e> {
+    /// Nothing was read of `environment` yet.
+    pub(crate) fn new(environment: &'e dyn Fn(&str) -> Option<String>) -> Self {
+        Self { environment, read: RefCell::default() }
+    }
+
+    /// The value of a variable, which is covered from now on.
+    pub(crate) fn get(&self, name: &str) -> Option<String> {
+        let value = (self.environment)(name)?;
+        if value.trim().chars().count() >= SHORTEST {
+            self.read.borrow_mut().insert(value.trim().to_owned(), name.to_owned());
+        }
+        Some(value)
+    }
+
+    /// What covers everything that was read.
+    pub(crate) fn masks(self) -> Masks {
+        let mut values: Vec<(String, String)> = self.read.into_inner().into_iter().collect();
+        // A value may be a part of another.
+        values.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
+        Masks(values.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_covered_by_the_names_of_their_variables() {
+        let environment = |name: &str| {
+            Some(match name {
+                "TOKEN" => "s3cret-token\n".to_owned(),
+                "PART" => "s3cret".to_owned(),
+                _ => "a".to_owned(),
+            })
+        };
+        let noted = Noted::new(&environment);
+        for name in ["PART", "TOKEN", "SHORT"] {
+            noted.get(name).unwrap();
+        }
+        let masks = noted.masks();
+        assert_eq!(masks.cover("a s3cret-token and s3cret"), "a ${env:TOKEN} and ${env:PART}");
+        assert!(matches!(masks.cover("nothing of it"), Cow::Borrowed(_)));
+        assert_eq!(format!("{masks:?}"), r#"{"TOKEN", "PART"}"#);
+    }
+}

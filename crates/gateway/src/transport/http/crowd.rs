@@ -1,0 +1,90 @@
+//! How much each of many has open at a time: connections of an address, requests of a caller.
+//!
+//! Who has as much as it may gets no more until something of its own ends; what others have plays no part.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex};
+
+use crate::common::sync::lock;
+
+/// What is open, by whose it is.
+#[derive(Debug)]
+pub(super) struct Crowd<K: Eq + Hash> {
+    most: usize,
+    open: Mutex<HashMap<K, usize>>,
+}
+
+/// One thing that is open, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Place<K: Eq + Hash> {
+    crowd: Arc<Crowd<K>>,
+    whose: K,
+}
+
+impl<K: Eq + Hash + Clone> Crowd<K> {
+    /// Nothing is open, and nobody may have more than `most`.
+    pub(super) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { most, open: Mutex::default() })
+    }
+
+    /// What one may have open.
+    pub(super) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// Opens something more; `None` when that would be too much.
+    pub(super) fn enter(self: &Arc<Self>, whose: K) -> Option<Place<K>> {
+        let mut open = lock(&self.open);
+        let count = open.entry(whose.clone()).or_default();
+        if *count >= self.most {
+            return None;
+        }
+        *count += 1;
+        Some(Place { crowd: Arc::clone(self), whose })
+    }
+}
+
+impl<K: Eq + Hash> Drop for Place<K> {
+    fn drop(&mut self) {
+        let mut open = lock(&self.crowd.open);
+        if let Some(count) = open.get_mut(&self.whose) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.whose);
+            }
+        }
+    }
+}
+
+/// Who an address stands for: a host of IPv6 has a network of its own, 64 bits long.
+pub(super) fn neighbour(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+        address => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_takes_no_place_of_another_and_what_ends_makes_room() {
+        let crowd = Crowd::new(2);
+        let held: Vec<_> = ["a", "a", "a", "b"].map(|whose| crowd.enter(whose)).into();
+        assert_eq!(held.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false, true]);
+        drop(held);
+        assert!(lock(&crowd.open).is_empty() && crowd.enter("a").is_some());
+    }
+
+    #[test]
+    fn an_address_stands_for_its_host() {
+        let of = |text: &str| neighbour(text.parse().unwrap()).to_string();
+        assert_eq!(of("192.0.2.1"), "192.0.2.1");
+        assert_eq!(of("::ffff:192.0.2.1"), "192.0.2.1");
+        assert_eq!(of("2001:db8::1:2:3:4"), of("2001:db8::4:3:2:1"));
+        assert_ne!(of("2001:db8:0:1::1"), of("2001:db8::1"));
+    }
+}
