@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -42,17 +42,32 @@ impl Masks {
 pub(crate) struct Noted<'e> {
     environment: &'e dyn Fn(&str) -> Option<String>,
     read: RefCell<BTreeMap<String, String>>,
+    /// Where a variable that is not set counts as empty, those that are not.
+    unset: Option<RefCell<BTreeSet<String>>>,
 }
 
 impl<'e> Noted<'e> {
     /// Nothing was read of `environment` yet.
     pub(crate) fn new(environment: &'e dyn Fn(&str) -> Option<String>) -> Self {
-        Self { environment, read: RefCell::default() }
+        Self { environment, read: RefCell::default(), unset: None }
+    }
+
+    /// The same, where a variable that is not set is noted and counts as empty.
+    pub(crate) fn tolerant(self) -> Self {
+        Self { unset: Some(RefCell::default()), ..self }
+    }
+
+    /// The variables that were asked for and are not set.
+    pub(crate) fn unset(&self) -> Vec<String> {
+        self.unset.iter().flat_map(|unset| unset.borrow().iter().cloned().collect::<Vec<_>>()).collect()
     }
 
     /// The value of a variable, which is covered from now on.
     pub(crate) fn get(&self, name: &str) -> Option<String> {
-        let value = (self.environment)(name)?;
+        let Some(value) = (self.environment)(name) else {
+            self.unset.as_ref()?.borrow_mut().insert(name.to_owned());
+            return Some(String::new());
+        };
         if value.trim().chars().count() >= SHORTEST {
             self.read.borrow_mut().insert(value.trim().to_owned(), name.to_owned());
         }

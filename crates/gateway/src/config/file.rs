@@ -285,7 +285,8 @@ impl ConfigFile {
         }
         artifacts.path = artifacts.path.map(|path| folder.join(path));
         let checked = |(name, upstream): (String, UpstreamEntry)| {
-            let upstream = upstream.checked(&format!("upstreams.{name}"), folder, environment)?;
+            let is_needed = upstream.required || self.startup.mode == StartMode::Strict;
+            let upstream = upstream.checked(&format!("upstreams.{name}"), folder, environment, is_needed)?;
             Ok((name, upstream))
         };
         let upstreams = self.upstreams.into_iter().map(checked).collect::<Result<_, _>>()?;
@@ -363,8 +364,11 @@ impl UpstreamEntry {
         place: &str,
         folder: &Path,
         environment: &dyn Fn(&str) -> Option<String>,
+        is_needed: bool,
     ) -> Result<UpstreamConfig, FieldError> {
         let noted = Noted::new(environment);
+        // Where the gateway may start without this server, a variable that is not set costs this server alone.
+        let noted = if is_needed { noted } else { noted.tolerant() };
         let expand = |field: &str, text: &str| {
             expand(text, &|name| noted.get(name)).map_err(|error| FieldError::new(format!("{place}.{field}"), error))
         };
@@ -398,12 +402,14 @@ impl UpstreamEntry {
                 let has_process = !self.env.is_empty() || self.cwd.is_some() || self.inherit_env.is_some();
                 has_process || !self.args.is_empty()
             }
-            Target::InProcess(_) => false,
+            Target::Unset { .. } | Target::InProcess(_) => false,
         };
         if foreign {
             let reason = "`args`, `env`, `cwd` and `inherit_env` go with `command`, and `headers` with `url`";
             return Err(FieldError::new(place, reason));
         }
+        let variables = noted.unset();
+        let target = if variables.is_empty() { target } else { Target::Unset { variables } };
         let timeout = duration(self.timeout.unwrap_or(DEFAULT_TIMEOUT_SECONDS))
             .map_err(|error| FieldError::new(format!("{place}.timeout"), error))?;
         Ok(UpstreamConfig {
@@ -477,7 +483,8 @@ mod tests {
             ("upstreams: {a: {command: x, timeout: 0}}", "upstreams.a.timeout: is 0"),
             ("upstreams: {a: {command: x, timeout: 31536001}}", "upstreams.a.timeout: is 31536001; it must be seconds"),
             ("upstreams: {a: {command: x, timeout: 1.0e+30}}", "above 0 and at most 31536000"),
-            ("upstreams: {a: {command: x, args: ['${env:NO}']}}", "upstreams.a.args: the variable `NO` is not set"),
+            ("upstreams: {a: {command: x, required: true, args: ['${env:NO}']}}", "upstreams.a.args: the variable `NO` is not"),
+            ("{startup: {mode: strict}, upstreams: {a: {url: '${env:NO}'}}}", "upstreams.a.url: the variable `NO` is not set"),
             ("upstreams: {a: {url: '${env:TOKEN'}}", "upstreams.a.url: `${env:` is not closed"),
             ("{catalog: x.json, upstreams: {a: {command: x}}}", "catalog: a gateway has either"),
             ("startup: {upstream_timeout_seconds: -1}", "startup.upstream_timeout_seconds: is -1"),
@@ -496,5 +503,16 @@ mod tests {
             let message = parse(text).unwrap_err().to_string();
             assert!(message.contains(expected), "{text}: {message}");
         }
+    }
+
+    #[test]
+    fn a_variable_that_is_not_set_costs_its_own_server_alone() {
+        let config = parse(
+            "upstreams: {a: {command: x, args: ['${env:NO}', '${env:NEITHER}'], env: {K: '${env:NO}'}}, b: {command: y}}",
+        )
+        .unwrap();
+        let variables = ["NEITHER", "NO"].map(str::to_owned).to_vec();
+        assert_eq!(config.upstreams["a"].target, Target::Unset { variables });
+        assert!(matches!(config.upstreams["b"].target, Target::Stdio { .. }));
     }
 }

@@ -311,11 +311,15 @@ pub struct Snippet {
     pub command: Option<String>,
 }
 
-/// The snippet that makes `client` start `program` as the gateway of `config` under `name`.
+/// The snippet that makes `client` start `program` as the gateway of `config` under `name`, with the variables that the
+/// configuration refers to: clients start servers with nearly nothing in their environment.
 #[must_use]
-pub fn snippet(client: Client, program: &Path, config: &Path, name: &str) -> Snippet {
+pub fn snippet(client: Client, program: &Path, config: &Path, name: &str, env: &BTreeMap<String, String>) -> Snippet {
     let arguments = ["mcp", "serve", "--config", &config.to_string_lossy()].map(str::to_owned);
     let mut entry = json!({"command": program, "args": arguments});
+    if let Some(entry) = entry.as_object_mut().filter(|_| !env.is_empty()) {
+        entry.insert("env".to_owned(), json!(env));
+    }
     let (file, key) = match client {
         Client::ClaudeDesktop => ("claude_desktop_config.json (Settings > Developer > Edit Config)", "mcpServers"),
         Client::ClaudeCode => (".mcp.json in the project's folder", "mcpServers"),
@@ -333,10 +337,52 @@ pub fn snippet(client: Client, program: &Path, config: &Path, name: &str) -> Sni
             .chain(arguments)
             .map(|word| quoted(&word))
             .collect();
-        format!("claude mcp add {} -- {}", quoted(name), words.join(" "))
+        let env: String = env.iter().map(|(name, value)| format!(" --env {}", quoted(&format!("{name}={value}")))).collect();
+        format!("claude mcp add {}{env} -- {}", quoted(name), words.join(" "))
     });
     let text = serde_json::to_string_pretty(&json!({key: {name: entry}})).unwrap_or_default();
     Snippet { file, text, command }
+}
+
+/// The text of a client's file in which the entry of a gateway, called `name`, stands in place of the servers `moved`: where the
+/// first of them stood. Everything else of the file stays, but comments do not.
+///
+/// # Errors
+/// The text is not JSON (comments and trailing commas are permitted), or has none of the servers.
+pub fn replaced(text: &str, moved: &[&str], name: &str, entry: &Value) -> Result<String, String> {
+    let mut document: Value = serde_json::from_str(&plain_json(text)).map_err(|error| error.to_string())?;
+    let mut is_placed = false;
+    place_in(&mut document, &mut |servers| {
+        let first = servers.keys().position(|key| moved.contains(&key.as_str()));
+        let Some(first) = first else { return };
+        servers.retain(|key, _| !moved.contains(&key.as_str()) && key != name);
+        servers.shift_insert(first.min(servers.len()), name.to_owned(), entry.clone());
+        is_placed = true;
+    });
+    if !is_placed {
+        return Err("none of its servers was imported".to_owned());
+    }
+    let mut text = serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// Every object of servers in a client's file.
+fn place_in(document: &mut Value, with: &mut dyn FnMut(&mut Map<String, Value>)) {
+    for key in ["mcpServers", "servers"] {
+        if let Some(servers) = document.get_mut(key).and_then(Value::as_object_mut) {
+            with(servers);
+        }
+    }
+    if let Some(older) = document.get_mut("mcp") {
+        place_in(older, with);
+    }
+    let projects = document.get_mut("projects").and_then(Value::as_object_mut);
+    for project in projects.into_iter().flat_map(|projects| projects.values_mut()) {
+        if let Some(servers) = project.get_mut("mcpServers").and_then(Value::as_object_mut) {
+            with(servers);
+        }
+    }
 }
 
 /// A word as a shell takes it.
@@ -445,7 +491,7 @@ mod tests {
         let all = [Client::ClaudeDesktop, Client::ClaudeCode, Client::Cursor, Client::VsCode, Client::Windsurf];
         let shown: Vec<String> = all
             .into_iter()
-            .map(|client| snippet(client, Path::new("/bin/contextweaver"), Path::new("/my conf/gateway.yaml"), "tools"))
+            .map(|client| snippet(client, Path::new("/bin/contextweaver"), Path::new("/my conf/gateway.yaml"), "tools", &BTreeMap::new()))
             .map(|snippet| format!("{}\n{}\n{}", snippet.file, snippet.text, snippet.command.unwrap_or_default()))
             .collect();
         insta::assert_snapshot!(shown.join("\n"), @r#"

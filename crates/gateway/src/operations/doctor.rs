@@ -279,6 +279,12 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
     let mut complaints = Vec::new();
     match &upstream.target {
         Target::InProcess(_) => {}
+        Target::Unset { variables } => complaints.push(Complaint::new(
+            Severity::Error,
+            format!("upstreams.{name}"),
+            format!("not set: {}", variables.join(", ")),
+            "set it in the environment of the gateway; a client passes on what stands under `env` of the gateway's entry",
+        )),
         Target::Stdio { command, env, cwd, .. } => {
             if let Some(cwd) = cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
                 let problem = format!("{} is not a folder", cwd.display());

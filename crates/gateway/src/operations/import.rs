@@ -4,7 +4,7 @@
 //! reference to the environment, and it takes little to be suspected: only what is plainly none (a number, a path, a
 //! word) stays, so that no secret gets from one file into another or onto a screen.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -52,6 +52,12 @@ pub struct Conversion {
     pub skipped: Vec<Skipped>,
     /// Variables that the configuration refers to.
     pub variables: BTreeSet<String>,
+    /// Their values, as far as the files have them: for the client's entry of the gateway, and shown nowhere.
+    #[serde(skip)]
+    pub values: BTreeMap<String, String>,
+    /// By file the names of the servers in it that the gateway serves now, those included that are the same as another.
+    #[serde(skip)]
+    pub moved: BTreeMap<PathBuf, Vec<String>>,
 }
 
 /// What editors complete a YAML configuration by, and how the file that it names is made.
@@ -93,12 +99,13 @@ pub fn convert(files: &[ClientFile], home: Option<&Path>) -> Conversion {
     let mut conversion = Conversion::default();
     for file in files {
         for server in &file.servers {
-            let mut draft = Draft { server, file, home, notes: Vec::new(), variables: BTreeSet::new() };
-            match draft.entry() {
-                Ok(entry) => {
-                    let Draft { notes, variables, .. } = draft;
-                    conversion.add(file, server, entry, notes, variables);
-                }
+            let known = std::mem::take(&mut conversion.values);
+            let mut draft = Draft { server, file, home, notes: Vec::new(), variables: BTreeSet::new(), values: known };
+            let entry = draft.entry();
+            let Draft { notes, variables, values, .. } = draft;
+            conversion.values = values;
+            match entry {
+                Ok(entry) => conversion.add(file, server, entry, notes, variables),
                 Err(reason) => conversion.skip(file, server, reason),
             }
         }
@@ -115,6 +122,7 @@ impl Conversion {
         mut notes: Vec<String>,
         variables: BTreeSet<String>,
     ) {
+        self.moved.entry(file.place.path.clone()).or_default().push(server.name.clone());
         let taken = |name: &str| self.servers.iter().find(|other| other.name == name);
         if let Some(same) = self.servers.iter().find(|other| other.entry == entry) {
             let reason = format!("it is the same as `{}` of {}", same.name, same.from.display());
@@ -145,6 +153,8 @@ struct Draft<'d> {
     home: Option<&'d Path>,
     notes: Vec<String>,
     variables: BTreeSet<String>,
+    /// The values of variables, those of servers before this one included.
+    values: BTreeMap<String, String>,
 }
 
 impl Draft<'_> {
@@ -255,7 +265,7 @@ impl Draft<'_> {
             || mapped.split_once("://").is_some_and(|(_, rest)| {
                 rest.split(['/', '?']).next().is_some_and(|host| host.contains('@') && !is_reference(host))
             });
-        let url = if has_secret { self.referred(&[&self.server.name, "url"], "the address") } else { mapped };
+        let url = if has_secret { self.referred(&[&self.server.name, "url"], "the address", &mapped) } else { mapped };
         entry.insert("url".to_owned(), url.into());
         if let Some(headers) = members.get("headers") {
             let headers = self.named_values(headers, "headers", |server, name| variable(&[server, name]))?;
@@ -288,7 +298,7 @@ impl Draft<'_> {
                 text
             } else {
                 let reference = refer(&self.server.name, name);
-                let reference = self.reference(&reference, &format!("the value of `{name}`"));
+                let reference = self.reference(&reference, &format!("the value of `{name}`"), without(scheme(&text), &text));
                 format!("{}{reference}", scheme(&text))
             };
             mapped.insert(name.clone(), text.into());
@@ -306,17 +316,20 @@ impl Draft<'_> {
             let divided = divided(&text);
             let safe = match (flag, divided) {
                 (Some(flag), _) if !is_flag && !is_reference(&text) && !is_plain_value(flag, &text) => {
-                    self.referred(&[&self.server.name, flag], &format!("what follows `{flag}`"))
+                    self.referred(&[&self.server.name, flag], &format!("what follows `{flag}`"), &text)
                 }
                 (_, Some((name, value))) => {
                     let divider = text.chars().nth(name.chars().count()).unwrap_or('=');
                     let scheme = scheme(value);
                     // `--header=Authorization: …`: what is called so is the last word.
                     let word = name.rsplit(['=', ':', '?', '&', '/', ' ']).next().unwrap_or(name);
-                    let value = self.referred(&[&self.server.name, word], &format!("the value of `{word}`"));
+                    let bare = without(scheme, value);
+                    let value = self.referred(&[&self.server.name, word], &format!("the value of `{word}`"), bare);
                     format!("{name}{divider}{scheme}{value}")
                 }
-                _ if !redact(&text).found.is_empty() => self.referred(&[&self.server.name, "argument"], "an argument"),
+                _ if !redact(&text).found.is_empty() => {
+                    self.referred(&[&self.server.name, "argument"], "an argument", &text)
+                }
                 _ => text,
             };
             if is_flag && !arg.contains('=') && (is_secret_name(arg) || is_short_secret(arg)) {
@@ -327,13 +340,23 @@ impl Draft<'_> {
         mapped
     }
 
-    fn referred(&mut self, words: &[&str], what: &str) -> String {
+    fn referred(&mut self, words: &[&str], what: &str, value: &str) -> String {
         let name = variable(words);
-        self.reference(&name, what)
+        self.reference(&name, what, value)
     }
 
-    fn reference(&mut self, name: &str, what: &str) -> String {
-        self.variables.insert(name.to_owned());
+    /// The reference to a variable that has `value`; another server may have called another value so.
+    fn reference(&mut self, name: &str, what: &str, value: &str) -> String {
+        let is_taken = |name: &str| self.values.get(name).is_some_and(|other| other != value);
+        let own = variable(&[&self.server.name, name]);
+        let numbered = (2..).map(|number| format!("{own}_{number}"));
+        let name = [name.to_owned(), own.clone()].into_iter().chain(numbered).find(|name| !is_taken(name));
+        let name = name.unwrap_or(own);
+        // What refers to a variable itself is looked up in the environment, and has no value here.
+        if !is_reference(value) {
+            self.values.insert(name.clone(), value.to_owned());
+        }
+        self.variables.insert(name.clone());
         self.notes.push(format!(
             "{what} may be a secret: set {name} in the gateway's environment to the value in the client's file"
         ));
@@ -447,6 +470,11 @@ fn scheme(value: &str) -> &str {
         Some((kind, with_space)) if is_kind(kind) => with_space,
         _ => value.get(..start).unwrap_or_default(),
     }
+}
+
+/// The text behind its beginning `scheme`.
+fn without<'t>(scheme: &str, text: &'t str) -> &'t str {
+    text.strip_prefix(scheme).unwrap_or(text)
 }
 
 /// The name of a variable for these words.

@@ -387,6 +387,10 @@ impl Upstream {
                 let address = (url.as_str(), headers);
                 Link::Http(HttpLink::open_stream(&self.name, self.client()?, address, MESSAGE_LIMIT, events).await?)
             }
+            Target::Unset { variables } => {
+                let names = variables.join(", ");
+                return Err(Fault::Unavailable(format!("set {names} in the gateway's environment and start it again")));
+            }
             Target::InProcess(answer) => Link::InProcess(answer.clone()),
         })
     }

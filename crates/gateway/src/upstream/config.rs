@@ -56,6 +56,11 @@ pub enum Target {
         /// Sent with every request.
         headers: BTreeMap<String, String>,
     },
+    /// A server whose configuration names variables that are not set: it cannot be reached, and the others can.
+    Unset {
+        /// The variables, sorted.
+        variables: Vec<String>,
+    },
     /// Code of this process; no file can say it.
     InProcess(InProcess),
 }
@@ -79,6 +84,7 @@ impl fmt::Debug for Target {
             Self::Sse { url, headers } => {
                 formatter.debug_struct("Sse").field("url", &shown(url)).field("headers", &names(headers)).finish()
             }
+            Self::Unset { variables } => formatter.debug_struct("Unset").field("variables", variables).finish(),
             Self::InProcess(answer) => formatter.debug_tuple("InProcess").field(answer).finish(),
         }
     }
