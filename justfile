@@ -22,6 +22,11 @@ commands FILTER="":
 doctests:
     cargo test --workspace --doc
 
+# Packages of the binary of the profile `dist`, in dist/
+packages:
+    cargo build --locked --profile dist --bin contextweaver
+    scripts/package
+
 # Everything that CI runs
 check:
     .ci/run

@@ -176,12 +176,12 @@ fn workers(config: &GatewayConfig) -> usize {
 
 async fn serve_http(gateway: &Arc<Gateway>) -> Result<()> {
     let server = HttpServer::bind(Arc::clone(gateway), gateway.config().http.clone()).await?;
-    // Who started it with port 0 learns here where it is.
-    writeln!(std::io::stderr(), "listening at http://{}/mcp", server.address()?)?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     // A terminal that closes ends the gateway as well, and as orderly.
     let mut hangup = signal(SignalKind::hangup())?;
+    // Who started it with port 0 learns here where it is, and that signals end it orderly from now on.
+    writeln!(std::io::stderr(), "listening at http://{}/mcp", server.address()?)?;
     server
         .serve(async {
             tokio::select! {

@@ -1,0 +1,1 @@
+"""The command contextweaver, as a binary. `python -m contextweaver_rs` runs it."""
