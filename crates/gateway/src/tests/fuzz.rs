@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -144,11 +145,14 @@ fn mutated(dice: &mut Dice, seeds: &[Vec<u8>]) -> Vec<u8> {
     input
 }
 
+/// What reads foreign input.
+type Reader<'t> = Box<dyn Fn(&[u8]) + 't>;
+
 /// A reader of foreign input, with inputs that it accepts.
 struct Target<'t> {
     name: &'static str,
     seeds: Vec<Vec<u8>>,
-    read: Box<dyn Fn(&[u8]) + 't>,
+    read: Reader<'t>,
 }
 
 impl<'t> Target<'t> {
@@ -434,6 +438,9 @@ fn highest_memory() -> u64 {
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
+/// Panics of the process, on whatever thread: tasks of a conversation take theirs with them.
+static PANICS: AtomicU64 = AtomicU64::new(0);
+
 thread_local! {
     /// The number that the inputs follow from.
     static FIRST: Cell<u64> = const { Cell::new(0x9E37_79B9_7F4A_7C15) };
@@ -443,6 +450,14 @@ thread_local! {
 fn no_input_panics_hangs_or_grows() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let asked = number("FUZZ_SECONDS");
+    if asked.is_some() {
+        // No other test runs then.
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            PANICS.fetch_add(1, Ordering::Relaxed);
+            before(panic);
+        }));
+    }
     if let Some(first) = number("FUZZ_FIRST").filter(|first| *first != 0) {
         FIRST.set(first);
     }
@@ -463,13 +478,14 @@ fn no_input_panics_hangs_or_grows() {
         let (mut dice, mut tally, end) = (Dice(FIRST.get()), Tally::default(), Instant::now() + each);
         while Instant::now() < end {
             let input = mutated(&mut dice, &target.seeds);
-            let start = Instant::now();
+            let (start, panics) = (Instant::now(), PANICS.load(Ordering::Relaxed));
             let outcome = catch_unwind(AssertUnwindSafe(|| (target.read)(&input)));
             let took = start.elapsed();
             tally.tried += 1;
             tally.longest = tally.longest.max(took);
-            if outcome.is_err() || took > LONGEST {
-                tally.panics += u64::from(outcome.is_err());
+            let panicked = outcome.is_err() || PANICS.load(Ordering::Relaxed) > panics;
+            if panicked || took > LONGEST {
+                tally.panics += u64::from(panicked);
                 failed.push(format!("{}: {:.1000}", target.name, input.escape_ascii().to_string()));
             }
         }
