@@ -251,7 +251,7 @@ fn with_hashes(file: &[u8]) -> Option<Vec<u8>> {
     let contents = session.get_mut("contents")?.as_array_mut()?;
     let mut text = Vec::new();
     for content in contents.iter_mut().filter_map(Value::as_object_mut) {
-        let body = content.get("text").and_then(Value::as_str).unwrap_or_default();
+        let body = content.get("body").and_then(|body| body.get("text")).and_then(Value::as_str).unwrap_or_default();
         let (before, after) = (content.get("content_hash").cloned(), sha256_hex(body.as_bytes()));
         let size = body.len();
         content.insert("content_hash".to_owned(), after.clone().into());
