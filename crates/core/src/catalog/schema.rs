@@ -336,7 +336,8 @@ enum Unresolved {
 
 impl<'s> SchemaGraph<'s> {
     fn of(root: &'s Value) -> Self {
-        let mut graph = Self { nodes: Vec::new(), edges: Vec::new(), references: Vec::new(), properties: 0, ambiguous: Vec::new() };
+        let mut graph =
+            Self { nodes: Vec::new(), edges: Vec::new(), references: Vec::new(), properties: 0, ambiguous: Vec::new() };
         let mut builder = Builder::of(root);
         builder.add(&mut graph, root, 0, Step::Keyword(""));
         let mut next = 0;
@@ -743,7 +744,10 @@ mod tests {
             (json!({"$defs": {"t": {"$id": "t"}}, "items": {"$ref": "other"}}), "remote_ref"),
             (json!({"$id": "urn:x", "items": {"$ref": "y"}}), "remote_ref"),
             (json!({"$id": "https://e.org/a", "items": {"$ref": "#/$defs/none"}}), "dangling_ref"),
-            (json!({"$defs": {"a": {"$id": "t", "type": "string"}, "b": {"$id": "./t", "type": "null"}}}), "the same `$id`"),
+            (
+                json!({"$defs": {"a": {"$id": "t", "type": "string"}, "b": {"$id": "./t", "type": "null"}}}),
+                "the same `$id`",
+            ),
         ] {
             let found = found(&schema);
             assert!(found.contains(problem), "{schema}: {found}");

@@ -78,7 +78,7 @@ impl Seals {
 
     fn seal(&self, stage: Stage, about: &str, state: Option<String>, now: Duration) -> Option<String> {
         let (until, nonce) = (u64::try_from((now + LASTS).as_millis()).ok()?, unique());
-        let mac = hex(&self.0.code(&Self::text(stage, until, &nonce, state.as_deref(), about))?);
+        let mac = hex(&self.0.code(Self::text(stage, until, &nonce, state.as_deref(), about))?);
         serde_json::to_string(&Ticket { stage, until, nonce, state, mac }).ok()
     }
 

@@ -175,6 +175,12 @@ impl Checker {
         check()
     }
 
+    /// Checks a value, whatever comes of it.
+    #[cfg(test)]
+    pub(crate) fn try_on(&self, value: &Value) {
+        let _ = self.violations(value, Quote::Values);
+    }
+
     /// Whether checking a value that is written in so many bytes may be long work. A value takes two bytes at least.
     pub(super) fn may_be_long(&self, bytes: usize) -> bool {
         self.weight.steps.saturating_mul(u64::try_from(bytes / 2).unwrap_or(u64::MAX)) > LONG_STEPS

@@ -307,7 +307,7 @@ impl Subject<'_> {
 impl SigningConfig {
     fn sign(&self, subject: &Subject<'_>, key: &str, now: Duration, nonce: &str) -> Option<Signature> {
         let timestamp = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-        let mac = hex(&self.keys.get(key)?.code(&subject.text(key, timestamp, nonce))?);
+        let mac = hex(&self.keys.get(key)?.code(subject.text(key, timestamp, nonce))?);
         Some(Signature { key: key.to_owned(), timestamp, nonce: nonce.to_owned(), mac })
     }
 

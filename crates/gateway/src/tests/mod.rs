@@ -1,5 +1,6 @@
 mod diagnostics;
 mod folders;
+mod fuzz;
 mod guards;
 mod secrets;
 pub(crate) mod shop;

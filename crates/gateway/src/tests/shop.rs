@@ -44,6 +44,11 @@ pub(super) struct Shop {
 }
 
 impl Shop {
+    /// A shop of this name.
+    pub(super) fn called(name: &'static str) -> Self {
+        Self { name, ..Self::default() }
+    }
+
     /// Answers a request as a server of the handshake era.
     pub(super) fn answer(&self, method: &str, params: Option<&Raw>) -> Result<Raw, Fault> {
         let params: Value = params.and_then(|params| params.read().ok()).unwrap_or_default();
@@ -145,7 +150,7 @@ pub(super) async fn scene(yaml: &str) -> Scene {
 /// A gateway in front of upstreams like the shop; the calls of the first are counted.
 pub(super) async fn scene_of(yaml: &str, names: &[&'static str]) -> Scene {
     let mut config = GatewayConfig::parse(yaml, Path::new("."), &|_| None).unwrap();
-    let shops: Vec<Arc<Shop>> = names.iter().map(|name| Arc::new(Shop { name, ..Shop::default() })).collect();
+    let shops: Vec<Arc<Shop>> = names.iter().map(|name| Arc::new(Shop::called(name))).collect();
     for shop in &shops {
         let own = Arc::clone(shop);
         config.upstreams.insert(shop.name.to_owned(), upstream(move |method, params| own.answer(method, params)));

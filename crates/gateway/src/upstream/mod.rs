@@ -13,7 +13,7 @@ pub mod mailbox;
 mod peer;
 pub mod registry;
 pub mod retry;
-mod sse;
+pub(crate) mod sse;
 mod stdio;
 
 pub use self::fault::Fault;

@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes, BytesMut};
 
 /// One server-sent event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct ServerEvent {
+pub(crate) struct ServerEvent {
     /// Its kind; `message` when empty.
     pub(super) kind: String,
     /// Its data; the lines of it are joined by line ends.
@@ -18,11 +18,11 @@ pub(super) struct ServerEvent {
 
 /// An event is over the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TooLong;
+pub(crate) struct TooLong;
 
 /// Takes a stream apart into events.
 #[derive(Debug)]
-pub(super) struct EventReader {
+pub(crate) struct EventReader {
     buffer: BytesMut,
     /// Bytes of the buffer that hold no line end.
     searched: usize,
@@ -69,7 +69,7 @@ impl Data {
 
 impl EventReader {
     /// A reader of events of at most `limit` bytes.
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self {
             buffer: BytesMut::new(),
             searched: 0,
@@ -94,12 +94,12 @@ impl EventReader {
     }
 
     /// Takes in what the stream brings.
-    pub(super) fn push(&mut self, chunk: &[u8]) {
+    pub(crate) fn push(&mut self, chunk: &[u8]) {
         self.buffer.extend_from_slice(chunk);
     }
 
     /// The next event that is complete.
-    pub(super) fn next(&mut self) -> Option<Result<ServerEvent, TooLong>> {
+    pub(crate) fn next(&mut self) -> Option<Result<ServerEvent, TooLong>> {
         while let Some(line) = self.line() {
             if !line.is_empty() {
                 self.field(&line);
