@@ -113,7 +113,7 @@ enum Command {
     /// Keep a log of which queries led to which tools, for `route --feedback`
     #[command(subcommand)]
     Feedback(feedback::Command),
-    /// Get and show the sentence encoder that `route --model` uses
+    /// Show the sentence encoder that `route --model` uses
     #[command(subcommand)]
     Models(models::Command),
     /// Show what a prompt would get in place of a result

@@ -81,9 +81,9 @@ pub(super) struct Args {
     /// Lift the tools that similar queries led to, as this log of `contextweaver feedback` says
     #[arg(long, value_name = "FILE", conflicts_with = "path")]
     feedback: Option<PathBuf>,
-    /// Rank by the sentence encoder too; in the folder where `contextweaver models fetch` puts it, or in DIR
-    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, conflicts_with = "path")]
-    model: Option<Option<PathBuf>>,
+    /// Rank by the sentence encoder too: the best quality, at milliseconds a query
+    #[arg(long, conflicts_with = "path")]
+    model: bool,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -119,10 +119,7 @@ fn router(args: &Args) -> Result<Router> {
             load(bytes, catalog, config).with_context(|| path.display().to_string())?
         }
     };
-    let router = match &args.model {
-        None => router,
-        Some(folder) => super::models::with_model(router, folder.as_deref())?,
-    };
+    let router = if args.model { super::models::with_model(router)? } else { router };
     match &args.feedback {
         None => Ok(router),
         Some(path) => Ok(router.with_feedback(&super::feedback::read(path)?.observations)),

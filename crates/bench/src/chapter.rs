@@ -197,8 +197,6 @@ pub struct Planned {
 pub enum Absent {
     /// Its public inputs are not on this machine.
     Inputs,
-    /// The sentence encoder is not, or this program was built without it.
-    Model,
     /// It takes minutes and is measured only when everything is asked for.
     TooLarge,
     /// The time that was given had run out.
@@ -219,7 +217,6 @@ impl Display for Absent {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Inputs => "public data not here",
-            Self::Model => "sentence encoder not here",
             Self::TooLarge => "only with --large or --all",
             Self::OutOfTime => "out of time",
             Self::Recorded => "recorded by `contextweaver bench run --engines`",

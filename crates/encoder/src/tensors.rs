@@ -1,4 +1,6 @@
 //! Reads the arrays of a safetensors file: a length, a JSON header, and the numbers.
+//!
+//! A matrix may be stored in bytes: `NAME` of type I8, and `NAME.scale` of type F32 with what one step of each row is worth.
 
 use std::collections::BTreeMap;
 
@@ -40,17 +42,29 @@ impl<'b> Tensors<'b> {
     /// The numbers of the array `name`, which must have `shape`.
     ///
     /// # Errors
-    /// [`ModelError`] when there is no such array of 32-bit floating-point numbers.
+    /// [`ModelError`] when there is no such array, of 32-bit floating-point numbers or of bytes with a scale for each row.
     pub(super) fn get(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, ModelError> {
         let array = self.arrays.get(name).ok_or(ModelError::Unusable("the weights lack an array"))?;
         let [start, end] = array.data_offsets;
         let bytes = self.data.get(start..end).unwrap_or_default();
-        let (words, rest) = bytes.as_chunks::<4>();
-        let fits = array.dtype == "F32" && array.shape == shape;
-        if !fits || !rest.is_empty() || words.len() != shape.iter().product::<usize>() {
-            return Err(ModelError::Unusable("an array of the weights has another shape"));
-        }
-        let values: Vec<f32> = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
+        let other_shape = ModelError::Unusable("an array of the weights has another shape");
+        let count = shape.iter().product::<usize>();
+        let values: Vec<f32> = match (array.dtype.as_str(), shape) {
+            _ if array.shape != shape => return Err(other_shape),
+            ("F32", _) => {
+                let (words, rest) = bytes.as_chunks::<4>();
+                if !rest.is_empty() || words.len() != count {
+                    return Err(other_shape);
+                }
+                words.iter().map(|word| f32::from_le_bytes(*word)).collect()
+            }
+            ("I8", &[rows, width]) if bytes.len() == count && width > 0 => {
+                let scales = self.get(&format!("{name}.scale"), &[rows])?;
+                let rows = bytes.chunks_exact(width).zip(scales);
+                rows.flat_map(|(row, scale)| row.iter().map(move |byte| f32::from(byte.cast_signed()) * scale)).collect()
+            }
+            _ => return Err(other_shape),
+        };
         if values.iter().all(|value| value.is_finite()) {
             Ok(values)
         } else {
@@ -100,5 +114,22 @@ pub(super) mod tests {
         assert!(Tensors::parse(&endless).is_err());
         let nan = file(&[("a".to_owned(), vec![1], vec![f32::NAN])]);
         assert!(Tensors::parse(&nan).unwrap().get("a", &[1]).is_err());
+    }
+
+    #[test]
+    fn rows_of_bytes_have_a_scale_each() {
+        let header = br#"{"a": {"dtype": "I8", "shape": [2, 2], "data_offsets": [8, 12]},
+            "a.scale": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
+            "b": {"dtype": "I8", "shape": [2, 2], "data_offsets": [8, 12]},
+            "c": {"dtype": "I8", "shape": [4], "data_offsets": [8, 12]}}"#;
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header);
+        [0.5f32, 2.0].iter().for_each(|scale| bytes.extend(scale.to_le_bytes()));
+        bytes.extend([1i8, -2, 127, -128].map(i8::cast_unsigned));
+        let tensors = Tensors::parse(&bytes).unwrap();
+        assert_eq!(tensors.get("a", &[2, 2]).unwrap(), [0.5, -1.0, 254.0, -256.0]);
+        for (name, shape) in [("a", &[4, 1][..]), ("b", &[2, 2]), ("c", &[4])] {
+            assert!(tensors.get(name, shape).is_err(), "{name}");
+        }
     }
 }

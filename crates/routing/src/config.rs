@@ -29,6 +29,9 @@ pub struct RoutingConfig {
     /// What the nearest tool by meaning gains, as a share of the best lexical score, from 0 to 100; 0 ranks by words
     /// alone. For BM25F with flat navigation; other scorers and navigations ignore it.
     pub semantic: f64,
+    /// How many words of the rarest kind the best lexical score counts more than it is, from 0 to 100, where table and encoder
+    /// are weighed against it. So meaning decides where words found little, and words where they found much.
+    pub semantic_floor: f64,
     /// How candidates are reached.
     pub navigation: Navigation,
     /// The shape of the choice graph.
@@ -62,6 +65,7 @@ impl Default for RoutingConfig {
             k3: 2.0,
             spelling: 0.8,
             semantic: 0.25,
+            semantic_floor: 0.5,
             navigation: Navigation::Flat,
             tree: TreeConfig::default(),
             top_k: 10,
@@ -119,6 +123,7 @@ impl RoutingConfig {
         real("k3", self.k3, (0.0..=1000.0).contains(&self.k3), "from 0 to 1000")?;
         real("spelling", self.spelling, unit.contains(&self.spelling), "from 0 to 1")?;
         real("semantic", self.semantic, (0.0..=100.0).contains(&self.semantic), "from 0 to 100")?;
+        real("semantic_floor", self.semantic_floor, (0.0..=100.0).contains(&self.semantic_floor), "from 0 to 100")?;
         real("confidence_gap", self.confidence_gap, unit.contains(&self.confidence_gap), "from 0 to 1")?;
         real("abstain_below", self.abstain_below, unit.contains(&self.abstain_below), "from 0 to 1")?;
         real("model.weight", self.model.weight, (0.0..=100.0).contains(&self.model.weight), "from 0 to 100")?;

@@ -138,6 +138,7 @@ struct Reading {
     k3: Option<f64>,
     spelling: f64,
     name_share: f64,
+    semantic_floor: f64,
 }
 
 impl Reading {
@@ -148,6 +149,7 @@ impl Reading {
             k3: fielded.then_some(config.k3),
             spelling: if config.scorer == Scorer::Bm25f { config.spelling } else { 0.0 },
             name_share: if fielded { config.name.share } else { 0.0 },
+            semantic_floor: config.semantic_floor,
         }
     }
 
@@ -563,7 +565,7 @@ impl Index {
             let proposed = Fusion::proposed(depth.k());
             let Found { hits, best } = self.by_words(query, proposed, &allow, scratch);
             let (near, nearest) = self.by_meaning(semantic, meaning, proposed, &allow);
-            let table = Fusion::new(semantic.weight, best, nearest);
+            let table = Fusion::new(semantic.weight, self.with_floor(best), nearest);
             let words = |item| self.words_score(query, item, scratch);
             let similarity = |item| self.similarity(item, meaning);
             (table.rank(&hits, &near, words, similarity, depth), best, Fusions { table, ..Fusions::default() })
@@ -730,6 +732,7 @@ impl Index {
     /// How much each semantic part counts for a query whose best score by words is `best`.
     fn fusions(&self, query: &Query, best: u32) -> Fusions {
         let mut fusions = Fusions::default();
+        let best = self.with_floor(best);
         if let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) {
             fusions.table = Fusion::new(semantic.weight, best, self.by_meaning(semantic, meaning, 1, &|_| true).1);
         }
@@ -737,6 +740,11 @@ impl Index {
             fusions.model = Fusion::new(*weight, best, model.similarities(meaning).max().unwrap_or(0));
         }
         fusions
+    }
+
+    /// The best score by words with the floor against which meaning counts, in score units.
+    fn with_floor(&self, best: u32) -> u64 {
+        u64::from(best) + (self.reading.semantic_floor * self.rarity_of_unknown() * SCORE_UNITS as f64) as u64
     }
 
     /// What table and encoder together add to the score of `item`.
@@ -856,11 +864,11 @@ impl Index {
     /// tool has.
     #[must_use]
     pub fn coverage(&self, query: &Query, score: u64) -> f64 {
-        // Each semantic part can add its weight times the best score by words.
+        // Each semantic part can add its weight times the best score by words and the floor.
         let table = query.meaning.and(self.semantic.as_ref()).map_or(0.0, |semantic| semantic.weight);
         let model = query.model.as_ref().and(self.model.as_ref()).map_or(0.0, |(weight, _)| *weight);
-        let fused = 1.0 + table + model;
-        let ideal = self.ideal(query) * fused;
+        let words = self.ideal(query);
+        let ideal = if words > 0.0 { words + (table + model) * (words + self.with_floor(0) as f64) } else { 0.0 };
         if ideal > 0.0 { (score as f64 / ideal).min(1.0) } else { 0.0 }
     }
 }

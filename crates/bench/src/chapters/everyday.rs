@@ -19,7 +19,7 @@ use crate::eval::matrix::{CONTROL, DEFAULT, Matrix};
 use crate::eval::record::{Facts, Origin, Outcome};
 use crate::eval::run::{PromptTokens, against, evaluate};
 use crate::eval::tables::Tables;
-use crate::eval::workspace::{Bench, Workspace};
+use crate::eval::workspace::{Bench, Scope, Workspace};
 use crate::eval::{probe, version};
 use crate::report::document::Document;
 use crate::report::number::{MISSING, conclusion, count, difference, estimate, share};
@@ -101,7 +101,7 @@ impl Chapter for Everyday {
             cases.extend(engines.iter().map(|engine| Planned {
                 case: manner.case(engine.name()),
                 origin: Origin::Embedded,
-                absent: (!engine.is_here()).then_some(Absent::Model),
+                absent: (engine.has_encoder() && bench.scope == Scope::Usual).then_some(Absent::TooLarge),
                 inputs_sha256: Some(collection.inputs_sha256.clone()),
             }));
         }

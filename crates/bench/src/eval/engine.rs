@@ -3,7 +3,6 @@
 //! The project's own router comes in by the same trait as any rival, so that nothing is measured by a special way.
 
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use serde::Deserialize;
@@ -89,7 +88,7 @@ pub enum EncoderChoice {
     /// It does without.
     #[default]
     None,
-    /// The one in the usual folder.
+    /// The one that is part of the program.
     MiniLm,
 }
 
@@ -99,10 +98,8 @@ pub struct RouterEngine {
     name: String,
     config: RoutingConfig,
     choice: EncoderChoice,
-    /// Where the encoder is looked for.
-    folder: Option<PathBuf>,
-    /// Opened once for all catalogs.
-    encoder: OnceLock<Arc<dyn Encoder>>,
+    /// In place of the one of this program.
+    encoder: Option<Arc<dyn Encoder>>,
     /// Computed once, since a probe is measured for it.
     version: OnceLock<String>,
 }
@@ -115,8 +112,7 @@ impl RouterEngine {
             name: name.to_owned(),
             config,
             choice: EncoderChoice::None,
-            folder: place::usual_folder(),
-            encoder: OnceLock::new(),
+            encoder: None,
             version: OnceLock::new(),
         }
     }
@@ -124,19 +120,13 @@ impl RouterEngine {
     /// The engine with or without an encoder.
     #[must_use]
     pub fn with(self, choice: EncoderChoice) -> Self {
-        Self { choice, encoder: OnceLock::new(), version: OnceLock::new(), ..self }
+        Self { choice, encoder: None, version: OnceLock::new(), ..self }
     }
 
-    /// The engine with its encoder, if it has one, in `folder` and not where it usually is.
-    #[must_use]
-    pub fn with_model_in(self, folder: Option<&Path>) -> Self {
-        Self { folder: folder.map(Path::to_owned), encoder: OnceLock::new(), ..self }
-    }
-
-    /// The engine with this encoder, for which no file is read.
+    /// The engine with this encoder.
     #[must_use]
     pub fn with_encoder(self, encoder: Arc<dyn Encoder>) -> Self {
-        Self { encoder: OnceLock::from(encoder), ..self.with(EncoderChoice::MiniLm) }
+        Self { encoder: Some(encoder), ..self.with(EncoderChoice::MiniLm) }
     }
 
     /// Whether it encodes sentences.
@@ -145,24 +135,16 @@ impl RouterEngine {
         self.choice != EncoderChoice::None
     }
 
-    /// Whether what the engine needs is on this machine.
-    #[must_use]
-    pub fn is_here(&self) -> bool {
-        self.choice == EncoderChoice::None || self.encoder().is_ok()
-    }
-
     /// What `compute` gives, computed on the first call.
     pub(super) fn version_by(&self, compute: impl FnOnce(&Self) -> String) -> &str {
         self.version.get_or_init(|| compute(self))
     }
 
     fn encoder(&self) -> Result<Arc<dyn Encoder>, EvalError> {
-        if let Some(encoder) = self.encoder.get() {
-            return Ok(Arc::clone(encoder));
+        match &self.encoder {
+            Some(encoder) => Ok(Arc::clone(encoder)),
+            None => Ok(place::encoder()?),
         }
-        let folder = self.folder.as_ref().ok_or(EvalError::NoModelFolder)?;
-        let encoder = place::open(folder)?;
-        Ok(Arc::clone(self.encoder.get_or_init(|| encoder)))
     }
 
     /// The configuration as the router takes it.
@@ -182,7 +164,7 @@ impl Engine for RouterEngine {
         let configuration = toml::to_string(&self.config).unwrap_or_default();
         match self.choice {
             EncoderChoice::None => configuration,
-            EncoderChoice::MiniLm => format!("{configuration}\n# with all-MiniLM-L6-v2\n"),
+            EncoderChoice::MiniLm => format!("{configuration}\n# with the sentence encoder\n"),
         }
     }
 

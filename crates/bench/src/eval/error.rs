@@ -17,9 +17,6 @@ pub enum EvalError {
     /// The sentence encoder cannot be opened.
     #[error(transparent)]
     Model(#[from] OpenError),
-    /// Nothing says where the sentence encoder is.
-    #[error("no folder for a model is known; set {}", contextweaver_routing::semantic::model::place::FOLDER_VARIABLE)]
-    NoModelFolder,
     /// The matrix has no such engine.
     #[error("engine `{0}` is not in engines.toml")]
     UnknownEngine(String),

@@ -147,15 +147,6 @@ impl Matrix {
         Ok(Self { engines, rivals, cases, scenarios })
     }
 
-    /// The same with sentence encoders looked for in `folder`.
-    #[must_use]
-    pub fn with_models_in(mut self, folder: Option<&Path>) -> Self {
-        for spec in &mut self.engines {
-            spec.engine = spec.engine.clone().with_model_in(folder);
-        }
-        self
-    }
-
     /// A case for each collection as it is, by the collection's name.
     #[must_use]
     pub fn plain_cases(&self) -> BTreeMap<&str, &Case> {
@@ -167,12 +158,6 @@ impl Matrix {
     #[must_use]
     pub fn engine(&self, name: &str) -> Option<&RouterEngine> {
         self.engines.iter().map(|spec| &spec.engine).find(|engine| engine.name() == name)
-    }
-
-    /// Whether what the engine called `name` needs is on this machine.
-    #[must_use]
-    pub fn is_here(&self, name: &str) -> bool {
-        self.engine(name).is_some_and(RouterEngine::is_here)
     }
 }
 

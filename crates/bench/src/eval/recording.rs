@@ -39,7 +39,7 @@ pub fn samples(bench: &Bench, program: Option<&Path>, step: &(dyn Fn(&str) + Syn
     let mut last = Arc::clone(collection);
     for size in SIZES {
         last = grown(collection, Some(Growth { grade: Grade::Mixed, size }))?;
-        let is_timed = |engine: &RouterEngine| engine.is_here() && (!engine.has_encoder() || size == ENCODED_SIZE);
+        let is_timed = |engine: &RouterEngine| !engine.has_encoder() || size == ENCODED_SIZE;
         for spec in bench.matrix.engines.iter().filter(|spec| is_timed(&spec.engine)) {
             step(&format!("timing {} at {size} tools", spec.engine.name()));
             samples.extend(latency::search(&spec.engine, &last.catalog, &last.queries, rounds)?);

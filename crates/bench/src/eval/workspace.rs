@@ -12,14 +12,12 @@ use super::context::scenario::{self, Scenario};
 use super::gateway::case::Places;
 use super::matrix::{Case, Matrix};
 use super::record::Origin;
-use contextweaver_routing::semantic::model::place;
 
 /// The folders of a checkout.
 #[derive(Debug, Clone)]
 pub struct Workspace {
     root: PathBuf,
     public: PathBuf,
-    model: Option<PathBuf>,
 }
 
 /// The collections of a matrix that are there.
@@ -50,13 +48,7 @@ impl Workspace {
             Some(public) => bail!("{}: not a folder; name the folder that holds the collections", public.display()),
             None => root.join("../shared/data/gold"),
         };
-        Ok(Self { root, public, model: place::usual_folder() })
-    }
-
-    /// The same with the sentence encoder looked for in `folder`, and not where it usually is.
-    #[must_use]
-    pub fn with_model(self, folder: &Path) -> Self {
-        Self { model: Some(folder.to_owned()), ..self }
+        Ok(Self { root, public })
     }
 
     /// A file or folder of the checkout.
@@ -70,7 +62,7 @@ impl Workspace {
     /// # Errors
     /// As [`Matrix::load`].
     pub fn matrix(&self) -> Result<Matrix> {
-        Ok(Matrix::load(&self.path("scenarios"))?.with_models_in(self.model.as_deref()))
+        Ok(Matrix::load(&self.path("scenarios"))?)
     }
 
     /// Loads every collection that `cases` need and that is there. An embedded one must be.

@@ -1,10 +1,12 @@
 //! Combines lexical and semantic scores into one ranking.
 //!
-//! With `L` an item's lexical score, `B` the best lexical score of the query, `cos` the cosine of item and query and `C`
-//! the best cosine:
+//! With `L` an item's lexical score, `B` the best lexical score of the query, `R` the idf of a word that no item has, `cos` the
+//! cosine of item and query and `C` the best cosine:
 //!
-//! `score = L + ⌊w · B · max(cos, 0) / C⌋`
+//! `score = L + ⌊w · (B + f · R) · max(cos, 0) / C⌋`
 //!
+//! The floor `f` is what lets meaning decide where words found little: a query of which the best tool has one common word has a
+//! small `B`, and what is near it in meaning would add no more. Where words found much, `f · R` hardly counts.
 //! Lexical scores have no upper bound and grow with the query, and cosines shrink with its length, so each side is
 //! divided by its best. `B` and `C` are taken over all items, not only the allowed ones, so that a filter changes no
 //! score. The table knows nothing of a query in another script, which is then ranked by words alone. Where it knows a
@@ -28,23 +30,23 @@ const WEIGHT_UNITS: u64 = 1024;
 /// How much the semantic table, or the encoder, counts for one query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fusion {
-    /// What the best cosine adds: `w · B`, in score units.
+    /// What the best cosine adds: `w · (B + f · R)`, in score units.
     most: u64,
     /// The best cosine, in the units of [`super::Near::similarity`]; 0 where this side takes no part.
     best: i32,
 }
 
 impl Fusion {
-    /// The fusion at weight `w` from 0 to 100 (in steps of 1/1024) for a query whose best lexical score is `best_score`
-    /// and whose best similarity is `best_similarity`.
+    /// The fusion at weight `w` from 0 to 100 (in steps of 1/1024) for a query whose best lexical score, with the floor, is
+    /// `best_score`, below 2³⁹, and whose best similarity is `best_similarity`.
     #[must_use]
-    pub fn new(weight: f64, best_score: u32, best_similarity: i32) -> Self {
+    pub fn new(weight: f64, best_score: u64, best_similarity: i32) -> Self {
         if best_similarity <= 0 {
             return Self::default();
         }
         let weight = (weight.clamp(0.0, 100.0) * WEIGHT_UNITS as f64).round() as u64;
         // Where no tool shares a word with the query, similarity is all there is, and any scale gives the same ranking.
-        let best_score = if best_score == 0 { SCORE_UNITS } else { u64::from(best_score) };
+        let best_score = if best_score == 0 { SCORE_UNITS } else { best_score };
         Self { most: weight * best_score / WEIGHT_UNITS, best: best_similarity }
     }
 
@@ -106,15 +108,15 @@ mod tests {
     #[test]
     fn the_best_similarity_adds_the_weight() {
         let part = |weight, best_score, best, similarity| Fusion::new(weight, best_score, best).part(similarity);
-        let best = 3 * SCORE_UNITS as u32;
+        let best = 3 * SCORE_UNITS;
         let table = [
-            ("the best", part(0.5, best, 9000, 9000), u64::from(best) / 2),
-            ("half of it", part(0.5, best, 9000, 4500), u64::from(best) / 4),
+            ("the best", part(0.5, best, 9000, 9000), best / 2),
+            ("half of it", part(0.5, best, 9000, 4500), best / 4),
             ("the opposite", part(0.5, best, 9000, -9000), 0),
             ("nothing is near", part(0.5, best, 0, 0), 0),
             ("no word is found", part(0.5, 0, 9000, 9000), SCORE_UNITS / 2),
             ("no weight", part(0.0, best, 9000, 9000), 0),
-            ("the largest", part(1e300, u32::MAX, 1 << 22, i32::MAX), 100 * u64::from(u32::MAX)),
+            ("the largest", part(1e300, u64::from(u32::MAX), 1 << 22, i32::MAX), 100 * u64::from(u32::MAX)),
         ];
         for (what, value, expected) in table {
             assert_eq!(value, expected, "{what}");
@@ -139,7 +141,7 @@ mod tests {
             near.sort_by_key(|near| (std::cmp::Reverse(near.similarity), near.item));
             near.truncate(proposed);
             let best = near.first().map_or(0, |near| near.similarity);
-            let fusion = Fusion::new(0.7, all().map(lexical).max().unwrap_or(0), best);
+            let fusion = Fusion::new(0.7, all().map(|item| u64::from(lexical(item))).max().unwrap_or(0), best);
             let mut expected: Vec<Hit> = all()
                 .map(|item| Hit { item, score: u64::from(lexical(item)) + fusion.part(similarity(item)) })
                 .filter(|hit| {

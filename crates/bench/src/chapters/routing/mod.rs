@@ -28,7 +28,7 @@ use crate::eval::record::{Facts, Growth, Origin, Outcome, Slice};
 use crate::eval::run::{against, grown, grown_sha256, run_case};
 use crate::eval::tables::Tables;
 use crate::eval::version;
-use crate::eval::workspace::Bench;
+use crate::eval::workspace::{Bench, Scope};
 use crate::report::document::Document;
 use crate::report::recording::Recording;
 use crate::results::{Day, Provenance, Record, Results, State};
@@ -55,7 +55,7 @@ impl Chapter for Routing {
 
     fn plan(&self, bench: &Bench) -> Result<Vec<Plan>> {
         let plan = |engine: &RouterEngine| {
-            let is_here = engine.is_here();
+            let takes_minutes = engine.has_encoder() && bench.scope == Scope::Usual;
             let own = bench.matrix.cases.iter().filter(|case| case.engines.iter().any(|name| name == engine.name()));
             let planned = |case: &Case| {
                 let collection = bench.collections.get(&case.collection);
@@ -64,7 +64,7 @@ impl Chapter for Routing {
                     origin: case.origin,
                     absent: match collection {
                         None => Some(Absent::Inputs),
-                        Some(_) if !is_here => Some(Absent::Model),
+                        Some(_) if takes_minutes => Some(Absent::TooLarge),
                         Some(_) => None,
                     },
                     // What a grown collection is made of is known when it is grown.

@@ -2,7 +2,7 @@
 //!
 //! The semantic table knows words one by one. An encoder reads the whole sentence, at a thousand times the cost: a
 //! query takes milliseconds and so does a tool, so tools are encoded once and kept on disk ([`VectorCache`]). One trait
-//! says what an encoder is; the one implementation, MiniLM in the crate `contextweaver-encoder`, comes with the cargo
+//! says what an encoder is; the one implementation, in the crate `contextweaver-encoder`, comes with the cargo
 //! feature `minilm`, so that a build without it gains no dependency.
 //!
 //! Vectors are rounded to bytes, as those of the table are, so that a similarity is a whole number.

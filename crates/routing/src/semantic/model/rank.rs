@@ -1,7 +1,7 @@
 //! Combines words, table and encoder into one ranking.
 //!
-//! With `L` an item's lexical score, `B` the best lexical score of the query, and for each side `cos` the cosine of item
-//! and query and `C` its best one:
+//! With `L` an item's lexical score, `B` the best lexical score of the query with the floor of [`Fusion`], and for each side `cos`
+//! the cosine of item and query and `C` its best one:
 //!
 //! `score = L + ⌊w_table · B · max(cos_table, 0) / C_table⌋ + ⌊w_model · B · max(cos_model, 0) / C_model⌋`
 //!
@@ -69,7 +69,7 @@ mod tests {
         ) {
             let best = |of: fn(&(i8, i8, u32)) -> i8| rows.iter().map(|row| i32::from(of(row))).max().unwrap_or(0).max(0);
             let scores: Vec<u32> = rows.iter().map(|row| row.2 << 18).collect();
-            let best_score = scores.iter().copied().max().unwrap_or(0);
+            let best_score = scores.iter().copied().max().map_or(0, u64::from);
             let fusions = Fusions {
                 table: if with_table { Fusion::new(0.5, best_score, best(|row| row.1)) } else { Fusion::default() },
                 model: Fusion::new(0.25, best_score, best(|row| row.0)),
