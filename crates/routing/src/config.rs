@@ -26,12 +26,9 @@ pub struct RoutingConfig {
     /// The weight of a known word that is one edit away from an unknown word of the query, in [0, 1]; 0 corrects
     /// nothing. For BM25F.
     pub spelling: f64,
-    /// What the nearest tool by meaning gains, as a share of the best lexical score, from 0 to 100; 0 ranks by words
+    /// What the nearest tool by the semantic table gains, in words that no other tool has, from 0 to 100; 0 ranks by words
     /// alone. For BM25F with flat navigation; other scorers and navigations ignore it.
     pub semantic: f64,
-    /// How many words of the rarest kind the best lexical score counts more than it is, from 0 to 100, where table and encoder
-    /// are weighed against it. So meaning decides where words found little, and words where they found much.
-    pub semantic_floor: f64,
     /// How candidates are reached.
     pub navigation: Navigation,
     /// The shape of the choice graph.
@@ -64,8 +61,7 @@ impl Default for RoutingConfig {
             name: NameMatch::default(),
             k3: 2.0,
             spelling: 0.8,
-            semantic: 0.25,
-            semantic_floor: 0.5,
+            semantic: 0.5,
             navigation: Navigation::Flat,
             tree: TreeConfig::default(),
             top_k: 10,
@@ -123,7 +119,6 @@ impl RoutingConfig {
         real("k3", self.k3, (0.0..=1000.0).contains(&self.k3), "from 0 to 1000")?;
         real("spelling", self.spelling, unit.contains(&self.spelling), "from 0 to 1")?;
         real("semantic", self.semantic, (0.0..=100.0).contains(&self.semantic), "from 0 to 100")?;
-        real("semantic_floor", self.semantic_floor, (0.0..=100.0).contains(&self.semantic_floor), "from 0 to 100")?;
         real("confidence_gap", self.confidence_gap, unit.contains(&self.confidence_gap), "from 0 to 1")?;
         real("abstain_below", self.abstain_below, unit.contains(&self.abstain_below), "from 0 to 1")?;
         real("model.weight", self.model.weight, (0.0..=100.0).contains(&self.model.weight), "from 0 to 100")?;
@@ -197,14 +192,14 @@ impl Default for NameMatch {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {
-    /// What the nearest tool by the encoder gains, as a share of the best lexical score, from 0 to 100; 0 turns the
-    /// encoder off.
+    /// What the nearest tool by the encoder gains, in words that no other tool has, from 0 to 100; 0 turns the encoder
+    /// off.
     pub weight: f64,
 }
 
 impl Default for ModelConfig {
     fn default() -> Self {
-        Self { weight: 0.4 }
+        Self { weight: 1.0 }
     }
 }
 

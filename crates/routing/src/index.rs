@@ -138,7 +138,6 @@ struct Reading {
     k3: Option<f64>,
     spelling: f64,
     name_share: f64,
-    semantic_floor: f64,
 }
 
 impl Reading {
@@ -149,7 +148,6 @@ impl Reading {
             k3: fielded.then_some(config.k3),
             spelling: if config.scorer == Scorer::Bm25f { config.spelling } else { 0.0 },
             name_share: if fielded { config.name.share } else { 0.0 },
-            semantic_floor: config.semantic_floor,
         }
     }
 
@@ -558,14 +556,14 @@ impl Index {
             // Encoding the query costs more than comparing it with every tool.
             let all = self.all_by_words(query, scratch);
             let best = all.iter().copied().max().unwrap_or(0);
-            let fusions = self.fusions(query, best);
+            let fusions = self.fusions(query);
             let by_table = |item| query.meaning.as_ref().map_or(0, |meaning| self.similarity(item, meaning));
             (rank(&all, &fusions, by_table, model.similarities(meaning), depth, &allow), best, fusions)
         } else if let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) {
             let proposed = Fusion::proposed(depth.k());
             let Found { hits, best } = self.by_words(query, proposed, &allow, scratch);
             let (near, nearest) = self.by_meaning(semantic, meaning, proposed, &allow);
-            let table = Fusion::new(semantic.weight, self.with_floor(best), nearest);
+            let table = Fusion::new(semantic.weight, self.meaning_scale(), nearest);
             let words = |item| self.words_score(query, item, scratch);
             let similarity = |item| self.similarity(item, meaning);
             (table.rank(&hits, &near, words, similarity, depth), best, Fusions { table, ..Fusions::default() })
@@ -703,7 +701,7 @@ impl Index {
     pub fn score_all(&self, query: &Query) -> Vec<u64> {
         let words = self.all_by_words(query, &mut Scratch::default());
         let best = words.iter().copied().max().unwrap_or(0);
-        let fusion = self.fusions(query, best);
+        let fusion = self.fusions(query);
         let mut scores: Vec<u64> = words.iter().copied().map(u64::from).collect();
         for (item, score) in scores.iter_mut().enumerate() {
             *score += self.meaning_parts(query, &fusion, item as u32);
@@ -729,22 +727,22 @@ impl Index {
         score + exact_bonus(u64::from(self.best(query, scratch)) + fusion.most())
     }
 
-    /// How much each semantic part counts for a query whose best score by words is `best`.
-    fn fusions(&self, query: &Query, best: u32) -> Fusions {
+    /// How much each semantic part counts for a query.
+    fn fusions(&self, query: &Query) -> Fusions {
         let mut fusions = Fusions::default();
-        let best = self.with_floor(best);
+        let scale = self.meaning_scale();
         if let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) {
-            fusions.table = Fusion::new(semantic.weight, best, self.by_meaning(semantic, meaning, 1, &|_| true).1);
+            fusions.table = Fusion::new(semantic.weight, scale, self.by_meaning(semantic, meaning, 1, &|_| true).1);
         }
         if let (Some((weight, model)), Some(meaning)) = (&self.model, &query.model) {
-            fusions.model = Fusion::new(*weight, best, model.similarities(meaning).max().unwrap_or(0));
+            fusions.model = Fusion::new(*weight, scale, model.similarities(meaning).max().unwrap_or(0));
         }
         fusions
     }
 
-    /// The best score by words with the floor against which meaning counts, in score units.
-    fn with_floor(&self, best: u32) -> u64 {
-        u64::from(best) + (self.reading.semantic_floor * self.rarity_of_unknown() * SCORE_UNITS as f64) as u64
+    /// What meaning of weight 1 can add: the idf of a word that no item has, in score units.
+    fn meaning_scale(&self) -> u64 {
+        (self.rarity_of_unknown() * SCORE_UNITS as f64).round() as u64
     }
 
     /// What table and encoder together add to the score of `item`.
@@ -864,11 +862,11 @@ impl Index {
     /// tool has.
     #[must_use]
     pub fn coverage(&self, query: &Query, score: u64) -> f64 {
-        // Each semantic part can add its weight times the best score by words and the floor.
+        // Each semantic part can add its weight in words that no item has.
         let table = query.meaning.and(self.semantic.as_ref()).map_or(0.0, |semantic| semantic.weight);
         let model = query.model.as_ref().and(self.model.as_ref()).map_or(0.0, |(weight, _)| *weight);
         let words = self.ideal(query);
-        let ideal = if words > 0.0 { words + (table + model) * (words + self.with_floor(0) as f64) } else { 0.0 };
+        let ideal = if words > 0.0 { words + (table + model) * self.meaning_scale() as f64 } else { 0.0 };
         if ideal > 0.0 { (score as f64 / ideal).min(1.0) } else { 0.0 }
     }
 }

@@ -255,14 +255,13 @@ pub fn grid() -> Vec<Candidate> {
 type Number = (&'static str, fn(&mut RoutingConfig) -> &mut f64, &'static [f64]);
 
 /// The numbers that are varied one at a time.
-const NUMBERS: [Number; 8] = [
+const NUMBERS: [Number; 7] = [
     ("name share", |config| &mut config.name.share, &[0.0, 1.0, 2.0, 3.0, 4.0]),
     ("name prior", |config| &mut config.name.prior, &[0.0, 1.0, 4.0, 8.0]),
     ("name pairs", |config| &mut config.name.pairs, &[0.0, 0.3, 1.0]),
     ("k3", |config| &mut config.k3, &[0.0, 1.0, 4.0, 1000.0]),
     ("spelling", |config| &mut config.spelling, &[0.0, 0.5, 1.0]),
-    ("semantic", |config| &mut config.semantic, &[0.0, 0.15, 0.4, 0.6]),
-    ("semantic_floor", |config| &mut config.semantic_floor, &[0.0, 0.25, 1.0, 2.0]),
+    ("semantic", |config| &mut config.semantic, &[0.0, 0.25, 1.0, 2.0]),
     ("k1", |config| &mut config.k1, &[0.6, 0.9, 1.6, 2.0]),
 ];
 

@@ -105,6 +105,7 @@ pub(crate) struct Serving {
     clients: Arc<Clients>,
     mode: Mode,
     routing: RoutingConfig,
+    encoder: bool,
     /// How long an upstream has for all of its lists.
     timeout: Duration,
     /// Whether the catalog comes from a file.
@@ -163,6 +164,7 @@ impl Serving {
             clients,
             mode: config.mode,
             routing: config.routing.clone(),
+            encoder: config.encoder,
             timeout,
             is_file: config.catalog.is_some(),
             view: ArcSwap::from_pointee(view),
@@ -318,8 +320,8 @@ impl Serving {
     /// Builds the indexes of what is served now in the background, so that the first search need not wait.
     fn prepare_search(&self) {
         if self.mode == Mode::Gateway {
-            let view = self.view();
-            tokio::task::spawn_blocking(move || view.prepare_search());
+            let (view, encoder) = (self.view(), self.encoder);
+            tokio::task::spawn_blocking(move || view.prepare_search(encoder));
         }
     }
 

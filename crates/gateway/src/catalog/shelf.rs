@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::guard::call::Schemas;
 use crate::guard::schema::{Checker, SchemaError, compiled};
 use contextweaver_core::catalog::{Catalog, SelectableItem};
+use contextweaver_routing::semantic::model::place;
 use contextweaver_routing::{RouteError, Router, RoutingConfig};
 
 /// The items of one kind, ranked by one index and named by one tree.
@@ -14,6 +15,8 @@ use contextweaver_routing::{RouteError, Router, RoutingConfig};
 pub struct Shelf {
     /// The router over them.
     pub router: Router,
+    /// The same with the sentence encoder, once it has read every item.
+    encoded: OnceLock<Router>,
     /// The schemas of their arguments, compiled when first needed.
     validators: Vec<OnceLock<Compiled>>,
     /// Those of their structured results.
@@ -30,7 +33,28 @@ impl Shelf {
         let (validators, output_validators) = (slots(), slots());
         // Most modes never search, and a start must not wait for what the first search can do.
         let router = Router::deferred(Arc::new(catalog), config.clone())?;
-        Ok(Some(Self { router, validators, output_validators }))
+        Ok(Some(Self { router, encoded: OnceLock::new(), validators, output_validators }))
+    }
+
+    /// The router that searches by query: with the encoder where that is ready.
+    #[must_use]
+    pub fn search(&self) -> &Router {
+        self.encoded.get().unwrap_or(&self.router)
+    }
+
+    /// Lets the sentence encoder read every item that it has not read before: milliseconds for each. A program without it, and
+    /// vectors that cannot be kept, are told in the log and cost nothing but quality.
+    pub(super) fn read_by_encoder(&self) {
+        let again = Router::build(Arc::clone(self.router.catalog()), self.router.config().clone());
+        let (Ok(router), Ok(encoder)) = (again, place::encoder()) else {
+            tracing::warn!("the sentence encoder cannot be used; tools are ranked without it");
+            return;
+        };
+        let (router, failed) = place::attach(router, encoder);
+        if let Some(error) = failed {
+            tracing::warn!(%error, "the vectors of the tools are made again at the next start");
+        }
+        let _ = self.encoded.set(router);
     }
 
     /// The item called `id`.

@@ -136,12 +136,16 @@ impl CatalogView {
         }
     }
 
-    /// Builds the indexes that searches need, so that no search has to wait for them.
-    pub(crate) fn prepare_search(&self) {
+    /// Builds the indexes that searches need, so that no search has to wait for them; with `encoder`, one more for tools.
+    pub(crate) fn prepare_search(&self, encoder: bool) {
         for shelf in [&self.tools, &self.resources, &self.prompts].into_iter().flatten() {
             let _ = shelf.router.index();
         }
-        self.profiles.values().for_each(|view| view.prepare_search());
+        self.profiles.values().for_each(|view| view.prepare_search(false));
+        if encoder {
+            let profiles = self.profiles.values().filter_map(|view| view.tools.as_ref());
+            self.tools.iter().chain(profiles).for_each(Shelf::read_by_encoder);
+        }
     }
 
     /// The lists that `mode` shows, made when they are first needed; a gateway has one mode.

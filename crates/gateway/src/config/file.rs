@@ -32,6 +32,7 @@ use crate::upstream::retry::RetryConfig;
 use contextweaver_context::{FirewallConfig, Secrets};
 use contextweaver_core::catalog::server_namespace;
 use contextweaver_routing::RoutingConfig;
+use contextweaver_routing::semantic::model::place::{BUILT_IN as ENCODER_BUILT_IN, OpenError};
 
 /// The field `type` of an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +86,7 @@ struct ConfigFile {
     startup: StartConfig,
     retry: RetryConfig,
     routing: RoutingConfig,
+    encoder: bool,
     firewall: FirewallConfig,
     artifacts: ArtifactsConfig,
     policy: PolicyConfig,
@@ -119,6 +121,7 @@ impl Default for ConfigFile {
             startup,
             retry: RetryConfig::default(),
             routing: RoutingConfig::default(),
+            encoder: false,
             firewall: FirewallConfig::default(),
             artifacts: ArtifactsConfig::default(),
             policy: PolicyConfig::default(),
@@ -165,6 +168,8 @@ pub struct GatewayConfig {
     pub retry: RetryConfig,
     /// How tools are ranked.
     pub routing: RoutingConfig,
+    /// Whether the sentence encoder takes part in searches for tools, as soon as it has read them.
+    pub encoder: bool,
     /// What becomes of results.
     pub firewall: FirewallConfig,
     /// What is kept of results.
@@ -192,6 +197,7 @@ impl Default for GatewayConfig {
             startup: StartConfig::default(),
             retry: RetryConfig::default(),
             routing: RoutingConfig::default(),
+            encoder: false,
             firewall: FirewallConfig::default(),
             artifacts: ArtifactsConfig::default(),
             guards: GuardConfig::default(),
@@ -279,6 +285,9 @@ impl ConfigFile {
         duration(self.startup.upstream_timeout_seconds).map_err(in_startup)?;
         self.retry.validate().map_err(|error| error.under("retry"))?;
         self.routing.validate().map_err(|error| FieldError::new("routing", error))?;
+        if self.encoder && !ENCODER_BUILT_IN {
+            return Err(FieldError::new("encoder", OpenError::NotBuilt));
+        }
         let (mut firewall, mut artifacts) = (self.firewall, self.artifacts);
         if artifacts.redact_secrets {
             firewall.secrets = Secrets::Redact;
@@ -334,6 +343,7 @@ impl ConfigFile {
             startup: self.startup,
             retry: self.retry,
             routing: self.routing,
+            encoder: self.encoder,
             firewall,
             artifacts,
             guards,

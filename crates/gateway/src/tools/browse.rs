@@ -214,7 +214,7 @@ fn by_query(shelf: Option<&Shelf>, query: &str, most: usize) -> Result<Found, Ga
     let mut found = Found { cards: Vec::new(), most, from: 0, of: None, note: None };
     let Some(shelf) = shelf else { return Ok(found) };
     let request = Request { query: query.to_owned(), top_k: Some(most), ..Request::default() };
-    let route = shelf.router.route(&request).map_err(|error| refused(&error))?;
+    let route = shelf.search().route(&request).map_err(|error| refused(&error))?;
     found.note = route.ambiguity.map(|ambiguity| ambiguity.question);
     let scored = |choice: Choice| choice.card.with_score(choice.score as f64 / SCORE_UNITS as f64);
     found.cards = route.choices.into_iter().map(scored).collect();

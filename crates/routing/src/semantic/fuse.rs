@@ -1,19 +1,19 @@
 //! Combines lexical and semantic scores into one ranking.
 //!
-//! With `L` an item's lexical score, `B` the best lexical score of the query, `R` the idf of a word that no item has, `cos` the
-//! cosine of item and query and `C` the best cosine:
+//! With `L` an item's lexical score, `R` the idf of a word that no item has, `cos` the cosine of item and query and `C` the best
+//! cosine:
 //!
-//! `score = L + ⌊w · (B + f · R) · max(cos, 0) / C⌋`
+//! `score = L + ⌊w · R · (max(cos, 0) / C)²⌋`
 //!
-//! The floor `f` is what lets meaning decide where words found little: a query of which the best tool has one common word has a
-//! small `B`, and what is near it in meaning would add no more. Where words found much, `f · R` hardly counts.
-//! Lexical scores have no upper bound and grow with the query, and cosines shrink with its length, so each side is
-//! divided by its best. `B` and `C` are taken over all items, not only the allowed ones, so that a filter changes no
-//! score. The table knows nothing of a query in another script, which is then ranked by words alone. Where it knows a
-//! part, as in German or of a misspelled word, that part helps: gating it by the share of known words did harm.
+//! Lexical scores grow with what the words of a query find, and `R` does not. So how far meaning is trusted depends on the query: it
+//! decides where words found less than about `w` rare words, and hardly counts where they found many. Cosines shrink with the
+//! length of a query, so they are divided by the best; the square lets only those gain that are nearly as near. `C` is taken
+//! over all items, not only the allowed ones, so that a filter changes no score. The table knows nothing of a query in another
+//! script, which is then ranked by words alone. Where it knows a part, as in German or of a misspelled word, that part helps:
+//! gating it by the share of known words did harm.
 
 use super::vectors::Near;
-use crate::hit::{Hit, SCORE_UNITS};
+use crate::hit::Hit;
 use crate::index::Depth;
 
 /// Each side proposes this many times the number of items asked for, and never fewer than [`LEAST_PROPOSED`].
@@ -22,7 +22,7 @@ const LEAST_PROPOSED: usize = 32;
 
 /// An item that shares no word with the query is found when its similarity is at least the best one divided by this:
 /// items further away would only fill the list.
-pub(super) const FOUND_WITHIN: u64 = 2;
+const FOUND_WITHIN: i32 = 2;
 
 /// The units in a weight of 1.
 const WEIGHT_UNITS: u64 = 1024;
@@ -30,24 +30,22 @@ const WEIGHT_UNITS: u64 = 1024;
 /// How much the semantic table, or the encoder, counts for one query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fusion {
-    /// What the best cosine adds: `w · (B + f · R)`, in score units.
+    /// What the best cosine adds: `w · R`, in score units.
     most: u64,
     /// The best cosine, in the units of [`super::Near::similarity`]; 0 where this side takes no part.
     best: i32,
 }
 
 impl Fusion {
-    /// The fusion at weight `w` from 0 to 100 (in steps of 1/1024) for a query whose best lexical score, with the floor, is
-    /// `best_score`, below 2³⁹, and whose best similarity is `best_similarity`.
+    /// The fusion at weight `w` from 0 to 100 (in steps of 1/1024) over items of which an unknown word has the idf `rarity`, in
+    /// score units and below 2³², for a query whose best similarity is `best_similarity`.
     #[must_use]
-    pub fn new(weight: f64, best_score: u64, best_similarity: i32) -> Self {
+    pub fn new(weight: f64, rarity: u64, best_similarity: i32) -> Self {
         if best_similarity <= 0 {
             return Self::default();
         }
         let weight = (weight.clamp(0.0, 100.0) * WEIGHT_UNITS as f64).round() as u64;
-        // Where no tool shares a word with the query, similarity is all there is, and any scale gives the same ranking.
-        let best_score = if best_score == 0 { SCORE_UNITS } else { best_score };
-        Self { most: weight * best_score / WEIGHT_UNITS, best: best_similarity }
+        Self { most: weight * rarity / WEIGHT_UNITS, best: best_similarity }
     }
 
     /// What the nearest item gains, in score units.
@@ -59,9 +57,14 @@ impl Fusion {
     /// What a similarity adds to an item's score, in score units.
     #[must_use]
     pub fn part(&self, similarity: i32) -> u64 {
-        // Below 2³⁹ · 2²⁴, since a similarity is a product of two vectors of bytes.
-        let similarity = u64::from(similarity.clamp(0, self.best).unsigned_abs());
-        (self.most * similarity).checked_div(u64::from(self.best.unsigned_abs())).unwrap_or(0)
+        let [similarity, best] = [similarity.clamp(0, self.best), self.best].map(|of| u128::from(of.unsigned_abs()));
+        // At most `most`, since no similarity is above the best.
+        (u128::from(self.most) * similarity * similarity).checked_div(best * best).unwrap_or(0) as u64
+    }
+
+    /// The similarity from which on an item that shares no word with the query is found.
+    pub(crate) fn least(&self) -> i32 {
+        if self.most > 0 { (self.best / FOUND_WITHIN).max(1) } else { i32::MAX }
     }
 
     /// The number of items that each side proposes where `k` are asked for.
@@ -79,8 +82,7 @@ impl Fusion {
         similarity: impl Fn(u32) -> i32,
         depth: Depth,
     ) -> Vec<Hit> {
-        let least = if self.most > 0 { self.best / FOUND_WITHIN as i32 } else { i32::MAX };
-        let found = near.iter().filter(|near| near.similarity >= least);
+        let found = near.iter().filter(|near| near.similarity >= self.least());
         let mut known: Vec<(u32, Option<u64>, Option<i32>)> =
             hits.iter().map(|hit| (hit.item, Some(hit.score), None)).collect();
         known.extend(found.map(|near| (near.item, None, Some(near.similarity))));
@@ -104,18 +106,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::hit::SCORE_UNITS;
 
     #[test]
     fn the_best_similarity_adds_the_weight() {
-        let part = |weight, best_score, best, similarity| Fusion::new(weight, best_score, best).part(similarity);
-        let best = 3 * SCORE_UNITS;
+        let part = |weight, rarity, best, similarity| Fusion::new(weight, rarity, best).part(similarity);
+        let rare = 3 * SCORE_UNITS;
         let table = [
-            ("the best", part(0.5, best, 9000, 9000), best / 2),
-            ("half of it", part(0.5, best, 9000, 4500), best / 4),
-            ("the opposite", part(0.5, best, 9000, -9000), 0),
-            ("nothing is near", part(0.5, best, 0, 0), 0),
-            ("no word is found", part(0.5, 0, 9000, 9000), SCORE_UNITS / 2),
-            ("no weight", part(0.0, best, 9000, 9000), 0),
+            ("the best", part(0.5, rare, 9000, 9000), rare / 2),
+            ("half of it", part(0.5, rare, 9000, 4500), rare / 8),
+            ("the opposite", part(0.5, rare, 9000, -9000), 0),
+            ("nothing is near", part(0.5, rare, 0, 0), 0),
+            ("no weight", part(0.0, rare, 9000, 9000), 0),
             ("the largest", part(1e300, u64::from(u32::MAX), 1 << 22, i32::MAX), 100 * u64::from(u32::MAX)),
         ];
         for (what, value, expected) in table {
@@ -141,12 +143,12 @@ mod tests {
             near.sort_by_key(|near| (std::cmp::Reverse(near.similarity), near.item));
             near.truncate(proposed);
             let best = near.first().map_or(0, |near| near.similarity);
-            let fusion = Fusion::new(0.7, all().map(|item| u64::from(lexical(item))).max().unwrap_or(0), best);
+            let fusion = Fusion::new(0.7, 5 << 18, best);
             let mut expected: Vec<Hit> = all()
                 .map(|item| Hit { item, score: u64::from(lexical(item)) + fusion.part(similarity(item)) })
                 .filter(|hit| {
                     let similarity = similarity(hit.item);
-                    lexical(hit.item) > 0 || (similarity > 0 && similarity >= best / FOUND_WITHIN as i32)
+                    lexical(hit.item) > 0 || (similarity > 0 && similarity >= best / FOUND_WITHIN)
                 })
                 .collect();
             expected.sort_by_key(Hit::order);

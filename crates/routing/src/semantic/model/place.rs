@@ -10,6 +10,9 @@ use crate::Router;
 /// The environment variable that names the folder of the vectors.
 pub const FOLDER_VARIABLE: &str = "CONTEXTWEAVER_VECTORS";
 
+/// Whether this program was built with the encoder.
+pub const BUILT_IN: bool = cfg!(feature = "minilm");
+
 /// The file in it.
 const VECTORS: &str = "vectors.bin";
 

@@ -1,14 +1,14 @@
 //! Combines words, table and encoder into one ranking.
 //!
-//! With `L` an item's lexical score, `B` the best lexical score of the query with the floor of [`Fusion`], and for each side `cos`
-//! the cosine of item and query and `C` its best one:
+//! With `L` an item's lexical score, `R` the idf of a word that no item has, and for each side `cos` the cosine of item and query and
+//! `C` its best one:
 //!
-//! `score = L + ⌊w_table · B · max(cos_table, 0) / C_table⌋ + ⌊w_model · B · max(cos_model, 0) / C_model⌋`
+//! `score = L + ⌊w_table · R · (max(cos_table, 0) / C_table)²⌋ + ⌊w_model · R · (max(cos_model, 0) / C_model)²⌋`
 //!
 //! Encoding the query costs more than comparing it with every tool of a large catalog, so nothing is pruned here: every
 //! item is scored in full.
 
-use super::super::fuse::{FOUND_WITHIN, Fusion};
+use super::super::fuse::Fusion;
 use crate::hit::Hit;
 use crate::index::Depth;
 
@@ -40,12 +40,11 @@ pub(crate) fn rank(
     depth: Depth,
     allow: impl Fn(u32) -> bool,
 ) -> Vec<Hit> {
-    let is_near = |part: u64, fusion: &Fusion| part > 0 && part >= fusion.most() / FOUND_WITHIN;
-    let hits = (0u32..).zip(scores.iter().zip(model)).filter_map(|(item, (&score, similarity))| {
-        let table = fusions.table.part(table(item));
-        let model = fusions.model.part(similarity);
-        let found = score > 0 || is_near(table, &fusions.table) || is_near(model, &fusions.model);
-        found.then_some(Hit { item, score: u64::from(score) + table + model })
+    let hits = (0u32..).zip(scores.iter().zip(model)).filter_map(|(item, (&score, by_model))| {
+        let by_table = table(item);
+        let found = score > 0 || by_table >= fusions.table.least() || by_model >= fusions.model.least();
+        let meaning = fusions.table.part(by_table) + fusions.model.part(by_model);
+        found.then_some(Hit { item, score: u64::from(score) + meaning })
     });
     let mut hits: Vec<Hit> = hits.filter(|hit| allow(hit.item)).collect();
     hits.sort_unstable_by_key(Hit::order);
@@ -69,10 +68,9 @@ mod tests {
         ) {
             let best = |of: fn(&(i8, i8, u32)) -> i8| rows.iter().map(|row| i32::from(of(row))).max().unwrap_or(0).max(0);
             let scores: Vec<u32> = rows.iter().map(|row| row.2 << 18).collect();
-            let best_score = scores.iter().copied().max().map_or(0, u64::from);
             let fusions = Fusions {
-                table: if with_table { Fusion::new(0.5, best_score, best(|row| row.1)) } else { Fusion::default() },
-                model: Fusion::new(0.25, best_score, best(|row| row.0)),
+                table: if with_table { Fusion::new(0.5, 3 << 18, best(|row| row.1)) } else { Fusion::default() },
+                model: Fusion::new(0.25, 3 << 18, best(|row| row.0)),
             };
             let table = |item: u32| i32::from(rows[item as usize].1);
             let model = rows.iter().map(|row| i32::from(row.0).max(0));
@@ -83,10 +81,10 @@ mod tests {
                 (fusions.table.part(i32::from(row.1)), fusions.model.part(i32::from(row.0)))
             };
             let found = |item: u32| {
-                let (table, model) = part(item);
-                scores[item as usize] > 0
-                    || table > 0 && table >= fusions.table.most() / 2
-                    || model > 0 && model >= fusions.model.most() / 2
+                let row = rows[item as usize];
+                let is_near = |value: i8, best: i8| value > 0 && i32::from(value) >= i32::from(best) / 2;
+                let table = with_table && is_near(row.1, rows.iter().map(|row| row.1).max().unwrap_or(0));
+                scores[item as usize] > 0 || table || is_near(row.0, rows.iter().map(|row| row.0).max().unwrap_or(0))
             };
             let mut expected: Vec<Hit> = (0..rows.len() as u32)
                 .filter(|&item| item != 2 && found(item))
