@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use super::confidence::Nearness;
 use super::config::{RoutingConfig, Scorer};
 use super::dictionary::{Dictionary, PairTable};
 use super::exact::{ExactNames, Sequence};
@@ -21,7 +22,8 @@ use super::image::{Image, Part, long};
 use super::indexing::{self, FIELDS};
 use super::patch::{Patch, Side};
 use super::postings::{Found, Lists, Posting, Scores};
-use super::semantic::model::{Fusions, Model, ModelVector, rank};
+use super::semantic::TABLE_UNITS_OF_ONE;
+use super::semantic::model::{self, Fusions, Model, ModelVector, rank};
 use super::semantic::{DocumentVectors, Fusion, Heads, Near, QueryVector, Table, TextPieces};
 use super::spelling::{MOST_CORRECTED, Spelling, share};
 use contextweaver_core::catalog::Catalog;
@@ -125,6 +127,8 @@ pub struct Index {
     /// What was added and removed since the image was made.
     patch: Option<Patch>,
     reading: Reading,
+    /// What meaning of weight 1 can add: the idf of a word that no item has, in score units.
+    scale: u64,
     semantic: Option<Semantic>,
     model: Option<(f64, Model)>,
     analyzer: Analyzer,
@@ -209,6 +213,7 @@ impl Index {
             image,
             patch: None,
             reading: Reading::of(config),
+            scale: (idf(items as usize, 0) * SCORE_UNITS as f64).round() as u64,
             semantic,
             model: None,
             analyzer: Analyzer::default(),
@@ -233,6 +238,7 @@ impl Index {
             image: self.image.clone(),
             patch: None,
             reading: self.reading,
+            scale: self.scale,
             semantic: self.semantic.clone(),
             model: None,
             analyzer: Analyzer::default(),
@@ -563,7 +569,7 @@ impl Index {
             let proposed = Fusion::proposed(depth.k());
             let Found { hits, best } = self.by_words(query, proposed, &allow, scratch);
             let (near, nearest) = self.by_meaning(semantic, meaning, proposed, &allow);
-            let table = Fusion::new(semantic.weight, self.meaning_scale(), nearest);
+            let table = Fusion::new(semantic.weight, self.scale, nearest);
             let words = |item| self.words_score(query, item, scratch);
             let similarity = |item| self.similarity(item, meaning);
             (table.rank(&hits, &near, words, similarity, depth), best, Fusions { table, ..Fusions::default() })
@@ -730,19 +736,25 @@ impl Index {
     /// How much each semantic part counts for a query.
     fn fusions(&self, query: &Query) -> Fusions {
         let mut fusions = Fusions::default();
-        let scale = self.meaning_scale();
         if let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) {
-            fusions.table = Fusion::new(semantic.weight, scale, self.by_meaning(semantic, meaning, 1, &|_| true).1);
+            fusions.table = Fusion::new(semantic.weight, self.scale, self.by_meaning(semantic, meaning, 1, &|_| true).1);
         }
         if let (Some((weight, model)), Some(meaning)) = (&self.model, &query.model) {
-            fusions.model = Fusion::new(*weight, scale, model.similarities(meaning).max().unwrap_or(0));
+            fusions.model = Fusion::new(*weight, self.scale, model.similarities(meaning).max().unwrap_or(0));
         }
         fusions
     }
 
-    /// What meaning of weight 1 can add: the idf of a word that no item has, in score units.
-    fn meaning_scale(&self) -> u64 {
-        (self.rarity_of_unknown() * SCORE_UNITS as f64).round() as u64
+    /// How near the nearest of `items` is to `query` in meaning; `None` for a query that is ranked by words alone.
+    pub(super) fn nearness(&self, query: &Query, items: impl Iterator<Item = u32>) -> Option<Nearness> {
+        // A query that the table or the encoder knows nothing of is near to nothing.
+        if let (Some((_, model)), Some(meaning)) = (&self.model, &query.model) {
+            let best = items.map(|item| model.similarity(item, meaning)).max().filter(|best| *best > 0)?;
+            return Some(Nearness::Model(f64::from(best) / model::UNITS_OF_ONE));
+        }
+        let meaning = query.meaning.as_ref().filter(|_| self.semantic.is_some())?;
+        let best = items.map(|item| self.similarity(item, meaning)).max().filter(|best| *best > 0)?;
+        Some(Nearness::Table(f64::from(best) / TABLE_UNITS_OF_ONE))
     }
 
     /// What table and encoder together add to the score of `item`.
@@ -866,7 +878,7 @@ impl Index {
         let table = query.meaning.and(self.semantic.as_ref()).map_or(0.0, |semantic| semantic.weight);
         let model = query.model.as_ref().and(self.model.as_ref()).map_or(0.0, |(weight, _)| *weight);
         let words = self.ideal(query);
-        let ideal = if words > 0.0 { words + (table + model) * self.meaning_scale() as f64 } else { 0.0 };
+        let ideal = if words > 0.0 { words + (table + model) * self.scale as f64 } else { 0.0 };
         if ideal > 0.0 { (score as f64 / ideal).min(1.0) } else { 0.0 }
     }
 }
@@ -1275,7 +1287,8 @@ mod tests {
             let index = Index::build(&old, &config);
             let Some(patched) = index.patched(&old, &new, &config) else { return Ok(()) };
             let image = indexing::build(new.items(), &config, Some(&index), Table::builtin());
-            let whole = Index::assemble(image, new.len() as u32, &config, Table::builtin());
+            // A patched index keeps what rare words are worth, as it keeps the weights of all.
+            let whole = Index { scale: index.scale, ..Index::assemble(image, new.len() as u32, &config, Table::builtin()) };
             prop_assert_eq!(patched.items(), new.len());
             let mut scratch = Scratch::default();
             for text in [&query, &new.items()[0].name] {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::beam::{BeamResult, Postings, beam_search, exact_search};
 use super::card::{CardDeck, ChoiceCard};
-use super::confidence::{self, LEAD_OVER};
+use super::confidence::{self, LEAD_OVER, Nearness};
 use super::config::{ConfigError, Copies, Navigation, RoutingConfig};
 use super::copies::CopyGroups;
 use super::feedback::{Feedback, Observation};
@@ -498,7 +498,9 @@ impl Router {
         }
         let score = |place: usize| hits.get(place).map_or(0, |hit| hit.score);
         let lead = score(0).saturating_sub(score(LEAD_OVER)) as f64 / SCORE_UNITS as f64;
-        confidence::estimate(self.index().coverage(query, score(0)), lead / self.index().rarity_of_unknown())
+        let first = hits.iter().take(LEAD_OVER + 1).map(|hit| hit.item);
+        let nearness = self.index().nearness(query, first).unwrap_or(Nearness::Coverage(self.index().coverage(query, score(0))));
+        confidence::estimate(nearness, lead / self.index().rarity_of_unknown())
     }
 
     /// The first of `hits`, a ranking, when they are too close to call, best first: the tools to ask about. Otherwise

@@ -28,6 +28,9 @@ pub const MODEL_DIMS: usize = 384;
 /// 127/600 are cut.
 const UNIT: f32 = 600.0;
 
+/// The similarity of two vectors of one direction, a cosine of 1.
+pub(crate) const UNITS_OF_ONE: f64 = (UNIT * UNIT) as f64;
+
 /// The meaning of a text by an encoder: a unit vector at a scale that all vectors share; zero where the encoder says
 /// nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,7 +209,9 @@ pub(crate) mod tests {
             let model = Model::build(Arc::new(Toy), router.catalog(), &mut VectorCache::default());
             router.with_model(model)
         };
-        let router = build(RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
+        // Half a rare word, so that a word in the description stands above what the model likes.
+        let half = crate::config::ModelConfig { weight: 0.5 };
+        let router = build(RoutingConfig { semantic: 0.0, model: half, ..RoutingConfig::default() });
         let request = |query: &str| Request { query: query.to_owned(), ..Request::default() };
         let route = router.route(&request("rain tomorrow")).unwrap();
         assert_eq!(route.ids(), ["a:sendMail#00000002", "a:get_forecast#00000001"]);
