@@ -1,7 +1,7 @@
 //! Reads catalogs from files.
 //!
 //! The steps: paths are listed ([`load`]), a file becomes a list of definitions in one of the known forms
-//! ([`document`]), a definition becomes an item without an id ([`mcp`], [`native`], and [`formats`](super::formats) for
+//! ([`document`]), a definition becomes an item without an id ([`mcp`], [`native`], and [`formats`] for
 //! the forms of others), and only when everything has been read do the items get their namespaces and ids ([`assemble`]), because both depend on what else is there.
 //!
 //! A file or definition that cannot be used stops a strict load and is skipped by a lenient one. Definitions are kept
