@@ -1,8 +1,10 @@
-//! `catalog inspect | lint | diff`: what is in a catalog, what is wrong with it, what changed.
+//! `catalog inspect | lint | diff | convert`: what is in a catalog, what is wrong with it, what changed, and the same in
+//! another form.
 //!
 //! The reports are made by [`contextweaver_core::catalog`]; here they are put into words and columns. Text fits 100 columns,
 //! except that an id is never cut: it is there to be copied.
 
+mod convert;
 mod impact;
 
 use std::collections::BTreeMap;
@@ -14,12 +16,14 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
 
+use self::convert::ConvertArgs;
 use self::impact::{DiffFormat, ImpactArgs};
 use super::{Format, Outcome, note, print_json};
 use contextweaver_bench::report::count as grouped;
 use contextweaver_core::catalog::{
     Change, Changed, DiffReport, Entry, Finding, InspectReport, Kind, LeftOut, LintReport, LoadOptions, Problem,
-    PropertyChange, Safety, SchemaLimits, SchemaPart, SchemaProblem, Severity, Strictness, diff, inspect, lint, load,
+    PropertyChange, Safety, SchemaLimits, SchemaPart, SchemaProblem, Severity, Source, Strictness, ToolFormat, diff,
+    inspect, lint, load,
 };
 use contextweaver_core::text::Estimator;
 
@@ -32,6 +36,8 @@ pub(super) enum Command {
     Lint(LintArgs),
     /// Show what changed between two versions of a catalog
     Diff(DiffArgs),
+    /// Write a catalog in the form of a provider, of MCP, or in the native form
+    Convert(ConvertArgs),
 }
 
 /// What all commands about catalogs share.
@@ -162,6 +168,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> anyhow::Result<Outc
         Command::Inspect(args) => run_inspect(args, out),
         Command::Lint(args) => run_lint(args, out),
         Command::Diff(args) => run_diff(args, out),
+        Command::Convert(args) => convert::run(args, out),
     }
 }
 
@@ -170,10 +177,11 @@ fn run_inspect(args: &InspectArgs, out: &mut dyn Write) -> anyhow::Result<Outcom
     let report = inspect(&loaded.catalog, args.estimator);
     match args.common.format {
         Format::Json => {
-            print_json(out, "catalog inspect", &WithLeftOut { report: &report, left_out: &loaded.left_out })?;
+            let inspected = Inspected { report: &report, sources: &loaded.sources };
+            print_json(out, "catalog inspect", &WithLeftOut { report: &inspected, left_out: &loaded.left_out })?;
         }
         Format::Text => {
-            print_inspect(out, &report, args.top)?;
+            print_inspect(out, &report, &loaded.sources, args.top)?;
             print_left_out(out, &loaded.left_out)?;
         }
     }
@@ -221,6 +229,14 @@ fn run_diff(args: &DiffArgs, out: &mut dyn Write) -> anyhow::Result<Outcome> {
     Ok(if report.is_same() { Outcome::Ok } else { Outcome::Drift })
 }
 
+/// What a catalog holds, and in which forms it was found.
+#[derive(Serialize)]
+struct Inspected<'r> {
+    #[serde(flatten)]
+    report: &'r InspectReport,
+    sources: &'r [Source],
+}
+
 /// A report and what a lenient load left out, as one JSON object.
 #[derive(Serialize)]
 struct WithLeftOut<'r, R> {
@@ -240,12 +256,28 @@ fn print_left_out(out: &mut dyn Write, left_out: &[LeftOut]) -> anyhow::Result<(
     Ok(())
 }
 
-fn print_inspect(out: &mut dyn Write, report: &InspectReport, top: usize) -> anyhow::Result<()> {
+/// `MCP (3 definitions), OpenAPI (2 definitions in 2 files)`.
+fn forms(sources: &[Source]) -> String {
+    let mut forms: BTreeMap<ToolFormat, (usize, usize)> = BTreeMap::new();
+    for source in sources {
+        let (definitions, files) = forms.entry(source.format).or_default();
+        *definitions += source.definitions;
+        *files += 1;
+    }
+    let form = |(format, (definitions, files)): (ToolFormat, (usize, usize))| {
+        let files = if files == 1 { String::new() } else { format!(" in {} files", grouped(files)) };
+        format!("{format} ({}{files})", counted(definitions, "definition", "definitions"))
+    };
+    forms.into_iter().map(form).collect::<Vec<_>>().join(", ")
+}
+
+fn print_inspect(out: &mut dyn Write, report: &InspectReport, sources: &[Source], top: usize) -> anyhow::Result<()> {
     let kinds = report.kinds.iter().map(|(kind, count)| counted(*count, kind.name(), &format!("{}s", kind.name())));
     let namespaces = counted(report.servers.len(), "namespace", "namespaces");
     writeln!(out, "{} in {namespaces}", kinds.collect::<Vec<_>>().join(", "))?;
     let tokens = counted(report.tokens, "token", "tokens");
     writeln!(out, "{tokens} ({}) to show a model every definition", report.estimator)?;
+    print_wrapped(out, "read as ", &forms(sources))?;
 
     let mut servers: Vec<_> = report.servers.iter().collect();
     servers.sort_by_key(|server| std::cmp::Reverse(server.tokens));
@@ -370,6 +402,7 @@ fn problem_name(problem: &Problem) -> &'static str {
             SchemaProblem::UnknownDialect { .. } => "unknown schema dialect",
         },
         Problem::ArgumentsNotObject => "arguments not an object",
+        Problem::UnreadSchema { .. } => "unread schema",
         Problem::ContradictorySafety => "contradictory annotations",
         Problem::MissingDescription => "missing description",
         Problem::LongDescription { .. } => "long description",
@@ -390,6 +423,10 @@ fn describe_problem(problem: &Problem) -> String {
             describe_schema_problem(part, finding)
         }
         Problem::ArgumentsNotObject => "the argument schema does not say \"type\": \"object\"".to_owned(),
+        Problem::UnreadSchema { at } => {
+            let at = at.escape_debug();
+            format!("no argument schema was found, but {at} looks like one; docs/formats.md has the keys that are read")
+        }
         Problem::ContradictorySafety => "declares to be both read-only and destructive".to_owned(),
         Problem::MissingDescription => "has no description".to_owned(),
         Problem::LongDescription { tokens, limit } => {
@@ -661,6 +698,7 @@ mod tests {
         insta::assert_snapshot!(ran(&files(), "inspect @/old.json @/new.json --top 2 --lenient"), @r"
         6 tools, 1 resource, 1 prompt in 1 namespace
         158 tokens (cl100k_base) to show a model every definition
+        read as MCP (8 definitions in 2 files)
 
         namespace  tools  resources  prompts  tokens    share
         git-hub        6          1        1     158  100.0 %
@@ -794,8 +832,82 @@ mod tests {
         let inspected = json("inspect @/new.json");
         assert_eq!((&inspected["items"], &inspected["estimator"]), (&json!(4), &json!("cl100k_base")));
         assert_eq!(inspected["left_out"][0]["place"], "@/new.json: tools[3]");
+        assert_eq!(inspected["sources"], json!([{"path": "@/new.json", "format": "mcp", "definitions": 4}]));
         assert_eq!(json("lint @/new.json")["counts"], json!({"note": 1, "warning": 3, "error": 1}));
         assert_eq!(json("diff @/old.json @/new.json")["namespaces"][0]["renamed"][0]["new"]["kind"], "tool");
+    }
+
+    #[test]
+    fn forms_are_named_and_unread_schemas_are_found() {
+        let schema = json!({"type": "object", "properties": {"a": {"description": "A"}}});
+        let files = [
+            ("a.json", json!({"tools": [{"name": "x", "description": "y", "input_schema": schema}]})),
+            (
+                "b.json",
+                json!([{"type": "function", "function": {"name": "z", "description": "w", "arguments": schema}}]),
+            ),
+        ];
+        let inspected = ran(&files, "inspect @/a.json @/b.json @/a.json --lenient --top 0");
+        let expected = "read as OpenAI chat completions (1 definition), Anthropic messages (2 definitions in 2 files)";
+        assert_eq!(inspected.lines().nth(2), Some(expected), "{inspected}");
+        insta::assert_snapshot!(ran(&files, "lint @/b.json"), @r"
+        1 item: 1 error, 0 warnings, 0 notes
+
+        problem                 findings
+        error    unread schema         1
+
+        mcp:z#5a1dce46
+          error    no argument schema was found, but /arguments looks like one; docs/formats.md has the keys
+                   that are read
+        => Drift
+        ");
+    }
+
+    #[test]
+    fn catalogs_are_converted() {
+        let tools = json!([
+            {"name": "get", "server": "a", "description": "Gets", "inputSchema": {"type": "object"}},
+            {"name": "get", "server": "b b", "description": "Gets", "tags": ["t"]},
+        ]);
+        let files = [("a.json", json!({"tools": tools, "prompts": [{"name": "p", "description": "d"}]}))];
+        let to = |format: &str| ran(&files, &format!("convert @/a.json --to {format}"));
+        for format in ["openai", "openai-responses", "anthropic", "gemini", "mcp", "native"] {
+            let written = to(format);
+            let (document, outcome) = written.rsplit_once("=> ").unwrap();
+            assert_eq!(outcome, "Ok");
+            assert!(serde_json::from_str::<Value>(document).is_ok_and(|value| !value.is_null()), "{written}");
+        }
+        insta::assert_snapshot!(to("anthropic"), @r#"
+        [
+          {
+            "name": "a_get",
+            "description": "Gets",
+            "input_schema": {
+              "type": "object"
+            }
+          },
+          {
+            "name": "b-b_get",
+            "description": "Gets",
+            "input_schema": {
+              "type": "object",
+              "properties": {}
+            }
+          }
+        ]
+        => Ok
+        "#);
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::write(at("a.json"), tools.to_string()).unwrap();
+        let line =
+            format!("convert {} --to gemini --out {} --names {}", at("a.json"), at("out.json"), at("names.json"));
+        assert_eq!(ran(&[], &line), "=> Ok");
+        let read = |name: &str| -> Value { serde_json::from_slice(&std::fs::read(at(name)).unwrap()).unwrap() };
+        assert_eq!(read("out.json")[0]["functionDeclarations"][1]["name"], "b-b_get");
+        assert_eq!(read("names.json"), json!({"a_get": "a:get#40f19753", "b-b_get": "b-b:get#40f19753"}));
+        let again = ran(&[], &format!("inspect {} --top 0", at("out.json")));
+        assert!(again.contains("read as Gemini (2 definitions)"), "{again}");
     }
 
     #[test]

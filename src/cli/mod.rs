@@ -32,6 +32,7 @@ mod schema;
 mod session;
 mod source;
 mod stats;
+mod tools;
 mod view;
 
 /// How a command ended when nothing went wrong.
@@ -99,7 +100,7 @@ enum Command {
     /// Run, show and check the benchmark
     #[command(subcommand)]
     Bench(Box<bench::Command>),
-    /// Look into catalogs: contents, problems, differences
+    /// Look into catalogs (contents, problems, differences) and convert them
     #[command(subcommand)]
     Catalog(catalog::Command),
     /// Look after the test collections

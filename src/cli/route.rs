@@ -8,8 +8,9 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
 use super::source::{CatalogSource, read_config};
-use super::{Format, Outcome, print_document, print_json};
-use contextweaver_core::catalog::Safety;
+use super::tools::{of_request, write_names};
+use super::{Format, Outcome, note, print_document, print_json};
+use contextweaver_core::catalog::{CallNames, Safety, SelectableItem, ToolFormat};
 use contextweaver_routing::{
     Choice, Explored, Filter, History, PartSource, Path, Placement, Provider, Pruned, Request, Route, Router,
     SCORE_UNITS, ScoreSource, load,
@@ -23,7 +24,8 @@ Examples:
   contextweaver route --catalog servers/ --explain --top-k 3 \"who is on call\"
   contextweaver route --catalog servers/ --path /github/issues
   contextweaver route --catalog tools.json --model --explain \"who is on call\"
-  contextweaver route --catalog tools.json --schema openai \"send the report to Kim\"")]
+  contextweaver route --catalog tools.json --schema openai \"send the report to Kim\"
+  contextweaver route --catalog openapi.json --as anthropic --top-k 5 \"cancel the order\"")]
 pub(super) struct Args {
     #[command(flatten)]
     source: CatalogSource,
@@ -51,6 +53,18 @@ pub(super) struct Args {
     /// Print a schema that lets a model choose among the tools, instead of the cards
     #[arg(long, value_enum, value_name = "PROVIDER", conflicts_with = "path")]
     schema: Option<SchemaFor>,
+    /// Print the tools found as the list that goes into a request, with full definitions, instead of the cards:
+    /// openai, openai-responses, anthropic, gemini or mcp
+    #[arg(
+        long = "as",
+        value_name = "FORMAT",
+        value_parser = of_request,
+        conflicts_with_all = ["path", "schema", "explain"]
+    )]
+    tools_as: Option<ToolFormat>,
+    /// Write here under which name each of these tools is called, with the id behind it (JSON)
+    #[arg(long, value_name = "FILE", requires = "tools_as")]
+    names: Option<PathBuf>,
     /// Only tools of this namespace; may be repeated
     #[arg(long, value_name = "NAME", conflicts_with = "path")]
     namespace: Vec<String>,
@@ -155,10 +169,38 @@ fn rank(args: &Args, router: &Router, query: &str, out: &mut dyn Write) -> Resul
         print_document(out, &route.selection_schema(provider)?)?;
         return Ok(Outcome::Ok);
     }
+    if let Some(format) = args.tools_as {
+        return print_tools(args, format, router, &route, out);
+    }
     match args.format {
         Format::Json => print_json(out, "route", &route)?,
         Format::Text => print(&route, args.explain, request.filter != Filter::default(), out)?,
     }
+    Ok(Outcome::Ok)
+}
+
+/// Prints the tools of a route as the list of a request.
+fn print_tools(
+    args: &Args,
+    format: ToolFormat,
+    router: &Router,
+    route: &Route,
+    out: &mut dyn Write,
+) -> Result<Outcome> {
+    let catalog = router.catalog();
+    let names = CallNames::new(catalog.items(), format);
+    let found: Vec<&SelectableItem> = route.choices.iter().filter_map(|choice| catalog.get(choice.card.id())).collect();
+    let tools = found.iter().filter(|item| item.kind.is_callable()).count();
+    if tools < found.len() {
+        note(&format!("{} of what was found are resources or prompts, and no tools", found.len() - tools));
+    }
+    if route.no_tool_fits {
+        note(&format!("no tool seems to fit (confidence {:.2})", route.confidence));
+    }
+    if let Some(path) = &args.names {
+        write_names(path, &names, |id| found.iter().any(|item| item.id == id))?;
+    }
+    print_document(out, &format.write(found, &names))?;
     Ok(Outcome::Ok)
 }
 

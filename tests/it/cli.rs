@@ -71,6 +71,90 @@ fn a_selection_schema_names_the_tools() {
 }
 
 #[test]
+fn the_tools_found_are_the_list_of_a_request() {
+    let files = files();
+    files.write(
+        "request.json",
+        r#"{"model": "m", "max_tokens": 9, "tools": [
+        {"name": "track parcel", "description": "Say where a parcel is.", "input_schema": {"type": "object"}}]}"#,
+    );
+    let route = |format: &str, query: &str| {
+        let arguments =
+            ["route", "--catalog", "tools.json", "--catalog", "request.json", "--as", format, "-k", "1", query];
+        files.run(&arguments)
+    };
+    insta::assert_snapshot!(route("openai", "open an issue").shown(), @r#"
+    exit 0
+    [
+      {
+        "type": "function",
+        "function": {
+          "name": "create_issue",
+          "description": "Open a new issue in a repository.",
+          "parameters": {
+            "type": "object",
+            "properties": {
+              "title": {
+                "type": "string",
+                "description": "Headline of the issue"
+              }
+            },
+            "required": [
+              "title"
+            ]
+          }
+        }
+      }
+    ]
+    "#);
+    insta::assert_snapshot!(route("anthropic", "where is my parcel").shown(), @r#"
+    exit 0
+    [
+      {
+        "name": "track_parcel",
+        "description": "Say where a parcel is.",
+        "input_schema": {
+          "type": "object"
+        }
+      }
+    ]
+    "#);
+    for format in ["openai-responses", "gemini", "mcp"] {
+        let printed = route(format, "delete the repository");
+        let list: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
+        assert!(list.as_array().unwrap().len() == 1 && list.to_string().contains("delete_repository"), "{list}");
+    }
+    let arguments = ["--as", "gemini", "--names", "names.json", "where is my parcel"];
+    assert_eq!(files.run(&[&["route", "--catalog", "request.json"][..], &arguments].concat()).code, 0);
+    let names = std::fs::read_to_string(files.path("names.json")).unwrap();
+    assert_eq!(names, "{\n  \"track_parcel\": \"mcp:track_parcel#1e92b419\"\n}\n");
+    let wrong = [&["--as", "native"][..], &["--as", "openai", "--explain"], &["--names", "x.json"]];
+    let wrong =
+        wrong.map(|wrong| files.run(&[&["route", "--catalog", "tools.json", "an issue"][..], wrong].concat()).shown());
+    insta::assert_snapshot!(wrong.join("\n"), @r"
+    exit 2
+    error: invalid value 'native' for '--as <FORMAT>': there are openai, openai-responses, anthropic, gemini, mcp
+
+    For more information, try '--help'.
+
+    exit 2
+    error: the argument '--as <FORMAT>' cannot be used with '--explain'
+
+    Usage: contextweaver route --catalog <PATH> --as <FORMAT> <QUERY>
+
+    For more information, try '--help'.
+
+    exit 2
+    error: the following required arguments were not provided:
+      --as <FORMAT>
+
+    Usage: contextweaver route --catalog <PATH> --as <FORMAT> --names <FILE> <QUERY>
+
+    For more information, try '--help'.
+    ");
+}
+
+#[test]
 fn print_tree_shows_the_graph() {
     insta::assert_snapshot!(files().run(&["print-tree", "--catalog", "tools.json"]).shown(), @r"
     exit 0
@@ -305,7 +389,7 @@ fn bad_input_names_the_place_and_the_way_out() {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    let commands: [&[&str]; 29] = [
+    let commands: [&[&str]; 30] = [
         &[],
         &["bench"],
         &["route"],
@@ -315,6 +399,7 @@ fn every_command_has_help_with_an_example() {
         &["catalog", "inspect"],
         &["catalog", "lint"],
         &["catalog", "diff"],
+        &["catalog", "convert"],
         &["feedback"],
         &["feedback", "add"],
         &["feedback", "show"],

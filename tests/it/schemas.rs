@@ -84,6 +84,26 @@ fn every_file_of_the_project_is_valid() {
 }
 
 #[test]
+fn the_tool_lists_of_the_page_are_valid() {
+    let page = fs::read_to_string(checkout().join("docs/formats.md")).unwrap();
+    let section = page.split("\n### Tool lists of others\n").nth(1).unwrap().split("\n### ").next().unwrap();
+    let examples: Vec<&str> =
+        section.split("```json\n").skip(1).map(|part| part.split("```").next().unwrap()).collect();
+    assert!(examples.len() > 12);
+    let schema = schema("catalog");
+    for example in examples {
+        let errors: Vec<String> =
+            schema.iter_errors(&serde_json::from_str(example).unwrap()).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{example}: {errors:?}");
+    }
+    for wrong in
+        [json!([{"description": "nameless"}]), json!({"tool": []}), json!({"openapi": "3.1.0"}), json!({"skills": []})]
+    {
+        assert!(!schema.is_valid(&wrong), "{wrong}");
+    }
+}
+
+#[test]
 fn what_is_printed_is_valid() {
     let files = Files::new();
     files.write("tools.json", TOOLS);

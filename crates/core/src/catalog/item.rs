@@ -114,10 +114,11 @@ pub struct SelectableItem {
     pub provides: Vec<String>,
     /// Names of the facts or resources that a call needs.
     pub requires: Vec<String>,
-    /// Everything else the native form carries about the item, and the `uri` of a resource; never on cards.
+    /// Everything else that the native form or the form of others carries about the item, and the `uri` of a resource;
+    /// never on cards.
     pub metadata: BTreeMap<String, Value>,
     /// The MCP definition byte for byte as received (converted to JSON when that was YAML). `None` for items made in
-    /// code and for those of the native form, of which everything is here already.
+    /// code, and for those of other forms, of which everything is here already.
     pub raw: Option<Arc<RawValue>>,
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::near::{Neighbours, neighbours};
 use super::schema::{SchemaLimits, SchemaProblem, check_schema};
@@ -57,6 +57,11 @@ pub enum Problem {
     },
     /// The argument schema does not say `"type": "object"`, which MCP requires.
     ArgumentsNotObject,
+    /// It has no argument schema, but a member that looks like one under a key that no format has.
+    UnreadSchema {
+        /// The member, as a JSON pointer in the definition.
+        at: String,
+    },
     /// It declares itself both read-only and destructive.
     ContradictorySafety,
     /// There is no description.
@@ -101,6 +106,7 @@ impl Problem {
     #[must_use]
     pub fn severity(&self) -> Severity {
         match self {
+            Self::UnreadSchema { .. } => Severity::Error,
             Self::Schema { finding, .. } => match finding {
                 SchemaProblem::Invalid { .. } | SchemaProblem::DanglingRef { .. } | SchemaProblem::CyclicRef { .. } => {
                     Severity::Error
@@ -183,6 +189,9 @@ fn check_item(item: &SelectableItem, limits: &SchemaLimits) -> Vec<Problem> {
     if item.args_schema.as_ref().is_some_and(|schema| schema.get("type").and_then(Value::as_str) != Some("object")) {
         problems.push(Problem::ArgumentsNotObject);
     }
+    if item.kind.is_callable() && item.args_schema.is_none() {
+        problems.extend(unread_schema(item).map(|at| Problem::UnreadSchema { at }));
+    }
     if item.safety == Safety::Destructive && declares_read_only(item) {
         problems.push(Problem::ContradictorySafety);
     }
@@ -197,6 +206,37 @@ fn check_item(item: &SelectableItem, limits: &SchemaLimits) -> Vec<Problem> {
     }
     problems.extend(undescribed_parameters(item));
     problems
+}
+
+/// The first member of a definition that looks like the schema of its arguments, which were not read.
+fn unread_schema(item: &SelectableItem) -> Option<String> {
+    let received = item.raw.as_ref().and_then(|raw| serde_json::from_str::<Map<String, Value>>(raw.get()).ok());
+    match received {
+        Some(members) => unread_member(&members, 0),
+        None => unread_member(&item.metadata.clone().into_iter().collect(), 0),
+    }
+}
+
+fn unread_member(members: &Map<String, Value>, depth: usize) -> Option<String> {
+    const DEPTH: usize = 3;
+    const OTHERS: [&str; 5] = ["outputSchema", "output_schema", "annotations", "_meta", "icons"];
+    let argument = |value: &Value| value.get("name").is_some() && value.get("type").is_some();
+    members.iter().filter(|(key, _)| !OTHERS.contains(&key.as_str())).find_map(|(key, value)| {
+        let at = format!("/{}", key.replace('~', "~0").replace('/', "~1"));
+        match value {
+            Value::Object(inner) => {
+                let typed = inner.get("type").and_then(Value::as_str);
+                let is_object = typed.is_some_and(|kind| kind.eq_ignore_ascii_case("object"));
+                if is_object || inner.get("properties").is_some_and(Value::is_object) {
+                    return Some(at);
+                }
+                (depth < DEPTH).then(|| unread_member(inner, depth + 1)).flatten().map(|below| at + &below)
+            }
+            // A list of arguments, each with name and type.
+            Value::Array(values) => (!values.is_empty() && values.iter().all(argument)).then_some(at),
+            _ => None,
+        }
+    })
 }
 
 /// Whether the definition as received says read-only; the item itself keeps only the class that wins.
@@ -312,6 +352,25 @@ mod tests {
         {"id":"s:wipe#bb6cf94e","severity":"warning","problem":"long_description","tokens":601,"limit":512}
         {"id":"s:list_files#37b3bd9a","severity":"note","problem":"undescribed_parameters","count":3,"examples":["a","b","c"]}
         "##);
+    }
+
+    #[test]
+    fn a_schema_under_an_unknown_key_is_found() {
+        let schema = json!({"type": "object", "properties": {"a": {"description": "A"}}});
+        let tools = [
+            json!({"name": "a", "description": "A", "inputs": schema}),
+            json!({"name": "b", "description": "B", "spec": {"in/put": {"properties": {}}}}),
+            json!({"name": "c", "description": "C", "parameters": [{"name": "x", "type": "string"}]}),
+            json!({"type": "function", "function": {"name": "d", "description": "D", "arguments": schema}}),
+            json!({"name": "e", "description": "E", "outputSchema": schema, "annotations": {"type": "object"}}),
+            json!({"name": "f", "description": "F", "input_schema": schema, "inputs": schema}),
+        ];
+        insta::assert_snapshot!(found(&tools), @r#"
+        {"id":"s:a#fdad281d","severity":"error","problem":"unread_schema","at":"/inputs"}
+        {"id":"s:b#0eb0d799","severity":"error","problem":"unread_schema","at":"/spec/in~1put"}
+        {"id":"s:c#b1acd239","severity":"error","problem":"unread_schema","at":"/parameters"}
+        {"id":"s:d#e4a2c692","severity":"error","problem":"unread_schema","at":"/arguments"}
+        "#);
     }
 
     #[test]

@@ -496,6 +496,9 @@ fn told(problem: &Problem, mode: Mode) -> Option<(String, &'static str)> {
             };
             Some(("its argument schema does not say \"type\": \"object\"".to_owned(), remedy))
         }
+        Problem::UnreadSchema { at } => {
+            Some((format!("it has no argument schema, but `{at}` looks like one; MCP calls it `inputSchema`"), EXCLUDE))
+        }
         Problem::ContradictorySafety => Some(("it is declared both read-only and destructive".to_owned(), EXCLUDE)),
         Problem::MissingDescription => {
             Some(("it has no description, so it is found only by its name".to_owned(), "tell the server's author"))

@@ -20,8 +20,8 @@ use super::{Place, Sieve};
 
 /// An item that has no namespace and no id yet.
 #[derive(Debug)]
-pub(super) struct Draft {
-    pub(super) item: SelectableItem,
+pub(in crate::catalog) struct Draft {
+    pub(in crate::catalog) item: SelectableItem,
     /// The server as the source names it; it decides the namespace.
     pub(super) server: Option<String>,
     /// The declared version, within the grammar of versions.
@@ -31,6 +31,11 @@ pub(super) struct Draft {
 }
 
 impl Draft {
+    /// A draft without a version and an id of its own.
+    pub(in crate::catalog) fn of(item: SelectableItem) -> Self {
+        Self { server: item.server.clone(), item, version: None, id: None }
+    }
+
     pub(super) fn set_server_if_none(&mut self, server: Option<&str>) {
         if self.server.is_none() && self.id.is_none() {
             self.server = server.map(str::to_owned);

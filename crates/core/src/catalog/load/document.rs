@@ -6,39 +6,93 @@
 use std::fmt;
 
 use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::{Fault, Kind};
+use super::super::{Fault, Kind, formats};
 use super::too_deep;
 
 /// The list that a definition is in, which decides how it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
+    /// Tools in any form.
     Tools,
+    /// Tools of a live server, which speaks MCP.
+    ServerTools,
+    /// The older list of a request.
+    Functions,
     Resources,
     Prompts,
     /// Items of the native form.
     Items,
+    /// The file itself is the definition.
+    Whole,
 }
 
 impl fmt::Display for Form {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::Tools => "tools",
+            Self::Tools | Self::ServerTools => "tools",
+            Self::Functions => "functions",
             Self::Resources => "resources",
             Self::Prompts => "prompts",
             Self::Items => "items",
+            Self::Whole => "top level",
         })
     }
 }
 
 /// A definition and its position in its list.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Entry<'t> {
     pub(super) form: Form,
     pub(super) index: usize,
+    /// Its name, where the list is a map of definitions by name.
+    pub(super) key: Option<String>,
     pub(super) raw: &'t RawValue,
+}
+
+impl<'t> Entry<'t> {
+    pub(super) fn new(form: Form, index: usize, raw: &'t RawValue) -> Self {
+        Self { form, index, key: None, raw }
+    }
+}
+
+/// A list of definitions, or a map of them by name.
+#[derive(Default)]
+struct List<'t>(Vec<(Option<String>, &'t RawValue)>);
+
+impl<'de: 't, 't> Deserialize<'de> for List<'t> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members<'t>(std::marker::PhantomData<&'t ()>);
+
+        impl<'de: 't, 't> Visitor<'de> for Members<'t> {
+            type Value = List<'t>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a sequence")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<List<'t>, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(raw) = list.next_element()? {
+                    entries.push((None, raw));
+                }
+                Ok(List(entries))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<List<'t>, A::Error> {
+                let mut entries = Vec::new();
+                while let Some((key, raw)) = map.next_entry()? {
+                    entries.push((Some(key), raw));
+                }
+                Ok(List(entries))
+            }
+        }
+
+        deserializer.deserialize_any(Members(std::marker::PhantomData))
+    }
 }
 
 /// The definitions of one file.
@@ -62,13 +116,20 @@ pub(super) struct Located {
 struct Top<'t> {
     server: Option<String>,
     #[serde(borrow)]
-    tools: Option<Vec<&'t RawValue>>,
+    tools: Option<List<'t>>,
+    /// What a request had before it had tools.
+    #[serde(borrow)]
+    functions: Option<&'t RawValue>,
+    /// What a request of Bedrock has around its tools.
+    #[serde(borrow, rename = "toolConfig")]
+    tool_config: Option<&'t RawValue>,
     #[serde(borrow)]
     resources: Option<Vec<&'t RawValue>>,
     #[serde(borrow)]
     prompts: Option<Vec<&'t RawValue>>,
     #[serde(borrow)]
     items: Option<&'t RawValue>,
+    schema: Option<&'t RawValue>,
     #[serde(borrow)]
     result: Option<&'t RawValue>,
     #[serde(borrow)]
@@ -80,7 +141,7 @@ struct Top<'t> {
 #[serde(expecting = "an object with `tools`, `resources` or `prompts`")]
 struct Lists<'t> {
     #[serde(borrow)]
-    tools: Option<Vec<&'t RawValue>>,
+    tools: Option<List<'t>>,
     #[serde(borrow)]
     resources: Option<Vec<&'t RawValue>>,
     #[serde(borrow)]
@@ -112,7 +173,7 @@ pub(super) fn parse(text: &str) -> Result<Document<'_>, Located> {
             if tools.iter().any(|tool| is_native(tool)) {
                 return Err(top_level(Fault::new("a bare list of items with `id` and `kind`").with_fix(WRITE_NATIVE)));
             }
-            Ok(Document { server: None, entries: entries([(Form::Tools, Some(tools))]) })
+            Ok(Document { server: None, entries: listed(Form::Tools, tools).collect() })
         }
         Some(b'{') => parse_object(text),
         None => {
@@ -130,24 +191,85 @@ pub(super) fn parse(text: &str) -> Result<Document<'_>, Located> {
 fn parse_object(text: &str) -> Result<Document<'_>, Located> {
     let top: Top<'_> = serde_json::from_str(text).map_err(|error| located(&error))?;
     let lists = Lists { tools: top.tools, resources: top.resources, prompts: top.prompts };
+    let within = |place: &str, error: &serde_json::Error| Located {
+        place: place.to_owned(),
+        fault: Fault::new(without_position(error)),
+    };
     let lists = match (lists.is_none(), top.items, top.result, top.error) {
         (false, ..) => lists,
-        (true, Some(_), ..) => return parse_native(text),
-        (true, None, Some(result), _) => serde_json::from_str(result.get())
-            .map_err(|error| Located { place: "result".to_owned(), fault: Fault::new(without_position(&error)) })?,
+        (true, Some(items), ..) => match of_others(text, top.schema, items) {
+            Some(document) => return Ok(document),
+            None => return parse_native(text),
+        },
+        (true, None, Some(result), _) => {
+            serde_json::from_str(result.get()).map_err(|error| within("result", &error))?
+        }
         (true, None, None, Some(error)) => {
             let error = super::shortened(error.get());
             let fault = Fault::new(format!("a JSON-RPC error response: {error}"));
             return Err(top_level(fault.with_fix("ask the server again")));
         }
-        (true, None, None, None) => lists,
+        (true, None, None, None) => match top.tool_config {
+            Some(tools) => serde_json::from_str(tools.get()).map_err(|error| within("toolConfig", &error))?,
+            None => lists,
+        },
     };
-    if lists.is_none() {
-        let problem = "none of the keys `tools`, `resources`, `prompts` and `items` is there";
-        return Err(top_level(Fault::new(problem)));
+    let mut entries = Vec::new();
+    if let Some(functions) = top.functions.filter(|_| lists.is_none()) {
+        let functions: Vec<&RawValue> =
+            serde_json::from_str(functions.get()).map_err(|error| within("functions", &error))?;
+        entries.extend(listed(Form::Functions, functions));
+    } else if lists.is_none() {
+        entries = whole(text).ok_or_else(|| {
+            let problem = "none of the keys `tools`, `resources`, `prompts` and `items` is there";
+            top_level(Fault::new(problem).with_fix("give a list of tools in one of the forms of docs/formats.md"))
+        })?;
     }
-    let lists = [(Form::Tools, lists.tools), (Form::Resources, lists.resources), (Form::Prompts, lists.prompts)];
-    Ok(Document { server: top.server.filter(|server| !server.trim().is_empty()), entries: entries(lists) })
+    let tools = lists.tools.unwrap_or_default().0.into_iter().enumerate();
+    entries.extend(tools.map(|(index, (key, raw))| Entry { key, ..Entry::new(Form::Tools, index, raw) }));
+    entries.extend(listed(Form::Resources, lists.resources.unwrap_or_default()));
+    entries.extend(listed(Form::Prompts, lists.prompts.unwrap_or_default()));
+    Ok(Document { server: top.server.filter(|server| !server.trim().is_empty()), entries })
+}
+
+/// A document with `items` that is none of ours: a choice card.
+fn of_others<'t>(text: &'t str, schema: Option<&RawValue>, items: &RawValue) -> Option<Document<'t>> {
+    #[derive(Deserialize)]
+    struct Labelled {
+        #[serde(rename = "label")]
+        _label: String,
+    }
+    let labelled = || serde_json::from_str::<Vec<Labelled>>(items.get()).is_ok_and(|items| !items.is_empty());
+    let entries = if schema.is_none() && labelled() { whole(text)? } else { return None };
+    Some(Document { server: None, entries })
+}
+
+/// A file that is a definition itself (an OpenAPI document, an agent card, a single tool) or a map of definitions.
+fn whole(text: &str) -> Option<Vec<Entry<'_>>> {
+    let Ok(Value::Object(members)) = serde_json::from_str(text) else {
+        // What is too deep for a value is refused as a definition is, if it is one at all.
+        let raw = serde_json::from_str::<&RawValue>(text).ok()?;
+        let top: std::collections::BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+        let kind = |key: &str| top.get(key).map_or(Value::Null, |_| Value::from(""));
+        let keys = ["openapi", "swagger", "paths"].map(|key| (key.to_owned(), kind(key)));
+        let shallow = keys.into_iter().filter(|(_, value)| !value.is_null()).collect();
+        return formats::is_openapi(&shallow).then(|| vec![Entry::new(Form::Whole, 0, raw)]);
+    };
+    if formats::is_definition(&members) {
+        return Some(vec![Entry::new(Form::Whole, 0, serde_json::from_str(text).ok()?)]);
+    }
+    let named = |(key, value): (&String, &Value)| {
+        let Value::Object(members) = value else { return false };
+        let mut members = members.clone();
+        members.entry("name").or_insert_with(|| key.as_str().into());
+        formats::is_definition(&members)
+    };
+    if members.is_empty() || !members.iter().all(named) {
+        return None;
+    }
+    let map: List<'_> = serde_json::from_str(text).ok()?;
+    let entries = map.0.into_iter().enumerate();
+    Some(entries.map(|(index, (key, raw))| Entry { key, ..Entry::new(Form::Whole, index, raw) }).collect())
 }
 
 fn parse_native(text: &str) -> Result<Document<'_>, Located> {
@@ -161,7 +283,7 @@ fn parse_native(text: &str) -> Result<Document<'_>, Located> {
             return Err(top_level(fault.with_fix(format!("write the file in form {expected}"))));
         }
     }
-    Ok(Document { server: None, entries: entries([(Form::Items, Some(native.items))]) })
+    Ok(Document { server: None, entries: listed(Form::Items, native.items).collect() })
 }
 
 /// Whether a definition is an item of the native form. A reader of MCP definitions would drop most of its fields.
@@ -176,13 +298,8 @@ fn is_native(raw: &RawValue) -> bool {
     serde_json::from_str::<Item>(raw.get()).is_ok()
 }
 
-fn entries<'t, const N: usize>(lists: [(Form, Option<Vec<&'t RawValue>>); N]) -> Vec<Entry<'t>> {
-    let mut entries = Vec::new();
-    for (form, list) in lists {
-        let list = list.unwrap_or_default().into_iter().enumerate();
-        entries.extend(list.map(|(index, raw)| Entry { form, index, raw }));
-    }
-    entries
+fn listed<'t>(form: Form, list: Vec<&'t RawValue>) -> impl Iterator<Item = Entry<'t>> {
+    list.into_iter().enumerate().map(move |(index, raw)| Entry::new(form, index, raw))
 }
 
 pub(super) fn top_level(fault: Fault) -> Located {
@@ -209,7 +326,7 @@ pub(super) fn parse_entry(raw: &RawValue, name: &mut String) -> Result<Value, Fa
     }
     match serde_json::from_str::<Value>(raw.get()) {
         Ok(value) => {
-            value.get("name").and_then(Value::as_str).unwrap_or("").clone_into(name);
+            formats::name_of(&value).clone_into(name);
             Ok(value)
         }
         Err(error) => {

@@ -8,24 +8,39 @@ use serde_json::{Map, Value};
 use super::super::Fault;
 
 /// The members of one definition that have not been read yet.
-pub(super) struct Fields {
+#[derive(Debug)]
+pub(in crate::catalog) struct Fields {
     members: Map<String, Value>,
 }
 
 impl Fields {
-    pub(super) fn new(value: Value) -> Result<Self, Fault> {
+    pub(in crate::catalog) fn new(value: Value) -> Result<Self, Fault> {
         match value {
             Value::Object(members) => Ok(Self { members }),
             other => Err(Fault::new(format!("an object is expected, not {}", describe(&other)))),
         }
     }
 
+    /// Whether there is a member that is not `null`.
+    pub(in crate::catalog) fn has(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    pub(in crate::catalog) fn get(&self, key: &str) -> Option<&Value> {
+        self.members.get(key).filter(|value| !value.is_null())
+    }
+
+    /// The members that nothing took out; those that are `null` are left out.
+    pub(in crate::catalog) fn rest(self) -> impl Iterator<Item = (String, Value)> {
+        self.members.into_iter().filter(|(_, value)| !value.is_null())
+    }
+
     /// Takes a member out; `null` counts as absent.
-    fn take(&mut self, key: &str) -> Option<Value> {
+    pub(in crate::catalog) fn take(&mut self, key: &str) -> Option<Value> {
         self.members.swap_remove(key).filter(|value| !value.is_null())
     }
 
-    pub(super) fn text(&mut self, key: &str) -> Result<Option<String>, Fault> {
+    pub(in crate::catalog) fn text(&mut self, key: &str) -> Result<Option<String>, Fault> {
         match self.take(key) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -34,15 +49,15 @@ impl Fields {
     }
 
     /// Takes a text out; an empty one counts as absent.
-    pub(super) fn nonempty_text(&mut self, key: &str) -> Result<Option<String>, Fault> {
+    pub(in crate::catalog) fn nonempty_text(&mut self, key: &str) -> Result<Option<String>, Fault> {
         Ok(self.text(key)?.filter(|text| !text.trim().is_empty()))
     }
 
-    pub(super) fn required_text(&mut self, key: &str) -> Result<String, Fault> {
+    pub(in crate::catalog) fn required_text(&mut self, key: &str) -> Result<String, Fault> {
         self.nonempty_text(key)?.ok_or_else(|| Fault::new(format!("`{key}` is missing or empty")))
     }
 
-    pub(super) fn object(&mut self, key: &str) -> Result<Option<Map<String, Value>>, Fault> {
+    pub(in crate::catalog) fn object(&mut self, key: &str) -> Result<Option<Map<String, Value>>, Fault> {
         match self.take(key) {
             None => Ok(None),
             Some(Value::Object(members)) => Ok(Some(members)),
@@ -51,11 +66,11 @@ impl Fields {
     }
 
     /// The members of an object member; no members when it is absent.
-    pub(super) fn nested(&mut self, key: &str) -> Result<Self, Fault> {
+    pub(in crate::catalog) fn nested(&mut self, key: &str) -> Result<Self, Fault> {
         Ok(Self { members: self.object(key)?.unwrap_or_default() })
     }
 
-    pub(super) fn list(&mut self, key: &str) -> Result<Vec<Value>, Fault> {
+    pub(in crate::catalog) fn list(&mut self, key: &str) -> Result<Vec<Value>, Fault> {
         match self.take(key) {
             None => Ok(Vec::new()),
             Some(Value::Array(values)) => Ok(values),
@@ -63,7 +78,7 @@ impl Fields {
         }
     }
 
-    pub(super) fn texts(&mut self, key: &str) -> Result<Vec<String>, Fault> {
+    pub(in crate::catalog) fn texts(&mut self, key: &str) -> Result<Vec<String>, Fault> {
         let values = self.list(key)?.into_iter().map(|value| match value {
             Value::String(text) => Ok(text),
             other => Err(wrong(key, "an array of strings", &other)),
@@ -71,7 +86,7 @@ impl Fields {
         values.collect()
     }
 
-    pub(super) fn flag(&mut self, key: &str) -> Result<bool, Fault> {
+    pub(in crate::catalog) fn flag(&mut self, key: &str) -> Result<bool, Fault> {
         match self.take(key) {
             None => Ok(false),
             Some(Value::Bool(flag)) => Ok(flag),

@@ -14,8 +14,7 @@ use super::super::{Fault, Kind, Safety, SelectableItem};
 use super::assemble::Draft;
 use super::fields::Fields;
 
-pub(super) fn tool(value: Value) -> Result<Draft, Fault> {
-    let mut fields = Fields::new(value)?;
+pub(in crate::catalog) fn tool(mut fields: Fields) -> Result<Draft, Fault> {
     let mut item = begin(Kind::Tool, &fields.required_text("name")?, &mut fields)?;
     item.args_schema = fields.object("inputSchema")?.map(schema);
     item.output_schema = fields.object("outputSchema")?.map(schema);
@@ -60,7 +59,7 @@ fn schema(members: Map<String, Value>) -> Arc<Value> {
 }
 
 /// What all three kinds share; id and namespace are assigned later.
-fn begin(kind: Kind, name: &str, fields: &mut Fields) -> Result<SelectableItem, Fault> {
+pub(in crate::catalog) fn begin(kind: Kind, name: &str, fields: &mut Fields) -> Result<SelectableItem, Fault> {
     let description = fields.text("description")?.unwrap_or_default();
     let mut item = SelectableItem::tool("", "", name, &description);
     item.kind = kind;
@@ -82,7 +81,7 @@ fn finish(item: SelectableItem, mut fields: Fields) -> Result<Draft, Fault> {
 
 /// Settles the safety class of an item from what it declares and from its tags (`destructive` wins), and makes the tags
 /// agree with it, sorted and without repeats.
-pub(super) fn settle_safety(item: &mut SelectableItem, declared: Safety) {
+pub(in crate::catalog) fn settle_safety(item: &mut SelectableItem, declared: Safety) {
     let tagged = |safety: Safety| declared == safety || item.tags.iter().any(|tag| Some(tag.as_str()) == safety.tag());
     item.safety =
         [Safety::Destructive, Safety::ReadOnly].into_iter().find(|safety| tagged(*safety)).unwrap_or_default();

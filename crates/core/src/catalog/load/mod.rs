@@ -1,8 +1,8 @@
 //! Reads catalogs from files.
 //!
 //! The steps: paths are listed ([`load`]), a file becomes a list of definitions in one of the known forms
-//! ([`document`]), a definition becomes an item without an id ([`mcp`], [`native`]), and only when everything has been
-//! read do the items get their namespaces and ids ([`assemble`]), because both depend on what else is there.
+//! ([`document`]), a definition becomes an item without an id ([`mcp`], [`native`], and [`formats`] for
+//! the forms of others), and only when everything has been read do the items get their namespaces and ids ([`assemble`]), because both depend on what else is there.
 //!
 //! A file or definition that cannot be used stops a strict load and is skipped by a lenient one. Definitions are kept
 //! byte for byte beside what was read from them. Resource templates are not items, because they cannot be read as they
@@ -24,9 +24,12 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use self::assemble::Draft;
+pub(super) use self::assemble::Draft;
 use self::document::{Document, Entry, Form, Located};
+pub(super) use self::fields::Fields;
 pub use self::fields::describe;
+pub(super) use self::mcp::{begin, settle_safety, tool};
+use super::formats::{self, Found, Part, ToolFormat};
 use super::{Catalog, CatalogError, Fault};
 
 /// Larger files are refused: no real catalog comes near, and the whole file is held in memory.
@@ -63,6 +66,19 @@ pub struct Loaded {
     pub catalog: Catalog,
     /// What could not be used, in load order; empty after a strict load.
     pub left_out: Vec<LeftOut>,
+    /// The forms that were recognised, in load order: one entry a file and form.
+    pub sources: Vec<Source>,
+}
+
+/// Definitions of one form in one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Source {
+    /// The path of the file.
+    pub path: PathBuf,
+    /// The form that the definitions have.
+    pub format: ToolFormat,
+    /// How many of them were read; copies of a resource or prompt are counted too.
+    pub definitions: usize,
 }
 
 /// A file or definition that a lenient load left out.
@@ -92,9 +108,10 @@ impl From<CatalogError> for LeftOut {
 
 /// Loads every file and folder of `paths` into one catalog.
 ///
-/// A file holds an array of MCP tools, an object with `tools`, `resources` or `prompts` (a recorded catalog, a
-/// `tools/list` result, or the JSON-RPC response around one), or the native form (`schema` and `items`). It is YAML
-/// when its name ends in `.yaml` or `.yml`, otherwise JSON. Of a folder every such file that is not hidden is loaded,
+/// A file holds an array of tools, an object with `tools`, `resources` or `prompts` (a recorded catalog, a
+/// `tools/list` result, the JSON-RPC response around one, or a request to a model), a document that tools are made of
+/// (OpenAPI, an agent card), or the native form (`schema` and `items`). Each definition is read in the [`ToolFormat`]
+/// that it has. A file is YAML when its name ends in `.yaml` or `.yml`, otherwise JSON. Of a folder every such file that is not hidden is loaded,
 /// in the order of file names, each as one server. The order of files and definitions decides only which of two
 /// resources or prompts with one id keeps the bare id.
 ///
@@ -102,7 +119,7 @@ impl From<CatalogError> for LeftOut {
 /// [`CatalogError::Read`] for a path that was named and cannot be read; in strict mode [`CatalogError`] for the first
 /// file or definition that cannot be used; [`CatalogError::Empty`] when no item remains.
 pub fn load<P: AsRef<Path>>(paths: &[P], options: LoadOptions) -> Result<Loaded, CatalogError> {
-    let mut sieve = Sieve { strictness: options.strictness, left_out: Vec::new() };
+    let mut sieve = Sieve::new(options.strictness);
     let mut drafts = Vec::new();
     for path in paths.iter().map(AsRef::as_ref) {
         if path.is_dir() {
@@ -127,7 +144,7 @@ pub fn load<P: AsRef<Path>>(paths: &[P], options: LoadOptions) -> Result<Loaded,
         let names: Vec<String> = paths.iter().map(|path| path.as_ref().display().to_string()).collect();
         return Err(CatalogError::Empty(sieve.describe_nothing(&names.join(", "))));
     }
-    Ok(Loaded { catalog: Catalog::new(items)?, left_out: sieve.left_out })
+    Ok(Loaded { catalog: Catalog::new(items)?, left_out: sieve.left_out, sources: sieve.sources })
 }
 
 /// The definitions that one live server lists, as it sent them.
@@ -147,15 +164,18 @@ pub struct Listing<'l> {
 /// left out, and so is the second of two tools with one id.
 #[must_use]
 pub fn load_listings(listings: &[Listing<'_>]) -> (Vec<super::SelectableItem>, Vec<LeftOut>) {
-    let mut sieve = Sieve { strictness: Strictness::Lenient, left_out: Vec::new() };
+    let mut sieve = Sieve::new(Strictness::Lenient);
     let mut drafts = Vec::new();
     for listing in listings {
         let file: Arc<Path> = Arc::from(Path::new(listing.server));
-        let lists =
-            [(Form::Tools, listing.tools), (Form::Resources, listing.resources), (Form::Prompts, listing.prompts)];
+        let lists = [
+            (Form::ServerTools, listing.tools),
+            (Form::Resources, listing.resources),
+            (Form::Prompts, listing.prompts),
+        ];
         let entries = lists
             .iter()
-            .flat_map(|(form, list)| list.iter().enumerate().map(|(index, raw)| Entry { form: *form, index, raw }));
+            .flat_map(|(form, list)| list.iter().enumerate().map(|(index, raw)| Entry::new(*form, index, raw)));
         let first = drafts.len();
         // A lenient sieve returns no error: it notes what it leaves out.
         let _ = read_definitions(Some(&file), entries, None, &mut drafts, &mut sieve);
@@ -197,27 +217,29 @@ impl Catalog {
         let json = json.strip_prefix('\u{feff}').unwrap_or(json);
         let wrong = |Located { place, fault }| CatalogError::Definition { place, fault };
         let Document { server, entries } = document::parse(json).map_err(wrong)?;
-        let mut sieve = Sieve { strictness: Strictness::Strict, left_out: Vec::new() };
+        let mut sieve = Sieve::new(Strictness::Strict);
         let mut drafts = Vec::with_capacity(entries.len());
         read_definitions(None, entries.into_iter(), server.as_deref(), &mut drafts, &mut sieve)?;
         Self::new(assemble::assemble(drafts, &mut sieve)?)
     }
 
-    /// A catalog of MCP tool definitions. Those that name no server of their own belong to `server`, when it is given.
+    /// A catalog of tool definitions in any form. Those that name no server of their own belong to `server`, when it is given.
     ///
     /// # Errors
     /// [`CatalogError`] for the first definition that cannot be used, for two with one id, and for an empty list.
     pub fn from_values(tools: &[Value], server: Option<&str>) -> Result<Self, CatalogError> {
         let mut drafts = Vec::with_capacity(tools.len());
+        let mut sieve = Sieve::new(Strictness::Strict);
         for (index, value) in tools.iter().enumerate() {
-            let name = value.get("name").and_then(Value::as_str).unwrap_or("").to_owned();
-            let place = Place { file: None, form: Form::Tools, index, name };
-            let draft = copy_shallow(value).and_then(|(value, raw)| draft(Form::Tools, value, raw));
-            let mut draft = draft.map_err(|fault| place.error(fault))?;
-            draft.set_server_if_none(server);
-            drafts.push((draft, place));
+            let name = formats::name_of(value).to_owned();
+            let place = Place { file: None, form: Form::Tools, index, key: None, inside: String::new(), name };
+            let (value, raw) = copy_shallow(value).map_err(|fault| place.error(fault))?;
+            let first = drafts.len();
+            take_in(place, value, || Arc::clone(&raw), &mut drafts, &mut sieve)?;
+            for (draft, _) in &mut drafts[first..] {
+                draft.set_server_if_none(server);
+            }
         }
-        let mut sieve = Sieve { strictness: Strictness::Strict, left_out: Vec::new() };
         Self::new(assemble::assemble(drafts, &mut sieve)?)
     }
 
@@ -254,7 +276,7 @@ fn copy_shallow(value: &Value) -> Result<(Value, Arc<RawValue>), Fault> {
     Ok((value.clone(), Arc::from(raw)))
 }
 
-fn too_deep() -> Fault {
+pub(super) fn too_deep() -> Fault {
     Fault::new(format!("it is nested deeper than {MAX_NESTING} levels")).with_fix("make it flatter")
 }
 
@@ -263,9 +285,25 @@ fn too_deep() -> Fault {
 struct Sieve {
     strictness: Strictness,
     left_out: Vec<LeftOut>,
+    sources: Vec<Source>,
 }
 
 impl Sieve {
+    fn new(strictness: Strictness) -> Self {
+        Self { strictness, left_out: Vec::new(), sources: Vec::new() }
+    }
+
+    /// Counts a definition of this form.
+    fn count(&mut self, file: Option<&Arc<Path>>, format: ToolFormat) {
+        let Some(path) = file.map(AsRef::as_ref) else { return };
+        // Those of the same file are the last ones.
+        let of_file = self.sources.iter_mut().rev().take_while(|source| source.path.as_os_str() == path.as_os_str());
+        match of_file.into_iter().find(|source| source.format == format) {
+            Some(source) => source.definitions += 1,
+            None => self.sources.push(Source { path: path.to_owned(), format, definitions: 1 }),
+        }
+    }
+
     /// Returns the error in strict mode, saying that a lenient load would go on, and notes it in lenient mode.
     fn refuse(&mut self, mut error: CatalogError) -> Result<(), CatalogError> {
         if self.strictness == Strictness::Lenient {
@@ -294,13 +332,24 @@ struct Place {
     file: Option<Arc<Path>>,
     form: Form,
     index: usize,
+    /// The member of a map of definitions.
+    key: Option<String>,
+    /// The place in a definition that holds several.
+    inside: String,
     name: String,
 }
 
 impl Place {
     fn within(&self) -> String {
-        let Self { form, index, name, .. } = self;
-        if name.is_empty() { format!("{form}[{index}]") } else { format!("{form}[{index}] `{}`", shortened(name)) }
+        let Self { form, index, key, inside, name, .. } = self;
+        let place = match (form, key) {
+            (Form::Whole, Some(key)) => return format!("{:?}{inside}", shortened(key)),
+            (Form::Whole, None) if inside.is_empty() => form.to_string(),
+            (Form::Whole, None) => inside.trim_start_matches('.').to_owned(),
+            (_, Some(key)) => return format!("{form}[{:?}]{inside}", shortened(key)),
+            (_, None) => format!("{form}[{index}]{inside}"),
+        };
+        if name.is_empty() { place } else { format!("{place} `{}`", shortened(name)) }
     }
 
     fn error(&self, fault: Fault) -> CatalogError {
@@ -321,7 +370,7 @@ impl fmt::Display for Place {
 }
 
 /// A name in a message: on one line and of bounded length whatever the file holds.
-fn shortened(name: &str) -> String {
+pub(super) fn shortened(name: &str) -> String {
     const LONGEST: usize = 80;
     let mut shown: String = name.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if name.chars().nth(LONGEST).is_some() {
@@ -422,7 +471,7 @@ fn read_entries(
 ) -> Result<(), CatalogError> {
     drafts.reserve(document.entries.len());
     let server = document.server.as_deref().or(server);
-    read_definitions(Some(&Arc::from(path)), document.entries.iter().copied(), server, drafts, sieve)
+    read_definitions(Some(&Arc::from(path)), document.entries.iter().cloned(), server, drafts, sieve)
 }
 
 fn read_definitions<'t>(
@@ -432,36 +481,66 @@ fn read_definitions<'t>(
     drafts: &mut Vec<(Draft, Place)>,
     sieve: &mut Sieve,
 ) -> Result<(), CatalogError> {
-    for Entry { form, index, raw } in entries {
-        let mut place = Place { file: file.cloned(), form, index, name: String::new() };
-        match document::parse_entry(raw, &mut place.name)
-            .and_then(|value| draft(form, value, Arc::from(raw.to_owned())))
-        {
-            Ok(mut draft) => {
-                draft.set_server_if_none(server);
-                drafts.push((draft, place));
-            }
+    for Entry { form, index, key, raw } in entries {
+        let mut place = Place { file: file.cloned(), form, index, key, inside: String::new(), name: String::new() };
+        let first = drafts.len();
+        match document::parse_entry(raw, &mut place.name) {
+            Ok(value) => take_in(place, value, || Arc::from(raw.to_owned()), drafts, sieve)?,
             Err(fault) => sieve.refuse(place.error(fault))?,
+        }
+        for (draft, _) in &mut drafts[first..] {
+            draft.set_server_if_none(server);
         }
     }
     Ok(())
 }
 
-fn draft(form: Form, value: Value, raw: Arc<RawValue>) -> Result<Draft, Fault> {
-    let draft = match form {
-        Form::Tools => mcp::tool(value),
-        Form::Resources => mcp::resource(value),
-        Form::Prompts => mcp::prompt(value),
-        Form::Items => native::item(value),
+/// Adds what one definition gives to `drafts`: a tool, or several where its form holds several.
+fn take_in(
+    place: Place,
+    value: Value,
+    raw: impl FnOnce() -> Arc<RawValue>,
+    drafts: &mut Vec<(Draft, Place)>,
+    sieve: &mut Sieve,
+) -> Result<(), CatalogError> {
+    let found = match place.form {
+        Form::Tools | Form::Functions | Form::Whole => formats::read(value, place.key.as_deref()),
+        Form::ServerTools => Found::One(ToolFormat::Mcp, Fields::new(value).and_then(mcp::tool)),
+        Form::Resources => Found::One(ToolFormat::Mcp, mcp::resource(value)),
+        Form::Prompts => Found::One(ToolFormat::Mcp, mcp::prompt(value)),
+        Form::Items => Found::One(ToolFormat::Native, native::item(value)),
     };
-    let mut draft = draft?;
+    let mut add =
+        |place: Place, format: ToolFormat, draft: Result<Draft, Fault>, raw: Option<Arc<RawValue>>| match draft
+            .and_then(bounded)
+        {
+            Ok(mut draft) => {
+                draft.item.raw = raw;
+                sieve.count(place.file.as_ref(), format);
+                drafts.push((draft, place));
+                Ok(())
+            }
+            Err(fault) => sieve.refuse(place.error(fault)),
+        };
+    match found {
+        Found::One(format, draft) => {
+            let received = format == ToolFormat::Mcp && draft.is_ok();
+            add(place, format, draft, received.then(raw))
+        }
+        Found::Many(format, parts) => parts.into_iter().try_for_each(|Part { inside, name, draft }| {
+            add(Place { inside, name, ..place.clone() }, format, draft, None)
+        }),
+    }
+}
+
+/// Refuses a description that is none.
+fn bounded(draft: Draft) -> Result<Draft, Fault> {
     let length = draft.item.description.len();
     if length > MAX_DESCRIPTION_BYTES {
         let fault =
             Fault::new(format!("its description has {length} bytes, over the limit of {MAX_DESCRIPTION_BYTES}"));
         return Err(fault.with_fix("shorten it"));
     }
-    draft.item.raw = (form != Form::Items).then_some(raw);
     Ok(draft)
 }
 
@@ -718,8 +797,8 @@ items:
         a.json: line 1, column 2: expected ident; correct it, or leave it out with --lenient
         the catalog is empty: a.json: no tool, resource or prompt is listed there
         the catalog is empty: a.json: no tool, resource or prompt is listed there
-        a.json: top level: none of the keys `tools`, `resources`, `prompts` and `items` is there; correct it, or leave it out with --lenient
-        a.json: line 1, column 10: invalid type: map, expected a sequence; correct it, or leave it out with --lenient
+        a.json: top level: none of the keys `tools`, `resources`, `prompts` and `items` is there; give a list of tools in one of the forms of docs/formats.md, or leave it out with --lenient
+        a.json: tools["name"]: an object is expected, not a number; correct it, or leave it out with --lenient
         a.json: top level: a JSON-RPC error response: {"code": -32601, "message": "no such method"}; ask the server again, or leave it out with --lenient
         a.json: result: invalid length 0, expected an object with `tools`, `resources` or `prompts`; correct it, or leave it out with --lenient
         a.json: tools[0]: an object is expected, not a number; correct it, or leave it out with --lenient
@@ -736,7 +815,7 @@ items:
         a.json: tools[0]: unexpected end of hex escape; correct it, or leave it out with --lenient
         a.json: line 2, byte 12 of the file: invalid UTF-8; save the file as UTF-8, or leave it out with --lenient
         a.json: tools[0] `d`: it is nested deeper than 127 levels; make it flatter, or leave it out with --lenient
-        a.json: top level: none of the keys `tools`, `resources`, `prompts` and `items` is there; correct it, or leave it out with --lenient
+        a.json: top level: none of the keys `tools`, `resources`, `prompts` and `items` is there; give a list of tools in one of the forms of docs/formats.md, or leave it out with --lenient
         a.yaml: line 2, column 16: unclosed bracket '['; correct it, or leave it out with --lenient
         a.yaml: tools[1]: an object is expected, not a number; correct it, or leave it out with --lenient
         a.yaml: top level: invalid type: integer `7`, expected a sequence; correct it, or leave it out with --lenient

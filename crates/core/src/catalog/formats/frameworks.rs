@@ -1,0 +1,83 @@
+//! What programs print of the tools of LangChain, LlamaIndex and the Vercel AI SDK.
+
+use serde_json::{Map, Value, json};
+
+use super::schema::is_schema;
+use super::{is_object, is_text, tool, unwrap};
+use crate::catalog::Fault;
+use crate::catalog::load::{Draft, Fields};
+
+/// A tool of the Vercel AI SDK beside its name in a map, or as its providers get it.
+pub(super) fn is_vercel(members: &Map<String, Value>) -> bool {
+    let wrapped = |schema: &Value| schema.get("jsonSchema").is_some_and(Value::is_object);
+    let typed = members.get("type").is_some_and(|kind| kind == "function") && is_object(members, "inputSchema");
+    typed || ["inputSchema", "parameters"].iter().any(|key| members.get(*key).is_some_and(wrapped))
+}
+
+pub(super) fn read_vercel(mut fields: Fields) -> Result<Draft, Fault> {
+    let key = if fields.has("inputSchema") { "inputSchema" } else { "parameters" };
+    let mut schema = fields.object(key)?;
+    // `jsonSchema(…)` keeps a schema under this key.
+    if let Some(inner) = schema.as_mut().and_then(|schema| schema.get_mut("jsonSchema")?.as_object_mut()) {
+        schema = Some(std::mem::take(inner));
+    }
+    if fields.get("type").is_some_and(|kind| kind == "function") {
+        fields.take("type");
+    }
+    tool(fields, schema)
+}
+
+/// `args_schema` of `BaseTool`, `args` (its properties alone), or `schema` in JavaScript.
+pub(super) fn is_langchain(members: &Map<String, Value>) -> bool {
+    let properties = |args: &Value| args.as_object().is_some_and(|args| args.values().all(Value::is_object));
+    is_object(members, "args_schema")
+        || is_text(members, "name")
+            && (members.get("args").is_some_and(properties) || members.get("schema").is_some_and(is_schema))
+}
+
+pub(super) fn read_langchain(mut fields: Fields) -> Result<Draft, Fault> {
+    for key in ["args_schema", "schema"] {
+        if fields.has(key) {
+            let schema = fields.object(key)?;
+            return tool(fields, schema);
+        }
+    }
+    let properties = fields.object("args")?.map(|properties| {
+        // A property that may be left out has a default there.
+        let required: Vec<&String> =
+            properties.iter().filter(|(_, property)| property.get("default").is_none()).map(|(name, _)| name).collect();
+        let required = json!(required);
+        Map::from_iter([
+            ("type".to_owned(), "object".into()),
+            ("properties".to_owned(), Value::Object(properties)),
+            ("required".to_owned(), required),
+        ])
+    });
+    tool(fields, properties)
+}
+
+/// `ToolMetadata`, alone or under `metadata`, with its schema as `fn_schema` or, as a text, `fn_schema_str`.
+pub(super) fn is_llama_index(members: &Map<String, Value>) -> bool {
+    let wrapped = |metadata: &Value| metadata.get("name").is_some_and(Value::is_string);
+    is_object(members, "fn_schema")
+        || is_text(members, "fn_schema_str")
+        || !members.contains_key("name") && members.get("metadata").is_some_and(wrapped)
+}
+
+pub(super) fn read_llama_index(mut fields: Fields) -> Result<Draft, Fault> {
+    if !fields.has("name") && fields.has("metadata") {
+        fields = unwrap(fields, "metadata")?;
+    }
+    let mut schema = None;
+    for key in ["fn_schema", "parameters"] {
+        schema = if schema.is_some() { schema } else { fields.object(key)? };
+    }
+    if let Some(text) = fields.text("fn_schema_str")? {
+        let wrong = |error| Fault::new(format!("`fn_schema_str` is no schema: {error}"));
+        schema = Some(match schema {
+            Some(schema) => schema,
+            None => serde_json::from_str(&text).map_err(wrong)?,
+        });
+    }
+    tool(fields, schema)
+}

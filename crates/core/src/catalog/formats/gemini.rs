@@ -1,0 +1,79 @@
+//! Gemini's form: functions inside a tool, with a JSON Schema (`parametersJsonSchema`) or a schema in its own dialect
+//! (`parameters`, after OpenAPI 3.0, with types in capitals).
+
+use serde_json::{Map, Value, json};
+
+use super::openai::described;
+use super::schema::{each_schema, lower_types, nullable_types, of_arguments};
+use super::{Part, name_of, tool};
+use crate::catalog::load::{Draft, Fields};
+use crate::catalog::{Fault, SelectableItem};
+
+/// What a tool calls its list of functions: in JSON, and in the Python library.
+const LISTS: [&str; 2] = ["functionDeclarations", "function_declarations"];
+const SCHEMAS: [&str; 2] = ["parametersJsonSchema", "parameters_json_schema"];
+const DIALECT: &str = "parameters";
+
+pub(super) fn is_list(members: &Map<String, Value>) -> bool {
+    LISTS.iter().any(|list| members.get(*list).is_some_and(Value::is_array))
+}
+
+pub(super) fn read_list(members: Map<String, Value>) -> Result<Vec<Part>, Fault> {
+    let mut parts = Vec::new();
+    // Tools of Google's own may stand beside the list.
+    for (key, value) in members {
+        let Value::Array(functions) = value else { continue };
+        if !LISTS.contains(&key.as_str()) {
+            continue;
+        }
+        parts.extend(functions.into_iter().enumerate().map(|(index, function)| Part {
+            inside: format!(".{key}[{index}]"),
+            name: name_of(&function).to_owned(),
+            draft: Fields::new(function).and_then(read),
+        }));
+    }
+    Ok(parts)
+}
+
+/// A function outside of a list that names it as Gemini's.
+pub(super) fn is(members: &Map<String, Value>) -> bool {
+    let of_dialect = |schema: &Value| {
+        let kind = schema.get("type").and_then(Value::as_str).unwrap_or("");
+        !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_uppercase())
+    };
+    SCHEMAS.iter().any(|key| members.contains_key(*key)) || members.get(DIALECT).is_some_and(of_dialect)
+}
+
+pub(super) fn read(mut fields: Fields) -> Result<Draft, Fault> {
+    let mut schema = None;
+    for key in SCHEMAS {
+        schema = fields.object(key)?.or(schema);
+    }
+    if schema.is_none() {
+        schema = fields.object(DIALECT)?.map(|members| {
+            let mut schema = Value::Object(members);
+            each_schema(&mut schema, &|schema| {
+                lower_types(schema);
+                nullable_types(schema);
+            });
+            schema.as_object_mut().map(std::mem::take).unwrap_or_default()
+        });
+    }
+    tool(fields, schema)
+}
+
+pub(super) fn write(item: &SelectableItem, name: &str) -> Value {
+    let mut members = described(item, name);
+    if item.args_schema.is_some() {
+        members.insert(SCHEMAS[0].to_owned(), of_arguments(item));
+    }
+    Value::Object(members)
+}
+
+/// The list of a request: one tool with all functions.
+pub(super) fn list(functions: &[Value]) -> Value {
+    match functions.is_empty() {
+        true => json!([]),
+        false => json!([{LISTS[0]: functions}]),
+    }
+}

@@ -1,0 +1,110 @@
+//! MCP's form as it is written. Its reader is that of the files that servers list their tools in.
+
+use serde_json::{Map, Value, json};
+
+use super::schema::of_arguments;
+use super::{CallNames, ToolFormat};
+use crate::catalog::{Catalog, Kind, Safety, SelectableItem};
+
+/// Keys that say whose a tool is. The protocol does not have them: whoever asks a server knows it.
+const SERVER: [&str; 2] = ["server", "serverDescription"];
+
+/// The definition as received, or one that says the same.
+pub(super) fn write(item: &SelectableItem, name: &str) -> Value {
+    let mut members = received(item).unwrap_or_else(|| made(item));
+    for key in SERVER {
+        members.shift_remove(key);
+    }
+    members.insert("name".to_owned(), name.into());
+    if !members.get("inputSchema").is_some_and(Value::is_object) {
+        members.insert("inputSchema".to_owned(), json!({"type": "object"}));
+    }
+    Value::Object(members)
+}
+
+fn received(item: &SelectableItem) -> Option<Map<String, Value>> {
+    serde_json::from_str(item.raw.as_ref()?.get()).ok()
+}
+
+fn made(item: &SelectableItem) -> Map<String, Value> {
+    let mut members = super::openai::described(item, &item.name);
+    if item.args_schema.is_some() {
+        members.insert("inputSchema".to_owned(), of_arguments(item));
+    }
+    if let Some(schema) = item.output_schema.as_deref() {
+        members.insert("outputSchema".to_owned(), schema.clone());
+    }
+    match item.safety {
+        Safety::Undeclared => {}
+        Safety::ReadOnly => drop(members.insert("annotations".to_owned(), json!({"readOnlyHint": true}))),
+        Safety::Destructive => drop(members.insert("annotations".to_owned(), json!({"destructiveHint": true}))),
+    }
+    members
+}
+
+/// A whole catalog as the lists of a server, each definition with the name of the server that it is of.
+#[must_use]
+pub fn listing(catalog: &Catalog) -> Value {
+    let names = CallNames::as_they_are();
+    let of = |kinds: &[Kind]| -> Vec<Value> {
+        let items = catalog.items().iter().filter(|item| kinds.contains(&item.kind));
+        items.filter_map(|item| member(item, &names)).collect()
+    };
+    let lists = [
+        ("tools", of(&[Kind::Tool, Kind::Agent, Kind::Skill])),
+        ("resources", of(&[Kind::Resource])),
+        ("prompts", of(&[Kind::Prompt])),
+    ];
+    let lists = lists.into_iter().filter(|(name, list)| *name == "tools" || !list.is_empty());
+    Value::Object(lists.map(|(name, list)| (name.to_owned(), Value::Array(list))).collect())
+}
+
+fn member(item: &SelectableItem, names: &CallNames) -> Option<Value> {
+    let mut value = match item.kind {
+        Kind::Resource => Value::Object(received(item).unwrap_or_else(|| resource(item))),
+        Kind::Prompt => Value::Object(received(item).unwrap_or_else(|| prompt(item))),
+        _ => ToolFormat::Mcp.write([item], names)?.as_array_mut()?.pop()?,
+    };
+    let members = value.as_object_mut()?;
+    // What the protocol has no key for is read from these.
+    let tags: Vec<&String> = item.tags.iter().filter(|tag| Some(tag.as_str()) != item.safety.tag()).collect();
+    if item.raw.is_none() && !tags.is_empty() {
+        members.insert("tags".to_owned(), json!(tags));
+    }
+    for (key, text) in SERVER.into_iter().zip([&item.server, &item.server_description]) {
+        if let Some(text) = text {
+            members.insert(key.to_owned(), text.as_str().into());
+        }
+    }
+    Some(value)
+}
+
+fn resource(item: &SelectableItem) -> Map<String, Value> {
+    let uri = item.metadata.get("uri").and_then(Value::as_str).unwrap_or(&item.name);
+    let mut members = Map::from_iter([("uri".to_owned(), uri.into())]);
+    members.extend(super::openai::described(item, &item.name));
+    members
+}
+
+fn prompt(item: &SelectableItem) -> Map<String, Value> {
+    let mut members = super::openai::described(item, &item.name);
+    let schema = item.args_schema.as_deref();
+    let required = schema.and_then(|schema| schema.get("required")?.as_array()).map(Vec::as_slice).unwrap_or_default();
+    let properties = schema.and_then(|schema| schema.get("properties")?.as_object()).into_iter().flatten();
+    let arguments: Vec<Value> = properties
+        .map(|(name, property)| {
+            let mut argument = json!({"name": name});
+            if let Some(description) = property.get("description") {
+                argument["description"] = description.clone();
+            }
+            if required.iter().any(|required| required == name.as_str()) {
+                argument["required"] = true.into();
+            }
+            argument
+        })
+        .collect();
+    if !arguments.is_empty() {
+        members.insert("arguments".to_owned(), arguments.into());
+    }
+    members
+}

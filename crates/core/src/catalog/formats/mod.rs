@@ -1,0 +1,302 @@
+//! The forms in which others write the definitions of tools: one file per form, with its reader and, where programs send
+//! such a list to somebody, its writer.
+//!
+//! [`ROWS`] says by which members a definition is recognised; the first row that fits reads it. What a form holds beside
+//! name, description and schema goes to the metadata of the item, so that nothing of it is lost.
+
+mod a2a;
+mod anthropic;
+mod bedrock;
+mod frameworks;
+mod gemini;
+mod mcp;
+mod names;
+mod openai;
+mod openapi;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod weaver;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+pub use self::names::CallNames;
+use super::load::{Draft, Fields, begin, settle_safety};
+use super::{Fault, Kind, Safety, SelectableItem};
+
+/// The form of a definition, or of a list of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ToolFormat {
+    /// What an MCP server lists.
+    Mcp,
+    /// The native form, which holds everything that an item is.
+    Native,
+    /// Tools of OpenAI's chat completions.
+    OpenAi,
+    /// Tools of OpenAI's responses.
+    OpenAiResponses,
+    /// Bare functions, with `parameters` and no type: the older form of several providers.
+    Functions,
+    /// Tools of Anthropic's messages.
+    Anthropic,
+    /// Tools of Gemini.
+    Gemini,
+    /// Tools of Bedrock's Converse.
+    Bedrock,
+    /// An OpenAPI 3 document: each operation is a tool.
+    OpenApi,
+    /// An A2A agent card: each skill is a tool.
+    A2a,
+    /// Tools of LangChain.
+    LangChain,
+    /// Tools of LlamaIndex.
+    LlamaIndex,
+    /// Tools of the Vercel AI SDK.
+    VercelAi,
+    /// The contracts of `weaver-spec`: items, choice cards, capabilities.
+    WeaverSpec,
+}
+
+impl ToolFormat {
+    /// The forms that [`Self::write`] writes.
+    pub const WRITTEN: [Self; 6] =
+        [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Mcp, Self::Native];
+
+    /// Its name on the command line and in JSON.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        self.names().0
+    }
+
+    /// Its name for people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.names().1
+    }
+
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Mcp => ("mcp", "MCP"),
+            Self::Native => ("native", "native"),
+            Self::OpenAi => ("openai", "OpenAI chat completions"),
+            Self::OpenAiResponses => ("openai-responses", "OpenAI responses"),
+            Self::Functions => ("functions", "functions"),
+            Self::Anthropic => ("anthropic", "Anthropic messages"),
+            Self::Gemini => ("gemini", "Gemini"),
+            Self::Bedrock => ("bedrock", "Bedrock Converse"),
+            Self::OpenApi => ("openapi", "OpenAPI"),
+            Self::A2a => ("a2a", "A2A agent card"),
+            Self::LangChain => ("langchain", "LangChain"),
+            Self::LlamaIndex => ("llama-index", "LlamaIndex"),
+            Self::VercelAi => ("vercel-ai", "Vercel AI SDK"),
+            Self::WeaverSpec => ("weaver-spec", "weaver-spec"),
+        }
+    }
+
+    /// The callable items among `items` as the list that goes into a request, under the names of `names`: an array of
+    /// definitions. `None` for a form that is only read, and for [`Self::Native`], which
+    /// [`Catalog::to_native_json`](super::Catalog::to_native_json) writes.
+    #[must_use]
+    pub fn write<'i>(self, items: impl IntoIterator<Item = &'i SelectableItem>, names: &CallNames) -> Option<Value> {
+        let write: fn(&SelectableItem, &str) -> Value = match self {
+            Self::Mcp => mcp::write,
+            Self::OpenAi => openai::write_chat,
+            Self::OpenAiResponses => openai::write_responses,
+            Self::Anthropic => anthropic::write,
+            Self::Gemini => gemini::write,
+            _ => return None,
+        };
+        let callable = items.into_iter().filter(|item| item.kind.is_callable());
+        let written = callable.map(|item| write(item, names.name(&item.id).unwrap_or(&item.name)));
+        let written: Vec<Value> = written.collect();
+        Some(if self == Self::Gemini { gemini::list(&written) } else { Value::Array(written) })
+    }
+}
+
+impl fmt::Display for ToolFormat {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl Serialize for ToolFormat {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.key())
+    }
+}
+
+pub use self::mcp::listing as mcp_listing;
+pub(super) use self::openapi::is_document as is_openapi;
+
+/// A tool out of a definition that holds several.
+#[derive(Debug)]
+pub(super) struct Part {
+    /// Where it is in the definition: `.skills[0]`.
+    pub(super) inside: String,
+    /// Its name, for messages.
+    pub(super) name: String,
+    pub(super) draft: Result<Draft, Fault>,
+}
+
+/// How the definitions of a row are read.
+#[derive(Clone, Copy)]
+enum Reader {
+    One(fn(Fields) -> Result<Draft, Fault>),
+    Many(fn(Map<String, Value>) -> Result<Vec<Part>, Fault>),
+}
+
+/// A form, what tells its definitions from others, and its reader.
+struct Row {
+    format: ToolFormat,
+    is: fn(&Map<String, Value>) -> bool,
+    reader: Reader,
+}
+
+/// The forms in the order in which a definition is compared with them. A definition that no row knows is read as MCP's.
+const ROWS: &[Row] = &[
+    row(ToolFormat::OpenApi, openapi::is_document, Reader::Many(openapi::read)),
+    row(ToolFormat::OpenAi, openai::is_chat, Reader::One(openai::read_chat)),
+    row(ToolFormat::Gemini, gemini::is_list, Reader::Many(gemini::read_list)),
+    row(ToolFormat::Bedrock, bedrock::is, Reader::One(bedrock::read)),
+    row(ToolFormat::A2a, a2a::is_card, Reader::Many(a2a::read)),
+    row(ToolFormat::VercelAi, frameworks::is_vercel, Reader::One(frameworks::read_vercel)),
+    row(ToolFormat::Mcp, |members| members.contains_key("inputSchema"), Reader::One(super::load::tool)),
+    row(ToolFormat::Anthropic, anthropic::is, Reader::One(anthropic::read)),
+    row(ToolFormat::LangChain, frameworks::is_langchain, Reader::One(frameworks::read_langchain)),
+    row(ToolFormat::LlamaIndex, frameworks::is_llama_index, Reader::One(frameworks::read_llama_index)),
+    row(ToolFormat::Gemini, gemini::is, Reader::One(gemini::read)),
+    row(ToolFormat::OpenAiResponses, openai::is_responses, Reader::One(openai::read_responses)),
+    row(ToolFormat::Functions, openai::is_function, Reader::One(openai::read_function)),
+    row(ToolFormat::WeaverSpec, weaver::is, Reader::One(weaver::read)),
+    row(ToolFormat::WeaverSpec, weaver::is_card, Reader::Many(weaver::read_card)),
+];
+
+const fn row(format: ToolFormat, is: fn(&Map<String, Value>) -> bool, reader: Reader) -> Row {
+    Row { format, is, reader }
+}
+
+/// Whether an object is a definition by itself, and not only by standing in a list of tools.
+pub(super) fn is_definition(members: &Map<String, Value>) -> bool {
+    ROWS.iter().any(|row| (row.is)(members))
+}
+
+/// What a definition is.
+#[expect(clippy::large_enum_variant, reason = "one at a time, and nearly all are the large one")]
+pub(super) enum Found {
+    One(ToolFormat, Result<Draft, Fault>),
+    Many(ToolFormat, Vec<Part>),
+}
+
+/// Reads a definition in any form. `key` is its name where the list that it stands in is a map.
+pub(super) fn read(value: Value, key: Option<&str>) -> Found {
+    let mut members = match value {
+        Value::Object(members) => members,
+        other => return Found::One(ToolFormat::Mcp, Fields::new(other).and_then(super::load::tool)),
+    };
+    if let Some(key) = key {
+        members.entry("name").or_insert_with(|| key.into());
+    }
+    // Nearly all are MCP's, and none of the rows above has its schema under this key without saying its type.
+    if key.is_none() && is_object(&members, "inputSchema") && !members.contains_key("type") {
+        let wrapped = members.get("inputSchema").is_some_and(|schema| schema.get("jsonSchema").is_some());
+        if !wrapped {
+            return Found::One(ToolFormat::Mcp, Fields::new(Value::Object(members)).and_then(super::load::tool));
+        }
+    }
+    if let Some(fault) = no_definition(&members) {
+        return Found::One(ToolFormat::Mcp, Err(fault));
+    }
+    let row = ROWS.iter().find(|row| (row.is)(&members));
+    let (format, reader) =
+        row.map_or((ToolFormat::Mcp, Reader::One(super::load::tool)), |row| (row.format, row.reader));
+    // Maps of definitions by name are what the Vercel AI SDK takes.
+    let format = match format {
+        ToolFormat::Mcp | ToolFormat::Functions if key.is_some() => ToolFormat::VercelAi,
+        format => format,
+    };
+    match reader {
+        Reader::One(read) => Found::One(format, Fields::new(Value::Object(members)).and_then(read)),
+        Reader::Many(read) => match read(members) {
+            Ok(parts) => Found::Many(format, parts),
+            Err(fault) => Found::One(format, Err(fault)),
+        },
+    }
+}
+
+/// The name in a definition of any form, for messages.
+pub(super) fn name_of(value: &Value) -> &str {
+    let names = ["/name", "/function/name", "/toolSpec/name", "/metadata/name", "/id"];
+    names.iter().find_map(|pointer| value.pointer(pointer)?.as_str()).unwrap_or("")
+}
+
+/// Why an entry of a list of tools is no definition: providers list their own tools (search, code execution) by
+/// type alone, and there is nothing to choose them by.
+fn no_definition(members: &Map<String, Value>) -> Option<Fault> {
+    const GEMINI: [&str; 10] = [
+        "googleSearch",
+        "google_search",
+        "googleSearchRetrieval",
+        "codeExecution",
+        "code_execution",
+        "urlContext",
+        "url_context",
+        "googleMaps",
+        "computerUse",
+        "fileSearch",
+    ];
+    if members.contains_key("lc") {
+        let fault = Fault::new("a dump of LangChain that holds no schema");
+        return Some(fault.with_fix("write `name`, `description` and `args_schema` of the tool"));
+    }
+    let typed = members.get("type").and_then(Value::as_str).filter(|kind| !["function", "custom"].contains(kind));
+    let dated = |kind: &&str| {
+        let (before, date) = kind.rsplit_once('_').unwrap_or_default();
+        !before.is_empty() && date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let by_type = typed.filter(|kind| {
+        dated(kind) && !members.contains_key("input_schema") && !members.contains_key("inputSchema")
+            || !members.contains_key("name") && !members.contains_key("functionDeclarations")
+    });
+    let by_key = || members.keys().next().filter(|key| members.len() == 1 && GEMINI.contains(&key.as_str()));
+    let name = by_type.or_else(|| by_key().map(String::as_str)).filter(|_| !is_definition(members))?;
+    let problem = format!("`{}` is run by the provider and has no definition", super::load::shortened(name));
+    Some(Fault::new(problem).with_fix("remove it"))
+}
+
+/// A tool with this schema, and in its metadata what is left of the definition.
+fn tool(mut fields: Fields, schema: Option<Map<String, Value>>) -> Result<Draft, Fault> {
+    let name = fields.required_text("name")?;
+    let mut item = begin(Kind::Tool, &name, &mut fields)?;
+    item.args_schema = schema.map(|members| std::sync::Arc::new(Value::Object(members)));
+    settle_safety(&mut item, Safety::Undeclared);
+    item.metadata = fields.rest().collect::<BTreeMap<_, _>>();
+    Ok(Draft::of(item))
+}
+
+/// Takes out a member with members of its own, and puts what stands beside it among these: the definition itself.
+fn unwrap(mut fields: Fields, key: &str) -> Result<Fields, Fault> {
+    let mut inner = fields.object(key)?.unwrap_or_default();
+    for (key, value) in fields.rest() {
+        inner.entry(key).or_insert(value);
+    }
+    Fields::new(Value::Object(inner))
+}
+
+/// What a document says about its server, when that is short: it stands with every tool.
+fn blurb(text: &str) -> Option<String> {
+    const LONGEST: usize = 500;
+    let first = text.trim().split("\n\n").next().unwrap_or("").trim();
+    (!first.is_empty() && first.len() <= LONGEST).then(|| first.to_owned())
+}
+
+fn is_object(members: &Map<String, Value>, key: &str) -> bool {
+    members.get(key).is_some_and(Value::is_object)
+}
+
+fn is_text(members: &Map<String, Value>, key: &str) -> bool {
+    members.get(key).is_some_and(Value::is_string)
+}

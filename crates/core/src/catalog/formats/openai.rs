@@ -1,0 +1,74 @@
+//! OpenAI's two forms, and bare functions.
+
+use serde_json::{Map, Value, json};
+
+use super::schema::{is_schema, of_arguments};
+use super::{is_object, is_text, tool, unwrap};
+use crate::catalog::load::{Draft, Fields};
+use crate::catalog::{Fault, SelectableItem};
+
+/// Whether a strict schema was asked for: the schema is then made for it.
+const STRICT: &str = "strict";
+
+/// `{"type": "function", "function": {"name": …, "parameters": …}}`, and `custom`, whose argument is a text.
+pub(super) fn is_chat(members: &Map<String, Value>) -> bool {
+    let custom = members.get("type").is_some_and(|kind| kind == "custom");
+    is_object(members, "function") || custom && is_object(members, "custom")
+}
+
+pub(super) fn read_chat(fields: Fields) -> Result<Draft, Fault> {
+    let key = if fields.has("function") { "function" } else { "custom" };
+    read_function(unwrap(fields, key)?)
+}
+
+/// `{"type": "function", "name": …, "parameters": …}`.
+pub(super) fn is_responses(members: &Map<String, Value>) -> bool {
+    members.get("type").is_some_and(|kind| kind == "function" || kind == "custom") && is_text(members, "name")
+}
+
+pub(super) fn read_responses(fields: Fields) -> Result<Draft, Fault> {
+    read_function(fields)
+}
+
+/// `{"name": …, "parameters": …}`, where the parameters are a schema and no list of one's own.
+pub(super) fn is_function(members: &Map<String, Value>) -> bool {
+    members.get("parameters").is_some_and(is_schema)
+}
+
+pub(super) fn read_function(mut fields: Fields) -> Result<Draft, Fault> {
+    let schema = fields.object("parameters")?;
+    if fields.get("type").is_some_and(|kind| kind == "function") {
+        fields.take("type");
+    }
+    tool(fields, schema)
+}
+
+pub(super) fn write_chat(item: &SelectableItem, name: &str) -> Value {
+    let mut function = described(item, name);
+    if item.args_schema.is_some() {
+        function.insert("parameters".to_owned(), of_arguments(item));
+    }
+    if let Some(strict) = item.metadata.get(STRICT).filter(|strict| strict.is_boolean()) {
+        function.insert(STRICT.to_owned(), strict.clone());
+    }
+    json!({"type": "function", "function": function})
+}
+
+pub(super) fn write_responses(item: &SelectableItem, name: &str) -> Value {
+    let mut function = Map::from_iter([("type".to_owned(), "function".into())]);
+    function.extend(described(item, name));
+    function.insert("parameters".to_owned(), of_arguments(item));
+    // Where nothing is said, a schema is strict there, and most schemas are not made for it.
+    let strict = item.metadata.get(STRICT).and_then(Value::as_bool).unwrap_or(false);
+    function.insert(STRICT.to_owned(), strict.into());
+    Value::Object(function)
+}
+
+/// Name and, where there is one, description.
+pub(super) fn described(item: &SelectableItem, name: &str) -> Map<String, Value> {
+    let mut members = Map::from_iter([("name".to_owned(), name.into())]);
+    if !item.description.is_empty() {
+        members.insert("description".to_owned(), item.description.as_str().into());
+    }
+    members
+}

@@ -1,0 +1,425 @@
+//! OpenAPI 3 documents: each operation is a tool.
+//!
+//! Its arguments are its parameters and the members of its request body, in one schema. What a program needs to make the
+//! request (method, path, servers, where each argument goes) is in the metadata.
+//!
+//! The document is read member by member. A typed model of it would refuse a document for a member that no tool is made
+//! of, would lose what it does not know, and would not bound what references expand to; schemas have to come out as plain
+//! JSON in any case.
+
+mod references;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use self::references::{Expansion, References};
+use super::schema::{each_schema, nullable_types};
+use super::{Part, blurb};
+use crate::catalog::load::{Draft, MAX_NESTING, settle_safety, shortened, too_deep};
+use crate::catalog::{Fault, Safety, SelectableItem, nesting_depth};
+
+/// The methods of a path item, in the order of the specification, and what HTTP says about them: a safe method changes
+/// nothing, and `DELETE` removes.
+const METHODS: [(&str, Safety); 9] = [
+    ("get", Safety::ReadOnly),
+    ("put", Safety::Undeclared),
+    ("post", Safety::Undeclared),
+    ("delete", Safety::Destructive),
+    ("options", Safety::ReadOnly),
+    ("head", Safety::ReadOnly),
+    ("patch", Safety::Undeclared),
+    ("trace", Safety::ReadOnly),
+    ("query", Safety::ReadOnly),
+];
+
+type Metadata = BTreeMap<String, Value>;
+
+/// Where parameters go.
+const PLACES: [&str; 5] = ["path", "query", "header", "cookie", "querystring"];
+
+/// The argument that is a whole request body.
+const BODY: &str = "body";
+
+pub(in crate::catalog) fn is_document(members: &Map<String, Value>) -> bool {
+    let version = members.get("openapi").or_else(|| members.get("swagger"));
+    version.is_some_and(|version| version.is_string() || version.is_number())
+        && ["paths", "components", "webhooks", "info"].iter().any(|key| members.contains_key(*key))
+}
+
+pub(super) fn read(document: Map<String, Value>) -> Result<Vec<Part>, Fault> {
+    let version = document.get("openapi").map(|version| match version {
+        // In YAML `3.1` is a number.
+        Value::String(version) => version.clone(),
+        version => version.to_string(),
+    });
+    if !version.as_ref().is_some_and(|version| version == "3" || version.starts_with("3.")) {
+        let found = version.map_or("Swagger 2.0".to_owned(), |version| format!("OpenAPI {}", shortened(&version)));
+        return Err(Fault::new(format!("a document of {found}")).with_fix("convert it to OpenAPI 3.0 or 3.1"));
+    }
+    let text = |pointer: &str| document.get("info")?.get(pointer)?.as_str();
+    let server = Server {
+        name: text("title").map(shortened).filter(|title| !title.trim().is_empty()),
+        description: text("summary").and_then(blurb).or_else(|| text("description").and_then(blurb)),
+        urls: urls(document.get("servers")),
+    };
+    let document = Value::Object(document);
+    let mut references = References::new(&document);
+    let mut parts = Vec::new();
+    let mut names = BTreeSet::new();
+    for (path, item) in document.get("paths").and_then(Value::as_object).into_iter().flatten() {
+        if path.starts_with("x-") {
+            continue;
+        }
+        let item = match references.object(item) {
+            Ok(item) => item,
+            Err(fault) => {
+                let inside = format!("paths[{:?}]", shortened(path));
+                parts.push(Part { inside, name: String::new(), draft: Err(fault) });
+                continue;
+            }
+        };
+        for (method, safety) in METHODS {
+            let Some(operation) = item.get(method) else { continue };
+            let inside = format!("paths[{:?}].{method}", shortened(path));
+            let given = operation.get("operationId").and_then(Value::as_str).filter(|id| !id.trim().is_empty());
+            let name = given.map_or_else(|| made_name(method, path, &mut names), str::to_owned);
+            let place = Operation { method, safety, path, name: &name, item, server: &server };
+            let draft = place.read(operation, &mut references);
+            parts.push(Part { inside, name, draft });
+        }
+    }
+    Ok(parts)
+}
+
+/// What all tools of a document share.
+struct Server {
+    name: Option<String>,
+    description: Option<String>,
+    urls: Vec<String>,
+}
+
+fn urls(servers: Option<&Value>) -> Vec<String> {
+    const MOST: usize = 4;
+    let servers = servers.and_then(Value::as_array).into_iter().flatten();
+    servers.filter_map(|server| blurb(server.get("url")?.as_str()?)).take(MOST).collect()
+}
+
+/// `get_pets_id` for `GET /pets/{id}`, with a number behind where that is taken.
+fn made_name(method: &str, path: &str, names: &mut BTreeSet<String>) -> String {
+    let words = path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let name = std::iter::once(method).chain(words).collect::<Vec<_>>().join("_");
+    let mut free = name.clone();
+    let mut number = 1;
+    while !names.insert(free.clone()) {
+        number += 1;
+        free = format!("{name}_{number}");
+    }
+    free
+}
+
+/// An operation and where it is.
+struct Operation<'o, 'd> {
+    method: &'static str,
+    safety: Safety,
+    path: &'d str,
+    name: &'o str,
+    item: &'d Map<String, Value>,
+    server: &'o Server,
+}
+
+impl<'d> Operation<'_, 'd> {
+    fn read(&self, operation: &'d Value, references: &mut References<'d>) -> Result<Draft, Fault> {
+        let operation = references.object(operation)?;
+        let text =
+            |key: &str| operation.get(key).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
+        let description = match (text("summary"), text("description")) {
+            (Some(summary), Some(description)) if description.starts_with(summary.trim_end_matches('.')) => {
+                description.to_owned()
+            }
+            (Some(summary), Some(description)) => format!("{summary}\n\n{description}"),
+            (one, other) => one.or(other).unwrap_or("").to_owned(),
+        };
+        let mut item = SelectableItem::tool("", "", self.name, &description);
+        let tags = operation.get("tags").and_then(Value::as_array).into_iter().flatten();
+        item.tags = tags.filter_map(|tag| tag.as_str().map(str::to_owned)).collect();
+        if operation.get("deprecated") == Some(&Value::Bool(true)) {
+            item.tags.push("deprecated".to_owned());
+        }
+        let texts = item.tags.iter().map(String::len).sum::<usize>() + description.len() + self.path.len();
+        references.pay(texts + self.name.len() + 200)?;
+        let (schema, about) = self.arguments(operation, references)?;
+        item.args_schema = schema.map(Arc::new);
+        item.server.clone_from(&self.server.name);
+        item.server_description.clone_from(&self.server.description);
+        settle_safety(&mut item, self.safety);
+        item.side_effects = self.safety != Safety::ReadOnly;
+        let mut urls = urls(operation.get("servers").or_else(|| self.item.get("servers")));
+        if urls.is_empty() {
+            urls.clone_from(&self.server.urls);
+        }
+        let request = [("method", json!(self.method)), ("path", json!(self.path)), ("servers", json!(urls))];
+        item.metadata = about;
+        item.metadata.extend(request.map(|(key, value)| (key.to_owned(), value)));
+        Ok(Draft::of(item))
+    }
+
+    /// One schema of all arguments, and where each of them goes. An argument without a place is a member of the body.
+    fn arguments(
+        &self,
+        operation: &'d Map<String, Value>,
+        references: &mut References<'d>,
+    ) -> Result<(Option<Value>, Metadata), Fault> {
+        let mut expansion = Expansion::new(references);
+        let mut arguments = Arguments::default();
+        let mut known = BTreeSet::new();
+        let mut parameters = Vec::new();
+        // What an operation says of a parameter counts before what its path says.
+        for list in [operation.get("parameters"), self.item.get("parameters")] {
+            for parameter in list.and_then(Value::as_array).into_iter().flatten() {
+                let parameter = expansion.references().object(parameter)?;
+                let text = |key: &str| parameter.get(key).and_then(Value::as_str);
+                let place = text("in").and_then(|place| PLACES.into_iter().find(|known| *known == place));
+                let (Some(name), Some(place)) = (text("name"), place) else {
+                    let problem = format!("a parameter has no `name`, or none of {} as its `in`", PLACES.join(", "));
+                    return Err(Fault::new(problem));
+                };
+                let ignored = ["accept", "content-type", "authorization"];
+                if place == "header" && ignored.contains(&name.to_ascii_lowercase().as_str()) {
+                    continue;
+                }
+                expansion.references().pay(name.len() + 64)?;
+                if known.insert((name, place)) {
+                    parameters.push((name, place, parameter));
+                }
+            }
+        }
+        // Of two with one name, that of the path keeps it.
+        parameters.sort_by_key(|(_, place, _)| *place != PLACES[0]);
+        for (name, place, parameter) in parameters {
+            let schema = parameter_schema(parameter, &mut expansion)?;
+            let required = place == PLACES[0] || parameter.get("required") == Some(&Value::Bool(true));
+            arguments.add(name, place, schema, required);
+        }
+        if let Some(body) = operation.get("requestBody") {
+            let body = expansion.references().object(body)?;
+            let required = body.get("required") == Some(&Value::Bool(true));
+            if let Some((media, schema)) = body_schema(body) {
+                let schema = expansion.schema(schema)?;
+                arguments.add_body(schema, required, body.get("description").and_then(Value::as_str));
+                arguments.media = (media != "application/json").then(|| media.to_owned());
+            }
+        }
+        let definitions = expansion.definitions()?;
+        let mut about = Metadata::new();
+        if !arguments.places.is_empty() {
+            about.insert("arguments".to_owned(), Value::Object(arguments.places));
+        }
+        about.extend(arguments.media.map(|media| ("content_type".to_owned(), media.into())));
+        if arguments.properties.is_empty() && arguments.whole.is_none() {
+            return Ok((None, about));
+        }
+        let mut schema = match arguments.whole {
+            Some(Value::Object(whole)) => whole,
+            _ => {
+                let mut members = Map::from_iter([("type".to_owned(), json!("object"))]);
+                members.insert("properties".to_owned(), Value::Object(arguments.properties));
+                if !arguments.required.is_empty() {
+                    members.insert("required".to_owned(), json!(arguments.required));
+                }
+                members.extend(arguments.additional.map(|value| ("additionalProperties".to_owned(), value)));
+                members
+            }
+        };
+        if !definitions.is_empty() {
+            schema.insert("$defs".to_owned(), Value::Object(definitions));
+        }
+        let mut schema = Value::Object(schema);
+        if nesting_depth(&schema) > MAX_NESTING - 8 {
+            return Err(too_deep());
+        }
+        each_schema(&mut schema, &plain);
+        Ok((Some(schema), about))
+    }
+}
+
+#[derive(Default)]
+struct Arguments {
+    properties: Map<String, Value>,
+    required: Vec<String>,
+    places: Map<String, Value>,
+    additional: Option<Value>,
+    /// The schema of a body that is all there is.
+    whole: Option<Value>,
+    /// The type of the body, when it is not JSON.
+    media: Option<String>,
+}
+
+impl Arguments {
+    /// Adds a parameter; one whose name is taken is called by its place too.
+    fn add(&mut self, name: &str, place: &str, schema: Value, required: bool) {
+        let mut argument = name.to_owned();
+        if self.properties.contains_key(&argument) {
+            argument = format!("{place}_{name}");
+            let mut number = 1;
+            while self.properties.contains_key(&argument) {
+                number += 1;
+                argument = format!("{place}_{name}_{number}");
+            }
+        }
+        let place = if argument == name { json!(place) } else { json!({"in": place, "name": name}) };
+        self.places.insert(argument.clone(), place);
+        if required {
+            self.required.push(argument.clone());
+        }
+        self.properties.insert(argument, schema);
+    }
+
+    /// Adds a request body: its members where it is an object whose members nothing else names, otherwise as a whole.
+    fn add_body(&mut self, schema: Value, required: bool, description: Option<&str>) {
+        let mut schema = schema;
+        flatten(&mut schema);
+        let plain = |members: &Map<String, Value>| {
+            const KNOWN: [&str; 10] = [
+                "type",
+                "properties",
+                "required",
+                "additionalProperties",
+                "title",
+                "description",
+                "example",
+                "examples",
+                "xml",
+                "externalDocs",
+            ];
+            let properties = members.get("properties").and_then(Value::as_object);
+            members.get("type").is_none_or(|kind| kind == "object")
+                && properties.is_some_and(|own| own.keys().all(|name| !self.properties.contains_key(name)))
+                && members.keys().all(|key| KNOWN.contains(&key.as_str()) || key.starts_with("x-"))
+        };
+        match schema {
+            Value::Object(mut members) if plain(&members) => {
+                if required && let Some(Value::Array(names)) = members.get("required") {
+                    self.required.extend(names.iter().filter_map(|name| name.as_str().map(str::to_owned)));
+                }
+                self.additional = members.shift_remove("additionalProperties");
+                if let Some(Value::Object(own)) = members.shift_remove("properties") {
+                    self.properties.extend(own);
+                }
+            }
+            // A body that is an object by another description than its members.
+            Value::Object(members)
+                if self.properties.is_empty() && members.get("type").is_some_and(|kind| kind == "object") =>
+            {
+                self.whole = Some(Value::Object(members));
+            }
+            mut schema => {
+                describe(&mut schema, description);
+                self.add(BODY, "body", schema, required);
+            }
+        }
+    }
+}
+
+/// Puts the parts of an `allOf` together where they are nothing but lists of members.
+fn flatten(schema: &mut Value) {
+    const KNOWN: [&str; 6] = ["type", "properties", "required", "title", "description", "example"];
+    let Some(members) = schema.as_object_mut() else { return };
+    if !members.keys().all(|key| key == "allOf" || KNOWN.contains(&key.as_str())) {
+        return;
+    }
+    let Some(parts) = members.get("allOf").and_then(Value::as_array) else { return };
+    let flat = |part: &Value| {
+        let part = part.as_object();
+        part.is_some_and(|part| {
+            part.keys().all(|key| KNOWN.contains(&key.as_str()))
+                && part.get("type").is_none_or(|kind| kind == "object")
+                && part.get("properties").is_none_or(Value::is_object)
+        })
+    };
+    if !parts.iter().all(flat) {
+        return;
+    }
+    let Some(Value::Array(parts)) = members.shift_remove("allOf") else { return };
+    let own = std::mem::take(members);
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for part in parts.into_iter().chain([Value::Object(own)]) {
+        let Value::Object(mut part) = part else { continue };
+        if let Some(Value::Object(own)) = part.shift_remove("properties") {
+            properties.extend(own);
+        }
+        if let Some(Value::Array(own)) = part.shift_remove("required") {
+            required.extend(own);
+        }
+        for key in ["title", "description"] {
+            if let Some(text) = part.shift_remove(key) {
+                members.entry(key).or_insert(text);
+            }
+        }
+    }
+    members.insert("type".to_owned(), json!("object"));
+    members.insert("properties".to_owned(), Value::Object(properties));
+    if !required.is_empty() {
+        let mut known = BTreeSet::new();
+        required.retain(|name| name.as_str().is_some_and(|name| known.insert(name.to_owned())));
+        members.insert("required".to_owned(), Value::Array(required));
+    }
+}
+
+fn parameter_schema<'d>(parameter: &'d Map<String, Value>, expansion: &mut Expansion<'_, 'd>) -> Result<Value, Fault> {
+    let of_content = || parameter.get("content")?.as_object()?.values().next()?.get("schema");
+    let mut schema = match parameter.get("schema").or_else(of_content) {
+        Some(schema) => expansion.schema(schema)?,
+        None => json!({}),
+    };
+    let description = parameter.get("description").and_then(Value::as_str);
+    expansion.references().pay(description.map_or(0, str::len))?;
+    describe(&mut schema, description);
+    Ok(schema)
+}
+
+/// What is said of a parameter or body says more than what is said of its schema.
+fn describe(schema: &mut Value, description: Option<&str>) {
+    let description = description.filter(|description| !description.trim().is_empty());
+    if let (Some(members), Some(description)) = (schema.as_object_mut(), description) {
+        members.insert("description".to_owned(), description.into());
+    }
+}
+
+/// The schema of a body in the form that a program makes most easily.
+fn body_schema(body: &Map<String, Value>) -> Option<(&str, &Value)> {
+    let content = body.get("content")?.as_object()?;
+    let rank = |media: &str| {
+        let media = media.split(';').next().unwrap_or("").trim();
+        match media {
+            "application/json" => 0,
+            media if media.ends_with("+json") => 1,
+            "*/*" | "application/*" => 2,
+            "application/x-www-form-urlencoded" => 3,
+            "multipart/form-data" => 4,
+            _ => 5,
+        }
+    };
+    let media = content.keys().min_by_key(|media| rank(media))?;
+    Some((media, content.get(media)?.get("schema")?))
+}
+
+/// A schema of OpenAPI in the words of JSON Schema, without what says nothing about values.
+fn plain(schema: &mut Map<String, Value>) {
+    schema.retain(|key, _| !["xml", "externalDocs", "discriminator"].contains(&key.as_str()) && !key.starts_with("x-"));
+    nullable_types(schema);
+    for (exclusive, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
+        match (schema.get(exclusive), schema.get(bound).cloned()) {
+            (Some(Value::Bool(true)), Some(value)) => {
+                schema.shift_remove(bound);
+                schema.insert(exclusive.to_owned(), value);
+            }
+            (Some(Value::Bool(_)), _) => drop(schema.shift_remove(exclusive)),
+            _ => {}
+        }
+    }
+    if let Some(example) = schema.shift_remove("example") {
+        schema.entry("examples").or_insert_with(|| json!([example]));
+    }
+}

@@ -1,0 +1,239 @@
+//! Schemas of an OpenAPI document without their references.
+//!
+//! A reference is replaced by what it leads to, because models and rankings read names where they stand. Where that would
+//! not end, or would say too much twice, it leads to a definition inside of the schema instead, so that nothing is lost.
+//! Every node and text that is written counts, for one operation and for the document: no document costs more than its
+//! bounds, however its references are woven.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde_json::{Map, Value, json};
+
+use super::super::schema::{Role, role};
+use crate::catalog::Fault;
+
+/// What the schema of one operation may cost, in about the bytes of its JSON.
+const OPERATION: usize = 1 << 20;
+/// Of that, what stands in place of references. What is used twice beyond that is said once, as a definition.
+const IN_PLACE: usize = 16 << 10;
+/// What all operations of a document may cost together.
+const DOCUMENT: usize = 128 << 20;
+/// References further down lead to definitions.
+const DEPTH: usize = 60;
+/// References of parameters and request bodies that lead to another reference.
+const HOPS: usize = 16;
+
+/// A document, and what its operations may still cost.
+pub(super) struct References<'d> {
+    document: &'d Value,
+    left: usize,
+}
+
+impl<'d> References<'d> {
+    pub(super) fn new(document: &'d Value) -> Self {
+        Self { document, left: DOCUMENT }
+    }
+
+    /// Takes a cost off what is left for the document.
+    pub(super) fn pay(&mut self, cost: usize) -> Result<(), Fault> {
+        self.left = self.left.checked_sub(cost).ok_or_else(|| {
+            Fault::new("the operations of the document expand to too much").with_fix("split it into several documents")
+        })?;
+        Ok(())
+    }
+
+    /// A parameter, request body or path item, which may stand elsewhere in the document.
+    pub(super) fn object(&mut self, mut value: &'d Value) -> Result<&'d Map<String, Value>, Fault> {
+        for _ in 0..HOPS {
+            self.pay(16)?;
+            let Some(members) = value.as_object() else {
+                let found = crate::catalog::describe(value);
+                return Err(Fault::new(format!("an object is expected, not {found}")));
+            };
+            let Some(reference) = members.get("$ref").and_then(Value::as_str) else { return Ok(members) };
+            self.pay(reference.len())?;
+            value = self.target(reference).ok_or_else(|| {
+                let reference = crate::catalog::load::shortened(reference);
+                let problem = format!("`{reference}` leads to nothing in the document");
+                Fault::new(problem).with_fix("bundle the document into one file")
+            })?;
+        }
+        Err(Fault::new("its references lead to ever more references"))
+    }
+
+    /// What a reference leads to within the document.
+    fn target(&self, reference: &str) -> Option<&'d Value> {
+        let pointer = reference.strip_prefix('#')?;
+        if !pointer.contains('%') {
+            return self.document.pointer(pointer);
+        }
+        let mut bytes = Vec::with_capacity(pointer.len());
+        let mut rest = pointer.bytes();
+        while let Some(byte) = rest.next() {
+            let decoded = match byte {
+                b'%' => {
+                    let mut digit = || char::from(rest.next()?).to_digit(16);
+                    u8::try_from(digit()? * 16 + digit()?).ok()?
+                }
+                byte => byte,
+            };
+            bytes.push(decoded);
+        }
+        self.document.pointer(&String::from_utf8(bytes).ok()?)
+    }
+}
+
+/// The schemas of one operation.
+pub(super) struct Expansion<'r, 'd> {
+    references: &'r mut References<'d>,
+    left: usize,
+    in_place: usize,
+    /// The references that are being replaced.
+    open: Vec<&'d str>,
+    /// The names of the definitions that are wanted, and those to be written.
+    names: BTreeMap<&'d str, String>,
+    /// How many references want each name.
+    taken: BTreeMap<String, u32>,
+    wanted: VecDeque<&'d str>,
+}
+
+impl<'r, 'd> Expansion<'r, 'd> {
+    pub(super) fn new(references: &'r mut References<'d>) -> Self {
+        let (names, taken, wanted) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
+        Self { references, left: OPERATION, in_place: IN_PLACE, open: Vec::new(), names, taken, wanted }
+    }
+
+    pub(super) fn references(&mut self) -> &mut References<'d> {
+        self.references
+    }
+
+    /// A copy of a schema whose references lead to nothing outside of it.
+    pub(super) fn schema(&mut self, schema: &'d Value) -> Result<Value, Fault> {
+        self.copy(schema, Role::Schema, 0)
+    }
+
+    /// The definitions that the schemas copied so far lead to.
+    pub(super) fn definitions(&mut self) -> Result<Map<String, Value>, Fault> {
+        self.in_place = 0;
+        let mut definitions = Map::new();
+        while let Some(reference) = self.wanted.pop_front() {
+            let Some(target) = self.references.target(reference) else { continue };
+            let definition = self.copy(target, Role::Schema, 0)?;
+            definitions.insert(self.names[reference].clone(), definition);
+        }
+        Ok(definitions)
+    }
+
+    fn pay(&mut self, cost: usize) -> Result<(), Fault> {
+        self.references.pay(cost)?;
+        self.left = self
+            .left
+            .checked_sub(cost)
+            .ok_or_else(|| Fault::new("its schema expands to too much").with_fix("make it smaller"))?;
+        if !self.open.is_empty() {
+            self.in_place = self.in_place.saturating_sub(cost);
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, value: &'d Value, role_of: Role, depth: usize) -> Result<Value, Fault> {
+        self.pay(8)?;
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(value.clone()),
+            Value::String(text) => {
+                self.pay(text.len())?;
+                Ok(value.clone())
+            }
+            Value::Array(values) => {
+                let copies = values.iter().map(|value| self.copy(value, role_of, depth + 1));
+                Ok(Value::Array(copies.collect::<Result<_, _>>()?))
+            }
+            Value::Object(members) => match members.get("$ref").and_then(Value::as_str) {
+                Some(reference) if role_of == Role::Schema => self.follow(reference, members, depth),
+                _ => Ok(Value::Object(self.members(members, role_of, depth)?)),
+            },
+        }
+    }
+
+    fn members(
+        &mut self,
+        members: &'d Map<String, Value>,
+        role_of: Role,
+        depth: usize,
+    ) -> Result<Map<String, Value>, Fault> {
+        let mut copies = Map::new();
+        for (key, value) in members {
+            self.pay(key.len())?;
+            let inner = match role_of {
+                Role::Schema => role(key),
+                Role::Map => Role::Schema,
+                Role::Data => Role::Data,
+            };
+            copies.insert(key.clone(), self.copy(value, inner, depth + 1)?);
+        }
+        Ok(copies)
+    }
+
+    /// What a schema with a reference says: what it leads to, with its own members on top.
+    fn follow(&mut self, reference: &'d str, members: &'d Map<String, Value>, depth: usize) -> Result<Value, Fault> {
+        // Looking it up takes longer than writing it.
+        self.pay(reference.len() + 32)?;
+        let target = self.references.target(reference);
+        let end = self.in_place == 0 || depth >= DEPTH || self.open.len() >= DEPTH || self.open.contains(&reference);
+        let mut copy = match target {
+            // The lint says that it leads nowhere, or outside.
+            None => json!({"$ref": reference}),
+            Some(target) if !end => {
+                self.open.push(reference);
+                let copy = self.copy(target, Role::Schema, depth);
+                self.open.pop();
+                copy?
+            }
+            Some(_) => json!({"$ref": format!("#/$defs/{}", self.definition(reference)?)}),
+        };
+        let beside = members.iter().filter(|(key, _)| *key != "$ref");
+        for (key, value) in beside {
+            let value = self.copy(value, role(key), depth + 1)?;
+            if let Some(copy) = copy.as_object_mut() {
+                copy.insert(key.clone(), value);
+            }
+        }
+        Ok(copy)
+    }
+
+    /// The name of the definition that stands for a reference.
+    fn definition(&mut self, reference: &'d str) -> Result<&str, Fault> {
+        if !self.names.contains_key(reference) {
+            let last = reference.rsplit(['/', '#']).next().unwrap_or("");
+            let name: String = last
+                .chars()
+                .take(64)
+                .map(|c| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { '_' })
+                .collect();
+            let name = self.free(if name.is_empty() { "schema" } else { &name });
+            self.names.insert(reference, name);
+            self.wanted.push_back(reference);
+        }
+        let length = self.names[reference].len();
+        self.pay(length)?;
+        Ok(&self.names[reference])
+    }
+
+    /// The name, or the first `name_2`, `name_3`, … that no other reference has.
+    fn free(&mut self, name: &str) -> String {
+        loop {
+            let number = self.taken.entry(name.to_owned()).or_default();
+            *number += 1;
+            match *number {
+                1 => return name.to_owned(),
+                number => {
+                    let numbered = format!("{name}_{number}");
+                    if !self.taken.contains_key(&numbered) {
+                        self.taken.insert(numbered.clone(), 1);
+                        return numbered;
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,649 @@
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::catalog::{Catalog, LoadOptions, Loaded, Strictness, load};
+
+fn load_text(name: &str, text: &str, strictness: Strictness) -> Result<Loaded, crate::catalog::CatalogError> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    load(&[path], LoadOptions { strictness })
+}
+
+/// The forms that a document was recognised as, and its tools, one member a line.
+fn shown(document: &Value) -> String {
+    let loaded = load_text("a.json", &document.to_string(), Strictness::Strict).unwrap();
+    let forms: Vec<String> =
+        loaded.sources.iter().map(|source| format!("{} ({})", source.format.key(), source.definitions)).collect();
+    let item = |item: &SelectableItem| {
+        let line = format!("  {} | {} | {}", item.id, item.description, item.tags.join(","));
+        let mut lines = line.trim_end().to_owned() + "\n";
+        if let Some(schema) = &item.args_schema {
+            lines.push_str(&format!("    {schema}\n"));
+        }
+        if !item.metadata.is_empty() {
+            lines.push_str(&format!("    metadata {}\n", json!(item.metadata)));
+        }
+        lines
+    };
+    forms.join(", ") + "\n" + &loaded.catalog.items().iter().map(item).collect::<String>()
+}
+
+fn schema() -> Value {
+    json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]})
+}
+
+#[test]
+fn an_anthropic_tool_keeps_its_schema() {
+    let tool = json!({"name": "weather", "description": "Says the weather", "input_schema": schema()});
+    let catalog = Catalog::from_values(&[tool], None).unwrap();
+    assert_eq!(catalog.items()[0].args_schema.as_deref(), Some(&schema()));
+}
+
+#[test]
+fn every_form_is_recognised_and_read() {
+    let named = json!({"name": "weather", "description": "Says the weather"});
+    let with = |key: &str, value: Value| {
+        let mut tool = named.clone();
+        tool[key] = value;
+        tool
+    };
+    let function = with("parameters", schema());
+    let capitals =
+        json!({"type": "OBJECT", "properties": {"city": {"type": "STRING", "nullable": true, "enum": ["a"]}}});
+    let documents = [
+        json!([with("inputSchema", schema())]),
+        json!([{"type": "function", "function": with("parameters", schema())}]),
+        json!({"model": "m", "messages": [], "tools": [{"type": "function", "function": {"name": "now", "strict": true}}]}),
+        json!([{"type": "function", "name": "weather", "parameters": schema(), "strict": false}, {"type": "custom", "name": "code", "format": {"type": "text"}}]),
+        json!({"functions": [function]}),
+        json!({"model": "m", "max_tokens": 1, "messages": [], "tools": [with("input_schema", schema())]}),
+        json!([{"type": "custom", "name": "weather", "input_schema": schema(), "cache_control": {"type": "ephemeral"}}]),
+        json!({"contents": [], "tools": [{"functionDeclarations": [with("parameters", capitals.clone())], "googleSearch": {}}]}),
+        json!([{"function_declarations": [with("parameters_json_schema", schema()), {"name": "now"}]}]),
+        json!([with("parameters", capitals)]),
+        json!({"toolConfig": {"tools": [{"toolSpec": with("inputSchema", json!({"json": schema()}))}]}}),
+        json!([with("args_schema", schema()), {"name": "js", "description": "", "schema": schema()}]),
+        json!([with("args", json!({"city": {"type": "string"}, "days": {"type": "integer", "default": 1}}))]),
+        json!([{"metadata": {"name": "weather", "description": "Says", "fn_schema": schema(), "return_direct": false}}]),
+        json!([{"name": "weather", "description": "Says", "fn_schema_str": schema().to_string()}]),
+        json!({"tools": {"weather": {"description": "Says", "inputSchema": {"jsonSchema": schema()}}, "now": {"description": "Says"}}}),
+        json!({"weather": {"description": "Says", "parameters": schema()}}),
+        json!([{"type": "function", "name": "weather", "inputSchema": schema()}]),
+        json!({"type": "function", "function": function}),
+        json!({
+            "protocolVersion": "0.3.0", "name": "Data Agent", "description": "Knows tables", "url": "https://a.example/a2a",
+            "capabilities": {}, "skills": [{"id": "sql", "name": "SQL Query", "description": "Runs a query", "tags": ["db"],
+            "examples": ["how many rows"]}, {"id": "sum", "name": "sum"}],
+        }),
+        json!({"id": "c1", "items": [{"id": "mail:send#0a1b2c3d", "label": "Send mail", "description": "Sends", "capability_id": "m"}]}),
+        json!([{"id": "org.app.find", "name": "Find", "version": "1.0.0", "description": "Finds", "input_schema_ref": "https://x.example/s"}]),
+        json!([with("inputSchema", schema()), {"type": "function", "function": {"name": "other"}}]),
+    ];
+    insta::assert_snapshot!(documents.iter().map(shown).collect::<Vec<_>>().join("\n"), @r#"
+    mcp (1)
+      mcp:weather#923c4785 | Says the weather |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+
+    openai (1)
+      mcp:weather#923c4785 | Says the weather |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+
+    openai (1)
+      mcp:now#e687c177 |  |
+        metadata {"strict":true}
+
+    openai-responses (2)
+      mcp:code#8adf1122 |  |
+        metadata {"format":{"type":"text"},"type":"custom"}
+      mcp:weather#923c4785 |  |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+        metadata {"strict":false}
+
+    functions (1)
+      mcp:weather#923c4785 | Says the weather |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+
+    anthropic (1)
+      mcp:weather#923c4785 | Says the weather |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+
+    anthropic (1)
+      mcp:weather#923c4785 |  |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+        metadata {"cache_control":{"type":"ephemeral"}}
+
+    gemini (1)
+      mcp:weather#f6d64ad3 | Says the weather |
+        {"type":"object","properties":{"city":{"type":["string","null"],"enum":["a",null]}}}
+
+    gemini (2)
+      mcp:now#e687c177 |  |
+      mcp:weather#923c4785 | Says the weather |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+
+    gemini (1)
+      mcp:weather#f6d64ad3 | Says the weather |
+        {"type":"object","properties":{"city":{"type":["string","null"],"enum":["a",null]}}}
+
+    bedrock (1)
+      mcp:weather#923c4785 | Says the weather |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+
+    langchain (2)
+      mcp:js#92d003c0 |  |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+      mcp:weather#923c4785 | Says the weather |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+
+    langchain (1)
+      mcp:weather#724e694f | Says the weather |
+        {"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","default":1}},"required":["city"]}
+
+    llama-index (1)
+      mcp:weather#923c4785 | Says |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+        metadata {"return_direct":false}
+
+    llama-index (1)
+      mcp:weather#923c4785 | Says |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+
+    vercel-ai (2)
+      mcp:now#e687c177 | Says |
+      mcp:weather#923c4785 | Says |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+
+    vercel-ai (1)
+      mcp:weather#923c4785 | Says |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+
+    vercel-ai (1)
+      mcp:weather#923c4785 |  |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+
+    openai (1)
+      mcp:weather#923c4785 | Says the weather |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+
+    a2a (2)
+      data-agent:sql#54d7dbcd | SQL Query: Runs a query | db
+        {"type":"object","properties":{"message":{"type":"string","description":"What the agent is asked to do, in words"}},"required":["message"]}
+        metadata {"url":"https://a.example/a2a"}
+      data-agent:sum#4ed384af |  |
+        {"type":"object","properties":{"message":{"type":"string","description":"What the agent is asked to do, in words"}},"required":["message"]}
+        metadata {"url":"https://a.example/a2a"}
+
+    weaver-spec (1)
+      mail:send#24918ca4 | Send mail: Sends |
+        metadata {"capability_id":"m"}
+
+    weaver-spec (1)
+      org:app.find#96c9de3b | Find: Finds |
+        metadata {"input_schema_ref":"https://x.example/s","version":"1.0.0"}
+
+    mcp (1), openai (1)
+      mcp:other#c0b7454d |  |
+      mcp:weather#923c4785 | Says the weather |
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+    "#);
+}
+
+fn pets() -> Value {
+    json!({
+        "openapi": "3.0.3",
+        "info": {"title": "Pet Store", "version": "1", "description": "Everything about pets.\n\nLong text."},
+        "servers": [{"url": "https://pets.example/v1"}],
+        "paths": {
+            "/pets/{id}": {
+                "parameters": [{"name": "id", "in": "path", "required": true, "schema": {"type": "integer"}}],
+                "get": {"operationId": "getPet", "summary": "Get a pet.", "description": "Get a pet by its number.", "tags": ["pets"],
+                    "parameters": [{"$ref": "#/components/parameters/Verbose"}, {"name": "Accept", "in": "header"}]},
+                "put": {"summary": "Change a pet", "requestBody": {"required": true, "content": {"application/json":
+                    {"schema": {"$ref": "#/components/schemas/Pet"}}}}},
+                "delete": {"operationId": "deletePet", "deprecated": true, "parameters": [
+                    {"name": "id", "in": "query", "schema": {"type": "string"}, "description": "Why"}]},
+            },
+            "/pets": {
+                "post": {"operationId": "addPet", "description": "Adds", "requestBody": {"required": true, "content": {"application/json":
+                    {"schema": {"allOf": [{"$ref": "#/components/schemas/Pet"}, {"type": "object", "properties": {"owner": {"type": "string"}}, "required": ["owner"]}]}}}}},
+                "patch": {"operationId": "changePets", "requestBody": {"content": {"multipart/form-data":
+                    {"schema": {"type": "array", "items": {"$ref": "#/components/schemas/Pet"}}}}, "description": "All of them"}},
+            },
+            "/trees": {"$ref": "#/components/pathItems/Trees"},
+        },
+        "components": {
+            "parameters": {"Verbose": {"name": "verbose", "in": "query", "description": "Say more",
+                "schema": {"type": "boolean", "example": true, "xml": {"name": "v"}}}},
+            "pathItems": {"Trees": {"post": {"operationId": "plant", "requestBody": {"content": {"application/json":
+                {"schema": {"$ref": "#/components/schemas/Tree"}}}}}}},
+            "schemas": {
+                "Pet": {"type": "object", "required": ["name"], "properties": {
+                    "name": {"type": "string", "nullable": true, "description": "Called"},
+                    "age": {"type": "integer", "minimum": 0, "exclusiveMinimum": true},
+                    "kind": {"$ref": "#/components/schemas/Kind"}}},
+                "Kind": {"type": "string", "enum": ["cat", "dog"]},
+                "Tree": {"type": "object", "properties": {"nullable": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#/components/schemas/Tree"}}}},
+            },
+        },
+    })
+}
+
+#[test]
+fn operations_are_tools() {
+    insta::assert_snapshot!(shown(&pets()), @r##"
+    openapi (6)
+      pet-store:addPet#169b50f7 | Adds |
+        {"type":"object","properties":{"name":{"type":["string","null"],"description":"Called"},"age":{"type":"integer","exclusiveMinimum":0},"kind":{"type":"string","enum":["cat","dog"]},"owner":{"type":"string"}},"required":["name","owner"]}
+        metadata {"method":"post","path":"/pets","servers":["https://pets.example/v1"]}
+      pet-store:changePets#776b86df |  |
+        {"type":"object","properties":{"body":{"type":"array","items":{"type":"object","required":["name"],"properties":{"name":{"type":["string","null"],"description":"Called"},"age":{"type":"integer","exclusiveMinimum":0},"kind":{"type":"string","enum":["cat","dog"]}}},"description":"All of them"}}}
+        metadata {"arguments":{"body":"body"},"content_type":"multipart/form-data","method":"patch","path":"/pets","servers":["https://pets.example/v1"]}
+      pet-store:deletePet#94ef2cc6 |  | deprecated,destructive
+        {"type":"object","properties":{"id":{"type":"integer"},"query_id":{"type":"string","description":"Why"}},"required":["id"]}
+        metadata {"arguments":{"id":"path","query_id":{"in":"query","name":"id"}},"method":"delete","path":"/pets/{id}","servers":["https://pets.example/v1"]}
+      pet-store:getPet#94eb547b | Get a pet by its number. | pets,read-only
+        {"type":"object","properties":{"id":{"type":"integer"},"verbose":{"type":"boolean","description":"Say more","examples":[true]}},"required":["id"]}
+        metadata {"arguments":{"id":"path","verbose":"query"},"method":"get","path":"/pets/{id}","servers":["https://pets.example/v1"]}
+      pet-store:plant#35811994 |  |
+        {"type":"object","properties":{"nullable":{"type":"string"},"children":{"type":"array","items":{"$ref":"#/$defs/Tree"}}},"$defs":{"Tree":{"type":"object","properties":{"nullable":{"type":"string"},"children":{"type":"array","items":{"$ref":"#/$defs/Tree"}}}}}}
+        metadata {"method":"post","path":"/trees","servers":["https://pets.example/v1"]}
+      pet-store:put_pets_id#eaf3422c | Change a pet |
+        {"type":"object","properties":{"id":{"type":"integer"},"name":{"type":["string","null"],"description":"Called"},"age":{"type":"integer","exclusiveMinimum":0},"kind":{"type":"string","enum":["cat","dog"]}},"required":["id","name"]}
+        metadata {"arguments":{"id":"path"},"method":"put","path":"/pets/{id}","servers":["https://pets.example/v1"]}
+    "##);
+    let loaded = load_text("a.json", &pets().to_string(), Strictness::Strict).unwrap();
+    let pet = loaded.catalog.items().iter().find(|item| item.name == "getPet").unwrap();
+    assert_eq!((pet.server.as_deref(), pet.safety), (Some("Pet Store"), Safety::ReadOnly));
+    assert_eq!(pet.server_description.as_deref(), Some("Everything about pets."));
+    assert!(pet.raw.is_none());
+}
+
+#[cfg(feature = "yaml")]
+#[test]
+fn operations_in_yaml_are_tools() {
+    let yaml = "openapi: 3.1\ninfo: {title: Clock, version: 1.0}\npaths:\n  /now:\n    get:\n      operationId: now\n      responses:\n        200: {description: The time}\n";
+    let loaded = load_text("a.yaml", yaml, Strictness::Strict).unwrap();
+    assert_eq!(loaded.catalog.items()[0].id, "clock:now#e687c177");
+    assert_eq!(loaded.sources[0].format, ToolFormat::OpenApi);
+}
+
+#[test]
+fn what_is_no_tool_is_refused_with_its_place() {
+    let documents = [
+        json!([{"type": "web_search_preview"}]),
+        json!([{"type": "web_search_20250305", "name": "web_search", "max_uses": 5}]),
+        json!([{"googleSearch": {}}]),
+        json!([{"type": "function", "function": {"description": "nameless"}}]),
+        json!([{"type": "function", "function": {"name": "x", "parameters": [1]}}]),
+        json!([{"functionDeclarations": [{"name": "x"}, {"name": "y", "parametersJsonSchema": 3}]}]),
+        json!([{"name": "x", "input_schema": "object"}]),
+        json!([{"lc": 1, "type": "not_implemented", "id": ["a"]}]),
+        json!({"tools": {"x": {"description": "d", "inputSchema": 3}}}),
+        json!([{"metadata": {"name": "x"}, "fn_schema_str": "{"}]),
+        json!({"name": "a", "url": "u", "skills": [{"id": "x", "tags": 3}]}),
+        json!({"swagger": "2.0", "info": {}, "paths": {}}),
+        json!({"openapi": "4.0", "paths": {}}),
+        json!({"openapi": "3.0.0", "paths": {"/a": {"get": 3}}}),
+        json!({"openapi": "3.0.0", "paths": {"/a": {"get": {"parameters": [{"name": "x"}]}}}}),
+        json!({"openapi": "3.0.0", "paths": {"/a": {"get": {"parameters": [{"$ref": "other.yaml#/x"}]}}}}),
+        json!({"openapi": "3.0.0", "paths": {"/a": {"$ref": "#/paths/~1a"}}}),
+        json!({"openapi": "3.0.0", "paths": {}}),
+        json!({"functions": 3}),
+    ];
+    let messages = documents.iter().map(|document| {
+        let message = load_text("a.json", &document.to_string(), Strictness::Strict).unwrap_err().to_string();
+        message.split_once("a.json: ").unwrap().1.replace(", or leave it out with --lenient", "") + "\n"
+    });
+    insta::assert_snapshot!(messages.collect::<String>(), @r#"
+    tools[0]: `web_search_preview` is run by the provider and has no definition; remove it
+    tools[0] `web_search`: `web_search_20250305` is run by the provider and has no definition; remove it
+    tools[0]: `googleSearch` is run by the provider and has no definition; remove it
+    tools[0]: `name` is missing or empty; correct it
+    tools[0] `x`: `parameters` must be an object, not an array; correct it
+    tools[0].functionDeclarations[1] `y`: `parametersJsonSchema` must be an object, not a number; correct it
+    tools[0] `x`: `input_schema` must be an object, not a string; correct it
+    tools[0]: a dump of LangChain that holds no schema; write `name`, `description` and `args_schema` of the tool
+    tools["x"]: `inputSchema` must be an object, not a number; correct it
+    tools[0] `x`: `fn_schema_str` is no schema: EOF while parsing an object at line 1 column 1; correct it
+    skills[0] `x`: `tags` must be an array, not a number; correct it
+    top level: a document of Swagger 2.0; convert it to OpenAPI 3.0 or 3.1
+    top level: a document of OpenAPI 4.0; convert it to OpenAPI 3.0 or 3.1
+    paths["/a"].get `get_a`: an object is expected, not a number; correct it
+    paths["/a"].get `get_a`: a parameter has no `name`, or none of path, query, header, cookie, querystring as its `in`; correct it
+    paths["/a"].get `get_a`: `other.yaml#/x` leads to nothing in the document; bundle the document into one file
+    paths["/a"]: its references lead to ever more references; correct it
+    no tool, resource or prompt is listed there
+    functions: invalid type: integer `3`, expected a sequence; correct it
+    "#);
+}
+
+#[test]
+fn a_shortlist_is_written_as_the_list_of_a_request() {
+    let tools = [
+        json!({"name": "git.log", "server": "git", "description": "Shows", "inputSchema": {"properties": {"n": {"type": "integer"}}}, "annotations": {"readOnlyHint": true}, "title": "Log"}),
+        json!({"type": "function", "function": {"name": "search", "strict": true, "parameters": schema()}, "server": "a"}),
+        json!({"name": "search", "server": "b", "description": "Searches"}),
+    ];
+    let catalog = Catalog::from_values(&tools, None).unwrap();
+    let written = ToolFormat::WRITTEN.iter().filter_map(|format| {
+        let names = CallNames::new(catalog.items(), *format);
+        Some(format!("{}\n{}\n", format.key(), format.write(catalog.items(), &names)?))
+    });
+    insta::assert_snapshot!(written.collect::<String>(), @r#"
+    openai
+    [{"type":"function","function":{"name":"a_search","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]},"strict":true}},{"type":"function","function":{"name":"b_search","description":"Searches"}},{"type":"function","function":{"name":"git_log","description":"Shows","parameters":{"type":"object","properties":{"n":{"type":"integer"}}}}}]
+    openai-responses
+    [{"type":"function","name":"a_search","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]},"strict":true},{"type":"function","name":"b_search","description":"Searches","parameters":{"type":"object","properties":{}},"strict":false},{"type":"function","name":"git_log","description":"Shows","parameters":{"type":"object","properties":{"n":{"type":"integer"}}},"strict":false}]
+    anthropic
+    [{"name":"a_search","input_schema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}},{"name":"b_search","description":"Searches","input_schema":{"type":"object","properties":{}}},{"name":"git_log","description":"Shows","input_schema":{"type":"object","properties":{"n":{"type":"integer"}}}}]
+    gemini
+    [{"functionDeclarations":[{"name":"a_search","parametersJsonSchema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}},{"name":"b_search","description":"Searches"},{"name":"git_log","description":"Shows","parametersJsonSchema":{"type":"object","properties":{"n":{"type":"integer"}}}}]}]
+    mcp
+    [{"name":"a_search","inputSchema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}},{"name":"b_search","description":"Searches","inputSchema":{"type":"object"}},{"name":"git.log","description":"Shows","inputSchema":{"properties":{"n":{"type":"integer"}}},"annotations":{"readOnlyHint":true},"title":"Log"}]
+    "#);
+    insta::assert_snapshot!(mcp_listing(&catalog).to_string(), @r#"{"tools":[{"name":"search","inputSchema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]},"server":"a"},{"name":"search","description":"Searches","inputSchema":{"type":"object"},"server":"b"},{"name":"git.log","description":"Shows","inputSchema":{"properties":{"n":{"type":"integer"}}},"annotations":{"readOnlyHint":true},"title":"Log","server":"git"}]}"#);
+    let none = ToolFormat::Gemini.write([], &CallNames::as_they_are()).unwrap();
+    assert_eq!((none, ToolFormat::OpenApi.write([], &CallNames::as_they_are())), (json!([]), None));
+}
+
+/// Operations whose references are woven in a way that is hard to follow.
+fn hostile() -> Vec<(&'static str, Value)> {
+    let document = |schemas: Map<String, Value>, operations: usize| {
+        let body = json!({"content": {"application/json": {"schema": {"$ref": "#/components/schemas/a0"}}}});
+        let paths: Map<String, Value> =
+            (0..operations).map(|number| (format!("/p{number}"), json!({"post": {"requestBody": body}}))).collect();
+        json!({"openapi": "3.1.0", "info": {"title": "t"}, "paths": paths, "components": {"schemas": schemas}})
+    };
+    let to = |number: usize| json!({"$ref": format!("#/components/schemas/a{number}")});
+    let schemas = |count: usize, make: &dyn Fn(usize) -> Value| -> Map<String, Value> {
+        (0..count).map(|number| (format!("a{number}"), make(number))).collect()
+    };
+    let wide = |number: usize| {
+        let members: Map<String, Value> = (0..10).map(|key| (format!("k{key}"), to(number + 1))).collect();
+        json!({"type": "object", "properties": members})
+    };
+    let long = "x".repeat(100_000);
+    vec![
+        ("laughs", document(schemas(30, &wide), 50)),
+        ("chain", document(schemas(50_000, &|number| to(number + 1)), 3)),
+        ("circle", document(schemas(1000, &|number| to((number + 1) % 1000)), 3)),
+        ("itself", document(schemas(1, &|_| to(0)), 3)),
+        (
+            "nested",
+            document(schemas(5000, &|number| json!({"type": "object", "properties": {"x": to(number + 1)}})), 20),
+        ),
+        ("complete", document(schemas(200, &|_| json!({"anyOf": (0..200).map(to).collect::<Vec<_>>()})), 30)),
+        (
+            "large",
+            document(
+                schemas(
+                    100,
+                    &|number| json!({"description": long, "type": "object", "properties": {"x": to(number + 1)}}),
+                ),
+                500,
+            ),
+        ),
+        (
+            "many",
+            document(schemas(1, &|_| json!({"type": "object", "properties": {"x": {"description": long}}})), 5000),
+        ),
+        ("deep", {
+            let deep = (0..100).fold(json!({}), |inner, _| json!({"not": inner}));
+            document(
+                schemas(
+                    3,
+                    &|number| json!({"type": "object", "properties": {"x": deep, "y": {"not": to(number + 1)}}}),
+                ),
+                3,
+            )
+        }),
+        (
+            "odd",
+            document(
+                schemas(
+                    3,
+                    &|_| json!({"$ref": "#/components/schemas/%61%zz~2", "properties": {"$ref": {"$ref": "#"}}}),
+                ),
+                3,
+            ),
+        ),
+    ]
+}
+
+#[test]
+fn woven_references_end() {
+    let mut lines = String::new();
+    for (name, document) in hostile() {
+        let Value::Object(members) = document else { unreachable!() };
+        let start = Instant::now();
+        let parts = super::openapi::read(members).unwrap();
+        // Alone, each takes a fraction of this.
+        assert!(start.elapsed() < Duration::from_secs(60), "{name}: {:?}", start.elapsed());
+        let read: Vec<&Draft> = parts.iter().filter_map(|part| part.draft.as_ref().ok()).collect();
+        let largest = read.iter().filter_map(|draft| Some(draft.item.args_schema.as_ref()?.to_string().len())).max();
+        assert!(largest.unwrap_or(0) <= 2 << 20, "{name}");
+        let why = parts.iter().find_map(|part| Some(part.draft.as_ref().err()?.to_string()));
+        lines.push_str(&format!("{name}: {} of {} read", read.len(), parts.len()));
+        lines.push_str(&why.map_or_else(String::new, |why| format!("; {why}")));
+        lines.push('\n');
+    }
+    insta::assert_snapshot!(lines, @r"
+    laughs: 50 of 50 read
+    chain: 0 of 3 read; its schema expands to too much; make it smaller
+    circle: 3 of 3 read
+    itself: 3 of 3 read
+    nested: 20 of 20 read
+    complete: 0 of 30 read; its schema expands to too much; make it smaller
+    large: 0 of 500 read; its schema expands to too much; make it smaller
+    many: 1336 of 5000 read; the operations of the document expand to too much; split it into several documents
+    deep: 3 of 3 read
+    odd: 3 of 3 read
+    ");
+}
+
+#[test]
+fn what_references_lead_to_stays_in_the_schema() {
+    let tree = json!({"openapi": "3.0.0", "paths": {"/t": {"post": {"operationId": "t", "requestBody": {"content": {"application/json":
+        {"schema": {"$ref": "#/components/schemas/T~1x"}}}}}}},
+        "components": {"schemas": {"T/x": {"type": "object", "properties": {"left": {"$ref": "#/components/schemas/T~1x"}, "gone": {"$ref": "#/components/schemas/none"}}}}}});
+    let loaded = load_text("a.json", &tree.to_string(), Strictness::Strict).unwrap();
+    insta::assert_snapshot!(loaded.catalog.items()[0].args_schema.as_deref().unwrap().to_string(), @r##"{"type":"object","properties":{"left":{"$ref":"#/$defs/T_1x"},"gone":{"$ref":"#/components/schemas/none"}},"$defs":{"T_1x":{"type":"object","properties":{"left":{"$ref":"#/$defs/T_1x"},"gone":{"$ref":"#/components/schemas/none"}}}}}"##);
+}
+
+/// Schemas of arguments that every format can hold: objects that say so.
+fn any_schema() -> impl Strategy<Value = Value> {
+    let word = "[a-z]{1,5}|type|properties|parameters|name|jsonSchema|\\$ref";
+    let leaf = prop_oneof![
+        Just(json!({"type": "string"})),
+        "\\PC{0,5}".prop_map(|text| json!({"type": "string", "description": text, "enum": [text, null, 1.5]})),
+        Just(json!({"type": ["integer", "null"], "minimum": -3, "default": {"type": "STRING", "nullable": true}})),
+        Just(json!({})),
+    ];
+    let schema = leaf.prop_recursive(3, 12, 4, move |inner| {
+        prop_oneof![
+            inner.clone().prop_map(|schema| json!({"type": "array", "items": schema})),
+            proptest::collection::btree_map(word, inner, 0..4).prop_map(
+                |properties| json!({"type": "object", "properties": properties, "additionalProperties": false})
+            ),
+        ]
+    });
+    proptest::collection::btree_map(word, schema, 0..4)
+        .prop_map(|properties| json!({"type": "object", "properties": properties}))
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let word = proptest::sample::select(vec![
+        "name",
+        "description",
+        "inputSchema",
+        "input_schema",
+        "parameters",
+        "properties",
+        "type",
+        "function",
+        "custom",
+        "functionDeclarations",
+        "toolSpec",
+        "json",
+        "jsonSchema",
+        "args_schema",
+        "args",
+        "fn_schema",
+        "fn_schema_str",
+        "metadata",
+        "skills",
+        "id",
+        "url",
+        "label",
+        "items",
+        "choice_cards",
+        "openapi",
+        "3.1.0",
+        "info",
+        "title",
+        "paths",
+        "/p/{x}",
+        "get",
+        "post",
+        "requestBody",
+        "content",
+        "application/json",
+        "schema",
+        "$ref",
+        "#/paths/~1p~1{x}/get",
+        "#",
+        "components",
+        "in",
+        "query",
+        "required",
+        "allOf",
+        "nullable",
+        "tools",
+        "functions",
+        "toolConfig",
+        "OBJECT",
+    ]);
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-2i64..9).prop_map(Value::from),
+        word.clone().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(6, 60, 6, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            proptest::collection::vec((word.clone(), inner), 0..6)
+                .prop_map(|members| Value::Object(members.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_is_written_is_read_again(
+        tools in proptest::collection::btree_map(
+            "[a-zA-Z_][a-zA-Z0-9_-]{0,12}|[a-z]{1,3}[. /][a-z]{1,3}|[a-z]{60,70}",
+            ("\\PC{0,12}", proptest::option::of(any_schema()), proptest::sample::select(vec!["one", "two"])),
+            1..8,
+        ),
+    ) {
+        let values: Vec<Value> = tools
+            .iter()
+            .map(|(name, (description, schema, server))| {
+                let mut tool = json!({"name": name, "description": description, "server": server});
+                if let Some(schema) = schema {
+                    tool["inputSchema"] = schema.clone();
+                }
+                tool
+            })
+            .collect();
+        let catalog = Catalog::from_values(&values, None).unwrap();
+        for format in ToolFormat::WRITTEN {
+            let names = match format {
+                ToolFormat::Native => CallNames::as_they_are(),
+                format => CallNames::new(catalog.items(), format),
+            };
+            let text = match format.write(catalog.items(), &names) {
+                Some(list) => list.to_string(),
+                None => catalog.to_native_json(),
+            };
+            let loaded = load_text("a.json", &text, Strictness::Strict).unwrap();
+            prop_assert!(loaded.sources.iter().all(|source| source.format == format), "{:?}", loaded.sources);
+            prop_assert_eq!(loaded.catalog.len(), catalog.len());
+            for item in loaded.catalog.items() {
+                let id = names.id(&item.name).unwrap_or(&item.id);
+                let original = catalog.get(id).unwrap();
+                prop_assert_eq!(&item.description, &original.description);
+                let unsaid = |schema: Option<&Value>| {
+                    schema.cloned().filter(|schema| *schema != json!({"type": "object", "properties": {}}) && *schema != json!({"type": "object"}))
+                };
+                prop_assert_eq!(unsaid(item.args_schema.as_deref()), unsaid(original.args_schema.as_deref()), "{}", text);
+            }
+        }
+        let listing = mcp_listing(&catalog).to_string();
+        let again = load_text("a.json", &listing, Strictness::Strict).unwrap().catalog;
+        prop_assert_eq!(again.items().iter().map(|item| &item.name).collect::<Vec<_>>(), catalog.items().iter().map(|item| &item.name).collect::<Vec<_>>());
+        prop_assert_eq!(mcp_listing(&again).to_string(), listing);
+    }
+
+    #[test]
+    fn no_definition_panics(value in any_json(), key in proptest::option::of("[a-z]{1,3}")) {
+        for document in [value.clone(), json!([value]), json!({"tools": value}), json!({"openapi": "3.0.0", "paths": value, "components": value})] {
+            if let Ok(loaded) = load_text("a.json", &document.to_string(), Strictness::Lenient) {
+                for format in ToolFormat::WRITTEN {
+                    let _ = format.write(loaded.catalog.items(), &CallNames::new(loaded.catalog.items(), format));
+                }
+                let native = loaded.catalog.to_native_json();
+                prop_assert_eq!(load_text("b.json", &native, Strictness::Strict).unwrap().catalog.to_native_json(), native);
+                let _ = mcp_listing(&loaded.catalog);
+            }
+        }
+        let _ = read(value, key.as_deref());
+    }
+}
+
+/// Every JSON example of the page about formats is read, in the form that its heading names.
+#[test]
+fn the_examples_of_the_page_are_read() {
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let section = page.split("\n### Tool lists of others\n").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let mut read = Vec::new();
+    let mut rest = section;
+    while let Some((before, after)) = rest.split_once("```json\n") {
+        let (example, after) = after.split_once("\n```").unwrap();
+        let key = before.rsplit_once("**`").unwrap().1.split('`').next().unwrap();
+        let loaded = load_text("a.json", example, Strictness::Strict).unwrap();
+        assert_eq!(loaded.sources.iter().map(|source| source.format.key()).collect::<Vec<_>>(), [key], "{example}");
+        for item in loaded.catalog.items() {
+            let has_schema = item.args_schema.is_some() || item.raw.is_none() && key == "weaver-spec";
+            assert!(has_schema && !item.description.is_empty(), "{example}");
+        }
+        read.push(key.to_owned());
+        rest = after;
+    }
+    for format in [
+        "mcp",
+        "openai",
+        "openai-responses",
+        "functions",
+        "anthropic",
+        "gemini",
+        "bedrock",
+        "openapi",
+        "a2a",
+        "langchain",
+        "llama-index",
+        "vercel-ai",
+        "weaver-spec",
+    ] {
+        assert!(read.iter().any(|key| key == format), "{format}");
+    }
+}

@@ -1,0 +1,74 @@
+//! `catalog convert`: a catalog in another form.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::{counted, load_options};
+use crate::cli::tools::{WrittenFormat, write_names};
+use crate::cli::{Outcome, note};
+use contextweaver_core::catalog::{CallNames, LeftOut, ToolFormat, load, mcp_listing};
+use contextweaver_core::files::replace_file;
+
+/// The arguments of `catalog convert`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The form that is read is recognised by its content: MCP, OpenAI, Anthropic, Gemini, Bedrock, OpenAPI,
+A2A agent cards, LangChain, LlamaIndex, Vercel AI SDK, weaver-spec, or the native form.
+
+Examples:
+  contextweaver catalog convert openapi.yaml --to mcp --out tools.json
+  contextweaver catalog convert servers/ --to openai --names names.json > tools.json")]
+pub(in crate::cli) struct ConvertArgs {
+    /// Files (JSON or YAML) and folders of files
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// What to write
+    #[arg(long, value_name = "FORMAT")]
+    to: WrittenFormat,
+    /// The file to write [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Write here under which name each tool is called, with the id behind it (JSON)
+    #[arg(long, value_name = "FILE")]
+    names: Option<PathBuf>,
+    /// Leave out malformed files and tools, report them, and go on with the rest; a path that cannot be read is an
+    /// error all the same
+    #[arg(long)]
+    lenient: bool,
+}
+
+/// Writes the catalog; what the form cannot hold is named on standard error.
+pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<Outcome> {
+    let loaded = load(&args.paths, load_options(args.lenient))?;
+    for LeftOut { place, reason } in &loaded.left_out {
+        note(&format!("left out: {place}: {reason}"));
+    }
+    let (catalog, format) = (loaded.catalog, args.to.0);
+    let names = match format {
+        ToolFormat::Mcp | ToolFormat::Native => CallNames::as_they_are(),
+        format => CallNames::new(catalog.items(), format),
+    };
+    let text = match format {
+        ToolFormat::Native => catalog.to_native_json(),
+        ToolFormat::Mcp => format!("{:#}\n", mcp_listing(&catalog)),
+        format => {
+            let left_out = catalog.items().iter().filter(|item| !item.kind.is_callable()).count();
+            if left_out > 0 {
+                let them = counted(left_out, "resource or prompt", "resources and prompts");
+                note(&format!("left out: {them}, which this form cannot hold"));
+            }
+            format!("{:#}\n", format.write(catalog.items(), &names).unwrap_or_default())
+        }
+    };
+    if let Some(path) = &args.names {
+        write_names(path, &names, |_| true)?;
+    }
+    match &args.out {
+        Some(path) => replace_file(path, text.as_bytes())?,
+        None => out.write_all(text.as_bytes())?,
+    }
+    Ok(Outcome::Ok)
+}

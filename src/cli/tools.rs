@@ -1,0 +1,51 @@
+//! Lists of tools for requests: the forms that are written, and the names under which tools are called.
+
+use std::path::Path;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use clap::builder::PossibleValue;
+use serde_json::{Map, Value};
+
+use contextweaver_core::catalog::{CallNames, ToolFormat};
+use contextweaver_core::files::replace_file;
+
+/// A form that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WrittenFormat(pub(super) ToolFormat);
+
+impl ValueEnum for WrittenFormat {
+    fn value_variants<'a>() -> &'a [Self] {
+        const ALL: [WrittenFormat; ToolFormat::WRITTEN.len()] = {
+            let mut all = [WrittenFormat(ToolFormat::Native); ToolFormat::WRITTEN.len()];
+            let mut at = 0;
+            while at < all.len() {
+                all[at] = WrittenFormat(ToolFormat::WRITTEN[at]);
+                at += 1;
+            }
+            all
+        };
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.key()).help(self.0.name()))
+    }
+}
+
+/// The form of the list of a request: any that is written but the native one, which nobody is sent.
+pub(super) fn of_request(text: &str) -> Result<ToolFormat, String> {
+    let formats = || ToolFormat::WRITTEN.into_iter().filter(|format| *format != ToolFormat::Native);
+    formats().find(|format| format.key() == text).ok_or_else(|| {
+        let keys: Vec<&str> = formats().map(ToolFormat::key).collect();
+        format!("there are {}", keys.join(", "))
+    })
+}
+
+/// Writes the names that `wanted` takes, each with the id behind it.
+pub(super) fn write_names(path: &Path, names: &CallNames, wanted: impl Fn(&str) -> bool) -> Result<()> {
+    let names = names.iter().filter(|(_, id)| wanted(id));
+    let names: Map<String, Value> = names.map(|(name, id)| (name.to_owned(), id.into())).collect();
+    replace_file(path, format!("{:#}\n", Value::Object(names)).as_bytes())?;
+    Ok(())
+}
