@@ -40,14 +40,18 @@ const QUERIES: &str = include_str!("../../gold/workbench/queries.jsonl");
 const CONVERSATION: &str = include_str!("../../scenarios/context/outage.jsonl");
 
 /// What the answer to that conversation needs: two words that belong together.
-const NEEDED: [(&str, &str); 4] =
-    [("migration", "20261110_add_batch_index"), ("lock", "ACCESS EXCLUSIVE"), ("backlog", "1 842"), ("repair", "7.19.3")];
+const NEEDED: [(&str, &str); 4] = [
+    ("migration", "20261110_add_batch_index"),
+    ("lock", "ACCESS EXCLUSIVE"),
+    ("backlog", "1 842"),
+    ("repair", "7.19.3"),
+];
 
 /// What is asked in that conversation.
 const ASKED: &str = "timeline, cause, decisions, sentence for customers";
 
 /// The tokens of a prompt there.
-const BUDGET: usize = 3_000;
+const BUDGET: usize = 6_000;
 
 /// Characters of the longest bar.
 const BAR: usize = 40;
@@ -155,7 +159,8 @@ fn killer(out: &mut dyn Write) -> Result<()> {
     write!(out, "{}", bars(&[("tool definitions", all_tools), ("conversation", history)], "tokens"))?;
     writeln!(out, "\nWith contextweaver, and a budget of {} tokens for the conversation:", count(BUDGET))?;
     // In the scale of the first picture.
-    let rows = [("tool definitions", all_tools), ("ten tool cards", cards), ("compiled prompt", pack.stats.prompt_tokens)];
+    let rows =
+        [("tool definitions", all_tools), ("ten tool cards", cards), ("compiled prompt", pack.stats.prompt_tokens)];
     write!(out, "{}", bars(&rows, "tokens").split_once('\n').map_or("", |(_, rest)| rest))?;
     writeln!(
         out,
@@ -180,7 +185,7 @@ fn killer(out: &mut dyn Write) -> Result<()> {
         out,
         [
             "contextweaver ingest --events conversation.json --out chat.session",
-            "contextweaver replay --session chat.session --query \"what went wrong\" --budget 3000",
+            "contextweaver replay --session chat.session --query \"what went wrong\" --budget 6000",
             "contextweaver stats --session chat.session",
         ],
     )
@@ -257,7 +262,10 @@ fn huge_output(out: &mut dyn Write) -> Result<()> {
     let reference = kept.artifacts.first().context("the result was not stored")?;
     let bytes = store.get(&reference.handle)?;
     let whole = tokens(&text);
-    writeln!(out, "A tool returns 1,000 orders as JSON. The prompt would get all of it, and with the firewall this:\n")?;
+    writeln!(
+        out,
+        "A tool returns 1,000 orders as JSON. The prompt would get all of it, and with the firewall this:\n"
+    )?;
     kept.summary.lines().try_for_each(|line| writeln!(out, "  | {line}"))?;
     writeln!(out)?;
     write!(out, "{}", bars(&[("the whole result", whole), ("its summary", tokens(&kept.summary))], "tokens"))?;
@@ -271,7 +279,8 @@ fn huge_output(out: &mut dyn Write) -> Result<()> {
     )?;
     for selector in ["grep:chargeback", "json_path:$[?(@.id == 5042)]"] {
         let parsed = selector.parse()?;
-        let part = view(&reference.handle, &bytes, &reference.media_type, &parsed, Cursor::default(), Bounds::default())?;
+        let part =
+            view(&reference.handle, &bytes, &reference.media_type, &parsed, Cursor::default(), Bounds::default())?;
         writeln!(out, "\n> view {selector}   ({} tokens)", count(tokens(&part.text)))?;
         part.text.lines().try_for_each(|line| writeln!(out, "  {line}"))?;
     }
@@ -303,7 +312,9 @@ fn office(method: &str, params: Option<&Raw>) -> Result<Raw, Fault> {
         "tools/call" => {
             let call: Value = params.and_then(|params| params.read().ok()).unwrap_or_default();
             let lines: String = (0..800)
-                .map(|line| format!("02:{:02}:{:02} worker {} job {line} {}\n", line / 60, line % 60, line % 7, state(line)))
+                .map(|line| {
+                    format!("02:{:02}:{:02} worker {} job {line} {}\n", line / 60, line % 60, line % 7, state(line))
+                })
                 .collect();
             json!({"content": [{"type": "text", "text": format!("{}\n{lines}", call["name"].as_str().unwrap_or_default())}]})
         }
@@ -325,7 +336,11 @@ fn gateway(out: &mut dyn Write) -> Result<()> {
     let behind = office("tools/list", None).ok().and_then(|answer| answer.read::<Value>().ok()).unwrap_or_default();
     let behind = behind["tools"].as_array().cloned().unwrap_or_default();
     let all: usize = behind.iter().map(|tool| tokens(&tool.to_string())).sum();
-    writeln!(out, "A server with {} tools, behind the gateway. What a client carries in every prompt:\n", count(behind.len()))?;
+    writeln!(
+        out,
+        "A server with {} tools, behind the gateway. What a client carries in every prompt:\n",
+        count(behind.len())
+    )?;
     let through = format!("through the gateway ({})", count(listed.len()));
     write!(out, "{}", bars(&[("the server itself", all), (&through, seen)], "tokens"))?;
 
@@ -342,17 +357,18 @@ fn gateway(out: &mut dyn Write) -> Result<()> {
     };
     let found = show("tool_browse", &json!({"query": "logs of a service"}))?;
     let id = found.split_whitespace().next().context("nothing was found")?.to_owned();
-    let result = show("tool_execute", &json!({"tool_id": id, "args": {"service": "nightly"}}))?;
-    let handle = result.split(|c: char| c.is_whitespace() || "()[],;".contains(c)).find(|word| word.starts_with("artifact:"));
+    let result = show("tool_execute", &json!({"tool_id": id, "args": {"query": "nightly job"}}))?;
+    let handle =
+        result.split(|c: char| c.is_whitespace() || "()[],;".contains(c)).find(|word| word.starts_with("artifact:"));
     if let Some(handle) = handle {
         show("tool_view", &json!({"handle": handle, "selector": "grep:ERROR"}))?;
     }
     next(
         out,
         [
-            "contextweaver mcp import --write gateway.yaml           # the servers that your client has now",
-            "contextweaver mcp doctor --config gateway.yaml          # start them all, and say what to fix",
-            "contextweaver mcp import --show-client claude-desktop --config gateway.yaml",
+            "contextweaver mcp import                                 # the servers that your clients have now",
+            "contextweaver mcp import --write gateway.yaml --apply    # the gateway in their place; --restore takes it back",
+            "contextweaver mcp doctor --config gateway.yaml           # start them all, and say what to fix",
         ],
     )
 }
@@ -390,6 +406,9 @@ mod tests {
 
     #[test]
     fn bars_have_one_scale() {
-        assert_eq!(bars(&[("a", 80), ("bb", 1), ("c", 0)], "x"), format!("  a   80 x  {}\n  bb   1 x  ▌\n  c    0 x  \n", "█".repeat(40)));
+        assert_eq!(
+            bars(&[("a", 80), ("bb", 1), ("c", 0)], "x"),
+            format!("  a   80 x  {}\n  bb   1 x  ▌\n  c    0 x  \n", "█".repeat(40))
+        );
     }
 }

@@ -410,7 +410,7 @@ mod tests {
                              (two-sided 5 %, 202 queries, engines assumed to disagree on 20 % of them)
         ");
         let json: serde_json::Value = serde_json::from_str(&output(&["audit", "--format", "json"]).unwrap()).unwrap();
-        assert_eq!(json["items"].as_array().map(Vec::len), Some(2));
+        assert_eq!(json["items"].as_array().map(Vec::len), Some(3));
     }
 
     #[test]

@@ -13,8 +13,10 @@ use contextweaver_routing::semantic::model::place;
 
 /// Show the sentence encoder that `route --model` uses
 #[derive(Debug, Subcommand)]
+#[command(after_help = "Example:\n  contextweaver models show")]
 pub(super) enum Command {
     /// Say what the encoder is called, and where the vectors of tools are kept
+    #[command(after_help = "Example:\n  contextweaver models show --format json")]
     Show(ShowArgs),
 }
 
@@ -51,8 +53,7 @@ struct Shown {
 }
 
 fn show(args: &ShowArgs, out: &mut dyn Write) -> Result<Outcome> {
-    let shown =
-        Shown { encoder: place::encoder()?.name(), folder: place::folder(), vectors: place::cache().len() };
+    let shown = Shown { encoder: place::encoder()?.name(), folder: place::folder(), vectors: place::cache().len() };
     match args.format {
         Format::Json => print_json(out, "models show", &shown)?,
         Format::Text => {

@@ -23,11 +23,11 @@ fn route_explains() {
     insta::assert_snapshot!(run.shown(), @r"
     exit 0
     [1/2] forge:delete_repository#1f5a2506 (tool) — Delete a repository for good. [destructive]
-          score 3.22 = 1.66 delete + 0.49 repository + 0.42 delete repository + 0.65 (meaning)
+          score 3.73 = 1.67 delete + 0.49 repository + 0.42 delete repository + 1.15 (meaning)
     [2/2] forge:list_issues#fd2ca69d (tool) — List the issues of a repository. [read-only]
-          score 0.42 = 0.19 repository + 0.23 (meaning)
+          score 0.20 = 0.19 repository + 0.01 (meaning)
 
-    confidence 0.75, words that no tool has: 1
+    confidence 0.99, words that no tool has: 1
     ");
 }
 
@@ -419,7 +419,10 @@ fn every_command_has_help_with_an_example() {
         &["bench", "rot"],
         &["gold", "draft"],
         &["models"],
-        &["models", "fetch"],
+        &["models", "show"],
+        &["demo"],
+        &["completions"],
+        &["catalog", "convert"],
     ];
     for command in commands {
         let run = run_in(&checkout(), &[command, &["--help"]].concat());

@@ -39,11 +39,11 @@ fn route() {
     [#/#] monitor:override_oncall#ce#c# (tool) — Put someone else on call: takes over the pager duty of a team for a period. | side-effects
         +#.# Word("call")
         +#.# Meaning
-    [#/#] crm:create_ticket# (tool) — File a new support ticket on behalf of a customer, e.g. after a phone call. | side-effects
+    [#/#] crm:log_activity#ba#cd# (tool) — Write down a phone call, meeting, e-mail or note on the timeline of a contact or deal, optionally with a follow-up task and due date. | side-effects
         +#.# Word("call")
         +#.# Meaning
 
-    schema of the answer: {"type":"json_schema","json_schema":{"name":"tool_selection","strict":true,"schema":{"type":"object","properties":{"selection":{"type":"string","description":"The id of the chosen candidate.","enum":["monitor:get_oncall#","monitor:override_oncall#ce#c#","crm:create_ticket#"]}},"required":["selection"],"additionalProperties":false}}}
+    schema of the answer: {"type":"json_schema","json_schema":{"name":"tool_selection","strict":true,"schema":{"type":"object","properties":{"selection":{"type":"string","description":"The id of the chosen candidate.","enum":["monitor:get_oncall#","monitor:override_oncall#ce#c#","crm:log_activity#ba#cd#"]}},"required":["selection"],"additionalProperties":false}}}
     the answer `MONITOR:GET_ONCALL#`: Repaired, Some("monitor:get_oncall#")
     the answer `phone:dial`: Rejected, None
     "#);
@@ -52,7 +52,7 @@ fn route() {
 #[test]
 fn agent_loop() {
     insta::assert_snapshot!(example("agent_loop"), @r#"
-    [route] 13 lines, 428 tokens in; out: monitor:get_logs
+    [route] 13 lines, 429 tokens in; out: monitor:get_logs
     [call] 5 lines, 165 tokens in; out: {"service": "checkout"}
     [interpret] 39 lines, 362 tokens in; out: grep:failed
     grep:failed of artifact:result:c1 shows: 234: deploy 1234 checkout failed: migration 0042 timed out
@@ -201,8 +201,8 @@ fn embed_gateway() {
 
     tool_browse:
     warehouse:find_parcel_7#1ef3c903 — Find a parcel of warehouse 7 by its number.
+    warehouse:find_parcel_3#3ca17b03 — Find a parcel of warehouse 3 by its number.
     warehouse:find_parcel_2#ab68189c — Find a parcel of warehouse 2 by its number.
-    warehouse:find_parcel_1#f0fd1541 — Find a parcel of warehouse 1 by its number.
 
     tool_execute:
     {"status":"ok","summary":"\"find_parcel_7\" 42: in stock"}

@@ -175,7 +175,8 @@ fn servers_of_a_client_are_imported_without_their_secrets() {
       note: the value of `FORGE_TOKEN` may be a secret: set FORGE_TOKEN in the gateway's environment to the value in the client's file
     contextweaver (claude_desktop_config.json) is left out: it is this gateway
     variables that the gateway needs: FORGE_TOKEN
-    gateway.yaml: 1 servers; check them with `mcp doctor`
+    gateway.yaml: 1 servers
+    next: contextweaver mcp doctor --config gateway.yaml
 
     # yaml-language-server: $schema=gateway.schema.json
     # For completion in editors: contextweaver schema gateway > gateway.schema.json

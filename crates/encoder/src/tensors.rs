@@ -61,7 +61,8 @@ impl<'b> Tensors<'b> {
             ("I8", &[rows, width]) if bytes.len() == count && width > 0 => {
                 let scales = self.get(&format!("{name}.scale"), &[rows])?;
                 let rows = bytes.chunks_exact(width).zip(scales);
-                rows.flat_map(|(row, scale)| row.iter().map(move |byte| f32::from(byte.cast_signed()) * scale)).collect()
+                rows.flat_map(|(row, scale)| row.iter().map(move |byte| f32::from(byte.cast_signed()) * scale))
+                    .collect()
             }
             _ => return Err(other_shape),
         };

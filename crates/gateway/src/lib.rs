@@ -46,7 +46,9 @@ pub use config::file::GatewayConfig;
 pub use config::http::{HostRule, HttpConfig, OriginRule, RuleError, Token, TokenError, TokenHolder};
 pub use config::startup::{StartConfig, StartMode};
 pub use operations::capture::Capture;
-pub use operations::client_files::{Client, ClientFile, ClientFileError, Place, Snippet, discover, quoted, replaced, snippet};
+pub use operations::client_files::{
+    Client, ClientFile, ClientFileError, Place, Snippet, discover, quoted, replaced, snippet,
+};
 pub use operations::doctor::{Complaint, Environment, Examination, Health, examine};
 pub use operations::event_stats::{BadLine, Durations, EventStats, Tally};
 pub use operations::import::{Conversion, Converted, Skipped, convert};

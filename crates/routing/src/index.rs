@@ -737,7 +737,8 @@ impl Index {
     fn fusions(&self, query: &Query) -> Fusions {
         let mut fusions = Fusions::default();
         if let (Some(semantic), Some(meaning)) = (&self.semantic, &query.meaning) {
-            fusions.table = Fusion::new(semantic.weight, self.scale, self.by_meaning(semantic, meaning, 1, &|_| true).1);
+            fusions.table =
+                Fusion::new(semantic.weight, self.scale, self.by_meaning(semantic, meaning, 1, &|_| true).1);
         }
         if let (Some((weight, model)), Some(meaning)) = (&self.model, &query.model) {
             fusions.model = Fusion::new(*weight, self.scale, model.similarities(meaning).max().unwrap_or(0));

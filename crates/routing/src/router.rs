@@ -499,7 +499,8 @@ impl Router {
         let score = |place: usize| hits.get(place).map_or(0, |hit| hit.score);
         let lead = score(0).saturating_sub(score(LEAD_OVER)) as f64 / SCORE_UNITS as f64;
         let first = hits.iter().take(LEAD_OVER + 1).map(|hit| hit.item);
-        let nearness = self.index().nearness(query, first).unwrap_or(Nearness::Coverage(self.index().coverage(query, score(0))));
+        let nearness =
+            self.index().nearness(query, first).unwrap_or(Nearness::Coverage(self.index().coverage(query, score(0))));
         confidence::estimate(nearness, lead / self.index().rarity_of_unknown())
     }
 
@@ -892,11 +893,11 @@ mod tests {
             .collect();
         seen.push(format!("{:?}", route.ambiguity));
         insta::assert_snapshot!(seen.join("\n"), @r#"
-        create_issue 356501 = Word("open") 110159 + Word("new") 110159 + Word("issue") 34255 + Meaning 101928
-        createTicket 289515 = Word("open") 110159 + Word("new") 110159 + Word("issue") 10949 + Meaning 58248
-        list_issues 84562 = Word("issue") 31970 + Meaning 52592
-        send_mail 39344 = Word("issue") 12165 + Meaning 27179
-        delete_repository 26712 = Word("issue") 10949 + Meaning 15763
+        create_issue 515388 = Word("open") 110159 + Word("new") 110159 + Word("issue") 34255 + Meaning 260815
+        createTicket 347068 = Word("open") 110159 + Word("new") 110159 + Word("issue") 10949 + Meaning 115801
+        list_issues 114114 = Word("issue") 31970 + Meaning 82144
+        send_mail 20437 = Word("issue") 12165 + Meaning 8272
+        delete_repository 18126 = Word("issue") 10949 + Meaning 7177
         None
         "#);
     }

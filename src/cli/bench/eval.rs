@@ -362,7 +362,8 @@ fn report(args: &EvalArgs, collection: &Collection, measured: &[Measured]) -> Re
         evaluation: &one.evaluation,
     });
     let name = args.source.catalog.first().and_then(|path| path.file_stem()).unwrap_or_default().to_string_lossy();
-    let section = Section { name: &name, collection, ranked: ranked.collect(), recorded: Vec::new(), command: command(args) };
+    let section =
+        Section { name: &name, collection, ranked: ranked.collect(), recorded: Vec::new(), command: command(args) };
     Ok(html::render(&format!("Routing on {name}"), &[section], &[])?)
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::chapter::{Absent, Answer, Chapter, Fresh, Plan, Planned, Question, Recordings, Step, Wrong, measurable};
 use crate::eval::collection::{ASKED_FILE, CATALOG_FILE, Collection, QUERIES_FILE};
@@ -20,7 +20,7 @@ use crate::eval::record::{Facts, Origin, Outcome};
 use crate::eval::run::{PromptTokens, against, evaluate};
 use crate::eval::tables::Tables;
 use crate::eval::workspace::{Bench, Scope, Workspace};
-use crate::eval::{probe, version};
+use crate::eval::version;
 use crate::report::document::Document;
 use crate::report::number::{MISSING, conclusion, count, difference, estimate, share};
 use crate::report::readme::FOLDER;
@@ -94,9 +94,11 @@ impl Chapter for Everyday {
     }
 
     fn plan(&self, bench: &Bench) -> Result<Vec<Plan>> {
-        let engines = engines(&bench.matrix)?;
+        let engines = engines(&bench.matrix);
         let mut cases = Vec::new();
-        for manner in Manner::ALL {
+        // A checkout of a part of the project may do without.
+        let is_here = bench.workspace.path("gold").join(COLLECTION).is_dir();
+        for manner in Manner::ALL.into_iter().filter(|_| is_here) {
             let collection = manner.collection(&bench.workspace)?;
             cases.extend(engines.iter().map(|engine| Planned {
                 case: manner.case(engine.name()),
@@ -108,11 +110,10 @@ impl Chapter for Everyday {
         let versions: Vec<&str> = engines.iter().map(|engine| version::of_engine(engine)).collect();
         let in_turn = in_turn(vec![ranking(&[3, 1, 2]), ranking(&[1, 5]), ranking(&[4])]);
         let items: Vec<u32> = in_turn.hits.iter().map(|hit| hit.item).collect();
-        let probe = Interleaved(engines[0]).prepare(&probe::collection().catalog).map(|_| items);
         Ok(vec![Plan {
             name: Chapter::name(self).to_owned(),
             configuration: engines.iter().map(|engine| format!("# {}\n{}\n", engine.name(), engine.configuration())).collect(),
-            version: version::of(&versions.join(" "), &probe.map_err(|error| error.to_string())),
+            version: version::of(&versions.join(" "), &items),
             cases,
         }])
     }
@@ -123,7 +124,7 @@ impl Chapter for Everyday {
 
     fn measure(&self, bench: &Bench, plans: &[Plan], step: Step<'_>) -> Result<Vec<Fresh<EverydayFacts>>> {
         let wanted: BTreeSet<&str> = measurable(plans).collect();
-        let engines = engines(&bench.matrix)?;
+        let engines = engines(&bench.matrix);
         let mut measured = Vec::new();
         for manner in Manner::ALL {
             let own: Vec<&&RouterEngine> =
@@ -132,15 +133,18 @@ impl Chapter for Everyday {
                 continue;
             }
             let collection = manner.collection(&bench.workspace)?;
-            let control = engines.iter().find(|engine| engine.name() == CONTROL).context("no control")?;
-            let control = evaluate(&collection, &Interleaved(control), PromptTokens::Skip)?;
+            let control = bench.matrix.engine(CONTROL);
+            let control = control.map(|control| evaluate(&collection, &Interleaved(control), PromptTokens::Skip));
+            let control = control.transpose()?;
             for engine in own {
                 let case = manner.case(engine.name());
                 step(&case);
                 let outcome = match evaluate(&collection, &Interleaved(engine), PromptTokens::Skip) {
                     Ok(evaluation) => Outcome::Measured(Box::new(Facts {
-                        versus_control: (engine.name() != CONTROL)
-                            .then(|| against(CONTROL, &control.recall_at_5, &evaluation.recall_at_5)),
+                        versus_control: control
+                            .as_ref()
+                            .filter(|_| engine.name() != CONTROL)
+                            .map(|control| against(CONTROL, &control.recall_at_5, &evaluation.recall_at_5)),
                         ..evaluation.facts
                     })),
                     Err(error) => Outcome::Failed(error.to_string()),
@@ -227,8 +231,8 @@ impl Chapter for Everyday {
     }
 }
 
-fn engines(matrix: &Matrix) -> Result<Vec<&RouterEngine>> {
-    ENGINES.iter().map(|name| matrix.engine(name).with_context(|| format!("engines.toml has no `{name}`"))).collect()
+fn engines(matrix: &Matrix) -> Vec<&RouterEngine> {
+    ENGINES.iter().filter_map(|name| matrix.engine(name)).collect()
 }
 
 /// An engine that takes every line of a query for a query and gives their answers in turn.

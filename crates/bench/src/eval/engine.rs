@@ -108,13 +108,7 @@ impl RouterEngine {
     /// An engine called `name`.
     #[must_use]
     pub fn new(name: &str, config: RoutingConfig) -> Self {
-        Self {
-            name: name.to_owned(),
-            config,
-            choice: EncoderChoice::None,
-            encoder: None,
-            version: OnceLock::new(),
-        }
+        Self { name: name.to_owned(), config, choice: EncoderChoice::None, encoder: None, version: OnceLock::new() }
     }
 
     /// The engine with or without an encoder.

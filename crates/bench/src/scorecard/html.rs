@@ -89,13 +89,19 @@ impl RecordedEngines {
         });
         let others = self.others.iter().flat_map(Results::measured).filter_map(|(record, facts)| {
             let (engine, name) = rivals::parts(&record.case);
-            let is_wanted = name == collection.name && is_new(engine) && self.ours.iter().all(|ours| ours.name != engine);
+            let is_wanted =
+                name == collection.name && is_new(engine) && self.ours.iter().all(|ours| ours.name != engine);
             is_wanted.then_some((engine, &record.provenance, &facts.measures, &facts.ranks))
         });
         let same = |provenance: &Provenance| provenance.inputs_sha256 == collection.inputs_sha256;
         let of_this = ours.chain(others).filter(|(_, provenance, ..)| same(provenance));
         let mut all: Vec<Recorded<'_>> = of_this
-            .map(|(engine, provenance, measures, ranks)| Recorded { engine, day: &provenance.recorded, measures, ranks })
+            .map(|(engine, provenance, measures, ranks)| Recorded {
+                engine,
+                day: &provenance.recorded,
+                measures,
+                ranks,
+            })
             .collect();
         let mean = |one: &Recorded<'_>| one.measures.get("recall@5").map_or(0.0, |estimate| estimate.mean);
         all.sort_by(|left, right| mean(right).total_cmp(&mean(left)).then(left.engine.cmp(right.engine)));

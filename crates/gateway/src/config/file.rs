@@ -493,8 +493,14 @@ mod tests {
             ("upstreams: {a: {command: x, timeout: 0}}", "upstreams.a.timeout: is 0"),
             ("upstreams: {a: {command: x, timeout: 31536001}}", "upstreams.a.timeout: is 31536001; it must be seconds"),
             ("upstreams: {a: {command: x, timeout: 1.0e+30}}", "above 0 and at most 31536000"),
-            ("upstreams: {a: {command: x, required: true, args: ['${env:NO}']}}", "upstreams.a.args: the variable `NO` is not"),
-            ("{startup: {mode: strict}, upstreams: {a: {url: '${env:NO}'}}}", "upstreams.a.url: the variable `NO` is not set"),
+            (
+                "upstreams: {a: {command: x, required: true, args: ['${env:NO}']}}",
+                "upstreams.a.args: the variable `NO` is not",
+            ),
+            (
+                "{startup: {mode: strict}, upstreams: {a: {url: '${env:NO}'}}}",
+                "upstreams.a.url: the variable `NO` is not set",
+            ),
             ("upstreams: {a: {url: '${env:TOKEN'}}", "upstreams.a.url: `${env:` is not closed"),
             ("{catalog: x.json, upstreams: {a: {command: x}}}", "catalog: a gateway has either"),
             ("startup: {upstream_timeout_seconds: -1}", "startup.upstream_timeout_seconds: is -1"),

@@ -337,7 +337,8 @@ pub fn snippet(client: Client, program: &Path, config: &Path, name: &str, env: &
             .chain(arguments)
             .map(|word| quoted(&word))
             .collect();
-        let env: String = env.iter().map(|(name, value)| format!(" --env {}", quoted(&format!("{name}={value}")))).collect();
+        let env: String =
+            env.iter().map(|(name, value)| format!(" --env {}", quoted(&format!("{name}={value}")))).collect();
         format!("claude mcp add {}{env} -- {}", quoted(name), words.join(" "))
     });
     let text = serde_json::to_string_pretty(&json!({key: {name: entry}})).unwrap_or_default();
@@ -491,7 +492,15 @@ mod tests {
         let all = [Client::ClaudeDesktop, Client::ClaudeCode, Client::Cursor, Client::VsCode, Client::Windsurf];
         let shown: Vec<String> = all
             .into_iter()
-            .map(|client| snippet(client, Path::new("/bin/contextweaver"), Path::new("/my conf/gateway.yaml"), "tools", &BTreeMap::new()))
+            .map(|client| {
+                snippet(
+                    client,
+                    Path::new("/bin/contextweaver"),
+                    Path::new("/my conf/gateway.yaml"),
+                    "tools",
+                    &BTreeMap::new(),
+                )
+            })
             .map(|snippet| format!("{}\n{}\n{}", snippet.file, snippet.text, snippet.command.unwrap_or_default()))
             .collect();
         insta::assert_snapshot!(shown.join("\n"), @r#"

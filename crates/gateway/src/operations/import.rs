@@ -298,7 +298,8 @@ impl Draft<'_> {
                 text
             } else {
                 let reference = refer(&self.server.name, name);
-                let reference = self.reference(&reference, &format!("the value of `{name}`"), without(scheme(&text), &text));
+                let reference =
+                    self.reference(&reference, &format!("the value of `{name}`"), without(scheme(&text), &text));
                 format!("{}{reference}", scheme(&text))
             };
             mapped.insert(name.clone(), text.into());

@@ -307,7 +307,14 @@ fn summary(body: &mut String, sections: &[Section<'_>]) {
             let facts: &Facts = &ranked.evaluation.facts;
             let tokens = facts.tokens.as_ref().map(|tokens| tokens.cards_mean);
             let own = (at > 0).then_some(ranked.evaluation.recall_at_5.as_slice());
-            measures(body, ranked.engine, &badge(ranked.evidence), &facts.measures, own.map(|own| (first, own)), tokens);
+            measures(
+                body,
+                ranked.engine,
+                &badge(ranked.evidence),
+                &facts.measures,
+                own.map(|own| (first, own)),
+                tokens,
+            );
         }
         for recorded in &section.recorded {
             let badge = format!("{} {}", badge(Evidence::Recorded), recorded.day);

@@ -20,7 +20,9 @@ const VECTORS: &str = "vectors.bin";
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum OpenError {
     /// This program was built without an encoder.
-    #[error("this program was built without the sentence encoder; build it with `cargo build --release --features minilm`")]
+    #[error(
+        "this program was built without the sentence encoder; build it with `cargo build --release --features minilm`"
+    )]
     NotBuilt,
     /// What was built in is not the encoder; the text says what is wrong.
     #[error("{0}")]
