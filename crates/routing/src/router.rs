@@ -894,10 +894,10 @@ mod tests {
         seen.push(format!("{:?}", route.ambiguity));
         insta::assert_snapshot!(seen.join("\n"), @r#"
         create_issue 515388 = Word("open") 110159 + Word("new") 110159 + Word("issue") 34255 + Meaning 260815
-        createTicket 347068 = Word("open") 110159 + Word("new") 110159 + Word("issue") 10949 + Meaning 115801
-        list_issues 114114 = Word("issue") 31970 + Meaning 82144
-        send_mail 20437 = Word("issue") 12165 + Meaning 8272
-        delete_repository 18126 = Word("issue") 10949 + Meaning 7177
+        createTicket 344715 = Word("open") 110159 + Word("new") 110159 + Word("issue") 10949 + Meaning 113448
+        list_issues 113234 = Word("issue") 31970 + Meaning 81264
+        send_mail 20228 = Word("issue") 12165 + Meaning 8063
+        delete_repository 17867 = Word("issue") 10949 + Meaning 6918
         None
         "#);
     }

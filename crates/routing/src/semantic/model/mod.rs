@@ -209,8 +209,8 @@ pub(crate) mod tests {
             let model = Model::build(Arc::new(Toy), router.catalog(), &mut VectorCache::default());
             router.with_model(model)
         };
-        // A quarter of a rare word, so that a word in the description stands above what the model likes.
-        let half = crate::config::ModelConfig { weight: 0.25 };
+        // A tenth of a rare word, so that a word in the description stands above what the model likes.
+        let half = crate::config::ModelConfig { weight: 0.1 };
         let router = build(RoutingConfig { semantic: 0.0, model: half, ..RoutingConfig::default() });
         let request = |query: &str| Request { query: query.to_owned(), ..Request::default() };
         let route = router.route(&request("rain tomorrow")).unwrap();
