@@ -91,7 +91,7 @@ fn run(name: &str) -> Result<(), Box<dyn Error>> {
         "analyse-queries" => {
             let index = Index::build(&catalog, &words);
             measured(&mut || {
-                queries.iter().for_each(|query| drop(black_box(index.analyze(black_box(query.as_str())))))
+                queries.iter().for_each(|query| drop(black_box(index.analyze(black_box(query.as_str())))));
             });
         }
         "search-by-words" | "search-with-meaning" => {

@@ -318,7 +318,7 @@ fn reading(results: &Results<EverydayFacts>) -> String {
     )
 }
 
-fn rows<'r>(results: &'r Results<EverydayFacts>) -> impl Iterator<Item = (Manner, &'static str, &'r Facts)> {
+fn rows(results: &Results<EverydayFacts>) -> impl Iterator<Item = (Manner, &'static str, &Facts)> {
     let pairs = Manner::ALL.into_iter().flat_map(|manner| ENGINES.map(|engine| (manner, engine)));
     pairs.filter_map(|(manner, engine)| Some((manner, engine, facts(results, manner, engine)?)))
 }

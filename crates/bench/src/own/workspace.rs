@@ -30,7 +30,7 @@ pub enum Home {
     /// A checkout of contextweaver with its scorecard.
     Checkout(Workspace),
     /// A folder with a catalog of one's own.
-    Own(OwnWorkspace),
+    Own(Box<OwnWorkspace>),
 }
 
 impl Home {
@@ -66,7 +66,7 @@ impl Home {
         if public.is_some() {
             bail!("{}: --public is for a contextweaver checkout; a workspace has its own catalog", folder.display());
         }
-        OwnWorkspace::open(&folder).map(Self::Own)
+        OwnWorkspace::open(&folder).map(|own| Self::Own(Box::new(own)))
     }
 }
 

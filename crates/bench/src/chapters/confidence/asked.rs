@@ -13,7 +13,7 @@ use crate::report::table::Table;
 use crate::results::Results;
 
 /// Steps of confidence.
-const STEPS: usize = 100;
+pub(super) const STEPS: usize = 100;
 
 /// Queries of about the same confidence, by what the first five tools were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -30,6 +30,11 @@ pub struct Step {
 }
 
 impl Step {
+    /// The number of the step; a file may state one beyond the last.
+    fn place(self) -> usize {
+        self.hundredths.min(STEPS - 1)
+    }
+
     fn middle(self) -> f64 {
         (self.hundredths as f64 + 0.5) / STEPS as f64
     }
@@ -69,7 +74,7 @@ impl Fitted {
         for steps in others {
             let all: usize = steps.iter().map(|step| step.queries()).sum();
             for step in *steps {
-                let weight = &mut weights[step.hundredths];
+                let weight = &mut weights[step.place()];
                 weight.0 += step.right as f64 / all as f64;
                 weight.1 += (step.wrong + step.unanswerable) as f64 / all as f64;
             }
@@ -125,7 +130,7 @@ struct LeftOut {
 
 fn left_out(own: &[Step], others: &[&[Step]]) -> LeftOut {
     let Fitted { right, threshold } = Fitted::on(others);
-    let corrected: Vec<(f64, Answer)> = own.iter().flat_map(|step| answers(*step, right[step.hundredths])).collect();
+    let corrected: Vec<(f64, Answer)> = own.iter().flat_map(|step| answers(*step, right[step.place()])).collect();
     let below = |of: fn(&Step) -> usize| {
         let all: usize = own.iter().map(of).sum();
         let part: usize = own.iter().filter(|step| step.hundredths < threshold).map(of).sum();

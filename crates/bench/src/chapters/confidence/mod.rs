@@ -58,6 +58,8 @@ impl CollectionChapter for Confidence {
         broken.share("ECE as asked", facts.ece_as_asked);
         let near = (facts.ece_as_asked - asked::error(&facts.as_asked)).abs() <= 0.01;
         broken.unless(near, "ECE as asked: the steps of confidence give another");
+        let known = facts.as_asked.iter().all(|step| step.hundredths < asked::STEPS);
+        broken.unless(known, "a confidence above 1");
         let ascending = facts.as_asked.windows(2).all(|pair| pair[0].hundredths < pair[1].hundredths);
         let queries: usize = facts.as_asked.iter().map(|step| step.queries()).sum();
         let whole = queries == facts.answerable + facts.unanswerable;

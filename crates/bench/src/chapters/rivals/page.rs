@@ -259,7 +259,7 @@ fn quality_by_time(board: &Board<'_>, times: &[RivalTimes]) -> Option<Figure> {
     });
     let front = Front {
         title: format!("Quality against the time of an answer, over {} collections, recorded", board.collections.len()),
-        x_title: "µs for an answer (median of the medians, the pipe included, logarithmic)".to_owned(),
+        x_title: "µs for an answer, the pipe included (logarithmic)".to_owned(),
         y_title: format!("mean {}", SHOWN[0]),
         points: points.collect(),
     };
