@@ -195,11 +195,11 @@ fn list(args: &ListArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let width =
         |pick: fn(&About) -> &String, least| abouts.iter().map(|about| pick(about).len()).fold(least, usize::max);
     let (first, last) = (width(|about| &about.name, 4), width(|about| &about.licence, 7));
-    let heading = format!("{:>5} {:>10} {:>7} {:>7}", "tools", "namespaces", "queries", "no tool");
+    let heading = format!("{:>5} {:>10} {:>7} {:>4}", "tools", "namespaces", "queries", "none");
     writeln!(out, "{:<first$} {heading} {:<last$} title", "name", "licence")?;
     for About { name, title, licence, counts, .. } in &abouts {
         let numbers =
-            format!("{:>5} {:>10} {:>7} {:>7}", counts.tools, counts.namespaces, counts.queries, counts.unanswerable);
+            format!("{:>5} {:>10} {:>7} {:>4}", counts.tools, counts.namespaces, counts.queries, counts.unanswerable);
         writeln!(out, "{name:<first$} {numbers} {licence:<last$} {title}")?;
     }
     Ok(())
