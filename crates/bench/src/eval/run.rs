@@ -454,6 +454,21 @@ mod tests {
         assert!(many.strict["recall@5"].mean < one.strict["recall@5"].mean);
     }
 
+    /// Among many like tools, where words and meaning propose only a part of what there is.
+    #[test]
+    fn what_is_served_is_the_beginning_of_what_is_measured() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../gold/workbench");
+        let collection = Arc::new(Collection::load(&folder, Origin::Embedded).unwrap());
+        let collection = grown(&collection, Some(Growth { grade: Grade::Mixed, size: 3000 })).unwrap();
+        let prepared = RouterEngine::new("default", RoutingConfig::default()).prepare(&collection.catalog).unwrap();
+        for query in collection.queries.iter().step_by(7) {
+            let measured: Vec<u32> = prepared.rank(&query.text, DEPTH).hits.iter().map(|hit| hit.item).collect();
+            for k in [1, 5, 10] {
+                assert_eq!(prepared.top(&query.text, k), measured[..k.min(measured.len())], "{}", query.text);
+            }
+        }
+    }
+
     #[test]
     fn the_number_of_threads_changes_no_digit() {
         let text = |threads: usize| {

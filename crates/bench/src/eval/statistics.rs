@@ -204,8 +204,31 @@ pub fn false_discovery(probabilities: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// The mean over sets of the mean difference (engine − control) within each, by bootstrap of the pairs within every
-/// set: the sets are those that there are, their queries a sample. Sets without pairs are left out.
+/// The mean over sets of the mean within each, by bootstrap of the values within every set: the sets are those that there
+/// are, their queries a sample. Sets without values are left out.
+#[must_use]
+pub fn macro_mean(sets: &[Vec<f64>]) -> Estimate {
+    let sets: Vec<Vec<f64>> = sets.iter().filter(|set| !set.is_empty()).cloned().collect();
+    macro_with(&sets, BOOTSTRAP_SEED)
+}
+
+/// The same by a seed. No set may be empty.
+fn macro_with(sets: &[Vec<f64>], seed: u64) -> Estimate {
+    let mut rng = Rng::new(seed);
+    let mut resample = || {
+        mean(sets.iter().map(|set| {
+            let mut sum = 0.0;
+            for _ in set {
+                sum += set[rng.below(set.len())];
+            }
+            sum / set.len() as f64
+        }))
+    };
+    let resampled = (0..RESAMPLES).map(|_| resample()).collect();
+    interval(mean(sets.iter().map(|set| mean(set.iter().copied()))), resampled)
+}
+
+/// The mean over sets of the mean difference (engine − control) within each, as [`macro_mean`] takes it.
 #[must_use]
 pub fn paired_macro(control: &str, sets: &[Vec<(f64, f64)>]) -> Paired {
     let sets: Vec<Vec<f64>> = sets
@@ -213,17 +236,7 @@ pub fn paired_macro(control: &str, sets: &[Vec<(f64, f64)>]) -> Paired {
         .filter(|pairs| !pairs.is_empty())
         .map(|pairs| pairs.iter().map(|(engine, control)| engine - control).collect())
         .collect();
-    let by = |seed: u64| {
-        let mut rng = Rng::new(seed);
-        let mut resample = || {
-            mean(sets.iter().map(|set| {
-                let sum: f64 = (0..set.len()).map(|_| set[rng.below(set.len())]).sum();
-                sum / set.len() as f64
-            }))
-        };
-        let resampled = (0..RESAMPLES).map(|_| resample()).collect();
-        interval(mean(sets.iter().map(|set| mean(set.iter().copied()))), resampled)
-    };
+    let by = |seed: u64| macro_with(&sets, seed);
     let difference = by(BOOTSTRAP_SEED);
     let verdict = Verdict::of(&difference);
     let depends_on_seed = OTHER_SEEDS.into_iter().any(|seed| Verdict::of(&by(seed)) != verdict);

@@ -16,7 +16,6 @@ use super::run::{PromptTokens, evaluate};
 use super::statistics::round6;
 use contextweaver_core::catalog::Catalog;
 use contextweaver_core::text::sha256_hex;
-use contextweaver_encoder::WEIGHTS_SHA256;
 use contextweaver_routing::semantic::Table;
 
 /// Hits of a ranking that a version depends on.
@@ -41,8 +40,8 @@ pub fn of(configuration: &str, measured: &impl Serialize) -> String {
 pub fn of_engine(engine: &RouterEngine) -> &str {
     engine.version_by(|engine| {
         let (model, probed) = match engine.has_encoder() {
-            true => (WEIGHTS_SHA256, engine.clone().with_encoder(Arc::new(probe::encoder::Words))),
-            false => ("", engine.clone()),
+            true => (contextweaver_encoder::version(), engine.clone().with_encoder(Arc::new(probe::encoder::Words))),
+            false => (String::new(), engine.clone()),
         };
         of(&engine.configuration(), &(model, table(engine), ranked(&probed), ranked_among_many(&probed)))
     })

@@ -16,9 +16,9 @@ use super::vectors::Near;
 use crate::hit::Hit;
 use crate::index::Depth;
 
-/// Each side proposes this many times the number of items asked for, and never fewer than [`LEAST_PROPOSED`].
-const PROPOSED: usize = 2;
-const LEAST_PROPOSED: usize = 32;
+/// Each side proposes so many items, or as many as are asked for where those are more: a search for five and one for a hundred
+/// then rank the same items, and what is served is what was measured.
+const PROPOSED: usize = 128;
 
 /// An item that shares no word with the query is found when its similarity is at least the best one divided by this:
 /// items further away would only fill the list.
@@ -69,7 +69,7 @@ impl Fusion {
 
     /// The number of items that each side proposes where `k` are asked for.
     pub(crate) fn proposed(k: usize) -> usize {
-        k.saturating_mul(PROPOSED).max(LEAST_PROPOSED)
+        k.max(PROPOSED)
     }
 
     /// The best items by both sides: `hits` are those that the words propose, `near` those that the meaning proposes.

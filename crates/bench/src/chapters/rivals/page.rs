@@ -7,7 +7,7 @@ use crate::chapter::{Answer, Question};
 use crate::eval::matrix::DEFAULT;
 use crate::eval::record::{Estimate, Outcome, Paired, Verdict};
 use crate::eval::rival::{RivalFacts, RivalTimes, TIMES_FILE};
-use crate::eval::statistics::{median, paired, paired_macro};
+use crate::eval::statistics::{macro_mean, mean, median, paired, paired_macro, round6};
 use crate::eval::tables::Tables;
 use crate::report::document::{Document, Figure};
 use crate::report::number::{MISSING, conclusion, count, difference, estimate, quantity, share, signed};
@@ -33,7 +33,7 @@ impl<'r> Board<'r> {
         let names: BTreeSet<&str> = records.keys().map(|(engine, _)| *engine).collect();
         let collections: BTreeSet<&str> = records.keys().map(|(_, collection)| *collection).collect();
         let mut board = Self { records, engines: names.into_iter().collect(), collections: collections.into_iter().collect() };
-        let mean = |engine: &str| board.mean(SHOWN[0], engine).map_or(-1.0, |estimate| estimate.mean);
+        let mean = |engine: &str| board.mean(SHOWN[0], engine).unwrap_or(-1.0);
         let mut engines: Vec<(&str, f64)> = board.engines.iter().map(|engine| (*engine, mean(engine))).collect();
         engines.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(right.0)));
         board.engines = engines.into_iter().map(|(engine, _)| engine).collect();
@@ -52,11 +52,17 @@ impl<'r> Board<'r> {
         self.collections.iter().map(|collection| self.facts(engine, collection)?.by_query(measure)).collect()
     }
 
-    /// The mean over the collections, each with the same weight, with the interval of their queries.
-    fn mean(&self, measure: &str, engine: &str) -> Option<Estimate> {
-        let sets = self.by_query(measure, engine)?;
-        let beside_nothing = |set: &Vec<f64>| set.iter().map(|value| (*value, 0.0)).collect();
-        Some(paired_macro("", &sets.iter().map(beside_nothing).collect::<Vec<_>>()).difference)
+    /// The mean over the collections, each with the same weight; `None` where the engine has not finished all of them.
+    fn mean(&self, measure: &str, engine: &str) -> Option<f64> {
+        let means: Option<Vec<f64>> = (self.collections.iter())
+            .map(|collection| Some(self.facts(engine, collection)?.measures.get(measure)?.mean))
+            .collect();
+        Some(round6(mean(means?.into_iter())))
+    }
+
+    /// The same with the interval of the collections' queries.
+    fn interval(&self, measure: &str, engine: &str) -> Option<Estimate> {
+        Some(macro_mean(&self.by_query(measure, engine)?))
     }
 
     /// Ours minus an engine, on the collections that both have finished, and how many those are.
@@ -166,7 +172,7 @@ pub(super) fn quality(results: &Results<RivalFacts>) -> [Table; 3] {
 fn by_collection(board: &Board<'_>, measure: &str) -> Table {
     let mut table = Table::new(["engine †", "mean"].into_iter().chain(board.collections.iter().copied()));
     for engine in &board.engines {
-        let mean = board.mean(measure, engine).map_or(MISSING.to_owned(), |value| estimate(&value));
+        let mean = board.interval(measure, engine).map_or(MISSING.to_owned(), |value| estimate(&value));
         let cells = board.collections.iter().map(|collection| board.cell(measure, engine, collection));
         table.row([(*engine).to_owned(), mean].into_iter().chain(cells));
     }
@@ -249,7 +255,7 @@ fn costs(page: &mut Document, board: &Board<'_>, tables: &Tables) {
 fn quality_by_time(board: &Board<'_>, times: &[RivalTimes]) -> Option<Figure> {
     let points = board.engines.iter().enumerate().filter_map(|(color, engine)| {
         let own: Vec<f64> = times.iter().filter(|row| row.engine == **engine).map(|row| row.p50_us as f64).collect();
-        let gain = board.mean(SHOWN[0], engine)?.mean;
+        let gain = board.mean(SHOWN[0], engine)?;
         (own.len() == board.collections.len()).then(|| Named {
             name: (*engine).to_owned(),
             color,
@@ -270,7 +276,7 @@ fn quality_by_time(board: &Board<'_>, times: &[RivalTimes]) -> Option<Figure> {
 /// Means with their intervals, best first.
 fn figure(board: &Board<'_>) -> Option<Figure> {
     let rows = board.engines.iter().filter_map(|engine| {
-        let means = SHOWN.map(|measure| board.mean(measure, engine));
+        let means = SHOWN.map(|measure| board.interval(measure, engine));
         means[0]?;
         let dot = |value: Option<Estimate>| value.map(|Estimate { mean, low, high }| Interval { mean, low, high });
         Some(((*engine).to_owned(), means.map(dot).to_vec()))

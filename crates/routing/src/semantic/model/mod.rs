@@ -79,7 +79,7 @@ pub trait Encoder: Debug + Send + Sync {
 #[cfg(feature = "minilm")]
 impl Encoder for contextweaver_encoder::MiniLm {
     fn name(&self) -> String {
-        self.name()
+        contextweaver_encoder::version()
     }
 
     fn encode(&self, text: &str) -> ModelVector {
