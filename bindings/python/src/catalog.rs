@@ -201,7 +201,7 @@ impl Catalog {
         let raw = |item: &SelectableItem| Some((item.id.clone(), item.raw.as_ref()?.get().to_owned()));
         let raw: Vec<(String, String)> = self.inner.items().iter().filter_map(raw).collect();
         let arguments = (self.inner.to_native_json(), raw).into_pyobject(py)?;
-        Ok((wrap_pyfunction!(_catalog, py)?.into_any(), arguments))
+        Ok((json::restorer(py, "_catalog")?, arguments))
     }
 }
 

@@ -290,6 +290,6 @@ impl Pack {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let arguments = (json::text(&self.pack)?, self.cards_shown).into_pyobject(py)?;
-        Ok((wrap_pyfunction!(_pack, py)?.into_any(), arguments))
+        Ok((json::restorer(py, "_pack")?, arguments))
     }
 }

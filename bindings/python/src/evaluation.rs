@@ -169,6 +169,6 @@ impl Evaluation {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let arguments = (json::text(&self.0)?,).into_pyobject(py)?;
-        Ok((wrap_pyfunction!(_evaluation, py)?.into_any(), arguments))
+        Ok((json::restorer(py, "_evaluation")?, arguments))
     }
 }

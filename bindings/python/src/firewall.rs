@@ -237,7 +237,7 @@ impl View {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let arguments = (&self.text, &self.next).into_pyobject(py)?;
-        Ok((wrap_pyfunction!(_view, py)?.into_any(), arguments))
+        Ok((json::restorer(py, "_view")?, arguments))
     }
 }
 
@@ -289,7 +289,7 @@ impl Artifact {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let arguments = (json::text(&self.0)?,).into_pyobject(py)?;
-        Ok((wrap_pyfunction!(_artifact, py)?.into_any(), arguments))
+        Ok((json::restorer(py, "_artifact")?, arguments))
     }
 }
 
@@ -355,6 +355,6 @@ impl Envelope {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let arguments = (json::text(&self.0)?,).into_pyobject(py)?;
-        Ok((wrap_pyfunction!(_envelope, py)?.into_any(), arguments))
+        Ok((json::restorer(py, "_envelope")?, arguments))
     }
 }

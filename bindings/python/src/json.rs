@@ -107,3 +107,8 @@ pub(crate) fn config<T: DeserializeOwned + Default, E: std::error::Error>(
     check(&config).map_err(crate::errors::config)?;
     Ok(config)
 }
+
+/// The function of the module that makes a pickled object again. Pickles name it, so it must be the module's own.
+pub(crate) fn restorer<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import(intern!(py, "contextweaver_rs._native"))?.getattr(name)
+}

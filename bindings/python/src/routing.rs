@@ -197,7 +197,7 @@ impl Router {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let arguments = (self.to_bytes(py)?, self.catalog.clone_ref(py), json::text(self.router.config())?, self.model);
-        Ok((wrap_pyfunction!(_router, py)?.into_any(), arguments.into_pyobject(py)?))
+        Ok((json::restorer(py, "_router")?, arguments.into_pyobject(py)?))
     }
 }
 
@@ -303,7 +303,7 @@ impl Route {
         json::object(py, &schema.map_err(|error| RouteError::new_err(errors::chain(&error)))?)
     }
 
-    /// The id of the choice that a model meant, or None where what it wrote is none of them.
+    /// The id of the choice that a model meant by what it wrote as a selection, or None where that is none of them.
     fn selected(&self, written: &str) -> Option<String> {
         self.route.validate_selection(written).id
     }
@@ -338,7 +338,7 @@ impl Route {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let arguments = (json::text(&self.route)?, self.catalog.clone_ref(py)).into_pyobject(py)?;
-        Ok((wrap_pyfunction!(_route, py)?.into_any(), arguments))
+        Ok((json::restorer(py, "_route")?, arguments))
     }
 }
 

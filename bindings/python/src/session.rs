@@ -1,5 +1,7 @@
 //! Sessions: whole conversations in one file.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
@@ -12,7 +14,7 @@ use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_context::{Firewall, Memory, Request, compile, ingest};
 
 use crate::context::{ContextManager, Pack, config, named};
-use crate::errors::{self, InputError, SessionError};
+use crate::errors::{self, InputError};
 use crate::firewall::{Artifact, View, artifacts, read, shown};
 use crate::json;
 
@@ -56,16 +58,14 @@ impl Session {
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         py.detach(|| {
-            let shown = path.display().to_string();
-            let refuse = |error: &dyn std::error::Error| errors::at(&shown, error, SessionError::new_err);
-            let bytes = std::fs::read(&path).map_err(|error| refuse(&error))?;
-            let session = if bytes.starts_with(DATABASE) {
-                let stores = Stores::sqlite(&path).map_err(|error| refuse(&error))?;
-                store::Session::from_stores(format!("SQLite store, {shown}"), &stores)
-                    .map_err(|error| refuse(&error))?
-            } else {
-                store::Session::parse(&bytes, &path).map_err(errors::session)?
-            };
+            let mut start = [0; DATABASE.len()];
+            let read = File::open(&path).and_then(|mut file| file.read_exact(&mut start));
+            if read.is_err() || start != *DATABASE {
+                return Ok(Self(store::Session::load(&path).map_err(errors::session)?));
+            }
+            let stores = Stores::sqlite(&path).map_err(errors::session)?;
+            let source = format!("SQLite store, {}", path.display());
+            let session = store::Session::from_stores(source, &stores).map_err(errors::session)?;
             Ok(Self(session))
         })
     }
@@ -199,6 +199,6 @@ impl Session {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let arguments = (self.to_bytes(py)?,).into_pyobject(py)?;
-        Ok((wrap_pyfunction!(_session, py)?.into_any(), arguments))
+        Ok((json::restorer(py, "_session")?, arguments))
     }
 }
