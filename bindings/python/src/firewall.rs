@@ -1,5 +1,6 @@
 //! Results of calls: what a prompt gets in their place, and looking into the rest.
 
+use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::prelude::*;
@@ -309,6 +310,16 @@ impl Envelope {
     #[getter]
     fn summary(&self) -> &str {
         &self.0.summary
+    }
+
+    /// The summary, and a line for each handle by which the model can look into the rest.
+    #[getter]
+    fn for_model(&self) -> String {
+        let mut text = self.0.summary.clone();
+        for ArtifactRef { handle, media_type, size_bytes, .. } in &self.0.artifacts {
+            let _ = write!(text, "\n[whole result: {handle}, {media_type}, {size_bytes} bytes]");
+        }
+        text
     }
 
     /// `ok`, `partial` or `error`.

@@ -327,6 +327,10 @@ impl Route {
         }
     }
 
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(Self::choices(slf)?.try_iter()?.into_any())
+    }
+
     fn __str__(&self) -> String {
         let cards: Vec<&core::ChoiceCard> = self.route.choices.iter().map(|choice| &choice.card).collect();
         render_cards(&cards)

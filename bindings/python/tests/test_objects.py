@@ -235,6 +235,8 @@ def test_a_firewall_shows_the_same_once():
     assert cw.count_tokens(first.summary) <= 100 and "artifact:result:a" in second.summary
     assert firewall.view(first.artifacts[0].handle, "lines:0..1").text.startswith("INFO")
     assert cw.compact("my key is AKIAIOSFODNN7EXAMPLE", redact=True).summary.count("AKIAIOSFODNN7EXAMPLE") == 0
+    assert first.for_model == f"{first.summary}\n[whole result: artifact:result:a, text/plain, 28000 bytes]"
+    assert cw.compact("short").for_model == "short"
     assert cw.compact("no", is_error=True).status == "error"
     assert firewall.compact({"rows": [1, 2]}).summary == '{"rows":[1,2]}'
     assert [artifact.handle for artifact in firewall.artifacts][:2] == ["artifact:result:a", "artifact:result:b"]

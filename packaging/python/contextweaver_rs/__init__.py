@@ -39,9 +39,9 @@ try:
         count_tokens,
         evaluate,
     )
-except ModuleNotFoundError as missing:
+except ModuleNotFoundError as _missing:
     # A static binary has no module beside it; the command works all the same.
-    if missing.name != "contextweaver_rs._native":
+    if _missing.name != "contextweaver_rs._native":
         raise
 
     def __getattr__(name: str) -> object:

@@ -16,6 +16,44 @@ _Kind: TypeAlias = Literal[
 ]
 _Sensitivity: TypeAlias = Literal["public", "internal", "confidential", "restricted"]
 
+__all__ = [
+    "Artifact",
+    "Catalog",
+    "CatalogError",
+    "Choice",
+    "ConfigError",
+    "ContextError",
+    "ContextManager",
+    "ContextweaverError",
+    "Envelope",
+    "Evaluation",
+    "EvaluationError",
+    "Firewall",
+    "InputError",
+    "Pack",
+    "Route",
+    "RouteError",
+    "Router",
+    "Session",
+    "SessionError",
+    "Tool",
+    "View",
+    "ViewError",
+    "__version__",
+    "_artifact",
+    "_catalog",
+    "_envelope",
+    "_evaluation",
+    "_pack",
+    "_route",
+    "_router",
+    "_session",
+    "_view",
+    "compact",
+    "count_tokens",
+    "evaluate",
+]
+
 __version__: str
 
 class ContextweaverError(Exception): ...
@@ -310,6 +348,8 @@ class Envelope:
     @property
     def summary(self) -> str: ...
     @property
+    def for_model(self) -> str: ...
+    @property
     def status(self) -> str: ...
     @property
     def facts(self) -> list[str]: ...
@@ -376,3 +416,14 @@ def evaluate(
     config: _Config | None = None,
     model: bool = False,
 ) -> Evaluation: ...
+
+# What pickles name.
+def _artifact(text: str) -> Artifact: ...
+def _catalog(native: str, raw: Sequence[tuple[str, str]]) -> Catalog: ...
+def _envelope(text: str) -> Envelope: ...
+def _evaluation(text: str) -> Evaluation: ...
+def _pack(text: str, cards_shown: int | None) -> Pack: ...
+def _route(route: str, catalog: Catalog) -> Route: ...
+def _router(index: bytes, catalog: Catalog, config: str, model: bool) -> Router: ...
+def _session(bytes: bytes) -> Session: ...
+def _view(text: str, next: str | None) -> View: ...
