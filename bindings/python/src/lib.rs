@@ -51,7 +51,7 @@ mod _native {
     #[pymodule_export]
     use crate::firewall::{_artifact, _envelope, _view};
     #[pymodule_export]
-    use crate::routing::{_route, _router};
+    use crate::routing::{_engine_seconds, _route, _router};
     #[pymodule_export]
     use crate::session::_session;
 

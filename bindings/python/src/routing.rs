@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
@@ -58,6 +59,22 @@ pub(crate) fn _router(
     let (inner, config) = (Arc::clone(&catalog.get().inner), json::read(config)?);
     let router = py.detach(|| with_model(core::load(index.to_vec(), inner, config).map_err(errors::route)?, model))?;
     Ok(Router { router, catalog, model })
+}
+
+/// Seconds that the routes of these queries take without Python, one after another, `times` over: what a call from Python is
+/// held against.
+#[pyfunction]
+pub(crate) fn _engine_seconds(py: Python<'_>, router: Py<Router>, queries: Vec<String>, times: usize) -> PyResult<f64> {
+    let router = &router.get().router;
+    py.detach(|| {
+        let started = Instant::now();
+        for _ in 0..times {
+            for query in &queries {
+                router.route(&Request::new(query)).map_err(errors::route)?;
+            }
+        }
+        Ok(started.elapsed().as_secs_f64())
+    })
 }
 
 #[pymethods]
