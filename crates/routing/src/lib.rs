@@ -11,6 +11,7 @@ mod config;
 mod copies;
 mod dictionary;
 mod exact;
+mod explanation;
 mod feedback;
 mod filter;
 mod fuzzy;
