@@ -66,7 +66,10 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
 }
 
 /// As [`block_on`], on the runtime that `builder` makes.
-fn block_on_runtime<T>(builder: &mut tokio::runtime::Builder, work: impl Future<Output = Result<T>>) -> Result<T> {
+pub(super) fn block_on_runtime<T>(
+    builder: &mut tokio::runtime::Builder,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
     let filter = tracing_subscriber::EnvFilter::builder().with_default_directive(tracing::Level::WARN.into());
     // One that is set already stays.
     let _ = tracing_subscriber::fmt()

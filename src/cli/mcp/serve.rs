@@ -1,20 +1,17 @@
 //! `mcp serve`: the gateway on standard streams or over HTTP.
 
 use std::io::Write;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::block_on_runtime;
 use super::terminal::line;
 use crate::cli::Outcome;
-use contextweaver_gateway::{
-    Gateway, GatewayConfig, HostRule, HttpConfig, HttpServer, Mode, OriginRule, Target, Token, TokenHolder, serve_stdio,
-};
+use crate::cli::http::{HttpArgs, signalled};
+use contextweaver_gateway::{Gateway, GatewayConfig, HttpServer, Mode, Target, serve_stdio};
 
 /// Serve the tools of any number of MCP servers
 #[derive(Debug, clap::Args)]
@@ -46,58 +43,6 @@ pub(in crate::cli) struct Args {
     /// Start the upstreams, show what would be served, and exit; nothing is written
     #[arg(long)]
     dry_run: bool,
-}
-
-/// The flags of `--transport http`; each replaces a field of the configuration.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "HTTP")]
-struct HttpArgs {
-    /// The address to listen at [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    listen: Option<SocketAddr>,
-    /// A file with the bearer token that clients must present
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
-    /// A host name that clients may use for the gateway, or `*`; repeatable
-    #[arg(long = "allowed-host", value_name = "HOST[:PORT]", value_parser = HostRule::parse)]
-    allowed_hosts: Vec<HostRule>,
-    /// An origin whose pages may use the gateway, or `*`; repeatable
-    #[arg(long = "allowed-origin", value_name = "ORIGIN", value_parser = OriginRule::parse)]
-    allowed_origins: Vec<OriginRule>,
-}
-
-impl HttpArgs {
-    /// The first flag that was given.
-    fn given(&self) -> Option<&'static str> {
-        let flags = [
-            ("--listen", self.listen.is_some()),
-            ("--token-file", self.token_file.is_some()),
-            ("--allowed-host", !self.allowed_hosts.is_empty()),
-            ("--allowed-origin", !self.allowed_origins.is_empty()),
-        ];
-        flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
-    }
-
-    fn apply(&self, config: &mut HttpConfig) -> Result<()> {
-        if let Some(listen) = self.listen {
-            config.listen = listen;
-        }
-        if let Some(path) = &self.token_file {
-            if config.tokens.iter().any(|holder| *holder != TokenHolder::anyone(holder.token.clone())) {
-                // Its holder would be shown what no profile of the file hides.
-                bail!("--token-file: the configuration has `http.tokens`; add an entry there");
-            }
-            let token = Token::read(path).map_err(|reason| anyhow!("--token-file: {reason}"))?;
-            config.tokens = vec![TokenHolder::anyone(token)];
-        }
-        if !self.allowed_hosts.is_empty() {
-            config.allowed_hosts = self.allowed_hosts.clone();
-        }
-        if !self.allowed_origins.is_empty() {
-            config.allowed_origins = self.allowed_origins.clone();
-        }
-        Ok(())
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -176,21 +121,10 @@ fn workers(config: &GatewayConfig) -> usize {
 
 async fn serve_http(gateway: &Arc<Gateway>) -> Result<()> {
     let server = HttpServer::bind(Arc::clone(gateway), gateway.config().http.clone()).await?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    // A terminal that closes ends the gateway as well, and as orderly.
-    let mut hangup = signal(SignalKind::hangup())?;
+    let ended = signalled()?;
     // Who started it with port 0 learns here where it is, and that signals end it orderly from now on.
     writeln!(std::io::stderr(), "listening at http://{}/mcp", server.address()?)?;
-    server
-        .serve(async {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-                _ = hangup.recv() => {}
-            }
-        })
-        .await;
+    server.serve(ended).await;
     Ok(())
 }
 
