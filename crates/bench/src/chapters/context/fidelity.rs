@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use crate::eval::context::controls::Control;
-use crate::eval::context::fidelity::{AtCap, Duel, Fidelity, Survival, Survivors};
+use crate::eval::context::fidelity::{AtCap, Duel, Fidelity, Label, Survival, Survivors};
 use crate::eval::context::probe::{Class, Kind};
+use crate::eval::context::question::Asks;
+use crate::eval::context::rival::RivalCap;
 use crate::report::document::Figure;
 use crate::report::number::{MISSING, count, fixed, percent, share};
 use crate::report::plot::{Line, LineChart, Point, Scale};
@@ -20,7 +22,7 @@ const RIVAL: Control = Control::HeadTail;
 const LEVEL: f64 = 0.05;
 
 /// What survives in the summaries, by its name, and in each control.
-fn sides(at: &AtCap) -> impl Iterator<Item = (&'static str, &Survivors)> {
+fn sides<L: Label>(at: &AtCap<L>) -> impl Iterator<Item = (&'static str, &Survivors<L>)> {
     let controls = at.controls.iter().map(|(control, against)| (control.name(), &against.kept));
     std::iter::once(("summary", &at.kept)).chain(controls)
 }
@@ -30,31 +32,53 @@ fn survival(survival: Option<&Survival>) -> String {
     shown.unwrap_or_else(|| MISSING.to_owned())
 }
 
-/// Survival by cap: of everything, of the core, of the other classes.
-pub(super) fn caps(sums: &[AtCap]) -> Table {
-    let titles = ["tokens at most", "what is shown", "tokens", "all", "core", "outline", "needle"];
+/// Both sets of questions over all results, cap by cap, and what others leave of the same results.
+pub(super) struct Sums {
+    /// The probes.
+    pub(super) probes: Vec<AtCap>,
+    /// What people ask.
+    pub(super) people: Vec<AtCap<Asks>>,
+    /// Engines of others by name.
+    pub(super) others: Vec<(String, Vec<RivalCap>)>,
+}
+
+/// Survival by cap: of everything, of the core, of the other classes, and of what people ask.
+pub(super) fn caps(sums: &Sums) -> Table {
+    let titles = ["tokens at most", "what is shown", "tokens", "over", "all", "core", "outline", "needle", "people ask"];
     let mut table = Table::new(titles).words(&["what is shown"]);
-    for at in sums {
+    let mut row = |cap: usize, name: &str, over: String, kept: &Survivors, people: Option<&Survivors<Asks>>| {
+        let class = |class| survival(kept.classes.get(&class));
+        table.row([
+            count(cap),
+            name.to_owned(),
+            count(kept.tokens),
+            over,
+            survival(Some(&kept.all)),
+            survival(Some(&kept.core)),
+            class(Class::Outline),
+            class(Class::Needle),
+            survival(people.map(|kept| &kept.all)),
+        ]);
+    };
+    for at in &sums.probes {
+        let people = sums.people.iter().find(|one| one.cap == at.cap);
         for (name, kept) in sides(at) {
-            let class = |class| survival(kept.classes.get(&class));
-            table.row([
-                count(at.cap),
-                name.to_owned(),
-                count(kept.tokens),
-                survival(Some(&kept.all)),
-                survival(Some(&kept.core)),
-                class(Class::Outline),
-                class(Class::Needle),
-            ]);
+            let asked = people.and_then(|at| sides(at).find(|(side, _)| *side == name)).map(|(_, kept)| kept);
+            row(at.cap, name, count(0), kept, asked);
+        }
+        for (name, caps) in &sums.others {
+            for theirs in caps.iter().filter(|theirs| theirs.cap == at.cap) {
+                row(at.cap, name, count(theirs.over), &theirs.probes, Some(&theirs.questions));
+            }
         }
     }
     table
 }
 
 /// What survives on each side: that of the summary with its counts, of the others the share.
-fn cells<'a>(
-    at: &'a AtCap,
-    of: impl Fn(&'a Survivors) -> Option<&'a Survival> + 'a,
+fn cells<'a, L: Label>(
+    at: &'a AtCap<L>,
+    of: impl Fn(&'a Survivors<L>) -> Option<&'a Survival> + 'a,
 ) -> impl Iterator<Item = String> + 'a {
     sides(at).enumerate().map(move |(side, (_, kept))| match (side, of(kept)) {
         (0, one) => survival(one),
@@ -62,19 +86,19 @@ fn cells<'a>(
     })
 }
 
-/// Survival by class at one cap.
-pub(super) fn classes(at: &AtCap) -> Table {
+/// Survival by class, or by what people ask for, at one cap.
+pub(super) fn classes<L: Label>(at: &AtCap<L>, title: &str) -> Table {
     let titles = sides(at).map(|(name, _)| name.to_owned());
-    let mut table = Table::new(std::iter::once("class".to_owned()).chain(titles));
-    for class in Class::ALL {
-        let shown = cells(at, move |kept| kept.classes.get(&class));
-        table.row(std::iter::once(class.name().to_owned()).chain(shown));
+    let mut table = Table::new(std::iter::once(title.to_owned()).chain(titles));
+    for label in L::LABELS {
+        let shown = cells(at, move |kept| kept.classes.get(label));
+        table.row(std::iter::once(label.label().to_owned()).chain(shown));
     }
     table
 }
 
-/// Survival by kind of content at one cap, all classes, and how sure the difference from head + tail is.
-pub(super) fn kinds(at: &AtCap) -> Table {
+/// Survival by kind of content at one cap, all questions of a set, and how sure the difference from head + tail is.
+pub(super) fn kinds<L: Label>(at: &AtCap<L>) -> Table {
     let titles = sides(at).map(|(name, _)| name.to_owned());
     let tested = ["results", "probes won : lost", "results won : lost", "p", "p by results"].map(str::to_owned);
     let mut table = Table::new(std::iter::once("kind".to_owned()).chain(titles).chain(tested));
@@ -99,7 +123,7 @@ fn probability(p: f64) -> String {
 
 /// The duels with [`RIVAL`] by kind, each with the probability of the test over probes, corrected for the number of
 /// kinds (Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics 6(2), 1979).
-fn duels(at: &AtCap) -> Vec<(Kind, Duel, f64)> {
+fn duels<L: Label>(at: &AtCap<L>) -> Vec<(Kind, Duel, f64)> {
     let Some(against) = at.controls.get(&RIVAL) else { return Vec::new() };
     let mut all: Vec<(Kind, Duel, f64)> =
         against.duels.iter().map(|(kind, duel)| (*kind, *duel, duel.by_probes())).collect();
@@ -115,7 +139,7 @@ fn duels(at: &AtCap) -> Vec<(Kind, Duel, f64)> {
 
 /// What has to be said of the kinds whose summaries are not shown to be better than head + tail; empty when there are
 /// none.
-pub(super) fn unproven(at: &AtCap) -> String {
+pub(super) fn unproven<L: Label>(at: &AtCap<L>) -> String {
     let named = |holds: &dyn Fn(&(Kind, Duel, f64)) -> bool| -> Vec<&'static str> {
         duels(at).iter().filter(|one| holds(one)).map(|(kind, ..)| kind.name()).collect()
     };
@@ -134,6 +158,34 @@ pub(super) fn unproven(at: &AtCap) -> String {
         let _ = write!(text, "Better over probes, but with too few results to tell over results: {}.", few.join(", "));
     }
     text.trim_end().to_owned()
+}
+
+/// Of how many results of each kind the summaries are shown to be better than head + tail, by each of the two sets.
+pub(super) fn verdicts(probes: &AtCap, people: &AtCap<Asks>) -> Table {
+    let mut table = Table::new(["kind", "results", "by probes", "by what people ask"]).words(&["by probes", "by what people ask"]);
+    let second = duels(people);
+    for (kind, duel, p) in duels(probes) {
+        let asked = second.iter().find(|(other, ..)| *other == kind);
+        let cells = [
+            kind.name().to_owned(),
+            count(duel.results_won + duel.results_lost + duel.results_even),
+            word(duel, p),
+            asked.map_or_else(|| "not asked".to_owned(), |(_, duel, p)| word(*duel, *p)),
+        ];
+        table.row(cells);
+    }
+    table
+}
+
+/// What a duel says, in words.
+fn word(duel: Duel, p: f64) -> String {
+    let met = duel.results_won + duel.results_lost + duel.results_even;
+    match (p < LEVEL, duel.won > duel.lost) {
+        (true, true) if duel.by_results() < LEVEL => "better".to_owned(),
+        (true, true) => format!("better, of {} results", count(met)),
+        (true, false) => "worse".to_owned(),
+        (false, _) => format!("not shown ({} : {})", count(duel.won), count(duel.lost)),
+    }
 }
 
 /// The classes of probes of which a control keeps more than the summary, in a sentence.
@@ -191,9 +243,10 @@ pub(super) fn headline(sums: &[AtCap]) -> Option<(f64, f64, f64)> {
 #[must_use]
 pub fn fidelity(fidelity: &Fidelity) -> String {
     let mut text = format!("{} results, {} bytes\n\n", count(fidelity.results), count(fidelity.bytes));
-    text.push_str(&caps(&fidelity.caps).plain());
+    let sums = Sums { probes: fidelity.caps.clone(), people: fidelity.questions.clone(), others: Vec::new() };
+    text.push_str(&caps(&sums).plain());
     for at in &fidelity.caps {
-        let _ = write!(text, "\nat {} tokens, by class\n{}", count(at.cap), classes(at).plain());
+        let _ = write!(text, "\nat {} tokens, by class\n{}", count(at.cap), classes(at, "class").plain());
         let _ = write!(text, "\nat {} tokens, by kind of content\n{}", count(at.cap), kinds(at).plain());
     }
     if let Some(views) = fidelity.views {
@@ -228,6 +281,6 @@ mod tests {
         );
         let shown: Vec<String> = duels(&at).iter().map(|(kind, _, p)| format!("{kind} {}", probability(*p))).collect();
         assert_eq!(shown, ["rows ≤ .001", "csv ≤ .001", "log .070"]);
-        assert_eq!(unproven(&AtCap::default()), "");
+        assert_eq!(unproven(&AtCap::<Class>::default()), "");
     }
 }

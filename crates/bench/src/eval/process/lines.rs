@@ -79,8 +79,7 @@ impl Session for Lines {
     fn load(&mut self) -> Result<u64, ProcessError> {
         let program = &self.speaker.program;
         let path = program.path("catalog.jsonl");
-        std::fs::write(&path, &self.catalog.text)
-            .map_err(|error| program.failed(format!("catalog.jsonl: {error}")))?;
+        std::fs::write(&path, &self.catalog.text).map_err(|error| program.failed(format!("catalog.jsonl: {error}")))?;
         let request = json!({"op": "load", "catalog": path, "sha256": self.catalog.sha256});
         let limit = self.speaker.limits.load;
         let (reply, us) = self.speaker.ask("load", &request, limit)?;
@@ -106,8 +105,7 @@ impl Session for Lines {
             return Err(program.failed(format!("{what}: the answer has no list `tools`")));
         };
         if tools.len() > TOP {
-            return Err(program
-                .failed(format!("{what}: {} tools were returned, {TOP} were asked for", tools.len())));
+            return Err(program.failed(format!("{what}: {} tools were returned, {TOP} were asked for", tools.len())));
         }
         let scores = match &reply.scores {
             Some(scores) if scores.len() != tools.len() => {
@@ -132,8 +130,7 @@ impl Session for Lines {
         let own_us = match reply.us {
             Some(us) if us >= 0.0 && us <= seen_us as f64 + 1.0 => Some(us.round() as u64),
             Some(us) => {
-                return Err(program
-                    .failed(format!("{what}: it claims {us} us, and the answer took {seen_us} us")));
+                return Err(program.failed(format!("{what}: it claims {us} us, and the answer took {seen_us} us")));
             }
             None => None,
         };
