@@ -11,7 +11,9 @@ use std::fmt::Write as _;
 
 use anyhow::{Context, Result};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use self::fidelity::Sums;
 use self::others::Others;
@@ -49,13 +51,25 @@ pub const RIVALS: &str = "context-rivals";
 type ContextResults = Results<Box<ContextFacts>>;
 
 /// What a record of the chapter holds.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub enum ContextRecord {
     /// Of our engine.
     Own(Box<ContextFacts>),
     /// Of an engine of others.
     Other(Box<ContextRivalFacts>),
+}
+
+impl<'de> Deserialize<'de> for ContextRecord {
+    /// By the member that only records of others have, so that an error names the field that is wrong.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let facts = Value::deserialize(deserializer)?;
+        let record = match facts.get("requirements_sha256") {
+            None => serde_json::from_value(facts).map(Self::Own),
+            Some(_) => serde_json::from_value(facts).map(Self::Other),
+        };
+        record.map_err(D::Error::custom)
+    }
 }
 
 /// The chapter.

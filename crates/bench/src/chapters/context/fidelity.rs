@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn kinds_without_a_proof_are_named() {
         let duel = |won, lost, results_won| Duel { won, lost, results_won, results_lost: 0, results_even: 0 };
-        let against = Against {
+        let against: Against = Against {
             duels: [(Kind::Rows, duel(30, 1, 9)), (Kind::Csv, duel(20, 0, 3)), (Kind::Log, duel(7, 1, 3))].into(),
             ..Against::default()
         };

@@ -484,6 +484,22 @@ mod tests {
     }
 
     #[test]
+    fn people_ask_about_large_results_and_every_answer_stands_there_once() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let scenarios = load_all(&root.join("scenarios/context"), &root.join("../shared/data")).unwrap();
+        let mut asked = 0;
+        for scenario in scenarios.iter().filter(|scenario| scenario.is_present()) {
+            // Loading refuses an answer that is not in its result, or there more than once.
+            let (_, conversation) = scenario.log().unwrap();
+            let large = large_results(scenario, &conversation, &ContextConfig::default());
+            let found: usize = large.iter().map(|content| content.questions.len()).sum();
+            assert_eq!(found, scenario.questions.len(), "{}: a question about a small result", scenario.name);
+            asked += found;
+        }
+        assert!(asked >= 90, "{asked}");
+    }
+
+    #[test]
     fn the_history_is_what_a_conversation_carries() {
         let mut call = ContextItem::new("c", ItemKind::ToolCall, "{}");
         call.metadata.insert("function_name".to_owned(), "fs.read".into());
