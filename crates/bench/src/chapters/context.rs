@@ -299,10 +299,10 @@ fn chapter(page: &mut Document, context: &ContextResults, others: &Others) {
         page.subheading("Beside other engines");
         page.block(&format!(
             "Context engines of others get the same conversations with the same query and budget, by the door of \
-             [engines](../docs/engines.md#a-context-engine), and give a prompt as text. Recorded {} by `contextweaver bench run --engines \
+             [engines](../docs/engines.md), and give a prompt as text. Recorded {} by `contextweaver bench run --engines \
              all` (†); `bench check` computes them nowhere. Tokens are counted and facts looked for by the harness. Ours may \
-             also give a fact through a view, which is not counted here. `naive-whole` has no budget in mind, nor has \
-             `headroom`, whose manual leaves it to the caller.",
+             also give a fact through a view, which is not counted here. Some know no budget, and none but the Python package \
+             knows hidden events or phases: [what each was given](../docs/engines.md).",
             others.days()
         ));
         page.table(
@@ -379,9 +379,10 @@ fn chapter(page: &mut Document, context: &ContextResults, others: &Others) {
         if let Some(people) = people {
             page.table(
                 &format!(
-                    "At {} tokens{mark}. Better: more answers, by the test over questions and by that over results. Better, of so \
-                     many results: by the test over questions, with too few results for the other. Not shown: neither, with the \
-                     questions that the summary alone and head + tail alone answers.",
+                    "At {} tokens{mark}, with the questions that the summary alone and head + tail alone answers. Better: by the \
+                     test over questions and by that over results. Better by questions: not by that over results. What people \
+                     ask often stands at the beginning or the end: a title, a commit message, the last line of a log. Summaries say \
+                     what is in between as well, and pay for it there.",
                     count(at.cap)
                 ),
                 &fidelity::verdicts(at, people),

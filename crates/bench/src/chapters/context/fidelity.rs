@@ -100,7 +100,7 @@ pub(super) fn classes<L: Label>(at: &AtCap<L>, title: &str) -> Table {
 /// Survival by kind of content at one cap, all questions of a set, and how sure the difference from head + tail is.
 pub(super) fn kinds<L: Label>(at: &AtCap<L>) -> Table {
     let titles = sides(at).map(|(name, _)| name.to_owned());
-    let tested = ["results", "probes won : lost", "results won : lost", "p", "p by results"].map(str::to_owned);
+    let tested = ["results", "won : lost", "results won : lost", "p", "p by results"].map(str::to_owned);
     let mut table = Table::new(std::iter::once("kind".to_owned()).chain(titles).chain(tested));
     for (kind, duel, adjusted) in duels(at) {
         let shown = cells(at, move |kept| kept.kinds.get(&kind));
@@ -160,32 +160,59 @@ pub(super) fn unproven<L: Label>(at: &AtCap<L>) -> String {
     text.trim_end().to_owned()
 }
 
-/// Of how many results of each kind the summaries are shown to be better than head + tail, by each of the two sets.
+/// What the two sets say of the summaries of each kind, beside head + tail.
 pub(super) fn verdicts(probes: &AtCap, people: &AtCap<Asks>) -> Table {
-    let mut table = Table::new(["kind", "results", "by probes", "by what people ask"]).words(&["by probes", "by what people ask"]);
+    let titles = ["kind", "results", "by probes", "by what people ask", "why not shown"];
+    let mut table = Table::new(titles).words(&["by probes", "by what people ask", "why not shown"]);
     let second = duels(people);
     for (kind, duel, p) in duels(probes) {
-        let asked = second.iter().find(|(other, ..)| *other == kind);
-        let cells = [
+        let asked = second.iter().find(|(other, ..)| *other == kind).map(|(_, duel, p)| (*duel, *p));
+        let sets = [Some((duel, p)), asked];
+        table.row([
             kind.name().to_owned(),
-            count(duel.results_won + duel.results_lost + duel.results_even),
+            count(met(duel)),
             word(duel, p),
-            asked.map_or_else(|| "not asked".to_owned(), |(_, duel, p)| word(*duel, *p)),
-        ];
-        table.row(cells);
+            asked.map_or_else(|| "not asked".to_owned(), |(duel, p)| word(duel, p)),
+            reason(&sets.into_iter().flatten().collect::<Vec<_>>()),
+        ]);
     }
     table
 }
 
+/// Results that were compared.
+fn met(duel: Duel) -> usize {
+    duel.results_won + duel.results_lost + duel.results_even
+}
+
+/// The fewest results of which the test over results can tell a difference.
+const ENOUGH: usize = 6;
+
+/// Why the summaries of a kind are not shown to be better by every set.
+fn reason(sets: &[(Duel, f64)]) -> String {
+    let is_shown = |(duel, p): &(Duel, f64)| *p < LEVEL && duel.won > duel.lost && duel.by_results() < LEVEL;
+    let open: Vec<&(Duel, f64)> = sets.iter().filter(|set| !is_shown(set)).collect();
+    if open.is_empty() {
+        return MISSING.to_owned();
+    }
+    let mut reasons = Vec::new();
+    if open.iter().any(|(duel, _)| duel.won <= duel.lost) {
+        reasons.push("beginning and end answer as much");
+    }
+    if open.iter().any(|(duel, _)| met(*duel) < ENOUGH) {
+        reasons.push("fewer than six results");
+    }
+    if reasons.is_empty() { "too few questions on which they differ".to_owned() } else { reasons.join("; ") }
+}
+
 /// What a duel says, in words.
 fn word(duel: Duel, p: f64) -> String {
-    let met = duel.results_won + duel.results_lost + duel.results_even;
-    match (p < LEVEL, duel.won > duel.lost) {
-        (true, true) if duel.by_results() < LEVEL => "better".to_owned(),
-        (true, true) => format!("better, of {} results", count(met)),
-        (true, false) => "worse".to_owned(),
-        (false, _) => format!("not shown ({} : {})", count(duel.won), count(duel.lost)),
-    }
+    let shown = match (p < LEVEL, duel.won > duel.lost) {
+        (true, true) if duel.by_results() < LEVEL => "better",
+        (true, true) => "better by questions",
+        (true, false) => "worse",
+        (false, _) => "not shown",
+    };
+    format!("{shown} ({} : {})", count(duel.won), count(duel.lost))
 }
 
 /// The classes of probes of which a control keeps more than the summary, in a sentence.
@@ -264,6 +291,34 @@ pub fn fidelity(fidelity: &Fidelity) -> String {
 mod tests {
     use super::*;
     use crate::eval::context::fidelity::Against;
+
+    #[test]
+    fn both_sets_speak_and_what_is_not_shown_has_a_reason() {
+        let duel = |[won, lost]: [usize; 2], [results_won, results_lost, results_even]: [usize; 3]| Duel {
+            won,
+            lost,
+            results_won,
+            results_lost,
+            results_even,
+        };
+        fn at<L: Label>(duels: [Duel; 4]) -> AtCap<L> {
+            let kinds = [Kind::Rows, Kind::Csv, Kind::Log, Kind::Html];
+            let against = Against { duels: kinds.into_iter().zip(duels).collect(), ..Against::default() };
+            AtCap { cap: 300, controls: [(RIVAL, against)].into(), ..AtCap::default() }
+        }
+        let probes =
+            [duel([30, 1], [9, 0, 0]), duel([20, 0], [3, 0, 0]), duel([7, 1], [7, 1, 0]), duel([0, 12], [0, 1, 0])];
+        let mut people = at::<Asks>([duel([20, 2], [8, 0, 1]), duel([0, 1], [0, 1, 2]), probes[2], probes[0]]);
+        people.controls.get_mut(&RIVAL).unwrap().duels.remove(&Kind::Html);
+        let shown = verdicts(&at::<Class>(probes), &people).plain();
+        insta::assert_snapshot!(shown, @"
+        kind  results  by probes                     by what people ask  why not shown
+        rows        9  better (30 : 1)               better (20 : 2)     –
+        csv         3  better by questions (20 : 0)  not shown (0 : 1)   beginning and end answer as much; fewer than six results
+        log         8  not shown (7 : 1)             not shown (7 : 1)   too few questions on which they differ
+        html        1  worse (0 : 12)                not asked           beginning and end answer as much; fewer than six results
+        ");
+    }
 
     #[test]
     fn kinds_without_a_proof_are_named() {

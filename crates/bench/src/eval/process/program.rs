@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::ProcessError;
 
 /// An answer is at most so long.
-const LONGEST_LINE: u64 = 4 << 20;
+const LONGEST_LINE: u64 = 16 << 20;
 
 /// What is kept of the program's standard error.
 const LAST_WORDS: usize = 2_000;
