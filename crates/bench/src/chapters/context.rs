@@ -15,7 +15,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use self::fidelity::Sums;
+use self::fidelity::{Headline, Sums};
 use self::others::Others;
 use crate::chapter::{
     Absent, Answer, Chapter, Fresh, Inputs, Plan, Planned, Question, Recordings, Step, Wrong, measurable,
@@ -178,6 +178,10 @@ impl Chapter for ContextChapter {
         let (ours, others) = parts(own);
         let answers = ours.iter().flat_map(|results| answers(results).into_iter().chain(others.answer(results)));
         answers.collect()
+    }
+
+    fn speaks_of(&self, name: &str) -> bool {
+        name == NAME
     }
 }
 
@@ -598,38 +602,29 @@ fn answers(context: &ContextResults) -> Vec<Answer> {
         );
         Answer::new(Question::Saving, text)
     });
-    let sums = together(context);
-    let fidelity = fidelity::headline(&sums).map(|(all, core, rival)| {
-        let text = format!(
-            "[Summaries](context-fidelity.md) of {} tokens keep {} of all probes of large results and {} of the core, beginning \
-             and end of the same length {} of all.",
-            count(fidelity::DEFAULT_CAP),
-            percent(all),
-            percent(core),
-            percent(rival),
-        );
-        Answer::new(Question::Good, text)
+    let (probes, people) = (together(context), by_people(context));
+    let fidelity = Headline::of(&probes, &people).map(|headline| {
+        let (cap, kept) = (count(fidelity::DEFAULT_CAP), headline.text());
+        Answer::new(Question::Good, format!("[Summaries](context-fidelity.md) of {cap} tokens {kept}."))
     });
-    let beaten = sums.iter().find(|at| at.cap == fidelity::DEFAULT_CAP).and_then(fidelity::beaten);
-    let beaten = beaten.map(|text| Answer::new(Question::Failure, text));
-    [saved, fidelity, beaten].into_iter().flatten().collect()
+    let beaten = probes.iter().find(|at| at.cap == fidelity::DEFAULT_CAP).and_then(fidelity::beaten);
+    let behind = people.iter().find(|at| at.cap == fidelity::DEFAULT_CAP).and_then(fidelity::behind);
+    let failures = [beaten, behind].map(|text| text.map(|text| Answer::new(Question::Failure, text)));
+    [saved, fidelity].into_iter().chain(failures).flatten().collect()
 }
 
 /// One sentence for the project's front page; `None` when nothing was measured.
 fn sentence(context: &ContextResults) -> Option<String> {
     let savings = Savings::of(context)?;
-    let (all, core, rival) = fidelity::headline(&together(context))?;
+    let headline = Headline::of(&together(context), &by_people(context))?;
     Some(format!(
         "Context: the median of {} scenarios saves {} of the tokens of its conversation, and {} prompts are longer than \
-         theirs; summaries of {} tokens keep {} of all probes of large results and {} of the core, beginning and end of \
-         the same length {} of all.",
+         theirs; summaries of {} tokens {}.",
         count(savings.scenarios),
         percent(savings.median),
         count(savings.grown),
         count(fidelity::DEFAULT_CAP),
-        percent(all),
-        percent(core),
-        percent(rival),
+        headline.text(),
     ))
 }
 

@@ -4,6 +4,7 @@
 //! Every engine on every collection or scenario is written as soon as it is measured, so that a run which is stopped keeps
 //! what it has. Records and times of other engines stay as they are.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 
@@ -61,9 +62,12 @@ impl<'s> Selection<'s> {
         let (ranking, context) = (&bench.matrix.rivals, &bench.matrix.context_rivals);
         let known = |name: &String| name == "all" || ranking.iter().chain(context).any(|rival| rival.name == *name);
         if let Some(unknown) = engines.iter().find(|name| !known(name)) {
-            let names = |all: &[Rival]| all.iter().map(|rival| rival.name.clone()).collect::<Vec<_>>().join(", ");
-            let (ranking, context) = (names(ranking), names(context));
-            bail!("no process or context engine `{unknown}` in engines.toml; there are {ranking}; {context}");
+            let names: BTreeSet<&str> = ranking.iter().chain(context).map(|rival| rival.name.as_str()).collect();
+            let names: Vec<&str> = names.into_iter().collect();
+            bail!(
+                "no engine `{unknown}` in engines.toml that is a process or a context; there are {}",
+                names.join(", ")
+            );
         }
         let plain: Vec<&Case> = bench.matrix.cases.iter().filter(|case| case.growth.is_none()).collect();
         for name in collections {

@@ -235,6 +235,20 @@ pub(super) fn beaten(at: &AtCap) -> Option<String> {
     })
 }
 
+/// The kinds of content of which head + tail answers more that people ask, in a sentence.
+pub(super) fn behind(at: &AtCap<Asks>) -> Option<String> {
+    let lost = duels(at).into_iter().filter(|(_, duel, _)| duel.lost > duel.won);
+    let shown = |(kind, duel, _): (Kind, Duel, f64)| format!("{} ({} : {})", kind.name(), count(duel.won), count(duel.lost));
+    let kinds: Vec<String> = lost.map(shown).collect();
+    (!kinds.is_empty()).then(|| {
+        format!(
+            "Of what [people ask](context-fidelity.md#what-people-ask) beginning and end answer more than summaries of {} tokens for {}.",
+            count(at.cap),
+            kinds.join(", ")
+        )
+    })
+}
+
 /// Survival against the tokens that a text may cost.
 pub(super) fn figure(sums: &[AtCap], mark: &str) -> Option<Figure> {
     let title = format!("Survival of probes by tokens, all classes and core, in summaries and in head + tail{mark}");
@@ -259,11 +273,43 @@ pub(super) fn figure(sums: &[AtCap], mark: &str) -> Option<Figure> {
     chart.svg().map(|svg| Figure { path: "context-fidelity.svg".to_owned(), alt: title, svg })
 }
 
-/// At the default's cap: the share of all probes, that of the core, and that of all in head + tail.
-pub(super) fn headline(sums: &[AtCap]) -> Option<(f64, f64, f64)> {
-    let at = sums.iter().find(|sum| sum.cap == DEFAULT_CAP)?;
-    let rival = at.controls.get(&RIVAL)?;
-    Some((at.kept.all.share()?, at.kept.core.share()?, rival.kept.all.share()?))
+/// Shares at the default's cap.
+pub(super) struct Headline {
+    /// Of all probes that survive in summaries.
+    all: f64,
+    /// Of the core.
+    core: f64,
+    /// Of all in head + tail.
+    rival: f64,
+    /// Of what people ask, in summaries and in head + tail; `None` where nobody asks.
+    people: Option<[f64; 2]>,
+}
+
+impl Headline {
+    /// `None` where nothing was measured.
+    pub(super) fn of(probes: &[AtCap], people: &[AtCap<Asks>]) -> Option<Self> {
+        let at = probes.iter().find(|sum| sum.cap == DEFAULT_CAP)?;
+        let asked = || {
+            let at = people.iter().find(|sum| sum.cap == DEFAULT_CAP)?;
+            Some([at.kept.all.share()?, at.controls.get(&RIVAL)?.kept.all.share()?])
+        };
+        let rival = at.controls.get(&RIVAL)?.kept.all.share()?;
+        Some(Self { all: at.kept.all.share()?, core: at.kept.core.share()?, rival, people: asked() })
+    }
+
+    /// What summaries keep, as the end of a sentence without its full stop.
+    pub(super) fn text(&self) -> String {
+        let Self { all, core, rival, people } = self;
+        let people = people.map_or_else(String::new, |[own, rival]| {
+            format!("; of what people ask of them {}, beginning and end {}", percent(own), percent(rival))
+        });
+        format!(
+            "keep {} of all probes of large results and {} of the core, beginning and end of the same length {} of all{people}",
+            percent(*all),
+            percent(*core),
+            percent(*rival)
+        )
+    }
 }
 
 /// What `bench fidelity` prints: survival by cap, class and kind, beside the controls, and what views of needles cost.

@@ -18,7 +18,7 @@ use crate::eval::record::Outcome;
 use crate::eval::statistics::median;
 use crate::report::number::{MISSING, count, percent, share};
 use crate::report::table::Table;
-use crate::results::Results;
+use crate::results::{KEPT, Results};
 
 /// What is recorded of engines of others; empty where none is named.
 pub(super) struct Others(pub(super) Vec<Results<ContextRivalFacts>>);
@@ -205,7 +205,7 @@ impl Others {
         let ahead: Vec<String> = ahead.collect();
         (!ahead.is_empty()).then(|| {
             let text = format!(
-                "[Context engines of others](context.md) whose prompts within the budget hold more facts than ours: {}.",
+                "[Context engines of others](context.md) whose prompts within the budget hold more facts than ours: {}.{KEPT}",
                 ahead.join("; ")
             );
             Answer::new(Question::Failure, text)
