@@ -228,7 +228,7 @@ pub(super) fn beaten(at: &AtCap) -> Option<String> {
     let worse: Vec<String> = worse.collect();
     (!worse.is_empty()).then(|| {
         format!(
-            "Controls beat summaries of {} tokens at {} ([fidelity](context-fidelity.md)); views are for such details.",
+            "Controls beat summaries of {} tokens at {} ([fidelity](context-fidelity.md)).",
             count(at.cap),
             worse.join(", ")
         )
@@ -238,12 +238,10 @@ pub(super) fn beaten(at: &AtCap) -> Option<String> {
 /// The kinds of content of which head + tail answers more that people ask, in a sentence.
 pub(super) fn behind(at: &AtCap<Asks>) -> Option<String> {
     let lost = duels(at).into_iter().filter(|(_, duel, _)| duel.lost > duel.won);
-    let shown = |(kind, duel, _): (Kind, Duel, f64)| format!("{} ({} : {})", kind.name(), count(duel.won), count(duel.lost));
-    let kinds: Vec<String> = lost.map(shown).collect();
+    let kinds: Vec<&str> = lost.map(|(kind, ..)| kind.name()).collect();
     (!kinds.is_empty()).then(|| {
         format!(
-            "Of what [people ask](context-fidelity.md#what-people-ask) beginning and end answer more than summaries of {} tokens for {}.",
-            count(at.cap),
+            "Beginning and end are better at [people's questions](context-fidelity.md#what-people-ask) about {}.",
             kinds.join(", ")
         )
     })
@@ -301,7 +299,7 @@ impl Headline {
     pub(super) fn text(&self) -> String {
         let Self { all, core, rival, people } = self;
         let people = people.map_or_else(String::new, |[own, rival]| {
-            format!("; of what people ask of them {}, beginning and end {}", percent(own), percent(rival))
+            format!("; people's questions: {} against {}", percent(own), percent(rival))
         });
         format!(
             "keep {} of all probes of large results and {} of the core, beginning and end of the same length {} of all{people}",
