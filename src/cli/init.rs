@@ -83,7 +83,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     };
     let files = files(&args.folder, &wishes)?;
     write_all(&args.folder, &files)?;
-    told(&args.folder, &files, &wishes, out)?;
+    told(&args.folder, &files, out)?;
+    if let (true, Some(servers)) = (named, &wishes.servers) {
+        writeln!(out)?;
+        import::print(out, servers)?;
+    }
     follow(args, &wishes, out)
 }
 
@@ -180,14 +184,11 @@ fn write_all(folder: &Path, files: &[(&str, Vec<u8>)]) -> Result<()> {
     fs::rename(&made, folder).with_context(place)
 }
 
-fn told(folder: &Path, files: &[(&str, Vec<u8>)], wishes: &Wishes, out: &mut dyn Write) -> Result<()> {
+/// Says what each file is for.
+fn told(folder: &Path, files: &[(&str, Vec<u8>)], out: &mut dyn Write) -> Result<()> {
     writeln!(out, "{}:", folder.display())?;
     for (name, purpose) in PURPOSES.iter().filter(|(name, _)| files.iter().any(|(file, _)| file == name)) {
         writeln!(out, "  {name:<15}{purpose}")?;
-    }
-    if let Some(servers) = &wishes.servers {
-        writeln!(out)?;
-        import::print(out, servers)?;
     }
     Ok(())
 }
@@ -198,7 +199,12 @@ fn follow(args: &Args, wishes: &Wishes, out: &mut dyn Write) -> Result<Outcome> 
     let mut first: Vec<Vec<String>> = Vec::new();
     let mut next: Vec<String> = Vec::new();
     let words = |line: &[&str]| line.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-    if wishes.servers.is_some() {
+    if let Some(servers) = &wishes.servers {
+        // Run at once it most likely lacks them: they are in the client's file, and `--apply` takes them from there.
+        if !args.no_run && !servers.variables.is_empty() {
+            let names: Vec<&str> = servers.variables.iter().map(String::as_str).collect();
+            next.push(format!("mcp doctor --config {}    # with {} set", quoted(&at(GATEWAY)), names.join(", ")));
+        }
         first.push(words(&["mcp", "doctor", "--config", &at(GATEWAY)]));
         next.push(format!("mcp preview --config {}", quoted(&at(GATEWAY))));
         let named: String =

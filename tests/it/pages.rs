@@ -224,7 +224,10 @@ fn what_pages_say_is_what_happens() {
     // Pages share nothing, and each spends most of its time in processes of its own.
     let told = std::thread::scope(|scope| {
         let pages: Vec<_> = PAGES.map(|page| scope.spawn(move || run(page))).into_iter().collect();
-        pages.into_iter().map(|page| page.join().unwrap()).collect::<String>()
+        pages
+            .into_iter()
+            .map(|page| page.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect::<String>()
     });
     insta::assert_snapshot!(told, @r#"
     README.md: 5 blocks run, 1 outputs compared
