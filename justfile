@@ -58,6 +58,11 @@ timings:
 weight:
     scripts/router-alone
 
+# The site of the documentation, in target/site
+site:
+    cargo build
+    scripts/site
+
 # The manual
 docs:
     cargo doc --workspace --no-deps --open

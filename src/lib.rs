@@ -103,3 +103,8 @@ pub use contextweaver_gateway::{Gateway, GatewayConfig};
 #[cfg(all(doctest, feature = "context"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// So do those of the page for programs.
+#[cfg(all(doctest, feature = "context"))]
+#[doc = include_str!("../docs/embed.md")]
+struct Embed;

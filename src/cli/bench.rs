@@ -9,7 +9,7 @@ mod eval;
 mod feedback;
 mod fidelity;
 mod growth;
-mod init;
+pub(in crate::cli) mod init;
 mod own;
 mod rot;
 mod run;

@@ -3,7 +3,7 @@
 mod capture;
 mod doctor;
 mod events;
-mod import;
+pub(super) mod import;
 mod pins;
 mod playback;
 mod preview;

@@ -23,6 +23,7 @@ mod firewall;
 mod gold;
 mod http;
 mod ingest;
+mod init;
 mod inspect;
 mod mcp;
 mod models;
@@ -71,7 +72,7 @@ pub(crate) enum Format {
     name = "contextweaver",
     version,
     about = "Routes queries to the right tools, compiles prompts within exact budgets, and measures how well that works",
-    after_help = "Start here:\n  contextweaver demo\n  contextweaver route --catalog tools.json \"open a ticket about the login bug\"\n  contextweaver firewall result.json\n  contextweaver bench run\n\nExit codes: 0 same or fine, 1 drift or a failed gate, 2 error."
+    after_help = "Start here:\n  contextweaver demo\n  contextweaver init\n  contextweaver route --catalog tools.json \"open a ticket about the login bug\"\n  contextweaver firewall result.json\n  contextweaver bench run\n\nExit codes: 0 same or fine, 1 drift or a failed gate, 2 error."
 )]
 #[command(arg_required_else_help = true)]
 struct Cli {
@@ -83,6 +84,8 @@ struct Cli {
 enum Command {
     /// Show what it does, on built-in data and in seconds
     Demo(demo::Args),
+    /// Write the files for what you have: MCP clients, a list of tools, an OpenAPI document
+    Init(init::Args),
     /// Rank the tools of a catalog for a query
     Route(Box<route::Args>),
     /// Read a conversation of any known format into a session file
@@ -155,6 +158,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn W
     };
     match cli.command {
         Command::Demo(args) => demo::run(&args, out),
+        Command::Init(args) => init::run(&args, out),
         Command::Route(args) => route::run(&args, out),
         Command::Ingest(args) => ingest::run(&args, out),
         Command::Export(args) => export::run(&args, out),

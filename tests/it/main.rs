@@ -12,6 +12,7 @@ mod gateway_scenarios;
 mod layers;
 mod mcp;
 mod own;
+mod pages;
 mod real_catalogs;
 mod rivals;
 mod schemas;

@@ -1,24 +1,11 @@
 //! A workspace of one's own: made, run, gated, as the README says and on bad input; and what a change of a catalog does.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::pages::{blocks, shell, thirty_queries};
 use crate::support::{Files, Run, checkout};
-
-/// The first thirty queries of a collection that a tool answers, and its catalog.
-fn thirty_queries() -> Files {
-    let files = Files::new();
-    let read = |name: &str| fs::read_to_string(checkout().join("gold/household").join(name)).unwrap();
-    let answered = |line: &&str| !line.contains("\"relevant\": []") && !line.contains("\"relevant\":[]");
-    let lines: Vec<String> =
-        read("queries.jsonl").lines().filter(answered).take(30).map(|line| format!("{line}\n")).collect();
-    files.write("tools.json", read("catalog.json"));
-    files.write("queries.jsonl", lines.concat());
-    files
-}
 
 /// A workspace in `gate` whose results were written.
 fn workspace() -> Files {
@@ -55,24 +42,11 @@ fn make_worse(files: &Files) {
     fs::write(&path, serde_json::to_string_pretty(&tools).unwrap()).unwrap();
 }
 
-/// The `sh` blocks below a heading of the README.
-fn blocks(heading: &str) -> String {
-    let readme = fs::read_to_string(checkout().join("README.md")).unwrap();
-    let section = readme.split_once(heading).unwrap().1;
-    let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
-    let found: Vec<&str> = section.split("```sh\n").skip(1).map(|rest| rest.split_once("```").unwrap().0).collect();
-    assert!(!found.is_empty(), "no block below {heading}");
-    found.concat()
-}
-
 #[test]
 fn the_readme_gates_a_catalog_as_written() {
     let files = thirty_queries();
-    let program = Path::new(env!("CARGO_BIN_EXE_contextweaver")).parent().unwrap();
-    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
-    let mut shell = Command::new("sh");
-    shell.args(["-euc", &blocks("\n## Gate your CI\n")]).current_dir(files.path(".")).env("PATH", path);
-    let output = shell.output().unwrap();
+    let script: String = blocks("README.md", Some("## Gate your CI")).into_iter().map(|block| block.text).collect();
+    let output = shell(&files, &script);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let comment = fs::read_to_string(files.path("comment.md")).unwrap();
     let lines: Vec<&str> = comment.lines().take(4).collect();

@@ -66,26 +66,13 @@ pub(super) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<Outcome> {
             source.display()
         );
     }
-    let catalog = load(&[&source], LoadOptions::default())?.catalog;
-    if catalog.items().is_empty() {
-        bail!("{}: it holds no tool", source.display());
-    }
-    let bytes = snapshot(&source, &catalog)?;
-    let tokens = inspect(&catalog, Estimator::Cl100kBase).tokens;
     // Everything is made, and checked, before the first file is written.
-    let (queries, recall_at_5) = match &args.queries {
-        Some(path) => (std::fs::read(path).with_context(|| path.display().to_string())?, measured(catalog, path)?),
-        None => (Requests::default().drafts(Some(&catalog)).to_jsonl().into_bytes(), None),
-    };
+    let files = workspace(&args.folder, &source, args.queries.as_deref())?;
     let drafts = args.queries.is_none();
     make_folder(&args.folder)?;
-    if !kept {
-        replace_file(&place(CATALOG), &bytes)?;
+    for (name, bytes) in files.iter().filter(|(name, _)| !kept || *name != CATALOG) {
+        replace_file(&place(name), bytes)?;
     }
-    replace_file(&place(QUERIES), &queries)?;
-    replace_file(&place(README), template::readme(&args.folder, drafts).as_bytes())?;
-    // Last: with this file the folder is a workspace.
-    replace_file(&place(GATE_FILE), template::gate(Start { recall_at_5, tokens }).as_bytes())?;
     let folder = args.folder.display();
     writeln!(out, "{folder}: a workspace with {GATE_FILE}, {CATALOG}, {QUERIES} and {README}")?;
     if drafts {
@@ -95,6 +82,34 @@ pub(super) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<Outcome> {
     }
     writeln!(out, "  contextweaver bench run --root {folder}")?;
     Ok(Outcome::Ok)
+}
+
+/// The files of a workspace in `folder`, by name: a catalog of `source`, and the queries or drafts for it. Nothing is written.
+/// The last one is the gate: with it, a folder is a workspace.
+///
+/// # Errors
+/// A catalog or queries that cannot be read, a catalog without a tool, a query that fits none.
+pub(in crate::cli) fn workspace(
+    folder: &Path,
+    source: &Path,
+    queries: Option<&Path>,
+) -> Result<Vec<(&'static str, Vec<u8>)>> {
+    let catalog = load(&[source], LoadOptions::default())?.catalog;
+    if catalog.items().is_empty() {
+        bail!("{}: it holds no tool", source.display());
+    }
+    let bytes = snapshot(source, &catalog)?;
+    let tokens = inspect(&catalog, Estimator::Cl100kBase).tokens;
+    let (asked, recall_at_5) = match queries {
+        Some(path) => (std::fs::read(path).with_context(|| path.display().to_string())?, measured(catalog, path)?),
+        None => (Requests::default().drafts(Some(&catalog)).to_jsonl().into_bytes(), None),
+    };
+    Ok(vec![
+        (CATALOG, bytes),
+        (QUERIES, asked),
+        (README, template::readme(folder, queries.is_none()).into_bytes()),
+        (GATE_FILE, template::gate(Start { recall_at_5, tokens }).into_bytes()),
+    ])
 }
 
 /// The bytes of the workspace's own catalog: those of a JSON file, which keep its lines; else the native form.

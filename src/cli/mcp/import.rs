@@ -99,9 +99,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         refuse_clients_file(path, inputs, home.as_deref(), &folder)?;
     }
     let conversion = convert(&files, home.as_deref());
-    if conversion.servers.is_empty() && conversion.skipped.is_empty() {
-        bail!("no client's file with servers was found; name one");
-    }
+    refuse_nothing(&conversion)?;
     let target = args.write.as_deref().unwrap_or(Path::new("gateway.yaml"));
     let text = conversion.to_text(target).context("the servers make no configuration")?;
     match args.format {
@@ -130,6 +128,22 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         None => {}
     }
     Ok(Outcome::Ok)
+}
+
+/// The servers of the named clients' files, or of those that are found in `folder` and at home.
+///
+/// # Errors
+/// A named file that cannot be read.
+pub(in crate::cli) fn servers(named: &[PathBuf], home: Option<&Path>, folder: &Path) -> Result<Conversion> {
+    Ok(convert(&read(named, home, folder)?, home))
+}
+
+/// Refuses what holds no server at all, not even one that cannot be imported.
+pub(in crate::cli) fn refuse_nothing(conversion: &Conversion) -> Result<()> {
+    if conversion.servers.is_empty() && conversion.skipped.is_empty() {
+        bail!("no client's file with servers was found; name one");
+    }
+    Ok(())
 }
 
 /// A file that was named must be readable; one that was found and is not is left out.
@@ -174,7 +188,8 @@ fn canonical(path: &Path) -> PathBuf {
     resolved.or_else(of_folder).unwrap_or(path)
 }
 
-fn print(out: &mut dyn Write, conversion: &Conversion) -> Result<()> {
+/// Prints each server, and what was left out and why; no values of variables.
+pub(in crate::cli) fn print(out: &mut dyn Write, conversion: &Conversion) -> Result<()> {
     for server in &conversion.servers {
         let client = server.client.map_or("unknown client", Client::name);
         line(out, format_args!("{} ({client}, {})", server.name, server.from.display()))?;

@@ -1,0 +1,408 @@
+//! `init`: the first files for what a reader has, and the first command.
+//!
+//! It writes into a new folder and nowhere else: the file of a client is changed by `mcp import --apply` alone. What is in the
+//! files is made by the commands that own them, `mcp import`, `gold draft` and `bench init`; here they are put together.
+
+use std::fs;
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::bench::init::workspace;
+use super::mcp::import;
+use super::{Outcome, note};
+use contextweaver_core::catalog::{LoadOptions, ToolFormat, load};
+use contextweaver_gateway::{Conversion, quoted};
+
+/// The configuration of a gateway in the folder.
+const GATEWAY: &str = "gateway.yaml";
+
+/// What each file is for, in a line.
+const PURPOSES: [(&str, &str); 5] = [
+    (GATEWAY, "the servers of your clients, for a gateway in front of them"),
+    ("catalog.json", "the definitions of your tools, as they were read"),
+    ("queries.jsonl", "a request for each tool, to be made what your users would say"),
+    ("README.md", "how to measure with these files, and in CI"),
+    ("gate.toml", "what must hold: the least recall, the most tokens"),
+];
+
+/// Write the files for what you have: MCP clients, a list of tools, an OpenAPI document
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without flags it asks, on a terminal. All files go into a new folder; nothing else is changed, and
+nothing is left behind when something fails. Then the first command is run: for clients `mcp doctor`,
+which starts their servers; for tools `catalog inspect`.
+
+Examples:
+  contextweaver init
+  contextweaver init my-gateway --clients
+  contextweaver init my-tools --tools tools.json
+  contextweaver init my-api --openapi openapi.yaml --no-run")]
+pub(super) struct Args {
+    /// The folder to make
+    #[arg(value_name = "DIR", default_value = "contextweaver")]
+    folder: PathBuf,
+    /// Take the servers of the MCP clients on this machine, as `mcp import` finds them
+    #[arg(long)]
+    clients: bool,
+    /// Take the servers of this file of a client; may be repeated
+    #[arg(long, value_name = "FILE")]
+    client: Vec<PathBuf>,
+    /// Take the tools of this file or folder, in any form that `catalog inspect` reads
+    #[arg(long, value_name = "PATH", conflicts_with = "openapi")]
+    tools: Option<PathBuf>,
+    /// Take the operations of this OpenAPI document
+    #[arg(long, value_name = "FILE")]
+    openapi: Option<PathBuf>,
+    /// Write the files, and run nothing
+    #[arg(long)]
+    no_run: bool,
+}
+
+/// What the reader has: one of the two at least.
+#[derive(Debug, Default)]
+struct Wishes {
+    /// The servers of clients.
+    servers: Option<Conversion>,
+    /// A file or folder with tools.
+    tools: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let home = std::env::home_dir();
+    let here = std::env::current_dir()?;
+    refuse_taken(&args.folder)?;
+    let named = args.clients || !args.client.is_empty() || args.tools.is_some() || args.openapi.is_some();
+    let wishes = if named {
+        of_flags(args, home.as_deref(), &here)?
+    } else if io::stdin().is_terminal() {
+        asked(&import::servers(&[], home.as_deref(), &here)?, &mut io::stdin().lock(), out)?
+    } else {
+        bail!("say what you have: --clients, --tools PATH or --openapi FILE; on a terminal it asks");
+    };
+    let files = files(&args.folder, &wishes)?;
+    write_all(&args.folder, &files)?;
+    told(&args.folder, &files, out)?;
+    if let (true, Some(servers)) = (named, &wishes.servers) {
+        writeln!(out)?;
+        import::print(out, servers)?;
+    }
+    follow(args, &wishes, out)
+}
+
+/// Refuses a folder with something in it, and what is no folder.
+fn refuse_taken(folder: &Path) -> Result<()> {
+    let is_taken = match fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => folder.symlink_metadata().is_ok(),
+    };
+    if is_taken {
+        bail!("{}: it exists, and nothing is overwritten; name another folder, or remove it", folder.display());
+    }
+    Ok(())
+}
+
+fn of_flags(args: &Args, home: Option<&Path>, here: &Path) -> Result<Wishes> {
+    let mut wishes = Wishes { servers: None, tools: args.tools.clone().or_else(|| args.openapi.clone()) };
+    if args.clients || !args.client.is_empty() {
+        let found = import::servers(&args.client, home, here)?;
+        import::refuse_nothing(&found)?;
+        wishes.servers = Some(found);
+    }
+    if let Some(path) = &args.openapi {
+        let sources = load(&[path], LoadOptions::default())?.sources;
+        if let Some(other) = sources.iter().find(|source| source.format != ToolFormat::OpenApi) {
+            bail!(
+                "{}: this is no OpenAPI document: it reads as {}; give it with --tools",
+                path.display(),
+                other.format
+            );
+        }
+    }
+    Ok(wishes)
+}
+
+/// Asks what there is; `found` are the servers of the clients on this machine.
+fn asked(found: &Conversion, input: &mut dyn BufRead, out: &mut dyn Write) -> Result<Wishes> {
+    let mut wishes = Wishes::default();
+    if !found.servers.is_empty() {
+        import::print(out, found)?;
+        let answer = question(input, out, "Put a gateway in front of these servers? [Y/n]")?;
+        if !answer.to_lowercase().starts_with('n') {
+            wishes.servers = Some(found.clone());
+        }
+    }
+    let answer = question(input, out, "A file or folder with tools, or an OpenAPI document? (a path, or nothing)")?;
+    if !answer.is_empty() {
+        wishes.tools = Some(PathBuf::from(answer));
+    }
+    if wishes.servers.is_none() && wishes.tools.is_none() {
+        bail!("there is nothing to begin with; `contextweaver demo` shows what it does on built-in data");
+    }
+    Ok(wishes)
+}
+
+fn question(input: &mut dyn BufRead, out: &mut dyn Write, text: &str) -> Result<String> {
+    write!(out, "{text} ")?;
+    out.flush()?;
+    let mut answer = String::new();
+    input.read_line(&mut answer)?;
+    Ok(answer.trim().to_owned())
+}
+
+/// Every file, by name. All of it is made and checked before anything is written.
+fn files(folder: &Path, wishes: &Wishes) -> Result<Vec<(&'static str, Vec<u8>)>> {
+    let mut files = Vec::new();
+    if let Some(servers) = &wishes.servers {
+        if servers.servers.is_empty() {
+            let reasons: Vec<String> =
+                servers.skipped.iter().map(|skipped| format!("{} ({})", skipped.name, skipped.reason)).collect();
+            bail!("no server can be imported: {}; nothing was written", reasons.join(", "));
+        }
+        let text = servers.to_text(Path::new(GATEWAY)).context("the servers make no configuration")?;
+        files.push((GATEWAY, text.into_bytes()));
+    }
+    if let Some(tools) = &wishes.tools {
+        files.extend(workspace(folder, tools, None)?);
+    }
+    Ok(files)
+}
+
+/// Writes all files into a folder beside, and gives it its name: there are all of them, or none.
+fn write_all(folder: &Path, files: &[(&str, Vec<u8>)]) -> Result<()> {
+    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let place = || folder.display().to_string();
+    fs::create_dir_all(parent).with_context(place)?;
+    let beside = tempfile::Builder::new().prefix(".init-").tempdir_in(parent).with_context(place)?;
+    // A temporary folder is for its owner alone; the one in it is like any other.
+    let made = beside.path().join("made");
+    fs::create_dir(&made).with_context(place)?;
+    for (name, bytes) in files {
+        fs::write(made.join(name), bytes).with_context(place)?;
+    }
+    fs::rename(&made, folder).with_context(place)
+}
+
+/// Says what each file is for.
+fn told(folder: &Path, files: &[(&str, Vec<u8>)], out: &mut dyn Write) -> Result<()> {
+    writeln!(out, "{}:", folder.display())?;
+    for (name, purpose) in PURPOSES.iter().filter(|(name, _)| files.iter().any(|(file, _)| file == name)) {
+        writeln!(out, "  {name:<15}{purpose}")?;
+    }
+    Ok(())
+}
+
+/// Runs the first command, and prints the next ones.
+fn follow(args: &Args, wishes: &Wishes, out: &mut dyn Write) -> Result<Outcome> {
+    let at = |name: &str| args.folder.join(name).display().to_string();
+    let mut first: Vec<Vec<String>> = Vec::new();
+    let mut next: Vec<String> = Vec::new();
+    let words = |line: &[&str]| line.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+    if let Some(servers) = &wishes.servers {
+        // Run at once it most likely lacks them: they are in the client's file, and `--apply` takes them from there.
+        if !args.no_run && !servers.variables.is_empty() {
+            let names: Vec<&str> = servers.variables.iter().map(String::as_str).collect();
+            next.push(format!("mcp doctor --config {}    # with {} set", quoted(&at(GATEWAY)), names.join(", ")));
+        }
+        first.push(words(&["mcp", "doctor", "--config", &at(GATEWAY)]));
+        next.push(format!("mcp preview --config {}", quoted(&at(GATEWAY))));
+        let named: String =
+            args.client.iter().map(|file| format!("{} ", quoted(&file.display().to_string()))).collect();
+        let target = quoted(&at(GATEWAY));
+        next.push(format!("mcp import {named}--write {target} --force --apply    # puts the gateway in their place"));
+    }
+    if wishes.tools.is_some() {
+        first.push(words(&["catalog", "inspect", &at("catalog.json"), "--top", "3"]));
+        next.push(format!("route --catalog {} \"what you want done\"", quoted(&at("catalog.json"))));
+        next.push(format!(
+            "bench run --root {}    # once {} is reviewed",
+            quoted(&args.folder.display().to_string()),
+            quoted(&at("queries.jsonl"))
+        ));
+    }
+    if args.no_run {
+        let left = first.drain(..).map(|command| command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "));
+        next = left.chain(next).collect();
+    }
+    for command in first {
+        let shown: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+        let line = format!("contextweaver {}", shown.join(" "));
+        writeln!(out, "\n$ {line}")?;
+        out.flush()?;
+        let ran = super::run(std::iter::once("contextweaver".into()).chain(command.into_iter().map(Into::into)), out);
+        // The files are there all the same, and what is wrong is said.
+        if let Err(error) = ran {
+            note(&super::failure(&error, std::iter::empty()));
+        }
+    }
+    writeln!(out, "\nnext:")?;
+    for line in next {
+        writeln!(out, "  contextweaver {line}")?;
+    }
+    Ok(Outcome::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    const SERVERS: &str =
+        r#"{"mcpServers": {"forge": {"command": "/nowhere/forge", "env": {"TOKEN": "s3cret-of-forge"}}}}"#;
+
+    const TOOLS: &str = r#"[{"name": "read_log", "description": "Read the log of a job."}]"#;
+
+    const OPENAPI: &str = r#"{"openapi": "3.1.0", "info": {"title": "Weather", "version": "1"}, "paths": {"/now": {"get":
+        {"operationId": "getWeather", "summary": "Says the weather."}}}}"#;
+
+    /// A folder with what a reader may have.
+    fn place() -> tempfile::TempDir {
+        let place = tempfile::tempdir().unwrap();
+        for (name, text) in [("mcp.json", SERVERS), ("tools.json", TOOLS), ("api.json", OPENAPI), ("bad.json", "[{]")] {
+            fs::write(place.path().join(name), text).unwrap();
+        }
+        place
+    }
+
+    /// Runs `init` with arguments in which `@` is the folder; it is `@` in what was printed too.
+    fn init(place: &Path, arguments: &str) -> (Result<Outcome>, String) {
+        let at = place.display().to_string();
+        let words = ["contextweaver", "init"].into_iter().chain(arguments.split_whitespace());
+        let mut out = Vec::new();
+        let outcome = crate::cli::run(words.map(|word| word.replace('@', &at).into()), &mut out);
+        (outcome, String::from_utf8(out).unwrap().replace(&at, "@"))
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = entries.collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn tools_become_a_workspace_and_are_counted() {
+        let place = place();
+        let (outcome, shown) = init(place.path(), "@/new --tools @/tools.json");
+        assert_eq!(outcome.unwrap(), Outcome::Ok);
+        insta::assert_snapshot!(shown, @r#"
+        @/new:
+          catalog.json   the definitions of your tools, as they were read
+          queries.jsonl  a request for each tool, to be made what your users would say
+          README.md      how to measure with these files, and in CI
+          gate.toml      what must hold: the least recall, the most tokens
+
+        $ contextweaver catalog inspect @/new/catalog.json --top 3
+        1 tool in 1 namespace
+        22 tokens (cl100k_base) to show a model every definition
+        read as MCP (1 definition)
+
+        namespace  tools  resources  prompts  tokens    share
+        mcp            1          0        0      22  100.0 %
+
+        largest definitions    tokens    share
+        mcp:read_log#4699738b      22  100.0 %
+
+        what definitions say                  count    share
+        tools that declare to be read-only        0    0.0 %
+        tools that declare to be destructive      0    0.0 %
+        tools that declare neither                1  100.0 %
+        tools with an argument schema             0    0.0 %
+        tools with a result schema                0    0.0 %
+        parameters, nested ones included          0        -
+        parameters with a description             0        -
+
+        next:
+          contextweaver route --catalog @/new/catalog.json "what you want done"
+          contextweaver bench run --root @/new    # once @/new/queries.jsonl is reviewed
+        "#);
+        assert_eq!(names(&place.path().join("new")), ["README.md", "catalog.json", "gate.toml", "queries.jsonl"]);
+        assert_eq!(fs::read_to_string(place.path().join("new/catalog.json")).unwrap(), TOOLS);
+    }
+
+    #[test]
+    fn servers_become_a_gateway_without_their_secrets() {
+        let place = place();
+        let (outcome, shown) = init(place.path(), "@/new --client @/mcp.json --tools @/tools.json --no-run");
+        assert_eq!(outcome.unwrap(), Outcome::Ok);
+        insta::assert_snapshot!(shown, @r#"
+        @/new:
+          gateway.yaml   the servers of your clients, for a gateway in front of them
+          catalog.json   the definitions of your tools, as they were read
+          queries.jsonl  a request for each tool, to be made what your users would say
+          README.md      how to measure with these files, and in CI
+          gate.toml      what must hold: the least recall, the most tokens
+
+        forge (unknown client, @/mcp.json)
+          /nowhere/forge TOKEN=***
+          note: the value of `TOKEN` may be a secret: set TOKEN in the gateway's environment to the value in the client's file
+        variables that the gateway needs: TOKEN
+
+        next:
+          contextweaver mcp doctor --config @/new/gateway.yaml
+          contextweaver catalog inspect @/new/catalog.json --top 3
+          contextweaver mcp preview --config @/new/gateway.yaml
+          contextweaver mcp import @/mcp.json --write @/new/gateway.yaml --force --apply    # puts the gateway in their place
+          contextweaver route --catalog @/new/catalog.json "what you want done"
+          contextweaver bench run --root @/new    # once @/new/queries.jsonl is reviewed
+        "#);
+        let gateway = fs::read_to_string(place.path().join("new/gateway.yaml")).unwrap();
+        assert!(gateway.contains("${env:TOKEN}") && !gateway.contains("s3cret"), "{gateway}");
+        assert_eq!(fs::read_to_string(place.path().join("mcp.json")).unwrap(), SERVERS);
+    }
+
+    #[test]
+    fn operations_become_tools() {
+        let place = place();
+        let (outcome, shown) = init(place.path(), "@/new --openapi @/api.json");
+        assert_eq!(outcome.unwrap(), Outcome::Ok);
+        assert!(shown.contains("read as OpenAPI (1 definition)"), "{shown}");
+        let drafts = fs::read_to_string(place.path().join("new/queries.jsonl")).unwrap();
+        assert!(drafts.contains("getWeather"), "{drafts}");
+    }
+
+    #[test]
+    fn what_fails_leaves_nothing_and_what_is_there_stays() {
+        let place = place();
+        fs::create_dir(place.path().join("empty")).unwrap();
+        let before = names(place.path());
+        for (arguments, reason) in [
+            ("@/new --tools @/bad.json", "bad.json"),
+            ("@/new --tools @/none.json", "none.json"),
+            ("@/new --client @/mcp.json --tools @/bad.json", "bad.json"),
+            ("@/new --client @/none.json", "none.json"),
+            ("@/new --openapi @/tools.json", "this is no OpenAPI document"),
+            ("@ --tools @/tools.json", "nothing is overwritten"),
+            ("@/tools.json --tools @/tools.json", "nothing is overwritten"),
+        ] {
+            let error = format!("{:#}", init(place.path(), arguments).0.unwrap_err());
+            assert!(error.contains(reason), "{arguments}: {error}");
+            assert_eq!(names(place.path()), before, "{arguments}");
+        }
+        // A folder that is there and empty is as good as none.
+        init(place.path(), "@/empty --tools @/tools.json --no-run").0.unwrap();
+        assert_eq!(names(place.path()), before);
+        assert_eq!(names(&place.path().join("empty")).len(), 4);
+    }
+
+    #[test]
+    fn answers_say_what_there_is() {
+        let place = place();
+        let found = import::servers(&[place.path().join("mcp.json")], None, place.path()).unwrap();
+        let none = Conversion { servers: Vec::new(), ..found.clone() };
+        for (found, answers, servers, tools) in [
+            (&found, "\n\n", true, None),
+            (&found, "y\ntools.json\n", true, Some("tools.json")),
+            (&found, "No\n api.json \n", false, Some("api.json")),
+            (&none, "tools.json", false, Some("tools.json")),
+        ] {
+            let wishes = asked(found, &mut Cursor::new(answers), &mut Vec::new()).unwrap();
+            assert_eq!(wishes.servers.is_some(), servers, "{answers:?}");
+            assert_eq!(wishes.tools.as_deref(), tools.map(Path::new), "{answers:?}");
+        }
+        for (found, answers) in [(&found, "n\n\n"), (&none, "")] {
+            assert!(asked(found, &mut Cursor::new(answers), &mut Vec::new()).is_err(), "{answers:?}");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Every command on a page for users is run, and what it prints is compared where the page says it.
+//!
+//! A page's `sh` and `console` blocks run in order, in one folder that holds the files they name. A block of commands that no
+//! test can run says so where its reader sees it: its first line, behind `#!`, begins with [`MARK`] and ends with the reason.
+//! In what a `console` block prints, `…` stands for any text, and on a line alone for any lines.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::support::{Files, checkout};
+
+/// The first line of a block that is not run.
+const MARK: &str = "# Not run by the tests: ";
+
+/// The pages whose blocks are run. Those about the gateway's servers and about engines of others have scripts of their own.
+const PAGES: [&str; 11] = [
+    "README.md",
+    "docs/ci.md",
+    "docs/choose.md",
+    "docs/collections.md",
+    "docs/comparison.md",
+    "docs/concepts.md",
+    "docs/embed.md",
+    "docs/fewer-tokens.md",
+    "docs/install.md",
+    "docs/report.md",
+    "docs/scale.md",
+];
+
+/// What a block of commands asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Commands as in a script.
+    Script,
+    /// Commands behind `$ `, each with what it prints.
+    Console,
+}
+
+/// A fenced block of commands.
+#[derive(Debug)]
+pub(crate) struct Block {
+    kind: Kind,
+    /// What stands between the fences.
+    pub(crate) text: String,
+    /// The line of its first fence.
+    line: usize,
+}
+
+impl Block {
+    /// Why it is not run, where it says so.
+    fn reason(&self) -> Option<&str> {
+        self.text.lines().find(|line| !line.starts_with("#!"))?.strip_prefix(MARK)
+    }
+
+    /// The commands of a `console` block, each with the lines that it prints.
+    fn commands(&self) -> Vec<(&str, Vec<&str>)> {
+        let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+        for line in self.text.lines() {
+            match (line.strip_prefix("$ "), found.last_mut()) {
+                (Some(command), _) => found.push((command, Vec::new())),
+                (None, Some((_, printed))) => printed.push(line),
+                (None, None) => panic!("line {}: a console block begins with `$ `", self.line),
+            }
+        }
+        found
+    }
+}
+
+/// The blocks of commands of a page, in order; below one heading alone where it is given.
+pub(crate) fn blocks(page: &str, heading: Option<&str>) -> Vec<Block> {
+    let text = fs::read_to_string(checkout().join(page)).unwrap();
+    let (mut found, mut open, mut inside) = (Vec::new(), None::<Block>, heading.is_none());
+    for (number, line) in (1..).zip(text.lines()) {
+        if let Some(mut block) = open.take() {
+            if line.trim_start().starts_with("```") {
+                if inside {
+                    found.push(block);
+                }
+            } else {
+                // A block in a list is indented with it.
+                let shown = line.strip_prefix("   ").filter(|_| block.text.is_empty() && line.starts_with("   "));
+                writeln!(block.text, "{}", shown.unwrap_or(line)).unwrap();
+                open = Some(block);
+            }
+        } else if let Some(kind) = match line.trim() {
+            "```sh" => Some(Kind::Script),
+            "```console" => Some(Kind::Console),
+            _ => None,
+        } {
+            open = Some(Block { kind, text: String::new(), line: number });
+        } else if let (Some(heading), true) = (heading, line.starts_with("## ")) {
+            inside = line == heading;
+        }
+    }
+    assert!(open.is_none(), "{page}: a block is not closed");
+    assert!(heading.is_none() || !found.is_empty(), "{page}: no block below {heading:?}");
+    found
+}
+
+/// Runs commands in a folder as a reader does, with the command on the path.
+pub(crate) fn shell(files: &Files, script: &str) -> Output {
+    let program = Path::new(env!("CARGO_BIN_EXE_contextweaver")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    // A command that waits for more input, or for ever, must not hold the tests.
+    let mut shell = Command::new("timeout");
+    shell.args(["300", "sh", "-euc", script]).stdin(std::process::Stdio::null());
+    shell.current_dir(files.path(".")).env("PATH", path).env("NO_COLOR", "1").env("COLUMNS", "100").output().unwrap()
+}
+
+/// Whether lines are those that were printed, where `…` stands for any text, and alone for any lines.
+fn fits(expected: &[&str], printed: &[&str]) -> bool {
+    match (expected.split_first(), printed.split_first()) {
+        (None, None) => true,
+        (Some((&"…", rest)), None) => fits(rest, &[]),
+        (Some((&"…", rest)), Some((_, later))) => fits(rest, printed) || fits(expected, later),
+        (Some((one, rest)), Some((line, later))) => line_fits(one, line) && fits(rest, later),
+        _ => false,
+    }
+}
+
+/// Whether a line is that which was printed, where `…` stands for any text.
+fn line_fits(expected: &str, printed: &str) -> bool {
+    let Some((first, rest)) = expected.split_once('…') else { return expected == printed };
+    let Some(mut left) = printed.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = rest.split('…').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        match left.split_once(part) {
+            Some((_, after)) => left = after,
+            None => return false,
+        }
+    }
+    left.ends_with(last)
+}
+
+/// The first thirty queries of a collection that a tool answers, and its catalog.
+pub(crate) fn thirty_queries() -> Files {
+    let files = Files::new();
+    let read = |name: &str| fs::read_to_string(checkout().join("gold/household").join(name)).unwrap();
+    let answered = |line: &&str| !line.contains("\"relevant\": []") && !line.contains("\"relevant\":[]");
+    let lines: Vec<String> =
+        read("queries.jsonl").lines().filter(answered).take(30).map(|line| format!("{line}\n")).collect();
+    files.write("tools.json", read("catalog.json"));
+    files.write("queries.jsonl", lines.concat());
+    files
+}
+
+/// A folder with the files that pages name.
+fn folder() -> Files {
+    let files = thirty_queries();
+    let tools = fs::read_to_string(files.path("tools.json")).unwrap();
+    let of_checkout = |name: &str| fs::read_to_string(checkout().join(name)).unwrap();
+    let log = |number: usize| match number {
+        2718 => "2026-11-24T10:45:18 ERROR disk full on /var\n".to_owned(),
+        _ => format!("2026-11-24T10:{:02}:{:02} GET /item/{number} 200\n", number / 60 % 60, number % 60),
+    };
+    let log: String = (0..4000).map(log).collect();
+    let result = serde_json::json!({"content": [{"type": "text", "text": &log}]});
+    let engine = of_checkout("docs/engines.md");
+    let engine = engine.split_once("```python\n").unwrap().1.split_once("```").unwrap().0;
+    for (name, text) in [
+        ("gold/household/catalog.json", tools.clone()),
+        ("servers/home.json", tools.clone()),
+        ("before.json", tools.clone()),
+        ("after.json", tools.replacen("List every device", "Name every device", 1)),
+        ("access.log", log),
+        ("result.json", result.to_string()),
+        ("conversation.json", of_checkout("scenarios/context/outage.jsonl")),
+        ("monday.json", of_checkout("scenarios/context/refund.jsonl")),
+        ("engine.py", engine.to_owned()),
+        ("mcp.json", r#"{"mcpServers": {"forge": {"command": "forge-server", "env": {"TOKEN": "t0ken"}}}}"#.to_owned()),
+        ("a.toml", "scorer = \"bm25\"\n".to_owned()),
+        ("b.toml", "copies = \"together\"\n".to_owned()),
+    ] {
+        files.write(name, text);
+    }
+    files
+}
+
+/// Runs the blocks of a page; says how many commands and outputs there were, and what was not run.
+fn run(page: &str) -> String {
+    let files = folder();
+    let (mut ran, mut compared, mut left) = (0, 0, String::new());
+    for block in blocks(page, None) {
+        if let Some(reason) = block.reason() {
+            writeln!(left, "    not run: {reason}").unwrap();
+            continue;
+        }
+        let place = format!("{page}:{}", block.line);
+        let succeeds = |script: &str| {
+            let output = shell(&files, script);
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            assert!(
+                output.status.success(),
+                "{place}: {}\n{}{}",
+                output.status,
+                text(&output.stdout),
+                text(&output.stderr)
+            );
+            text(&output.stdout)
+        };
+        match block.kind {
+            Kind::Script => {
+                succeeds(&block.text);
+                ran += 1;
+            }
+            Kind::Console => {
+                for (command, expected) in block.commands() {
+                    let printed = succeeds(command);
+                    let lines: Vec<&str> = printed.lines().collect();
+                    assert!(fits(&expected, &lines), "{place}: `{command}` prints\n{printed}");
+                    compared += 1;
+                }
+            }
+        }
+    }
+    format!("{page}: {ran} blocks run, {compared} outputs compared\n{left}")
+}
+
+#[test]
+fn what_pages_say_is_what_happens() {
+    // Pages share nothing, and each spends most of its time in processes of its own.
+    let told = std::thread::scope(|scope| {
+        let pages: Vec<_> = PAGES.map(|page| scope.spawn(move || run(page))).into_iter().collect();
+        pages
+            .into_iter()
+            .map(|page| page.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect::<String>()
+    });
+    insta::assert_snapshot!(told, @r#"
+    README.md: 5 blocks run, 1 outputs compared
+        not run: it compiles.
+        not run: scripts/package-test does, in empty environments.
+        not run: it measures for minutes, in the checkout.
+        not run: it starts your servers and changes the files of your clients.
+    docs/ci.md: 3 blocks run, 0 outputs compared
+    docs/choose.md: 4 blocks run, 0 outputs compared
+    docs/collections.md: 0 blocks run, 0 outputs compared
+        not run: it downloads.
+    docs/comparison.md: 1 blocks run, 0 outputs compared
+    docs/concepts.md: 0 blocks run, 4 outputs compared
+    docs/embed.md: 2 blocks run, 0 outputs compared
+    docs/fewer-tokens.md: 1 blocks run, 2 outputs compared
+        not run: it reads the files of the clients on your machine.
+        not run: it starts your servers and changes the file of your client.
+        not run: it reads what your gateway wrote.
+    docs/install.md: 0 blocks run, 0 outputs compared
+        not run: there is no release yet.
+        not run: it compiles.
+        not run: it needs a container runtime.
+        not run: nothing is published yet.
+    docs/report.md: 1 blocks run, 0 outputs compared
+        not run: scripts/report-test does, in a checkout.
+    docs/scale.md: 0 blocks run, 0 outputs compared
+        not run: it needs Slurm.
+        not run: it needs Slurm.
+        not run: scripts/scale/test does, with a scheduler of its own.
+    "#);
+}
+
+/// Every message on the page of messages is one that the program has: its fixed words stand in the sources.
+#[test]
+fn messages_that_are_explained_are_those_of_the_program() {
+    let page = fs::read_to_string(checkout().join("docs/troubleshooting.md")).unwrap();
+    let mut sources = String::new();
+    let mut folders = vec![checkout().join("src"), checkout().join("crates")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                sources.push_str(&fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    // A literal that is broken over lines is one text.
+    let pieces: Vec<&str> = sources.split("\\\n").collect();
+    let sources: String =
+        pieces.iter().enumerate().map(|(at, one)| if at > 0 { one.trim_start() } else { *one }).collect();
+    let mut messages = 0;
+    for heading in page.lines().filter_map(|line| line.strip_prefix("### `")) {
+        for part in heading.trim_end_matches('`').split('…').map(|part| part.trim_matches(['`', ':', ' '])) {
+            assert!(part.len() < 3 || sources.contains(part), "docs/troubleshooting.md: no message says `{part}`");
+        }
+        messages += 1;
+    }
+    assert!(messages > 20, "{messages}");
+}
+
+#[test]
+fn what_was_left_out_may_be_anything() {
+    for (expected, printed, fit) in [
+        ("a\nb", "a\nb", true),
+        ("a\nb", "a", false),
+        ("a\n…", "a", true),
+        ("a\n…\nd", "a\nb\nc\nd", true),
+        ("a\n…\nd", "a\nb\nc", false),
+        ("a … c", "a b c", true),
+        ("a … c", "a b d", false),
+        ("a … c … e", "a b c d e", true),
+        ("a … c … e", "a b d e", false),
+        ("…", "", true),
+    ] {
+        let lines = |text: &'static str| text.lines().collect::<Vec<_>>();
+        assert_eq!(fits(&lines(expected), &lines(printed)), fit, "{expected:?} {printed:?}");
+    }
+}
