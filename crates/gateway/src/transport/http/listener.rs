@@ -267,3 +267,15 @@ pub(super) async fn read(body: Incoming, config: &HttpConfig) -> Result<Bytes, R
         Err(_) => Err(Refused::text(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn accepted_sockets_do_not_delay_small_writes() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        assert!(accept(&listener).await.0.nodelay().unwrap());
+    }
+}
