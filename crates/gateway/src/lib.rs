@@ -67,7 +67,7 @@ pub use session::elicitation::Questions;
 pub use session::identity::Identity;
 pub use surface::mode::{CardForm, Mode, Structured};
 pub use telemetry::diagnostics::{Diagnostics, EVENT_VERSION, Event, EventName, Happening, WallClock};
-pub use telemetry::savings::{Price, Savings, Spent};
+pub use telemetry::savings::{Price, Savings, Spent, grouped};
 pub use transport::http::server::{HttpError, HttpServer};
 pub use transport::stdio::{serve, serve_stdio};
 pub use upstream::breaker::CircuitState;

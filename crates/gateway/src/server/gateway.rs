@@ -179,9 +179,16 @@ impl Gateway {
             let circuits = CircuitState::ALL.map(|state| (state.name(), report.circuit == state));
             UpstreamState { name: &report.name, up: report.fault.is_none(), circuits }
         });
-        let definitions = (self.config.mode == Mode::Gateway).then(|| self.catalog().definition_tokens());
+        let definitions = self.definition_tokens();
         let sessions = Sessions { open: self.clients.count(), all: self.clients.entered() };
         self.telemetry.metrics.text(sessions, upstreams, definitions)
+    }
+
+    /// Tokens of the definitions of all tools as their servers list them, and of those that are listed in their place;
+    /// `None` in other modes than `gateway`.
+    #[must_use]
+    pub fn definition_tokens(&self) -> Option<(u64, u64)> {
+        (self.config.mode == Mode::Gateway).then(|| self.catalog().definition_tokens())
     }
 
     /// What it has spared so far, in tokens, if it is in mode `gateway` and anything was called. Over HTTP each session
@@ -192,8 +199,9 @@ impl Gateway {
         if self.config.mode != Mode::Gateway || spent == Spent::default() {
             return None;
         }
-        let (definitions, surface) = self.catalog().definition_tokens();
-        Some(Savings { sessions: self.clients.entered().max(1), definitions, surface, spent })
+        let (definitions, surface) = self.definition_tokens()?;
+        let sessions = self.clients.entered().max(1);
+        Some(Savings { sessions, definitions: definitions * sessions, surface: surface * sessions, spent })
     }
 
     /// What is counted and recorded.

@@ -94,12 +94,12 @@ impl MetaTool {
                 });
                 properties["detail"] = json!({
                     "type": "boolean",
-                    "description": "also show arguments; with a tool_id as query, the whole definition",
+                    "description": "also arguments; of a tool_id as query the definition",
                 });
                 (
-                    "Find tools by what they do, or walk the catalog by path. Best is `queries` with two or three short \
-                     ones in words that a tool's author would use: `create issue`, `report bug`. Or give `query` or \
-                     `path`. Each line of the answer starts with the tool_id to give to tool_execute.",
+                    "Find tools by what they do, or walk the catalog by path. Best: two or three short `queries` in a \
+                     tool author's words, like `create issue`. Each line of the answer starts with the tool_id to \
+                     give to tool_execute.",
                     object(properties, &[]),
                 )
             }

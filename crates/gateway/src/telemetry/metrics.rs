@@ -265,6 +265,7 @@ impl Text {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::savings::Savings;
 
     #[test]
     fn what_is_counted_is_written_in_the_form_of_prometheus() {
@@ -327,6 +328,9 @@ mod tests {
         upstream_circuit{upstream="c",state="half-open"} 0
         upstream_circuit{upstream="c",state="open"} 1
         "#);
+        let savings = Savings::of_metrics(&text).unwrap();
+        assert_eq!((savings.sessions, savings.definitions, savings.surface), (3, 2_700, 270));
+        assert_eq!(savings.spent, metrics.all_spent());
         let types = text.lines().filter(|line| line.starts_with("# TYPE")).count();
         assert_eq!(types, text.lines().filter(|line| line.starts_with("# HELP")).count());
     }

@@ -78,11 +78,11 @@ impl Price {
 /// What was spared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Savings {
-    /// Sessions in which something was called.
+    /// Sessions.
     pub sessions: u64,
-    /// Tokens of all definitions of a session, as the servers list them.
+    /// Tokens of all definitions, as the servers list them, once for each session.
     pub definitions: u64,
-    /// Tokens of the definitions that the gateway lists in their place.
+    /// Tokens of the definitions that the gateway lists in their place, once for each session.
     pub surface: u64,
     /// Tokens of the calls.
     pub spent: Spent,
@@ -92,13 +92,13 @@ impl Savings {
     /// Tokens without a gateway.
     #[must_use]
     pub fn without(&self) -> u64 {
-        self.sessions * self.definitions + self.spent.results
+        self.definitions + self.spent.results
     }
 
     /// Tokens with it.
     #[must_use]
     pub fn with(&self) -> u64 {
-        self.sessions * self.surface + self.spent.answers + self.spent.other
+        self.surface + self.spent.answers + self.spent.other
     }
 
     /// Tokens that were spared; below zero where it took more.
@@ -120,8 +120,8 @@ impl Savings {
              in all ({:.0} %{cost})",
             grouped(calls),
             if calls == 1 { "" } else { "s" },
-            grouped(self.sessions * self.surface),
-            grouped(self.sessions * self.definitions),
+            grouped(self.surface),
+            grouped(self.definitions),
             grouped(answers),
             grouped(results),
             grouped(other),
@@ -131,8 +131,31 @@ impl Savings {
     }
 }
 
+impl Savings {
+    /// What the metrics of a running gateway say; `None` where they say nothing of tokens, as in other modes than
+    /// `gateway`.
+    #[must_use]
+    pub fn of_metrics(text: &str) -> Option<Self> {
+        let sample = |name: &str| {
+            let samples = text.lines().filter_map(|line| line.strip_prefix("contextweaver_")?.strip_prefix(name));
+            samples.filter_map(|value| value.strip_prefix(' ')?.trim().parse::<u64>().ok()).next()
+        };
+        let sessions = sample("sessions_total")?.max(1);
+        let spent = Spent {
+            calls: sample("answered_calls_total")?,
+            results: sample(r#"tokens_total{of="results"}"#)?,
+            answers: sample(r#"tokens_total{of="answers"}"#)?,
+            other: sample(r#"tokens_total{of="other"}"#)?,
+        };
+        let definitions = sample(r#"definition_tokens{of="servers"}"#)?.saturating_mul(sessions);
+        let surface = sample(r#"definition_tokens{of="gateway"}"#)?.saturating_mul(sessions);
+        Some(Self { sessions, definitions, surface, spent })
+    }
+}
+
 /// A number with a comma between thousands.
-fn grouped(number: u64) -> String {
+#[must_use]
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (at, digit) in digits.chars().enumerate() {
