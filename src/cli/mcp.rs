@@ -40,8 +40,8 @@ pub(super) enum Command {
     Playback(playback::Args),
     /// Manage the pinned definitions of tools: list, approve, reset
     Pins(pins::Args),
-    /// Summarise a gateway's file of events: success, durations, errors
-    #[command(alias = "stats")]
+    /// Say what a gateway did: tokens spared, success, durations, errors
+    #[command(visible_alias = "stats")]
     Events(events::Args),
 }
 

@@ -194,7 +194,7 @@ fn print_tools(
         note(&format!("{} of what was found are resources or prompts, and no tools", found.len() - tools));
     }
     if route.no_tool_fits {
-        note(&format!("no tool seems to fit (confidence {:.2})", route.confidence));
+        note(&format!("nothing fits well (confidence {:.2}); these are the nearest", route.confidence));
     }
     if let Some(path) = &args.names {
         write_names(path, &names, |id| found.iter().any(|item| item.id == id))?;
@@ -210,7 +210,7 @@ fn print(route: &Route, explain: bool, filtered: bool, out: &mut dyn Write) -> R
         return Ok(());
     }
     if route.no_tool_fits {
-        writeln!(out, "no tool seems to fit (confidence {:.2}); the nearest:", route.confidence)?;
+        writeln!(out, "nothing fits well (confidence {:.2}); the nearest are:", route.confidence)?;
     }
     for (number, choice) in route.choices.iter().enumerate() {
         writeln!(out, "{}", choice.card.line(number + 1, route.choices.len()))?;

@@ -67,6 +67,7 @@ pub use session::elicitation::Questions;
 pub use session::identity::Identity;
 pub use surface::mode::{CardForm, Mode, Structured};
 pub use telemetry::diagnostics::{Diagnostics, EVENT_VERSION, Event, EventName, Happening, WallClock};
+pub use telemetry::savings::{Price, Savings, Spent, grouped};
 pub use transport::http::api::{Answer, Api, ApiServer};
 pub use transport::http::listener::HttpError;
 pub use transport::http::server::HttpServer;

@@ -941,7 +941,7 @@ mod tests {
 
     #[test]
     fn a_route_says_when_no_tool_seems_to_fit() {
-        let words = || RoutingConfig { semantic: 0.0, ..RoutingConfig::default() };
+        let words = || RoutingConfig { semantic: 0.0, abstain_below: 0.0, ..RoutingConfig::default() };
         let config = RoutingConfig { abstain_below: 0.3, ..words() };
         for (query, fits) in
             [("open a new issue in the tracker", true), ("what is the issue with my car engine", false)]

@@ -1,7 +1,7 @@
 //! `mcp serve`: the gateway on standard streams or over HTTP.
 
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -11,7 +11,7 @@ use super::block_on_runtime;
 use super::terminal::line;
 use crate::cli::Outcome;
 use crate::cli::http::{HttpArgs, signalled};
-use contextweaver_gateway::{Gateway, GatewayConfig, HttpServer, Mode, Target, serve_stdio};
+use contextweaver_gateway::{Gateway, GatewayConfig, HttpServer, Mode, Target, grouped, serve_stdio};
 
 /// Serve the tools of any number of MCP servers
 #[derive(Debug, clap::Args)]
@@ -97,9 +97,20 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         if args.dry_run {
             report(&gateway, out)?;
         } else {
+            if std::io::stderr().is_terminal() {
+                let target = args.config.as_ref().or(args.catalog.as_ref());
+                banner(&gateway, args, target.map(PathBuf::as_path), &mut std::io::stderr().lock())?;
+            }
             match args.transport {
                 Transport::Stdio => serve_stdio(Arc::clone(&gateway)).await?,
                 Transport::Http => serve_http(&gateway).await?,
+            }
+            if let Some(savings) = gateway.savings() {
+                // Nobody may listen any more.
+                let _ = line(
+                    &mut std::io::stderr(),
+                    format_args!("contextweaver: {}", savings.line(gateway.config().price.as_ref())),
+                );
             }
         }
         gateway.close().await;
@@ -128,6 +139,36 @@ async fn serve_http(gateway: &Arc<Gateway>) -> Result<()> {
     Ok(())
 }
 
+/// What a person at a terminal sees, who would otherwise think that nothing happens: what is served, what it spares, and
+/// how to go on.
+fn banner(gateway: &Gateway, args: &Args, file: Option<&Path>, out: &mut dyn Write) -> Result<()> {
+    report(gateway, out)?;
+    if let Some((definitions, surface)) = gateway.definition_tokens() {
+        let spared = definitions.saturating_sub(surface) as f64 * 100.0 / definitions.max(1) as f64;
+        writeln!(
+            out,
+            "definitions: {} tokens instead of {}{}",
+            grouped(surface),
+            grouped(definitions),
+            if spared > 0.0 { format!(" ({spared:.0} % less)") } else { String::new() }
+        )?;
+    }
+    let file = file.map(|file| file.display().to_string()).unwrap_or_default();
+    match (args.transport, &args.config) {
+        (Transport::Stdio, Some(_)) => {
+            line(out, "waits for a client on standard input; Ctrl-D or Ctrl-C ends it. Clients start it themselves:")?;
+            line(out, format_args!("  contextweaver mcp import --show-client claude-desktop --config {file}"))?;
+        }
+        (Transport::Stdio, None) => line(out, "waits for a client on standard input; Ctrl-D or Ctrl-C ends it")?,
+        (Transport::Http, _) => {
+            let has_token = !gateway.config().http.tokens.is_empty();
+            let header = if has_token { ", with the header `Authorization: Bearer TOKEN`" } else { "" };
+            line(out, format_args!("clients connect to the address below{header}; Ctrl-C ends it"))?;
+        }
+    }
+    Ok(())
+}
+
 fn report(gateway: &Gateway, out: &mut dyn Write) -> Result<()> {
     let counts = gateway.catalog().counts();
     let mode = serde_json::to_value(gateway.config().mode)?;
@@ -148,4 +189,44 @@ fn report(gateway: &Gateway, out: &mut dyn Write) -> Result<()> {
         line(out, format_args!("  {}: {state}", upstream.name))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn a_banner_says_what_is_served_and_how_to_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tools.json");
+        let tool = |number: usize| format!(r#"{{"name":"t{number}","description":"{}"}}"#, "Sends a mail. ".repeat(40));
+        let tools: Vec<String> = (0..20).map(tool).collect();
+        std::fs::write(&path, format!(r#"{{"server":"mail","tools":[{}]}}"#, tools.join(","))).unwrap();
+        let shown = |flags: &[&str]| {
+            let args = Line::parse_from(["serve", "--config", "gateway.yaml"].iter().chain(flags)).args;
+            let config = GatewayConfig { catalog: Some(path.clone()), ..GatewayConfig::default() };
+            let mut out = Vec::new();
+            super::super::block_on(async {
+                let gateway = Gateway::start(config).await?;
+                banner(&gateway, &args, args.config.as_deref(), &mut out)
+            })
+            .unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        insta::assert_snapshot!(shown(&[]), @r"
+        mode gateway: 20 tools, 0 resources, 0 prompts; 0 definitions left out
+        definitions: 795 tokens instead of 3,620 (78 % less)
+        waits for a client on standard input; Ctrl-D or Ctrl-C ends it. Clients start it themselves:
+          contextweaver mcp import --show-client claude-desktop --config gateway.yaml
+        ");
+        assert!(shown(&["--transport", "http"]).contains("clients connect to the address below; Ctrl-C ends it"));
+    }
 }
