@@ -23,16 +23,16 @@ def compressed(messages, **options):
 
 
 def compile(conversation, query, budget):
-    messages, calls = [], []
+    messages, call = [], "none"
     for role, text in context.shown(conversation):
-        if role == "assistant":
-            calls = [f"call{len(messages)}"]
-            call = {"id": calls[0], "type": "function", "function": {"name": "tool", "arguments": "{}"}}
-            messages.append({"role": role, "content": text, "tool_calls": [call]})
+        message = {"role": role, "content": text}
+        if role == "call":
+            call = f"call{len(messages)}"
+            function = {"name": "tool", "arguments": "{}"}
+            message |= {"role": "assistant", "tool_calls": [{"id": call, "type": "function", "function": function}]}
         elif role == "tool":
-            messages.append({"role": role, "tool_call_id": (calls or ["call"])[0], "content": text})
-        else:
-            messages.append({"role": role, "content": text})
+            message["tool_call_id"] = call
+        messages.append(message)
     return "\n".join(compressed(messages, model_limit=budget))
 
 

@@ -16,7 +16,9 @@ def compile(conversation, query, budget):
     memory = ChatMemoryBuffer.from_defaults(
         token_limit=budget, tokenizer_fn=lambda text: encoding.encode(text, disallowed_special=())
     )
-    memory.put_messages([ChatMessage(role=role, content=text) for role, text in context.shown(conversation)])
+    speakers = {"call": "assistant"}
+    shown = [(speakers.get(role, role), text) for role, text in context.shown(conversation)]
+    memory.put_messages([ChatMessage(role=role, content=text) for role, text in shown])
     return "\n".join(message.content for message in memory.get())
 
 

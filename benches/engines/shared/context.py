@@ -13,8 +13,8 @@ from pathlib import Path
 
 import vocabularies
 
-# What a chat calls the speaker of an event.
-ROLES = {"user_turn": "user", "agent_msg": "assistant", "tool_call": "assistant", "tool_result": "tool"}
+# What a chat calls the speaker of an event. A call is said by the assistant, and is told apart for those who want to know.
+ROLES = {"user_turn": "user", "agent_msg": "assistant", "tool_call": "call", "tool_result": "tool"}
 
 
 def shown(conversation):
