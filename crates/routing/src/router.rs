@@ -114,7 +114,8 @@ pub struct Route {
     /// How likely it is that one of the first five tools fits, in [0, 1]; 1 for an exact name. Assumes that queries
     /// with and without a fitting tool are equally likely.
     pub confidence: f64,
-    /// Whether the confidence is below [`RoutingConfig::abstain_below`]. The choices are then only the nearest tools.
+    /// Whether the confidence is below [`RoutingConfig::abstain_below`], and the first tool is none that feedback knows.
+    /// The choices are then only the nearest tools.
     pub no_tool_fits: bool,
     /// Set when the first tools, pins aside, are too close to call.
     pub ambiguity: Option<Ambiguity>,
@@ -572,11 +573,14 @@ impl Router {
             Ok::<_, CatalogError>(choice)
         });
         let choices = choices.collect::<Result<Vec<_>, _>>()?;
+        // What earlier calls led to fits whatever its words are.
+        let is_learned = |choice: &Choice| choice.parts.iter().any(|part| part.source == PartSource::Feedback);
+        let first_is_learned = choices.first().is_some_and(is_learned);
         Ok(Route {
             ambiguity: self.ambiguity(&choices),
             choices,
             confidence,
-            no_tool_fits: confidence < self.config.abstain_below,
+            no_tool_fits: confidence < self.config.abstain_below && !first_is_learned,
             unknown_words: query.unknown,
             explored: explored.and_then(|found| self.explored(&found)),
             query: request.query.clone(),

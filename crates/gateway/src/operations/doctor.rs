@@ -625,6 +625,23 @@ fn check_shared_names(captures: &Captures) -> Vec<Complaint> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn tools_of_the_same_words_are_confusable_each_pair_once() {
+        let tool = |server: &str, name: &str, about: &str| {
+            let id = format!("{server}:{name}#00000000");
+            contextweaver_core::catalog::SelectableItem::tool(&id, server, name, about)
+        };
+        let words = "Search the web for pages about a topic and return the best results with their titles";
+        let items = vec![
+            tool("one", "search", words),
+            tool("three", "weather", "Get the forecast of a city"),
+            tool("two", "search", words),
+        ];
+        let pairs = confusable(&Catalog::new(items).unwrap(), &SchemaLimits::default());
+        let pairs: Vec<(&str, &str)> = pairs.iter().map(|pair| (pair.tool.as_str(), pair.with.as_str())).collect();
+        assert_eq!(pairs, [("one:search#00000000", "two:search#00000000")]);
+    }
+
     fn examined(text: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("gateway.yaml");
