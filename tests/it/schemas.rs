@@ -203,7 +203,8 @@ fn kinds() -> Vec<Kind> {
             examples: vec![
                 json!({
                     "mode": "proxy", "name": "tools", "top_k": 5, "cache_stable": true, "cards": "lines",
-                    "structured": "off", "tolerant_args": true, "diagnostics": "events.jsonl",
+                    "structured": "off", "tolerant_args": true, "diagnostics": "events.jsonl", "media_bytes": 5,
+                    "feedback": "learned.jsonl", "price": {"per_million_tokens": 2.5, "currency": "EUR"},
                     "upstreams": {
                         "a": {
                             "type": "stdio", "command": "x", "args": ["-y"], "env": {"K": "v"}, "cwd": "d",

@@ -49,7 +49,7 @@ pub use operations::capture::Capture;
 pub use operations::client_files::{
     Client, ClientFile, ClientFileError, Place, Snippet, discover, quoted, replaced, snippet,
 };
-pub use operations::doctor::{Complaint, Environment, Examination, Health, examine};
+pub use operations::doctor::{Complaint, Confusable, Environment, Examination, Health, Outlook, examine};
 pub use operations::event_stats::{BadLine, Durations, EventStats, Tally};
 pub use operations::import::{Conversion, Converted, Skipped, convert};
 pub use operations::inspect::{InspectedTool, Inspection};

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -86,7 +86,7 @@ pub struct Router {
     index: OnceLock<Index>,
     graph: OnceLock<ChoiceGraph>,
     deck: CardDeck,
-    feedback: Option<Feedback>,
+    feedback: RwLock<Option<Arc<Feedback>>>,
     /// `None` where each copy of a tool has a place of its own.
     copies: Option<CopyGroups>,
 }
@@ -114,7 +114,8 @@ pub struct Route {
     /// How likely it is that one of the first five tools fits, in [0, 1]; 1 for an exact name. Assumes that queries
     /// with and without a fitting tool are equally likely.
     pub confidence: f64,
-    /// Whether the confidence is below [`RoutingConfig::abstain_below`]. The choices are then only the nearest tools.
+    /// Whether the confidence is below [`RoutingConfig::abstain_below`], and the first tool is none that feedback knows.
+    /// The choices are then only the nearest tools.
     pub no_tool_fits: bool,
     /// Set when the first tools, pins aside, are too close to call.
     pub ambiguity: Option<Ambiguity>,
@@ -280,7 +281,7 @@ impl Router {
             index: OnceLock::new(),
             graph: OnceLock::new(),
             deck,
-            feedback: None,
+            feedback: RwLock::default(),
             copies,
         };
         if router.config.navigation != Navigation::Flat {
@@ -312,7 +313,7 @@ impl Router {
             index: OnceLock::from(index),
             graph: OnceLock::from(graph),
             deck,
-            feedback: None,
+            feedback: RwLock::default(),
             copies,
         }
     }
@@ -329,8 +330,20 @@ impl Router {
     /// The router with feedback learned from `observations` (the oldest first), in place of any feedback it had.
     #[must_use]
     pub fn with_feedback(self, observations: &[Observation]) -> Self {
+        self.learn(observations);
+        self
+    }
+
+    /// Learns feedback from `observations` (the oldest first), in place of any feedback it had, while others search: a
+    /// search that has begun goes on with the earlier feedback.
+    pub fn learn(&self, observations: &[Observation]) {
         let feedback = Feedback::learn(observations, &self.catalog, self.index(), self.config.feedback);
-        Self { feedback: Some(feedback), ..self }
+        let mut held = self.feedback.write().unwrap_or_else(PoisonError::into_inner);
+        *held = Some(Arc::new(feedback));
+    }
+
+    fn feedback(&self) -> Option<Arc<Feedback>> {
+        self.feedback.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The router with a sentence encoder: `model`, built for the same catalog, counts at the configured weight.
@@ -394,7 +407,7 @@ impl Router {
     /// The `k` best items for `text`: the shortest path, for serving and timing.
     #[must_use]
     pub fn search(&self, text: &str, k: usize, scratch: &mut Scratch) -> Vec<Hit> {
-        if self.feedback.is_some() || self.copies.is_some() {
+        if self.feedback().is_some() || self.copies.is_some() {
             let query = self.index().analyze(text);
             let Found { hits: mut found, fusion, .. } = self.find(&query, k, |_| true, scratch);
             let best = found.first().map_or(0, |hit| hit.score);
@@ -560,11 +573,14 @@ impl Router {
             Ok::<_, CatalogError>(choice)
         });
         let choices = choices.collect::<Result<Vec<_>, _>>()?;
+        // What earlier calls led to fits whatever its words are.
+        let is_learned = |choice: &Choice| choice.parts.iter().any(|part| part.source == PartSource::Feedback);
+        let first_is_learned = choices.first().is_some_and(is_learned);
         Ok(Route {
             ambiguity: self.ambiguity(&choices),
             choices,
             confidence,
-            no_tool_fits: confidence < self.config.abstain_below,
+            no_tool_fits: confidence < self.config.abstain_below && !first_is_learned,
             unknown_words: query.unknown,
             explored: explored.and_then(|found| self.explored(&found)),
             query: request.query.clone(),
@@ -644,7 +660,7 @@ impl Router {
     /// What feedback adds to each item, by item. A query that gives a tool's name is answered by the name alone; where
     /// the words find nothing, a score of one stands in for the best.
     fn lifts(&self, text: &str, query: &Query, best: u64) -> BTreeMap<u32, u64> {
-        match &self.feedback {
+        match self.feedback() {
             Some(feedback) if query.exact.is_empty() => {
                 let best = if best > 0 { best } else { SCORE_UNITS };
                 feedback.lifts(text, self.index().rarities(query), best)

@@ -9,7 +9,10 @@ use super::block_on;
 use super::terminal::line;
 use crate::cli::{Format, Outcome, print_json};
 use contextweaver_core::catalog::Severity;
-use contextweaver_gateway::{Examination, examine};
+use contextweaver_gateway::{Confusable, Examination, examine, grouped};
+
+/// Pairs of tools that are shown without `--notes`, at most.
+const MOST_PAIRS: usize = 5;
 
 /// Check a configuration and the servers behind it, and say what to fix
 #[derive(Debug, clap::Args)]
@@ -55,6 +58,31 @@ fn print(out: &mut dyn Write, found: &Examination, notes: bool) -> Result<()> {
             )?,
             _ => line(out, format_args!("{}: does not work", health.name))?,
         }
+    }
+    if let Some(outlook) = &found.outlook {
+        let saved = outlook.tokens.saturating_sub(outlook.listed_tokens) as f64 * 100.0 / outlook.tokens.max(1) as f64;
+        let saved = if saved >= 0.5 { format!(", {saved:.0} % less") } else { String::new() };
+        let mode = serde_json::to_value(outlook.mode)?;
+        writeln!(
+            out,
+            "a client sees {} tools of {} tokens (mode {}) instead of {} tools of {} tokens{saved}",
+            outlook.listed_tools,
+            grouped(outlook.listed_tokens),
+            mode.as_str().unwrap_or_default(),
+            outlook.tools,
+            grouped(outlook.tokens)
+        )?;
+    }
+    if !found.confusable.is_empty() {
+        let rest = found.confusable.len().saturating_sub(if notes { usize::MAX } else { MOST_PAIRS });
+        writeln!(out, "easily taken for each other, since their words are nearly the same:")?;
+        for Confusable { tool, with, similarity } in found.confusable.iter().take(found.confusable.len() - rest) {
+            line(out, format_args!("  {tool} and {with} ({:.0} % alike)", similarity * 100.0))?;
+        }
+        if rest > 0 {
+            writeln!(out, "  and {rest} more pairs (--notes)")?;
+        }
+        writeln!(out, "  list one of a pair in `exclude_tools` where the other is enough")?;
     }
     for complaint in found.complaints.iter().filter(|complaint| notes || complaint.severity > Severity::Note) {
         let severity = match complaint.severity {

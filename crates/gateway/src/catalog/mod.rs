@@ -2,6 +2,7 @@
 
 mod build;
 pub(crate) mod follow;
+pub(crate) mod lessons;
 pub(crate) mod names;
 pub(crate) mod pages;
 pub(crate) mod param_headers;

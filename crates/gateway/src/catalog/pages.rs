@@ -52,6 +52,15 @@ impl Pages {
         Self { generation, results: pages.iter().enumerate().map(result).collect() }
     }
 
+    /// The entries of all pages.
+    pub(crate) fn entries(&self) -> Vec<Box<RawValue>> {
+        let of_page = |result: &Raw| -> Vec<Box<RawValue>> {
+            let members: Members<'_> = result.read().unwrap_or_default();
+            members.0.first().and_then(|(_, list)| serde_json::from_str(list.get()).ok()).unwrap_or_default()
+        };
+        self.results.iter().flat_map(of_page).collect()
+    }
+
     /// The result of a request for the list; a cursor names the generation that it belongs to.
     pub(crate) fn answer(&self, cursor: Option<&str>) -> Outcome {
         let at = match cursor {

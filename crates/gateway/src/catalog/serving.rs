@@ -12,10 +12,12 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::build::{Contents, vetted};
+use super::lessons::Lessons;
 use super::view::CatalogView;
 use crate::common::sync::lock;
 use crate::config::file::GatewayConfig;
 use crate::config::startup::StartMode;
+use crate::guard::config::Access;
 use crate::guard::pipeline::{GuardError, Guards};
 use crate::protocol::listing::Listing;
 use crate::session::client::Caller;
@@ -28,7 +30,7 @@ use crate::upstream::fault::Fault;
 use crate::upstream::registry::{Listed, Upstreams, list_all};
 use contextweaver_context::store::StoreError;
 use contextweaver_core::catalog::{LoadOptions, Strictness, load};
-use contextweaver_routing::RoutingConfig;
+use contextweaver_routing::{FeedbackError, RoutingConfig};
 
 /// A gateway did not start.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +69,9 @@ pub enum StartError {
     /// The store of results cannot be opened.
     #[error("`artifacts.path`: {0}")]
     Artifacts(#[from] StoreError),
+    /// The file of feedback cannot be read.
+    #[error("`feedback`: {0}")]
+    Feedback(#[from] FeedbackError),
     /// Events cannot be recorded.
     #[error("diagnostics: {}: {reason}", path.display())]
     Diagnostics {
@@ -106,6 +111,8 @@ pub(crate) struct Serving {
     mode: Mode,
     routing: RoutingConfig,
     encoder: bool,
+    /// What calls have taught about searches, where that is used.
+    lessons: Option<Arc<Lessons>>,
     /// How long an upstream has for all of its lists.
     timeout: Duration,
     /// Whether the catalog comes from a file.
@@ -133,6 +140,8 @@ impl Serving {
     ) -> Result<Arc<Self>, StartError> {
         let started = Instant::now();
         let timeout = Duration::try_from_secs_f64(config.startup.upstream_timeout_seconds).unwrap_or_default();
+        let keeps = config.guards.access == Access::Full;
+        let lessons = config.feedback.as_ref().map(|path| Lessons::open(path, keeps)).transpose()?.map(Arc::new);
         let listed = list_all(upstreams.iter(), timeout).await;
         let faults = faults_of(&listed);
         let absent: Vec<Weak<Upstream>> = upstreams
@@ -165,6 +174,7 @@ impl Serving {
             mode: config.mode,
             routing: config.routing.clone(),
             encoder: config.encoder,
+            lessons,
             timeout,
             is_file: config.catalog.is_some(),
             view: ArcSwap::from_pointee(view),
@@ -173,6 +183,10 @@ impl Serving {
             closing: AtomicBool::new(false),
         });
         serving.observe(&serving.view(), started);
+        if let Some(lessons) = &serving.lessons {
+            let (all, absent) = lessons.counts(&serving.view());
+            tracing::info!(observations = all, of_tools_not_served = absent, "searches learn from calls");
+        }
         serving.prepare_search();
         for upstream in absent {
             tokio::spawn(Upstream::revive(upstream));
@@ -194,6 +208,18 @@ impl Serving {
                 all.profiles.get(name).cloned().unwrap_or_else(|| Arc::new(CatalogView::nothing(all.generation)))
             }
         }
+    }
+
+    /// Learns in the background that these queries led to a tool that answered well.
+    pub(crate) fn observe_success(&self, queries: Vec<String>, tool: String) {
+        let Some(lessons) = self.lessons.clone().filter(|_| !queries.is_empty()) else { return };
+        let view = self.view();
+        tokio::task::spawn_blocking(move || lessons.observe(&view, &queries, &tool));
+    }
+
+    /// Whether searches learn from calls.
+    pub(crate) fn learns(&self) -> bool {
+        self.lessons.is_some()
     }
 
     /// The clients that hear of changes.
@@ -325,8 +351,9 @@ impl Serving {
     /// Builds the indexes of what is served now in the background, so that the first search need not wait.
     fn prepare_search(&self) {
         if self.mode == Mode::Gateway {
-            let (view, encoder) = (self.view(), self.encoder);
-            tokio::task::spawn_blocking(move || view.prepare_search(encoder));
+            let (view, encoder, lessons) = (self.view(), self.encoder, self.lessons.clone());
+            let teach = move |view: &CatalogView| lessons.iter().for_each(|lessons| lessons.teach(view));
+            tokio::task::spawn_blocking(move || view.prepare_search(encoder, &teach));
         }
     }
 

@@ -10,7 +10,7 @@ use crate::guard::call::Schemas;
 use crate::guard::schema::{Checker, SchemaError, compiled};
 use contextweaver_core::catalog::{Catalog, SelectableItem};
 use contextweaver_routing::semantic::model::place;
-use contextweaver_routing::{RouteError, Router, RoutingConfig};
+use contextweaver_routing::{Observation, RouteError, Router, RoutingConfig};
 
 /// The items of one kind, ranked by one index and named by one tree.
 #[derive(Debug)]
@@ -45,6 +45,14 @@ impl Shelf {
     #[must_use]
     pub fn search(&self) -> &Router {
         self.encoded.get().unwrap_or(&self.router)
+    }
+
+    /// Ranks by these observations from now on.
+    pub(super) fn learn(&self, observations: &[Observation]) {
+        self.router.learn(observations);
+        if let Some(encoded) = self.encoded.get() {
+            encoded.learn(observations);
+        }
     }
 
     /// Lets the sentence encoder read every item that it has not read before: milliseconds for each. A program without it, and

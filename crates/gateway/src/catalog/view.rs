@@ -143,14 +143,17 @@ impl CatalogView {
     }
 
     /// Builds the indexes that searches need, so that no search has to wait for them; with `encoder`, one more for tools.
-    pub(crate) fn prepare_search(&self, encoder: bool) {
+    /// `teach` is called when more of them are there.
+    pub(crate) fn prepare_search(&self, encoder: bool, teach: &dyn Fn(&Self)) {
         for shelf in [&self.tools, &self.resources, &self.prompts].into_iter().flatten() {
             let _ = shelf.router.index();
         }
-        self.profiles.values().for_each(|view| view.prepare_search(false));
+        self.profiles.values().for_each(|view| view.prepare_search(false, &|_| {}));
+        teach(self);
         if encoder {
             let profiles = self.profiles.values().filter_map(|view| view.tools.as_ref());
             self.tools.iter().chain(profiles).for_each(Shelf::read_by_encoder);
+            teach(self);
         }
     }
 
@@ -279,7 +282,7 @@ impl CatalogView {
 }
 
 /// The items that these lists define, and the definitions that cannot be used; the keys are the names of the servers.
-pub(super) fn items_of(listings: &BTreeMap<String, Arc<Listing>>) -> (Vec<SelectableItem>, Vec<LeftOut>) {
+pub(crate) fn items_of(listings: &BTreeMap<String, Arc<Listing>>) -> (Vec<SelectableItem>, Vec<LeftOut>) {
     let lists: Vec<catalog::Listing<'_>> = listings
         .iter()
         .map(|(server, listing)| catalog::Listing {

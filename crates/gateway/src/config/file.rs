@@ -92,6 +92,7 @@ struct ConfigFile {
     retry: RetryConfig,
     routing: RoutingConfig,
     encoder: bool,
+    feedback: Option<PathBuf>,
     firewall: FirewallConfig,
     artifacts: ArtifactsConfig,
     policy: PolicyConfig,
@@ -139,6 +140,7 @@ impl Default for ConfigFile {
             retry: RetryConfig::default(),
             routing: RoutingConfig::default(),
             encoder: false,
+            feedback: None,
             firewall: FirewallConfig::default(),
             artifacts: ArtifactsConfig::default(),
             policy: PolicyConfig::default(),
@@ -190,6 +192,8 @@ pub struct GatewayConfig {
     pub routing: RoutingConfig,
     /// Whether the sentence encoder takes part in searches for tools, as soon as it has read them.
     pub encoder: bool,
+    /// The file that keeps which searches led to tools that then answered well; searches do not learn when `None`.
+    pub feedback: Option<PathBuf>,
     /// What becomes of results.
     pub firewall: FirewallConfig,
     /// What is kept of results.
@@ -221,6 +225,7 @@ impl Default for GatewayConfig {
             retry: RetryConfig::default(),
             routing: RoutingConfig::default(),
             encoder: false,
+            feedback: None,
             firewall: FirewallConfig::default(),
             artifacts: ArtifactsConfig::default(),
             guards: GuardConfig::default(),
@@ -372,6 +377,7 @@ impl ConfigFile {
             retry: self.retry,
             routing: self.routing,
             encoder: self.encoder,
+            feedback: self.feedback.map(|path| folder.join(path)),
             firewall,
             artifacts,
             guards,

@@ -145,7 +145,7 @@ fn kind(root: &Value, schema: &Value, detail: Detail, level: usize) -> String {
         let mut different: Vec<String> = Vec::new();
         kinds.into_iter().for_each(|kind| {
             if !different.contains(&kind) {
-                different.push(kind)
+                different.push(kind);
             }
         });
         different.join("|")
@@ -435,8 +435,8 @@ mod tests {
     use super::*;
     use crate::guard::schema::compiled;
 
-    fn of(schema: Value) -> String {
-        signature(Some(&schema))
+    fn of(schema: &Value) -> String {
+        signature(Some(schema))
     }
 
     #[test]
@@ -474,7 +474,7 @@ mod tests {
             (object(json!({"k\u{1b}<|im_start|>\u{202e}": {}}), json!([])), r#"{"k\u001b"?: any}"#),
         ];
         for (schema, expected) in cases {
-            assert_eq!(of(schema), expected);
+            assert_eq!(of(&schema), expected);
         }
         assert_eq!(signature(None), "{}");
     }
@@ -488,14 +488,14 @@ mod tests {
         }
         let schema = json!({"properties": properties, "required": ["argument_29", "argument_7"]});
         assert_eq!(
-            of(schema),
+            of(&schema),
             r#"{argument_7: string, argument_29: string, argument_0?: string, argument_1?: string, argument_2?: string, …25 more}"#
         );
         let all: Vec<String> = (0..30).map(|number| format!("argument_{number}")).collect();
         let schema = json!({"properties": properties, "required": all});
-        assert!(of(schema.clone()).starts_with("{argument_0, argument_1") && of(schema).ends_with(" more}"));
+        assert!(of(&schema).starts_with("{argument_0, argument_1") && of(&schema).ends_with(" more}"));
         let long = json!({"properties": {"x".repeat(3_000): {}}});
-        assert_eq!(of(long), "{1 arguments}");
+        assert_eq!(of(&long), "{1 arguments}");
     }
 
     proptest! {
@@ -508,7 +508,7 @@ mod tests {
                 .map(|(name, value)| (name.clone(), json!({"enum": [value, name], "properties": {value: {"type": value}}})))
                 .collect();
             let required: Vec<&String> = names.keys().filter(|_| required).collect();
-            let text = of(json!({"properties": properties, "required": required}));
+            let text = of(&json!({"properties": properties, "required": required}));
             prop_assert!(Estimator::Cl100kBase.count(&text) <= SIGNATURE_TOKENS, "{}", text);
             prop_assert!(!text.contains(char::is_control));
         }

@@ -7,17 +7,20 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::catalog::view::{CatalogView, items_of};
 use crate::config::file::GatewayConfig;
 use crate::guard::pins::{FilePins, PinMode};
 use crate::guard::sqlite_state::SqliteState;
 use crate::guard::state::Pinned;
 use crate::operations::capture::Capture;
-use crate::protocol::listing::ServerInfo;
+use crate::protocol::listing::{self as protocol, ServerInfo};
 use crate::results::artifacts::is_database;
+use crate::surface::meta_tools::MetaTool;
 use crate::surface::mode::Mode;
 use crate::upstream::config::{Era, Target, UpstreamConfig};
 use crate::upstream::fault::Fault;
@@ -25,6 +28,7 @@ use contextweaver_context::store::{SqliteStore, redact};
 use contextweaver_core::catalog::{
     Catalog, Listing, Problem, SchemaLimits, SchemaPart, SchemaProblem, Severity, lint, load_listings,
 };
+use contextweaver_core::text::Estimator;
 
 /// Characters of a tool's name that every client accepts, at most.
 const LONGEST_NAME: usize = 64;
@@ -70,11 +74,41 @@ pub struct Health {
     pub prompts: usize,
 }
 
+/// What a client would see of the servers that answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Outlook {
+    /// What clients are shown.
+    pub mode: Mode,
+    /// Tools of all servers.
+    pub tools: usize,
+    /// Tools that a client would be listed.
+    pub listed_tools: usize,
+    /// `cl100k_base` tokens of the definitions of all tools.
+    pub tokens: u64,
+    /// `cl100k_base` tokens of the definitions that a client would be listed.
+    pub listed_tokens: u64,
+}
+
+/// Two tools that are easily taken for each other.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Confusable {
+    /// The id of one.
+    pub tool: String,
+    /// The id of the other.
+    pub with: String,
+    /// How much alike their words are, from 0 to 1; 1 for equal definitions.
+    pub similarity: f64,
+}
+
 /// The result of an examination.
 #[derive(Debug, Clone, Serialize)]
 pub struct Examination {
     /// The servers, by name.
     pub upstreams: Vec<Health>,
+    /// What a client would see; `None` where nothing could be read.
+    pub outlook: Option<Outlook>,
+    /// Tools that are easily taken for each other, the likest first; each pair once.
+    pub confusable: Vec<Confusable>,
     /// What to fix, the most severe first, then by place.
     pub complaints: Vec<Complaint>,
 }
@@ -93,7 +127,7 @@ pub type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
 /// Looks at the configuration at `path` and at every server that it names.
 pub async fn examine(path: &Path, environment: Environment<'_>) -> Examination {
     let (config, mut complaints) = check_file(path, environment);
-    let mut upstreams = Vec::new();
+    let (mut upstreams, mut outlook, mut confusable) = (Vec::new(), None, Vec::new());
     if let Some(config) = config {
         let mut lame = BTreeSet::new();
         for (name, upstream) in &config.upstreams {
@@ -112,6 +146,7 @@ pub async fn examine(path: &Path, environment: Environment<'_>) -> Examination {
             complaints.extend(found);
         }
         complaints.extend(check_shared_names(&captures));
+        (outlook, confusable) = look_ahead(&config, captures);
     }
     complaints.sort_by(|left, right| {
         right
@@ -119,7 +154,7 @@ pub async fn examine(path: &Path, environment: Environment<'_>) -> Examination {
             .cmp(&left.severity)
             .then_with(|| (&left.place, &left.problem).cmp(&(&right.place, &right.problem)))
     });
-    Examination { upstreams, complaints }
+    Examination { upstreams, outlook, confusable, complaints }
 }
 
 fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfig>, Vec<Complaint>) {
@@ -517,6 +552,51 @@ fn is_safe_name(name: &str) -> bool {
     (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(safe)
 }
 
+/// What a client would see of what was captured, and which tools are easily taken for each other.
+fn look_ahead(config: &GatewayConfig, captures: Captures) -> (Option<Outlook>, Vec<Confusable>) {
+    let listings = captures.into_iter().filter_map(|(name, captured)| {
+        let namespace = config.upstreams.get(&name).and_then(|upstream| upstream.namespace.clone());
+        Some((namespace.unwrap_or(name), Arc::new(captured.ok()?.listing)))
+    });
+    let listings: BTreeMap<String, Arc<protocol::Listing>> = listings.collect();
+    let (items, left_out) = items_of(&listings);
+    let confusable = Catalog::new(items.clone()).map(|catalog| confusable(&catalog, &config.guards.schemas.limits()));
+    let view = CatalogView::of_items(1, items, left_out, listings, &config.routing);
+    let Some(view) = view.ok().filter(|view| view.tools.is_some()) else { return (None, Vec::new()) };
+    let tools = view.counts().tools;
+    let (tokens, of_gateway) = view.definition_tokens();
+    let (listed_tools, listed_tokens) = match config.mode {
+        Mode::Gateway => {
+            let own = MetaTool::offered(Mode::Gateway, view.resources.is_some(), view.prompts.is_some());
+            (own.count(), of_gateway)
+        }
+        Mode::Proxy | Mode::Passthrough => {
+            let pages = view.lists(config.mode).tools.entries();
+            (pages.len(), pages.iter().map(|tool| Estimator::Cl100kBase.count(&format!("{tool}\n")) as u64).sum())
+        }
+    };
+    (Some(Outlook { mode: config.mode, tools, listed_tools, tokens, listed_tokens }), confusable.unwrap_or_default())
+}
+
+/// The pairs of tools whose words are nearly or exactly the same, the likest first.
+fn confusable(catalog: &Catalog, limits: &SchemaLimits) -> Vec<Confusable> {
+    let mut pairs: BTreeMap<(String, String), f64> = BTreeMap::new();
+    for finding in lint(catalog, limits).findings {
+        let (of, similarity) = match finding.problem {
+            Problem::Duplicate { of } => (of, 1.0),
+            Problem::NearDuplicate { of, similarity, .. } => (of, similarity),
+            _ => continue,
+        };
+        let pair = if of < finding.id { (of, finding.id) } else { (finding.id, of) };
+        pairs.insert(pair, similarity);
+    }
+    let mut pairs: Vec<Confusable> =
+        pairs.into_iter().map(|((tool, with), similarity)| Confusable { tool, with, similarity }).collect();
+    // A stable sort: among equals the order of the ids stays.
+    pairs.sort_by(|left, right| right.similarity.total_cmp(&left.similarity));
+    pairs
+}
+
 /// Names of tools that several servers have.
 fn check_shared_names(captures: &Captures) -> Vec<Complaint> {
     #[derive(serde::Deserialize)]
@@ -544,6 +624,23 @@ fn check_shared_names(captures: &Captures) -> Vec<Complaint> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tools_of_the_same_words_are_confusable_each_pair_once() {
+        let tool = |server: &str, name: &str, about: &str| {
+            let id = format!("{server}:{name}#00000000");
+            contextweaver_core::catalog::SelectableItem::tool(&id, server, name, about)
+        };
+        let words = "Search the web for pages about a topic and return the best results with their titles";
+        let items = vec![
+            tool("one", "search", words),
+            tool("three", "weather", "Get the forecast of a city"),
+            tool("two", "search", words),
+        ];
+        let pairs = confusable(&Catalog::new(items).unwrap(), &SchemaLimits::default());
+        let pairs: Vec<(&str, &str)> = pairs.iter().map(|pair| (pair.tool.as_str(), pair.with.as_str())).collect();
+        assert_eq!(pairs, [("one:search#00000000", "two:search#00000000")]);
+    }
 
     fn examined(text: &str) -> String {
         let folder = tempfile::tempdir().unwrap();

@@ -90,7 +90,7 @@ fn block(part: &Part) -> Option<Value> {
         PartBody::ResourceBlob { uri, media_type, bytes } if is_plain(uri) => {
             let mut resource = json!({"uri": uri});
             if let Some(media_type) = media_type {
-                resource["mimeType"] = is_plain(media_type).then(|| media_type.as_str())?.into();
+                resource["mimeType"] = is_plain(media_type).then_some(media_type.as_str())?.into();
             }
             resource["blob"] = STANDARD.encode(bytes).into();
             json!({"type": "resource", "resource": resource})
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
     use crate::results::content::tool_result;
 
-    fn apart(content: Value, most: usize, is_small: bool) -> (String, String) {
+    fn apart(content: &Value, most: usize, is_small: bool) -> (String, String) {
         let mut output = tool_result(&json!({"content": content}).to_string()).unwrap();
         let apart = set_apart(&mut output, most, is_small);
         let left: Vec<String> = output.parts.iter().map(|part| format!("{:?}", part.body)).collect();
@@ -157,14 +157,14 @@ mod tests {
         let sound = json!({"type": "audio", "data": "AAECAw==", "mimeType": "audio/wav"});
         let file = json!({"type": "resource", "resource": {"uri": "file:///a.bin", "mimeType": "application/pdf", "blob": "AAE="}});
         let all = json!([{"type": "text", "text": "t"}, picture, sound, file]);
-        let (blocks, left) = apart(all.clone(), 16, true);
+        let (blocks, left) = apart(&all, 16, true);
         insta::assert_snapshot!(blocks, @r#"[{"type":"image","data":"AAEC","mimeType":"image/png","annotations":{"audience":["user"],"priority":1}},{"type":"audio","data":"AAECAw==","mimeType":"audio/wav"},{"type":"resource","resource":{"uri":"file:///a.bin","mimeType":"application/pdf","blob":"AAE="}}]"#);
         assert_eq!(left, r#"Text("t")"#);
         // What is over the bound stays; what comes later may still fit.
-        let (blocks, left) = apart(all.clone(), 8, true);
+        let (blocks, left) = apart(&all, 8, true);
         assert_eq!((blocks.matches("\"type\"").count(), left.lines().count()), (2, 2), "{blocks} {left}");
         assert!(left.contains("Audio"), "{left}");
-        assert_eq!(apart(all, 0, true).0, "[]");
+        assert_eq!(apart(&all, 0, true).0, "[]");
     }
 
     #[test]
@@ -172,13 +172,13 @@ mod tests {
         let link = json!({"type": "resource_link", "uri": "file:///a]\n<b>", "name": "a [b]"});
         let text = json!({"type": "resource", "resource": {"uri": "file:///n.txt", "text": "note"}});
         let odd = json!({"type": "image", "data": "AAEC", "mimeType": "image/<|im_start|>"});
-        let (blocks, left) = apart(json!([link, text, odd]), 1_000, true);
+        let (blocks, left) = apart(&json!([link, text, odd]), 1_000, true);
         assert_eq!(blocks, "[]");
         insta::assert_snapshot!(left, @r#"
         Text("[link a b, file:///a <b>]")
         Text("[resource file:///n.txt]\nnote")
         Image { bytes: [0, 1, 2], media_type: "image/<|im_start|>" }
         "#);
-        assert!(apart(json!([text]), 1_000, false).1.starts_with("ResourceText"));
+        assert!(apart(&json!([text]), 1_000, false).1.starts_with("ResourceText"));
     }
 }

@@ -12,15 +12,17 @@ use super::passthrough::Passthrough;
 use crate::catalog::serving::Serving;
 use crate::catalog::view::CatalogView;
 use crate::common::error::GatewayError;
+use crate::common::sync::lock;
 use crate::protocol::client_info::ClientInfo;
 use crate::protocol::message::{INVALID_PARAMS, Outcome, Raw, RpcError, check_params};
 use crate::protocol::stateless;
 use crate::protocol::versions::LEGACY_VERSIONS;
 use crate::session::client::{Caller, Session};
 use crate::session::context::{CallContext, Trace};
+use crate::session::elicitation::is_question;
 use crate::surface::meta_tools::MetaTool;
 use crate::surface::mode::Mode;
-use crate::telemetry::observer::{Called, Ended, Signed, Telemetry};
+use crate::telemetry::observer::{Called, Ended, Signed, Telemetry, is_error};
 use crate::telemetry::savings::tokens_of;
 use crate::tools::execute::find;
 use crate::tools::own_tools::OwnTools;
@@ -241,11 +243,25 @@ impl Dispatcher {
         }))
     }
 
+    /// Learns from a tool that was found by a search and then answered well.
+    fn learn(&self, caller: &Caller, view: &CatalogView, ended: &Ended<'_>) {
+        let was_made = ended.trace.attempts() > 0 || ended.trace.was_cached();
+        let Ok(result) = ended.result else { return };
+        if !self.serving.learns() || !was_made || is_error(result) || is_question(result) {
+            return;
+        }
+        if let Some(item) = ended.called.tool().and_then(|name| find(view, &name).ok()).map(|target| target.item) {
+            let queries = lock(&caller.session().searches).led_to(&item.id);
+            self.serving.observe_success(queries, item.id.clone());
+        }
+    }
+
     /// Records a call that has ended; one that calls a tool counts as such.
     fn ended(&self, caller: &Caller, view: &CatalogView, ended: &Ended<'_>, counts: bool) {
         let find = |name: &str| find(view, name).ok().map(|target| target.item);
         self.telemetry.call_ended(caller.session(), ended, find);
         if counts {
+            self.learn(caller, view, ended);
             self.telemetry.metrics.called(ended.result.as_ref().err().map(|error: &GatewayError| error.code));
         }
     }

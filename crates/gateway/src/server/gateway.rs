@@ -91,6 +91,7 @@ impl Gateway {
                     form: config.cards,
                     structured: config.structured,
                     stable: config.cache_stable,
+                    learns: serving.learns(),
                 },
                 calls: Calls {
                     guards: Arc::clone(&guards),

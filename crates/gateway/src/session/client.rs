@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::identity::Identity;
-use super::seen::{History, RecentHandles, ShownCards};
+use super::seen::{History, RecentHandles, Searches, ShownCards};
 use crate::common::sync::lock;
 use crate::protocol::client_info::{ClientInfo, LogLevel};
 use crate::protocol::message::{self, INTERNAL_ERROR, Outcome, Raw, RpcError};
@@ -47,6 +47,8 @@ pub struct Session {
     pub(crate) recent: Mutex<RecentHandles>,
     /// Cards that were shown, for stable prefixes.
     pub(crate) shown: Mutex<ShownCards>,
+    /// What was searched last, where searches learn from calls.
+    pub(crate) searches: Mutex<Searches>,
 }
 
 impl Session {
@@ -82,6 +84,7 @@ impl Session {
             history: Arc::default(),
             recent: Mutex::default(),
             shown: Mutex::default(),
+            searches: Mutex::default(),
         })
     }
 

@@ -3,7 +3,7 @@
 //! Later answers depend on it: a repeated text is replaced by a reference, a mistyped handle gets suggestions, and cards
 //! shown again keep their bytes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::common::sync::lock;
@@ -97,6 +97,35 @@ impl RecentHandles {
     }
 }
 
+/// What a client searched last, and what was found: which query led to which tool is known by what it then calls.
+#[derive(Debug, Default)]
+pub(crate) struct Searches(VecDeque<Vec<(String, BTreeSet<String>)>>);
+
+impl Searches {
+    /// Searches that are remembered.
+    const MOST: usize = 8;
+
+    /// Bytes of a query that is remembered, at most.
+    const LONGEST: usize = 2_000;
+
+    /// Notes a search: its queries, each with the ids that it found.
+    pub(crate) fn add(&mut self, queries: Vec<(String, BTreeSet<String>)>) {
+        let is_short = |(query, _): &(String, _)| query.len() <= Self::LONGEST && !query.trim().is_empty();
+        if self.0.len() == Self::MOST {
+            self.0.pop_front();
+        }
+        self.0.push_back(queries.into_iter().filter(is_short).collect());
+    }
+
+    /// The queries of the last search that found the tool; each leads there once.
+    pub(crate) fn led_to(&mut self, id: &str) -> Vec<String> {
+        let took = |queries: &mut Vec<(String, BTreeSet<String>)>| -> Vec<String> {
+            queries.iter_mut().filter_map(|(query, ids)| ids.remove(id).then(|| query.clone())).collect()
+        };
+        self.0.iter_mut().rev().map(took).find(|queries| !queries.is_empty()).unwrap_or_default()
+    }
+}
+
 /// The cards that a client was shown, each as it was first shown.
 #[derive(Debug, Default)]
 pub(crate) struct ShownCards {
@@ -151,6 +180,20 @@ mod tests {
         // One alone may hold no more than all.
         (0..3).for_each(|_| note(&sessions[3]));
         assert_eq!(held().iter().sum::<usize>(), 0);
+    }
+
+    #[test]
+    fn the_last_search_that_found_a_tool_led_to_it_once() {
+        let mut searches = Searches::default();
+        let found = |query: &str, ids: &[&str]| (query.to_owned(), ids.iter().map(|id| (*id).to_owned()).collect());
+        searches.add(vec![found("list issues", &["a", "b"])]);
+        searches.add(vec![found("create issue", &["b"]), found("report bug", &["b"]), found(" ", &["b"])]);
+        searches.add(vec![found(&"x".repeat(Searches::LONGEST + 1), &["b"])]);
+        assert_eq!(searches.led_to("b"), ["create issue", "report bug"]);
+        assert_eq!(searches.led_to("b"), ["list issues"]);
+        assert!(searches.led_to("b").is_empty() && searches.led_to("c").is_empty());
+        (0..Searches::MOST).for_each(|number| searches.add(vec![found(&number.to_string(), &["d"])]));
+        assert!(searches.led_to("a").is_empty(), "it is forgotten");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What is counted and recorded about calls, signatures and catalogs.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -50,6 +51,19 @@ pub(crate) enum Called<'c> {
     Meta(MetaTool, Option<&'c RawValue>),
     /// A tool by the name under which it is listed, with its own arguments.
     Published(&'c str, Option<&'c RawValue>),
+}
+
+impl Called<'_> {
+    /// The name of the tool that was called, if one was.
+    pub(crate) fn tool(&self) -> Option<Cow<'_, str>> {
+        match *self {
+            Self::Published(name, _) => Some(Cow::Borrowed(name)),
+            Self::Meta(MetaTool::Execute, Some(arguments)) => {
+                serde_json::from_str::<Arguments<'_>>(arguments.get()).ok()?.tool_id.map(Cow::Owned)
+            }
+            Self::Meta(..) => None,
+        }
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -228,7 +242,7 @@ fn properties(schema: &Value) -> BTreeSet<String> {
 }
 
 /// Whether a `CallToolResult` says that the tool failed.
-fn is_error(result: &Raw) -> bool {
+pub(crate) fn is_error(result: &Raw) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Outcome {

@@ -2,6 +2,7 @@ mod diagnostics;
 mod folders;
 mod fuzz;
 mod guards;
+mod search;
 mod secrets;
 pub(crate) mod shop;
 mod tenants;

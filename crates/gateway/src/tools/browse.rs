@@ -15,7 +15,7 @@ use crate::session::client::Caller;
 use crate::surface::meta_tools::MOST_QUERIES;
 use crate::surface::mode::{CardForm, Structured};
 use contextweaver_core::text::Estimator;
-use contextweaver_routing::{Choice, ChoiceCard, Path, PathError, Request, RouteError, SCORE_UNITS};
+use contextweaver_routing::{Choice, ChoiceCard, Path, PathError, Request, Route, RouteError, SCORE_UNITS};
 
 /// Tokens of a compact card, unless its id alone has more.
 const CARD_TOKENS: usize = 42;
@@ -153,12 +153,14 @@ struct Found {
     note: Option<String>,
     /// The arguments of each card, where they were asked for; empty otherwise.
     arguments: Vec<String>,
+    /// The queries with the ids that each found.
+    queries: Vec<(String, BTreeSet<String>)>,
 }
 
 impl Found {
     /// Cards that nothing is said about yet.
     fn of(cards: Vec<ChoiceCard>, most: usize) -> Self {
-        Self { cards, most, from: 0, of: None, head: None, note: None, arguments: Vec::new() }
+        Self { cards, most, from: 0, of: None, head: None, note: None, arguments: Vec::new(), queries: Vec::new() }
     }
 
     /// The lines of the card at `at`.
@@ -188,6 +190,8 @@ pub(crate) struct Cards {
     pub(crate) structured: Structured,
     /// Whether cards that were shown before come first and unchanged, so that prompts have a stable prefix.
     pub(crate) stable: bool,
+    /// Whether what was found is remembered, so that searches learn from calls.
+    pub(crate) learns: bool,
 }
 
 impl Cards {
@@ -228,6 +232,9 @@ impl Cards {
                 return Err(GatewayError::new(Code::ArgsInvalid, reason));
             }
         };
+        if self.learns && !found.queries.is_empty() {
+            lock(&caller.session().searches).add(std::mem::take(&mut found.queries));
+        }
         found.cards.truncate(found.most);
         let describe = |card: &ChoiceCard| {
             let item = shelf.and_then(|shelf| shelf.item(card.id()));
@@ -351,6 +358,8 @@ fn by_queries(shelf: Option<&Shelf>, queries: &[String], most: usize) -> Result<
     } else if let [route] = routes.as_mut_slice() {
         found.note = route.ambiguity.take().map(|ambiguity| ambiguity.question);
     }
+    let ids = |route: &Route| route.choices.iter().map(|choice| choice.card.id().to_owned()).collect();
+    found.queries = routes.iter().map(|route| (route.query.clone(), ids(route))).collect();
     let mut rankings: Vec<_> = routes.into_iter().map(|route| route.choices.into_iter()).collect();
     let mut shown = BTreeSet::new();
     for _ in 0..most {
