@@ -22,9 +22,16 @@ commands FILTER="":
 doctests:
     cargo test --workspace --doc
 
-# Packages of the binary of the profile `dist`, in dist/
+# Tests of the Python module, and the recipes for frameworks
+python:
+    cargo build --bin contextweaver
+    cargo build -p contextweaver-python
+    scripts/python-test
+    scripts/python-recipes
+
+# Packages of the profile `dist`, in dist/
 packages:
-    cargo build --locked --profile dist --bin contextweaver
+    cargo build --locked --profile dist -p contextweaver -p contextweaver-python --bin contextweaver --lib
     scripts/package
 
 # Everything that CI runs

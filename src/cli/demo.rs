@@ -212,7 +212,7 @@ fn large_catalog(out: &mut dyn Write) -> Result<()> {
             writeln!(out, "  {}", choice.card.line(number + 1, route.choices.len()))?;
         }
         if let Some(best) = route.choices.first() {
-            writeln!(out, "  first because of: {}\n", super::route::explanation(best))?;
+            writeln!(out, "  first because of: {}\n", best.explanation())?;
         }
     }
     writeln!(out, "What a prompt pays for tools:")?;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::{Format, Outcome, note, print_json};
-use contextweaver_context::adapters::from_mcp_result;
-use contextweaver_context::event::{ContextItem, ItemKind, Part, PartBody, ToolOutput};
+use contextweaver_context::adapters::{Recognised, recognise_output};
+use contextweaver_context::event::{ContextItem, ItemKind, ToolOutput};
 use contextweaver_context::store::MemoryArtifacts;
 use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_context::{Firewall, FirewallConfig, RawCount, Secrets, Seen};
@@ -80,31 +80,9 @@ fn name(file: &Path) -> String {
 
 /// The file as the output of a call.
 fn output(file: &Path) -> Result<ToolOutput> {
-    let text = match String::from_utf8(read(file)?) {
-        Ok(text) => text,
-        Err(error) => return Ok(of_bytes(file, error.into_bytes())),
-    };
-    if !text.trim_start().starts_with('{') {
-        return Ok(ToolOutput::text(text));
-    }
-    let claims = |text: &str| text.contains("\"content\"") || text.contains("\"structuredContent\"");
-    match from_mcp_result(&text) {
-        Ok(result) if is_result(&result) => Ok(result),
-        Err(error) if claims(text.get(..CLAIM_BYTES).unwrap_or(&text)) => {
-            note(&format!("taken as plain text, since it is no result of an MCP tool: {error}"));
-            Ok(ToolOutput::text(text))
-        }
-        _ => Ok(ToolOutput::text(text)),
-    }
-}
-
-/// Where a file is looked at to see whether it means to be the result of a tool.
-const CLAIM_BYTES: usize = 4096;
-
-/// Whether a document with the members of a result is one: other formats have a `content`, too.
-fn is_result(output: &ToolOutput) -> bool {
-    let known = |part: &Part| !matches!(part.body, PartBody::Unknown(_));
-    output.structured.is_some() || output.parts.is_empty() || output.parts.iter().any(known)
+    let Recognised { output, remark } = recognise_output(read(file)?, &file.display().to_string());
+    remark.iter().for_each(|remark| note(remark));
+    Ok(output)
 }
 
 fn read(file: &Path) -> Result<Vec<u8>> {
@@ -122,41 +100,6 @@ fn read(file: &Path) -> Result<Vec<u8>> {
         bail!("{shown} is empty; there is no result to show");
     }
     Ok(bytes)
-}
-
-/// What is no text: a part of its kind, told by its first bytes.
-fn of_bytes(file: &Path, bytes: Vec<u8>) -> ToolOutput {
-    let media_type = media_type(&bytes).to_owned();
-    let body = match media_type.split('/').next() {
-        Some("image") => PartBody::Image { bytes, media_type },
-        Some("audio") => PartBody::Audio { bytes, media_type },
-        _ => PartBody::ResourceBlob { uri: file.display().to_string(), media_type: Some(media_type), bytes },
-    };
-    ToolOutput { parts: vec![Part::new(body)], ..ToolOutput::default() }
-}
-
-fn media_type(bytes: &[u8]) -> &'static str {
-    let at = |offset: usize, sign: &[u8]| bytes.get(offset..).is_some_and(|rest| rest.starts_with(sign));
-    let table: [(usize, &[u8], &str); 16] = [
-        (0, b"\x89PNG\r\n\x1a\n", "image/png"),
-        (0, b"\xff\xd8\xff", "image/jpeg"),
-        (0, b"GIF8", "image/gif"),
-        (8, b"WEBP", "image/webp"),
-        (0, b"BM", "image/bmp"),
-        (8, b"WAVE", "audio/wav"),
-        (0, b"ID3", "audio/mpeg"),
-        (0, b"OggS", "audio/ogg"),
-        (0, b"fLaC", "audio/flac"),
-        (4, b"ftyp", "video/mp4"),
-        (0, b"%PDF-", "application/pdf"),
-        (0, b"PK\x03\x04", "application/zip"),
-        (0, b"\x1f\x8b", "application/gzip"),
-        (0, b"SQLite format 3\0", "application/vnd.sqlite3"),
-        (0, b"\x7fELF", "application/x-elf"),
-        (257, b"ustar", "application/x-tar"),
-    ];
-    let found = table.iter().find(|(offset, sign, _)| at(*offset, sign));
-    found.map_or("application/octet-stream", |(.., media_type)| media_type)
 }
 
 #[cfg(test)]

@@ -7,11 +7,10 @@ use anyhow::{Context, Result};
 
 use super::session::context_config;
 use super::{Outcome, note};
-use contextweaver_context::adapters::{Format, read_episodes, read_facts, recognise};
+use contextweaver_context::adapters::{read_episodes, read_facts};
 use contextweaver_context::event::Strategy;
-use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore, MemoryArtifacts, Session};
-use contextweaver_context::summary::StructureSummarizer;
-use contextweaver_context::{ContextConfig, Firewall, Intake, Secrets, count_kinds, take_in};
+use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore};
+use contextweaver_context::{ContextConfig, Ingested, Secrets, count_kinds, ingest};
 
 /// Read a conversation of any known format into a session file
 #[derive(Debug, clap::Args)]
@@ -48,27 +47,19 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let config = config(args)?;
     let place = args.events.display().to_string();
-    let bytes = read(&args.events)?;
-    let (format, mut conversation) = recognise(&bytes, &prefix(&args.events)).context(place.clone())?;
-    drop(bytes);
-    let episodes = std::mem::take(&mut conversation.episodes);
-    let artifacts = MemoryArtifacts::default();
-    let firewall = Firewall::new(&config.firewall, config.estimator, &StructureSummarizer, &artifacts);
-    let mut intake = take_in(conversation, &firewall).context(place)?;
-    let transcript = std::mem::take(&mut intake.transcript);
-    let source = format!("{format}, {}", args.events.display());
-    let session = Session { source, transcript, artifacts, ..Session::default() };
+    let ingested = ingest(read(&args.events)?, &prefix(&args.events), &place, &config).context(place)?;
+    let session = &ingested.session;
     let facts = args.facts.as_deref().map(|path| read_facts(&read(path)?).context(path.display().to_string()));
-    for fact in intake.facts.drain(..).chain(facts.transpose()?.into_iter().flatten()) {
+    for fact in facts.transpose()?.into_iter().flatten() {
         session.facts.put(fact)?;
     }
     let more = args.episodes.as_deref().map(|path| read_episodes(&read(path)?).context(path.display().to_string()));
-    for episode in episodes.into_iter().chain(more.transpose()?.into_iter().flatten()) {
+    for episode in more.transpose()?.into_iter().flatten() {
         session.episodes.put(episode)?;
     }
     session.save(&args.out)?;
-    intake.remarks.iter().for_each(|remark| note(&format!("note: {remark}")));
-    print(args, format, &session, &intake, out)?;
+    ingested.remarks.iter().for_each(|remark| note(&format!("note: {remark}")));
+    print(args, &ingested, out)?;
     Ok(Outcome::Ok)
 }
 
@@ -98,7 +89,7 @@ pub(super) fn prefix(path: &Path) -> String {
     name.filter(|name| name != "-").unwrap_or_else(|| "session".to_owned())
 }
 
-fn print(args: &Args, format: Format, session: &Session, intake: &Intake, out: &mut dyn Write) -> Result<()> {
+fn print(args: &Args, Ingested { format, session, screened, .. }: &Ingested, out: &mut dyn Write) -> Result<()> {
     let kinds: Vec<String> =
         count_kinds(&session.transcript).iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     let artifacts = session.artifacts.list()?;
@@ -107,8 +98,7 @@ fn print(args: &Args, format: Format, session: &Session, intake: &Intake, out: &
     writeln!(out, "  events     {}", if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") })?;
     writeln!(out, "  artifacts  {}, {bytes} bytes", artifacts.len())?;
     writeln!(out, "  memory     {} facts, {} episodes", session.facts.all()?.len(), session.episodes.all()?.len())?;
-    let replaced: Vec<_> =
-        intake.screened.iter().filter(|(_, stats)| stats.strategy != Strategy::Passthrough).collect();
+    let replaced: Vec<_> = screened.iter().filter(|(_, stats)| stats.strategy != Strategy::Passthrough).collect();
     if !replaced.is_empty() {
         writeln!(out, "kept out of prompts, {} results:", replaced.len())?;
     }

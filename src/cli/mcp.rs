@@ -40,8 +40,8 @@ pub(super) enum Command {
     Playback(playback::Args),
     /// Manage the pinned definitions of tools: list, approve, reset
     Pins(pins::Args),
-    /// Summarise a gateway's file of events: success, durations, errors
-    #[command(alias = "stats")]
+    /// Say what a gateway did: tokens spared, success, durations, errors
+    #[command(visible_alias = "stats")]
     Events(events::Args),
 }
 
@@ -66,7 +66,10 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
 }
 
 /// As [`block_on`], on the runtime that `builder` makes.
-fn block_on_runtime<T>(builder: &mut tokio::runtime::Builder, work: impl Future<Output = Result<T>>) -> Result<T> {
+pub(super) fn block_on_runtime<T>(
+    builder: &mut tokio::runtime::Builder,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
     let filter = tracing_subscriber::EnvFilter::builder().with_default_directive(tracing::Level::WARN.into());
     // One that is set already stays.
     let _ = tracing_subscriber::fmt()

@@ -21,6 +21,7 @@ mod export;
 mod feedback;
 mod firewall;
 mod gold;
+mod http;
 mod ingest;
 mod init;
 mod inspect;
@@ -30,6 +31,7 @@ mod print_tree;
 mod replay;
 mod route;
 mod schema;
+mod serve;
 mod session;
 mod source;
 mod stats;
@@ -103,6 +105,8 @@ enum Command {
     /// Run, show and check the benchmark
     #[command(subcommand)]
     Bench(Box<bench::Command>),
+    /// Serve the engines over HTTP: route, compile, compact, view, count, evaluate
+    Serve(Box<serve::Args>),
     /// Look into catalogs (contents, problems, differences) and convert them
     #[command(subcommand)]
     Catalog(catalog::Command),
@@ -167,6 +171,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn W
         Command::Catalog(command) => catalog::run(&command, out),
         Command::Gold(command) => gold::run(&command, out),
         Command::Mcp(command) => mcp::run(&command, out),
+        Command::Serve(args) => serve::run(&args),
         Command::Build(args) => build::run(&args, out),
         Command::Feedback(command) => feedback::run(&command, out),
         Command::Models(command) => models::run(&command, out),
@@ -193,7 +198,7 @@ pub(crate) fn failure(error: &anyhow::Error, arguments: impl IntoIterator<Item =
         || arguments.iter().any(|one| one == "--format=json");
     let message = chain(error);
     match is_json {
-        true => serde_json::json!({"schema_version": SCHEMA_VERSION, "kind": "error", "message": message}).to_string(),
+        true => contextweaver_api::Problem::document(&message).to_string(),
         false => format!("error: {message}"),
     }
 }
@@ -210,29 +215,13 @@ fn chain(error: &anyhow::Error) -> String {
     lines.join("\n  caused by: ")
 }
 
-/// The version of the form in which every command prints JSON.
-const SCHEMA_VERSION: u32 = 1;
-
 /// Writes what a command found as indented JSON, in the one form of all commands: an object that begins with
 /// `schema_version` and `kind`, the words of the command. A list is its member `items`.
 ///
 /// # Errors
 /// What cannot be written, or a value of the command that has one of the two names itself.
 fn print_json(out: &mut dyn Write, kind: &str, value: &impl serde::Serialize) -> anyhow::Result<()> {
-    let mut envelope = serde_json::Map::new();
-    envelope.insert("schema_version".to_owned(), SCHEMA_VERSION.into());
-    envelope.insert("kind".to_owned(), kind.into());
-    match serde_json::to_value(value)? {
-        serde_json::Value::Object(members) => {
-            for (name, value) in members {
-                anyhow::ensure!(envelope.insert(name.clone(), value).is_none(), "`{kind}` has a member `{name}` twice");
-            }
-        }
-        items => {
-            envelope.insert("items".to_owned(), items);
-        }
-    }
-    print_document(out, &envelope)
+    print_document(out, &contextweaver_api::envelope(kind, value)?)
 }
 
 /// Writes a document whose form others define as indented JSON.

@@ -12,8 +12,7 @@ use super::tools::{of_request, write_names};
 use super::{Format, Outcome, note, print_document, print_json};
 use contextweaver_core::catalog::{CallNames, Safety, SelectableItem, ToolFormat};
 use contextweaver_routing::{
-    Choice, Explored, Filter, History, PartSource, Path, Placement, Provider, Pruned, Request, Route, Router,
-    SCORE_UNITS, ScoreSource, load,
+    Explored, Filter, History, Path, Provider, Pruned, Request, Route, Router, SCORE_UNITS, load,
 };
 
 /// Rank the tools of a catalog for a query
@@ -195,7 +194,7 @@ fn print_tools(
         note(&format!("{} of what was found are resources or prompts, and no tools", found.len() - tools));
     }
     if route.no_tool_fits {
-        note(&format!("no tool seems to fit (confidence {:.2})", route.confidence));
+        note(&format!("nothing fits well (confidence {:.2}); these are the nearest", route.confidence));
     }
     if let Some(path) = &args.names {
         write_names(path, &names, |id| found.iter().any(|item| item.id == id))?;
@@ -211,12 +210,12 @@ fn print(route: &Route, explain: bool, filtered: bool, out: &mut dyn Write) -> R
         return Ok(());
     }
     if route.no_tool_fits {
-        writeln!(out, "no tool seems to fit (confidence {:.2}); the nearest:", route.confidence)?;
+        writeln!(out, "nothing fits well (confidence {:.2}); the nearest are:", route.confidence)?;
     }
     for (number, choice) in route.choices.iter().enumerate() {
         writeln!(out, "{}", choice.card.line(number + 1, route.choices.len()))?;
         if explain {
-            writeln!(out, "      {}", explanation(choice))?;
+            writeln!(out, "      {}", choice.explanation())?;
         }
     }
     if explain {
@@ -239,55 +238,6 @@ fn print_explored(explored: &Explored, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "      {path} ({label}; {tools} tools): none scores more than {bound:.2}")?;
     }
     Ok(())
-}
-
-/// `12.34 = 8.1 deploy + 4.24 rollback`.
-pub(super) fn explanation(choice: &Choice) -> String {
-    let hundredths = hundredths(choice);
-    let source = |source: &PartSource| match source {
-        PartSource::Word(word) => word.clone(),
-        PartSource::Meaning => "(meaning)".to_owned(),
-        PartSource::Model => "(model)".to_owned(),
-        PartSource::ExactName => "(exact name)".to_owned(),
-        PartSource::Feedback => "(feedback)".to_owned(),
-        PartSource::History(ScoreSource::Retrieval) => "(retrieval)".to_owned(),
-        PartSource::History(ScoreSource::AlreadyCalled) => "(already called)".to_owned(),
-        PartSource::History(ScoreSource::LastResult) => "(last result)".to_owned(),
-        PartSource::History(ScoreSource::RequirementsMet) => "(requirements met)".to_owned(),
-        PartSource::History(ScoreSource::DependencyNotCalled) => "(dependency not called)".to_owned(),
-    };
-    let mut sum = String::new();
-    for (part, hundredths) in choice.parts.iter().zip(&hundredths) {
-        let sign = match (sum.is_empty(), *hundredths < 0) {
-            (true, false) => "",
-            (true, true) => "−",
-            (false, false) => " + ",
-            (false, true) => " − ",
-        };
-        let value = hundredths.unsigned_abs() as f64 / 100.0;
-        sum.push_str(&format!("{sign}{value:.2} {}", source(&part.source)));
-    }
-    let pinned = if choice.placement == Placement::Pinned { "pinned; " } else { "" };
-    match sum.is_empty() {
-        true => format!("{pinned}score 0"),
-        false => format!("{pinned}score {:.2} = {sum}", hundredths.iter().sum::<i64>() as f64 / 100.0),
-    }
-}
-
-/// The parts of a score in hundredths, rounded so that they add up to the rounded score: each is rounded down, and
-/// what is then missing goes to those that lost most.
-fn hundredths(choice: &Choice) -> Vec<i64> {
-    let units = SCORE_UNITS as i64;
-    let scaled: Vec<i64> = choice.parts.iter().map(|part| part.value * 100).collect();
-    let mut rounded: Vec<i64> = scaled.iter().map(|value| value.div_euclid(units)).collect();
-    let total = (choice.score as i64 * 100 + units / 2).div_euclid(units);
-    let mut order: Vec<usize> = (0..scaled.len()).collect();
-    order.sort_by_key(|&at| (std::cmp::Reverse(scaled[at].rem_euclid(units)), at));
-    let missing = usize::try_from(total - rounded.iter().sum::<i64>()).unwrap_or(0);
-    for &at in order.iter().take(missing) {
-        rounded[at] += 1;
-    }
-    rounded
 }
 
 fn browse(args: &Args, router: &Router, path: &str, out: &mut dyn Write) -> Result<Outcome> {

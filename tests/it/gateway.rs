@@ -140,6 +140,7 @@ impl Upstream {
                 tool("lines", "Writes numbered lines", json!({"count": {"type": "integer"}}), &["count"]),
                 tool("fail", "Fails", json!({}), &[]),
                 tool("picture", "Draws a picture", json!({}), &[]),
+                tool("pictures", "Draws two pictures", json!({}), &[]),
             ]);
             (tools, r#","nextCursor":"more""#)
         } else {
@@ -171,6 +172,10 @@ impl Upstream {
             )),
             "lines" => text(&numbered(arguments["count"].as_u64().unwrap() as usize)),
             "fail" => Ok(r#"{"content":[{"type":"text","text":"no such row"}],"isError":true}"#.to_owned()),
+            "pictures" => Ok(
+                r#"{"content":[{"type":"image","data":"iVBORw0KGgoA/w==","mimeType":"image/png"},{"type":"image","data":"iVBORw0KGgoAAA==","mimeType":"image/png"}]}"#
+                    .to_owned(),
+            ),
             "picture" => Ok(format!(
                 r#"{{"content":[{{"type":"image","data":"iVBORw0KGgoA/w==","mimeType":"image/png"}},{{"type":"resource_link","uri":"mem://{role}/page/7","name":"page 7"}}]}}"#
             )),
@@ -288,14 +293,24 @@ impl Wire {
         result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}")).to_owned()
     }
 
-    /// The answer to a call of a tool, which is JSON.
+    /// The answer to a call of a tool: its JSON, or the envelope that a plain text stands for.
     async fn json(&mut self, tool: &str, arguments: Value) -> Value {
-        serde_json::from_str(&self.text(tool, arguments).await).unwrap()
+        let result = self.call(tool, arguments).await;
+        let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}"));
+        let status = if result["isError"] == true { "error" } else { "ok" };
+        enveloped(text).unwrap_or_else(|| json!({"status": status, "summary": text}))
     }
 
     async fn execute(&mut self, id: &str, args: Value) -> Value {
         self.json("tool_execute", json!({"tool_id": id, "args": args})).await
     }
+}
+
+/// The envelope, failure or report that a text is; `None` for a result that is shown as it came.
+fn enveloped(text: &str) -> Option<Value> {
+    let said: Value = serde_json::from_str(text).ok()?;
+    let is_own = ["status", "error", "dry_run", "name"].iter().any(|member| said.get(member).is_some());
+    (is_own || said.is_array()).then_some(said)
 }
 
 /// The id of the tool that an upstream calls `name`.
@@ -405,14 +420,14 @@ async fn a_renamed_tool_is_told_and_its_old_id_leads_nowhere() {
     assert!(failed.starts_with(r#"{"error":"HYDRATE_FAILED""#), "{failed}");
     let new = id_of(&gateway, "legacy", "echo_again");
     let answered = answer(&client, "tool_execute", json!({"tool_id": new, "args": {"text": "x"}})).await;
-    assert_eq!(answered, r#"{"status":"ok","summary":"legacy: x"}"#);
+    assert_eq!(answered, "legacy: x");
 }
 
 #[tokio::test]
 async fn tools_of_one_name_go_to_their_own_upstreams() {
     let gateway = gateway(&["left", "modern_right"], "").await;
     let mut wire = Wire::new(&gateway);
-    assert_eq!(gateway.catalog().counts().tools, 24);
+    assert_eq!(gateway.catalog().counts().tools, 26);
     for role in ["left", "modern_right"] {
         let envelope = wire.execute(&id_of(&gateway, role, "echo"), json!({"text": "x"})).await;
         assert_eq!(envelope["summary"], format!("{role}: x"));
@@ -462,14 +477,16 @@ async fn every_failure_has_its_code() {
 async fn resources_and_prompts_are_found_read_and_viewed() {
     let gateway = gateway(&["left", "right"], "").await;
     let mut wire = Wire::new(&gateway);
-    // Tools, resources and prompts never stand on one page; the last line may be a question.
+    // Tools, resources and prompts never stand on one page; the first line may say that they do not fit well, and the last
+    // may be a question.
     for (tool, query, prefix) in [
         ("resource_browse", "how to begin", "resource::"),
         ("prompt_browse", "greets somebody", "prompt::"),
         ("tool_browse", "greets somebody with the readme", "l"),
     ] {
         let page = wire.text(tool, json!({"query": query})).await;
-        let ids: Vec<&str> = page.lines().filter(|line| !line.starts_with('(')).collect();
+        let is_said = |line: &&str| line.starts_with('(') || line.starts_with("nothing fits");
+        let ids: Vec<&str> = page.lines().filter(|line| !is_said(line)).collect();
         let fitting = ids.iter().all(|id| id.starts_with(prefix) || (prefix == "l" && !id.contains("::")));
         assert!(fitting && (1..=10).contains(&ids.len()), "{page}");
     }
@@ -477,8 +494,16 @@ async fn resources_and_prompts_are_found_read_and_viewed() {
     assert_eq!(read["status"], "ok");
     let last = json!({"handle": read["artifacts"][0]["handle"], "selector": {"type": "lines", "start": -1}});
     assert_eq!(wire.text("tool_view", last).await, "line 399 of a result that goes on and on");
-    let logo = wire.json("resource_read", json!({"resource_id": id_of(&gateway, "left", "logo")})).await;
-    assert_eq!((&logo["artifacts"][0]["size_bytes"], logo.to_string().contains("iVBOR")), (&json!(10), false));
+    let logo = wire.call("resource_read", json!({"resource_id": id_of(&gateway, "left", "logo")})).await;
+    let picture = json!([{"type": "image", "data": "iVBORw0KGgoA/w==", "mimeType": "image/png"}]);
+    assert_eq!(logo["content"], picture, "who reads a picture sees it");
+    // A handle is read like a resource, and a resource is no handle.
+    let handle = &read["artifacts"][0]["handle"];
+    let whole = wire.text("resource_read", json!({"resource_id": handle})).await;
+    assert!(whole.starts_with("line 0 of a result"), "{whole}");
+    let id = id_of(&gateway, "right", "readme");
+    let failed = wire.json("tool_view", json!({"handle": id, "selector": "head:10"})).await;
+    assert_eq!((&failed["error"], &failed["details"]["reason"]), (&json!("VIEW_FAILED"), &json!("resource")));
     // What a result links to is in no list.
     let page = wire.json("resource_read", json!({"resource_id": "mem://right/page/7"})).await;
     assert_eq!(page["summary"], "right has mem://right/page/7");
@@ -487,16 +512,42 @@ async fn resources_and_prompts_are_found_read_and_viewed() {
 }
 
 #[tokio::test]
-async fn pictures_and_links_stay_out_of_band() {
-    let gateway = gateway(&["legacy"], "").await;
+async fn pictures_go_on_as_pictures_and_large_ones_by_their_handles() {
+    const PICTURE: &str = "iVBORw0KGgoA/w==";
+    let picture = json!({"type": "image", "data": PICTURE, "mimeType": "image/png"});
+    for (settings, goes_on) in [("", true), ("media_bytes: 16", true), ("media_bytes: 15", false)] {
+        let gateway = gateway(&["legacy"], settings).await;
+        let mut wire = Wire::new(&gateway);
+        let id = id_of(&gateway, "legacy", "picture");
+        let answer = wire.call("tool_execute", json!({"tool_id": id})).await;
+        let text = answer["content"][0]["text"].as_str().unwrap();
+        assert!(!text.contains("iVBOR") && text.contains("[link page 7, mem://legacy/page/7]"), "{text}");
+        if goes_on {
+            assert_eq!((text.lines().count(), &answer["content"][1]), (1, &picture), "{settings}");
+            continue;
+        }
+        assert_eq!(answer["content"].as_array().unwrap().len(), 1);
+        let handle = &enveloped(text).unwrap()["artifacts"][0]["handle"];
+        let failed = wire.json("tool_view", json!({"handle": handle, "selector": "head:10"})).await;
+        assert!(failed["message"].as_str().unwrap().contains("media_bytes"), "{failed}");
+    }
+}
+
+#[tokio::test]
+async fn a_stored_picture_is_viewed_as_one() {
+    // The first picture uses up what one answer carries; the second is asked for by its handle.
+    let gateway = gateway(&["legacy"], "media_bytes: 16").await;
     let mut wire = Wire::new(&gateway);
-    let envelope = wire.execute(&id_of(&gateway, "legacy", "picture"), json!({})).await;
-    let shown = envelope.to_string();
-    assert!(!shown.contains("iVBOR") && shown.contains("mem://legacy/page/7"), "{shown}");
-    let handles: Vec<&Value> = envelope["artifacts"].as_array().unwrap().iter().map(|it| &it["handle"]).collect();
-    assert_eq!(handles.len(), 2);
-    let failed = wire.json("tool_view", json!({"handle": handles[0], "selector": "head:10"})).await;
-    assert!(failed["message"].as_str().unwrap().contains("no text"), "{failed}");
+    let answer = wire.call("tool_execute", json!({"tool_id": id_of(&gateway, "legacy", "pictures")})).await;
+    let text = answer["content"][0]["text"].as_str().unwrap();
+    let handle = enveloped(text).unwrap()["artifacts"][0]["handle"].clone();
+    assert_eq!(answer["content"].as_array().unwrap().len(), 2, "{answer}");
+    for (tool, arguments) in [
+        ("tool_view", json!({"handle": handle, "selector": "head:10"})),
+        ("resource_read", json!({"resource_id": handle})),
+    ] {
+        assert_eq!(wire.call(tool, arguments).await["content"][0]["type"], "image", "{tool}");
+    }
 }
 
 #[tokio::test]
@@ -563,11 +614,12 @@ async fn concurrent_results_are_each_their_own() {
         answers.insert(message["id"].as_u64().unwrap(), message["result"]["content"][0]["text"].take());
     }
     for (count, id) in asked {
-        let envelope: Value = serde_json::from_str(answers[&id].as_str().unwrap()).unwrap();
-        match envelope["artifacts"].get(0) {
-            None => assert_eq!(envelope["summary"].as_str().unwrap().lines().count() as u64, count),
-            Some(artifact) => {
-                let view = json!({"handle": artifact["handle"], "selector": {"type": "lines", "start": -1}});
+        let text = answers[&id].as_str().unwrap();
+        match enveloped(text) {
+            None => assert_eq!(text.lines().count() as u64, count),
+            Some(envelope) => {
+                let view =
+                    json!({"handle": envelope["artifacts"][0]["handle"], "selector": {"type": "lines", "start": -1}});
                 let last = wire.text("tool_view", view).await;
                 assert_eq!(last, format!("line {} of a result that goes on and on", count - 1));
             }
@@ -705,7 +757,7 @@ async fn proxy_mode_lists_every_tool_and_passes_results_unchanged() {
     let (client, _changes) = client(&gateway, ClientLifecycleMode::Initialize).await;
     let tools = client.list_all_tools().await.unwrap();
     let names: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
-    assert_eq!((tools.len(), names.len()), (2 + 24, 2 + 24));
+    assert_eq!((tools.len(), names.len()), (2 + 26, 2 + 26));
     assert!(tools.iter().skip(2).all(|tool| tool.input_schema.len() == 1 && tool.name.len() <= 64));
     let mut wire = Wire::new(&gateway);
     let id = id_of(&gateway, "right", "echo");
@@ -781,7 +833,7 @@ async fn resources_and_prompts_of_several_upstreams_are_one_servers() {
 async fn passthrough_over_several_upstreams_keeps_definitions_and_voids_no_list() {
     let gateway = gateway(&["left", "right"], "mode: passthrough").await;
     let (client, _changes) = client(&gateway, modern()).await;
-    assert_eq!(client.list_all_tools().await.unwrap().len(), 24);
+    assert_eq!(client.list_all_tools().await.unwrap().len(), 26);
     let listed = Wire::new(&gateway).ask("tools/list", json!({})).await;
     let tools = listed["tools"].as_array().unwrap();
     assert!(tools.iter().all(|tool| tool["inputSchema"]["type"] == "object"));

@@ -231,6 +231,31 @@ fn events_are_counted() {
     1 lines are not events
       line 3: expected ident at line 1 column 2
     ");
+    let counted = [
+        event("catalog.loaded", true, "\"definition_tokens\":13102,\"surface_tokens\":795"),
+        event("browse.completed", true, "\"answer_tokens\":400"),
+        event("execute.completed", true, "\"answer_tokens\":300,\"result_tokens\":45678"),
+    ];
+    files.write("counted.jsonl", counted.concat());
+    files.write(
+        "gateway.yaml",
+        "{diagnostics: counted.jsonl, price: {per_million_tokens: 3, currency: EUR}, catalog: x}",
+    );
+    let told = files.run(&["mcp", "stats", "--config", "gateway.yaml"]).shown();
+    insta::assert_snapshot!(told.split("\nevent ").next().unwrap(), @r"
+    exit 0
+    3 events of 1 sessions, 2026-11-22T12:00:00.000000+00:00 to 2026-11-22T12:00:00.000000+00:00
+
+           without            with  tokens of 1 session
+            13,102             795  definitions
+            45,678             300  results
+                 0             400  searches and the rest
+            58,780           1,495  all
+
+    1 call: definitions 795 tokens instead of 13,102, results 300 instead of 45,678, searches and the rest 400; 57,285 fewer in all (97 %, EUR 0.17)
+    ");
+    let told = files.run(&["mcp", "stats", "--events", "counted.jsonl", "--price", "10"]).shown();
+    assert!(told.contains("(97 %, $0.57)"), "{told}");
     insta::assert_snapshot!(files.run(&["mcp", "events", "--events", "none.jsonl"]).shown(), @r"
     exit 2
     error: none.jsonl

@@ -185,12 +185,111 @@ fn rows_that_cannot_be_run_are_refused_with_the_file() {
     }
     files.write("scenarios/engines.toml", format!("{engines}{good}"));
     for (arguments, expected) in [
-        (["--engines", "pizza", "--collections", "household"], "no process `pizza` in engines.toml; there are words"),
+        (
+            ["--engines", "pizza", "--collections", "household"],
+            "no engine `pizza` in engines.toml that is a process or a context; there are words",
+        ),
         (["--engines", "words", "--collections", "pizza"], "no collection `pizza`"),
     ] {
         let run = files.run(&[&["bench", "run"][..], &arguments].concat());
         assert!(run.code == 2 && run.stderr.contains(expected), "{}", run.shown());
     }
+}
+
+/// A context engine in shell, by docs/engines.md: a prompt is the last event that states a number, a result its first
+/// characters.
+const CONTEXT_ENGINE: &str = r#"if [ "$1" = --version ]; then echo 0.4; exit; fi
+while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":"\(a[0-9]*\)".*/\1/p')
+  case $line in
+    *'"hello"'*) echo '{"ok":true,"name":"short","version":"0.4"}' ;;
+    *'"ping"'*) echo "{\"id\":\"$id\"}" ;;
+    *'"compile"'*) echo "{\"id\":\"$id\",\"text\":\"The roof costs 4711 euros.\"}" ;;
+    *'"compact"'*) echo "{\"id\":\"$id\",\"text\":\"Quotes for the roof\"}" ;;
+  esac
+done
+"#;
+
+/// A checkout with a scenario and a context engine.
+fn with_context_engine() -> Files {
+    let files = with_engines(&[]);
+    let rows = fs::read_to_string(files.path("scenarios/engines.toml")).unwrap();
+    let row = row("short").replace("[[process]]", "[[context]]");
+    files.write("scenarios/engines.toml", rows + &row);
+    files.write("benches/engines/short/engine.sh", CONTEXT_ENGINE);
+    files.write(
+        "scenarios/context/roof.toml",
+        "analysis = \"a\"\norigin = \"embedded\"\nphase = \"answer\"\nquery = \"what does the roof cost\"\n\
+         required = [\"u1\"]\nforbidden = [\"secret\"]\n\n[[fact]]\nlabel = \"roof\"\nvalue = \"4711\"\nitem = \"x1\"\n\n\
+         [[fact]]\nlabel = \"roofer\"\nvalue = \"Meinhard\"\nitem = \"x1\"\n\n[[question]]\nitem = \"x1\"\nasks = \"name\"\n\
+         question = \"What is it about?\"\nanswer = \"Quotes for the roof\"\n\n[[question]]\nitem = \"x1\"\nasks = \"name\"\n\
+         question = \"Who is the roofer?\"\nanswer = \"Meinhard\"\n",
+    );
+    let lines: String = (0..90).map(|number| format!("quote {number}: {} euros for tiles\\n", number * 37)).collect();
+    files.write(
+        "scenarios/context/roof.jsonl",
+        format!(
+            "{{\"type\": \"user_turn\", \"id\": \"u1\", \"text\": \"What does the roof cost?\"}}\n\
+             {{\"type\": \"tool_call\", \"id\": \"c1\", \"text\": \"quotes()\", \"parent_id\": \"u1\"}}\n\
+             {{\"type\": \"tool_result\", \"id\": \"x1\", \"parent_id\": \"c1\", \"text\": \"Quotes for the roof\\n{lines}\
+             roofer: Meinhard\\nroof in all: 4711\\n\"}}\n"
+        ),
+    );
+    files
+}
+
+#[test]
+fn a_context_engine_takes_part_is_shown_and_is_held_to_what_ours_is_asked() {
+    let files = with_context_engine();
+    let run = files.run(&["bench", "run", "--engines", "all"]);
+    let line = run.stdout.lines().last().unwrap_or_default();
+    assert!(
+        run.code == 0 && line.starts_with("short") && line.contains(" tokens of 6000, 1 of 2 facts;"),
+        "{}",
+        run.shown()
+    );
+    let path = files.path("scorecard/results/context-rivals.json");
+    let results = fs::read_to_string(&path).unwrap();
+    for part in ["\"case\":\"short/roof\"", "\"version\":\"0.4\"", "\"questions\":{\"tokens\":"] {
+        assert!(results.contains(part), "{part}: {results}");
+    }
+    assert_eq!(files.run(&["bench", "run"]).code, 0);
+    assert_eq!(fs::read_to_string(&path).unwrap(), results);
+    let page = fs::read_to_string(files.path("scorecard/context.md")).unwrap();
+    assert!(page.contains("| short † |") && page.contains(".500 (1 / 2)"), "{page}");
+    let page = fs::read_to_string(files.path("scorecard/context-fidelity.md")).unwrap();
+    assert!(page.contains("| short †") && page.contains("people ask"), "{page}");
+    let check = files.run(&["bench", "check", "--all"]);
+    assert_eq!(check.code, 0, "{}", check.shown());
+    assert!(
+        check.stdout.contains("context-rivals 1 (recorded by `contextweaver bench run --engines`"),
+        "{}",
+        check.stdout
+    );
+
+    let same = files.run(&["bench", "run", "--engines", "short", "--scenarios", "roof", "--check"]);
+    assert!(same.code == 0 && same.stdout.contains("as recorded"), "{}", same.shown());
+    files.write("benches/engines/short/engine.sh", CONTEXT_ENGINE.replace("4711", "4712"));
+    let other = files.run(&["bench", "run", "--engines", "short", "--check"]);
+    assert!(other.code == 1 && other.stdout.contains("NOT as recorded"), "{}", other.shown());
+    let unknown = files.run(&["bench", "run", "--engines", "short", "--scenarios", "pizza"]);
+    assert!(unknown.code == 2 && unknown.stderr.contains("no scenario `pizza`"), "{}", unknown.shown());
+
+    // Another budget than ours, consistent in itself.
+    use contextweaver_bench::chapters::context::ContextRecord;
+    use contextweaver_bench::eval::record::Outcome;
+    use contextweaver_bench::results::Results;
+    let mut forged = Results::<ContextRecord>::from_json("context-rivals", &results).unwrap();
+    let Outcome::Measured(ContextRecord::Other(facts)) = &mut forged.records[0].outcome else { panic!("not measured") };
+    let Outcome::Measured(prompt) = &mut facts.prompt else { panic!("no prompt") };
+    prompt.budget = 9000;
+    fs::write(&path, forged.to_json().unwrap()).unwrap();
+    let check = files.run(&["bench", "check"]);
+    assert!(
+        check.code == 1 && check.stdout.contains("its prompt was asked for otherwise than ours"),
+        "{}",
+        check.shown()
+    );
 }
 
 /// `bench eval` of our gateway by the door of gateways.

@@ -259,7 +259,9 @@ fn kinds() -> Vec<Kind> {
                 {"name": "default", "analysis": "a", "configuration": {"k1": 2.0}},
                 {"name": "bm25", "analysis": "b", "encoder": "minilm"}
             ], "process": [{"name": "x", "analysis": "a", "folder": "x", "version": ["x"], "install": "i", "run": ["x"],
-                "mcp": {"tool": "t", "argument": "a", "ids": "/ids"}, "limits": {"load_s": 1}}]})],
+                "mcp": {"tool": "t", "argument": "a", "ids": "/ids"}, "limits": {"load_s": 1}}],
+                "context": [{"name": "x", "analysis": "a", "folder": "x", "version": ["x"], "install": "i", "run": ["x"],
+                "limits": {"load_s": 1}}]})],
             parses: |value| toml_text(value).is_some_and(|text| matrix(&text, None)),
             free: &[],
         },
@@ -275,7 +277,8 @@ fn kinds() -> Vec<Kind> {
             examples: vec![
                 json!({"analysis": "a", "origin": "embedded", "phase": "answer", "query": "q", "budget": 100,
                 "events": "x.jsonl", "catalog": "workbench", "required": ["e1"], "forbidden": ["f"],
-                "fact": [{"label": "l", "value": "v", "item": "e1"}]}),
+                "fact": [{"label": "l", "value": "v", "item": "e1"}],
+                "question": [{"item": "e1", "asks": "cause", "question": "q", "answer": "a"}]}),
             ],
             parses: |value| {
                 let text = toml_text(value);

@@ -109,6 +109,13 @@ pub trait Chapter: Sync {
         let _ = (own, tables);
         Vec::new()
     }
+
+    /// Whether what it says outside of its pages rests on the results called `name`, so that it bears their mark. What rests
+    /// on others marks itself.
+    fn speaks_of(&self, name: &str) -> bool {
+        let _ = name;
+        true
+    }
 }
 
 /// A question that a reader of the scorecard has first, in the order in which they are answered.
@@ -344,6 +351,9 @@ pub trait AnyChapter: Sync {
     /// # Errors
     /// Facts of another chapter.
     fn answers(&self, all: &Recordings, tables: &Tables) -> Result<Vec<Answer>>;
+
+    /// See [`Chapter::speaks_of`].
+    fn speaks_of(&self, name: &str) -> bool;
 }
 
 impl<C: Chapter> AnyChapter for C {
@@ -405,6 +415,10 @@ impl<C: Chapter> AnyChapter for C {
 
     fn answers(&self, all: &Recordings, tables: &Tables) -> Result<Vec<Answer>> {
         Ok(Chapter::answers(self, &typed::<C>(self, all)?, tables))
+    }
+
+    fn speaks_of(&self, name: &str) -> bool {
+        Chapter::speaks_of(self, name)
     }
 }
 

@@ -8,14 +8,15 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::config::Secrets;
+use super::config::{ContextConfig, Secrets};
 use super::firewall::{Firewall, FirewallError, Seen};
-use crate::adapters::{Conversation, Event};
+use super::summary::StructureSummarizer;
+use crate::adapters::{AdapterError, Conversation, Event, Format, recognise};
 use crate::event::{
     ContextItem, Fact, FirewallStats, ItemId, ItemKind, PartBody, ResultEnvelope, Strategy, ToolOutput, Transcript,
     TranscriptError,
 };
-use crate::store::redact;
+use crate::store::{EpisodicStore, FactStore, MemoryArtifacts, Session, StoreError, redact};
 
 /// A conversation that was taken in. Its artifacts are in the store of the firewall.
 #[derive(Debug, Default)]
@@ -45,6 +46,52 @@ pub enum IntakeError {
         /// The firewall's error.
         source: FirewallError,
     },
+}
+
+/// A foreign conversation that became a session.
+#[derive(Debug)]
+pub struct Ingested {
+    /// The format that was recognised.
+    pub format: Format,
+    /// The session.
+    pub session: Session,
+    /// What the firewall did with each result, in order.
+    pub screened: Vec<(ItemId, FirewallStats)>,
+    /// Oddities of the conversation that did not stop it, for people.
+    pub remarks: Vec<String>,
+}
+
+/// A foreign conversation could not become a session.
+#[derive(Debug, thiserror::Error)]
+pub enum IngestError {
+    /// It is in no known format, or malformed.
+    #[error(transparent)]
+    Format(#[from] AdapterError),
+    /// Its events or contents cannot be taken in.
+    #[error(transparent)]
+    Intake(#[from] IntakeError),
+    /// What it remembers could not be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Makes a session of a conversation in any format that [`recognise`] knows. Events without an id are called after
+/// `name`; `place` says in the session where the conversation came from.
+///
+/// # Errors
+/// [`IngestError`] with the first thing that is wrong.
+pub fn ingest(bytes: Vec<u8>, name: &str, place: &str, config: &ContextConfig) -> Result<Ingested, IngestError> {
+    let (format, mut conversation) = recognise(&bytes, name)?;
+    // Contents can be large, and the conversation holds them now.
+    drop(bytes);
+    let episodes = std::mem::take(&mut conversation.episodes);
+    let artifacts = MemoryArtifacts::default();
+    let firewall = Firewall::new(&config.firewall, config.estimator, &StructureSummarizer, &artifacts);
+    let Intake { transcript, facts, screened, remarks } = take_in(conversation, &firewall)?;
+    let session = Session { source: format!("{format}, {place}"), transcript, artifacts, ..Session::default() };
+    facts.into_iter().try_for_each(|fact| session.facts.put(fact))?;
+    episodes.into_iter().try_for_each(|episode| session.episodes.put(episode))?;
+    Ok(Ingested { format, session, screened, remarks })
 }
 
 /// Takes in a conversation. Its episodes are left as they are.

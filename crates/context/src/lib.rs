@@ -23,7 +23,7 @@ pub use config::{
     Order, Policy, RawCount, RenderConfig, ScoringConfig, Secrets, SensitivityAction,
 };
 pub use firewall::{Firewall, FirewallError, Screened, Seen, fact_records};
-pub use intake::{Intake, IntakeError, count_kinds, take_in};
+pub use intake::{IngestError, Ingested, Intake, IntakeError, count_kinds, ingest, take_in};
 pub use manager::{ContextManager, ManagerError};
 pub use prompt::{RoutePrompt, build_call_prompt, build_route_prompt};
 pub use stats::{BuildStats, ContextPack, DropReason, DroppedItem, FirewallCause, FirewallEvent, Form, IncludedItem};

@@ -24,7 +24,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use contextweaver_core::catalog::{Catalog, CatalogError, Kind, Safety, SelectableItem};
 use contextweaver_core::text::{Estimator, cl100k_if_over};
@@ -59,7 +59,8 @@ const NAMED_ALTERNATIVES: usize = 3;
 const FIRST_PROBE: usize = 256;
 
 /// What a model sees of an item before it chooses. Serialises to the JSON form, keys in the order of the fields.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ChoiceCard {
     id: String,
     name: String,
@@ -71,13 +72,13 @@ pub struct ChoiceCard {
     cost_hint: f64,
     side_effects: bool,
     safety: Safety,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
     /// Ids of tools that do the same, as many as the line has room for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     alternatives: Vec<String>,
     /// The number of alternatives that are not named.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     more_alternatives: usize,
 }
 

@@ -133,7 +133,7 @@ impl AllowSet {
 }
 
 /// Why an item is in a result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
     /// It is pinned; its score did not matter.

@@ -11,6 +11,7 @@ mod config;
 mod copies;
 mod dictionary;
 mod exact;
+mod explanation;
 mod feedback;
 mod filter;
 mod fuzzy;
@@ -32,8 +33,8 @@ mod tree;
 
 pub use card::{CARD_CAP, CARD_TAGS, CARD_TARGET, CardDeck, ChoiceCard, DESCRIPTION_RESERVE, render_cards};
 pub use config::{
-    BeamConfig, ConfigError, Copies, Field, FieldWeights, ModelConfig, NameMatch, Navigation, RoutingConfig, Scorer,
-    TreeConfig,
+    BeamConfig, ConfigError, Copies, Field, FieldWeights, ModelConfig, NOTHING_FITS_BELOW, NameMatch, Navigation,
+    RoutingConfig, Scorer, TreeConfig,
 };
 pub use feedback::{FeedbackConfig, FeedbackError, FeedbackLog, MAX_LOG_BYTES, MAX_OBSERVATIONS, Observation};
 pub use filter::{AllowSet, Filter, FilterError, Placement, Subject};

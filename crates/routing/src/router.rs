@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::beam::{BeamResult, Postings, beam_search, exact_search};
 use super::card::{CardDeck, ChoiceCard};
@@ -105,7 +105,7 @@ pub struct Request {
 }
 
 /// The answer to a request.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Route {
     /// The query as it was asked.
     pub query: String,
@@ -121,12 +121,12 @@ pub struct Route {
     /// The number of words of the query that no tool has, stop words aside.
     pub unknown_words: usize,
     /// How much of the choice graph was searched; `None` where every tool was scored.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explored: Option<Explored>,
 }
 
 /// What a search down the choice graph opened and what it left unopened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explored {
     /// The number of branches of the graph, the root included.
     pub branches: usize,
@@ -139,7 +139,7 @@ pub struct Explored {
 }
 
 /// A branch that was not opened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pruned {
     /// The path of the branch; that of the root for a range of namespaces.
     pub path: String,
@@ -152,7 +152,7 @@ pub struct Pruned {
 }
 
 /// One tool of a route.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Choice {
     /// The card that the model is shown.
     pub card: ChoiceCard,
@@ -165,7 +165,7 @@ pub struct Choice {
 }
 
 /// One part of a score.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// What it comes from.
     pub source: PartSource,
@@ -174,7 +174,7 @@ pub struct Part {
 }
 
 /// What a part of a score comes from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartSource {
     /// A word of the query that the tool has.
@@ -192,7 +192,7 @@ pub enum PartSource {
 }
 
 /// A choice between tools whose scores are too close to call.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ambiguity {
     /// A question to the user that would decide it.
     pub question: String,
@@ -941,7 +941,7 @@ mod tests {
 
     #[test]
     fn a_route_says_when_no_tool_seems_to_fit() {
-        let words = || RoutingConfig { semantic: 0.0, ..RoutingConfig::default() };
+        let words = || RoutingConfig { semantic: 0.0, abstain_below: 0.0, ..RoutingConfig::default() };
         let config = RoutingConfig { abstain_below: 0.3, ..words() };
         for (query, fits) in
             [("open a new issue in the tracker", true), ("what is the issue with my car engine", false)]

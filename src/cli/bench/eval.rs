@@ -11,7 +11,8 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use crate::cli::source::{CatalogSource, read_config};
-use crate::cli::{Outcome, SCHEMA_VERSION, note, print_json};
+use crate::cli::{Outcome, note, print_json};
+use contextweaver_api::SCHEMA_VERSION;
 use contextweaver_bench::chapters::routing::facts;
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::decision::{Decision, MARGIN, Pair, Word, decide};

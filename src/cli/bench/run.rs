@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::{Everything, Place, own, refuse_in_workspace};
 use crate::cli::{Format, Outcome, note, print_json};
+use contextweaver_bench::eval::context::rival::{ContextRivalFacts, RivalCap};
 use contextweaver_bench::eval::machine;
 use contextweaver_bench::eval::record::Outcome as Measured;
 use contextweaver_bench::eval::rival::{RivalFacts, RivalRun, RivalTimes};
@@ -21,7 +22,7 @@ use contextweaver_bench::own::Home;
 use contextweaver_bench::report;
 use contextweaver_bench::results::Results;
 use contextweaver_bench::scorecard::cells::{Share, Store, Work};
-use contextweaver_bench::scorecard::engines::{Cell, Selection, record};
+use contextweaver_bench::scorecard::engines::{Cell, ContextCell, Selection, record, record_context};
 use contextweaver_bench::scorecard::{self, Course, Ran, Recorder, Watch};
 
 pub(super) const EXAMPLE: &str = "\
@@ -64,9 +65,12 @@ pub(in crate::cli) struct RunArgs {
     /// Run engines of others and ours through one door, all or by name, and record what they give; see docs/engines.md
     #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with_all = ["record_timings", "all", "large"])]
     engines: Vec<String>,
-    /// Only on these collections [default: all that are here]
+    /// Only on these collections, for engines that rank tools [default: all that are here]
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "engines")]
     collections: Vec<String>,
+    /// Only on these scenarios of scenarios/context, for context engines [default: all that are here]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "engines")]
+    scenarios: Vec<String>,
     /// Compare with what is recorded, to six decimals, and write nothing: exit 1 where it differs
     #[arg(long, requires = "engines")]
     check: bool,
@@ -248,11 +252,20 @@ struct EngineLine<'a> {
     same_as_recorded: Option<bool>,
 }
 
-/// `bench run --engines`: one line for each engine on each collection.
+#[derive(Serialize)]
+struct ContextLine<'a> {
+    engine: &'a str,
+    scenario: &'a str,
+    outcome: &'a Measured<ContextRivalFacts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    same_as_recorded: Option<bool>,
+}
+
+/// `bench run --engines`: one line for each engine on each collection, then for each context engine on each scenario.
 fn engines(args: &RunArgs, bench: &Bench, out: &mut dyn Write) -> Result<Outcome> {
     let program = std::env::current_exe().context("this program's own file")?;
-    let selection = Selection::of(bench, &args.engines, &args.collections)?;
-    let bar = progress(selection.engines.len() * selection.collections.len());
+    let selection = Selection::of(bench, &args.engines, &args.collections, &args.scenarios)?;
+    let bar = progress(selection.len());
     let mut same = true;
     let step = |what: &str| {
         bar.set_message(what.to_owned());
@@ -276,6 +289,23 @@ fn engines(args: &RunArgs, bench: &Bench, out: &mut dyn Write) -> Result<Outcome
         out.flush()?;
         Ok(())
     })?;
+    selection.run_context(bench, &program, &step, |cell| {
+        let is_same = args.check.then(|| cell.recorded.as_ref() == Some(&cell.outcome));
+        same &= is_same != Some(false);
+        if !args.check {
+            record_context(bench, cell)?;
+        }
+        let ContextCell { engine, scenario, outcome, .. } = cell;
+        match args.format {
+            Format::Json => {
+                let line = ContextLine { engine, scenario: &scenario.name, outcome, same_as_recorded: is_same };
+                writeln!(out, "{}", serde_json::to_string(&line)?)?;
+            }
+            Format::Text => writeln!(out, "{}", context_line(cell, is_same))?,
+        }
+        out.flush()?;
+        Ok(())
+    })?;
     bar.finish_and_clear();
     Ok(if same { Outcome::Ok } else { Outcome::Drift })
 }
@@ -291,12 +321,45 @@ fn line(cell: &Cell<'_>, is_same: Option<bool>) -> String {
             format!("nDCG@10 {:.3}  recall@5 {:.3}  {time} us", mean("nDCG@10"), mean("recall@5"))
         }
     };
-    let beside = match is_same {
+    format!("{head} {found}{}", beside(is_same))
+}
+
+/// A cell of a context engine in a line for a terminal.
+fn context_line(cell: &ContextCell<'_>, is_same: Option<bool>) -> String {
+    let head = format!("{:<20} {:<20}", cell.engine, cell.scenario.name);
+    let found = match &cell.outcome {
+        Measured::Failed(reason) => reason.clone(),
+        Measured::Measured(facts) => {
+            let prompt = match &facts.prompt {
+                Measured::Failed(reason) => reason.clone(),
+                Measured::Measured(one) => {
+                    let (tokens, budget, held, facts) = (one.tokens, one.budget, one.facts_in_prompt, one.facts);
+                    format!("{tokens} tokens of {budget}, {held} of {facts} facts")
+                }
+            };
+            let results = match &facts.results {
+                None => "no large result".to_owned(),
+                Some(Measured::Failed(reason)) => reason.clone(),
+                Some(Measured::Measured(results)) => {
+                    let cap = |at: &RivalCap| {
+                        let all = at.probes.all;
+                        format!("at {}: {} tokens, {} of {} probes", at.cap, at.probes.tokens, all.kept, all.asked)
+                    };
+                    results.caps.iter().map(cap).collect::<Vec<_>>().join(", ")
+                }
+            };
+            format!("{prompt}; {results}")
+        }
+    };
+    format!("{head} {found}{}", beside(is_same))
+}
+
+fn beside(is_same: Option<bool>) -> &'static str {
+    match is_same {
         Some(true) => "  as recorded",
         Some(false) => "  NOT as recorded",
         None => "",
-    };
-    format!("{head} {found}{beside}")
+    }
 }
 
 /// A bar of so many steps on a terminal, a spinner of unknown length with 0; hidden elsewhere.

@@ -1,47 +1,136 @@
-//! `mcp events`: a summary of a gateway's file of events.
+//! `mcp events`, also called `mcp stats`: what a gateway did, by its file of events or by the metrics of one that runs.
 
 use std::fs::File;
 use std::io::{BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::super::{Format, Outcome, print_json};
+use super::block_on;
 use super::terminal::{line, shown};
-use contextweaver_gateway::{Durations, EventStats, Tally};
+use contextweaver_gateway::{Durations, EventStats, GatewayConfig, Price, Savings, Tally, grouped};
 
-/// Summarise a gateway's file of events: success, durations, errors
+/// Say what a gateway did: tokens spared, success, durations, errors
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A gateway whose configuration names a file in `diagnostics` appends an event a call to it. Lines that are no events are
-named and passed over.
+named and passed over. A gateway that serves over HTTP can be asked while it runs.
 
 Examples:
-  contextweaver mcp events --events gateway.jsonl
+  contextweaver mcp stats --events gateway.jsonl
+  contextweaver mcp stats --config gateway.yaml
+  contextweaver mcp stats --url http://127.0.0.1:8080 --token-file token
   contextweaver mcp events --events gateway.jsonl --format json")]
 pub(in crate::cli) struct Args {
     /// The file of events
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["config", "url"], conflicts_with = "url")]
+    events: Option<PathBuf>,
+    /// A configuration: its file of events, and its price of tokens
     #[arg(long, value_name = "FILE")]
-    events: PathBuf,
+    config: Option<PathBuf>,
+    /// A gateway that runs: the address that it says it listens at
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// A file with the bearer token for `--url`
+    #[arg(long, value_name = "FILE", requires = "url")]
+    token_file: Option<PathBuf>,
+    /// The price of a million tokens, to say what was spared in money [default: the configuration's]
+    #[arg(long, value_name = "AMOUNT")]
+    price: Option<f64>,
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let place = || args.events.display().to_string();
-    let file = File::open(&args.events).with_context(place)?;
+    let config = args.config.as_deref().map(GatewayConfig::load).transpose()?;
+    let mut price = config.as_ref().and_then(|config| config.price.clone());
+    if let Some(amount) = args.price {
+        if !amount.is_finite() || amount < 0.0 {
+            bail!("--price: {amount} is not a price; give a number that is not negative");
+        }
+        let currency = price.map_or_else(|| "$".to_owned(), |price| price.currency);
+        price = Some(Price { per_million_tokens: amount, currency });
+    }
+    if let Some(url) = &args.url {
+        let text = block_on(metrics(url, args.token_file.as_deref()))?;
+        let savings = Savings::of_metrics(&text)
+            .with_context(|| format!("{url} says nothing of tokens; only a gateway in mode `gateway` does"))?;
+        match args.format {
+            Format::Json => print_json(out, "mcp stats", &savings)?,
+            Format::Text => spared(out, &savings, price.as_ref())?,
+        }
+        return Ok(Outcome::Ok);
+    }
+    let path = match (&args.events, config.and_then(|config| config.diagnostics)) {
+        (Some(path), _) => path.clone(),
+        (None, Some(path)) => path,
+        (None, None) => bail!("the configuration names no file in `diagnostics`; add one, or name it with --events"),
+    };
+    let place = || path.display().to_string();
+    let file = File::open(&path).with_context(place)?;
     let stats = EventStats::read(BufReader::new(file)).with_context(place)?;
     match args.format {
         Format::Json => print_json(out, "mcp events", &stats)?,
-        Format::Text => print(out, &stats)?,
+        Format::Text => print(out, &stats, price.as_ref())?,
     }
     Ok(Outcome::Ok)
 }
 
-fn print(out: &mut dyn Write, stats: &EventStats) -> Result<()> {
+/// Bytes of metrics, at most.
+const MOST_METRICS: usize = 4 << 20;
+
+/// How long a gateway has to give its metrics.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The metrics of the gateway at `url`.
+async fn metrics(url: &str, token_file: Option<&Path>) -> Result<String> {
+    let bare = url.trim_end_matches('/');
+    let bare = bare.strip_suffix("/mcp").or_else(|| bare.strip_suffix("/metrics")).unwrap_or(bare);
+    let client = reqwest::Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none()).build()?;
+    let mut request = client.get(format!("{bare}/metrics"));
+    if let Some(path) = token_file {
+        let token = std::fs::read_to_string(path).with_context(|| format!("--token-file: {}", path.display()))?;
+        request = request.bearer_auth(token.trim());
+    }
+    let failed = || format!("{bare}/metrics");
+    let mut answer = request.send().await.with_context(failed)?.error_for_status().with_context(failed)?;
+    let mut bytes = Vec::new();
+    while let Some(chunk) = answer.chunk().await.with_context(failed)? {
+        if bytes.len() + chunk.len() > MOST_METRICS {
+            bail!("{bare}/metrics: more than {MOST_METRICS} bytes");
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    String::from_utf8(bytes).with_context(failed)
+}
+
+/// What was spared, part by part.
+fn spared(out: &mut dyn Write, savings: &Savings, price: Option<&Price>) -> Result<()> {
+    let spent = savings.spent;
+    let rows = [
+        ("definitions", savings.definitions, savings.surface),
+        ("results", spent.results, spent.answers),
+        ("searches and the rest", 0, spent.other),
+        ("all", savings.without(), savings.with()),
+    ];
+    let sessions = if savings.sessions == 1 { "session" } else { "sessions" };
+    writeln!(out, "\n{:>14}  {:>14}  tokens of {} {sessions}", "without", "with", savings.sessions)?;
+    for (what, without, with) in rows {
+        writeln!(out, "{:>14}  {:>14}  {what}", grouped(without), grouped(with))?;
+    }
+    writeln!(out, "\n{}", savings.line(price))?;
+    Ok(())
+}
+
+fn print(out: &mut dyn Write, stats: &EventStats, price: Option<&Price>) -> Result<()> {
     let (first, last) = (stats.first.as_deref().unwrap_or("-"), stats.last.as_deref().unwrap_or("-"));
     line(out, format_args!("{} events of {} sessions, {first} to {last}", stats.events, stats.sessions))?;
+    if let Some(savings) = &stats.savings {
+        spared(out, savings, price)?;
+    }
     let events = stats.by_event.iter().map(|(event, tally)| {
         let name = serde_json::to_value(event).unwrap_or_default();
         (name.as_str().unwrap_or_default().to_owned(), tally)

@@ -1,20 +1,17 @@
 //! `mcp serve`: the gateway on standard streams or over HTTP.
 
-use std::io::Write;
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::block_on_runtime;
 use super::terminal::line;
 use crate::cli::Outcome;
-use contextweaver_gateway::{
-    Gateway, GatewayConfig, HostRule, HttpConfig, HttpServer, Mode, OriginRule, Target, Token, TokenHolder, serve_stdio,
-};
+use crate::cli::http::{HttpArgs, signalled};
+use contextweaver_gateway::{Gateway, GatewayConfig, HttpServer, Mode, Target, grouped, serve_stdio};
 
 /// Serve the tools of any number of MCP servers
 #[derive(Debug, clap::Args)]
@@ -46,58 +43,6 @@ pub(in crate::cli) struct Args {
     /// Start the upstreams, show what would be served, and exit; nothing is written
     #[arg(long)]
     dry_run: bool,
-}
-
-/// The flags of `--transport http`; each replaces a field of the configuration.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "HTTP")]
-struct HttpArgs {
-    /// The address to listen at [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    listen: Option<SocketAddr>,
-    /// A file with the bearer token that clients must present
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
-    /// A host name that clients may use for the gateway, or `*`; repeatable
-    #[arg(long = "allowed-host", value_name = "HOST[:PORT]", value_parser = HostRule::parse)]
-    allowed_hosts: Vec<HostRule>,
-    /// An origin whose pages may use the gateway, or `*`; repeatable
-    #[arg(long = "allowed-origin", value_name = "ORIGIN", value_parser = OriginRule::parse)]
-    allowed_origins: Vec<OriginRule>,
-}
-
-impl HttpArgs {
-    /// The first flag that was given.
-    fn given(&self) -> Option<&'static str> {
-        let flags = [
-            ("--listen", self.listen.is_some()),
-            ("--token-file", self.token_file.is_some()),
-            ("--allowed-host", !self.allowed_hosts.is_empty()),
-            ("--allowed-origin", !self.allowed_origins.is_empty()),
-        ];
-        flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
-    }
-
-    fn apply(&self, config: &mut HttpConfig) -> Result<()> {
-        if let Some(listen) = self.listen {
-            config.listen = listen;
-        }
-        if let Some(path) = &self.token_file {
-            if config.tokens.iter().any(|holder| *holder != TokenHolder::anyone(holder.token.clone())) {
-                // Its holder would be shown what no profile of the file hides.
-                bail!("--token-file: the configuration has `http.tokens`; add an entry there");
-            }
-            let token = Token::read(path).map_err(|reason| anyhow!("--token-file: {reason}"))?;
-            config.tokens = vec![TokenHolder::anyone(token)];
-        }
-        if !self.allowed_hosts.is_empty() {
-            config.allowed_hosts = self.allowed_hosts.clone();
-        }
-        if !self.allowed_origins.is_empty() {
-            config.allowed_origins = self.allowed_origins.clone();
-        }
-        Ok(())
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -152,9 +97,20 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         if args.dry_run {
             report(&gateway, out)?;
         } else {
+            if std::io::stderr().is_terminal() {
+                let target = args.config.as_ref().or(args.catalog.as_ref());
+                banner(&gateway, args, target.map(PathBuf::as_path), &mut std::io::stderr().lock())?;
+            }
             match args.transport {
                 Transport::Stdio => serve_stdio(Arc::clone(&gateway)).await?,
                 Transport::Http => serve_http(&gateway).await?,
+            }
+            if let Some(savings) = gateway.savings() {
+                // Nobody may listen any more.
+                let _ = line(
+                    &mut std::io::stderr(),
+                    format_args!("contextweaver: {}", savings.line(gateway.config().price.as_ref())),
+                );
             }
         }
         gateway.close().await;
@@ -176,21 +132,40 @@ fn workers(config: &GatewayConfig) -> usize {
 
 async fn serve_http(gateway: &Arc<Gateway>) -> Result<()> {
     let server = HttpServer::bind(Arc::clone(gateway), gateway.config().http.clone()).await?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    // A terminal that closes ends the gateway as well, and as orderly.
-    let mut hangup = signal(SignalKind::hangup())?;
+    let ended = signalled()?;
     // Who started it with port 0 learns here where it is, and that signals end it orderly from now on.
     writeln!(std::io::stderr(), "listening at http://{}/mcp", server.address()?)?;
-    server
-        .serve(async {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-                _ = hangup.recv() => {}
-            }
-        })
-        .await;
+    server.serve(ended).await;
+    Ok(())
+}
+
+/// What a person at a terminal sees, who would otherwise think that nothing happens: what is served, what it spares, and
+/// how to go on.
+fn banner(gateway: &Gateway, args: &Args, file: Option<&Path>, out: &mut dyn Write) -> Result<()> {
+    report(gateway, out)?;
+    if let Some((definitions, surface)) = gateway.definition_tokens() {
+        let spared = definitions.saturating_sub(surface) as f64 * 100.0 / definitions.max(1) as f64;
+        writeln!(
+            out,
+            "definitions: {} tokens instead of {}{}",
+            grouped(surface),
+            grouped(definitions),
+            if spared > 0.0 { format!(" ({spared:.0} % less)") } else { String::new() }
+        )?;
+    }
+    let file = file.map(|file| file.display().to_string()).unwrap_or_default();
+    match (args.transport, &args.config) {
+        (Transport::Stdio, Some(_)) => {
+            line(out, "waits for a client on standard input; Ctrl-D or Ctrl-C ends it. Clients start it themselves:")?;
+            line(out, format_args!("  contextweaver mcp import --show-client claude-desktop --config {file}"))?;
+        }
+        (Transport::Stdio, None) => line(out, "waits for a client on standard input; Ctrl-D or Ctrl-C ends it")?,
+        (Transport::Http, _) => {
+            let has_token = !gateway.config().http.tokens.is_empty();
+            let header = if has_token { ", with the header `Authorization: Bearer TOKEN`" } else { "" };
+            line(out, format_args!("clients connect to the address below{header}; Ctrl-C ends it"))?;
+        }
+    }
     Ok(())
 }
 
@@ -214,4 +189,44 @@ fn report(gateway: &Gateway, out: &mut dyn Write) -> Result<()> {
         line(out, format_args!("  {}: {state}", upstream.name))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn a_banner_says_what_is_served_and_how_to_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tools.json");
+        let tool = |number: usize| format!(r#"{{"name":"t{number}","description":"{}"}}"#, "Sends a mail. ".repeat(40));
+        let tools: Vec<String> = (0..20).map(tool).collect();
+        std::fs::write(&path, format!(r#"{{"server":"mail","tools":[{}]}}"#, tools.join(","))).unwrap();
+        let shown = |flags: &[&str]| {
+            let args = Line::parse_from(["serve", "--config", "gateway.yaml"].iter().chain(flags)).args;
+            let config = GatewayConfig { catalog: Some(path.clone()), ..GatewayConfig::default() };
+            let mut out = Vec::new();
+            super::super::block_on(async {
+                let gateway = Gateway::start(config).await?;
+                banner(&gateway, &args, args.config.as_deref(), &mut out)
+            })
+            .unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        insta::assert_snapshot!(shown(&[]), @r"
+        mode gateway: 20 tools, 0 resources, 0 prompts; 0 definitions left out
+        definitions: 795 tokens instead of 3,620 (78 % less)
+        waits for a client on standard input; Ctrl-D or Ctrl-C ends it. Clients start it themselves:
+          contextweaver mcp import --show-client claude-desktop --config gateway.yaml
+        ");
+        assert!(shown(&["--transport", "http"]).contains("clients connect to the address below; Ctrl-C ends it"));
+    }
 }

@@ -1,23 +1,33 @@
 //! The context engine: event logs in, prompts within a budget out, and what of the log is still in them.
 //!
-//! Facts are measured in [`crate::eval::context`]; here they are planned, verified and shown.
+//! Facts are measured in [`crate::eval::context`]; here they are planned, verified and shown. Context engines of others have
+//! a results file of their own beside it, which `bench run --engines` records and no run of the scorecard computes.
 
 mod fidelity;
+mod others;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use anyhow::{Context, Result};
 use rayon::prelude::*;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
+use self::fidelity::{Headline, Sums};
+use self::others::Others;
 use crate::chapter::{
     Absent, Answer, Chapter, Fresh, Inputs, Plan, Planned, Question, Recordings, Step, Wrong, measurable,
 };
-use crate::eval::context::fidelity::{AtCap, Fidelity, Survivors};
+use crate::eval::context::fidelity::{Against, AtCap, Fidelity, Label, Survivors};
+use crate::eval::context::question::Asks;
 use crate::eval::context::record::ContextFacts;
+use crate::eval::context::rival::ContextRivalFacts;
 use crate::eval::context::run::{configuration, inputs, record, version};
 use crate::eval::context::scenario::Scenario;
 use crate::eval::identity::{Broken, same};
+use crate::eval::matrix::Matrix;
 use crate::eval::statistics::median;
 use crate::eval::tables::Tables;
 use crate::eval::workspace::Bench;
@@ -31,18 +41,66 @@ use contextweaver_context::summary::StructureSummarizer;
 
 pub use self::fidelity::fidelity;
 
-/// The results of the chapter.
+/// The name of the chapter and of the results file of our engine.
+pub const NAME: &str = "context";
+
+/// The name of the results file of engines of others.
+pub const RIVALS: &str = "context-rivals";
+
+/// The results of our engine.
 type ContextResults = Results<Box<ContextFacts>>;
+
+/// What a record of the chapter holds.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum ContextRecord {
+    /// Of our engine.
+    Own(Box<ContextFacts>),
+    /// Of an engine of others.
+    Other(Box<ContextRivalFacts>),
+}
+
+impl<'de> Deserialize<'de> for ContextRecord {
+    /// By the member that only records of others have, so that an error names the field that is wrong.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let facts = Value::deserialize(deserializer)?;
+        let record = match facts.get("requirements_sha256") {
+            None => serde_json::from_value(facts).map(Self::Own),
+            Some(_) => serde_json::from_value(facts).map(Self::Other),
+        };
+        record.map_err(D::Error::custom)
+    }
+}
 
 /// The chapter.
 #[derive(Debug)]
 pub struct ContextChapter;
 
+/// The results of our engine, and those of engines of others.
+fn parts(own: &[Results<ContextRecord>]) -> (Vec<ContextResults>, Others) {
+    let results = |name: &'static str| own.iter().filter(move |results| results.name == name);
+    let of_ours = |record: &ContextRecord| match record {
+        ContextRecord::Own(facts) => Some(facts.clone()),
+        ContextRecord::Other(_) => None,
+    };
+    let of_others = |record: &ContextRecord| match record {
+        ContextRecord::Own(_) => None,
+        ContextRecord::Other(facts) => Some(facts.as_ref().clone()),
+    };
+    let ours = results(NAME).map(|results| results.picked(of_ours)).collect();
+    (ours, Others(results(RIVALS).map(|results| results.picked(of_others)).collect()))
+}
+
 impl Chapter for ContextChapter {
-    type Facts = Box<ContextFacts>;
+    type Facts = ContextRecord;
 
     fn name(&self) -> &'static str {
-        "context"
+        NAME
+    }
+
+    fn files(&self, matrix: &Matrix) -> Vec<String> {
+        let rivals = (!matrix.context_rivals.is_empty()).then_some(RIVALS);
+        [NAME].into_iter().chain(rivals).map(str::to_owned).collect()
     }
 
     fn plan(&self, bench: &Bench) -> Result<Vec<Plan>> {
@@ -53,12 +111,16 @@ impl Chapter for ContextChapter {
             absent: (!bench.workspace.has_scenario(scenario)).then_some(Absent::Inputs),
             inputs_sha256: None,
         };
-        Ok(vec![Plan {
-            name: Chapter::name(self).to_owned(),
+        let scenarios = bench.workspace.scenarios()?;
+        let ours = Plan {
+            name: NAME.to_owned(),
             configuration: configuration(&config),
             version: version(&config),
-            cases: bench.workspace.scenarios()?.iter().map(planned).collect(),
-        }])
+            cases: scenarios.iter().map(planned).collect(),
+        };
+        let files = self.files(&bench.matrix);
+        let others = files.iter().any(|file| file == RIVALS).then(|| others::plan(&bench.matrix, &scenarios));
+        Ok([Some(ours), others.transpose()?].into_iter().flatten().collect())
     }
 
     fn inputs(&self, bench: &Bench, planned: &Planned) -> Result<Inputs> {
@@ -68,7 +130,7 @@ impl Chapter for ContextChapter {
         Ok(Inputs { sha256: inputs(scenario, catalog.as_deref())?, beside: String::new() })
     }
 
-    fn measure(&self, bench: &Bench, plans: &[Plan], step: Step<'_>) -> Result<Vec<Fresh<Box<ContextFacts>>>> {
+    fn measure(&self, bench: &Bench, plans: &[Plan], step: Step<'_>) -> Result<Vec<Fresh<ContextRecord>>> {
         let all = bench.workspace.scenarios()?;
         let wanted: BTreeSet<&str> = measurable(plans).collect();
         let here: Vec<&Scenario> = all.iter().filter(|scenario| wanted.contains(scenario.name.as_str())).collect();
@@ -78,14 +140,16 @@ impl Chapter for ContextChapter {
             step(&format!("context of {}", scenario.name));
             let catalog = scenario.catalog.as_ref().and_then(|name| catalogs.get(name));
             let (inputs_sha256, outcome) = record(scenario, catalog, &config, &StructureSummarizer)?;
-            Ok(Fresh { results: Chapter::name(self).to_owned(), case: scenario.name.clone(), inputs_sha256, outcome })
+            let outcome = outcome.map(ContextRecord::Own);
+            Ok(Fresh { results: NAME.to_owned(), case: scenario.name.clone(), inputs_sha256, outcome })
         };
         here.par_iter().map(run).collect()
     }
 
-    fn wrong(&self, own: &[ContextResults], _: &Recordings) -> Vec<Wrong> {
-        let mut wrong = Vec::new();
-        for (results, (record, facts)) in own.iter().flat_map(|one| one.measured().map(move |row| (one, row))) {
+    fn wrong(&self, own: &[Results<ContextRecord>], _: &Recordings) -> Vec<Wrong> {
+        let (ours, others) = parts(own);
+        let mut wrong = others.wrong(&ours);
+        for (results, (record, facts)) in ours.iter().flat_map(|one| one.measured().map(move |row| (one, row))) {
             let mut broken = Broken::default();
             check(facts, &mut broken);
             wrong.extend(broken.reasons().into_iter().map(|reason| Wrong {
@@ -97,20 +161,27 @@ impl Chapter for ContextChapter {
         wrong
     }
 
-    fn render(&self, own: &[ContextResults], _: &Tables, document: &mut Document) {
-        own.iter().for_each(|results| chapter(document, results));
+    fn render(&self, own: &[Results<ContextRecord>], _: &Tables, document: &mut Document) {
+        let (ours, others) = parts(own);
+        ours.iter().for_each(|results| chapter(document, results, &others));
     }
 
-    fn terminal(&self, own: &[ContextResults]) -> String {
-        own.iter().map(terminal).collect()
+    fn terminal(&self, own: &[Results<ContextRecord>]) -> String {
+        parts(own).0.iter().map(terminal).collect()
     }
 
-    fn front(&self, own: &[ContextResults]) -> Vec<String> {
-        own.iter().filter_map(sentence).collect()
+    fn front(&self, own: &[Results<ContextRecord>]) -> Vec<String> {
+        parts(own).0.iter().filter_map(sentence).collect()
     }
 
-    fn answers(&self, own: &[ContextResults], _: &Tables) -> Vec<Answer> {
-        own.iter().flat_map(answers).collect()
+    fn answers(&self, own: &[Results<ContextRecord>], _: &Tables) -> Vec<Answer> {
+        let (ours, others) = parts(own);
+        let answers = ours.iter().flat_map(|results| answers(results).into_iter().chain(others.answer(results)));
+        answers.collect()
+    }
+
+    fn speaks_of(&self, name: &str) -> bool {
+        name == NAME
     }
 }
 
@@ -138,25 +209,36 @@ fn check(facts: &ContextFacts, broken: &mut Broken) {
         broken.ascending("the least and the mean prefix", &[prefix.least, prefix.mean]);
     }
     if let Some(fidelity) = &facts.fidelity {
-        fidelity.caps.iter().for_each(|at| check_cap(at, fidelity.results, broken));
+        fidelity.caps.iter().for_each(|at| check_cap(at, Some(fidelity.results), broken));
+        // People ask about some of the results.
+        fidelity.questions.iter().for_each(|at| check_cap(at, None, broken));
     }
 }
 
-/// What must hold among the probes that survive at one cap.
-fn check_cap(at: &AtCap, results: usize, broken: &mut Broken) {
-    let whole = |kept: &Survivors, broken: &mut Broken| {
-        let sums = |parts: &mut dyn Iterator<Item = (usize, usize)>| {
-            parts.fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
-        };
-        let all = (kept.all.asked, kept.all.kept);
-        let classes = sums(&mut kept.classes.values().map(|one| (one.asked, one.kept)));
-        let kinds = sums(&mut kept.kinds.values().map(|one| (one.asked, one.kept)));
-        let core = kept.classes.iter().filter(|(class, _)| class.is_core());
-        let core = sums(&mut core.map(|(_, one)| (one.asked, one.kept)));
-        broken.unless(classes == all && kinds == all, "classes or kinds do not add up to all probes");
-        broken.unless(core == (kept.core.asked, kept.core.kept), "the core classes do not add up to the core");
-        let parts = kept.classes.values().chain(kept.kinds.values());
-        broken.unless(parts.into_iter().all(|one| one.kept <= one.asked), "more probes survive than were asked");
+/// What must hold among what survives of a text for each result: parts are those of the whole.
+fn check_survivors<L: Label>(kept: &Survivors<L>, broken: &mut Broken) {
+    let sums =
+        |parts: &mut dyn Iterator<Item = (usize, usize)>| parts.fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+    let all = (kept.all.asked, kept.all.kept);
+    let classes = sums(&mut kept.classes.values().map(|one| (one.asked, one.kept)));
+    let kinds = sums(&mut kept.kinds.values().map(|one| (one.asked, one.kept)));
+    let core = kept.classes.iter().filter(|(class, _)| class.is_in_core());
+    let core = sums(&mut core.map(|(_, one)| (one.asked, one.kept)));
+    broken.unless(classes == all && kinds == all, "classes or kinds do not add up to all probes");
+    broken.unless(core == (kept.core.asked, kept.core.kept), "the core classes do not add up to the core");
+    let parts = kept.classes.values().chain(kept.kinds.values());
+    broken.unless(parts.into_iter().all(|one| one.kept <= one.asked), "more probes survive than were asked");
+}
+
+/// What must hold among what survives at one cap of `results`, where their number is known.
+fn check_cap<L: Label>(at: &AtCap<L>, results: Option<usize>, broken: &mut Broken) {
+    let met = |against: &Against<L>| -> usize {
+        let duels = against.duels.values();
+        duels.map(|duel| duel.results_won + duel.results_lost + duel.results_even).sum()
+    };
+    let results = results.or_else(|| at.controls.values().next().map(met)).unwrap_or_default();
+    let whole = |kept: &Survivors<L>, broken: &mut Broken| {
+        check_survivors(kept, broken);
         broken.unless(kept.tokens <= results * at.cap, "the texts are over their cap");
     };
     whole(&at.kept, broken);
@@ -172,9 +254,7 @@ fn check_cap(at: &AtCap, results: usize, broken: &mut Broken) {
                 format!("what the summary of {kind} wins and loses against {name} is not the difference"),
             );
         }
-        let duels = against.duels.values();
-        let met: usize = duels.map(|duel| duel.results_won + duel.results_lost + duel.results_even).sum();
-        broken.unless(met == results, "a result is compared more or less than once");
+        broken.unless(met(against) == results, "a result is compared more or less than once");
     }
 }
 
@@ -184,7 +264,7 @@ fn measured(context: &ContextResults) -> Vec<(String, &ContextFacts)> {
 }
 
 /// The page.
-fn chapter(page: &mut Document, context: &ContextResults) {
+fn chapter(page: &mut Document, context: &ContextResults, others: &Others) {
     page.heading("Context");
     page.block(
         "What the context engine makes of event logs: a prompt within its budget, large results behind a firewall. The \
@@ -219,6 +299,23 @@ fn chapter(page: &mut Document, context: &ContextResults) {
             percent(savings.longest),
         ));
     }
+    if !others.is_empty() {
+        page.subheading("Beside other engines");
+        page.block(&format!(
+            "Context engines of others get the same conversations with the same query and budget, by the door of \
+             [engines](../docs/engines.md), and give a prompt as text. Recorded {} by `contextweaver bench run --engines \
+             all` (†); `bench check` computes them nowhere. Tokens are counted and facts looked for by the harness. Ours may \
+             also give a fact through a view, which is not counted here. Some know no budget, and none but the Python package \
+             knows hidden events or phases: [what each was given](../docs/engines.md).",
+            others.days()
+        ));
+        page.table(
+            "Over the scenarios for which an engine gave a prompt: tokens of all prompts, the median share that they save of \
+             their conversation, prompts over their budget, facts that they state, and texts that they show and must not.",
+            &others.prompts(context),
+        );
+        page.table("Versions.", &others.versions());
+    }
     page.subheading("What is in the prompt");
     page.figure(budget_figure(context));
     page.table(
@@ -241,36 +338,64 @@ fn chapter(page: &mut Document, context: &ContextResults) {
     page.verbatim(&context.configuration);
     page.page("fidelity");
     page.heading("Fidelity of summaries");
-    let sums = together(context);
-    page.figure(fidelity::figure(&sums, context.worst_mark()));
+    let sums = Sums { probes: together(context), people: by_people(context), others: others.caps() };
+    page.figure(fidelity::figure(&sums.probes, context.worst_mark()));
     page.block(
-        "Questions with known answers are asked about every result over the threshold; one survives where a text states \
-         label and answer together. The core holds shape, ends, statistics, sums, leaves and errors; an outline names \
-         files, definitions or headings; a needle is one row, value or line drawn at random, for which there are views. \
-         Beside the summaries stand texts of at most as many tokens that anybody can make: the beginning, whole lines from \
-         the beginning, beginning and end, and those two under the number of items or lines.",
+        "Questions with known answers are asked about every result over the threshold. There are two sets. **Probes** are \
+         derived by a program; one survives where a text states label and answer together. The core holds shape, ends, \
+         statistics, sums, leaves and errors; an outline names files, definitions or headings; a needle is one row, value or \
+         line drawn at random, for which there are views. **What people ask** was written by hand, with the words of the result \
+         that answer it; an answer survives where it stands unchanged. [What the two share](../docs/bias.md). Beside the \
+         summaries stand texts of at most as many tokens that anybody can make: the beginning, whole lines from the beginning, \
+         beginning and end, and those two under the number of items or lines; and what engines of others leave (†), with the \
+         texts that are over the cap.",
     );
     let mark = context.worst_mark();
-    page.table(&format!("Survival of all probes and by class, over all scenarios{mark}."), &fidelity::caps(&sums));
+    page.table(&format!("Survival of both sets, over all scenarios{mark}."), &fidelity::caps(&sums));
     page.subheading("By class");
-    for at in &sums {
-        page.table(&format!("By class, at {} tokens{mark}.", count(at.cap)), &fidelity::classes(at));
+    for at in &sums.probes {
+        page.table(&format!("By class, at {} tokens{mark}.", count(at.cap)), &fidelity::classes(at, "class"));
+    }
+    page.subheading("What people ask");
+    for at in &sums.people {
+        let reading = format!("By what is asked for, at {} tokens{mark}.", count(at.cap));
+        page.table(&reading, &fidelity::classes(at, "asked for"));
     }
     page.subheading("By kind of content");
-    for at in &sums {
-        page.table(
-            &format!(
-                "All classes by kind of content, at {} tokens{mark}. Won and lost are probes that the summary alone, or head + \
-                 tail alone, keeps; then results of which either keeps more. p is the exact test of McNemar over probes, \
-                 corrected for the number of kinds (Holm); probes of one result are alike, so it is too sure. The exact \
-                 sign test over results, uncorrected, is not, but below six results it cannot tell anything.",
-                count(at.cap)
-            ),
-            &fidelity::kinds(at),
-        );
+    page.block(
+        "Won and lost are questions that the summary alone, or head + tail alone, answers; then results of which either answers \
+         more. p is the exact test of McNemar over questions, corrected for the number of kinds (Holm); those about one result \
+         are alike, so it is too sure. The exact sign test over results, uncorrected, is not, but below six results it cannot \
+         tell anything.",
+    );
+    for at in &sums.probes {
+        let reading = format!("All probes by kind of content, at {} tokens{mark}.", count(at.cap));
+        page.table(&reading, &fidelity::kinds(at));
     }
-    if let Some(at) = sums.iter().find(|at| at.cap == fidelity::DEFAULT_CAP) {
-        page.block(&fidelity::unproven(at));
+    for at in &sums.people {
+        let reading = format!("What people ask by kind of content, at {} tokens{mark}.", count(at.cap));
+        page.table(&reading, &fidelity::kinds(at));
+    }
+    let probes = sums.probes.iter().find(|at| at.cap == fidelity::DEFAULT_CAP);
+    let people = sums.people.iter().find(|at| at.cap == fidelity::DEFAULT_CAP);
+    if let Some(at) = probes {
+        page.subheading("Better than head + tail or not");
+        if let Some(people) = people {
+            page.table(
+                &format!(
+                    "At {} tokens{mark}, with the questions that the summary alone and head + tail alone answers. Better: by the \
+                     test over questions and by that over results. Better by questions: not by that over results. What people \
+                     ask often stands at the beginning or the end: a title, a commit message, the last line of a log. Summaries say \
+                     what is in between as well, and pay for it there.",
+                    count(at.cap)
+                ),
+                &fidelity::verdicts(at, people),
+            );
+        }
+        page.block(&format!("By probes: {}", fidelity::unproven(at)));
+    }
+    if let Some(at) = people {
+        page.block(&format!("By what people ask: {}", fidelity::unproven(at)));
     }
     page.subheading("Needles through views");
     page.table("Needles through one view: the share that is reached, and its tokens.", &views(context));
@@ -389,8 +514,17 @@ fn firewall(context: &ContextResults) -> Table {
 
 /// The fidelity of all scenarios together, cap by cap.
 fn together(context: &ContextResults) -> Vec<AtCap> {
-    let mut sums: Vec<AtCap> = Vec::new();
-    for at in fidelities(context).flat_map(|(_, fidelity)| &fidelity.caps) {
+    joined(fidelities(context).flat_map(|(_, fidelity)| &fidelity.caps))
+}
+
+/// The same for what people ask.
+fn by_people(context: &ContextResults) -> Vec<AtCap<Asks>> {
+    joined(fidelities(context).flat_map(|(_, fidelity)| &fidelity.questions))
+}
+
+fn joined<'a, L: Label>(all: impl Iterator<Item = &'a AtCap<L>>) -> Vec<AtCap<L>> {
+    let mut sums: Vec<AtCap<L>> = Vec::new();
+    for at in all {
         match sums.iter_mut().find(|sum| sum.cap == at.cap) {
             Some(sum) => sum.join(at),
             None => sums.push(at.clone()),
@@ -468,38 +602,29 @@ fn answers(context: &ContextResults) -> Vec<Answer> {
         );
         Answer::new(Question::Saving, text)
     });
-    let sums = together(context);
-    let fidelity = fidelity::headline(&sums).map(|(all, core, rival)| {
-        let text = format!(
-            "[Summaries](context-fidelity.md) of {} tokens keep {} of all probes of large results and {} of the core, beginning \
-             and end of the same length {} of all.",
-            count(fidelity::DEFAULT_CAP),
-            percent(all),
-            percent(core),
-            percent(rival),
-        );
-        Answer::new(Question::Good, text)
+    let (probes, people) = (together(context), by_people(context));
+    let fidelity = Headline::of(&probes, &people).map(|headline| {
+        let (cap, kept) = (count(fidelity::DEFAULT_CAP), headline.text());
+        Answer::new(Question::Good, format!("[Summaries](context-fidelity.md) of {cap} tokens {kept}."))
     });
-    let beaten = sums.iter().find(|at| at.cap == fidelity::DEFAULT_CAP).and_then(fidelity::beaten);
-    let beaten = beaten.map(|text| Answer::new(Question::Failure, text));
-    [saved, fidelity, beaten].into_iter().flatten().collect()
+    let beaten = probes.iter().find(|at| at.cap == fidelity::DEFAULT_CAP).and_then(fidelity::beaten);
+    let behind = people.iter().find(|at| at.cap == fidelity::DEFAULT_CAP).and_then(fidelity::behind);
+    let failures = [beaten, behind].map(|text| text.map(|text| Answer::new(Question::Failure, text)));
+    [saved, fidelity].into_iter().chain(failures).flatten().collect()
 }
 
 /// One sentence for the project's front page; `None` when nothing was measured.
 fn sentence(context: &ContextResults) -> Option<String> {
     let savings = Savings::of(context)?;
-    let (all, core, rival) = fidelity::headline(&together(context))?;
+    let headline = Headline::of(&together(context), &by_people(context))?;
     Some(format!(
         "Context: the median of {} scenarios saves {} of the tokens of its conversation, and {} prompts are longer than \
-         theirs; summaries of {} tokens keep {} of all probes of large results and {} of the core, beginning and end of \
-         the same length {} of all.",
+         theirs; summaries of {} tokens {}.",
         count(savings.scenarios),
         percent(savings.median),
         count(savings.grown),
         count(fidelity::DEFAULT_CAP),
-        percent(all),
-        percent(core),
-        percent(rival),
+        headline.text(),
     ))
 }
 

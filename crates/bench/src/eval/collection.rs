@@ -176,10 +176,23 @@ impl Collection {
         catalog: Arc<Catalog>,
         queries: &Path,
     ) -> Result<Self, CollectionError> {
-        let query_bytes = read(queries)?;
+        let bytes = read(queries)?;
+        Self::of_parts(name, origin, catalog, Source { path: queries, bytes: &bytes })
+    }
+
+    /// A collection of a loaded catalog and queries in memory.
+    ///
+    /// # Errors
+    /// As [`Self::of_catalog`], but for those about reading files.
+    pub fn of_parts(
+        name: &str,
+        origin: Origin,
+        catalog: Arc<Catalog>,
+        queries: Source,
+    ) -> Result<Self, CollectionError> {
         // What was loaded has no bytes of its own: its native form stands for it.
         let bytes = catalog.to_native_json().into_bytes();
-        Self::assemble(name, origin, catalog, &bytes, Source { path: queries, bytes: &query_bytes })
+        Self::assemble(name, origin, catalog, &bytes, queries)
     }
 
     /// A collection of a catalog in memory (a JSON array of MCP tools) and queries in memory.

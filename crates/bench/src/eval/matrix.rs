@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::engine::{EncoderChoice, Engine, RouterEngine};
 use super::record::{Grade, Growth, Origin};
-use super::rival::{ProcessEntry, Rival};
+use super::rival::{ProcessEntry, Rival, Sort};
 use contextweaver_routing::RoutingConfig;
 
 /// The engine that every other one is compared with: flat BM25 over all fields.
@@ -45,6 +45,8 @@ pub struct Matrix {
     pub engines: Vec<EngineSpec>,
     /// Programs that are measured beside them, in the order of `engines.toml`.
     pub rivals: Vec<Rival>,
+    /// Programs that are measured beside the context engine, in the order of `engines.toml`.
+    pub context_rivals: Vec<Rival>,
     /// In ascending order of their ids, without repeats.
     pub cases: Vec<Case>,
     /// Name and analysis of every scenario file, by name.
@@ -85,6 +87,8 @@ struct EnginesFile {
     engine: Vec<EngineEntry>,
     #[serde(default)]
     process: Vec<ProcessEntry>,
+    #[serde(default)]
+    context: Vec<ProcessEntry>,
 }
 
 #[derive(Deserialize)]
@@ -128,7 +132,8 @@ impl Matrix {
     pub fn load(folder: &Path) -> Result<Self, MatrixError> {
         let path = folder.join("engines.toml");
         let mut file: EnginesFile = read(&path)?;
-        let rivals = rivals(&path, std::mem::take(&mut file.process))?;
+        let processes = rivals(&path, std::mem::take(&mut file.process), Sort::Process)?;
+        let context_rivals = rivals(&path, std::mem::take(&mut file.context), Sort::Context)?;
         let engines = engines(&path, file)?;
         let mut cases: Vec<Case> = Vec::new();
         let mut scenarios = Vec::new();
@@ -144,7 +149,7 @@ impl Matrix {
             }
         }
         cases.sort_by(|left, right| left.id.cmp(&right.id));
-        Ok(Self { engines, rivals, cases, scenarios })
+        Ok(Self { engines, rivals: processes, context_rivals, cases, scenarios })
     }
 
     /// A case for each collection as it is, by the collection's name.
@@ -194,14 +199,14 @@ fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, M
     toml::from_str(text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))
 }
 
-fn rivals(path: &Path, entries: Vec<ProcessEntry>) -> Result<Vec<Rival>, MatrixError> {
+fn rivals(path: &Path, entries: Vec<ProcessEntry>, sort: Sort) -> Result<Vec<Rival>, MatrixError> {
     let refuse = |reason: String| MatrixError { path: path.to_owned(), reason };
     let mut names = BTreeSet::new();
     let mut rivals = Vec::new();
     for entry in entries {
-        let rival = entry.checked().map_err(refuse)?;
+        let rival = entry.checked(sort).map_err(refuse)?;
         if !names.insert(rival.name.clone()) {
-            return Err(refuse(format!("process `{}` is defined twice", rival.name)));
+            return Err(refuse(format!("{} `{}` is defined twice", sort.name(), rival.name)));
         }
         rivals.push(rival);
     }

@@ -112,6 +112,16 @@ pub enum Outcome<F = Box<Facts>> {
     Failed(String),
 }
 
+impl<F> Outcome<F> {
+    /// The same with what `of` makes of the facts.
+    pub fn map<G>(self, of: impl FnOnce(F) -> G) -> Outcome<G> {
+        match self {
+            Self::Measured(facts) => Outcome::Measured(of(facts)),
+            Self::Failed(message) => Outcome::Failed(message),
+        }
+    }
+}
+
 /// A mean over queries with its 95 % interval (percentile bootstrap by query, fixed seed).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -40,7 +40,7 @@ const OURS: &str = "{contextweaver}";
 /// The measures that are recorded, in the order of the page.
 pub const MEASURES: [&str; 5] = ["recall@1", "recall@5", "recall@10", "nDCG@10", "hit@1"];
 
-/// A row `[[process]]` of `engines.toml`.
+/// A row `[[process]]` or `[[context]]` of `engines.toml`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ProcessEntry {
@@ -75,7 +75,7 @@ struct LimitsEntry {
     rss_mib: Option<u64>,
 }
 
-/// An engine that is a program, as the matrix names it.
+/// An engine that is a program, as the matrix names it: one that ranks tools, or one that makes prompts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rival {
     /// Its name: a-z, 0-9, - and _.
@@ -88,7 +88,7 @@ pub struct Rival {
     pub install: Option<String>,
     /// The command that prints its version.
     version: Vec<String>,
-    /// The command that answers queries.
+    /// The command that answers.
     run: Vec<String>,
     /// The tool that is asked, its argument and where its result names tools, for a gateway.
     mcp: Option<[String; 3]>,
@@ -96,16 +96,35 @@ pub struct Rival {
     pub limits: Limits,
 }
 
+/// What an engine does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sort {
+    /// It ranks tools.
+    Process,
+    /// It makes prompts of conversations, or shortens results.
+    Context,
+}
+
+impl Sort {
+    /// The name of its rows.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Context => "context",
+        }
+    }
+}
+
 impl ProcessEntry {
     /// The entry, checked.
     ///
     /// # Errors
     /// What is wrong with it, as a sentence without its end.
-    pub(super) fn checked(self) -> Result<Rival, String> {
+    pub(super) fn checked(self, sort: Sort) -> Result<Rival, String> {
         let Self { name, analysis, folder, version, install, run, mcp, limits } = self;
         let valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
         let is_name = |text: &str| !text.is_empty() && text.chars().all(valid);
-        let refuse = |reason: &str| Err(format!("process `{name}`: {reason}"));
+        let refuse = |reason: &str| Err(format!("{} `{name}`: {reason}", sort.name()));
         if !is_name(&name) {
             return refuse("a name is made of a-z, 0-9, - and _");
         }
@@ -121,6 +140,9 @@ impl ProcessEntry {
         let is_ours = run[0] == OURS;
         if is_ours == folder.is_some() {
             return refuse("an engine has a `folder`, or runs `{contextweaver}`");
+        }
+        if sort == Sort::Context && mcp.is_some() {
+            return refuse("a gateway makes no prompts; leave `mcp` out");
         }
         let mcp = mcp.map(|McpEntry { tool, argument, ids }| [tool, argument, ids]);
         if let Some([tool, argument, ids]) = &mcp
@@ -237,6 +259,17 @@ pub struct RivalRun {
     pub times: Option<RivalTimes>,
 }
 
+/// An engine as it is installed here.
+#[derive(Debug)]
+pub(super) struct Installed {
+    /// What its version command printed.
+    pub(super) version: String,
+    /// SHA-256 (hex) of the file that pins what was installed; `None` where nothing was.
+    pub(super) requirements_sha256: Option<String>,
+    /// The command that answers, with paths.
+    pub(super) command: Vec<OsString>,
+}
+
 impl Rival {
     /// Whether it is this program.
     #[must_use]
@@ -270,18 +303,31 @@ impl Rival {
         root: &Path,
         program: &Path,
     ) -> Result<(RivalFacts, ProcessReport), ProcessError> {
-        let version = self.stated_version(root, program)?;
-        let requirements = self.folder.as_ref().map(|folder| root.join(FOLDER).join(folder).join("requirements.txt"));
-        let requirements = requirements.and_then(|path| std::fs::read(path).ok()).map(|bytes| sha256_hex(&bytes));
+        let Installed { version, requirements_sha256, command } = self.installed(root, program)?;
         let door = match self.mcp.clone() {
             None => Door::Lines,
             Some([name, argument, ids]) => Door::Mcp(SearchTool { name, argument, ids, player: program.to_owned() }),
         };
-        let engine = ProcessEngine { command: self.resolved(&self.run, root, program)?, door, limits: self.limits };
+        let engine = ProcessEngine { command, door, limits: self.limits };
         let run = engine.run(collection)?;
         let evaluation = evaluate_imported(collection, run.rankings, PromptTokens::Skip)
             .map_err(|error| ProcessError::Failed(error.to_string()))?;
-        Ok((RivalFacts::of(version, requirements, &run.report, &evaluation), run.report))
+        Ok((RivalFacts::of(version, requirements_sha256, &run.report, &evaluation), run.report))
+    }
+
+    /// What is here of it.
+    ///
+    /// # Errors
+    /// [`ProcessError::Missing`] where it is not installed, [`ProcessError::Failed`] where it states no version.
+    pub(super) fn installed(&self, root: &Path, program: &Path) -> Result<Installed, ProcessError> {
+        let version = self.stated_version(root, program)?;
+        let requirements = self.folder.as_ref().map(|folder| root.join(FOLDER).join(folder).join("requirements.txt"));
+        let requirements = requirements.and_then(|path| std::fs::read(path).ok());
+        Ok(Installed {
+            version,
+            requirements_sha256: requirements.map(|bytes| sha256_hex(&bytes)),
+            command: self.resolved(&self.run, root, program)?,
+        })
     }
 
     /// The first line that the version command prints.

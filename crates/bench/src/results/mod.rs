@@ -185,6 +185,22 @@ impl<F: Serialize + DeserializeOwned> Results<F> {
 }
 
 impl<F> Results<F> {
+    /// The same with what `pick` takes of the facts; records of which it takes nothing are left out.
+    #[must_use]
+    pub fn picked<G>(&self, pick: impl Fn(&F) -> Option<G>) -> Results<G> {
+        let record = |record: &Record<F>| {
+            let outcome = match &record.outcome {
+                Outcome::Measured(facts) => Outcome::Measured(pick(facts)?),
+                Outcome::Failed(message) => Outcome::Failed(message.clone()),
+            };
+            let (case, provenance) = (record.case.clone(), record.provenance.clone());
+            Some(Record { case, origin: record.origin, provenance, outcome })
+        };
+        let records = self.records.iter().filter_map(record).collect();
+        let [name, configuration, version] = [&self.name, &self.configuration, &self.version].map(String::clone);
+        Results { name, configuration, version, records }
+    }
+
     /// The cases on which something was measured, with that.
     pub fn measured(&self) -> impl Iterator<Item = (&Record<F>, &F)> {
         self.records.iter().filter_map(|record| match &record.outcome {

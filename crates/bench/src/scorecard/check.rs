@@ -311,3 +311,19 @@ fn differences(
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn no_committed_record_can_be_seen_to_be_wrong() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let workspace = Workspace::find(Some(&root), None).unwrap();
+        let committed = files::committed(&workspace, &workspace.matrix().unwrap()).unwrap();
+        let wrong: Vec<Wrong> = CHAPTERS.into_iter().flat_map(|chapter| chapter.wrong(&committed).unwrap()).collect();
+        assert_eq!(wrong, []);
+    }
+}

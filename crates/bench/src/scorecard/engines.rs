@@ -1,18 +1,26 @@
-//! Running the engines of others and recording what they gave: the one way to the records of the chapter of rivals.
+//! Running the engines of others and recording what they gave: the one way to the records of the chapter of rivals, and
+//! to those of context engines of others in the chapter of context.
 //!
-//! Every engine on every collection is written as soon as it is measured, so that a run which is stopped keeps what it
-//! has. Records and times of other engines stay as they are.
+//! Every engine on every collection or scenario is written as soon as it is measured, so that a run which is stopped keeps
+//! what it has. Records and times of other engines stay as they are.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::files;
-use crate::chapters::{self, rivals};
+use crate::chapter::Plan;
+use crate::chapters::{self, context, rivals};
 use crate::eval::collection::Collection;
+use crate::eval::context::rival::{ContextRivalFacts, take_part};
+use crate::eval::context::run::inputs;
+use crate::eval::context::scenario::Scenario;
 use crate::eval::matrix::Case;
-use crate::eval::record::Outcome;
+use crate::eval::record::{Origin, Outcome};
 use crate::eval::rival::{Rival, RivalFacts, RivalRun};
 use crate::eval::tables;
 use crate::eval::workspace::Bench;
@@ -25,6 +33,10 @@ pub struct Selection<'s> {
     pub engines: Vec<&'s Rival>,
     /// Collections that are here, in the order of their names.
     pub collections: Vec<&'s Case>,
+    /// Context engines in the order of `engines.toml`.
+    pub context_engines: Vec<&'s Rival>,
+    /// Scenarios that are here, in the order of their names.
+    pub scenarios: Vec<Scenario>,
 }
 
 /// What one engine gave on one collection.
@@ -41,29 +53,59 @@ pub struct Cell<'s> {
 }
 
 impl<'s> Selection<'s> {
-    /// The engines and collections of these names; `all` engines, and without names all collections that are here.
+    /// The engines of these names, or `all`, with the collections and scenarios of these names; without any, all that are
+    /// here. Names of collections alone leave context engines out, those of scenarios alone the engines that rank.
     ///
     /// # Errors
-    /// A name of no engine or collection, or a collection that is not here.
-    pub fn of(bench: &'s Bench, engines: &[String], collections: &[String]) -> Result<Self> {
-        let all = &bench.matrix.rivals;
-        let known = |name: &String| name == "all" || all.iter().any(|rival| rival.name == *name);
+    /// A name of nothing, something that is not here, or a scenario that says something wrong.
+    pub fn of(bench: &'s Bench, engines: &[String], collections: &[String], scenarios: &[String]) -> Result<Self> {
+        let (ranking, context) = (&bench.matrix.rivals, &bench.matrix.context_rivals);
+        let known = |name: &String| name == "all" || ranking.iter().chain(context).any(|rival| rival.name == *name);
         if let Some(unknown) = engines.iter().find(|name| !known(name)) {
-            let names: Vec<&str> = all.iter().map(|rival| rival.name.as_str()).collect();
-            bail!("no process `{unknown}` in engines.toml; there are {}", names.join(", "));
+            let names: BTreeSet<&str> = ranking.iter().chain(context).map(|rival| rival.name.as_str()).collect();
+            let names: Vec<&str> = names.into_iter().collect();
+            bail!(
+                "no engine `{unknown}` in engines.toml that is a process or a context; there are {}",
+                names.join(", ")
+            );
         }
-        let is_wanted = |rival: &&Rival| engines.iter().any(|name| name == "all" || *name == rival.name);
         let plain: Vec<&Case> = bench.matrix.cases.iter().filter(|case| case.growth.is_none()).collect();
         for name in collections {
             ensure!(plain.iter().any(|case| case.collection == *name), "no collection `{name}` in scenarios/");
             ensure!(bench.collections.get(name).is_some(), "the collection `{name}` is not on this machine");
         }
-        let is_asked = |case: &&Case| collections.is_empty() || collections.contains(&case.collection);
+        let all = bench.workspace.scenarios()?;
+        for name in scenarios {
+            let found = all.iter().find(|scenario| scenario.name == *name);
+            let found = found.with_context(|| format!("no scenario `{name}` in scenarios/context/"))?;
+            ensure!(found.is_present(), "the log of the scenario `{name}` is not on this machine");
+        }
+        let is_asked = |asked: &[String], other: &[String], name: &String| match asked {
+            [] => other.is_empty(),
+            names => names.contains(name),
+        };
+        let is_wanted = |rival: &&Rival| engines.iter().any(|name| name == "all" || *name == rival.name);
         let is_here = |case: &&Case| bench.collections.get(&case.collection).is_some();
+        let plain = plain.into_iter().filter(|case| is_asked(collections, scenarios, &case.collection));
+        let asked = all.into_iter().filter(|scenario| is_asked(scenarios, collections, &scenario.name));
         Ok(Self {
-            engines: all.iter().filter(is_wanted).collect(),
-            collections: plain.into_iter().filter(is_asked).filter(is_here).collect(),
+            engines: ranking.iter().filter(is_wanted).collect(),
+            collections: plain.filter(is_here).collect(),
+            context_engines: context.iter().filter(is_wanted).collect(),
+            scenarios: asked.filter(Scenario::is_present).collect(),
         })
+    }
+
+    /// How many pairs of an engine and what it runs on there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.engines.len() * self.collections.len() + self.context_engines.len() * self.scenarios.len()
+    }
+
+    /// Whether there is nothing to run.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Runs every engine on every collection; `program` is this program. Each is handed to `done` with what is recorded of
@@ -84,9 +126,46 @@ impl<'s> Selection<'s> {
                 step(&format!("{} on {}", engine.name, case.collection));
                 let run = engine.take_part(collection, &bench.workspace.path(""), program);
                 let name = rivals::case(&engine.name, &case.collection);
-                let recorded = recorded(bench)?.records.into_iter().find(|record| record.case == name);
-                let recorded = recorded.map(|record| record.outcome);
+                let recorded = recorded(bench, rivals::NAME, rivals::NAME)?.outcome(&name);
                 done(&Cell { engine: &engine.name, collection: &case.collection, run, recorded }, collection, case)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What one context engine gave on one scenario.
+#[derive(Debug)]
+pub struct ContextCell<'s> {
+    /// The engine.
+    pub engine: &'s str,
+    /// The scenario.
+    pub scenario: &'s Scenario,
+    /// What came of it.
+    pub outcome: Outcome<ContextRivalFacts>,
+    /// What is recorded of it; `None` where nothing is.
+    pub recorded: Option<Outcome<ContextRivalFacts>>,
+}
+
+impl<'s> Selection<'s> {
+    /// Runs every context engine on every scenario, as [`Self::run`] does with engines that rank.
+    ///
+    /// # Errors
+    /// As there, and a log that cannot be read.
+    pub fn run_context(
+        &'s self,
+        bench: &Bench,
+        program: &Path,
+        step: &dyn Fn(&str),
+        mut done: impl FnMut(&ContextCell<'s>) -> Result<()>,
+    ) -> Result<()> {
+        for engine in &self.context_engines {
+            for scenario in &self.scenarios {
+                step(&format!("{} on {}", engine.name, scenario.name));
+                let outcome = take_part(engine, scenario, &bench.workspace.path(""), program)?;
+                let name = rivals::case(&engine.name, &scenario.name);
+                let recorded = recorded(bench, context::NAME, context::RIVALS)?.outcome(&name);
+                done(&ContextCell { engine: &engine.name, scenario, outcome, recorded })?;
             }
         }
         Ok(())
@@ -100,52 +179,82 @@ impl<'s> Selection<'s> {
 /// A damaged results file, or what the file system says.
 pub fn record(bench: &Bench, cell: &Cell<'_>, collection: &Collection, case: &Case) -> Result<()> {
     let name = rivals::case(cell.engine, cell.collection);
-    // Two runs at a time would each write the file without what the other has added.
-    let matrix = bench.workspace.path("scenarios/engines.toml");
-    let held = File::open(&matrix).with_context(|| matrix.display().to_string())?;
-    held.lock().with_context(|| matrix.display().to_string())?;
-    let mut results = recorded(bench)?;
-    let mut record = Record {
-        case: name.clone(),
-        origin: case.origin,
-        provenance: Provenance {
-            // A run of the scorecard writes this file again without computing it, and says so.
-            state: State::Kept,
-            version: results.version.clone(),
-            inputs_sha256: collection.inputs_sha256.clone(),
-            recorded: Day::now(),
-        },
-        outcome: cell.run.outcome.clone(),
-    };
-    let planned: Vec<String> = plan(bench)?.cases.into_iter().map(|planned| planned.case).collect();
-    results.records.retain(|known| planned.contains(&known.case));
-    if let Some(at) = results.records.iter().position(|known| known.case == name) {
-        let known = results.records.swap_remove(at);
-        let is_same = known.outcome == record.outcome && known.provenance.inputs_sha256 == collection.inputs_sha256;
-        if is_same {
-            record.provenance.recorded = known.provenance.recorded;
-        }
-    }
-    results.records.push(record);
-    let results = Results::new(&results.name, &results.configuration, &results.version, results.records);
-    files::write_one(&results.erased()?, &bench.workspace)?;
-    match (&cell.run.times, &cell.run.outcome) {
+    let (held, inputs) = (hold(bench)?, &collection.inputs_sha256);
+    write(bench, [rivals::NAME, rivals::NAME], name, case.origin, inputs, cell.run.outcome.clone())?;
+    let written = match (&cell.run.times, &cell.run.outcome) {
         // Measured and not timed: what was timed before still holds.
         (None, Outcome::Measured(_)) => Ok(()),
         (times, _) => tables::write_engine_times(&bench.workspace, [cell.engine, cell.collection], times.as_ref()),
+    };
+    drop(held);
+    written
+}
+
+/// Writes what a context engine gave into its results file; the day as [`record`] does.
+///
+/// # Errors
+/// As there.
+pub fn record_context(bench: &Bench, cell: &ContextCell<'_>) -> Result<()> {
+    let name = rivals::case(cell.engine, &cell.scenario.name);
+    let held = hold(bench)?;
+    let inputs = inputs(cell.scenario, None)?;
+    let written =
+        write(bench, [context::NAME, context::RIVALS], name, cell.scenario.origin, &inputs, cell.outcome.clone());
+    drop(held);
+    written
+}
+
+/// Two runs at a time would each write a file without what the other has added.
+fn hold(bench: &Bench) -> Result<File> {
+    let matrix = bench.workspace.path("scenarios/engines.toml");
+    let held = File::open(&matrix).with_context(|| matrix.display().to_string())?;
+    held.lock().with_context(|| matrix.display().to_string())?;
+    Ok(held)
+}
+
+/// Puts one record into the results `file` of `chapter`.
+fn write<F: Serialize + DeserializeOwned + PartialEq>(
+    bench: &Bench,
+    [chapter, file]: [&str; 2],
+    case: String,
+    origin: Origin,
+    inputs_sha256: &str,
+    outcome: Outcome<F>,
+) -> Result<()> {
+    let Recorded { plan, mut records } = recorded(bench, chapter, file)?;
+    records.retain(|known: &Record<F>| plan.cases.iter().any(|planned| planned.case == known.case));
+    let known = records.iter().position(|known| known.case == case).map(|at| records.swap_remove(at));
+    let is_same = |known: &Record<F>| known.outcome == outcome && known.provenance.inputs_sha256 == inputs_sha256;
+    let provenance = Provenance {
+        // A run of the scorecard writes this file again without computing it, and says so.
+        state: State::Kept,
+        version: plan.version.clone(),
+        inputs_sha256: inputs_sha256.to_owned(),
+        recorded: known.filter(is_same).map_or_else(Day::now, |known| known.provenance.recorded),
+    };
+    records.push(Record { case, origin, provenance, outcome });
+    let results = Results::new(&plan.name, &plan.configuration, &plan.version, records);
+    files::write_one(&results.erased()?, &bench.workspace)
+}
+
+/// What is recorded in a file, and what it is to hold now.
+struct Recorded<F> {
+    plan: Plan,
+    records: Vec<Record<F>>,
+}
+
+impl<F> Recorded<F> {
+    fn outcome(self, case: &str) -> Option<Outcome<F>> {
+        self.records.into_iter().find(|record| record.case == case).map(|record| record.outcome)
     }
 }
 
-fn plan(bench: &Bench) -> Result<crate::chapter::Plan> {
-    let chapter = chapters::find(rivals::NAME).context("no chapter of rivals")?;
-    chapter.plan(bench)?.pop().context("no [[process]] in engines.toml")
-}
-
-/// What is recorded, with the configuration and version of now; empty without a file.
-fn recorded(bench: &Bench) -> Result<Results<RivalFacts>> {
-    let chapter = chapters::find(rivals::NAME).context("no chapter of rivals")?;
-    let plan = plan(bench)?;
-    let known = files::read(chapter, rivals::NAME, &bench.workspace)?;
-    let records = known.map(|known| known.typed::<RivalFacts>()).transpose()?.map_or(Vec::new(), |known| known.records);
-    Ok(Results::new(rivals::NAME, &plan.configuration, &plan.version, records))
+/// What is recorded in the results `file` of `chapter`; nothing without a file.
+fn recorded<F: Serialize + DeserializeOwned>(bench: &Bench, chapter: &str, file: &str) -> Result<Recorded<F>> {
+    let chapter = chapters::find(chapter).with_context(|| format!("no chapter {chapter}"))?;
+    let plan = chapter.plan(bench)?.into_iter().find(|plan| plan.name == file);
+    let plan = plan.with_context(|| format!("{file}: no such engine in engines.toml"))?;
+    let known = files::read(chapter, file, &bench.workspace)?;
+    let records = known.map(|known| known.typed::<F>()).transpose()?.map_or(Vec::new(), |known| known.records);
+    Ok(Recorded { plan, records })
 }

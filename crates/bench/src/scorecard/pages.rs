@@ -110,7 +110,7 @@ fn of_leaf(path: &str, leaf: Leaf, note: Option<&str>, contents: &mut String) ->
 fn cover(recordings: &Recordings, tables: &Tables, contents: &str) -> Result<String> {
     let mut answers: Vec<Answer> = Vec::new();
     for chapter in CHAPTERS {
-        let mark = worst(recordings.of(chapter.name()).iter().map(Results::worst_mark));
+        let mark = spoken_mark(chapter, recordings);
         let given = chapter.answers(recordings, tables)?.into_iter();
         answers.extend(given.map(|answer| Answer { text: marked(answer.text, mark), ..answer }));
     }
@@ -133,6 +133,12 @@ fn cover(recordings: &Recordings, tables: &Tables, contents: &str) -> Result<Str
     page.subheading("Contents");
     page.block(contents);
     Ok(page.text())
+}
+
+/// The mark of what a chapter says outside of its pages: that of all records that it speaks of.
+fn spoken_mark(chapter: &dyn AnyChapter, recordings: &Recordings) -> &'static str {
+    let spoken = recordings.of(chapter.name()).iter().filter(|results| chapter.speaks_of(&results.name));
+    worst(spoken.map(Results::worst_mark))
 }
 
 /// A sentence with the mark of all records of its chapter; a table has marks of its own.
@@ -211,7 +217,7 @@ fn note(chapter: &dyn AnyChapter, recordings: &Recordings) -> Option<String> {
 fn front(recordings: &Recordings) -> Result<String> {
     let mut blocks = Vec::new();
     for chapter in CHAPTERS {
-        let mark = worst(recordings.of(chapter.name()).iter().map(Results::worst_mark));
+        let mark = spoken_mark(chapter, recordings);
         blocks.extend(chapter.front(recordings)?.into_iter().map(|block| marked(block, mark)));
     }
     let kept: Vec<String> = recordings.iter().filter_map(kept).collect();

@@ -9,3 +9,4 @@ pub(crate) mod routes;
 pub(crate) mod serving;
 pub(crate) mod shelf;
 pub(crate) mod view;
+pub(crate) mod written;

@@ -307,13 +307,18 @@ impl Serving {
 
     fn observe(&self, view: &CatalogView, started: Instant) {
         let counts = view.counts();
-        let attributes = json!({
+        let mut attributes = json!({
             "generation": view.generation,
             "left_out": counts.left_out,
             "prompts": counts.prompts,
             "resources": counts.resources,
             "tools": counts.tools,
         });
+        if self.mode == Mode::Gateway && self.telemetry.records() {
+            let (definitions, surface) = view.definition_tokens();
+            attributes["definition_tokens"] = definitions.into();
+            attributes["surface_tokens"] = surface.into();
+        }
         self.telemetry.catalog_loaded(attributes, started.elapsed());
     }
 

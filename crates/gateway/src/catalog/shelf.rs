@@ -4,6 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
+use super::written::{Written, WrittenNames};
+use crate::common::error::{Code, GatewayError};
 use crate::guard::call::Schemas;
 use crate::guard::schema::{Checker, SchemaError, compiled};
 use contextweaver_core::catalog::{Catalog, SelectableItem};
@@ -21,6 +23,8 @@ pub struct Shelf {
     validators: Vec<OnceLock<Compiled>>,
     /// Those of their structured results.
     output_validators: Vec<OnceLock<Compiled>>,
+    /// The names under which they may be looked for, made when first needed.
+    written: OnceLock<WrittenNames>,
 }
 
 /// The checker of a schema, `None` without one, or why it is not usable.
@@ -33,7 +37,8 @@ impl Shelf {
         let (validators, output_validators) = (slots(), slots());
         // Most modes never search, and a start must not wait for what the first search can do.
         let router = Router::deferred(Arc::new(catalog), config.clone())?;
-        Ok(Some(Self { router, encoded: OnceLock::new(), validators, output_validators }))
+        let (encoded, written) = (OnceLock::new(), OnceLock::new());
+        Ok(Some(Self { router, encoded, validators, output_validators, written }))
     }
 
     /// The router that searches by query: with the encoder where that is ready.
@@ -64,6 +69,33 @@ impl Shelf {
         catalog.position(id).and_then(|at| Some((at, catalog.items().get(at)?)))
     }
 
+    /// Where a name leads that is no id of an item here.
+    pub(crate) fn written(&self, name: &str) -> Written {
+        self.written.get_or_init(|| WrittenNames::of(self.router.catalog().items())).find(name)
+    }
+
+    /// The ids of the items at these places.
+    pub(crate) fn ids(&self, places: &[usize]) -> Vec<&str> {
+        let items = self.router.catalog().items();
+        places.iter().filter_map(|at| items.get(*at)).map(|item| item.id.as_str()).collect()
+    }
+
+    /// The item that is called `name`, by its id or as people and models write it.
+    ///
+    /// # Errors
+    /// The ids among which `name` does not decide or that look like it, and whether it leads to all of them.
+    pub(crate) fn named(&self, name: &str) -> Result<Target<'_>, Unnamed<'_>> {
+        let target = |at: usize| self.router.catalog().items().get(at).map(|item| Target { shelf: self, at, item });
+        if let Some((at, item)) = self.item(name) {
+            return Ok(Target { shelf: self, at, item });
+        }
+        match self.written(name) {
+            Written::One(at) => target(at).ok_or(Unnamed::NOTHING),
+            Written::Several(places) => Err(Unnamed { ids: self.ids(&places), fits_all: true }),
+            Written::None(places) => Err(Unnamed { ids: self.ids(&places), fits_all: false }),
+        }
+    }
+
     /// The checker of the arguments of the item at `at`; `None` when it has no schema.
     ///
     /// # Errors
@@ -90,6 +122,31 @@ fn once<'s>(
 ) -> Result<Option<&'s Checker>, &'s SchemaError> {
     let Some(slot) = slot else { return Ok(None) };
     slot.get_or_init(|| schema.map(compiled).transpose()).as_ref().map(Option::as_ref)
+}
+
+/// A name that does not lead to one item.
+pub(crate) struct Unnamed<'s> {
+    /// The ids that it may have meant.
+    pub(crate) ids: Vec<&'s str>,
+    /// Whether it leads to all of them, and does not only look like them.
+    pub(crate) fits_all: bool,
+}
+
+impl Unnamed<'_> {
+    /// A name that leads nowhere.
+    pub(crate) const NOTHING: Self = Self { ids: Vec::new(), fits_all: false };
+
+    /// The failure of a call that named what is no `kind` (`tool`, `resource`, `prompt`).
+    pub(crate) fn error(&self, code: Code, kind: &str, name: &str) -> GatewayError {
+        let find = format!("find one with {kind}_browse");
+        let reason = match self.ids.as_slice() {
+            [] => format!("no such {kind} is in the catalog now; {find}"),
+            ids if self.fits_all => format!("several {kind}s are called so; name one of {}", ids.join(", ")),
+            [nearest, ..] => format!("no such {kind} is in the catalog now; the nearest is {nearest}; or {find}"),
+        };
+        let error = GatewayError::new(code, reason).at(name);
+        if self.ids.is_empty() { error } else { error.with("nearest", self.ids.clone()) }
+    }
 }
 
 /// An item and where it is.

@@ -16,8 +16,10 @@ use super::param_headers::{ParamHeaders, param_headers};
 use super::routes::Routes;
 use super::shelf::{Shelf, Target};
 use crate::protocol::listing::Listing;
+use crate::surface::meta_tools::MetaTool;
 use crate::surface::mode::Mode;
-use contextweaver_core::catalog::{self, Kind, LeftOut, SelectableItem, load_listings, server_namespace};
+use contextweaver_core::catalog::{self, Kind, LeftOut, SelectableItem, inspect, load_listings, server_namespace};
+use contextweaver_core::text::Estimator;
 use contextweaver_routing::{RouteError, RoutingConfig};
 
 /// What is served at one moment: the items with their indexes, names, lists and routes.
@@ -50,6 +52,8 @@ pub struct CatalogView {
     routes: OnceLock<Routes>,
     /// The headers that repeat arguments, made when first needed.
     param_headers: OnceLock<ParamHeaders>,
+    /// Tokens of all definitions, and of those of mode `gateway`, counted when first needed.
+    definition_tokens: OnceLock<(u64, u64)>,
 }
 
 impl CatalogView {
@@ -93,6 +97,7 @@ impl CatalogView {
             lists: OnceLock::new(),
             routes: OnceLock::new(),
             param_headers: OnceLock::new(),
+            definition_tokens: OnceLock::new(),
         })
     }
 
@@ -115,6 +120,7 @@ impl CatalogView {
             lists: OnceLock::new(),
             routes: OnceLock::new(),
             param_headers: OnceLock::new(),
+            definition_tokens: OnceLock::new(),
         }
     }
 
@@ -180,6 +186,18 @@ impl CatalogView {
         })
     }
 
+    /// Tokens of the definitions of all tools as their servers list them, and of those that mode `gateway` lists in their
+    /// place. Milliseconds for a hundred tools, when it is first asked for.
+    pub(crate) fn definition_tokens(&self) -> (u64, u64) {
+        *self.definition_tokens.get_or_init(|| {
+            let tools = self.tools.as_ref();
+            let direct = tools.map_or(0, |shelf| inspect(shelf.router.catalog(), Estimator::Cl100kBase).tokens as u64);
+            let offered = MetaTool::offered(Mode::Gateway, self.resources.is_some(), self.prompts.is_some());
+            let count = |tool: MetaTool| Estimator::Cl100kBase.count(&format!("{}\n", tool.definition())) as u64;
+            (direct, offered.map(count).sum())
+        })
+    }
+
     /// The server that each resource address belongs to.
     pub(crate) fn routes(&self) -> &Routes {
         let listings = || self.listings.iter().map(|(server, listing)| (server.as_str(), &**listing));
@@ -190,6 +208,12 @@ impl CatalogView {
     pub(crate) fn prompt(&self, name: &str) -> Option<Target<'_>> {
         let (at, shelf) = (*self.prompt_names.items.get(name)?, self.prompts.as_ref()?);
         Some(Target { shelf, at, item: shelf.router.catalog().items().get(at)? })
+    }
+
+    /// The resource of this id or address.
+    pub(crate) fn resource(&self, id: &str) -> Option<Cow<'_, SelectableItem>> {
+        let listed = self.resources.as_ref().and_then(|shelf| shelf.item(id)).map(|(_, item)| Cow::Borrowed(item));
+        listed.or_else(|| self.resource_at(id))
     }
 
     /// The resource at an address: the listed one, or an item for an address of its server that no list names.

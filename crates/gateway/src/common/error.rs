@@ -53,6 +53,27 @@ pub enum Code {
 }
 
 impl Code {
+    /// All codes, as they are written.
+    pub(crate) const WORDS: [&str; 17] = [
+        "PATH_INVALID",
+        "PATH_NOT_FOUND",
+        "ARGS_INVALID",
+        "SCHEMA_INVALID",
+        "UPSTREAM_ERROR",
+        "UPSTREAM_TIMEOUT",
+        "UPSTREAM_UNAVAILABLE",
+        "AUTH_FAILED",
+        "PERMISSION_DENIED",
+        "RATE_LIMITED",
+        "POLICY_DENIED",
+        "APPROVAL_REQUIRED",
+        "QUARANTINED",
+        "HYDRATE_FAILED",
+        "VIEW_FAILED",
+        "RESOURCE_NOT_FOUND",
+        "PROMPT_NOT_FOUND",
+    ];
+
     /// Whether the same call may succeed later.
     #[must_use]
     pub fn retryable(self) -> bool {
@@ -210,6 +231,13 @@ mod tests {
         assert!(!error.path.contains(|c: char| c.is_control() || c == '\u{202e}'), "{}", error.path);
         assert_eq!(error.path.chars().count(), LONGEST);
         assert_eq!(GatewayError::new(Code::ViewFailed, "no").at("/git/log").path, "/git/log");
+    }
+
+    #[test]
+    fn every_code_is_among_the_words() {
+        let codes = Code::WORDS.map(|word| serde_json::from_value::<Code>(word.into()).unwrap());
+        assert!(codes.is_sorted() && codes.last() == Some(&Code::PromptNotFound));
+        assert_eq!(Code::PromptNotFound as usize + 1, codes.len());
     }
 
     #[test]

@@ -26,6 +26,7 @@ use crate::guard::schema::SchemaConfig;
 use crate::guard::sign::SigningSection;
 use crate::results::artifacts::ArtifactsConfig;
 use crate::surface::mode::{CardForm, Mode, Structured};
+use crate::telemetry::savings::Price;
 use crate::upstream::config::{DEFAULT_TIMEOUT_SECONDS, Era, Target, UpstreamConfig};
 use crate::upstream::environment::Inherit;
 use crate::upstream::retry::RetryConfig;
@@ -33,6 +34,9 @@ use contextweaver_context::{FirewallConfig, Secrets};
 use contextweaver_core::catalog::server_namespace;
 use contextweaver_routing::RoutingConfig;
 use contextweaver_routing::semantic::model::place::{BUILT_IN as ENCODER_BUILT_IN, OpenError};
+
+/// Bytes of the pictures, recordings and files of one answer: a little less than the mebibyte that some clients take.
+const MEDIA_BYTES: usize = 1_000_000;
 
 /// The field `type` of an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +84,7 @@ struct ConfigFile {
     cache_stable: bool,
     cards: CardForm,
     structured: Structured,
+    media_bytes: usize,
     tolerant_args: bool,
     catalog: Option<PathBuf>,
     upstreams: BTreeMap<String, UpstreamEntry>,
@@ -101,13 +106,24 @@ struct ConfigFile {
     signing: Option<SigningSection>,
     state: Option<PathBuf>,
     diagnostics: Option<PathBuf>,
+    price: Option<Price>,
     http: HttpSection,
 }
 
 impl Default for ConfigFile {
     fn default() -> Self {
-        let GatewayConfig { mode, name, top_k, cache_stable, cards, structured, tolerant_args, startup, .. } =
-            GatewayConfig::default();
+        let GatewayConfig {
+            mode,
+            name,
+            top_k,
+            cache_stable,
+            cards,
+            structured,
+            media_bytes,
+            tolerant_args,
+            startup,
+            ..
+        } = GatewayConfig::default();
         Self {
             mode,
             name,
@@ -115,6 +131,7 @@ impl Default for ConfigFile {
             cache_stable,
             cards,
             structured,
+            media_bytes,
             tolerant_args,
             catalog: None,
             upstreams: BTreeMap::new(),
@@ -136,6 +153,7 @@ impl Default for ConfigFile {
             signing: None,
             state: None,
             diagnostics: None,
+            price: None,
             http: HttpSection::default(),
         }
     }
@@ -156,6 +174,8 @@ pub struct GatewayConfig {
     pub cards: CardForm,
     /// Whether answers also carry `structuredContent`.
     pub structured: Structured,
+    /// Bytes of the pictures, recordings and files that one answer carries, as base64, in mode `gateway`; 0 for none.
+    pub media_bytes: usize,
     /// Whether arguments of the wrong type are repaired where the schema leaves no doubt.
     pub tolerant_args: bool,
     /// Tools from a file, for a gateway without upstreams: they can be browsed and not called.
@@ -178,6 +198,8 @@ pub struct GatewayConfig {
     pub guards: GuardConfig,
     /// The file that events are appended to; none when `None`.
     pub diagnostics: Option<PathBuf>,
+    /// What tokens cost; unknown when `None`.
+    pub price: Option<Price>,
     /// How it is served over HTTP.
     pub http: HttpConfig,
 }
@@ -191,6 +213,7 @@ impl Default for GatewayConfig {
             cache_stable: false,
             cards: CardForm::Lines,
             structured: Structured::Off,
+            media_bytes: MEDIA_BYTES,
             tolerant_args: false,
             catalog: None,
             upstreams: BTreeMap::new(),
@@ -202,6 +225,7 @@ impl Default for GatewayConfig {
             artifacts: ArtifactsConfig::default(),
             guards: GuardConfig::default(),
             diagnostics: None,
+            price: None,
             http: HttpConfig::default(),
         }
     }
@@ -285,6 +309,9 @@ impl ConfigFile {
         duration(self.startup.upstream_timeout_seconds).map_err(in_startup)?;
         self.retry.validate().map_err(|error| error.under("retry"))?;
         self.routing.validate().map_err(|error| FieldError::new("routing", error))?;
+        if let Some(problem) = self.price.as_ref().and_then(Price::problem) {
+            return Err(FieldError::new("price", problem));
+        }
         if self.encoder && !ENCODER_BUILT_IN {
             return Err(FieldError::new("encoder", OpenError::NotBuilt));
         }
@@ -337,6 +364,7 @@ impl ConfigFile {
             cache_stable: self.cache_stable,
             cards: self.cards,
             structured: self.structured,
+            media_bytes: self.media_bytes,
             tolerant_args: self.tolerant_args,
             catalog: self.catalog.map(|path| folder.join(path)),
             upstreams,
@@ -348,6 +376,7 @@ impl ConfigFile {
             artifacts,
             guards,
             diagnostics: self.diagnostics.map(|path| folder.join(path)),
+            price: self.price,
             http,
         })
     }

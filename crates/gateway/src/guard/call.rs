@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::schema::{Checker, SchemaError};
 use super::tolerant::Repair;
+use super::usage::{example, signature};
 use crate::common::error::GatewayError;
 use crate::common::work::LARGE;
 use crate::protocol::message::Raw;
@@ -128,6 +129,18 @@ impl<'c> GuardedCall<'c> {
     /// The id of what is called, or the name of the gateway's own tool.
     pub(super) fn subject(&self) -> &'c str {
         self.item.map_or(self.operation.name(), |item| item.id.as_str())
+    }
+
+    /// The error about the arguments, with what they may be: their names and types, and an example.
+    pub(super) fn taught(&self, error: GatewayError) -> GatewayError {
+        let Some(item) = self.item else { return error };
+        let schema = item.args_schema.as_deref();
+        let error = error.with("arguments", signature(schema));
+        let checker = self.schemas.and_then(|schemas| schemas.arguments().ok().flatten());
+        match checker.and_then(|checker| example(schema, checker, &self.arguments)) {
+            Some(example) => error.with("example", example),
+            None => error,
+        }
     }
 
     /// Whether checking the arguments may take long: they are, or the schema makes much of little.

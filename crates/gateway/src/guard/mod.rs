@@ -30,6 +30,7 @@ pub mod sign;
 pub mod sqlite_state;
 pub mod state;
 mod tolerant;
+pub(crate) mod usage;
 mod visibility;
 
 pub use self::glob::Glob;

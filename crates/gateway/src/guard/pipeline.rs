@@ -242,7 +242,9 @@ impl Guards {
     /// # Errors
     /// The first guard that refuses.
     pub(crate) fn check(&self, call: &mut GuardedCall<'_>) -> Result<(), GatewayError> {
-        self.of(call.route).try_for_each(|guard| guard.check(call))
+        let checked = self.of(call.route).try_for_each(|guard| guard.check(call));
+        // Whoever gets so far may call what this is about, and may know how.
+        checked.map_err(|error| if error.code == Code::ArgsInvalid { call.taught(error) } else { error })
     }
 
     /// The same for a call with arguments, which may be long work: then it waits for its turn.

@@ -175,6 +175,13 @@ impl Checker {
         check()
     }
 
+    /// Whether the value fits, as one of several that are tried: no, where all of them together take too long. What
+    /// they take is added to `steps`.
+    pub(super) fn accepts(&self, value: &Value, steps: &mut u64) -> bool {
+        *steps = steps.saturating_add(self.weight.steps.saturating_mul(values_in(value)));
+        *steps <= MOST_REPORT_STEPS && self.validator.is_valid(value)
+    }
+
     /// Checks a value, whatever comes of it.
     #[cfg(test)]
     pub(crate) fn try_on(&self, value: &Value) {

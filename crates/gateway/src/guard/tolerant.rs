@@ -87,7 +87,7 @@ impl Walk<'_> {
 }
 
 /// The schema that `schema` refers to within the document `root`, or itself.
-fn resolved<'s>(root: &'s Value, schema: &'s Value) -> Option<&'s Value> {
+pub(super) fn resolved<'s>(root: &'s Value, schema: &'s Value) -> Option<&'s Value> {
     let mut schema = schema;
     for _ in 0..MOST_REFERENCES {
         match schema.get("$ref").and_then(Value::as_str) {

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::telemetry::diagnostics::{EVENT_VERSION, Event, EventName};
+use crate::telemetry::savings::Savings;
 
 /// Lines that are no events and are named, at most; the others are counted.
 const MOST_BAD_LINES: usize = 20;
@@ -94,6 +95,9 @@ pub struct EventStats {
     pub by_tool: BTreeMap<String, Tally>,
     /// Failures by the code of their error, in order of the code.
     pub errors: BTreeMap<String, usize>,
+    /// What was spared, in tokens; `None` where no event says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub savings: Option<Savings>,
     /// Lines that are no events.
     pub bad_lines: usize,
     /// The first of them.
@@ -129,6 +133,9 @@ struct Collected {
     by_event: BTreeMap<EventName, Running>,
     by_tool: BTreeMap<String, Running>,
     errors: BTreeMap<String, usize>,
+    /// Tokens of the definitions that were served last: of the servers, and listed.
+    definitions: Option<(u64, u64)>,
+    savings: Savings,
     bad_lines: usize,
     first_bad_lines: Vec<BadLine>,
 }
@@ -146,8 +153,18 @@ impl Collected {
             None => (event.timestamp.clone(), event.timestamp.clone()),
             Some((first, last)) => (first.min(event.timestamp.clone()), last.max(event.timestamp.clone())),
         });
-        if event.event != EventName::CatalogLoaded {
-            self.sessions.insert(event.session_id.clone());
+        let tokens = |name: &str| event.attributes.get(name).and_then(Value::as_u64);
+        if event.event == EventName::CatalogLoaded {
+            self.definitions = tokens("definition_tokens").zip(tokens("surface_tokens"));
+        } else {
+            if self.sessions.insert(event.session_id.clone()) {
+                let (definitions, surface) = self.definitions.unwrap_or_default();
+                self.savings.definitions = self.savings.definitions.saturating_add(definitions);
+                self.savings.surface = self.savings.surface.saturating_add(surface);
+            }
+            if let Some(answer) = tokens("answer_tokens") {
+                self.savings.spent.add(tokens("result_tokens"), answer);
+            }
         }
         if let Some(Value::String(code)) = event.attributes.get("code") {
             *self.errors.entry(code.clone()).or_default() += 1;
@@ -169,7 +186,10 @@ impl Collected {
 
     fn stats(self) -> EventStats {
         let (first, last) = self.times.unzip();
+        let savings = Savings { sessions: self.sessions.len() as u64, ..self.savings };
+        let says_something = self.savings != Savings::default();
         EventStats {
+            savings: says_something.then_some(savings),
             events: self.by_event.values().map(|running| running.count).sum(),
             first,
             last,
@@ -288,6 +308,27 @@ mod tests {
       ]
     }
     "#);
+    }
+
+    #[test]
+    fn tokens_are_added_up_by_session() {
+        let of = |session: &str, attributes: &str| {
+            line("execute.completed", 1.0, true, attributes)
+                .replace(r#""session_id":"s""#, &format!(r#""session_id":"{session}""#))
+        };
+        let lines = [
+            line("catalog.loaded", 1.0, true, r#"{"definition_tokens":1000,"surface_tokens":100}"#),
+            of("a", r#"{"answer_tokens":10,"result_tokens":500}"#),
+            of("a", r#"{"answer_tokens":7}"#),
+            line("catalog.loaded", 1.0, true, r#"{"definition_tokens":3000,"surface_tokens":100}"#),
+            of("a", r#"{"answer_tokens":10,"result_tokens":10}"#),
+            of("b", r#"{"answer_tokens":3}"#),
+        ];
+        let savings = EventStats::read(lines.join("\n").as_bytes()).unwrap().savings.unwrap();
+        assert_eq!((savings.sessions, savings.definitions, savings.surface), (2, 4_000, 200));
+        let spent = savings.spent;
+        assert_eq!((spent.calls, spent.results, spent.answers, spent.other), (2, 510, 20, 10));
+        assert_eq!(savings.saved(), 4_510 - 230);
     }
 
     #[test]

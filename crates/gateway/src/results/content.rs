@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::kinds::kind_of;
 use contextweaver_context::adapters::{AdapterError, from_mcp_result};
 use contextweaver_context::event::{PartBody, ToolOutput};
 
@@ -41,6 +42,7 @@ impl<P: Serialize> Content<P> {
 }
 
 /// Reads a `ReadResourceResult`. A single text is the content itself; of several, each is kept under its own handle.
+/// Pictures and recordings are what they are, and no files.
 pub(crate) fn contents(text: &str) -> Result<ToolOutput, ReadError> {
     #[derive(Deserialize)]
     struct ReadResourceResult<'r> {
@@ -59,6 +61,18 @@ pub(crate) fn contents(text: &str) -> Result<ToolOutput, ReadError> {
         && let PartBody::ResourceText { text, .. } = &mut part.body
     {
         part.body = PartBody::Text(std::mem::take(text));
+    }
+    // Who reads a picture wants to see it.
+    for part in &mut output.parts {
+        let body = std::mem::replace(&mut part.body, PartBody::Text(String::new()));
+        part.body = match body {
+            PartBody::ResourceBlob { media_type: Some(media_type), bytes, uri } => match kind_of(&media_type) {
+                Some("image") => PartBody::Image { bytes, media_type },
+                Some(_) => PartBody::Audio { bytes, media_type },
+                None => PartBody::ResourceBlob { media_type: Some(media_type), bytes, uri },
+            },
+            body => body,
+        };
     }
     Ok(output)
 }
@@ -112,8 +126,10 @@ mod tests {
             r#"{"contents":[{"uri":"a:b","text":"x"},{"uri":"a:c","mimeType":"image/png","blob":"AAE="}],"_meta":{}}"#;
         insta::assert_snapshot!(bodies(contents(two)), @r#"
         ResourceText { uri: "a:b", media_type: None, text: "x" }
-        ResourceBlob { uri: "a:c", media_type: Some("image/png"), bytes: [0, 1] }
+        Image { bytes: [0, 1], media_type: "image/png" }
         "#);
+        let file = r#"{"contents":[{"uri":"a:c","mimeType":"application/pdf","blob":"AAE="}]}"#;
+        insta::assert_snapshot!(bodies(contents(file)), @r#"ResourceBlob { uri: "a:c", media_type: Some("application/pdf"), bytes: [0, 1] }"#);
         assert!(contents(r#"{"content":[]}"#).unwrap_err().to_string().contains("contents"));
     }
 

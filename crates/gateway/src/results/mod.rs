@@ -4,3 +4,4 @@ pub(crate) mod artifacts;
 pub(crate) mod content;
 pub(crate) mod firewall;
 pub(crate) mod holdings;
+pub(crate) mod kinds;

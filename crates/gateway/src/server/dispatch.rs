@@ -21,6 +21,8 @@ use crate::session::context::{CallContext, Trace};
 use crate::surface::meta_tools::MetaTool;
 use crate::surface::mode::Mode;
 use crate::telemetry::observer::{Called, Ended, Signed, Telemetry};
+use crate::telemetry::savings::tokens_of;
+use crate::tools::execute::find;
 use crate::tools::own_tools::OwnTools;
 use crate::upstream::client::own_info;
 
@@ -175,7 +177,8 @@ impl Dispatcher {
     fn instructions(&self) -> Option<String> {
         match self.mode {
             Mode::Gateway => Some(
-                "Find tools with tool_browse, call them with tool_execute, and look into large results with tool_view."
+                "Find tools with tool_browse (two or three short queries at once), call them with tool_execute, and look \
+                 into large results with tool_view."
                     .to_owned(),
             ),
             Mode::Proxy => {
@@ -211,7 +214,7 @@ impl Dispatcher {
         let (started, trace) = (Instant::now(), context.trace.clone());
         let view = self.serving.view_for(caller);
         let own = MetaTool::named(&params.name)
-            .filter(|tool| tool.is_offered(self.mode, view.resources.is_some(), view.prompts.is_some()));
+            .filter(|tool| tool.is_served(self.mode, view.resources.is_some(), view.prompts.is_some()));
         let (called, counts, result) = match own {
             Some(tool) => {
                 let result = self.tools.call(caller, &view, tool, params.arguments, context).await;
@@ -225,7 +228,12 @@ impl Dispatcher {
                 (Called::Published(&params.name, params.arguments), true, result)
             }
         };
-        let ended = Ended { called, started, result: &result, trace: &trace };
+        let counted = || trace.answer_tokens().unwrap_or_else(|| tokens_of(&result));
+        let tokens = (self.mode == Mode::Gateway).then(counted);
+        if let Some(tokens) = tokens {
+            self.telemetry.metrics.spent(trace.result_tokens(), tokens);
+        }
+        let ended = Ended { called, started, result: &result, trace: &trace, tokens };
         self.ended(caller, &view, &ended, counts);
         Ok(result.unwrap_or_else(|error| {
             tracing::info!(tool = params.name, %error, "failed");
@@ -235,7 +243,8 @@ impl Dispatcher {
 
     /// Records a call that has ended; one that calls a tool counts as such.
     fn ended(&self, caller: &Caller, view: &CatalogView, ended: &Ended<'_>, counts: bool) {
-        self.telemetry.call_ended(caller.session(), ended, |name| view.tool(name).map(|(_, item)| item));
+        let find = |name: &str| find(view, name).ok().map(|target| target.item);
+        self.telemetry.call_ended(caller.session(), ended, find);
         if counts {
             self.telemetry.metrics.called(ended.result.as_ref().err().map(|error: &GatewayError| error.code));
         }

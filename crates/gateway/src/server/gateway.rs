@@ -20,8 +20,9 @@ use crate::session::seen::Histories;
 use crate::session::subscriptions::Subscriptions;
 use crate::surface::mode::Mode;
 use crate::telemetry::diagnostics::Diagnostics;
-use crate::telemetry::metrics::UpstreamState;
+use crate::telemetry::metrics::{Sessions, UpstreamState};
 use crate::telemetry::observer::Telemetry;
+use crate::telemetry::savings::{Savings, Spent};
 use crate::tools::browse::Cards;
 use crate::tools::calls::Calls;
 use crate::tools::own_tools::OwnTools;
@@ -99,6 +100,7 @@ impl Gateway {
                         config: config.firewall,
                         artifacts,
                         structured: config.structured,
+                        media_bytes: config.media_bytes,
                         session_memory: config.http.session_memory,
                         histories: Arc::new(Histories::new(config.http.sessions_memory)),
                     },
@@ -177,7 +179,29 @@ impl Gateway {
             let circuits = CircuitState::ALL.map(|state| (state.name(), report.circuit == state));
             UpstreamState { name: &report.name, up: report.fault.is_none(), circuits }
         });
-        self.telemetry.metrics.text(self.clients.count(), upstreams)
+        let definitions = self.definition_tokens();
+        let sessions = Sessions { open: self.clients.count(), all: self.clients.entered() };
+        self.telemetry.metrics.text(sessions, upstreams, definitions)
+    }
+
+    /// Tokens of the definitions of all tools as their servers list them, and of those that are listed in their place;
+    /// `None` in other modes than `gateway`.
+    #[must_use]
+    pub fn definition_tokens(&self) -> Option<(u64, u64)> {
+        (self.config.mode == Mode::Gateway).then(|| self.catalog().definition_tokens())
+    }
+
+    /// What it has spared so far, in tokens, if it is in mode `gateway` and anything was called. Over HTTP each session
+    /// that is open or was counts once.
+    #[must_use]
+    pub fn savings(&self) -> Option<Savings> {
+        let spent = self.telemetry.metrics.all_spent();
+        if self.config.mode != Mode::Gateway || spent == Spent::default() {
+            return None;
+        }
+        let (definitions, surface) = self.definition_tokens()?;
+        let sessions = self.clients.entered().max(1);
+        Some(Savings { sessions, definitions: definitions * sessions, surface: surface * sessions, spent })
     }
 
     /// What is counted and recorded.

@@ -1,7 +1,7 @@
 //! What accompanies a call besides its arguments.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::protocol::message::{Members, Raw};
 
@@ -47,6 +47,9 @@ pub(crate) struct Trace(Arc<Marks>);
 struct Marks {
     attempts: AtomicU32,
     cached: AtomicBool,
+    /// Each one more than the number; zero where nobody looked.
+    result_tokens: AtomicU64,
+    answer_tokens: AtomicU64,
 }
 
 impl Trace {
@@ -58,6 +61,22 @@ impl Trace {
     /// Notes that the answer comes from the cache.
     pub(crate) fn set_cached(&self) {
         self.0.cached.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes how many tokens the upstream's result had, about, and how many the answer has where that is known.
+    pub(crate) fn set_tokens(&self, result: u64, answer: Option<u64>) {
+        self.0.result_tokens.store(result + 1, Ordering::Relaxed);
+        self.0.answer_tokens.store(answer.map_or(0, |answer| answer + 1), Ordering::Relaxed);
+    }
+
+    /// How many tokens the upstream's result had, about; `None` where nobody looked.
+    pub(crate) fn result_tokens(&self) -> Option<u64> {
+        self.0.result_tokens.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// How many tokens the answer has; `None` where nobody counted.
+    pub(crate) fn answer_tokens(&self) -> Option<u64> {
+        self.0.answer_tokens.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// How often the upstream was asked; zero when it was not.

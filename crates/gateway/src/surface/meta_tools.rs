@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 use super::mode::Mode;
 use contextweaver_context::view::drilldown_tool_spec;
 
+/// Queries of one search, at most.
+pub(crate) const MOST_QUERIES: usize = 5;
+
 /// A tool of the gateway's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MetaTool {
@@ -60,6 +63,12 @@ impl MetaTool {
         }
     }
 
+    /// Whether a call of the tool is answered in this mode. `tool_hydrate` answers in mode `gateway` too, where it is not
+    /// offered: three definitions are enough, and `tool_browse` shows arguments.
+    pub(crate) fn is_served(self, mode: Mode, resources: bool, prompts: bool) -> bool {
+        self.is_offered(mode, resources, prompts) || (mode, self) == (Mode::Gateway, Self::Hydrate)
+    }
+
     /// The tools that a client is offered.
     pub(crate) fn offered(mode: Mode, resources: bool, prompts: bool) -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(move |tool| tool.is_offered(mode, resources, prompts))
@@ -69,22 +78,31 @@ impl MetaTool {
     pub(crate) fn definition(self) -> Value {
         let object = |properties: Value, required: &[&str]| json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
         let browse = |what: &str| {
-            object(
-                json!({
-                    "query": {"type": "string", "description": format!("what you want to do, in words: finds the best {what}")},
-                    "path": {"type": "string", "description": "or a path to list instead: `/`, `/namespace`, …"},
-                    "top_k": {"type": "integer", "minimum": 1, "description": "fewer of them"},
-                    "cursor": {"type": "string", "description": "goes on with a path"},
-                }),
-                &[],
-            )
+            json!({
+                "query": {"type": "string", "description": format!("what you want to do, in words: finds the best {what}")},
+                "path": {"type": "string", "description": "or a path to list instead: `/`, `/namespace`, …"},
+                "top_k": {"type": "integer", "minimum": 1, "description": "fewer of them"},
+                "cursor": {"type": "string", "description": "goes on with a path"},
+            })
         };
         let (description, schema) = match self {
-            Self::Browse => (
-                "Find tools by what they do, or walk the catalog by path. Give `query` or `path`. Each line of the \
-                 answer starts with the tool_id to give to tool_execute.",
-                browse("tools"),
-            ),
+            Self::Browse => {
+                let mut properties = browse("tools");
+                properties["queries"] = json!({
+                    "type": "array", "items": {"type": "string"}, "maxItems": MOST_QUERIES,
+                    "description": "several at once",
+                });
+                properties["detail"] = json!({
+                    "type": "boolean",
+                    "description": "also arguments; of a tool_id as query the definition",
+                });
+                (
+                    "Find tools by what they do, or walk the catalog by path. Best: two or three short `queries` in a \
+                     tool author's words, like `create issue`. Each line of the answer starts with the tool_id to \
+                     give to tool_execute.",
+                    object(properties, &[]),
+                )
+            }
             Self::Execute => (
                 "Call a tool found before. The arguments are checked against its schema first; when they do not fit, \
                  the answer says what is expected. Large results come as a summary with the handle of the whole.",
@@ -106,11 +124,15 @@ impl MetaTool {
                 "The full definition of a tool, with the schema of its arguments.",
                 object(json!({"tool_id": {"type": "string"}}), &["tool_id"]),
             ),
-            Self::ResourceBrowse => ("Find resources by what they hold, or walk them by path.", browse("resources")),
+            Self::ResourceBrowse => {
+                ("Find resources by what they hold, or walk them by path.", object(browse("resources"), &[]))
+            }
             Self::ResourceRead => {
                 ("Read a resource found before.", object(json!({"resource_id": {"type": "string"}}), &["resource_id"]))
             }
-            Self::PromptBrowse => ("Find prompts by what they are for, or walk them by path.", browse("prompts")),
+            Self::PromptBrowse => {
+                ("Find prompts by what they are for, or walk them by path.", object(browse("prompts"), &[]))
+            }
             Self::PromptGet => (
                 "Fill in a prompt found before.",
                 object(json!({"prompt_id": {"type": "string"}, "args": {"type": "object"}}), &["prompt_id"]),
@@ -125,6 +147,22 @@ impl MetaTool {
         })
     }
 
+    /// Arguments that show how it is called.
+    pub(crate) fn example(self) -> Value {
+        match self {
+            Self::Browse => json!({"queries": ["list open issues", "search issues"]}),
+            Self::Execute => json!({"tool_id": "git:git_log", "args": {"repo_path": "."}}),
+            Self::View => {
+                json!({"handle": "artifact:result:0a1b2c3d4e5f", "selector": {"type": "lines", "start": 0, "end": 20}})
+            }
+            Self::Hydrate => json!({"tool_id": "git:git_log"}),
+            Self::ResourceBrowse => json!({"query": "release notes"}),
+            Self::ResourceRead => json!({"resource_id": "resource::docs:readme"}),
+            Self::PromptBrowse => json!({"query": "review a change"}),
+            Self::PromptGet => json!({"prompt_id": "prompt::git:review", "args": {}}),
+        }
+    }
+
     /// The meta-tool called `name`.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
@@ -134,4 +172,17 @@ impl MetaTool {
 /// The selectors are those of the context engine's own tool.
 fn view_schema() -> Value {
     drilldown_tool_spec().get_mut("inputSchema").map(Value::take).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn examples_fit_the_definitions() {
+        for tool in MetaTool::ALL {
+            let validator = jsonschema::validator_for(&tool.definition()["inputSchema"]).unwrap();
+            assert!(validator.is_valid(&tool.example()), "{}", tool.name());
+        }
+    }
 }

@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use super::savings::Spent;
 use crate::common::error::Code;
 use crate::common::sync::lock;
 
@@ -68,6 +69,15 @@ struct Durations {
     sum: Duration,
 }
 
+/// How many clients there are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sessions {
+    /// Those that are connected.
+    pub(crate) open: usize,
+    /// Those that have connected so far.
+    pub(crate) all: u64,
+}
+
 /// The state of an upstream, as metrics show it.
 pub(crate) struct UpstreamState<'u> {
     /// Its name in the configuration.
@@ -87,6 +97,8 @@ pub(crate) struct Metrics {
     calls: Mutex<BTreeMap<Option<Code>, u64>>,
     /// Signatures that were refused, by what was signed and why.
     signatures: Mutex<BTreeMap<(&'static str, &'static str), u64>>,
+    /// Tokens of what was answered, in mode `gateway`.
+    spent: Mutex<Spent>,
     running: AtomicU64,
 }
 
@@ -124,6 +136,16 @@ impl Metrics {
         Timer { metrics: self, method, began: Instant::now(), ending: Ending::Cancelled }
     }
 
+    /// An answer had so many tokens; `result` are those of what a server answered, if one was asked.
+    pub(crate) fn spent(&self, result: Option<u64>, answer: u64) {
+        lock(&self.spent).add(result, answer);
+    }
+
+    /// Tokens of what was answered so far.
+    pub(crate) fn all_spent(&self) -> Spent {
+        *lock(&self.spent)
+    }
+
     /// A tool was called, with this failure if any.
     pub(crate) fn called(&self, failure: Option<Code>) {
         *lock(&self.calls).entry(failure).or_default() += 1;
@@ -144,8 +166,14 @@ impl Metrics {
         }
     }
 
-    /// Everything counted, with the number of sessions and the upstreams.
-    pub(crate) fn text<'u>(&self, sessions: usize, upstreams: impl IntoIterator<Item = UpstreamState<'u>>) -> String {
+    /// Everything counted, with the sessions, the upstreams, and in mode `gateway` the tokens of all definitions and of
+    /// those that are listed.
+    pub(crate) fn text<'u>(
+        &self,
+        sessions: Sessions,
+        upstreams: impl IntoIterator<Item = UpstreamState<'u>>,
+        definitions: Option<(u64, u64)>,
+    ) -> String {
         let mut text = Text::default();
         text.head("requests_total", "counter", "Requests by method and outcome.");
         for ((method, ending), count) in &*lock(&self.requests) {
@@ -168,7 +196,25 @@ impl Metrics {
             text.sample("signatures_refused_total", &[("signed", signed), ("reason", reason)], count);
         }
         text.head("sessions", "gauge", "Clients that are connected.");
-        text.sample("sessions", &[], &(sessions as u64));
+        text.sample("sessions", &[], &(sessions.open as u64));
+        text.head("sessions_total", "counter", "Clients that have connected.");
+        text.sample("sessions_total", &[], &sessions.all);
+        if let Some((servers, gateway)) = definitions {
+            let Spent { calls, results, answers, other } = self.all_spent();
+            text.head("definition_tokens", "gauge", "Tokens of the definitions of all servers, and of those listed.");
+            text.sample("definition_tokens", &[("of", "servers")], &servers);
+            text.sample("definition_tokens", &[("of", "gateway")], &gateway);
+            text.head("answered_calls_total", "counter", "Calls, reads and prompts that a server answered.");
+            text.sample("answered_calls_total", &[], &calls);
+            text.head(
+                "tokens_total",
+                "counter",
+                "Tokens of results of servers, of the answers to these calls, and of others.",
+            );
+            for (of, tokens) in [("results", results), ("answers", answers), ("other", other)] {
+                text.sample("tokens_total", &[("of", of)], &tokens);
+            }
+        }
         text.head("upstream_up", "gauge", "Whether an upstream is connected, may be asked and could be listed.");
         let upstreams: Vec<UpstreamState<'_>> = upstreams.into_iter().collect();
         for upstream in &upstreams {
@@ -219,6 +265,7 @@ impl Text {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::savings::Savings;
 
     #[test]
     fn what_is_counted_is_written_in_the_form_of_prometheus() {
@@ -235,7 +282,10 @@ mod tests {
         let running = metrics.begin("ping");
         let upstream =
             |name, up| UpstreamState { name, up, circuits: [("closed", up), ("half-open", false), ("open", !up)] };
-        let text = metrics.text(2, [upstream("a\"b", true), upstream("c", false)]);
+        metrics.spent(Some(100), 10);
+        metrics.spent(None, 5);
+        let sessions = Sessions { open: 2, all: 3 };
+        let text = metrics.text(sessions, [upstream("a\"b", true), upstream("c", false)], Some((900, 90)));
         running.end(Ending::Ok);
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         insta::assert_snapshot!(samples.join("\n").replace("contextweaver_", ""), @r#"
@@ -262,6 +312,13 @@ mod tests {
         tool_calls_total{code="UPSTREAM_TIMEOUT"} 1
         signatures_refused_total{signed="call",reason="replayed"} 1
         sessions 2
+        sessions_total 3
+        definition_tokens{of="servers"} 900
+        definition_tokens{of="gateway"} 90
+        answered_calls_total 1
+        tokens_total{of="results"} 100
+        tokens_total{of="answers"} 10
+        tokens_total{of="other"} 5
         upstream_up{upstream="a\"b"} 1
         upstream_up{upstream="c"} 0
         upstream_circuit{upstream="a\"b",state="closed"} 1
@@ -271,6 +328,9 @@ mod tests {
         upstream_circuit{upstream="c",state="half-open"} 0
         upstream_circuit{upstream="c",state="open"} 1
         "#);
+        let savings = Savings::of_metrics(&text).unwrap();
+        assert_eq!((savings.sessions, savings.definitions, savings.surface), (3, 2_700, 270));
+        assert_eq!(savings.spent, metrics.all_spent());
         let types = text.lines().filter(|line| line.starts_with("# TYPE")).count();
         assert_eq!(types, text.lines().filter(|line| line.starts_with("# HELP")).count());
     }

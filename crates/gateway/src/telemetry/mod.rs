@@ -3,3 +3,4 @@
 pub(crate) mod diagnostics;
 pub(crate) mod metrics;
 pub(crate) mod observer;
+pub(crate) mod savings;

@@ -80,6 +80,8 @@ pub(crate) struct Ended<'e> {
     pub(crate) result: &'e Result<Raw, GatewayError>,
     /// How it was answered.
     pub(crate) trace: &'e Trace,
+    /// Tokens of the answer, where they are counted.
+    pub(crate) tokens: Option<u64>,
 }
 
 impl Telemetry {
@@ -117,6 +119,9 @@ impl Telemetry {
             _ => BTreeSet::new(),
         };
         let (names, unknown) = names(arguments, &known);
+        if let Some(tokens) = ended.tokens {
+            attributes.insert("answer_tokens".to_owned(), tokens.into());
+        }
         attributes.insert("argument_names".to_owned(), names.into());
         if ended.trace.attempts() > 1 {
             attributes.insert("attempts".to_owned(), ended.trace.attempts().into());
@@ -139,6 +144,9 @@ impl Telemetry {
         attributes.insert("meta_tool".to_owned(), tool.name().into());
         if let Err(error) = ended.result {
             attributes.insert("retryable".to_owned(), error.retryable.into());
+        }
+        if let Some(tokens) = ended.trace.result_tokens() {
+            attributes.insert("result_tokens".to_owned(), tokens.into());
         }
         if unknown > 0 {
             attributes.insert("unknown_arguments".to_owned(), unknown.into());
@@ -168,6 +176,11 @@ impl Telemetry {
         attributes.insert("signed".to_owned(), signed.label().into());
         let event = EventName::SignatureRefused;
         diagnostics.record(Some(session), Happening { event, success: false, duration: None, tool: None, attributes });
+    }
+
+    /// Whether events are recorded.
+    pub(crate) fn records(&self) -> bool {
+        self.diagnostics.is_some()
     }
 
     /// Records that a catalog is served from now on; `attributes` is an object with its counts.

@@ -333,7 +333,7 @@ const MODEL_READS: &[(&str, &[ModelRead], usize)] = &[
         (Mute, "shop:terms", "APPROVAL_REQUIRED"), (Yes, "shop:terms", "a text"), (Yes, "shop:keys", "RATE_LIMITED"),
     ], 1),
     ("visibility_profiles: {clerk: {include_namespaces: [shop]}}", &[
-        (With("clerk"), "bank:terms", "RESOURCE_NOT_FOUND"), (With("clerk"), "shop:page/1", r#""summary":"a text ""#),
+        (With("clerk"), "bank:terms", "RESOURCE_NOT_FOUND"), (With("clerk"), "shop:page/1", r#""text":"a text ""#),
     ], 1),
 ];
 

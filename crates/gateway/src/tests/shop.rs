@@ -246,8 +246,10 @@ impl Scene {
         let text = format!(r#"{{"name": "tool_execute", "arguments": {call}}}"#);
         let params = Raw::of(&serde_json::from_str::<Box<RawValue>>(&text).unwrap());
         let result = self.ask_raw(caller, "tools/call", &params).await.unwrap();
-        let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
-        text["error"].as_str().or(text["status"].as_str()).unwrap().to_owned()
+        let text = result["content"][0]["text"].as_str().unwrap_or_default();
+        let said: Value = serde_json::from_str(text).unwrap_or_default();
+        let status = if result["isError"] == true { "error" } else { "ok" };
+        said["error"].as_str().or(said["status"].as_str()).unwrap_or(status).to_owned()
     }
 
     /// The calls that reached the shop.

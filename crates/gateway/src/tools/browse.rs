@@ -1,16 +1,18 @@
 //! `tool_browse` and its siblings: a query or a path to cards.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::catalog::shelf::{Shelf, Target};
 use crate::catalog::view::CatalogView;
-use crate::common::error::{Code, GatewayError};
+use crate::common::error::{Code, GatewayError, presentable};
 use crate::common::sync::lock;
+use crate::guard::usage::signature;
 use crate::protocol::message::Raw;
 use crate::session::client::Caller;
+use crate::surface::meta_tools::MOST_QUERIES;
 use crate::surface::mode::{CardForm, Structured};
 use contextweaver_core::text::Estimator;
 use contextweaver_routing::{Choice, ChoiceCard, Path, PathError, Request, RouteError, SCORE_UNITS};
@@ -20,6 +22,21 @@ const CARD_TOKENS: usize = 42;
 
 /// Tokens of a page for each of its cards, at most: a page of ten stays within 450.
 const TOKENS_A_CARD: usize = 45;
+
+/// Tokens of a compact card above its arguments.
+const CARD_BESIDE_ARGUMENTS: usize = 36;
+
+/// Tokens of a page for each of its cards with its arguments, at most.
+const TOKENS_A_CARD_WITH_ARGUMENTS: usize = 80;
+
+/// What stands above cards that do not fit well.
+const NOTHING_FITS: &str = "nothing fits well; the nearest are:";
+
+/// How to ask better.
+const ASK_BETTER: &str = "ask again in words that a tool's author would use, one step at a time, or list `path`: `/`";
+
+/// Characters of a query that a note repeats, at most.
+const QUERY_IN_NOTE: usize = 60;
 
 /// Tokens of a page that are kept for what says how to go on, and for the mark of a stable prefix.
 const FRAME: usize = 20;
@@ -36,13 +53,58 @@ const LONG_QUERY: usize = 2_000;
 /// The id of the card that separates the cards shown before from the new ones.
 const BREAKPOINT: &str = "__cache_breakpoint__";
 
+/// The arguments of `tool_browse` and its siblings.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BrowseArgs {
-    query: Option<String>,
+    query: Option<Queries>,
+    queries: Option<Queries>,
     path: Option<String>,
     top_k: Option<Count>,
     cursor: Option<String>,
+    #[serde(default)]
+    detail: Option<bool>,
+}
+
+/// One query or several. Models write either under both names.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a query is a text, and `queries` an array of texts")]
+enum Queries {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Queries {
+    fn texts(&self) -> &[String] {
+        match self {
+            Self::One(text) => std::slice::from_ref(text),
+            Self::Several(texts) => texts,
+        }
+    }
+}
+
+impl BrowseArgs {
+    fn asked(&self) -> Option<&[String]> {
+        self.query.as_ref().or(self.queries.as_ref()).map(Queries::texts)
+    }
+
+    fn has_detail(&self) -> bool {
+        self.detail == Some(true)
+    }
+
+    /// The tool whose whole definition is asked for: `detail` with the id of a tool, or with its path.
+    pub(crate) fn whole<'v>(&self, view: &'v CatalogView, shelves: Shelves) -> Option<Target<'v>> {
+        let shelf = shelves.of(view).filter(|_| self.has_detail() && matches!(shelves, Shelves::Tools))?;
+        match (self.asked(), &self.path) {
+            (Some([id]), None) if id.contains(':') => shelf.named(id.trim()).ok(),
+            (None, Some(path)) => {
+                let cards = shelf.router.browse(&path.parse().ok()?).ok()?;
+                let [card] = cards.as_slice() else { return None };
+                shelf.named(card.id()).ok()
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A number of cards.
@@ -86,7 +148,33 @@ struct Found {
     from: usize,
     /// How many there are, where a page can be followed by another.
     of: Option<usize>,
+    /// What is said before the cards.
+    head: Option<&'static str>,
     note: Option<String>,
+    /// The arguments of each card, where they were asked for; empty otherwise.
+    arguments: Vec<String>,
+}
+
+impl Found {
+    /// Cards that nothing is said about yet.
+    fn of(cards: Vec<ChoiceCard>, most: usize) -> Self {
+        Self { cards, most, from: 0, of: None, head: None, note: None, arguments: Vec::new() }
+    }
+
+    /// The lines of the card at `at`.
+    fn lines(&self, at: usize) -> String {
+        let Some(card) = self.cards.get(at) else { return String::new() };
+        match self.arguments.get(at) {
+            Some(arguments) => format!("{}\n  {arguments}", card.compact_line(CARD_BESIDE_ARGUMENTS)),
+            None => card.compact_line(CARD_TOKENS),
+        }
+    }
+
+    /// Tokens of the page, at most.
+    fn budget(&self) -> usize {
+        let each = if self.arguments.is_empty() { TOKENS_A_CARD } else { TOKENS_A_CARD_WITH_ARGUMENTS };
+        self.most * each
+    }
 }
 
 /// How cards are found and shown.
@@ -106,7 +194,8 @@ impl Cards {
     /// Whether an answer may take long: many items are ranked, or the query is long.
     pub(crate) fn takes_long(&self, view: &CatalogView, shelves: Shelves, args: &BrowseArgs) -> bool {
         let items = shelves.of(view).map_or(0, |shelf| shelf.router.catalog().items().len());
-        items > MOST_SHORT || args.query.as_ref().is_some_and(|query| query.len() > LONG_QUERY)
+        let queries = args.asked().unwrap_or_default();
+        items * queries.len().max(1) > MOST_SHORT || queries.iter().map(String::len).sum::<usize>() > LONG_QUERY
     }
 
     /// Answers a query or a path.
@@ -122,24 +211,33 @@ impl Cards {
     ) -> Result<Raw, GatewayError> {
         let shelf = shelves.of(view);
         let top_k = args.top_k.map(|Count(count)| count);
-        let mut found = match (&args.query, &args.path, &args.cursor) {
-            (Some(query), None, None) => {
+        let is_double = args.query.is_some() && args.queries.is_some();
+        let asked = args.asked().filter(|_| !is_double);
+        let mut found = match (asked, &args.path, &args.cursor) {
+            (Some(queries), None, None) => {
                 let most = top_k.unwrap_or(usize::MAX).clamp(1, self.top_k);
-                by_query(shelf, query, most)?
+                by_queries(shelf, queries, most)?
             }
-            (None, Some(path), cursor) => {
+            (None, Some(path), cursor) if args.asked().is_none() => {
                 let most = top_k.unwrap_or(PATH_CARDS).clamp(1, PATH_CARDS);
                 by_path(shelf, path, cursor.as_deref(), most)?
             }
             _ => {
-                let reason = "give exactly one of `query` (what you want to do) and `path` (`/` lists the namespaces); \
-                    a `cursor` goes with its path";
+                let reason = "give exactly one of `queries` or `query` (what you want to do) and `path` (`/` lists the \
+                    namespaces); a `cursor` goes with its path";
                 return Err(GatewayError::new(Code::ArgsInvalid, reason));
             }
         };
         found.cards.truncate(found.most);
+        let describe = |card: &ChoiceCard| {
+            let item = shelf.and_then(|shelf| shelf.item(card.id()));
+            item.map(|(_, item)| signature(item.args_schema.as_deref())).unwrap_or_default()
+        };
+        if args.has_detail() {
+            found.arguments = found.cards.iter().map(describe).collect();
+        }
         if self.form == CardForm::Lines {
-            found.cards.truncate(fitting(&found.cards, found.most * TOKENS_A_CARD));
+            found.cards.truncate(fitting(&found));
         }
         if let Some(of) = found.of {
             let next = found.from + found.cards.len();
@@ -147,6 +245,9 @@ impl Cards {
         }
         if self.stable {
             found.cards = stable(lock(&caller.session().shown).of(view.generation), found.cards)?;
+        }
+        if args.has_detail() {
+            found.arguments = found.cards.iter().map(describe).collect();
         }
         Ok(self.page(&found))
     }
@@ -167,57 +268,101 @@ impl Cards {
         match self.form {
             CardForm::Json => {
                 parts.push(serde_json::to_string(cards).unwrap_or_default());
+                if !found.arguments.is_empty() {
+                    parts.push(json!({ "arguments": arguments_of(found) }).to_string());
+                }
+                parts.extend(found.head.map(str::to_owned));
                 parts.extend(found.note.clone());
             }
             CardForm::Lines if cards.is_empty() => {
-                parts.push("nothing fits; try other words, or `path`: `/` for the namespaces".to_owned());
+                parts.push(format!("nothing fits; {ASK_BETTER}"));
             }
             CardForm::Lines => parts.push(page_text(found)),
         }
         let parts: Vec<Value> = parts.into_iter().map(|text| json!({"type": "text", "text": text})).collect();
         let mut result = json!({"content": parts, "isError": false});
         if let (Structured::On, Some(result)) = (self.structured, result.as_object_mut()) {
-            result.insert("structuredContent".to_owned(), json!({ "cards": cards }));
+            let mut structured = json!({ "cards": cards });
+            if !found.arguments.is_empty() {
+                structured["arguments"] = arguments_of(found);
+            }
+            if found.head.is_some() {
+                structured["no_tool_fits"] = true.into();
+            }
+            result.insert("structuredContent".to_owned(), structured);
         }
         Raw::of(&result)
     }
 }
 
-fn card_line(card: &ChoiceCard) -> String {
-    card.compact_line(CARD_TOKENS)
+/// The arguments of the cards by their ids: beside the cards, which have no place for them.
+fn arguments_of(found: &Found) -> Value {
+    let each = found.cards.iter().zip(&found.arguments).filter(|(_, arguments)| !arguments.is_empty());
+    each.map(|(card, arguments)| (card.id().to_owned(), Value::from(arguments.as_str()))).collect::<Map<_, _>>().into()
 }
 
-/// The lines of a page, and its note where that fits too. What tells how to go on always stands.
+/// The lines of a page, and its note where that fits too. What tells how to go on, or that nothing fits, always stands.
 fn page_text(found: &Found) -> String {
-    let lines: Vec<String> = found.cards.iter().map(card_line).collect();
-    let lines = lines.join("\n");
+    let head = found.head.map(|head| format!("{head}\n")).unwrap_or_default();
+    let lines: Vec<String> = (0..found.cards.len()).map(|at| found.lines(at)).collect();
+    let lines = head + &lines.join("\n");
     let Some(note) = &found.note else { return lines };
     let noted = format!("{lines}\n({note})");
-    let budget = found.most * TOKENS_A_CARD;
-    if found.of.is_some() || Estimator::Cl100kBase.count(&noted) <= budget { noted } else { lines }
+    let stands = found.of.is_some() || found.head.is_some();
+    if stands || Estimator::Cl100kBase.count(&noted) <= found.budget() { noted } else { lines }
 }
 
-/// How many of the cards fit into `budget` tokens, one at least. Each line is made without regard to the others, so
-/// that a card shown again has the same bytes; an id is never cut, and a long one may cost the last cards their place.
-fn fitting(cards: &[ChoiceCard], budget: usize) -> usize {
-    let mut left = budget.saturating_sub(FRAME);
-    let fits = |card: &&ChoiceCard| -> bool {
-        let cost = Estimator::Cl100kBase.count(&card_line(card)) + 1;
+/// How many of the cards fit into the page, one at least. Each line is made without regard to the others, so that a card
+/// shown again has the same bytes; an id is never cut, and a long one may cost the last cards their place.
+fn fitting(found: &Found) -> usize {
+    let count = |text: &str| Estimator::Cl100kBase.count(text) + 1;
+    // A search without an answer says so in full.
+    let frame = found.head.map_or(FRAME, |head| count(head) + found.note.as_deref().map_or(0, count) + 2);
+    let mut left = found.budget().saturating_sub(frame);
+    let fits = |at: &usize| -> bool {
+        let cost = count(&found.lines(*at));
         let fits = cost <= left;
         left = left.saturating_sub(cost);
         fits
     };
-    cards.iter().take_while(fits).count().max(1)
+    (0..found.cards.len()).take_while(fits).count().max(1)
 }
 
-fn by_query(shelf: Option<&Shelf>, query: &str, most: usize) -> Result<Found, GatewayError> {
-    let mut found = Found { cards: Vec::new(), most, from: 0, of: None, note: None };
+/// The best tools for the queries: the first of each, then the second of each, and so on, every tool once.
+fn by_queries(shelf: Option<&Shelf>, queries: &[String], most: usize) -> Result<Found, GatewayError> {
+    if !(1..=MOST_QUERIES).contains(&queries.len()) {
+        let reason = format!("there are {} queries; a search takes 1 to {MOST_QUERIES}", queries.len());
+        return Err(GatewayError::new(Code::ArgsInvalid, reason));
+    }
+    let mut found = Found::of(Vec::new(), most);
     let Some(shelf) = shelf else { return Ok(found) };
-    let request = Request { query: query.to_owned(), top_k: Some(most), ..Request::default() };
-    let route = shelf.search().route(&request).map_err(|error| refused(&error))?;
-    found.note = route.ambiguity.map(|ambiguity| ambiguity.question);
-    let scored = |choice: Choice| choice.card.with_score(choice.score as f64 / SCORE_UNITS as f64);
-    found.cards = route.choices.into_iter().map(scored).collect();
+    let mut routes = Vec::new();
+    for query in queries {
+        let request = Request { query: query.clone(), top_k: Some(most), ..Request::default() };
+        routes.push(shelf.search().route(&request).map_err(|error| refused(&error))?);
+    }
+    let missed: Vec<&str> =
+        routes.iter().filter(|route| route.no_tool_fits).map(|route| route.query.as_str()).collect();
+    if missed.len() == routes.len() {
+        (found.head, found.note) = (Some(NOTHING_FITS), Some(ASK_BETTER.to_owned()));
+    } else if !missed.is_empty() {
+        let quoted = |query: &&str| format!("`{}`", presentable(query).chars().take(QUERY_IN_NOTE).collect::<String>());
+        found.note = Some(format!("nothing fits {} well", missed.iter().map(quoted).collect::<Vec<_>>().join(", ")));
+    } else if let [route] = routes.as_mut_slice() {
+        found.note = route.ambiguity.take().map(|ambiguity| ambiguity.question);
+    }
+    let mut rankings: Vec<_> = routes.into_iter().map(|route| route.choices.into_iter()).collect();
+    let mut shown = BTreeSet::new();
+    for _ in 0..most {
+        for ranking in &mut rankings {
+            // A tool that another query brought costs this one nothing: its next one takes the place.
+            let next = ranking.find(|choice| !shown.contains(choice.card.id()));
+            if let Some(Choice { card, score, .. }) = next {
+                shown.insert(card.id().to_owned());
+                found.cards.push(card.with_score(score as f64 / SCORE_UNITS as f64));
+            }
+        }
+    }
     Ok(found)
 }
 
@@ -236,7 +381,7 @@ fn by_path(shelf: Option<&Shelf>, path: &str, cursor: Option<&str>, most: usize)
             GatewayError::new(Code::ArgsInvalid, reason).at(path)
         })?,
     };
-    Ok(Found { cards: cards.into_iter().skip(from).collect(), most, from, of: Some(of), note: None })
+    Ok(Found { from, of: Some(of), ..Found::of(cards.into_iter().skip(from).collect(), most) })
 }
 
 fn path_error(error: &PathError) -> GatewayError {

@@ -100,7 +100,8 @@ impl Calls {
                 let sensitivity = self.guards.sensitivity(item);
                 let origin = Origin { id, name: &item.name, arguments: &arguments, sensitivity };
                 let present = |envelope: &mut _| self.guards.present(&call, envelope);
-                self.firewall.shaped(call.caller, origin, method.read, &result, &present).await?
+                let trace = &call.context.trace;
+                self.firewall.shaped(call.caller, origin, method.read, &result, &present, trace).await?
             }
             Mode::Proxy | Mode::Passthrough => {
                 let is_large = result.bytes().len() > LARGE;

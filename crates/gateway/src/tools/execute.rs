@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 use super::browse::Cards;
 use super::calls::Calls;
 use crate::catalog::names::published_name;
-use crate::catalog::shelf::Target;
+use crate::catalog::shelf::{Target, Unnamed};
 use crate::catalog::view::CatalogView;
+use crate::catalog::written::is_same;
 use crate::common::error::{Code, GatewayError, text_result};
 use crate::common::sanitize::SanitizeConfig;
 use crate::guard::call::{GuardedCall, Route};
@@ -55,22 +56,25 @@ pub(crate) async fn execute(
     calls.make(call, target.item, &target.item.id).await
 }
 
-/// The tool called `id`.
+/// The tool called `name`: by its id, its published name, or as people and models write these.
 ///
 /// # Errors
-/// It is not served, or is quarantined.
-pub(crate) fn find<'v>(view: &'v CatalogView, id: &str) -> Result<Target<'v>, GatewayError> {
-    let found = view.tools.as_ref().and_then(|shelf| Some((shelf, view.tool(id)?)));
+/// It is not served, is quarantined, or is one of several of that name.
+pub(crate) fn find<'v>(view: &'v CatalogView, name: &str) -> Result<Target<'v>, GatewayError> {
+    let found = view.tools.as_ref().and_then(|shelf| Some((shelf, view.tool(name)?)));
     if let Some((shelf, (at, item))) = found {
         return Ok(Target { shelf, at, item });
     }
-    let waits = |(waiting, _): &(&String, &String)| *waiting == id || published_name(waiting) == id;
+    // Also before another tool of a like name: which of them is meant cannot be known.
+    let waits = |(waiting, _): &(&String, &String)| {
+        *waiting == name || published_name(waiting) == name || is_same(waiting, name)
+    };
     if let Some((id, reason)) = view.quarantined.iter().find(waits) {
         let reason = format!("{reason}; it can be called when its operator has approved that");
         return Err(GatewayError::new(Code::Quarantined, reason).at(id));
     }
-    let reason = "no such tool is in the catalog now; find one with tool_browse";
-    Err(GatewayError::new(Code::HydrateFailed, reason).at(id))
+    let named = view.tools.as_ref().map_or(Err(Unnamed::NOTHING), |shelf| shelf.named(name));
+    named.map_err(|unnamed| unnamed.error(Code::HydrateFailed, "tool", name))
 }
 
 fn dry_run(target: &Target<'_>, checks: &[Value], sanitize: &SanitizeConfig) -> Raw {

@@ -3,19 +3,23 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::browse::{Cards, Shelves};
+use super::browse::{BrowseArgs, Cards, Shelves};
 use super::calls::Calls;
 use super::execute::{ExecuteArgs, execute, find};
-use super::read::{prompt_get, resource_read};
-use super::view::show;
+use super::read::{ReadArgs, prompt_get, resource_read};
+use super::view::{ViewArgs, show};
+use crate::catalog::shelf::Target;
 use crate::catalog::view::CatalogView;
 use crate::common::error::{Code, GatewayError, text_result};
 use crate::common::work::in_turn_if;
 use crate::guard::call::{Clearance, GuardedCall, Route};
+use crate::guard::usage::signature;
 use crate::protocol::message::{Raw, is_object};
 use crate::session::client::Caller;
 use crate::session::context::CallContext;
 use crate::surface::meta_tools::MetaTool;
+use contextweaver_context::event::Handle;
+use contextweaver_context::store::ArtifactStore;
 
 /// The gateway's own tools, with what they need.
 #[derive(Debug)]
@@ -51,22 +55,37 @@ impl OwnTools {
             self.admit(caller, tool).await?;
         }
         let search = async |shelves| {
-            let args = args(tool, arguments)?;
+            let args: BrowseArgs = args(tool, arguments)?;
+            if let Some(target) = args.whole(view, shelves) {
+                // A definition is what hydration gives, and what is said about that holds.
+                self.admit(caller, MetaTool::Hydrate).await?;
+                return Ok(self.definition(caller, view, &target));
+            }
             let is_long = self.cards.takes_long(view, shelves, &args);
             let found = in_turn_if(is_long, || self.cards.browse(caller, view, shelves, &args)).await;
-            found.map_err(|exhausted| GatewayError::exhausted(Code::RateLimited, "the search", exhausted))?
+            let found =
+                found.map_err(|exhausted| GatewayError::exhausted(Code::RateLimited, "the search", exhausted))?;
+            found.map_err(|error| match error.code {
+                Code::ArgsInvalid => taught(tool, error.message()),
+                _ => error,
+            })
         };
         match tool {
             MetaTool::Browse => search(Shelves::Tools).await,
             MetaTool::ResourceBrowse => search(Shelves::Resources).await,
             MetaTool::PromptBrowse => search(Shelves::Prompts).await,
             MetaTool::Execute => execute(calls, &self.cards, caller, view, &args(tool, arguments)?, context).await,
-            MetaTool::View => {
-                let (artifacts, sanitize) = (&calls.firewall.artifacts, calls.guards.sanitize());
-                show(artifacts, sanitize, caller, args(tool, arguments)?).await
-            }
+            MetaTool::View => self.view(caller, view, args(tool, arguments)?).await,
             MetaTool::Hydrate => self.hydrate(caller, view, &args::<HydrateArgs>(tool, arguments)?.tool_id),
-            MetaTool::ResourceRead => resource_read(calls, caller, view, &args(tool, arguments)?, context).await,
+            MetaTool::ResourceRead => {
+                let args: ReadArgs = args(tool, arguments)?;
+                // What a result names by a handle is read like what a list names.
+                if view.resource(args.id()).is_none() && self.has(caller, args.id()) {
+                    self.admit(caller, MetaTool::View).await?;
+                    return self.view(caller, view, ViewArgs::beginning(args.id())).await;
+                }
+                resource_read(calls, caller, view, &args, context).await
+            }
             MetaTool::PromptGet => prompt_get(calls, caller, view, &args(tool, arguments)?, context).await,
         }
     }
@@ -96,22 +115,49 @@ impl OwnTools {
         guards.clear(&mut call).await.map(|clearance| debug_assert!(matches!(clearance, Clearance::Go)))
     }
 
+    /// Whether the caller has an artifact of this handle.
+    fn has(&self, caller: &Caller, handle: &str) -> bool {
+        self.calls.firewall.artifacts.of(caller.session()).reference(&Handle::new(handle)).is_ok()
+    }
+
+    /// A part of a stored result.
+    async fn view(&self, caller: &Caller, view: &CatalogView, args: ViewArgs) -> Result<Raw, GatewayError> {
+        let (firewall, sanitize) = (&self.calls.firewall, self.calls.guards.sanitize());
+        if view.resource(args.handle()).is_some() && !self.has(caller, args.handle()) {
+            let reason = "this is a resource and no handle of a result; read it with resource_read";
+            return Err(GatewayError::new(Code::ViewFailed, reason).at(args.handle()).with("reason", "resource"));
+        }
+        show(&firewall.artifacts, firewall.media_bytes, sanitize, caller, args).await
+    }
+
+    /// The full definition of the tool of this name.
+    fn hydrate(&self, caller: &Caller, view: &CatalogView, name: &str) -> Result<Raw, GatewayError> {
+        Ok(self.definition(caller, view, &find(view, name)?))
+    }
+
     /// The full definition of a tool.
-    fn hydrate(&self, caller: &Caller, view: &CatalogView, id: &str) -> Result<Raw, GatewayError> {
-        let target = find(view, id)?;
-        self.cards.note_shown(caller, view, &target);
+    fn definition(&self, caller: &Caller, view: &CatalogView, target: &Target<'_>) -> Raw {
+        self.cards.note_shown(caller, view, target);
         let item = target.item;
         let definition = item.raw.as_ref().map_or_else(|| item.definition_json(), |raw| raw.get().to_owned());
-        Ok(text_result(&self.calls.guards.sanitize().json(&definition), false))
+        text_result(&self.calls.guards.sanitize().json(&definition), false)
     }
 }
 
 /// The arguments of a tool of the gateway's own.
 fn args<'a, T: Deserialize<'a>>(tool: MetaTool, arguments: Option<&'a RawValue>) -> Result<T, GatewayError> {
     let text = arguments.map_or("{}", RawValue::get);
-    let refused = |reason: String| GatewayError::new(Code::ArgsInvalid, format!("{}: {reason}", tool.name()));
+    let refused = |reason: String| taught(tool, &reason);
     if !is_object(text.as_bytes()) {
         return Err(refused("the arguments must be an object".to_owned()));
     }
     serde_json::from_str(text).map_err(|error| refused(error.to_string()))
+}
+
+/// The refusal of arguments of a tool of the gateway's own, with what they may be.
+pub(crate) fn taught(tool: MetaTool, reason: &str) -> GatewayError {
+    let definition = tool.definition();
+    GatewayError::new(Code::ArgsInvalid, format!("{}: {reason}", tool.name()))
+        .with("arguments", signature(definition.get("inputSchema")))
+        .with("example", tool.example())
 }

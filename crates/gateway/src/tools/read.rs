@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::calls::Calls;
-use crate::catalog::shelf::{Shelf, Target};
+use crate::catalog::shelf::{Shelf, Target, Unnamed};
 use crate::catalog::view::CatalogView;
 use crate::common::error::{Code, GatewayError};
 use crate::guard::call::{GuardedCall, Route};
@@ -24,6 +24,13 @@ use crate::surface::meta_tools::MetaTool;
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadArgs {
     resource_id: String,
+}
+
+impl ReadArgs {
+    /// What is read.
+    pub(crate) fn id(&self) -> &str {
+        &self.resource_id
+    }
 }
 
 /// The arguments of `prompt_get`.
@@ -47,10 +54,13 @@ pub(crate) async fn resource_read(
     context: CallContext,
 ) -> Result<Raw, GatewayError> {
     let id = args.resource_id.as_str();
-    let listed = find_in(view.resources.as_ref(), id).map(|target| Cow::Borrowed(target.item));
-    let Some(item) = listed.or_else(|| view.resource_at(id)) else {
-        let reason = "no such resource is in the catalog now; find one with resource_browse";
-        return Err(GatewayError::new(Code::ResourceNotFound, reason).at(id));
+    // An address is exact; only then may it be a name as models write it.
+    let item = match view.resource(id) {
+        Some(item) => item,
+        None => match find_in(view.resources.as_ref(), id) {
+            Ok(target) => Cow::Borrowed(target.item),
+            Err(unnamed) => return Err(unnamed.error(Code::ResourceNotFound, "resource", id)),
+        },
     };
     let mut call = GuardedCall::new(Route::Resource, MetaTool::ResourceRead, caller, context).of(&item);
     call.arguments = json!({ "uri": item.metadata.get("uri").and_then(Value::as_str).unwrap_or(&item.name) });
@@ -70,18 +80,15 @@ pub(crate) async fn prompt_get(
     context: CallContext,
 ) -> Result<Raw, GatewayError> {
     let id = args.prompt_id.as_str();
-    let Some(target) = find_in(view.prompts.as_ref(), id) else {
-        let reason = "no such prompt is in the catalog now; find one with prompt_browse";
-        return Err(GatewayError::new(Code::PromptNotFound, reason).at(id));
-    };
+    let target =
+        find_in(view.prompts.as_ref(), id).map_err(|unnamed| unnamed.error(Code::PromptNotFound, "prompt", id))?;
     let call = GuardedCall::new(Route::Prompt, MetaTool::PromptGet, caller, context);
     let mut call = call.of(target.item).with_arguments(&target, args.args);
     calls.guards.checked(&mut call).await?;
     calls.make(call, target.item, id).await
 }
 
-/// The item called `id`.
-fn find_in<'v>(shelf: Option<&'v Shelf>, id: &str) -> Option<Target<'v>> {
-    let shelf = shelf?;
-    shelf.item(id).map(|(at, item)| Target { shelf, at, item })
+/// The item called `name`.
+fn find_in<'v>(shelf: Option<&'v Shelf>, name: &str) -> Result<Target<'v>, Unnamed<'v>> {
+    shelf.map_or(Err(Unnamed::NOTHING), |shelf| shelf.named(name))
 }

@@ -2,7 +2,7 @@
 //!
 //! An answer is bounded, and a cursor goes on with it. What fails says what there is instead: the handles that the
 //! client was given and that look most like the one it asked for, or ways into the artifact that lead somewhere.
-//! Handles of other clients are never named.
+//! Handles of other clients are never named. A picture is shown as one, whatever part of it was asked for.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ use crate::common::sync::lock;
 use crate::common::work::{LARGE, aside};
 use crate::protocol::message::Raw;
 use crate::results::artifacts::Artifacts;
+use crate::results::kinds::{TooLarge, stored};
 use crate::session::client::Caller;
 use contextweaver_context::event::{Handle, Selector};
 use contextweaver_context::store::{ArtifactStore, StoreError};
@@ -29,12 +30,25 @@ pub(crate) struct ViewArgs {
     cursor: Option<String>,
 }
 
-/// Shows a part of a stored result.
+impl ViewArgs {
+    /// The beginning of the artifact of this handle.
+    pub(crate) fn beginning(handle: &str) -> Self {
+        Self { handle: handle.to_owned(), selector: json!({"type": "head"}), cursor: None }
+    }
+
+    /// What is looked into.
+    pub(crate) fn handle(&self) -> &str {
+        &self.handle
+    }
+}
+
+/// Shows a part of a stored result; of a picture or recording the whole, where that has at most `media_bytes`.
 ///
 /// # Errors
 /// There is no such artifact, or no such part of it.
 pub(crate) async fn show(
     artifacts: &Artifacts,
+    media_bytes: usize,
     sanitize: &SanitizeConfig,
     caller: &Caller,
     args: ViewArgs,
@@ -51,14 +65,15 @@ pub(crate) async fn show(
     let shown = if on_disk || large() {
         let handle = handle.clone();
         let what = format!("the selector {}", args.selector);
-        let looking = aside(move || look(&store, &handle, &selector, cursor));
+        let looking = aside(move || look(&store, &handle, &selector, cursor, media_bytes));
         let exhausted = |exhausted| GatewayError::exhausted(Code::ViewFailed, &what, exhausted).at(&args.handle);
         looking.await.map_err(exhausted)?
     } else {
-        look(&store, &handle, &selector, cursor)
+        look(&store, &handle, &selector, cursor, media_bytes)
     };
     match shown {
-        Ok(View { text, next }) => {
+        Ok(Shown::Media(block)) => Ok(Raw::of(&json!({"content": [block], "isError": false}))),
+        Ok(Shown::Text(View { text, next })) => {
             let clean = sanitize.clean(&text);
             Ok(match next {
                 Some(next) => text_result(&format!("{clean}\n[more: cursor {next}]"), false),
@@ -72,6 +87,7 @@ pub(crate) async fn show(
                 near => failure.with("nearest", near),
             })
         }
+        Err(Unseen::TooLarge(error)) => Err(failed(error.to_string()).with("reason", "size")),
         Err(Unseen::View { error, views }) => {
             let failure = failed(error.to_string()).with("reason", "selector");
             Err(if views.is_empty() { failure } else { failure.with("views", views) })
@@ -79,9 +95,17 @@ pub(crate) async fn show(
     }
 }
 
+/// What there is to show.
+enum Shown {
+    Text(View),
+    /// A content block.
+    Media(Value),
+}
+
 /// Why there is nothing to show.
 enum Unseen {
     Store(StoreError),
+    TooLarge(TooLarge),
     View {
         error: ViewError,
         /// Selectors that lead somewhere.
@@ -89,13 +113,24 @@ enum Unseen {
     },
 }
 
-fn look(store: &dyn ArtifactStore, handle: &Handle, selector: &Selector, cursor: Cursor) -> Result<View, Unseen> {
+fn look(
+    store: &dyn ArtifactStore,
+    handle: &Handle,
+    selector: &Selector,
+    cursor: Cursor,
+    media_bytes: usize,
+) -> Result<Shown, Unseen> {
     let reference = store.reference(handle).map_err(Unseen::Store)?;
     let content = store.get(handle).map_err(Unseen::Store)?;
-    view(handle, &content, &reference.media_type, selector, cursor, Bounds::default()).map_err(|error| {
-        let offered = automatic(&reference, &content).into_iter().take(MOST_HINTS);
-        Unseen::View { error, views: offered.filter_map(|view| serde_json::to_value(view.selector).ok()).collect() }
-    })
+    if let Some(block) = stored(&content, &reference.media_type, media_bytes) {
+        return block.map(Shown::Media).map_err(Unseen::TooLarge);
+    }
+    view(handle, &content, &reference.media_type, selector, cursor, Bounds::default()).map(Shown::Text).map_err(
+        |error| {
+            let offered = automatic(&reference, &content).into_iter().take(MOST_HINTS);
+            Unseen::View { error, views: offered.filter_map(|view| serde_json::to_value(view.selector).ok()).collect() }
+        },
+    )
 }
 
 fn reason(error: &StoreError) -> &'static str {

@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use crate::eval::context::controls::Control;
-use crate::eval::context::fidelity::{AtCap, Duel, Fidelity, Survival, Survivors};
+use crate::eval::context::fidelity::{AtCap, Duel, Fidelity, Label, Survival, Survivors};
 use crate::eval::context::probe::{Class, Kind};
+use crate::eval::context::question::Asks;
+use crate::eval::context::rival::RivalCap;
 use crate::report::document::Figure;
 use crate::report::number::{MISSING, count, fixed, percent, share};
 use crate::report::plot::{Line, LineChart, Point, Scale};
@@ -20,7 +22,7 @@ const RIVAL: Control = Control::HeadTail;
 const LEVEL: f64 = 0.05;
 
 /// What survives in the summaries, by its name, and in each control.
-fn sides(at: &AtCap) -> impl Iterator<Item = (&'static str, &Survivors)> {
+fn sides<L: Label>(at: &AtCap<L>) -> impl Iterator<Item = (&'static str, &Survivors<L>)> {
     let controls = at.controls.iter().map(|(control, against)| (control.name(), &against.kept));
     std::iter::once(("summary", &at.kept)).chain(controls)
 }
@@ -30,31 +32,53 @@ fn survival(survival: Option<&Survival>) -> String {
     shown.unwrap_or_else(|| MISSING.to_owned())
 }
 
-/// Survival by cap: of everything, of the core, of the other classes.
-pub(super) fn caps(sums: &[AtCap]) -> Table {
-    let titles = ["tokens at most", "what is shown", "tokens", "all", "core", "outline", "needle"];
+/// Both sets of questions over all results, cap by cap, and what others leave of the same results.
+pub(super) struct Sums {
+    /// The probes.
+    pub(super) probes: Vec<AtCap>,
+    /// What people ask.
+    pub(super) people: Vec<AtCap<Asks>>,
+    /// Engines of others by name.
+    pub(super) others: Vec<(String, Vec<RivalCap>)>,
+}
+
+/// Survival by cap: of everything, of the core, of the other classes, and of what people ask.
+pub(super) fn caps(sums: &Sums) -> Table {
+    let titles = ["tokens at most", "what is shown", "tokens", "over", "all", "core", "outline", "needle", "people ask"];
     let mut table = Table::new(titles).words(&["what is shown"]);
-    for at in sums {
+    let mut row = |cap: usize, name: &str, over: String, kept: &Survivors, people: Option<&Survivors<Asks>>| {
+        let class = |class| survival(kept.classes.get(&class));
+        table.row([
+            count(cap),
+            name.to_owned(),
+            count(kept.tokens),
+            over,
+            survival(Some(&kept.all)),
+            survival(Some(&kept.core)),
+            class(Class::Outline),
+            class(Class::Needle),
+            survival(people.map(|kept| &kept.all)),
+        ]);
+    };
+    for at in &sums.probes {
+        let people = sums.people.iter().find(|one| one.cap == at.cap);
         for (name, kept) in sides(at) {
-            let class = |class| survival(kept.classes.get(&class));
-            table.row([
-                count(at.cap),
-                name.to_owned(),
-                count(kept.tokens),
-                survival(Some(&kept.all)),
-                survival(Some(&kept.core)),
-                class(Class::Outline),
-                class(Class::Needle),
-            ]);
+            let asked = people.and_then(|at| sides(at).find(|(side, _)| *side == name)).map(|(_, kept)| kept);
+            row(at.cap, name, count(0), kept, asked);
+        }
+        for (name, caps) in &sums.others {
+            for theirs in caps.iter().filter(|theirs| theirs.cap == at.cap) {
+                row(at.cap, name, count(theirs.over), &theirs.probes, Some(&theirs.questions));
+            }
         }
     }
     table
 }
 
 /// What survives on each side: that of the summary with its counts, of the others the share.
-fn cells<'a>(
-    at: &'a AtCap,
-    of: impl Fn(&'a Survivors) -> Option<&'a Survival> + 'a,
+fn cells<'a, L: Label>(
+    at: &'a AtCap<L>,
+    of: impl Fn(&'a Survivors<L>) -> Option<&'a Survival> + 'a,
 ) -> impl Iterator<Item = String> + 'a {
     sides(at).enumerate().map(move |(side, (_, kept))| match (side, of(kept)) {
         (0, one) => survival(one),
@@ -62,21 +86,21 @@ fn cells<'a>(
     })
 }
 
-/// Survival by class at one cap.
-pub(super) fn classes(at: &AtCap) -> Table {
+/// Survival by class, or by what people ask for, at one cap.
+pub(super) fn classes<L: Label>(at: &AtCap<L>, title: &str) -> Table {
     let titles = sides(at).map(|(name, _)| name.to_owned());
-    let mut table = Table::new(std::iter::once("class".to_owned()).chain(titles));
-    for class in Class::ALL {
-        let shown = cells(at, move |kept| kept.classes.get(&class));
-        table.row(std::iter::once(class.name().to_owned()).chain(shown));
+    let mut table = Table::new(std::iter::once(title.to_owned()).chain(titles));
+    for label in L::LABELS {
+        let shown = cells(at, move |kept| kept.classes.get(label));
+        table.row(std::iter::once(label.label().to_owned()).chain(shown));
     }
     table
 }
 
-/// Survival by kind of content at one cap, all classes, and how sure the difference from head + tail is.
-pub(super) fn kinds(at: &AtCap) -> Table {
+/// Survival by kind of content at one cap, all questions of a set, and how sure the difference from head + tail is.
+pub(super) fn kinds<L: Label>(at: &AtCap<L>) -> Table {
     let titles = sides(at).map(|(name, _)| name.to_owned());
-    let tested = ["results", "probes won : lost", "results won : lost", "p", "p by results"].map(str::to_owned);
+    let tested = ["results", "won : lost", "results won : lost", "p", "p by results"].map(str::to_owned);
     let mut table = Table::new(std::iter::once("kind".to_owned()).chain(titles).chain(tested));
     for (kind, duel, adjusted) in duels(at) {
         let shown = cells(at, move |kept| kept.kinds.get(&kind));
@@ -99,7 +123,7 @@ fn probability(p: f64) -> String {
 
 /// The duels with [`RIVAL`] by kind, each with the probability of the test over probes, corrected for the number of
 /// kinds (Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics 6(2), 1979).
-fn duels(at: &AtCap) -> Vec<(Kind, Duel, f64)> {
+fn duels<L: Label>(at: &AtCap<L>) -> Vec<(Kind, Duel, f64)> {
     let Some(against) = at.controls.get(&RIVAL) else { return Vec::new() };
     let mut all: Vec<(Kind, Duel, f64)> =
         against.duels.iter().map(|(kind, duel)| (*kind, *duel, duel.by_probes())).collect();
@@ -115,7 +139,7 @@ fn duels(at: &AtCap) -> Vec<(Kind, Duel, f64)> {
 
 /// What has to be said of the kinds whose summaries are not shown to be better than head + tail; empty when there are
 /// none.
-pub(super) fn unproven(at: &AtCap) -> String {
+pub(super) fn unproven<L: Label>(at: &AtCap<L>) -> String {
     let named = |holds: &dyn Fn(&(Kind, Duel, f64)) -> bool| -> Vec<&'static str> {
         duels(at).iter().filter(|one| holds(one)).map(|(kind, ..)| kind.name()).collect()
     };
@@ -136,6 +160,61 @@ pub(super) fn unproven(at: &AtCap) -> String {
     text.trim_end().to_owned()
 }
 
+/// What the two sets say of the summaries of each kind, beside head + tail.
+pub(super) fn verdicts(probes: &AtCap, people: &AtCap<Asks>) -> Table {
+    let titles = ["kind", "results", "by probes", "by what people ask", "why not shown"];
+    let mut table = Table::new(titles).words(&["by probes", "by what people ask", "why not shown"]);
+    let second = duels(people);
+    for (kind, duel, p) in duels(probes) {
+        let asked = second.iter().find(|(other, ..)| *other == kind).map(|(_, duel, p)| (*duel, *p));
+        let sets = [Some((duel, p)), asked];
+        table.row([
+            kind.name().to_owned(),
+            count(met(duel)),
+            word(duel, p),
+            asked.map_or_else(|| "not asked".to_owned(), |(duel, p)| word(duel, p)),
+            reason(&sets.into_iter().flatten().collect::<Vec<_>>()),
+        ]);
+    }
+    table
+}
+
+/// Results that were compared.
+fn met(duel: Duel) -> usize {
+    duel.results_won + duel.results_lost + duel.results_even
+}
+
+/// The fewest results of which the test over results can tell a difference.
+const ENOUGH: usize = 6;
+
+/// Why the summaries of a kind are not shown to be better by every set.
+fn reason(sets: &[(Duel, f64)]) -> String {
+    let is_shown = |(duel, p): &(Duel, f64)| *p < LEVEL && duel.won > duel.lost && duel.by_results() < LEVEL;
+    let open: Vec<&(Duel, f64)> = sets.iter().filter(|set| !is_shown(set)).collect();
+    if open.is_empty() {
+        return MISSING.to_owned();
+    }
+    let mut reasons = Vec::new();
+    if open.iter().any(|(duel, _)| duel.won <= duel.lost) {
+        reasons.push("beginning and end answer as much");
+    }
+    if open.iter().any(|(duel, _)| met(*duel) < ENOUGH) {
+        reasons.push("fewer than six results");
+    }
+    if reasons.is_empty() { "too few questions on which they differ".to_owned() } else { reasons.join("; ") }
+}
+
+/// What a duel says, in words.
+fn word(duel: Duel, p: f64) -> String {
+    let shown = match (p < LEVEL, duel.won > duel.lost) {
+        (true, true) if duel.by_results() < LEVEL => "better",
+        (true, true) => "better by questions",
+        (true, false) => "worse",
+        (false, _) => "not shown",
+    };
+    format!("{shown} ({} : {})", count(duel.won), count(duel.lost))
+}
+
 /// The classes of probes of which a control keeps more than the summary, in a sentence.
 pub(super) fn beaten(at: &AtCap) -> Option<String> {
     let of = |kept: &Survivors, class: Class| kept.classes.get(&class).and_then(|one| one.share());
@@ -149,9 +228,21 @@ pub(super) fn beaten(at: &AtCap) -> Option<String> {
     let worse: Vec<String> = worse.collect();
     (!worse.is_empty()).then(|| {
         format!(
-            "Controls beat summaries of {} tokens at {} ([fidelity](context-fidelity.md)); views are for such details.",
+            "Controls beat summaries of {} tokens at {} ([fidelity](context-fidelity.md)).",
             count(at.cap),
             worse.join(", ")
+        )
+    })
+}
+
+/// The kinds of content of which head + tail answers more that people ask, in a sentence.
+pub(super) fn behind(at: &AtCap<Asks>) -> Option<String> {
+    let lost = duels(at).into_iter().filter(|(_, duel, _)| duel.lost > duel.won);
+    let kinds: Vec<&str> = lost.map(|(kind, ..)| kind.name()).collect();
+    (!kinds.is_empty()).then(|| {
+        format!(
+            "Beginning and end are better at [people's questions](context-fidelity.md#what-people-ask) about {}.",
+            kinds.join(", ")
         )
     })
 }
@@ -180,20 +271,53 @@ pub(super) fn figure(sums: &[AtCap], mark: &str) -> Option<Figure> {
     chart.svg().map(|svg| Figure { path: "context-fidelity.svg".to_owned(), alt: title, svg })
 }
 
-/// At the default's cap: the share of all probes, that of the core, and that of all in head + tail.
-pub(super) fn headline(sums: &[AtCap]) -> Option<(f64, f64, f64)> {
-    let at = sums.iter().find(|sum| sum.cap == DEFAULT_CAP)?;
-    let rival = at.controls.get(&RIVAL)?;
-    Some((at.kept.all.share()?, at.kept.core.share()?, rival.kept.all.share()?))
+/// Shares at the default's cap.
+pub(super) struct Headline {
+    /// Of all probes that survive in summaries.
+    all: f64,
+    /// Of the core.
+    core: f64,
+    /// Of all in head + tail.
+    rival: f64,
+    /// Of what people ask, in summaries and in head + tail; `None` where nobody asks.
+    people: Option<[f64; 2]>,
+}
+
+impl Headline {
+    /// `None` where nothing was measured.
+    pub(super) fn of(probes: &[AtCap], people: &[AtCap<Asks>]) -> Option<Self> {
+        let at = probes.iter().find(|sum| sum.cap == DEFAULT_CAP)?;
+        let asked = || {
+            let at = people.iter().find(|sum| sum.cap == DEFAULT_CAP)?;
+            Some([at.kept.all.share()?, at.controls.get(&RIVAL)?.kept.all.share()?])
+        };
+        let rival = at.controls.get(&RIVAL)?.kept.all.share()?;
+        Some(Self { all: at.kept.all.share()?, core: at.kept.core.share()?, rival, people: asked() })
+    }
+
+    /// What summaries keep, as the end of a sentence without its full stop.
+    pub(super) fn text(&self) -> String {
+        let Self { all, core, rival, people } = self;
+        let people = people.map_or_else(String::new, |[own, rival]| {
+            format!("; people's questions: {} against {}", percent(own), percent(rival))
+        });
+        format!(
+            "keep {} of all probes of large results and {} of the core, beginning and end of the same length {} of all{people}",
+            percent(*all),
+            percent(*core),
+            percent(*rival)
+        )
+    }
 }
 
 /// What `bench fidelity` prints: survival by cap, class and kind, beside the controls, and what views of needles cost.
 #[must_use]
 pub fn fidelity(fidelity: &Fidelity) -> String {
     let mut text = format!("{} results, {} bytes\n\n", count(fidelity.results), count(fidelity.bytes));
-    text.push_str(&caps(&fidelity.caps).plain());
+    let sums = Sums { probes: fidelity.caps.clone(), people: fidelity.questions.clone(), others: Vec::new() };
+    text.push_str(&caps(&sums).plain());
     for at in &fidelity.caps {
-        let _ = write!(text, "\nat {} tokens, by class\n{}", count(at.cap), classes(at).plain());
+        let _ = write!(text, "\nat {} tokens, by class\n{}", count(at.cap), classes(at, "class").plain());
         let _ = write!(text, "\nat {} tokens, by kind of content\n{}", count(at.cap), kinds(at).plain());
     }
     if let Some(views) = fidelity.views {
@@ -213,9 +337,37 @@ mod tests {
     use crate::eval::context::fidelity::Against;
 
     #[test]
+    fn both_sets_speak_and_what_is_not_shown_has_a_reason() {
+        let duel = |[won, lost]: [usize; 2], [results_won, results_lost, results_even]: [usize; 3]| Duel {
+            won,
+            lost,
+            results_won,
+            results_lost,
+            results_even,
+        };
+        fn at<L: Label>(duels: [Duel; 4]) -> AtCap<L> {
+            let kinds = [Kind::Rows, Kind::Csv, Kind::Log, Kind::Html];
+            let against = Against { duels: kinds.into_iter().zip(duels).collect(), ..Against::default() };
+            AtCap { cap: 300, controls: [(RIVAL, against)].into(), ..AtCap::default() }
+        }
+        let probes =
+            [duel([30, 1], [9, 0, 0]), duel([20, 0], [3, 0, 0]), duel([7, 1], [7, 1, 0]), duel([0, 12], [0, 1, 0])];
+        let mut people = at::<Asks>([duel([20, 2], [8, 0, 1]), duel([0, 1], [0, 1, 2]), probes[2], probes[0]]);
+        people.controls.get_mut(&RIVAL).unwrap().duels.remove(&Kind::Html);
+        let shown = verdicts(&at::<Class>(probes), &people).plain();
+        insta::assert_snapshot!(shown, @"
+        kind  results  by probes                     by what people ask  why not shown
+        rows        9  better (30 : 1)               better (20 : 2)     –
+        csv         3  better by questions (20 : 0)  not shown (0 : 1)   beginning and end answer as much; fewer than six results
+        log         8  not shown (7 : 1)             not shown (7 : 1)   too few questions on which they differ
+        html        1  worse (0 : 12)                not asked           beginning and end answer as much; fewer than six results
+        ");
+    }
+
+    #[test]
     fn kinds_without_a_proof_are_named() {
         let duel = |won, lost, results_won| Duel { won, lost, results_won, results_lost: 0, results_even: 0 };
-        let against = Against {
+        let against: Against = Against {
             duels: [(Kind::Rows, duel(30, 1, 9)), (Kind::Csv, duel(20, 0, 3)), (Kind::Log, duel(7, 1, 3))].into(),
             ..Against::default()
         };
@@ -228,6 +380,6 @@ mod tests {
         );
         let shown: Vec<String> = duels(&at).iter().map(|(kind, _, p)| format!("{kind} {}", probability(*p))).collect();
         assert_eq!(shown, ["rows ≤ .001", "csv ≤ .001", "log .070"]);
-        assert_eq!(unproven(&AtCap::default()), "");
+        assert_eq!(unproven(&AtCap::<Class>::default()), "");
     }
 }

@@ -3,16 +3,18 @@
 //! Every result is asked the questions of [`super::probe`]; a summary at each cap, and for needles the view that an
 //! informed reader would ask for, are searched for the answers. Shares are over probes, not means of shares, so that a
 //! result with few probes weighs little. Beside the summaries stand [`Control`]s, which are asked the same at the same
-//! caps.
+//! caps. Where people wrote [questions](Question) about a result, all of that is done a second time with those.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::controls::Control;
 use super::probe::{Class, Haystack, Kind, Probe, questions};
+use super::question::{Asks, Plain, Question};
 use crate::eval::statistics::{percentile, round6, sign_test};
 use contextweaver_context::event::Selector;
 use contextweaver_context::summary::Summarizer;
@@ -33,6 +35,16 @@ pub struct Content {
     pub media_type: String,
     /// The whole of it.
     pub text: String,
+    /// What people ask about it.
+    pub questions: Vec<Question>,
+}
+
+impl Content {
+    /// A text of no known type, about which nobody asks.
+    #[must_use]
+    pub fn of(name: String, text: String) -> Self {
+        Self { name, media_type: "text/plain".to_owned(), text, questions: Vec::new() }
+    }
 }
 
 /// What turns a result and a selector into text, or says why not.
@@ -49,6 +61,8 @@ pub struct Measured {
     pub bytes: usize,
     /// What was asked.
     pub probes: Vec<Probe>,
+    /// What people ask.
+    pub questions: Vec<Question>,
     /// One for each cap.
     pub summaries: Vec<Summary>,
     /// What each control makes of the result, one for each cap.
@@ -68,6 +82,82 @@ pub struct Summary {
     pub tokens: usize,
     /// For each probe, whether it survives.
     pub survives: Vec<bool>,
+    /// For each question, whether its answer does.
+    pub answers: Vec<bool>,
+}
+
+impl Summary {
+    /// What survives of `probes` and `questions` in `text`.
+    #[must_use]
+    pub fn of(text: String, cap: usize, asked: Asked<'_>, estimator: Estimator) -> Self {
+        let (haystack, plain) = (Haystack::new(&text), Plain::new(&text));
+        Self {
+            cap,
+            tokens: estimator.count(&text),
+            survives: asked.probes.iter().map(|probe| probe.survives(&haystack)).collect(),
+            answers: asked.questions.iter().map(|question| question.survives(&plain)).collect(),
+            text,
+        }
+    }
+}
+
+/// What is asked about one result.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// What the result is.
+    pub kind: Kind,
+    /// By the program.
+    pub probes: &'a [Probe],
+    /// By people.
+    pub questions: &'a [Question],
+}
+
+/// What the questions of a set are told apart by.
+pub trait Label: Copy + Ord + Serialize + DeserializeOwned + 'static {
+    /// All of them, in the order of tables.
+    const LABELS: &'static [Self];
+
+    /// The name in files and tables.
+    fn label(self) -> &'static str;
+
+    /// Whether it belongs to the core of its set.
+    fn is_in_core(self) -> bool;
+
+    /// The labels of what is asked about a result, each with whether `summary` answers it.
+    fn answered<'a>(asked: Asked<'a>, summary: &'a Summary) -> impl Iterator<Item = (Self, bool)> + 'a;
+}
+
+impl Label for Class {
+    const LABELS: &'static [Self] = &Self::ALL;
+
+    fn label(self) -> &'static str {
+        self.name()
+    }
+
+    fn is_in_core(self) -> bool {
+        self.is_core()
+    }
+
+    fn answered<'a>(asked: Asked<'a>, summary: &'a Summary) -> impl Iterator<Item = (Self, bool)> + 'a {
+        asked.probes.iter().map(|probe| probe.class).zip(summary.survives.iter().copied())
+    }
+}
+
+impl Label for Asks {
+    const LABELS: &'static [Self] = &Self::ALL;
+
+    fn label(self) -> &'static str {
+        self.name()
+    }
+
+    /// What people ask has no core.
+    fn is_in_core(self) -> bool {
+        false
+    }
+
+    fn answered<'a>(asked: Asked<'a>, summary: &'a Summary) -> impl Iterator<Item = (Self, bool)> + 'a {
+        asked.questions.iter().map(|question| question.asks).zip(summary.answers.iter().copied())
+    }
 }
 
 /// What one view gave of a needle.
@@ -96,6 +186,10 @@ impl Survival {
         (self.asked > 0).then(|| round6(self.kept as f64 / self.asked as f64))
     }
 
+    fn is_empty(&self) -> bool {
+        self.asked == 0
+    }
+
     fn add(&mut self, kept: bool) {
         self.asked += 1;
         self.kept += usize::from(kept);
@@ -108,40 +202,50 @@ impl Survival {
 }
 
 /// What survives in one text for each result.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Survivors {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, bound = "L: Label")]
+pub struct Survivors<L: Label = Class> {
     /// Tokens of all texts.
     pub tokens: usize,
-    /// All classes together.
+    /// All labels together.
     pub all: Survival,
-    /// The core classes together.
+    /// Those of the core together; empty in a set without one.
+    #[serde(default, skip_serializing_if = "Survival::is_empty")]
     pub core: Survival,
-    /// By class.
-    pub classes: BTreeMap<Class, Survival>,
-    /// All classes by kind of content.
+    /// By label.
+    pub classes: BTreeMap<L, Survival>,
+    /// All labels by kind of content.
     pub kinds: BTreeMap<Kind, Survival>,
 }
 
-impl Survivors {
-    fn add(&mut self, measured: &Measured, summary: &Summary) {
+impl<L: Label> Default for Survivors<L> {
+    fn default() -> Self {
+        let (all, core, classes, kinds) = Default::default();
+        Self { tokens: 0, all, core, classes, kinds }
+    }
+}
+
+impl<L: Label> Survivors<L> {
+    /// Adds what survives in a text for a result, about which `asked` was asked.
+    pub fn add(&mut self, asked: Asked<'_>, summary: &Summary) {
         self.tokens += summary.tokens;
-        for (probe, &survives) in measured.probes.iter().zip(&summary.survives) {
+        for (label, survives) in L::answered(asked, summary) {
             self.all.add(survives);
-            self.classes.entry(probe.class).or_default().add(survives);
-            self.kinds.entry(measured.kind).or_default().add(survives);
-            if probe.class.is_core() {
+            self.classes.entry(label).or_default().add(survives);
+            self.kinds.entry(asked.kind).or_default().add(survives);
+            if label.is_in_core() {
                 self.core.add(survives);
             }
         }
     }
 
-    fn join(&mut self, other: &Self) {
+    /// Adds what survives in texts for other results.
+    pub fn join(&mut self, other: &Self) {
         self.tokens += other.tokens;
         self.all.join(other.all);
         self.core.join(other.core);
-        for (class, survival) in &other.classes {
-            self.classes.entry(*class).or_default().join(*survival);
+        for (label, survival) in &other.classes {
+            self.classes.entry(*label).or_default().join(*survival);
         }
         for (kind, survival) in &other.kinds {
             self.kinds.entry(*kind).or_default().join(*survival);
@@ -166,10 +270,10 @@ pub struct Duel {
 }
 
 impl Duel {
-    fn add(&mut self, summary: &Summary, control: &Summary) {
-        let pairs = || summary.survives.iter().zip(&control.survives);
-        let won = pairs().filter(|(ours, theirs)| **ours && !**theirs).count();
-        let lost = pairs().filter(|(ours, theirs)| !**ours && **theirs).count();
+    fn add<L: Label>(&mut self, asked: Asked<'_>, summary: &Summary, control: &Summary) {
+        let pairs = || L::answered(asked, summary).zip(L::answered(asked, control));
+        let won = pairs().filter(|((_, ours), (_, theirs))| *ours && !*theirs).count();
+        let lost = pairs().filter(|((_, ours), (_, theirs))| !*ours && *theirs).count();
         self.won += won;
         self.lost += lost;
         match won.cmp(&lost) {
@@ -203,28 +307,57 @@ impl Duel {
 }
 
 /// What a control keeps, and how the summary does against it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Against {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, bound = "L: Label")]
+pub struct Against<L: Label = Class> {
     /// What survives in the control.
-    pub kept: Survivors,
+    pub kept: Survivors<L>,
     /// By kind of content.
     pub duels: BTreeMap<Kind, Duel>,
 }
 
+impl<L: Label> Default for Against<L> {
+    fn default() -> Self {
+        Self { kept: Survivors::default(), duels: BTreeMap::new() }
+    }
+}
+
 /// Survival at one cap.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AtCap {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, bound = "L: Label")]
+pub struct AtCap<L: Label = Class> {
     /// Tokens allowed for each summary.
     pub cap: usize,
     /// What survives in the summaries.
-    pub kept: Survivors,
+    pub kept: Survivors<L>,
     /// The controls.
-    pub controls: BTreeMap<Control, Against>,
+    pub controls: BTreeMap<Control, Against<L>>,
 }
 
-impl AtCap {
+impl<L: Label> Default for AtCap<L> {
+    fn default() -> Self {
+        Self { cap: 0, kept: Survivors::default(), controls: BTreeMap::new() }
+    }
+}
+
+impl<L: Label> AtCap<L> {
+    /// Survival at the cap with this number among those measured on `all`.
+    fn of<'m>(all: impl Iterator<Item = &'m Measured>, at: usize) -> Self {
+        let mut sum = Self::default();
+        for (one, summary) in all.filter_map(|one| Some((one, one.summaries.get(at)?))) {
+            let asked = one.asked();
+            sum.cap = summary.cap;
+            sum.kept.add(asked, summary);
+            for (control, theirs) in &one.controls {
+                let Some(theirs) = theirs.get(at) else { continue };
+                let against = sum.controls.entry(*control).or_default();
+                against.kept.add(asked, theirs);
+                against.duels.entry(one.kind).or_default().add::<L>(asked, summary, theirs);
+            }
+        }
+        sum
+    }
+
     /// Adds what was measured on other results at the same cap.
     pub fn join(&mut self, other: &Self) {
         self.kept.join(&other.kept);
@@ -262,6 +395,9 @@ pub struct Fidelity {
     pub bytes: usize,
     /// One for each cap, ascending.
     pub caps: Vec<AtCap>,
+    /// The same for what people ask, over the results about which they ask; empty where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<AtCap<Asks>>,
     /// Needles through views; `None` without needles, or where views were not measured.
     pub views: Option<Views>,
 }
@@ -286,12 +422,11 @@ fn measure_one(
     view: Option<&View>,
 ) -> Measured {
     let asked = questions(&content.text);
+    let all = Asked { kind: asked.kind, probes: &asked.probes, questions: &content.questions };
     let summaries = |summarizer: &dyn Summarizer| -> Vec<Summary> {
         let summary = |&cap: &usize| {
             let text = summarizer.summarize(&content.text, &content.media_type, cap, estimator);
-            let haystack = Haystack::new(&text);
-            let survives = asked.probes.iter().map(|probe| probe.survives(&haystack)).collect();
-            Summary { cap, tokens: estimator.count(&text), survives, text }
+            Summary::of(text, cap, all, estimator)
         };
         caps.iter().map(summary).collect()
     };
@@ -308,6 +443,13 @@ fn measure_one(
         summaries: summaries(summarizer),
         controls: Control::ALL.into_iter().map(|control| (control, summaries(&control))).collect(),
         probes: asked.probes,
+        questions: content.questions.clone(),
+    }
+}
+
+impl Measured {
+    fn asked(&self) -> Asked<'_> {
+        Asked { kind: self.kind, probes: &self.probes, questions: &self.questions }
     }
 }
 
@@ -320,24 +462,13 @@ fn answers_through_view(probe: &Probe, text: &str) -> bool {
 #[must_use]
 pub fn fidelity(measured: &[Measured]) -> Fidelity {
     let caps = measured.first().map_or(0, |first| first.summaries.len());
-    let at_cap = |at: usize| {
-        let mut sum = AtCap::default();
-        for (one, summary) in measured.iter().filter_map(|one| Some((one, one.summaries.get(at)?))) {
-            sum.cap = summary.cap;
-            sum.kept.add(one, summary);
-            for (control, theirs) in &one.controls {
-                let Some(theirs) = theirs.get(at) else { continue };
-                let against = sum.controls.entry(*control).or_default();
-                against.kept.add(one, theirs);
-                against.duels.entry(one.kind).or_default().add(summary, theirs);
-            }
-        }
-        sum
-    };
+    let with_questions = || measured.iter().filter(|one| !one.questions.is_empty());
+    let asked_twice = with_questions().next().map_or(0, |_| caps);
     Fidelity {
         results: measured.len(),
         bytes: measured.iter().map(|one| one.bytes).sum(),
-        caps: (0..caps).map(at_cap).collect(),
+        caps: (0..caps).map(|at| AtCap::of(measured.iter(), at)).collect(),
+        questions: (0..asked_twice).map(|at| AtCap::of(with_questions(), at)).collect(),
         views: views(measured),
     }
 }
@@ -365,7 +496,7 @@ mod tests {
     }
 
     fn content(text: &str) -> Content {
-        Content { name: "one".to_owned(), media_type: String::new(), text: text.to_owned() }
+        Content::of("one".to_owned(), text.to_owned())
     }
 
     #[test]

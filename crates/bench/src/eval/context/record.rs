@@ -97,7 +97,9 @@ pub struct Kept {
     pub view_tokens: usize,
     /// Facts that are neither in the prompt nor reached, as `label: value`.
     pub lost: Vec<String>,
-    /// Texts in the prompt that must not be there.
+    /// Texts that must not be in the prompt.
+    pub forbidden_asked: usize,
+    /// Those that are.
     pub forbidden: Vec<String>,
     /// Calls of tools in the log.
     pub calls: usize,

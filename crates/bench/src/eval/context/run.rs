@@ -172,7 +172,7 @@ pub fn facts(
     let pack = compiled(&transcript, &scenario.query)?;
     let prompt_tokens = config.estimator.count(&pack.prompt);
     let stats = &pack.stats;
-    let contents = large_results(conversation, &config);
+    let contents = large_results(scenario, conversation, &config);
     let fidelity = (!contents.is_empty()).then(|| {
         let view = |content: &Content, selector: &_| by_selector(content, selector);
         fidelity(&measure(&contents, &CAPS, config.estimator, summarizer, Some(&view)))
@@ -247,14 +247,16 @@ fn ingested(conversation: &Conversation, firewall: &Firewall) -> Result<Transcri
     Ok(transcript)
 }
 
-/// The results over the threshold, as text.
-pub(super) fn large_results(conversation: &Conversation, config: &ContextConfig) -> Vec<Content> {
+/// The results over the threshold, as text, with what people ask about them.
+pub(super) fn large_results(scenario: &Scenario, conversation: &Conversation, config: &ContextConfig) -> Vec<Content> {
     let threshold = config.firewall.threshold_chars;
     let results = conversation.events.iter().map(|event| &event.item).filter(|item| item.kind == ItemKind::ToolResult);
     let large = results.filter(|item| item.text.chars().nth(threshold).is_some());
-    large
-        .map(|item| Content { name: item.id.to_string(), media_type: "text/plain".to_owned(), text: item.text.clone() })
-        .collect()
+    let content = |item: &ContextItem| {
+        let questions = scenario.questions.iter().filter(|question| question.item == item.id.as_str());
+        Content { questions: questions.cloned().collect(), ..Content::of(item.id.to_string(), item.text.clone()) }
+    };
+    large.map(content).collect()
 }
 
 fn naive(conversation: &Conversation, catalog: Option<&CountedCatalog>, prompt: usize, estimator: Estimator) -> Naive {
@@ -267,7 +269,7 @@ fn naive(conversation: &Conversation, catalog: Option<&CountedCatalog>, prompt: 
 
 /// An event as the conversation carries it, with a line break: its text; a call with the name of the function; after the
 /// texts of a result what else is in it, as JSON without the bytes, which no prompt holds as text.
-fn told(Event { item, output }: &Event) -> String {
+pub(super) fn told(Event { item, output }: &Event) -> String {
     let text = match function_name(item).filter(|_| is_call(item)) {
         Some(name) => Cow::Owned(format!("{name}({})", item.text)),
         None => Cow::Borrowed(&*item.text),
@@ -414,6 +416,7 @@ fn kept(
         facts_by_view: by_view,
         view_tokens,
         lost,
+        forbidden_asked: scenario.forbidden.len(),
         forbidden: scenario.forbidden.iter().filter(|text| pack.prompt.contains(*text)).cloned().collect(),
         calls: calls.clone().count(),
         calls_accounted: accounted.count(),
@@ -478,6 +481,22 @@ mod tests {
             assert!(pack.stats.prompt_tokens <= naive.history, "{}: {naive:?}", scenario.name);
             assert_eq!((kept.lost.len(), kept.forbidden.len()), (0, 0), "{}", scenario.name);
         }
+    }
+
+    #[test]
+    fn people_ask_about_large_results_and_every_answer_stands_there_once() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let scenarios = load_all(&root.join("scenarios/context"), &root.join("../shared/data")).unwrap();
+        let mut asked = 0;
+        for scenario in scenarios.iter().filter(|scenario| scenario.is_present()) {
+            // Loading refuses an answer that is not in its result, or there more than once.
+            let (_, conversation) = scenario.log().unwrap();
+            let large = large_results(scenario, &conversation, &ContextConfig::default());
+            let found: usize = large.iter().map(|content| content.questions.len()).sum();
+            assert_eq!(found, scenario.questions.len(), "{}: a question about a small result", scenario.name);
+            asked += found;
+        }
+        assert!(asked >= 90, "{asked}");
     }
 
     #[test]

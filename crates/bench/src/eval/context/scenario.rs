@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::question::{Plain, Question};
 use crate::eval::files::files_ending_in;
 use crate::eval::record::Origin;
 use contextweaver_context::ContextConfig;
@@ -58,6 +59,8 @@ pub struct Scenario {
     pub required: Vec<String>,
     /// Statements that the prompt must hold, or that one view must reach.
     pub facts: Vec<Planted>,
+    /// What people ask about results.
+    pub questions: Vec<Question>,
     /// Texts that the prompt must not hold.
     pub forbidden: Vec<String>,
     /// The bytes of the file: a change of them is a change of the case.
@@ -80,6 +83,8 @@ struct ScenarioFile {
     required: Vec<String>,
     #[serde(default)]
     fact: Vec<Planted>,
+    #[serde(default)]
+    question: Vec<Question>,
     #[serde(default)]
     forbidden: Vec<String>,
 }
@@ -123,6 +128,10 @@ impl Scenario {
             empty("fact.label", &fact.label)?;
             empty("fact.value", &fact.value)?;
         }
+        for question in &file.question {
+            empty("question.question", &question.question)?;
+            empty("question.answer", &question.answer)?;
+        }
         for text in &file.forbidden {
             empty("forbidden", text)?;
         }
@@ -142,6 +151,7 @@ impl Scenario {
             catalog: file.catalog,
             required: file.required,
             facts: file.fact,
+            questions: file.question,
             forbidden: file.forbidden,
             source,
             config: file.config,
@@ -169,7 +179,7 @@ impl Scenario {
     /// The bytes of the log and the conversation in it.
     ///
     /// # Errors
-    /// The log cannot be read, or lacks an event that the scenario names.
+    /// The log cannot be read, or lacks what the scenario names in it.
     pub fn log(&self) -> Result<(Vec<u8>, Conversation), ScenarioError> {
         let refuse = |reason: String| ScenarioError { path: self.events.clone(), reason };
         let bytes = fs::read(&self.events).map_err(|error| refuse(error.to_string()))?;
@@ -180,7 +190,7 @@ impl Scenario {
     /// The conversation in the bytes of a log.
     ///
     /// # Errors
-    /// The log is none, or lacks an event that the scenario names.
+    /// The log is none, lacks an event that the scenario names, or an answer does not stand in its result exactly once.
     pub fn conversation(&self, bytes: &[u8]) -> Result<Conversation, ScenarioError> {
         let refuse = |reason: String| ScenarioError { path: self.events.clone(), reason };
         let (_, conversation) = recognise(bytes, &self.name).map_err(|error| refuse(error.to_string()))?;
@@ -189,6 +199,15 @@ impl Scenario {
         for (field, id) in named.chain(self.facts.iter().map(|fact| ("fact.item", &fact.item))) {
             if !known(id) {
                 return Err(refuse(format!("no event `{id}`, which `{field}` of {}.toml names", self.name)));
+            }
+        }
+        for question in &self.questions {
+            let found = conversation.events.iter().find(|event| event.item.id.as_str() == question.item);
+            let Question { item, answer, .. } = question;
+            if !found.is_some_and(|event| question.is_unambiguous(&Plain::new(&event.item.text))) {
+                let reason =
+                    format!("the answer `{answer}` of {}.toml does not stand in event `{item}` once", self.name);
+                return Err(refuse(reason));
             }
         }
         Ok(conversation)
@@ -235,6 +254,10 @@ mod tests {
             (
                 "[[fact]]\nlabel = \"a\"\nvalue = \"b\"\nitem = \"x9\"",
                 "no event `x9`, which `fact.item` of one.toml names",
+            ),
+            (
+                "[[question]]\nitem = \"u1\"\nasks = \"name\"\nquestion = \"who\"\nanswer = \"hell\"",
+                "the answer `hell` of one.toml does not stand in event `u1` once",
             ),
             ("[config.firewall]\ncap = 3", "`config`: unknown field `cap`"),
         ] {

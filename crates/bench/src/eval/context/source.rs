@@ -16,7 +16,7 @@ pub fn contents(name: &str, bytes: &[u8]) -> Vec<Content> {
     }
     let result = document.as_ref().filter(|document| is_result(document));
     let text = result.map_or_else(|| text.into_owned(), result_text);
-    vec![Content { name: name.to_owned(), media_type: "text/plain".to_owned(), text }]
+    vec![Content::of(name.to_owned(), text)]
 }
 
 fn is_result(document: &Value) -> bool {
@@ -27,7 +27,7 @@ fn recorded(call: &Value) -> Option<Content> {
     let tool = call.get("tool").and_then(Value::as_str).unwrap_or("call");
     let number = call.get("seq").map(Value::to_string).unwrap_or_default();
     let text = result_text(call.get("result")?);
-    Some(Content { name: format!("{number} {tool}"), media_type: "text/plain".to_owned(), text })
+    Some(Content::of(format!("{number} {tool}"), text))
 }
 
 /// The text of the parts, one below the other; the structured content where there is none.

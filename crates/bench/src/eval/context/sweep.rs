@@ -161,7 +161,7 @@ fn fidelity_by_cap<'s>(
 ) -> BTreeMap<(&'s str, usize), Vec<f64>> {
     let mut shares: BTreeMap<(&str, usize), Vec<f64>> = BTreeMap::new();
     for (scenario, conversation) in scenarios {
-        let contents: Vec<Content> = large_results(conversation, config);
+        let contents: Vec<Content> = large_results(scenario, conversation, config);
         for one in measure(&contents, caps, config.estimator, summarizer, None) {
             for summary in &one.summaries {
                 let core = one.probes.iter().zip(&summary.survives).filter(|(probe, _)| Class::is_core(probe.class));

@@ -1,15 +1,14 @@
-//! The door of programs that speak protocol 1 of `docs/engines.md`.
+//! The door of programs that rank tools by protocol 1 of `docs/engines.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::time::{Duration, Instant};
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::program::{Program, bounded, micros};
-use super::{Answer, Hello, Limits, PROTOCOL, ProcessError, Session, TOP, folder};
+use super::program::bounded;
+use super::speaker::Speaker;
+use super::{Answer, Hello, Limits, ProcessError, Session, TOP};
 use crate::eval::collection::Collection;
 use crate::eval::rng::Rng;
 use contextweaver_core::text::hex;
@@ -54,27 +53,10 @@ impl Catalog {
     }
 }
 
-/// What a program may answer. Fields that we do not know are its own business.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Reply {
-    id: Option<String>,
-    ok: Option<bool>,
-    name: Option<String>,
-    version: Option<String>,
-    tools: Option<Value>,
-    scores: Option<Vec<f64>>,
-    us: Option<f64>,
-    unsupported: Option<String>,
-    error: Option<String>,
-}
-
-/// A program that speaks the protocol.
+/// A program that ranks the tools of a catalog.
 pub(super) struct Lines {
-    program: Program,
+    speaker: Speaker,
     catalog: Catalog,
-    limits: Limits,
-    asked: usize,
 }
 
 impl Lines {
@@ -85,114 +67,52 @@ impl Lines {
         collection: &Collection,
         rng: &Rng,
     ) -> Result<Self, ProcessError> {
-        let program = Program::start(command, folder()?)?;
-        Ok(Self { program, catalog: Catalog::of(collection, rng), limits, asked: 0 })
-    }
-
-    /// An id that says nothing: a number of no collection.
-    fn id(&mut self) -> String {
-        self.asked += 1;
-        format!("a{}", self.asked)
-    }
-
-    /// Sends one line and waits for one.
-    fn ask(&mut self, what: &str, request: &Value, limit: Duration) -> Result<(Reply, u64), ProcessError> {
-        if let Some(line) = self.program.waiting() {
-            return Err(self.program.failed(format!("it answered before {what} was asked: {:?}", bounded(&line))));
-        }
-        let start = Instant::now();
-        self.program.send(what, &request.to_string())?;
-        let text = self.program.receive(what, start, limit)?;
-        let us = micros(start.elapsed());
-        let reply: Reply = serde_json::from_str(&text).map_err(|error| {
-            let shown = bounded(&text);
-            self.program.failed(format!("{what}: the answer {shown:?} is no JSON object of the protocol: {error}"))
-        })?;
-        if let Some(why) = reply.unsupported {
-            return Err(ProcessError::Unsupported(format!("{what}: {}", bounded(&why))));
-        }
-        if let Some(why) = &reply.error {
-            return Err(self.program.failed(format!("{what}: it says {:?}", bounded(why))));
-        }
-        Ok((reply, us))
-    }
-
-    fn confirmed(&self, what: &str, reply: &Reply) -> Result<(), ProcessError> {
-        if reply.ok == Some(true) {
-            Ok(())
-        } else {
-            Err(self.program.failed(format!("{what}: the answer has no `\"ok\": true`")))
-        }
+        Ok(Self { speaker: Speaker::start(command, limits)?, catalog: Catalog::of(collection, rng) })
     }
 }
 
 impl Session for Lines {
     fn hello(&mut self) -> Result<Hello, ProcessError> {
-        let limit = self.limits.load;
-        let (reply, _) = self.ask("hello", &json!({"op": "hello", "protocol": PROTOCOL}), limit)?;
-        let us = self.program.age_us();
-        self.confirmed("hello", &reply)?;
-        match (reply.name, reply.version) {
-            (Some(name), Some(version)) if !name.trim().is_empty() && !version.trim().is_empty() => {
-                Ok(Hello { name: bounded(&name), version: bounded(&version), us })
-            }
-            _ => Err(self
-                .program
-                .failed("the answer to hello has no name and version; without a version there is no row")),
-        }
+        self.speaker.hello()
     }
 
     fn load(&mut self) -> Result<u64, ProcessError> {
-        let path = self.program.path("catalog.jsonl");
-        std::fs::write(&path, &self.catalog.text)
-            .map_err(|error| self.program.failed(format!("catalog.jsonl: {error}")))?;
+        let program = &self.speaker.program;
+        let path = program.path("catalog.jsonl");
+        std::fs::write(&path, &self.catalog.text).map_err(|error| program.failed(format!("catalog.jsonl: {error}")))?;
         let request = json!({"op": "load", "catalog": path, "sha256": self.catalog.sha256});
-        let limit = self.limits.load;
-        let (reply, us) = self.ask("load", &request, limit)?;
-        self.confirmed("load", &reply)?;
+        let limit = self.speaker.limits.load;
+        let (reply, us) = self.speaker.ask("load", &request, limit)?;
+        self.speaker.confirmed("load", &reply)?;
         let held = self.catalog.items.len();
         match reply.tools.as_ref().and_then(Value::as_u64) {
             Some(tools) if tools != held as u64 => {
-                Err(self.program.failed(format!("it loaded {tools} tools of a catalog of {held}")))
+                Err(self.speaker.program.failed(format!("it loaded {tools} tools of a catalog of {held}")))
             }
             _ => Ok(us),
         }
     }
 
     fn ping(&mut self) -> Result<u64, ProcessError> {
-        let id = self.id();
-        let limit = self.limits.route;
-        let (reply, us) = self.ask("ping", &json!({"op": "ping", "id": id}), limit)?;
-        if reply.id.as_deref() == Some(id.as_str()) {
-            Ok(us)
-        } else {
-            Err(self.program.failed("a ping came back with another id"))
-        }
+        self.speaker.ping()
     }
 
     fn route(&mut self, query: &str) -> Result<Answer, ProcessError> {
-        let id = self.id();
         let what = format!("the query {:?}", bounded(query));
-        let limit = self.limits.route;
-        let request = json!({"op": "route", "id": id, "query": query, "k": TOP});
-        let (reply, seen_us) = self.ask(&what, &request, limit)?;
-        if reply.id.as_deref() != Some(id.as_str()) {
-            return Err(self.program.failed(format!("{what}: the answer has the id {:?} and not {id:?}", reply.id)));
-        }
+        let (reply, seen_us) = self.speaker.ask_by_id(&what, json!({"op": "route", "query": query, "k": TOP}))?;
+        let program = &self.speaker.program;
         let Some(Value::Array(tools)) = &reply.tools else {
-            return Err(self.program.failed(format!("{what}: the answer has no list `tools`")));
+            return Err(program.failed(format!("{what}: the answer has no list `tools`")));
         };
         if tools.len() > TOP {
-            return Err(self
-                .program
-                .failed(format!("{what}: {} tools were returned, {TOP} were asked for", tools.len())));
+            return Err(program.failed(format!("{what}: {} tools were returned, {TOP} were asked for", tools.len())));
         }
         let scores = match &reply.scores {
             Some(scores) if scores.len() != tools.len() => {
-                return Err(self.program.failed(format!("{what}: {} scores for {} tools", scores.len(), tools.len())));
+                return Err(program.failed(format!("{what}: {} scores for {} tools", scores.len(), tools.len())));
             }
             Some(scores) if scores.windows(2).any(|pair| pair[0] < pair[1]) => {
-                return Err(self.program.failed(format!("{what}: a later tool has a better score")));
+                return Err(program.failed(format!("{what}: a later tool has a better score")));
             }
             Some(scores) => scores.clone(),
             None => (0..tools.len()).map(|place| -(place as f64)).collect(),
@@ -200,19 +120,17 @@ impl Session for Lines {
         let (mut ranked, mut seen) = (Vec::with_capacity(tools.len()), BTreeSet::new());
         for (tool, score) in tools.iter().zip(scores) {
             let Some(&item) = tool.as_str().and_then(|id| self.catalog.items.get(id)) else {
-                return Err(self.program.failed(format!("{what}: {tool} is no id of the catalog")));
+                return Err(program.failed(format!("{what}: {tool} is no id of the catalog")));
             };
             if !seen.insert(item) {
-                return Err(self.program.failed(format!("{what}: {tool} is there twice")));
+                return Err(program.failed(format!("{what}: {tool} is there twice")));
             }
             ranked.push((item, score));
         }
         let own_us = match reply.us {
             Some(us) if us >= 0.0 && us <= seen_us as f64 + 1.0 => Some(us.round() as u64),
             Some(us) => {
-                return Err(self
-                    .program
-                    .failed(format!("{what}: it claims {us} us, and the answer took {seen_us} us")));
+                return Err(program.failed(format!("{what}: it claims {us} us, and the answer took {seen_us} us")));
             }
             None => None,
         };
@@ -220,10 +138,10 @@ impl Session for Lines {
     }
 
     fn peak_kib(&self) -> Option<u64> {
-        self.program.peak_kib()
+        self.speaker.program.peak_kib()
     }
 
     fn end(self: Box<Self>) -> Result<(), ProcessError> {
-        self.program.end()
+        self.speaker.program.end()
     }
 }

@@ -10,12 +10,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::program::{Program, bounded, micros};
 use super::{Answer, Hello, Limits, ProcessError, Session, TOP, folder};
 use crate::eval::collection::Collection;
 use crate::eval::rng::Rng;
+use contextweaver_core::catalog::{Listing, load_listings};
 
 /// In a command, the configuration with a member `mcpServers`, as most clients and gateways read it.
 const MCP_SERVERS: &str = "{config}";
@@ -73,6 +75,30 @@ impl Names {
         }
     }
 
+    /// The names of every tool of `servers`: its own, those joined with its server's, and its canonical id, in which a name
+    /// that repeats its server or that ids cannot hold is another.
+    fn of(servers: &Played, collection: &Collection) -> Self {
+        let mut names = Self::default();
+        let raw = |tool: &(String, u32)| to_raw_value(&definition(tool, collection)).ok();
+        let lists: Vec<(&str, Vec<Box<RawValue>>)> =
+            servers.iter().map(|(server, tools)| (server.as_str(), tools.iter().filter_map(raw).collect())).collect();
+        let listing = |(server, tools)| Listing { server, tools, resources: &[], prompts: &[] };
+        let listings: Vec<Listing> = lists.iter().map(|(server, tools)| listing((*server, tools.as_slice()))).collect();
+        let loaded = load_listings(&listings).0;
+        let ids: BTreeMap<(&str, &str), &str> =
+            loaded.iter().map(|item| ((item.server.as_deref().unwrap_or_default(), &*item.name), &*item.id)).collect();
+        for (server, tools) in servers {
+            for (name, item) in tools {
+                JOINTS.iter().for_each(|joint| names.add(format!("{server}{joint}{name}"), *item));
+                names.add(name.clone(), *item);
+                if let Some(id) = ids.get(&(server.as_str(), name.as_str())) {
+                    names.add(id.split('#').next().unwrap_or_default().to_owned(), *item);
+                }
+            }
+        }
+        names
+    }
+
     fn get(&self, name: &str) -> Option<u32> {
         self.items.get(name).copied().filter(|_| !self.ambiguous.contains(name))
     }
@@ -114,17 +140,19 @@ fn played(collection: &Collection, rng: &Rng) -> Played {
     servers
 }
 
+/// A tool as its server lists it.
+fn definition((name, number): &(String, u32), collection: &Collection) -> Value {
+    let item = &collection.catalog.items()[*number as usize];
+    let schema = item.args_schema.as_ref().map_or(json!({"type": "object"}), |schema| json!(schema));
+    let schema = if schema.is_object() { schema } else { json!({"type": "object"}) };
+    json!({"name": name, "description": item.description, "inputSchema": schema})
+}
+
 /// The recording of a server that only lists its tools.
 fn recording(server: &str, tools: &[(String, u32)], collection: &Collection) -> String {
-    let definition = |(name, number): &(String, u32)| {
-        let item = &collection.catalog.items()[*number as usize];
-        let schema = item.args_schema.as_ref().map_or(json!({"type": "object"}), |schema| json!(schema));
-        let schema = if schema.is_object() { schema } else { json!({"type": "object"}) };
-        json!({"name": name, "description": item.description, "inputSchema": schema})
-    };
     let info = json!({"name": server, "version": "1"});
     let hello = json!({"protocolVersion": VERSION, "capabilities": {"tools": {}}, "serverInfo": info});
-    let list = json!({"tools": tools.iter().map(definition).collect::<Vec<Value>>()});
+    let list = json!({"tools": tools.iter().map(|tool| definition(tool, collection)).collect::<Vec<Value>>()});
     let mut lines = String::new();
     let answers = [("initialize", hello), ("tools/list", list), ("ping", json!({}))];
     for (id, (method, result)) in (1..).zip(answers) {
@@ -155,15 +183,13 @@ impl Gateway {
             let failed = |error: std::io::Error| ProcessError::Failed(format!("{name}: {error}"));
             std::fs::write(&path, text).map_err(failed).map(|()| path)
         };
-        let (mut servers, mut names) = (serde_json::Map::new(), Names::default());
-        for (number, (server, tools)) in played(collection, rng).into_iter().enumerate() {
-            let path = write(&format!("{number}.ndjson"), recording(&server, &tools, collection))?;
+        let played = played(collection, rng);
+        let names = Names::of(&played, collection);
+        let mut servers = serde_json::Map::new();
+        for (number, (server, tools)) in played.iter().enumerate() {
+            let path = write(&format!("{number}.ndjson"), recording(server, tools, collection))?;
             let launch = json!({"command": tool.player, "args": ["mcp", "playback", path]});
             servers.insert(server.clone(), launch);
-            for (name, item) in tools {
-                JOINTS.iter().for_each(|joint| names.add(format!("{server}{joint}{name}"), item));
-                names.add(name, item);
-            }
         }
         let config = write("config.json", json!({"mcpServers": servers}).to_string())?;
         let upstreams = write("upstreams.json", json!({"upstreams": servers}).to_string())?;
@@ -308,7 +334,29 @@ fn at(value: &Value, pointer: &str, found: &mut dyn FnMut(&Value)) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::eval::collection::Source;
+    use crate::eval::record::Origin;
+
+    #[test]
+    fn a_tool_is_known_by_its_canonical_id_too() {
+        let tools = r#"[{"name": "forge.open", "server": "forge", "description": "Open"},
+            {"name": "Song :: Play it", "server": "Radio One", "description": "Music"}]"#;
+        let source = |text: &'static str| Source { path: Path::new("test"), bytes: text.as_bytes() };
+        let queries = r#"{"id": "1", "query": "open", "relevant": ["forge.open"]}"#;
+        let collection = Collection::from_bytes("test", Origin::Embedded, source(tools), source(queries)).unwrap();
+        let names = Names::of(&played(&collection, &Rng::new(1)), &collection);
+        let of = |name: &str| collection.catalog.items().iter().position(|item| item.name == name).unwrap() as u32;
+        for (text, name) in [
+            ("forge:open#5d5bd052 — Open", "forge.open"),
+            ("forge.open", "forge.open"),
+            ("radio-one:Song_Play_it#12345678 — Music", "Song :: Play it"),
+        ] {
+            assert_eq!(names.in_text(text), [of(name)], "{text} {:?}", names.items);
+        }
+    }
 
     #[test]
     fn a_pointer_finds_every_element_and_looks_into_text() {

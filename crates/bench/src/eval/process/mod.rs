@@ -1,5 +1,5 @@
 //! Engines in other programs, on their standard streams: by protocol 1 of `docs/engines.md` (`lines.rs`), or as MCP servers
-//! before upstreams that are played from the catalog (`mcp.rs`).
+//! before upstreams that are played from the catalog (`mcp.rs`). Context engines come by the same lines (`context.rs`).
 //!
 //! The program gets the catalog and the queries one by one, and nothing else: it starts in a folder that holds the catalog
 //! alone, with an environment of a few variables; tools and queries come in a shuffled order, in protocol 1 with ids that
@@ -7,9 +7,11 @@
 //! says so. This keeps mistakes and shortcuts out, not a program that searches the disk for the judgements: that needs a
 //! sandbox around the harness.
 
+pub mod context;
 mod lines;
 pub mod mcp;
 mod program;
+mod speaker;
 
 use std::ffi::OsString;
 use std::path::Path;

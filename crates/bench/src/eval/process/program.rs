@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::ProcessError;
 
 /// An answer is at most so long.
-const LONGEST_LINE: u64 = 4 << 20;
+const LONGEST_LINE: u64 = 16 << 20;
 
 /// What is kept of the program's standard error.
 const LAST_WORDS: usize = 2_000;
@@ -38,7 +38,8 @@ const ENVIRONMENT: [&str; 9] = [
 /// A program that runs. What it started ends with it.
 pub(super) struct Program {
     child: Child,
-    input: Option<ChildStdin>,
+    /// Lines on their way to its input: a program that does not read must not hold us up.
+    input: Option<Sender<String>>,
     lines: Receiver<Result<String, String>>,
     last_words: Arc<Mutex<VecDeque<u8>>>,
     folder: tempfile::TempDir,
@@ -70,6 +71,16 @@ impl Program {
             .spawn()
             .map_err(missing)?;
         let started = Instant::now();
+        let (input, to_write) = channel::<String>();
+        if let Some(mut stdin) = child.stdin.take() {
+            thread::spawn(move || {
+                for line in to_write {
+                    if stdin.write_all(line.as_bytes()).and_then(|()| stdin.flush()).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
         let (send, lines) = sync_channel(4);
         if let Some(output) = child.stdout.take() {
             thread::spawn(move || {
@@ -94,7 +105,7 @@ impl Program {
                 }
             });
         }
-        Ok(Self { input: child.stdin.take(), child, lines, last_words, folder, started })
+        Ok(Self { input: Some(input), child, lines, last_words, folder, started })
     }
 
     /// A file that is in the folder where it runs.
@@ -113,9 +124,8 @@ impl Program {
     }
 
     /// Sends one line.
-    pub(super) fn send(&mut self, what: &str, line: &str) -> Result<(), ProcessError> {
-        let line = format!("{line}\n");
-        let sent = self.input.as_mut().map(|input| input.write_all(line.as_bytes()).and_then(|()| input.flush()));
+    pub(super) fn send(&self, what: &str, line: &str) -> Result<(), ProcessError> {
+        let sent = self.input.as_ref().map(|input| input.send(format!("{line}\n")));
         if matches!(sent, Some(Ok(()))) { Ok(()) } else { Err(self.failed(format!("it ended before {what}"))) }
     }
 

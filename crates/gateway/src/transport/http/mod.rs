@@ -1,9 +1,11 @@
-//! HTTP: many clients of both eras at one endpoint.
+//! HTTP: MCP for many clients of both eras at one endpoint, and an interface of JSON that others define.
 
 mod admission;
+pub(crate) mod api;
 mod cors;
 mod crowd;
 mod headers;
+pub(crate) mod listener;
 mod patience;
 mod reply;
 pub(crate) mod server;

@@ -207,9 +207,17 @@ impl Refused {
         Self::text(StatusCode::UNAUTHORIZED, "a bearer token is needed: `Authorization: Bearer …`")
     }
 
-    #[cfg(test)]
+    /// The status that it is refused with.
     pub(super) fn status(&self) -> StatusCode {
         self.status
+    }
+
+    /// Why, as a line of text.
+    pub(super) fn reason(&self) -> String {
+        match &self.reason {
+            Reason::Text(text) => text.clone(),
+            Reason::Rpc(_, error) => error.message.clone(),
+        }
     }
 
     /// The response that says so.

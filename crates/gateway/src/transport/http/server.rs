@@ -1,4 +1,4 @@
-//! The HTTP server: many clients of both eras at one endpoint.
+//! MCP over HTTP: many clients of both eras at one endpoint.
 //!
 //! | request | handshake era | stateless protocol |
 //! |---|---|---|
@@ -11,32 +11,25 @@
 //! answer. Streams cannot be taken up again: what a client misses while it is away is lost. Nothing on the way of a
 //! call is typed: a body is read once, and its parts are what goes to the upstream.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Limited};
-use hyper::body::{Body, Incoming};
-use hyper::header::{ALLOW, HeaderValue, ORIGIN};
+use hyper::body::Incoming;
+use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{HeaderMap, Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper::{HeaderMap, Method, Response, StatusCode};
 use serde_json::json;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
-use super::admission::{Admission, check_accept, check_content_type};
-use super::cors;
-use super::crowd::{Crowd, Place, neighbour};
+use super::admission::{check_accept, check_content_type};
+use super::crowd::{Crowd, Place};
 use super::headers::{self, EVENTS, JSON, PROTOCOL_VERSION, SESSION_ID, single};
-use super::patience::Patient;
+use super::listener::{Endpoint, HttpError, Listener, not_allowed, read};
 use super::reply::{End, Leave, Refused, Reply, Work, empty, events, whole};
 use super::sessions::{NoSession, Sessions, Visit};
+use crate::config::http::HttpConfig;
 use crate::protocol::message::{
     self, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Outcome, Raw, RpcError,
 };
@@ -48,74 +41,27 @@ use crate::session::client::{Caller, Session};
 use crate::session::identity::Identity;
 use crate::surface::mode::Mode;
 
-use crate::config::http::HttpConfig;
-
 /// The path of the endpoint.
 const ENDPOINT: &str = "/mcp";
 
 /// Messages of a request or stream that wait for its client, at most.
 const QUEUE: usize = 256;
 
-/// Connections at a time, at most; more wait to be accepted.
-const MOST_CONNECTIONS: usize = 4_096;
-
-/// Connections for the open files that the system permits: a half, since upstreams and artifacts need the rest.
-fn most_connections() -> usize {
-    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    let half = files.and_then(|files| usize::try_from(files / 2).ok()).unwrap_or(MOST_CONNECTIONS);
-    half.clamp(16, MOST_CONNECTIONS)
-}
-
-/// How long a client may leave an answer unread while more of it waits.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The answer to a connection from an address that has too many.
-const CROWDED: &[u8] =
-    b"HTTP/1.1 429 Too Many Requests\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 39\r\n\
-    content-type: text/plain\r\n\r\ntoo many connections from this address\n";
-
-/// How long connections that were broken off may take to end.
-const LAST_WORK: Duration = Duration::from_millis(500);
-
 /// The code of the error under which an unknown session is refused; the status says it.
 const SESSION_NOT_FOUND: i64 = -32_001;
-
-/// How often expired sessions are removed.
-const SWEEP: Duration = Duration::from_secs(30);
-
-/// The gateway cannot be served over HTTP.
-#[derive(Debug, thiserror::Error)]
-pub enum HttpError {
-    /// Others could reach it without showing anything.
-    #[error(
-        "`{0}` can be reached from other machines, and no token is set; set `http.tokens`, `http.token` or `http.token_file`, or listen on 127.0.0.1"
-    )]
-    Exposed(SocketAddr),
-    /// The address cannot be listened at.
-    #[error("cannot listen at `{listen}`: {reason}")]
-    Listen {
-        /// The address in the configuration.
-        listen: SocketAddr,
-        /// The error of the system.
-        reason: std::io::Error,
-    },
-}
 
 /// A gateway that listens.
 #[derive(Debug)]
 pub struct HttpServer {
-    listener: TcpListener,
+    listener: Listener,
     shared: Arc<Shared>,
-    /// Dropped when the server ends.
-    open: watch::Sender<()>,
 }
 
 /// What every request uses.
 #[derive(Debug)]
 struct Shared {
     gateway: Arc<Gateway>,
-    config: HttpConfig,
-    admission: Admission,
+    config: Arc<HttpConfig>,
     sessions: Sessions,
     /// The requests of each caller that are being served.
     requests: Arc<Crowd<String>>,
@@ -129,21 +75,13 @@ impl HttpServer {
     /// # Errors
     /// The address cannot be listened at, or must not without a token.
     pub async fn bind(gateway: Arc<Gateway>, config: HttpConfig) -> Result<Self, HttpError> {
-        let listen = config.listen;
-        if config.tokens.is_empty() && !listen.ip().is_loopback() {
-            return Err(HttpError::Exposed(listen));
-        }
-        let listener = TcpListener::bind(listen).await.map_err(|reason| HttpError::Listen { listen, reason })?;
-        let (open, closing) = watch::channel(());
-        let admission = Admission::new(&config);
+        let listener = Listener::bind(config).await?;
+        let config = Arc::clone(listener.config());
         let sessions =
             Sessions::new(config.session_idle, (config.max_sessions, config.sessions_of_one()), Instant::now);
         let requests = Crowd::new(config.max_requests_per_caller);
-        Ok(Self {
-            listener,
-            shared: Arc::new(Shared { gateway, config, admission, sessions, requests, closing }),
-            open,
-        })
+        let shared = Shared { gateway, config, sessions, requests, closing: listener.closing() };
+        Ok(Self { listener, shared: Arc::new(shared) })
     }
 
     /// The address that it listens at.
@@ -151,106 +89,40 @@ impl HttpServer {
     /// # Errors
     /// The system does not say.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
-        self.listener.local_addr()
+        self.listener.address()
     }
 
     /// Serves until `shutdown` ends; then streams are closed, and requests have a while to finish.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
-        let Self { listener, shared, open } = self;
-        let mut connection = http1::Builder::new();
-        connection.timer(TokioTimer::new()).header_read_timeout(shared.config.read_timeout);
-        let graceful = GracefulShutdown::new();
-        let room = Arc::new(Semaphore::new(most_connections()));
-        let neighbours = Crowd::new(shared.config.max_connections_per_address.min(most_connections() / 2));
-        let mut connections = tokio::task::JoinSet::new();
-        let mut sweep = tokio::time::interval(SWEEP);
-        tokio::pin!(shutdown);
-        loop {
-            let accepted = async {
-                // The semaphore is never closed.
-                let place = Arc::clone(&room).acquire_owned().await.ok();
-                (accept(&listener).await, place)
-            };
-            let ((stream, address), place) = tokio::select! {
-                accepted = accepted => accepted,
-                Some(_) = connections.join_next(), if !connections.is_empty() => continue,
-                _ = sweep.tick() => {
-                    shared.sessions.sweep();
-                    continue;
-                }
-                () = &mut shutdown => break,
-            };
-            let Some(neighbour) = neighbours.enter(neighbour(address.ip())) else {
-                tracing::debug!(%address, most = neighbours.most(), "too many connections from one address");
-                // It fits into the buffer of a connection that is new.
-                let _ = stream.try_write(CROWDED);
-                continue;
-            };
-            let shared = Arc::clone(&shared);
-            let service = service_fn(move |request| {
-                let shared = Arc::clone(&shared);
-                async move { Ok::<_, Infallible>(respond(&shared, request).await) }
-            });
-            let stream = TokioIo::new(Patient::new(stream, WRITE_TIMEOUT));
-            let serving = graceful.watch(connection.serve_connection(stream, service));
-            connections.spawn(async move {
-                if let Err(error) = serving.await {
-                    tracing::debug!(%error, "a connection broke");
-                }
-                drop((place, neighbour));
-            });
-        }
-        drop((listener, open));
-        shared.sessions.close_streams();
-        let bound = shared.config.shutdown;
-        if tokio::time::timeout(bound, graceful.shutdown()).await.is_err() {
-            tracing::warn!(seconds = bound.as_secs_f64(), "requests that did not finish in time are dropped");
-        }
-        // Work on a thread of its own cannot be broken off: what is left of it is not waited for.
-        if tokio::time::timeout(LAST_WORK, connections.shutdown()).await.is_err() {
-            tracing::warn!("work that did not end is left behind");
-        }
+        self.listener.serve(self.shared, shutdown).await;
     }
 }
 
-/// Accepts the next connection.
-async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
-    /// A pause after a failure that is not the connection's own, such as too many open files.
-    const PAUSE: Duration = Duration::from_millis(50);
-    loop {
-        match listener.accept().await {
-            Ok((stream, address)) => {
-                // Otherwise small writes wait for the client's delayed acknowledgement: 40 ms a call.
-                if let Err(error) = stream.set_nodelay(true) {
-                    tracing::debug!(%error, "a connection without TCP_NODELAY");
-                }
-                return (stream, address);
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
+impl Endpoint for Shared {
+    async fn answer(
+        self: Arc<Self>,
+        client: Result<Arc<Identity>, Refused>,
+        head: Parts,
+        body: Incoming,
+    ) -> Result<Response<Reply>, Refused> {
+        dispatch(&self, client, head, body).await
+    }
+
+    fn sweep(&self) {
+        self.sessions.sweep();
+    }
+
+    fn close(&self) {
+        self.sessions.close_streams();
     }
 }
 
-async fn respond(shared: &Arc<Shared>, request: Request<Incoming>) -> Response<Reply> {
-    let origin = request.headers().get(ORIGIN).cloned();
-    let mut response = dispatch(shared, request).await.unwrap_or_else(|refused| {
-        tracing::debug!(?refused, "a request is refused");
-        refused.into_response()
-    });
-    cors::expose(&shared.admission, origin, &mut response);
-    response
-}
-
-async fn dispatch(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Response<Reply>, Refused> {
-    let (head, body) = request.into_parts();
-    shared.admission.admit(&head.headers)?;
-    if head.method == Method::OPTIONS && cors::is_preflight(&head.headers) {
-        return Ok(cors::preflight(&head.headers));
-    }
-    let authorized = shared.admission.authorize(&head.headers);
+async fn dispatch(
+    shared: &Arc<Shared>,
+    authorized: Result<Arc<Identity>, Refused>,
+    head: Parts,
+    body: Incoming,
+) -> Result<Response<Reply>, Refused> {
     match (head.uri.path(), &head.method) {
         (ENDPOINT, method) => {
             let client = authorized?;
@@ -261,8 +133,6 @@ async fn dispatch(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Re
                 _ => Ok(not_allowed("GET, POST, DELETE")),
             }
         }
-        // Whether the process serves at all: it answers.
-        ("/livez", &Method::GET) => Ok(whole(StatusCode::OK, JSON, json!({"live": true}).to_string())),
         // A client that is shown only a part of the upstreams is not their operator.
         ("/healthz", &Method::GET) => Ok(health(shared, authorized.is_ok_and(|client| client.profile.is_none()))),
         ("/metrics", &Method::GET) => {
@@ -272,15 +142,9 @@ async fn dispatch(shared: &Arc<Shared>, request: Request<Incoming>) -> Result<Re
             let text = shared.gateway.metrics_text();
             Ok(whole(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
         }
-        ("/livez" | "/healthz" | "/metrics", _) => Ok(not_allowed("GET")),
+        ("/healthz" | "/metrics", _) => Ok(not_allowed("GET")),
         _ => Err(Refused::text(StatusCode::NOT_FOUND, format!("nothing is here; the endpoint is {ENDPOINT}"))),
     }
-}
-
-fn not_allowed(allowed: &'static str) -> Response<Reply> {
-    let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
-    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
-    response
 }
 
 /// Whether anything is served; who shows the token also sees of which upstreams.
@@ -332,24 +196,6 @@ async fn post(
             visit(shared, client, &head.headers)?.answered(&id, outcome);
             Ok(empty(StatusCode::ACCEPTED))
         }
-    }
-}
-
-/// The body, in one piece where it came in one.
-async fn read(body: Incoming, config: &HttpConfig) -> Result<Bytes, Refused> {
-    let too_large = || {
-        let reason = format!("the body has more than {} bytes", config.body_limit);
-        Refused::text(StatusCode::PAYLOAD_TOO_LARGE, reason)
-    };
-    if body.size_hint().lower() > config.body_limit as u64 {
-        return Err(too_large());
-    }
-    let collected = tokio::time::timeout(config.read_timeout, Limited::new(body, config.body_limit).collect()).await;
-    match collected {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
-        Ok(Err(error)) => Err(Refused::text(StatusCode::BAD_REQUEST, format!("the body cannot be read: {error}"))),
-        Err(_) => Err(Refused::text(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
     }
 }
 

@@ -1,0 +1,295 @@
+//! Conversations and the prompts that they give.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+
+use contextweaver_context::event::{ContextItem, ItemKind, Phase, Sensitivity};
+use contextweaver_context::store::{self, Stores};
+use contextweaver_context::summary::StructureSummarizer;
+use contextweaver_context::{
+    self as core, ContextConfig, ContextConfigError, ContextPack, ManagerError, Request, RoutePrompt, ingest,
+};
+
+use crate::errors;
+use crate::firewall::{Artifact, Envelope, View, artifacts, output, read, shown};
+use crate::json;
+use crate::routing::Route;
+use crate::session::Session;
+
+/// The configuration of the context engine: the default, a TOML file, or a mapping.
+pub(crate) fn config(value: Option<&Bound<'_, PyAny>>) -> PyResult<ContextConfig> {
+    json::config::<ContextConfig, ContextConfigError>(value, ContextConfig::validate)
+}
+
+/// One of a fixed set of names.
+pub(crate) fn named<T: std::str::FromStr>(text: &str) -> PyResult<T>
+where
+    T::Err: std::error::Error,
+{
+    text.parse().map_err(errors::input)
+}
+
+/// A conversation: events go in, prompts come out. Threads may share it.
+///
+/// It lives as long as the object, or in the SQLite file at `path`, which is made when it is missing and may be open in
+/// other processes too. `config` is a mapping, or the path of a TOML file.
+#[pyclass(frozen, module = "contextweaver_rs")]
+pub(crate) struct ContextManager(core::ContextManager);
+
+impl ContextManager {
+    pub(crate) fn open(path: Option<PathBuf>, config: ContextConfig) -> PyResult<Self> {
+        let stores = match path {
+            None => Stores::default(),
+            Some(path) => Stores::sqlite(path).map_err(errors::context)?,
+        };
+        Ok(Self(core::ContextManager::new(stores, Box::new(StructureSummarizer), config)))
+    }
+
+    pub(crate) fn stores(&self) -> &Stores {
+        self.0.stores()
+    }
+}
+
+#[pymethods]
+impl ContextManager {
+    #[new]
+    #[pyo3(signature = (path=None, *, config=None))]
+    fn new(py: Python<'_>, path: Option<PathBuf>, config: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let config = self::config(config)?;
+        py.detach(|| Self::open(path, config))
+    }
+
+    /// Adds an event. `kind` is `user_turn`, `agent_msg`, `tool_call`, `doc_snippet`, `retrieved_doc`, `memory_fact`,
+    /// `plan_state` or `policy`; results come in by `ingest_tool_result`. `parent` is the id of the event that this one
+    /// depends on. Events that are `confidential` or `restricted` are kept out of prompts, unless configured otherwise.
+    ///
+    /// Raises ContextError when the id is taken or the parent is not there.
+    #[pyo3(signature = (id, kind, text, *, parent=None, sensitivity="public", metadata=None))]
+    #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
+    fn ingest(
+        &self,
+        py: Python<'_>,
+        id: &str,
+        kind: &str,
+        text: &str,
+        parent: Option<&str>,
+        sensitivity: &str,
+        metadata: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let mut item = ContextItem::new(id, named::<ItemKind>(kind)?, text);
+        item.parent_id = parent.map(Into::into);
+        item.sensitivity = named::<Sensitivity>(sensitivity)?;
+        if let Some(metadata) = metadata {
+            item.metadata = json::read(&json::dumps(metadata)?)?;
+        }
+        py.detach(|| self.0.ingest(item)).map_err(errors::context)
+    }
+
+    /// Adds the result of the call with the id `call`. A large one is stored whole, and prompts get a summary of it.
+    ///
+    /// `output` is a text, bytes, the result of an MCP tool (a mapping or an object of pydantic), or any other data.
+    #[pyo3(signature = (call, output, *, is_error=false))]
+    fn ingest_tool_result(
+        &self,
+        py: Python<'_>,
+        call: &str,
+        output: &Bound<'_, PyAny>,
+        is_error: bool,
+    ) -> PyResult<Envelope> {
+        let output = self::output(output, call, is_error)?;
+        py.detach(|| self.0.ingest_tool_result(call, &output)).map(Envelope).map_err(errors::context)
+    }
+
+    /// Adds a whole conversation in any format that `Session.ingest` reads; large results are stored. Returns the number of
+    /// events.
+    #[pyo3(signature = (conversation, *, name="session"))]
+    fn ingest_conversation(&self, py: Python<'_>, conversation: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
+        let bytes = json::bytes(conversation)?;
+        py.detach(|| {
+            let session = ingest(bytes, name, name, self.0.config()).map_err(errors::session)?.session;
+            session.copy_to(self.0.stores()).map_err(errors::context)?;
+            Ok(session.transcript.len())
+        })
+    }
+
+    /// Remembers a fact; it replaces an earlier one under the same key.
+    fn add_fact(&self, py: Python<'_>, key: &str, value: &str) -> PyResult<()> {
+        py.detach(|| self.0.add_fact(key, value)).map_err(errors::context)
+    }
+
+    /// Remembers what happened before; it replaces an earlier episode with the same id.
+    fn add_episode(&self, py: Python<'_>, id: &str, summary: &str) -> PyResult<()> {
+        py.detach(|| self.0.add_episode(id, summary)).map_err(errors::context)
+    }
+
+    /// The prompt for a phase: `route`, `call`, `interpret` or `answer`. Events are compared with `query`, or with `tags`
+    /// instead. The prompt has `budget` tokens at most, `header` and `footer` included; the phase's budget of the
+    /// configuration by default.
+    ///
+    /// Raises ContextError when header and footer alone exceed the budget.
+    #[pyo3(signature = (phase="answer", query="", *, budget=None, header="", footer="", tags=None))]
+    #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
+    fn build(
+        &self,
+        py: Python<'_>,
+        phase: &str,
+        query: &str,
+        budget: Option<usize>,
+        header: &str,
+        footer: &str,
+        tags: Option<Vec<String>>,
+    ) -> PyResult<Pack> {
+        let (phase, tags) = (named::<Phase>(phase)?, tags.unwrap_or_default());
+        let request = Request { phase, query, tags: &tags, budget, header, footer };
+        pack(py.detach(|| self.0.build_request(&request)))
+    }
+
+    /// The prompt for choosing among tools: `cards` is a Route, or lines. As many are shown as fit into three quarters of
+    /// the budget.
+    fn build_route_prompt(&self, py: Python<'_>, query: &str, cards: &Bound<'_, PyAny>) -> PyResult<Pack> {
+        let cards: Vec<String> = match cards.cast::<Route>() {
+            Ok(route) => {
+                let choices = &route.get().route.choices;
+                choices.iter().enumerate().map(|(at, choice)| choice.card.line(at + 1, choices.len())).collect()
+            }
+            Err(_) => cards.extract()?,
+        };
+        let prompt = py.detach(|| self.0.build_route_prompt(query, &cards)).map_err(errors::context)?;
+        let RoutePrompt { pack, cards_shown } = prompt;
+        Ok(Pack { pack, cards_shown: Some(cards_shown) })
+    }
+
+    /// The prompt for writing the arguments of `tool`, whose definition is `schema`: text, or data.
+    fn build_call_prompt(&self, py: Python<'_>, query: &str, tool: &str, schema: &Bound<'_, PyAny>) -> PyResult<Pack> {
+        let schema = match schema.extract::<String>() {
+            Ok(text) => text,
+            Err(_) => json::dumps(schema)?,
+        };
+        pack(py.detach(|| self.0.build_call_prompt(query, tool, &schema)))
+    }
+
+    /// What is kept, by handle.
+    #[getter]
+    fn artifacts(&self, py: Python<'_>) -> PyResult<Vec<Artifact>> {
+        py.detach(|| artifacts(self.stores().artifacts.as_ref()))
+    }
+
+    /// The whole content under a handle, byte for byte.
+    fn read<'py>(&self, py: Python<'py>, handle: &str) -> PyResult<Bound<'py, PyBytes>> {
+        read(py, self.stores().artifacts.as_ref(), handle)
+    }
+
+    /// A bounded part of what is kept; as Firewall.view.
+    #[pyo3(signature = (handle, selector, /, *, cursor=None, max_bytes=8000, max_tokens=2000))]
+    fn view(
+        &self,
+        py: Python<'_>,
+        handle: &str,
+        selector: &Bound<'_, PyAny>,
+        cursor: Option<&str>,
+        max_bytes: usize,
+        max_tokens: usize,
+    ) -> PyResult<View> {
+        shown(py, self.stores().artifacts.as_ref(), handle, selector, cursor, (max_bytes, max_tokens))
+    }
+
+    /// The events so far, as a list of mappings.
+    #[getter]
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let transcript = py.detach(|| self.stores().events.transcript()).map_err(errors::context)?;
+        json::object(py, &transcript.items())
+    }
+
+    /// A copy of everything, to save or to hand over.
+    #[pyo3(signature = (source="a program"))]
+    fn session(&self, py: Python<'_>, source: &str) -> PyResult<Session> {
+        let session = py.detach(|| store::Session::from_stores(source, self.stores()));
+        Ok(Session(session.map_err(errors::context)?))
+    }
+
+    /// The number of events.
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        py.detach(|| self.stores().events.len()).map_err(errors::context)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<ContextManager with {} events>", self.__len__(py)?))
+    }
+}
+
+fn pack(pack: Result<ContextPack, ManagerError>) -> PyResult<Pack> {
+    Ok(Pack { pack: pack.map_err(errors::context)?, cards_shown: None })
+}
+
+/// A prompt, and the record of what it holds and what it leaves out. `str()` gives the prompt.
+#[pyclass(frozen, module = "contextweaver_rs")]
+pub(crate) struct Pack {
+    pub(crate) pack: ContextPack,
+    pub(crate) cards_shown: Option<usize>,
+}
+
+/// The prompt that was pickled.
+#[pyfunction]
+pub(crate) fn _pack(text: &str, cards_shown: Option<usize>) -> PyResult<Pack> {
+    Ok(Pack { pack: json::read(text)?, cards_shown })
+}
+
+#[pymethods]
+impl Pack {
+    /// The text of the prompt.
+    #[getter]
+    fn prompt(&self) -> &str {
+        &self.pack.prompt
+    }
+
+    /// The phase that it is for.
+    #[getter]
+    fn phase(&self) -> &'static str {
+        self.pack.phase.name()
+    }
+
+    /// Exact tokens of the prompt.
+    #[getter]
+    fn tokens(&self) -> usize {
+        self.pack.stats.prompt_tokens
+    }
+
+    /// Tokens that it may have at most.
+    #[getter]
+    fn budget(&self) -> usize {
+        self.pack.stats.budget
+    }
+
+    /// The number of cards in it, from the first on; None for a prompt without cards.
+    #[getter]
+    fn cards_shown(&self) -> Option<usize> {
+        self.cards_shown
+    }
+
+    /// The whole record, as `contextweaver stats --format json` prints it.
+    #[getter]
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::object(py, &self.pack.stats)
+    }
+
+    /// The same for people: what is shown, what is left out, and why.
+    #[getter]
+    fn ledger(&self) -> String {
+        self.pack.stats.ledger()
+    }
+
+    fn __str__(&self) -> &str {
+        &self.pack.prompt
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Pack for {}, {} of {} tokens>", self.pack.phase, self.tokens(), self.budget())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let arguments = (json::text(&self.pack)?, self.cards_shown).into_pyobject(py)?;
+        Ok((json::restorer(py, "_pack")?, arguments))
+    }
+}

@@ -1,0 +1,114 @@
+//! Data of Python as JSON text, and back, by Python's own `json`: what it writes is what a file would hold.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyString};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::errors::{ConfigError, InputError, input};
+
+/// `value` as JSON text, without spaces. Objects with a method `model_dump` (those of pydantic) are written as what it
+/// gives.
+pub(crate) fn dumps(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    static DUMPS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = value.py();
+    let options = PyDict::new(py);
+    options.set_item(intern!(py, "default"), wrap_pyfunction!(plain, py)?)?;
+    options.set_item(intern!(py, "ensure_ascii"), false)?;
+    options.set_item(intern!(py, "allow_nan"), false)?;
+    options.set_item(intern!(py, "separators"), (",", ":"))?;
+    let text = DUMPS.import(py, "json", "dumps")?.call((value,), Some(&options));
+    let text = text.and_then(|text| text.extract::<String>());
+    text.map_err(|error| {
+        let refused = InputError::new_err(format!("this value cannot be written as JSON: {}", error.value(py)));
+        refused.set_cause(py, Some(error));
+        refused
+    })
+}
+
+/// What `json` asks about an object that it does not know.
+#[pyfunction]
+fn plain<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    let name = intern!(py, "model_dump");
+    if !object.hasattr(name)? {
+        let kind = object.get_type().name()?;
+        return Err(PyTypeError::new_err(format!("an object of type {kind} is no JSON")));
+    }
+    let options = PyDict::new(py);
+    options.set_item(intern!(py, "mode"), "json")?;
+    options.set_item(intern!(py, "by_alias"), true)?;
+    options.set_item(intern!(py, "exclude_none"), true)?;
+    object.call_method(name, (), Some(&options))
+}
+
+/// The object that JSON text says.
+pub(crate) fn loads<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+    static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    LOADS.import(py, "json", "loads")?.call1((text,))
+}
+
+/// `value` as an object of Python.
+pub(crate) fn object<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
+    loads(py, &text(value)?)
+}
+
+/// `value` as JSON text on one line.
+pub(crate) fn text(value: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(input)
+}
+
+/// `value` as JSON text, indented by two as the command prints it where `indented`.
+pub(crate) fn written(value: &impl Serialize, indented: bool) -> PyResult<String> {
+    if indented { serde_json::to_string_pretty(value).map_err(input) } else { text(value) }
+}
+
+/// The value that JSON text says.
+pub(crate) fn read<T: DeserializeOwned>(text: &str) -> PyResult<T> {
+    serde_json::from_str(text).map_err(input)
+}
+
+/// The bytes of a text, of bytes, or of data as JSON.
+pub(crate) fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(bytes.as_bytes().to_vec());
+    }
+    match value.cast::<PyString>() {
+        Ok(text) => Ok(utf8(text)?.into_bytes()),
+        Err(_) => Ok(dumps(value)?.into_bytes()),
+    }
+}
+
+/// The text of a string, which may hold halves of characters that no file can hold.
+fn utf8(text: &Bound<'_, PyString>) -> PyResult<String> {
+    Ok(text.to_str().map_err(|error| InputError::new_err(format!("this text is no Unicode: {error}")))?.to_owned())
+}
+
+/// A configuration: the default, the TOML file at a path, or the same as a mapping. `parse` reads TOML, `check` says what
+/// is out of range.
+pub(crate) fn config<T: DeserializeOwned + Default, E: std::error::Error>(
+    value: Option<&Bound<'_, PyAny>>,
+    check: impl FnOnce(&T) -> Result<(), E>,
+) -> PyResult<T> {
+    let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(T::default()) };
+    let config: T = if let Ok(path) = value.extract::<PathBuf>() {
+        let shown = path.display();
+        let refuse = |error: &dyn std::fmt::Display| ConfigError::new_err(format!("{shown}\n  caused by: {error}"));
+        let text = std::fs::read_to_string(&path).map_err(|error| refuse(&error))?;
+        toml::from_str(&text).map_err(|error| refuse(&error))?
+    } else {
+        serde_json::from_str(&dumps(value)?).map_err(|error| ConfigError::new_err(error.to_string()))?
+    };
+    check(&config).map_err(crate::errors::config)?;
+    Ok(config)
+}
+
+/// The function of the module that makes a pickled object again. Pickles name it, so it must be the module's own.
+pub(crate) fn restorer<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import(intern!(py, "contextweaver_rs._native"))?.getattr(name)
+}

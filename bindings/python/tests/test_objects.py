@@ -1,0 +1,362 @@
+"""What is Python's own: data in and out, pickles, threads, errors, the interpreter lock, memory."""
+
+import copy
+import gc
+import json
+import os
+import pathlib
+import pickle
+import resource
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from conftest import HOUSEHOLD, ROOT
+
+import contextweaver_rs as cw
+
+TOOLS = [
+    {"name": "get_oncall", "description": "Who is on call.", "inputSchema": {"type": "object"}},
+    {"name": "rollback", "description": "Undo the last deploy.", "annotations": {"destructiveHint": True}},
+]
+FORMS = {
+    "openai": [{"type": "function", "function": {"name": t["name"], "description": t["description"], "parameters": {"type": "object"}}} for t in TOOLS],
+    "anthropic": [{"name": t["name"], "description": t["description"], "input_schema": {"type": "object"}} for t in TOOLS],
+    "gemini": [{"functionDeclarations": [{"name": t["name"], "description": t["description"]} for t in TOOLS]}],
+    "mcp": {"tools": TOOLS},
+}
+
+
+class Model:
+    """As pydantic writes itself."""
+
+    def __init__(self, tool):
+        self.tool = tool
+
+    def model_dump(self, *, mode, by_alias, exclude_none):
+        assert (mode, by_alias, exclude_none) == ("json", True, True)
+        return self.tool
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_catalog_of_objects_of_text_and_of_a_file_is_one(form, tmp_path):
+    (tmp_path / "tools.json").write_text(json.dumps(FORMS[form]))
+    made = [
+        cw.Catalog(FORMS[form]),
+        cw.Catalog.from_json(json.dumps(FORMS[form])),
+        cw.Catalog.from_path(tmp_path / "tools.json"),
+    ]
+    assert len({catalog.sha256 for catalog in made}) == 1
+    assert {tool.name for tool in made[0]} == {"get_oncall", "rollback"}
+
+
+def test_tools():
+    catalog = cw.Catalog([Model(tool) for tool in TOOLS], server="ops")
+    tool = catalog[catalog.ids[1]]
+    assert (tool.name, tool.namespace, tool.server, tool.kind) == ("rollback", "ops", "ops", "tool")
+    assert tool.tags == ["destructive"] and tool.id in catalog and "x" not in catalog
+    assert catalog[catalog.ids[0]].args_schema == {"type": "object"}
+    assert json.loads(tool.definition)["name"] == "rollback"
+    with pytest.raises(KeyError):
+        catalog["x"]
+    assert [t.id for t in catalog] == catalog.ids and len(catalog) == 2
+    assert cw.Catalog(catalog).sha256 == catalog.sha256
+    assert catalog.namespaces == ["ops"]
+    assert catalog.as_tools("mcp", [tool.id])[0]["annotations"] == {"destructiveHint": True}
+
+
+def test_a_lenient_catalog_names_what_it_left_out(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps([*TOOLS, {"name": 7}]))
+    catalog = cw.Catalog.from_path(tmp_path / "a.json", lenient=True)
+    assert len(catalog) == 2
+    [(place, reason)] = catalog.left_out
+    assert "a.json" in place and reason
+
+
+def test_routes():
+    route = cw.Router(TOOLS).route("who is on call")
+    assert route.ids[0] == route[0].id == route[-len(route)].id == route.choices[0].id
+    assert str(route).splitlines() == [choice.card for choice in route]
+    assert 0 <= route.confidence <= 1 and not route.no_tool_fits and route.query == "who is on call"
+    assert abs(sum(value for _, value in route[0].parts) - route[0].score) < 1e-6
+    assert route.selected(f" {route.ids[0].upper()}\n") == route.ids[0] and route.selected("x") is None
+    assert route.ids[0] in json.dumps(route.selection_schema("openai"))
+    assert route[0].tool.args_schema == {"type": "object"}
+    with pytest.raises(IndexError):
+        route[9]
+    none = cw.Router(TOOLS).route("zzz qqq")
+    assert none.unknown_words == 2
+    pinned = cw.Router(TOOLS).route("who is on call", pins=[route.ids[-1]])
+    assert pinned[0].pinned
+
+
+def test_an_index_is_kept_and_one_of_another_catalog_refused(tmp_path):
+    router = cw.Router(TOOLS)
+    router.save(tmp_path / "index")
+    loaded = cw.Router.load(tmp_path / "index", TOOLS)
+    assert loaded.route("on call").to_json() == router.route("on call").to_json()
+    with pytest.raises(cw.RouteError, match="stale: built from another catalog"):
+        cw.Router.load(tmp_path / "index", TOOLS[:1])
+
+
+def test_feedback_lifts(tmp_path):
+    log = tmp_path / "log.jsonl"
+    tool = next(tool for tool in cw.Catalog(TOOLS) if tool.name == "rollback")
+    for _ in range(5):
+        subprocess.run([os.environ["CONTEXTWEAVER"], "feedback", "add", "--log", log, "--tool", tool.id, "revert it all"],
+                       check=True, capture_output=True)
+    route = cw.Router(TOOLS, feedback=log).route("revert it all")
+    assert any(source == "(feedback)" for source, _ in route[0].parts)
+
+
+def everything():
+    catalog = cw.Catalog.from_path(HOUSEHOLD)
+    router = cw.Router(catalog, config={"top_k": 3})
+    route = router.route("turn on the lights")
+    firewall = cw.Firewall()
+    envelope = firewall.compact("INFO copied a block\n" * 5000)
+    manager = cw.ContextManager()
+    manager.ingest("u1", "user_turn", "Hello.")
+    queries = [{"id": "q", "query": "turn on the lights", "relevant": ["set_lights"]}]
+    return {
+        "catalog": (catalog, lambda it: (it.sha256, it.as_tools("mcp"), it.to_json())),
+        "tool": (catalog[catalog.ids[0]], lambda it: (it.id, it.definition, it.args_schema)),
+        "router": (router, lambda it: (it.route("pay a bill").to_json(), it.config, it.to_bytes())),
+        "route": (route, lambda it: (it.to_json(), str(it), it.as_tools("openai"))),
+        "choice": (route[1], lambda it: (it.id, it.card, it.explanation, it.tool.id)),
+        "envelope": (envelope, lambda it: (it.to_json(), it.summary)),
+        "artifact": (envelope.artifacts[0], lambda it: (it.handle, it.sha256, it.size_bytes, it.label, it.media_type)),
+        "view": (firewall.view(envelope.artifacts[0].handle, "head:20"), lambda it: (it.text, it.next)),
+        "pack": (manager.build(), lambda it: (it.prompt, it.stats, it.ledger, it.phase, it.cards_shown)),
+        "session": (manager.session(), lambda it: (it.to_bytes(), it.events)),
+        "evaluation": (cw.evaluate(catalog, queries), lambda it: (it.facts, it.ranks, str(it))),
+    }
+
+
+@pytest.mark.parametrize("name", everything())
+def test_pickles(name):
+    value, says = everything()[name]
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        assert says(pickle.loads(pickle.dumps(value, protocol))) == says(value)
+    assert says(copy.deepcopy(value)) == says(value)
+    assert repr(value).startswith("<")
+
+
+def test_a_pickle_of_several_routes_holds_their_catalog_once():
+    router = cw.Router(HOUSEHOLD)
+    one = len(pickle.dumps(router.route("lights")))
+    assert len(pickle.dumps([router.route("lights") for _ in range(10)])) < 3 * one
+
+
+def test_another_process_routes(tmp_path):
+    """What a pool of processes does."""
+    (tmp_path / "router").write_bytes(pickle.dumps(cw.Router(HOUSEHOLD)))
+    program = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')).route('turn on the lights').to_json())"
+    shown = subprocess.run([sys.executable, "-c", program, tmp_path / "router"], check=True, capture_output=True, text=True)
+    assert shown.stdout == cw.Router(HOUSEHOLD).route("turn on the lights").to_json() + "\n"
+
+
+def test_threads_share_everything():
+    router, firewall, manager = cw.Router(HOUSEHOLD), cw.Firewall(), cw.ContextManager()
+    queries = ["turn on the lights", "pay a bill", "who is at the door", "play some music"] * 25
+    alone = [router.route(query).to_json() for query in queries]
+    manager.ingest("u", "user_turn", "Hello.")
+
+    def work(number):
+        manager.ingest(f"c{number}", "tool_call", f"call {number}", parent="u")
+        manager.ingest_tool_result(f"c{number}", f"line {number}\n" * 2000)
+        envelope = firewall.compact(f"row {number}\n" * 2000, call=f"call{number}")
+        assert firewall.read(envelope.artifacts[0].handle) == f"row {number}\n".encode() * 2000
+        return router.route(queries[number]).to_json()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, range(len(queries)))) == alone
+    assert len(manager) == 1 + 2 * len(queries) and len(manager.build().prompt) > 0
+
+
+def test_the_interpreter_lock_is_released():
+    """While one thread measures, another counts."""
+    ticks, done = [], threading.Event()
+
+    def count():
+        while not done.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.001)
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    started = time.perf_counter()
+    cw.evaluate(HOUSEHOLD, HOUSEHOLD.with_name("queries.jsonl"))
+    ended = time.perf_counter()
+    done.set()
+    counter.join()
+    during = [tick for tick in ticks if started < tick < ended]
+    gaps = [right - left for left, right in zip(during, during[1:])]
+    assert len(during) > 3 and max(gaps) < (ended - started) / 2, (len(during), ended - started)
+
+
+def test_conversations(tmp_path):
+    manager = cw.ContextManager(tmp_path / "chat.db", config={"budgets": {"answer": 900}})
+    manager.ingest("u1", "user_turn", "Why did the build fail?", metadata={"channel": "ops"})
+    manager.ingest("c1", "tool_call", "read_log(build)", parent="u1")
+    manager.ingest("s1", "policy", "The key is 1234.", sensitivity="restricted")
+    log = "INFO request done\n" * 5000 + "ERROR disk full\n"
+    envelope = manager.ingest_tool_result("c1", {"content": [{"type": "text", "text": log}]})
+    manager.add_fact("zone", "UTC")
+    manager.add_episode("e1", "The disk was full before.")
+    pack = manager.build("answer", "disk", header="Be brief.", footer="Answer now.")
+    assert pack.budget == 900 and pack.tokens == cw.count_tokens(pack.prompt) <= 900
+    assert "\n\nBe brief.\n\n" in pack.prompt and pack.prompt.endswith("Answer now.")
+    assert "1234" not in pack.prompt and "UTC" in pack.prompt and "disk full" in pack.prompt
+    assert {"item_id": "s1", "kind": "policy", "reason": "sensitivity", "level": "restricted"} in pack.stats["dropped_items"]
+    handle = envelope.artifacts[0].handle
+    assert manager.read(handle) == log.encode()
+    assert manager.view(handle, {"type": "grep", "pattern": "ERROR"}).text == manager.view(handle, "grep:ERROR").text
+    page = manager.view(handle, "lines:0..", max_bytes=200)
+    assert manager.view(handle, "lines:0..", cursor=page.next).text.startswith("INFO")
+    assert manager.events[0]["metadata"] == {"channel": "ops"} and len(manager) == 4
+    assert cw.ContextManager(tmp_path / "chat.db").build("answer", "disk", budget=900).prompt
+    route = cw.Router(TOOLS).route("who is on call")
+    prompt = manager.build_route_prompt("who is on call", route)
+    assert prompt.prompt.endswith(str(route)) and prompt.cards_shown == len(route)
+    assert manager.build_call_prompt("x", "rollback", {"type": "object"}).prompt.endswith('rollback\n{"type":"object"}')
+    session = manager.session()
+    assert session.facts[-1] == ("zone", "UTC") and session.episodes == [("e1", "The disk was full before.")]
+    again = session.manager()
+    assert again.build("answer", "disk").prompt == session.build("answer", "disk").prompt
+
+
+def test_a_firewall_shows_the_same_once():
+    firewall = cw.Firewall(tokens=100)
+    first, second = (firewall.compact(f"INFO {'x' * 50}\n" * 500, call=call) for call in "ab")
+    assert cw.count_tokens(first.summary) <= 100 and "artifact:result:a" in second.summary
+    assert firewall.view(first.artifacts[0].handle, "lines:0..1").text.startswith("INFO")
+    assert cw.compact("my key is AKIAIOSFODNN7EXAMPLE", redact=True).summary.count("AKIAIOSFODNN7EXAMPLE") == 0
+    assert first.for_model == f"{first.summary}\n[whole result: artifact:result:a, text/plain, 28000 bytes]"
+    assert cw.compact("short").for_model == "short"
+    assert cw.compact("no", is_error=True).status == "error"
+    assert firewall.compact({"rows": [1, 2]}).summary == '{"rows":[1,2]}'
+    assert [artifact.handle for artifact in firewall.artifacts][:2] == ["artifact:result:a", "artifact:result:b"]
+
+
+def test_tokens():
+    assert cw.count_tokens("hello world") == 2 and cw.count_tokens("hello world", "chars/4") == 2
+    assert cw.count_tokens("hallo Wält", "o200k_base") > 0
+
+
+def test_a_function_is_measured():
+    queries = HOUSEHOLD.with_name("queries.jsonl")
+    router, asked = cw.Router(HOUSEHOLD), []
+
+    def engine(query):
+        asked.append(query)
+        return router.route(query, 50).ids
+
+    assert abs(cw.evaluate(HOUSEHOLD, queries, engine=engine).measures["recall@5"] - cw.evaluate(HOUSEHOLD, queries).measures["recall@5"]) < 0.02
+    assert len(asked) == len(queries.read_text().splitlines())
+    with pytest.raises(ZeroDivisionError):
+        cw.evaluate(HOUSEHOLD, queries, engine=lambda query: 1 / 0)
+    with pytest.raises(cw.EvaluationError, match="tool `x` is not in the catalog"):
+        cw.evaluate(HOUSEHOLD, queries, engine=lambda query: ["x"])
+
+
+DEEP = []
+for _ in range(100_000):
+    DEEP = [DEEP]
+WRONG = [
+    (cw.CatalogError, lambda: cw.Catalog([])),
+    (cw.CatalogError, lambda: cw.Catalog({"name": 3})),
+    (cw.CatalogError, lambda: cw.Catalog([3])),
+    (cw.CatalogError, lambda: cw.Catalog.from_json("{")),
+    (cw.CatalogError, lambda: cw.Catalog.from_path()),
+    (cw.InputError, lambda: cw.Catalog([{"name": object()}])),
+    (cw.InputError, lambda: cw.Catalog([{"name": float("nan")}])),
+    (cw.InputError, lambda: cw.Catalog([{"name": "\ud800"}])),
+    (cw.InputError, lambda: cw.Catalog(DEEP)),
+    (cw.InputError, lambda: cw.Router(3)),
+    (cw.InputError, lambda: cw.Router(TOOLS).route("x", 0)),
+    (cw.InputError, lambda: cw.Router(TOOLS).route("x").as_tools("cobol")),
+    (cw.InputError, lambda: cw.Router(TOOLS).route("x").selection_schema("cobol")),
+    (cw.RouteError, lambda: cw.Router(TOOLS).route("x", called=["y"]) and cw.Router(TOOLS).route("x", tags=["y"])),
+    (cw.ConfigError, lambda: cw.Router(TOOLS, config={"top_k": 0})),
+    (cw.ConfigError, lambda: cw.Router(TOOLS, config={"no": 1})),
+    (cw.ConfigError, lambda: cw.ContextManager(config={"budgets": {"answer": 0}})),
+    (cw.ConfigError, lambda: cw.count_tokens("x", "words")),
+    (cw.ConfigError, lambda: cw.Firewall(tokens=0)),
+    (cw.InputError, lambda: cw.ContextManager().ingest("a", "song", "b")),
+    (cw.InputError, lambda: cw.ContextManager().build("sleep")),
+    (cw.ContextError, lambda: cw.ContextManager().ingest("a", "tool_call", "b", parent="c")),
+    (cw.ContextError, lambda: cw.ContextManager().ingest_tool_result("a", "b")),
+    (cw.ContextError, lambda: cw.ContextManager().build(header="word " * 9000)),
+    (cw.ContextError, lambda: cw.ContextManager("/nowhere/chat.db")),
+    (cw.ViewError, lambda: cw.Firewall().view("artifact:x", "head:5")),
+    (cw.ViewError, lambda: cw.Firewall().view("artifact:x", "tail:5")),
+    (cw.ViewError, lambda: cw.Firewall().read("artifact:x")),
+    (cw.SessionError, lambda: cw.Session.ingest("not a conversation")),
+    (cw.SessionError, lambda: cw.Session.ingest(b"\xff\xfe")),
+    (cw.InputError, lambda: cw.ContextManager().session().export("cobol")),
+    (cw.EvaluationError, lambda: cw.evaluate(TOOLS, [{"id": "q", "query": "x", "relevant": ["nope"]}])),
+    (cw.EvaluationError, lambda: cw.evaluate(TOOLS, "/nowhere/queries.jsonl")),
+    (cw.EvaluationError, lambda: cw.evaluate(TOOLS, [], engine="cobol")),
+    (TypeError, lambda: cw.Router(TOOLS).route(3)),
+    (TypeError, lambda: cw.Route()),
+]
+
+
+@pytest.mark.parametrize("number", range(len(WRONG)))
+def test_what_is_wrong_is_said(number):
+    kind, call = WRONG[number]
+    with pytest.raises(kind) as raised:
+        call()
+    assert str(raised.value).strip(), "an error without a word"
+
+
+def test_a_pickle_that_was_changed_is_refused():
+    """Damaged state raises an exception of ours; the bytes of a pickle itself must be trusted, as always."""
+    make, (index, *rest) = cw.Router(TOOLS).__reduce__()
+    with pytest.raises(cw.RouteError, match="damaged"):
+        make(index[:-1], *rest)
+    make, (text, *_) = cw.Firewall().compact("x").__reduce__()
+    with pytest.raises(cw.InputError):
+        make(text[:-1])
+
+
+def test_memory_is_given_back():
+    """Ten thousand routes and results leave nothing behind."""
+    router, text = cw.Router(HOUSEHOLD), "INFO copied a block\n" * 200
+
+    def work(times):
+        for _ in range(times):
+            route = router.route("turn on the lights in the kitchen")
+            pickle.loads(pickle.dumps(route.ids)), route.as_tools("openai"), [choice.tool for choice in route]
+            cw.compact(text)
+        gc.collect()
+
+    def resident():
+        return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    if not pathlib.Path("/proc/self/statm").exists():
+        pytest.skip("no /proc here")
+    work(300)
+    before = resident()
+    work(1500)
+    assert resident() - before < 8 << 20
+
+
+def test_numpy_is_not_needed():
+    program = "import sys, contextweaver_rs; sys.exit('numpy' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_documentation():
+    """Everything public says what it is."""
+    for name in cw.__all__:
+        value = getattr(cw, name)
+        assert isinstance(value, str) or value.__doc__, name
+        members = vars(value).items() if isinstance(value, type) and value.__module__.startswith("contextweaver") else ()
+        for member, what in members:
+            assert member.startswith("_") or what.__doc__, f"{name}.{member}"
+    assert cw.__version__ in (ROOT / "Cargo.toml").read_text()

@@ -1,0 +1,71 @@
+//! `/v1/compile`: the prompt that a conversation gives for a phase, within a budget.
+
+use contextweaver_context::event::{Handle, Phase};
+use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore, Session};
+use contextweaver_context::summary::StructureSummarizer;
+use contextweaver_context::{BuildStats, Firewall, Memory, Request as Wanted, compile, ingest};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{document, read, text_of, whole};
+use crate::engines::Engines;
+use crate::problem::Problem;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    /// In any form that `contextweaver ingest` reads: an object or list, or a string with lines.
+    conversation: Box<RawValue>,
+    #[serde(default = "answering")]
+    phase: Phase,
+    #[serde(default)]
+    query: String,
+    #[serde(default, deserialize_with = "whole")]
+    budget: Option<usize>,
+}
+
+fn answering() -> Phase {
+    Phase::Answer
+}
+
+#[derive(Serialize)]
+struct Compiled {
+    format: &'static str,
+    phase: Phase,
+    prompt: String,
+    /// What `/v1/view` can show more of, with the same conversation.
+    artifacts: Vec<Handle>,
+    remarks: Vec<String>,
+    stats: BuildStats,
+}
+
+/// The conversation of a request as a session, with the format and what is odd about it.
+pub(super) fn session(
+    engines: &Engines,
+    conversation: &RawValue,
+) -> Result<(Session, &'static str, Vec<String>), Problem> {
+    let bytes = text_of(conversation)?.into_bytes();
+    let taken = ingest(bytes, "session", "a request", &engines.context);
+    let taken = taken.map_err(|error| Problem::of_member("conversation", &error))?;
+    Ok((taken.session, taken.format.key(), taken.remarks))
+}
+
+pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
+    let request: Request = read(body)?;
+    let (session, format, remarks) = session(engines, &request.conversation)?;
+    let failed = |error: &dyn std::error::Error| Problem::internal(error);
+    let memory = Memory {
+        facts: session.facts.all().map_err(|error| failed(&error))?,
+        episodes: session.episodes.all().map_err(|error| failed(&error))?,
+    };
+    let config = &engines.context;
+    let firewall = Firewall::new(&config.firewall, config.estimator, &StructureSummarizer, &session.artifacts);
+    let wanted = Wanted { budget: request.budget, ..Wanted::new(request.phase, &request.query) };
+    let pack = compile(&session.transcript, &memory, &firewall, &wanted, config);
+    let pack = pack.map_err(|error| Problem::unprocessable(&error))?;
+    let artifacts = session.artifacts.list().map_err(|error| failed(&error))?;
+    let artifacts = artifacts.into_iter().map(|artifact| artifact.handle).collect();
+    let (phase, prompt, stats) = (pack.phase, pack.prompt, pack.stats);
+    document("compile", &Compiled { format, phase, prompt, artifacts, remarks, stats })
+}

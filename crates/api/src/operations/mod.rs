@@ -1,0 +1,69 @@
+//! The operations, one file each, and the list of them.
+
+mod compact;
+mod compile;
+mod count;
+mod evaluate;
+mod route;
+mod view;
+
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::engines::Engines;
+use super::envelope;
+use super::problem::Problem;
+
+/// Something that can be asked for: a path, and what answers a document that is sent there.
+#[derive(Debug, Clone, Copy)]
+pub struct Operation {
+    /// The path, which begins with the version of the interface.
+    pub path: &'static str,
+    pub(crate) answer: fn(&Engines, &[u8]) -> Result<Value, Problem>,
+}
+
+/// All of them, by path.
+pub const OPERATIONS: [Operation; 6] = [
+    Operation { path: "/v1/compact", answer: compact::answer },
+    Operation { path: "/v1/compile", answer: compile::answer },
+    Operation { path: "/v1/count", answer: count::answer },
+    Operation { path: "/v1/evaluate", answer: evaluate::answer },
+    Operation { path: "/v1/route", answer: route::answer },
+    Operation { path: "/v1/view", answer: view::answer },
+];
+
+/// The request in a body.
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    let wrong = |error: serde_json::Error| Problem::bad(format!("the body is not what this path takes: {error}"));
+    serde_json::from_slice(body).map_err(wrong)
+}
+
+/// A member that may be absent; `null` is a value of another type.
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(value: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(value).map(Some)
+}
+
+/// A whole number that may be absent. JSON does not tell 5.0 from 5.
+fn whole<'de, T: TryFrom<usize>, D: Deserializer<'de>>(value: D) -> Result<Option<T>, D::Error> {
+    /// From here on, not every whole number is one that JSON can carry.
+    const MOST: f64 = 9_007_199_254_740_991.0;
+    let number = f64::deserialize(value)?;
+    let number = ((0.0..=MOST).contains(&number) && number.fract() == 0.0).then_some(number as usize);
+    let number = number.and_then(|number| T::try_from(number).ok());
+    number.map(Some).ok_or_else(|| D::Error::custom("expected a whole number that is large enough"))
+}
+
+/// The answer in the form of all documents.
+fn document(kind: &str, value: &impl serde::Serialize) -> Result<Value, Problem> {
+    envelope(kind, value).map(Value::Object).map_err(|error| Problem::internal(&error))
+}
+
+/// The text of a JSON string, or the JSON text of any other value: what a file with it would hold.
+fn text_of(value: &RawValue) -> Result<String, Problem> {
+    match value.get().starts_with('"') {
+        true => serde_json::from_str(value.get()).map_err(|error| Problem::bad(error.to_string())),
+        false => Ok(value.get().to_owned()),
+    }
+}

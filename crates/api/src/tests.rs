@@ -1,0 +1,123 @@
+//! What is asked and answered, and that the document of all paths says so.
+
+use contextweaver_context::ContextConfig;
+use contextweaver_routing::{Router, RoutingConfig};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn engines() -> Engines {
+    Engines::new(None, RoutingConfig::default(), ContextConfig::default())
+}
+
+fn ask(engines: &Engines, path: &str, body: &Value) -> Result<Value, Problem> {
+    engines.answer(Engines::at(path).unwrap(), body.to_string().as_bytes())
+}
+
+fn description() -> Value {
+    serde_json::from_str(OPENAPI).unwrap()
+}
+
+/// The example of each path in the document, with its answer.
+#[test]
+fn every_operation_is_described_and_its_example_is_answered() {
+    let (description, engines) = (description(), engines());
+    let described: Vec<&String> =
+        description["paths"].as_object().unwrap().keys().filter(|path| path.starts_with("/v1/")).collect();
+    let known: Vec<&str> = OPERATIONS.iter().map(|operation| operation.path).collect();
+    assert_eq!(described, known);
+    for operation in &OPERATIONS {
+        let media = &description["paths"][operation.path]["post"]["requestBody"]["content"]["application/json"];
+        let example = &media["examples"]["one"]["value"];
+        let answer =
+            ask(&engines, operation.path, example).unwrap_or_else(|problem| panic!("{}: {problem}", operation.path));
+        assert_eq!(answer["schema_version"], 1, "{}", operation.path);
+        // A member more or less in a request is told.
+        let mut more = example.clone();
+        more["surplus"] = json!(1);
+        let problem = ask(&engines, operation.path, &more).unwrap_err();
+        assert!(problem.kind == Kind::BadRequest && problem.message.contains("surplus"), "{problem}");
+        assert_eq!(ask(&engines, operation.path, &json!([])).unwrap_err().kind, Kind::BadRequest);
+    }
+}
+
+#[test]
+fn wrong_requests_name_what_is_wrong() {
+    let tools = json!([{"name": "a", "inputSchema": {"type": "object"}}]);
+    let table = [
+        ("/v1/route", json!({"query": "x"}), 400, "`catalog` is missing"),
+        ("/v1/route", json!({"query": "x", "catalog": {"tools": 7}}), 422, "`catalog`"),
+        ("/v1/route", json!({"query": "x", "catalog": tools, "top_k": 0}), 400, "whole number"),
+        ("/v1/route", json!({"query": "x", "catalog": tools, "top_k": 1.5}), 400, "whole number"),
+        ("/v1/route", json!({"query": "x", "catalog": tools, "top_k": null}), 400, "null"),
+        ("/v1/route", json!({"query": "x", "catalog": tools, "as": "cobol"}), 400, "openai"),
+        ("/v1/compile", json!({"conversation": "nothing that is known"}), 422, "`conversation`"),
+        ("/v1/compile", json!({"conversation": [], "phase": "sing"}), 400, "sing"),
+        ("/v1/view", json!({"selector": "lines:0..1"}), 400, "`content`"),
+        ("/v1/view", json!({"content": "a", "selector": "colour:blue"}), 422, "`selector`"),
+        ("/v1/view", json!({"content": "a", "selector": "lines:0..1", "cursor": "%"}), 422, "`cursor`"),
+        (
+            "/v1/view",
+            json!({"conversation": [{"role": "user", "content": "a"}], "handle": "artifact:x", "selector": "lines:0..1"}),
+            422,
+            "artifact:x",
+        ),
+        ("/v1/count", json!({"text": 7}), 400, "`text`"),
+        ("/v1/evaluate", json!({"catalog": tools, "queries": [], "engines": ["best"]}), 400, "best"),
+        ("/v1/evaluate", json!({"catalog": tools, "queries": [], "engines": ["none"]}), 422, "none"),
+        (
+            "/v1/evaluate",
+            json!({"catalog": tools, "queries": [{"id": "1", "query": "x", "relevant": ["b"]}]}),
+            422,
+            "b",
+        ),
+    ];
+    for (path, body, status, said) in table {
+        let problem = ask(&engines(), path, &body).unwrap_err();
+        assert!(problem.kind.status() == status && problem.message.contains(said), "{path} {body}: {problem:?}");
+    }
+}
+
+#[test]
+fn the_catalog_of_the_start_answers_and_one_of_a_request_goes_before_it() {
+    let default = Router::from_json(r#"[{"name": "pay_bill", "description": "Pay a bill"}]"#).unwrap();
+    let engines = Engines::new(Some(default), RoutingConfig::default(), ContextConfig::default());
+    let first = |body: &Value| {
+        let answer = ask(&engines, "/v1/route", body).unwrap();
+        answer["choices"][0]["card"]["id"].as_str().unwrap().to_owned()
+    };
+    assert!(first(&json!({"query": "pay the bill"})).contains("pay_bill"));
+    // More catalogs than are kept, and the first once more.
+    for round in [0, 1, 2, 3, 4, 5, 0] {
+        let catalog = json!([{"name": format!("tool_{round}"), "description": "Pay a bill"}]);
+        let body = json!({"query": "pay the bill", "catalog": catalog});
+        assert!(first(&body).contains(&format!("tool_{round}")));
+    }
+}
+
+#[test]
+fn what_a_prompt_leaves_out_can_be_seen_with_the_same_conversation() {
+    let rows: Vec<Value> = (0..2000).map(|row| json!({"row": row, "state": "fine"})).collect();
+    let conversation = json!([
+        {"role": "user", "content": "show the rows"},
+        {"role": "assistant", "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "rows", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": Value::from(rows).to_string()},
+    ]);
+    let compiled =
+        ask(&engines(), "/v1/compile", &json!({"conversation": conversation, "query": "rows", "budget": 900})).unwrap();
+    assert!(compiled["stats"]["prompt_tokens"].as_u64().unwrap() <= 900);
+    let handle = compiled["artifacts"][0].as_str().unwrap();
+    let viewed = json!({"conversation": conversation, "handle": handle, "selector": "rows:1998..2000"});
+    let viewed = ask(&engines(), "/v1/view", &viewed).unwrap();
+    assert!(viewed["text"].as_str().unwrap().contains("1999"), "{viewed}");
+}
+
+#[test]
+fn a_list_of_tools_is_what_a_request_takes() {
+    let catalog = json!([{"name": "pay_bill", "description": "Pay a bill", "inputSchema": {"type": "object"}}]);
+    let body = json!({"query": "pay the bill", "catalog": catalog, "as": "anthropic"});
+    let answer = ask(&engines(), "/v1/route", &body).unwrap();
+    assert_eq!(answer["tools"][0]["name"], "pay_bill");
+    assert_eq!(answer["names"].as_object().unwrap().len(), 1);
+}

@@ -1,0 +1,227 @@
+//! What a gateway in mode `gateway` spares a model, in tokens: definitions that are not sent, and results that are held
+//! back; and what its own answers take.
+//!
+//! Tokens are those of cl100k_base, and pictures count nothing. Definitions are counted once, as if a client sent them
+//! once a session; most send them with every turn, so that this is the least that is spared.
+
+use serde::{Deserialize, Serialize};
+
+use crate::common::error::GatewayError;
+use crate::protocol::message::Raw;
+use contextweaver_core::text::Estimator;
+
+/// Tokens of the calls of some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Spent {
+    /// Calls of tools, and reads of resources and prompts, that were answered.
+    pub calls: u64,
+    /// Tokens of what the servers answered to them, about: the whole of a long text is reckoned from its beginning.
+    pub results: u64,
+    /// Tokens of what the model got in place of that.
+    pub answers: u64,
+    /// Tokens of everything else that the gateway answered: searches, views, definitions, failures.
+    pub other: u64,
+}
+
+impl Spent {
+    /// Adds an answer of so many tokens; `result` are those of what a server answered, if one was asked.
+    pub(crate) fn add(&mut self, result: Option<u64>, answer: u64) {
+        match result {
+            Some(result) => {
+                self.calls += 1;
+                self.results += result;
+                self.answers += answer;
+            }
+            None => self.other += answer,
+        }
+    }
+}
+
+/// What tokens cost, as the operator says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// The price of a million tokens that a model reads.
+    pub per_million_tokens: f64,
+    /// The sign or name of the currency; a dollar sign by default.
+    #[serde(default = "dollar")]
+    pub currency: String,
+}
+
+fn dollar() -> String {
+    "$".to_owned()
+}
+
+impl Price {
+    /// The price of so many tokens, to the cent or to two digits.
+    #[must_use]
+    pub fn of(&self, tokens: i64) -> String {
+        let amount = self.per_million_tokens * tokens as f64 / 1e6;
+        let digits = if amount.abs() < 0.01 && amount != 0.0 { 5 } else { 2 };
+        let space = if self.currency.chars().count() > 1 { " " } else { "" };
+        let sign = if amount < 0.0 { "-" } else { "" };
+        format!("{sign}{}{space}{:.digits$}", self.currency, amount.abs())
+    }
+
+    /// What is wrong with it, if anything.
+    pub(crate) fn problem(&self) -> Option<&'static str> {
+        let is_price = self.per_million_tokens.is_finite() && self.per_million_tokens >= 0.0;
+        let is_currency = (1..=8).contains(&self.currency.chars().count()) && !self.currency.contains(char::is_control);
+        match (is_price, is_currency) {
+            (false, _) => Some("`per_million_tokens` must be a number that is not negative"),
+            (true, false) => Some("`currency` must have 1 to 8 characters"),
+            (true, true) => None,
+        }
+    }
+}
+
+/// What was spared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Savings {
+    /// Sessions.
+    pub sessions: u64,
+    /// Tokens of all definitions, as the servers list them, once for each session.
+    pub definitions: u64,
+    /// Tokens of the definitions that the gateway lists in their place, once for each session.
+    pub surface: u64,
+    /// Tokens of the calls.
+    pub spent: Spent,
+}
+
+impl Savings {
+    /// Tokens without a gateway.
+    #[must_use]
+    pub fn without(&self) -> u64 {
+        self.definitions + self.spent.results
+    }
+
+    /// Tokens with it.
+    #[must_use]
+    pub fn with(&self) -> u64 {
+        self.surface + self.spent.answers + self.spent.other
+    }
+
+    /// Tokens that were spared; below zero where it took more.
+    #[must_use]
+    pub fn saved(&self) -> i64 {
+        i64::try_from(self.without()).unwrap_or(i64::MAX) - i64::try_from(self.with()).unwrap_or(i64::MAX)
+    }
+
+    /// One line for people.
+    #[must_use]
+    pub fn line(&self, price: Option<&Price>) -> String {
+        let Spent { calls, results, answers, other } = self.spent;
+        let saved = self.saved();
+        let share = saved as f64 * 100.0 / self.without().max(1) as f64;
+        let outcome = if saved < 0 { "more" } else { "fewer" };
+        let cost = price.map(|price| format!(", {}", price.of(saved.abs()))).unwrap_or_default();
+        format!(
+            "{} call{}: definitions {} tokens instead of {}, results {} instead of {}, searches and the rest {}; {} {outcome} \
+             in all ({:.0} %{cost})",
+            grouped(calls),
+            if calls == 1 { "" } else { "s" },
+            grouped(self.surface),
+            grouped(self.definitions),
+            grouped(answers),
+            grouped(results),
+            grouped(other),
+            grouped(saved.unsigned_abs()),
+            share.abs(),
+        )
+    }
+}
+
+impl Savings {
+    /// What the metrics of a running gateway say; `None` where they say nothing of tokens, as in other modes than
+    /// `gateway`.
+    #[must_use]
+    pub fn of_metrics(text: &str) -> Option<Self> {
+        let sample = |name: &str| {
+            let samples = text.lines().filter_map(|line| line.strip_prefix("contextweaver_")?.strip_prefix(name));
+            samples.filter_map(|value| value.strip_prefix(' ')?.trim().parse::<u64>().ok()).next()
+        };
+        let sessions = sample("sessions_total")?.max(1);
+        let spent = Spent {
+            calls: sample("answered_calls_total")?,
+            results: sample(r#"tokens_total{of="results"}"#)?,
+            answers: sample(r#"tokens_total{of="answers"}"#)?,
+            other: sample(r#"tokens_total{of="other"}"#)?,
+        };
+        let definitions = sample(r#"definition_tokens{of="servers"}"#)?.saturating_mul(sessions);
+        let surface = sample(r#"definition_tokens{of="gateway"}"#)?.saturating_mul(sessions);
+        Some(Self { sessions, definitions, surface, spent })
+    }
+}
+
+/// A number with a comma between thousands.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// Tokens of the texts of an answer.
+pub(crate) fn tokens_of(answer: &Result<Raw, GatewayError>) -> u64 {
+    #[derive(Deserialize)]
+    struct Answer {
+        #[serde(default)]
+        content: Vec<Part>,
+    }
+    #[derive(Deserialize)]
+    struct Part {
+        #[serde(default)]
+        text: String,
+    }
+    let raw = match answer {
+        Ok(raw) => raw.clone(),
+        Err(error) => error.to_result(),
+    };
+    let parts = raw.read::<Answer>().map(|answer| answer.content).unwrap_or_default();
+    parts.iter().map(|part| Estimator::Cl100kBase.count(&part.text) as u64).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::error::{Code, text_result};
+
+    #[test]
+    fn a_session_is_told_in_a_line_with_its_price() {
+        let mut spent = Spent::default();
+        spent.add(Some(45_678), 1_205);
+        spent.add(Some(10), 10);
+        spent.add(None, 400);
+        let savings = Savings { sessions: 1, definitions: 13_102, surface: 740, spent };
+        insta::assert_snapshot!(savings.line(None), @"2 calls: definitions 740 tokens instead of 13,102, results 1,215 instead of 45,688, searches and the rest 400; 56,435 fewer in all (96 %)");
+        let price = Price { per_million_tokens: 3.0, currency: "EUR".to_owned() };
+        assert!(savings.line(Some(&price)).ends_with("(96 %, EUR 0.17)"), "{}", savings.line(Some(&price)));
+        let dear = Savings { spent: Spent { other: 1_000, ..Spent::default() }, ..Savings::default() };
+        assert_eq!((dear.saved(), price.of(-100)), (-1_000, "-EUR 0.00030".to_owned()));
+        assert!(dear.line(None).contains("1,000 more in all"));
+    }
+
+    #[test]
+    fn prices_are_numbers_and_have_a_currency() {
+        let price = |per_million_tokens, currency: &str| Price { per_million_tokens, currency: currency.to_owned() };
+        assert_eq!(price(0.25, "$").problem(), None);
+        assert_eq!(price(2.5, "$").of(2_000_000), "$5.00");
+        for bad in [price(-1.0, "$"), price(f64::NAN, "$"), price(1.0, ""), price(1.0, "too much money")] {
+            assert!(bad.problem().is_some(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn answers_count_by_their_texts() {
+        assert_eq!(tokens_of(&Ok(text_result("one two three", false))), 3);
+        let picture = serde_json::json!({"content": [{"type": "image", "data": "AAEC", "mimeType": "image/png"}]});
+        assert_eq!(tokens_of(&Ok(Raw::of(&picture))), 0);
+        assert!(tokens_of(&Err(GatewayError::new(Code::ViewFailed, "no"))) > 10);
+    }
+}

@@ -1,0 +1,200 @@
+//! An interface of JSON over HTTP that is not MCP: documents in, documents out.
+//!
+//! What there is to ask and what the answers are, an [`Api`] says. Connections, hosts, tokens, bounds on requests, turns for
+//! long work, `/livez`, `/healthz` and `/metrics` are those of the gateway.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::http::request::Parts;
+use hyper::{Method, Response, StatusCode};
+use serde_json::json;
+
+use super::admission::check_content_type;
+use super::crowd::Crowd;
+use super::headers::JSON;
+use super::listener::{Endpoint, HttpError, Listener, read};
+use super::reply::{Refused, Reply, whole};
+use crate::common::sync::lock;
+use crate::common::work::{Exhausted, aside};
+use crate::config::http::HttpConfig;
+use crate::session::identity::Identity;
+
+/// A document to answer with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The status of HTTP.
+    pub status: u16,
+    /// JSON text.
+    pub body: String,
+}
+
+/// What can be asked.
+pub trait Api: Send + Sync + 'static {
+    /// The known path that is equal to `path`, where documents are sent to.
+    fn path(&self, path: &str) -> Option<&'static str>;
+
+    /// Answers a document that was sent to a known path. Runs beside the threads that serve messages, and may be long.
+    fn answer(&self, path: &'static str, body: &[u8]) -> Answer;
+
+    /// The document that describes all paths; it is served at `/openapi.json`.
+    fn description(&self) -> &'static str;
+
+    /// The document that says that a request is refused.
+    fn refusal(&self, message: &str) -> String;
+}
+
+/// An interface that listens.
+#[derive(Debug)]
+pub struct ApiServer<A> {
+    listener: Listener,
+    served: Arc<Served<A>>,
+}
+
+#[derive(Debug)]
+struct Served<A> {
+    api: Arc<A>,
+    config: Arc<HttpConfig>,
+    /// The requests of each caller that are being served.
+    requests: Arc<Crowd<String>>,
+    /// By path and status: how many answers there were, and how long they took.
+    answers: Mutex<BTreeMap<(&'static str, u16), (u64, Duration)>>,
+}
+
+impl<A: Api> ApiServer<A> {
+    /// Listens, and serves nobody yet. Of `config`, what is about sessions plays no part.
+    ///
+    /// # Errors
+    /// The address cannot be listened at, or must not without a token.
+    pub async fn bind(api: Arc<A>, config: HttpConfig) -> Result<Self, HttpError> {
+        let listener = Listener::bind(config).await?;
+        let config = Arc::clone(listener.config());
+        let requests = Crowd::new(config.max_requests_per_caller);
+        let served = Arc::new(Served { api, config, requests, answers: Mutex::default() });
+        Ok(Self { listener, served })
+    }
+
+    /// The address that it listens at.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.address()
+    }
+
+    /// Serves until `shutdown` ends; then requests have a while to finish.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) {
+        self.listener.serve(self.served, shutdown).await;
+    }
+}
+
+impl<A: Api> Endpoint for Served<A> {
+    async fn answer(
+        self: Arc<Self>,
+        client: Result<Arc<Identity>, Refused>,
+        head: Parts,
+        body: Incoming,
+    ) -> Result<Response<Reply>, Refused> {
+        let start = Instant::now();
+        let known = self.api.path(head.uri.path());
+        let response = match (known, head.uri.path(), &head.method) {
+            (Some(path), _, &Method::POST) => self.operation(client, path, &head, body).await,
+            (Some(_), ..) => Ok(self.not_allowed("POST")),
+            (None, "/openapi.json", &Method::GET) => Ok(whole(StatusCode::OK, JSON, self.api.description())),
+            (None, "/healthz", &Method::GET) => {
+                Ok(whole(StatusCode::OK, JSON, json!({"live": true, "ready": true}).to_string()))
+            }
+            (None, "/metrics", &Method::GET) => {
+                client.map(|_| whole(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", self.metrics()))
+            }
+            (None, "/openapi.json" | "/healthz" | "/metrics", _) => Ok(self.not_allowed("GET")),
+            _ => Err(Refused::text(StatusCode::NOT_FOUND, "nothing is here; `/openapi.json` says what there is")),
+        };
+        let response = response.unwrap_or_else(|refused| self.refused(&refused));
+        if let Some(path) = known {
+            let mut answers = lock(&self.answers);
+            let (count, took) = answers.entry((path, response.status().as_u16())).or_default();
+            *count += 1;
+            *took += start.elapsed();
+        }
+        Ok(response)
+    }
+}
+
+impl<A: Api> Served<A> {
+    async fn operation(
+        &self,
+        client: Result<Arc<Identity>, Refused>,
+        path: &'static str,
+        head: &Parts,
+        body: Incoming,
+    ) -> Result<Response<Reply>, Refused> {
+        let client = client?;
+        check_content_type(&head.headers)?;
+        let _place = self.requests.enter(client.name.clone()).ok_or_else(|| {
+            let most = self.requests.most();
+            let reason = format!("{most} of your requests are being served; wait for one");
+            Refused::text(StatusCode::TOO_MANY_REQUESTS, reason)
+        })?;
+        let body: Bytes = read(body, &self.config).await?;
+        let api = Arc::clone(&self.api);
+        let answer = aside(move || api.answer(path, &body)).await.map_err(|error| {
+            let status = match error {
+                Exhausted::Busy(_) => StatusCode::SERVICE_UNAVAILABLE,
+                Exhausted::TooLong(_) => StatusCode::GATEWAY_TIMEOUT,
+                Exhausted::Stopped => StatusCode::INTERNAL_SERVER_ERROR,
+            };
+            Refused::text(status, format!("the request {error}"))
+        })?;
+        let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Ok(whole(status, JSON, answer.body))
+    }
+
+    /// The response to a request that is refused: a document like all others.
+    fn refused(&self, refused: &Refused) -> Response<Reply> {
+        let mut response = whole(refused.status(), JSON, self.api.refusal(&refused.reason()));
+        let also = match refused.status() {
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Some((RETRY_AFTER, "1")),
+            StatusCode::UNAUTHORIZED => Some((WWW_AUTHENTICATE, "Bearer")),
+            _ => None,
+        };
+        if let Some((name, value)) = also {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+        response
+    }
+
+    fn not_allowed(&self, allowed: &'static str) -> Response<Reply> {
+        let message = format!("the method here is {allowed}");
+        let mut response = whole(StatusCode::METHOD_NOT_ALLOWED, JSON, self.api.refusal(&message));
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+        response
+    }
+
+    /// What has been answered, in the text format of Prometheus.
+    fn metrics(&self) -> String {
+        let answers = lock(&self.answers);
+        let mut text = String::from(
+            "# HELP contextweaver_answers_total Answers by path and status.\n# TYPE contextweaver_answers_total counter\n",
+        );
+        for ((path, status), (count, _)) in &*answers {
+            let _ = writeln!(text, "contextweaver_answers_total{{path=\"{path}\",status=\"{status}\"}} {count}");
+        }
+        text.push_str(
+            "# HELP contextweaver_answer_seconds_total Time for answers by path and status, with the wait for a turn.\n\
+             # TYPE contextweaver_answer_seconds_total counter\n",
+        );
+        for ((path, status), (_, took)) in &*answers {
+            let seconds = took.as_secs_f64();
+            let _ =
+                writeln!(text, "contextweaver_answer_seconds_total{{path=\"{path}\",status=\"{status}\"}} {seconds}");
+        }
+        text
+    }
+}

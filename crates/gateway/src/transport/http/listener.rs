@@ -1,0 +1,281 @@
+//! Listens: connections within bounds, the checks before every request, and an orderly end. What a request is answered with
+//! is an [`Endpoint`]'s business.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Body, Incoming};
+use hyper::header::{ALLOW, HeaderValue, ORIGIN};
+use hyper::http::request::Parts;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use serde_json::json;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+
+use super::admission::Admission;
+use super::cors;
+use super::crowd::{Crowd, neighbour};
+use super::headers::JSON;
+use super::patience::Patient;
+use super::reply::{Refused, Reply, empty, whole};
+use crate::config::http::HttpConfig;
+use crate::session::identity::Identity;
+
+/// What answers at an address.
+pub(super) trait Endpoint: Send + Sync + 'static {
+    /// Answers a request whose host and origin may be served. `client` is who shows a token, or why nobody is admitted: some
+    /// paths are for everybody.
+    fn answer(
+        self: Arc<Self>,
+        client: Result<Arc<Identity>, Refused>,
+        head: Parts,
+        body: Incoming,
+    ) -> impl Future<Output = Result<Response<Reply>, Refused>> + Send;
+
+    /// Is called now and then, to drop what has expired.
+    fn sweep(&self) {}
+
+    /// Is called when nothing more is accepted, to end what would never end by itself.
+    fn close(&self) {}
+}
+
+/// Connections at a time, at most; more wait to be accepted.
+const MOST_CONNECTIONS: usize = 4_096;
+
+/// Connections for the open files that the system permits: a half, since upstreams and artifacts need the rest.
+fn most_connections() -> usize {
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let half = files.and_then(|files| usize::try_from(files / 2).ok()).unwrap_or(MOST_CONNECTIONS);
+    half.clamp(16, MOST_CONNECTIONS)
+}
+
+/// How long a client may leave an answer unread while more of it waits.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The answer to a connection from an address that has too many.
+const CROWDED: &[u8] =
+    b"HTTP/1.1 429 Too Many Requests\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 39\r\n\
+    content-type: text/plain\r\n\r\ntoo many connections from this address\n";
+
+/// How long connections that were broken off may take to end.
+const LAST_WORK: Duration = Duration::from_millis(500);
+
+/// How often an endpoint drops what has expired.
+const SWEEP: Duration = Duration::from_secs(30);
+
+/// Nothing can be served over HTTP.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    /// Others could reach it without showing anything.
+    #[error(
+        "`{0}` can be reached from other machines, and no token is set; set `http.tokens`, `http.token` or `http.token_file`, or listen on 127.0.0.1"
+    )]
+    Exposed(SocketAddr),
+    /// The address cannot be listened at.
+    #[error("cannot listen at `{listen}`: {reason}")]
+    Listen {
+        /// The address in the configuration.
+        listen: SocketAddr,
+        /// The error of the system.
+        reason: std::io::Error,
+    },
+}
+
+/// An address that is listened at.
+#[derive(Debug)]
+pub(super) struct Listener {
+    listener: TcpListener,
+    config: Arc<HttpConfig>,
+    admission: Arc<Admission>,
+    /// Dropped when nothing more is accepted.
+    open: watch::Sender<()>,
+}
+
+impl Listener {
+    /// Listens, and serves nobody yet.
+    ///
+    /// # Errors
+    /// The address cannot be listened at, or must not without a token.
+    pub(super) async fn bind(config: HttpConfig) -> Result<Self, HttpError> {
+        let listen = config.listen;
+        if config.tokens.is_empty() && !listen.ip().is_loopback() {
+            return Err(HttpError::Exposed(listen));
+        }
+        let listener = TcpListener::bind(listen).await.map_err(|reason| HttpError::Listen { listen, reason })?;
+        let admission = Arc::new(Admission::new(&config));
+        Ok(Self { listener, config: Arc::new(config), admission, open: watch::channel(()).0 })
+    }
+
+    /// The address that it listens at.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub(super) fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// What it was configured with.
+    pub(super) fn config(&self) -> &Arc<HttpConfig> {
+        &self.config
+    }
+
+    /// Changes when nothing more is accepted.
+    pub(super) fn closing(&self) -> watch::Receiver<()> {
+        self.open.subscribe()
+    }
+
+    /// Serves until `shutdown` ends; then streams are closed, and requests have a while to finish.
+    pub(super) async fn serve<E: Endpoint>(self, endpoint: Arc<E>, shutdown: impl Future<Output = ()>) {
+        let Self { listener, config, admission, open } = self;
+        let mut connection = http1::Builder::new();
+        connection.timer(TokioTimer::new()).header_read_timeout(config.read_timeout);
+        let graceful = GracefulShutdown::new();
+        let room = Arc::new(Semaphore::new(most_connections()));
+        let neighbours = Crowd::new(config.max_connections_per_address.min(most_connections() / 2));
+        let mut connections = tokio::task::JoinSet::new();
+        let mut sweep = tokio::time::interval(SWEEP);
+        tokio::pin!(shutdown);
+        loop {
+            let accepted = async {
+                // The semaphore is never closed.
+                let place = Arc::clone(&room).acquire_owned().await.ok();
+                (accept(&listener).await, place)
+            };
+            let ((stream, address), place) = tokio::select! {
+                accepted = accepted => accepted,
+                Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+                _ = sweep.tick() => {
+                    endpoint.sweep();
+                    continue;
+                }
+                () = &mut shutdown => break,
+            };
+            let Some(neighbour) = neighbours.enter(neighbour(address.ip())) else {
+                tracing::debug!(%address, most = neighbours.most(), "too many connections from one address");
+                // It fits into the buffer of a connection that is new.
+                let _ = stream.try_write(CROWDED);
+                continue;
+            };
+            let served = (Arc::clone(&endpoint), Arc::clone(&admission));
+            let service = service_fn(move |request| {
+                let (endpoint, admission) = served.clone();
+                async move { Ok::<_, Infallible>(respond(endpoint, &admission, request).await) }
+            });
+            let stream = TokioIo::new(Patient::new(stream, WRITE_TIMEOUT));
+            let serving = graceful.watch(connection.serve_connection(stream, service));
+            connections.spawn(async move {
+                if let Err(error) = serving.await {
+                    tracing::debug!(%error, "a connection broke");
+                }
+                drop((place, neighbour));
+            });
+        }
+        drop((listener, open));
+        endpoint.close();
+        let bound = config.shutdown;
+        if tokio::time::timeout(bound, graceful.shutdown()).await.is_err() {
+            tracing::warn!(seconds = bound.as_secs_f64(), "requests that did not finish in time are dropped");
+        }
+        // Work on a thread of its own cannot be broken off: what is left of it is not waited for.
+        if tokio::time::timeout(LAST_WORK, connections.shutdown()).await.is_err() {
+            tracing::warn!("work that did not end is left behind");
+        }
+    }
+}
+
+/// Accepts the next connection.
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    /// A pause after a failure that is not the connection's own, such as too many open files.
+    const PAUSE: Duration = Duration::from_millis(50);
+    loop {
+        match listener.accept().await {
+            Ok((stream, address)) => {
+                // Otherwise small writes wait for the client's delayed acknowledgement: 40 ms a call.
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "a connection without TCP_NODELAY");
+                }
+                return (stream, address);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn respond<E: Endpoint>(endpoint: Arc<E>, admission: &Admission, request: Request<Incoming>) -> Response<Reply> {
+    let origin = request.headers().get(ORIGIN).cloned();
+    let mut response = admitted(endpoint, admission, request).await.unwrap_or_else(|refused| {
+        tracing::debug!(?refused, "a request is refused");
+        refused.into_response()
+    });
+    cors::expose(admission, origin, &mut response);
+    response
+}
+
+async fn admitted<E: Endpoint>(
+    endpoint: Arc<E>,
+    admission: &Admission,
+    request: Request<Incoming>,
+) -> Result<Response<Reply>, Refused> {
+    let (head, body) = request.into_parts();
+    admission.admit(&head.headers)?;
+    if head.method == Method::OPTIONS && cors::is_preflight(&head.headers) {
+        return Ok(cors::preflight(&head.headers));
+    }
+    match (head.uri.path(), &head.method) {
+        // Whether the process serves at all: it answers.
+        ("/livez", &Method::GET) => Ok(whole(StatusCode::OK, JSON, json!({"live": true}).to_string())),
+        ("/livez", _) => Ok(not_allowed("GET")),
+        _ => endpoint.answer(admission.authorize(&head.headers), head, body).await,
+    }
+}
+
+/// The answer to a method that a path does not have.
+pub(super) fn not_allowed(allowed: &'static str) -> Response<Reply> {
+    let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+/// The body of a request, in one piece where it came in one.
+///
+/// # Errors
+/// It is too large, breaks off, or does not arrive in time.
+pub(super) async fn read(body: Incoming, config: &HttpConfig) -> Result<Bytes, Refused> {
+    let too_large = || {
+        let reason = format!("the body has more than {} bytes", config.body_limit);
+        Refused::text(StatusCode::PAYLOAD_TOO_LARGE, reason)
+    };
+    if body.size_hint().lower() > config.body_limit as u64 {
+        return Err(too_large());
+    }
+    let collected = tokio::time::timeout(config.read_timeout, Limited::new(body, config.body_limit).collect()).await;
+    match collected {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) => Err(Refused::text(StatusCode::BAD_REQUEST, format!("the body cannot be read: {error}"))),
+        Err(_) => Err(Refused::text(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn accepted_sockets_do_not_delay_small_writes() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        assert!(accept(&listener).await.0.nodelay().unwrap());
+    }
+}

@@ -1,0 +1,35 @@
+// A client whose types are generated from the OpenAPI document: what it may ask and what it gets is checked by the compiler.
+import assert from "node:assert";
+import createClient from "openapi-fetch";
+import type { paths } from "./api.js";
+
+const client = createClient<paths>({ baseUrl: process.argv[2] });
+
+const tools = [
+  { name: "create_issue", description: "Open a ticket", inputSchema: { type: "object" } },
+  { name: "send_mail", description: "Send a letter to somebody", inputSchema: { type: "object" } },
+];
+const routed = await client.POST("/v1/route", { body: { query: "open a ticket", catalog: tools, as: "openai" } });
+assert(routed.data?.kind === "route tools", JSON.stringify(routed.error));
+assert.equal(Object.keys(routed.data.names)[0], "create_issue");
+
+const conversation = [
+  { role: "user", content: "why did the nightly job fail?" },
+  { role: "assistant", tool_calls: [{ id: "c1", type: "function", function: { name: "read_log", arguments: "{}" } }] },
+  { role: "tool", tool_call_id: "c1", content: "INFO copied a block\n".repeat(5000) + "ERROR disk full\n" },
+];
+const compiled = await client.POST("/v1/compile", { body: { conversation, query: "nightly job", budget: 800 } });
+assert(compiled.data, JSON.stringify(compiled.error));
+assert(compiled.data.prompt.includes("disk full"));
+const handle = compiled.data.artifacts[0];
+const viewed = await client.POST("/v1/view", { body: { conversation, handle, selector: "grep:ERROR" } });
+assert(viewed.data?.text.includes("disk full"), JSON.stringify(viewed.error));
+
+const counted = await client.POST("/v1/count", { body: { text: compiled.data.prompt } });
+assert(counted.data && counted.data.tokens <= 800, JSON.stringify(counted));
+
+// @ts-expect-error A member that does not exist is refused by the compiler, and by the server.
+const refused = await client.POST("/v1/count", { body: { text: "a", surplus: 1 } });
+assert.equal(refused.response.status, 400);
+assert(refused.error?.message.includes("surplus"));
+console.log("the client got what its types say");

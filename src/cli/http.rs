@@ -1,0 +1,78 @@
+//! What the commands that listen share: their flags, and how they are ended.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow, bail};
+use tokio::signal::unix::{SignalKind, signal};
+
+use contextweaver_gateway::{HostRule, HttpConfig, OriginRule, Token, TokenHolder};
+
+/// The flags of what listens; each replaces a field of the configuration.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "HTTP")]
+pub(super) struct HttpArgs {
+    /// The address to listen at [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// A file with the bearer token that clients must present
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// A host name that clients may name it by, or `*`; repeatable
+    #[arg(long = "allowed-host", value_name = "HOST[:PORT]", value_parser = HostRule::parse)]
+    allowed_hosts: Vec<HostRule>,
+    /// An origin whose pages may use it, or `*`; repeatable
+    #[arg(long = "allowed-origin", value_name = "ORIGIN", value_parser = OriginRule::parse)]
+    allowed_origins: Vec<OriginRule>,
+}
+
+impl HttpArgs {
+    /// The first flag that was given.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--listen", self.listen.is_some()),
+            ("--token-file", self.token_file.is_some()),
+            ("--allowed-host", !self.allowed_hosts.is_empty()),
+            ("--allowed-origin", !self.allowed_origins.is_empty()),
+        ];
+        flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+    }
+
+    pub(super) fn apply(&self, config: &mut HttpConfig) -> Result<()> {
+        if let Some(listen) = self.listen {
+            config.listen = listen;
+        }
+        if let Some(path) = &self.token_file {
+            if config.tokens.iter().any(|holder| *holder != TokenHolder::anyone(holder.token.clone())) {
+                // Its holder would be shown what no profile of the file hides.
+                bail!("--token-file: the configuration has `http.tokens`; add an entry there");
+            }
+            let token = Token::read(path).map_err(|reason| anyhow!("--token-file: {reason}"))?;
+            config.tokens = vec![TokenHolder::anyone(token)];
+        }
+        if !self.allowed_hosts.is_empty() {
+            config.allowed_hosts = self.allowed_hosts.clone();
+        }
+        if !self.allowed_origins.is_empty() {
+            config.allowed_origins = self.allowed_origins.clone();
+        }
+        Ok(())
+    }
+}
+
+/// Ends when this process is told to end. A terminal that closes ends it as well, and as orderly.
+///
+/// # Errors
+/// The signals cannot be waited for.
+pub(super) fn signalled() -> Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    })
+}

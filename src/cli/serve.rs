@@ -1,0 +1,118 @@
+//! `serve`: the engines over HTTP, for programs in any language.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+
+use super::http::{HttpArgs, signalled};
+use super::mcp::block_on_runtime;
+use super::session::context_config;
+use super::source::{CatalogSource, read_config};
+use super::{Outcome, feedback, models};
+use contextweaver_api::{Engines, OPENAPI, Problem};
+use contextweaver_gateway::{Answer, Api, ApiServer, HttpConfig};
+use contextweaver_routing::semantic::model::place;
+use contextweaver_routing::{Router, RoutingConfig};
+
+/// Serve the engines over HTTP: route, compile, compact, view, count, evaluate
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+GET /openapi.json says what there is; docs/http.md has examples. Answers are what the commands print with --format json.
+
+Examples:
+  contextweaver serve --catalog servers/
+  contextweaver serve --listen 127.0.0.1:0
+  contextweaver serve --catalog servers/ --listen 0.0.0.0:8100 --token-file token --allowed-host tools.example")]
+pub(super) struct Args {
+    /// Catalog file or folder for requests that bring no catalog; may be repeated
+    #[arg(long, value_name = "PATH")]
+    catalog: Vec<PathBuf>,
+    /// Leave out what is broken in the catalog, say what that was, and go on with the rest
+    #[arg(long, requires = "catalog")]
+    lenient: bool,
+    /// Routing configuration (TOML) [default: built in]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Context configuration (TOML) [default: built in]
+    #[arg(long, value_name = "FILE")]
+    context_config: Option<PathBuf>,
+    /// Rank by the sentence encoder too
+    #[arg(long)]
+    model: bool,
+    /// Lift the tools of the catalog that similar queries led to, as this log of `contextweaver feedback` says
+    #[arg(long, value_name = "FILE", requires = "catalog")]
+    feedback: Option<PathBuf>,
+    /// Bytes of a request, at most
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
+    body_limit: usize,
+    #[command(flatten)]
+    http: HttpArgs,
+}
+
+/// The engines behind the transport of the gateway.
+struct Interface(Engines);
+
+impl Api for Interface {
+    fn path(&self, path: &str) -> Option<&'static str> {
+        Engines::at(path).map(|operation| operation.path)
+    }
+
+    fn answer(&self, path: &'static str, body: &[u8]) -> Answer {
+        let Some(operation) = Engines::at(path) else {
+            return Answer { status: 404, body: self.refusal("nothing is here") };
+        };
+        match self.0.answer(operation, body) {
+            Ok(document) => Answer { status: 200, body: document.to_string() },
+            Err(problem) => Answer { status: problem.kind.status(), body: self.refusal(&problem.message) },
+        }
+    }
+
+    fn description(&self) -> &'static str {
+        OPENAPI
+    }
+
+    fn refusal(&self, message: &str) -> String {
+        Problem::document(message).to_string()
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome> {
+    let routing = read_config(args.config.as_deref())?;
+    let context = context_config(args.context_config.as_deref())?;
+    let default = if args.catalog.is_empty() { None } else { Some(router(args, routing.clone())?) };
+    let mut engines = Engines::new(default, routing, context);
+    if args.model {
+        engines = engines.with_encoder(place::encoder()?);
+    }
+    // The vocabulary is decoded before the first request waits for it.
+    let _ = contextweaver_core::text::Estimator::default().count("");
+    let mut http = HttpConfig { body_limit: args.body_limit, ..HttpConfig::default() };
+    http.listen.set_port(8100);
+    args.http.apply(&mut http)?;
+    if http.body_limit == 0 {
+        bail!("--body-limit must be more than 0");
+    }
+    block_on_runtime(&mut tokio::runtime::Builder::new_multi_thread(), async {
+        let server = ApiServer::bind(Arc::new(Interface(engines)), http).await?;
+        let ended = signalled()?;
+        // Who started it with port 0 learns here where it is, and that signals end it orderly from now on.
+        writeln!(std::io::stderr(), "listening at http://{}", server.address()?)?;
+        server.serve(ended).await;
+        Ok(Outcome::Ok)
+    })
+}
+
+fn router(args: &Args, routing: RoutingConfig) -> Result<Router> {
+    let source = CatalogSource { catalog: args.catalog.clone(), lenient: args.lenient };
+    let router = Router::build(source.load()?, routing)?;
+    let router = if args.model { models::with_model(router)? } else { router };
+    match &args.feedback {
+        None => Ok(router),
+        Some(path) => {
+            let log = feedback::read(path).with_context(|| path.display().to_string())?;
+            Ok(router.with_feedback(&log.observations))
+        }
+    }
+}
