@@ -236,6 +236,7 @@ fn what_pages_say_is_what_happens() {
         not run: it compiles.
         not run: scripts/package-test does, in empty environments.
         not run: it starts your servers and changes the files of your clients.
+        not run: scripts/http-test asks a server.
     docs/ci.md: blocks run 3, outputs compared 0
     docs/choose.md: blocks run 4, outputs compared 0
     docs/collections.md: blocks run 0, outputs compared 0
