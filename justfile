@@ -45,10 +45,12 @@ facts:
 # Compute the facts, write them and render the pages
 record:
     cargo run --release -- bench run
+    scripts/site --check-tables --write
 
 # Render the pages from the committed records
 render:
     cargo run --release -- bench render
+    scripts/site --check-tables --write
 
 # Record timings; only on a quiet machine
 timings:

@@ -15,7 +15,7 @@ use crate::support::{Files, checkout};
 const MARK: &str = "# Not run by the tests: ";
 
 /// The pages whose blocks are run. Those about the gateway's servers and about engines of others have scripts of their own.
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 13] = [
     "README.md",
     "docs/ci.md",
     "docs/choose.md",
@@ -25,7 +25,9 @@ const PAGES: [&str; 11] = [
     "docs/embed.md",
     "docs/fewer-tokens.md",
     "docs/install.md",
+    "docs/prompts.md",
     "docs/report.md",
+    "docs/route.md",
     "docs/scale.md",
 ];
 
@@ -216,7 +218,7 @@ fn run(page: &str) -> String {
             }
         }
     }
-    format!("{page}: {ran} blocks run, {compared} outputs compared\n{left}")
+    format!("{page}: blocks run {ran}, outputs compared {compared}\n{left}")
 }
 
 #[test]
@@ -230,30 +232,33 @@ fn what_pages_say_is_what_happens() {
             .collect::<String>()
     });
     insta::assert_snapshot!(told, @r#"
-    README.md: 5 blocks run, 1 outputs compared
+    README.md: blocks run 4, outputs compared 1
         not run: it compiles.
         not run: scripts/package-test does, in empty environments.
-        not run: it measures for minutes, in the checkout.
         not run: it starts your servers and changes the files of your clients.
-    docs/ci.md: 3 blocks run, 0 outputs compared
-    docs/choose.md: 4 blocks run, 0 outputs compared
-    docs/collections.md: 0 blocks run, 0 outputs compared
+        not run: scripts/http-test asks a server.
+    docs/ci.md: blocks run 3, outputs compared 0
+    docs/choose.md: blocks run 4, outputs compared 0
+    docs/collections.md: blocks run 0, outputs compared 0
         not run: it downloads.
-    docs/comparison.md: 1 blocks run, 0 outputs compared
-    docs/concepts.md: 0 blocks run, 4 outputs compared
-    docs/embed.md: 2 blocks run, 0 outputs compared
-    docs/fewer-tokens.md: 1 blocks run, 2 outputs compared
+    docs/comparison.md: blocks run 1, outputs compared 0
+    docs/concepts.md: blocks run 0, outputs compared 4
+    docs/embed.md: blocks run 2, outputs compared 0
+    docs/fewer-tokens.md: blocks run 1, outputs compared 2
         not run: it reads the files of the clients on your machine.
         not run: it starts your servers and changes the file of your client.
         not run: it reads what your gateway wrote.
-    docs/install.md: 0 blocks run, 0 outputs compared
+    docs/install.md: blocks run 0, outputs compared 0
         not run: there is no release yet.
         not run: it compiles.
         not run: it needs a container runtime.
         not run: nothing is published yet.
-    docs/report.md: 1 blocks run, 0 outputs compared
+    docs/prompts.md: blocks run 3, outputs compared 4
+        not run: it measures for minutes, in the checkout.
+    docs/report.md: blocks run 1, outputs compared 0
         not run: scripts/report-test does, in a checkout.
-    docs/scale.md: 0 blocks run, 0 outputs compared
+    docs/route.md: blocks run 6, outputs compared 1
+    docs/scale.md: blocks run 0, outputs compared 0
         not run: it needs Slurm.
         not run: it needs Slurm.
         not run: scripts/scale/test does, with a scheduler of its own.
