@@ -101,12 +101,13 @@ impl Catalog {
         py.detach(|| match server {
             None => core::Catalog::from_json(&text),
             Some(_) => {
-                let tools: Vec<Value> = match serde_json::from_str(&text) {
-                    Ok(Value::Array(tools)) => tools,
-                    Ok(document) => vec![document],
-                    Err(_) => Vec::new(),
-                };
-                core::Catalog::from_values(&tools, server)
+                let mut document: Value = serde_json::from_str(&text).unwrap_or_default();
+                // The answer to `tools/list`, and requests to models.
+                let list = document.get_mut("tools").filter(|tools| tools.is_array()).map(Value::take);
+                match list.unwrap_or(document) {
+                    Value::Array(tools) => core::Catalog::from_values(&tools, server),
+                    document => core::Catalog::from_values(&[document], server),
+                }
             }
         })
         .map(Self::of)

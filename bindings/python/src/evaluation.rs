@@ -21,6 +21,7 @@ use contextweaver_routing::RoutingConfig;
 use crate::catalog::catalog_of;
 use crate::errors::{self, EvaluationError};
 use crate::json;
+use crate::threads::together;
 
 /// Measures an engine on queries, as `contextweaver bench eval` does.
 ///
@@ -42,7 +43,7 @@ pub(crate) fn evaluate(
 ) -> PyResult<Evaluation> {
     let catalog = catalog_of(catalog)?;
     let (path, bytes) = self::queries(queries)?;
-    let collection = py.detach(|| {
+    let collection = together(py, || {
         let source = Source { path: &path, bytes: &bytes };
         Collection::of_parts("yours", Origin::Public, Arc::clone(&catalog.get().inner), source)
     });
@@ -50,7 +51,7 @@ pub(crate) fn evaluate(
     let evaluation = match engine.filter(|engine| engine.is_callable()) {
         Some(function) => {
             let run = answers(&collection, function)?;
-            py.detach(|| {
+            together(py, || {
                 let place = Path::new("the answers of the engine");
                 let rankings = read_run(place, &run, &collection).map_err(errors::evaluation)?;
                 evaluate_imported(&collection, rankings, PromptTokens::Count).map_err(errors::evaluation)
@@ -58,7 +59,7 @@ pub(crate) fn evaluate(
         }
         None => {
             let engine = self::engine(engine, config, model)?;
-            py.detach(|| run::evaluate(&collection, &engine, PromptTokens::Count)).map_err(errors::evaluation)?
+            together(py, || run::evaluate(&collection, &engine, PromptTokens::Count)).map_err(errors::evaluation)?
         }
     };
     let outcomes = collection.queries.iter().zip(&evaluation.outcomes);

@@ -47,7 +47,7 @@ pub(crate) fn output(value: &Bound<'_, PyAny>, place: &str, is_error: bool) -> P
 /// result are counted, which can take long. To look into the rest later, use a Firewall.
 #[pyfunction]
 #[pyo3(signature = (
-    output, /, *, name="stdin", tokens=None, threshold=None, estimator="cl100k_base", redact=false,
+    output, /, *, name="result", tokens=None, threshold=None, estimator="cl100k_base", redact=false,
     count_original=false, is_error=false
 ))]
 #[allow(clippy::too_many_arguments, reason = "they have names in Python")]

@@ -6,6 +6,8 @@
 //!
 //! The types for checkers are in `packaging/python/contextweaver_rs/_native.pyi`.
 
+#![allow(clippy::needless_pass_by_value, reason = "arguments are taken out of the objects of Python")]
+
 mod catalog;
 mod context;
 mod errors;
@@ -15,6 +17,7 @@ mod firewall;
 mod json;
 mod routing;
 mod session;
+mod threads;
 
 use pyo3::prelude::*;
 

@@ -20,6 +20,7 @@ use contextweaver_routing::{
 use crate::catalog::{Catalog, Tool, catalog_of};
 use crate::errors::{self, InputError, RouteError};
 use crate::json;
+use crate::threads::together;
 
 /// Ranks the tools of one catalog. Immutable, so threads may share it, and the interpreter lock is released while it works.
 ///
@@ -57,7 +58,7 @@ pub(crate) fn _router(
     model: bool,
 ) -> PyResult<Router> {
     let (inner, config) = (Arc::clone(&catalog.get().inner), json::read(config)?);
-    let router = py.detach(|| with_model(core::load(index.to_vec(), inner, config).map_err(errors::route)?, model))?;
+    let router = together(py, || with_model(core::load(index.to_vec(), inner, config).map_err(errors::route)?, model))?;
     Ok(Router { router, catalog, model })
 }
 
@@ -90,7 +91,7 @@ impl Router {
     ) -> PyResult<Self> {
         let (catalog, config) = (catalog_of(catalog)?, self::config(config)?);
         let inner = Arc::clone(&catalog.get().inner);
-        let router = py.detach(|| {
+        let router = together(py, || {
             let router = with_model(core::Router::build(inner, config).map_err(errors::route)?, model)?;
             match feedback {
                 None => Ok(router),
@@ -117,7 +118,7 @@ impl Router {
     ) -> PyResult<Self> {
         let (catalog, config) = (catalog_of(catalog)?, self::config(config)?);
         let inner = Arc::clone(&catalog.get().inner);
-        let router = py.detach(|| {
+        let router = together(py, || {
             let place = path.display().to_string();
             let bytes = std::fs::read(&path).map_err(|error| errors::at(&place, &error, RouteError::new_err))?;
             let router =
@@ -129,7 +130,7 @@ impl Router {
 
     /// Writes index and choice graph to a file, which is replaced whole or not at all.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| {
+        together(py, || {
             let bytes = core::save(&self.router).map_err(errors::route)?;
             replace_file(&path, &bytes).map_err(|error| RouteError::new_err(errors::chain(&error)))
         })
@@ -137,7 +138,7 @@ impl Router {
 
     /// Index and choice graph as bytes: what `save` writes.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = py.detach(|| core::save(&self.router)).map_err(errors::route)?;
+        let bytes = together(py, || core::save(&self.router)).map_err(errors::route)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -200,7 +201,7 @@ impl Router {
     /// The cards at a path of the choice graph, `/` first, as lines for a model.
     #[pyo3(signature = (path="/", /))]
     fn browse(&self, py: Python<'_>, path: &str) -> PyResult<Vec<String>> {
-        py.detach(|| {
+        together(py, || {
             let path: Path =
                 path.parse().map_err(|error: core::PathError| RouteError::new_err(errors::chain(&error)))?;
             let cards = self.router.browse(&path).map_err(errors::route)?;

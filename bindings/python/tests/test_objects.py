@@ -7,6 +7,7 @@ import os
 import pathlib
 import pickle
 import resource
+import signal
 import subprocess
 import sys
 import threading
@@ -65,6 +66,7 @@ def test_tools():
     assert [t.id for t in catalog] == catalog.ids and len(catalog) == 2
     assert cw.Catalog(catalog).sha256 == catalog.sha256
     assert catalog.namespaces == ["ops"]
+    assert cw.Catalog({"tools": TOOLS}, server="ops").ids == catalog.ids
     assert catalog.as_tools("mcp", [tool.id])[0]["annotations"] == {"destructiveHint": True}
 
 
@@ -157,6 +159,21 @@ def test_another_process_routes(tmp_path):
     program = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')).route('turn on the lights').to_json())"
     shown = subprocess.run([sys.executable, "-c", program, tmp_path / "router"], check=True, capture_output=True, text=True)
     assert shown.stdout == cw.Router(HOUSEHOLD).route("turn on the lights").to_json() + "\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_works():
+    """As servers fork theirs: with the memory of the parent, and none of its threads."""
+    router = cw.Router(HOUSEHOLD)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        again = cw.Router(HOUSEHOLD)
+        same = again.route("lights").to_json() == router.route("lights").to_json() and again.browse("/") == router.browse("/")
+        cw.evaluate(TOOLS, [{"id": "q", "query": "on call", "relevant": ["get_oncall"]}])
+        os._exit(0 if same else 3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_threads_share_everything():

@@ -399,7 +399,7 @@ def compact(
     output: Any,
     /,
     *,
-    name: str = "stdin",
+    name: str = "result",
     tokens: int | None = None,
     threshold: int | None = None,
     estimator: _Estimator = "cl100k_base",
