@@ -63,9 +63,11 @@ struct Served<A> {
     config: Arc<HttpConfig>,
     /// The requests of each caller that are being served.
     requests: Arc<Crowd<String>>,
-    /// By path and status: how many answers there were, and how long they took.
-    answers: Mutex<BTreeMap<(&'static str, u16), (u64, Duration)>>,
+    answers: Mutex<Answers>,
 }
+
+/// How many answers there were, by path and status, and how long they took.
+type Answers = BTreeMap<(&'static str, u16), (u64, Duration)>;
 
 impl<A: Api> ApiServer<A> {
     /// Listens, and serves nobody yet. Of `config`, what is about sessions plays no part.
