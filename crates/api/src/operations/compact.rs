@@ -40,7 +40,7 @@ fn unnamed() -> String {
 
 pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
     let request: Request = read(body)?;
-    let defaults = engines.context.firewall.clone();
+    let defaults = engines.context.firewall;
     let config = FirewallConfig {
         summary_tokens: request.tokens.map_or(defaults.summary_tokens, NonZeroUsize::get),
         raw_count: if request.original_tokens { RawCount::Exact } else { RawCount::Skip },

@@ -57,7 +57,7 @@ impl<'r> Board<'r> {
         let means: Option<Vec<f64>> = (self.collections.iter())
             .map(|collection| Some(self.facts(engine, collection)?.measures.get(measure)?.mean))
             .collect();
-        Some(round6(mean(means?.into_iter())))
+        Some(round6(mean(means?)))
     }
 
     /// The same with the interval of the collections' queries.
