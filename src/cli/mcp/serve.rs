@@ -102,7 +102,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                 banner(&gateway, args, target.map(PathBuf::as_path), &mut std::io::stderr().lock())?;
             }
             match args.transport {
-                Transport::Stdio => serve_stdio(Arc::clone(&gateway)).await?,
+                Transport::Stdio => serve_stdio(Arc::clone(&gateway), signalled()?).await?,
                 Transport::Http => serve_http(&gateway).await?,
             }
             if let Some(savings) = gateway.savings() {

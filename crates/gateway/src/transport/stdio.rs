@@ -31,14 +31,17 @@ const QUEUE: usize = 1024;
 /// all timers, the runtime wakes itself for it, which costs two system calls a request.
 const PULSE: Duration = Duration::from_secs(10);
 
-/// Serves one client on standard input and output until its input ends.
+/// How long requests have to finish when the process is told to end: whoever tells it may soon make it.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Serves one client on standard input and output until its input or `shutdown` ends.
 ///
 /// # Errors
 /// The streams cannot be used.
-pub async fn serve_stdio(gateway: Arc<Gateway>) -> io::Result<()> {
+pub async fn serve_stdio(gateway: Arc<Gateway>, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
     let (input, output) = own_streams()?;
     // A task of its own: each time that what a runtime blocks on is woken costs it two system calls more.
-    tokio::spawn(serve(gateway, input, output)).await.map_err(io::Error::other)?
+    tokio::spawn(serve_until(gateway, (input, output), shutdown)).await.map_err(io::Error::other)?
 }
 
 type Input = Box<dyn AsyncRead + Send + Unpin>;
@@ -93,6 +96,19 @@ where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
+    serve_until(gateway, (input, output), std::future::pending()).await
+}
+
+/// As [`serve`], and until `shutdown` ends: then nothing more is read, and requests have a while to finish.
+async fn serve_until<R, W>(
+    gateway: Arc<Gateway>,
+    (input, output): (R, W),
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
     let (out, lines) = mpsc::channel(QUEUE);
     let writing = tokio::spawn(write_lines(output, lines));
     let session = Session::new(format!("stdio-{}", unique()));
@@ -102,6 +118,8 @@ where
     let mut serving = tokio::task::JoinSet::new();
     let mut pulse = tokio::time::interval(PULSE);
     let (open, closing) = watch::channel(());
+    let mut is_told = false;
+    tokio::pin!(shutdown);
     let read = loop {
         tokio::select! {
             line = input.next() => match line {
@@ -121,13 +139,24 @@ where
             },
             Some(_) = serving.join_next(), if !serving.is_empty() => {}
             _ = pulse.tick() => {}
+            () = &mut shutdown => {
+                is_told = true;
+                break Ok(());
+            }
         }
     };
     // What was asked before the input ended is answered, and who listens is told that it ends.
     drop(open);
-    while serving.join_next().await.is_some() {}
-    drop((session, out));
-    let _ = writing.await;
+    let ending = async {
+        while serving.join_next().await.is_some() {}
+        drop((session, out));
+        let _ = writing.await;
+    };
+    if !is_told {
+        ending.await;
+    } else if tokio::time::timeout(GRACE, ending).await.is_err() {
+        tracing::warn!(seconds = GRACE.as_secs_f64(), "requests that did not finish in time are dropped");
+    }
     read
 }
 
@@ -212,6 +241,27 @@ mod tests {
         let said: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(said[0]["method"], "notifications/subscriptions/acknowledged");
         assert_eq!((&said[1]["id"], &said[1]["result"]["resultType"]), (&json!("s"), &json!("complete")));
+    }
+
+    #[tokio::test]
+    async fn who_is_told_to_end_reads_no_more_and_says_goodbye() {
+        let startup = StartConfig { fail_on_empty_catalog: false, ..StartConfig::default() };
+        let gateway = Gateway::start(GatewayConfig { startup, ..GatewayConfig::default() }).await.unwrap();
+        let (mut client, server) = tokio::io::duplex(4096);
+        let (tell, told) = tokio::sync::oneshot::channel::<()>();
+        let shutdown = async {
+            let _ = told.await;
+        };
+        let serving = tokio::spawn(serve_until(gateway, tokio::io::split(server), shutdown));
+        client.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await.unwrap();
+        let mut answer = [0; 36];
+        client.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}");
+        // The client's input is still open.
+        tell.send(()).unwrap();
+        let ended = tokio::time::timeout(Duration::from_secs(5), serving).await;
+        ended.expect("it ends").unwrap().unwrap();
+        assert!(client.write_all(b"\n").await.is_err(), "nobody reads");
     }
 
     #[tokio::test]
