@@ -225,7 +225,9 @@ fn kinds() -> Vec<Kind> {
                     },
                     "http": {"listen": "127.0.0.1:8080", "max_sessions": 4, "allowed_hosts": ["h"],
                         "max_sessions_per_caller": 2, "max_requests_per_caller": 9, "max_connections_per_address": 8,
-                        "session_memory_bytes": 1000, "sessions_memory_bytes": 4000}
+                        "session_memory_bytes": 1000, "sessions_memory_bytes": 4000, "max_bytes_in_flight": 16777216,
+                        "oauth": {"issuer": "https://i", "resource": "https://r/mcp", "audience": "a", "jwks_url": "https://i/k",
+                            "scopes": [{"scope": "all"}], "algorithms": ["RS256"], "leeway_seconds": 5.5}}
                 }),
                 json!({"catalog": "tools.json", "schemas": {}, "sanitize": {}, "cache": {}, "pins": {}, "rate_limits": {}}),
             ],

@@ -44,7 +44,9 @@ pub use common::yaml::YamlError;
 pub use config::error::ConfigError;
 pub use config::file::GatewayConfig;
 pub use config::http::{HostRule, HttpConfig, OriginRule, RuleError, Token, TokenError, TokenHolder};
+pub use config::oauth::{Algorithm, OAuthConfig, ScopeRule};
 pub use config::startup::{StartConfig, StartMode};
+pub use config::tls::{CertificateHolder, CertificateName, TlsConfig};
 pub use operations::capture::Capture;
 pub use operations::client_files::{
     Client, ClientFile, ClientFileError, Place, Snippet, discover, quoted, replaced, snippet,

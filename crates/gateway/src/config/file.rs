@@ -358,9 +358,8 @@ impl ConfigFile {
             return Err(FieldError::new(format!("signing.upstreams.{name}"), reason));
         }
         let http = self.http.checked(folder, environment)?;
-        let mut profiles = http.tokens.iter().filter_map(|holder| holder.identity.profile.as_ref());
-        if let Some(name) = profiles.find(|name| !guards.visibility_profiles.contains_key(*name)) {
-            return Err(FieldError::new("http.tokens", format!("there is no `{name}` under `visibility_profiles`")));
+        if let Some((field, name)) = http.profiles().find(|(_, name)| !guards.visibility_profiles.contains_key(*name)) {
+            return Err(FieldError::new(field, format!("there is no `{name}` under `visibility_profiles`")));
         }
         Ok(GatewayConfig {
             mode: self.mode,

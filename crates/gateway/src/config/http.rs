@@ -10,6 +10,9 @@ use hyper::Uri;
 use hyper::http::uri::Authority;
 use serde::Deserialize;
 
+use super::caller::{EntryError, check_name};
+use super::oauth::{OAuthConfig, OAuthSection};
+use super::tls::{TlsConfig, TlsSection};
 use crate::common::settings::{FieldError, duration, expand};
 use crate::session::identity::Identity;
 
@@ -229,6 +232,10 @@ pub struct HttpConfig {
     /// What clients must present, one of these; nothing when there are none, which is for addresses of this machine
     /// only.
     pub tokens: Vec<TokenHolder>,
+    /// The certificate that it shows, and those of clients; it speaks in clear when `None`.
+    pub tls: Option<TlsConfig>,
+    /// The authorization server whose tokens are taken too.
+    pub oauth: Option<OAuthConfig>,
     /// The hosts by which clients may name it. The address at which it listens is always one of them.
     pub allowed_hosts: Vec<HostRule>,
     /// The pages that may speak to it.
@@ -246,6 +253,8 @@ pub struct HttpConfig {
     pub max_sessions_per_caller: Option<usize>,
     /// Requests of one caller that are served at a time, at most.
     pub max_requests_per_caller: usize,
+    /// Bytes of the requests that are served at a time, of all callers together, at most; one caller has half of them.
+    pub max_bytes_in_flight: usize,
     /// Connections from one address at a time, at most; never more than half of all.
     pub max_connections_per_address: usize,
     /// Bytes of results that one session remembers, to refer to them; it forgets them all when there are more.
@@ -267,6 +276,8 @@ impl Default for HttpConfig {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             tokens: Vec::new(),
+            tls: None,
+            oauth: None,
             allowed_hosts: LOOPBACK.into_iter().map(HostRule::loopback).collect(),
             allowed_origins: LOOPBACK
                 .into_iter()
@@ -278,6 +289,7 @@ impl Default for HttpConfig {
             max_sessions: 1_000,
             max_sessions_per_caller: None,
             max_requests_per_caller: 256,
+            max_bytes_in_flight: 256 << 20,
             max_connections_per_address: 1_024,
             session_memory: 4 << 20,
             sessions_memory: 64 << 20,
@@ -287,10 +299,41 @@ impl Default for HttpConfig {
 }
 
 impl HttpConfig {
+    /// Callers of an authorization server are not counted beforehand: each may have what it would have if there were so
+    /// many.
+    const OAUTH_CALLERS: usize = 16;
+
     /// Sessions that one caller may have at a time.
     pub(crate) fn sessions_of_one(&self) -> usize {
-        let share = (self.max_sessions / self.tokens.len().max(1)).max(1);
+        let certified = self.tls.as_ref().map_or(0, |tls| tls.clients.len());
+        let unknown = if self.oauth.is_some() { Self::OAUTH_CALLERS } else { 1 };
+        let share = (self.max_sessions / (self.tokens.len() + certified).max(unknown)).max(1);
         self.max_sessions_per_caller.unwrap_or(share).min(self.max_sessions)
+    }
+
+    /// Bytes of the requests of one caller that are served at a time, at most: one request is always taken.
+    pub(crate) fn bytes_of_one(&self) -> usize {
+        (self.max_bytes_in_flight / 2).max(self.body_limit)
+    }
+
+    /// Whether who shows nothing is served.
+    pub(crate) fn is_open(&self) -> bool {
+        self.tokens.is_empty() && self.oauth.is_none() && self.tls.as_ref().is_none_or(|tls| tls.clients.is_empty())
+    }
+
+    /// Whether anybody may connect and is served: neither a token nor a certificate is asked for.
+    pub(crate) fn is_for_everybody(&self) -> bool {
+        self.is_open() && !self.tls.as_ref().is_some_and(|tls| tls.authorities.is_some() && tls.is_required)
+    }
+
+    /// The visibility profiles that callers have, each with the field that names it.
+    pub(crate) fn profiles(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let held = self.tokens.iter().filter_map(|holder| Some(("http.tokens", holder.identity.profile.as_deref()?)));
+        let certified = self.tls.iter().flat_map(|tls| &tls.clients);
+        let certified = certified.filter_map(|holder| Some(("http.tls.clients", holder.identity.profile.as_deref()?)));
+        let permitted = self.oauth.iter().flat_map(|oauth| &oauth.scopes);
+        let permitted = permitted.filter_map(|rule| Some(("http.oauth.scopes", rule.profile.as_deref()?)));
+        held.chain(certified).chain(permitted)
     }
 }
 
@@ -306,32 +349,12 @@ struct TokenEntry {
 
 impl TokenEntry {
     fn checked(self, folder: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<TokenHolder, EntryError> {
-        if self.name.is_empty() || self.name.len() > LONGEST_NAME || !self.name.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err(EntryError::Name(self.name));
-        }
+        check_name(&self.name)?;
         let token = token_of(self.token, self.token_file, folder, environment).map_err(EntryError::Token)?;
         let token = token.ok_or_else(|| EntryError::NoToken(self.name.clone()))?;
         Ok(TokenHolder { token, identity: Arc::new(Identity { name: self.name, profile: self.profile }) })
     }
 }
-
-/// An entry of `http.tokens` cannot be used.
-#[derive(Debug, thiserror::Error)]
-enum EntryError {
-    #[error("the name `{0}` must be 1 to {LONGEST_NAME} printable ASCII characters")]
-    Name(String),
-    #[error("{}", .0.reason)]
-    Token(FieldError),
-    #[error("`{0}` has neither `token` nor `token_file`")]
-    NoToken(String),
-    #[error("there is another entry of the name `{0}`")]
-    SameName(String),
-    #[error("`{0}` has the token of `{1}`; give each its own")]
-    SameToken(String, String),
-}
-
-/// The longest name of a token's holder, in characters.
-const LONGEST_NAME: usize = 64;
 
 /// The token that `text` holds after its variables are replaced, or that `file` holds; `None` without either.
 ///
@@ -386,6 +409,8 @@ pub(crate) struct HttpSection {
     token: Option<String>,
     token_file: Option<PathBuf>,
     tokens: Vec<TokenEntry>,
+    tls: Option<TlsSection>,
+    oauth: Option<OAuthSection>,
     allowed_hosts: Option<Vec<String>>,
     allowed_origins: Option<Vec<String>>,
     body_limit_bytes: usize,
@@ -394,6 +419,7 @@ pub(crate) struct HttpSection {
     max_sessions: usize,
     max_sessions_per_caller: Option<usize>,
     max_requests_per_caller: usize,
+    max_bytes_in_flight: usize,
     max_connections_per_address: usize,
     session_memory_bytes: usize,
     sessions_memory_bytes: usize,
@@ -405,11 +431,14 @@ impl Default for HttpSection {
         let HttpConfig { listen, body_limit, read_timeout, session_idle, shutdown, .. } = HttpConfig::default();
         let HttpConfig { max_sessions, max_sessions_per_caller, max_requests_per_caller, .. } = HttpConfig::default();
         let HttpConfig { max_connections_per_address, session_memory, sessions_memory, .. } = HttpConfig::default();
+        let HttpConfig { max_bytes_in_flight, .. } = HttpConfig::default();
         Self {
             listen,
             token: None,
             token_file: None,
             tokens: Vec::new(),
+            tls: None,
+            oauth: None,
             allowed_hosts: None,
             allowed_origins: None,
             body_limit_bytes: body_limit,
@@ -418,6 +447,7 @@ impl Default for HttpSection {
             max_sessions,
             max_sessions_per_caller,
             max_requests_per_caller,
+            max_bytes_in_flight,
             max_connections_per_address,
             session_memory_bytes: session_memory,
             sessions_memory_bytes: sessions_memory,
@@ -448,11 +478,22 @@ impl HttpSection {
             (Some(token), _) => vec![TokenHolder::anyone(token)],
             (None, several) => holders(several, folder, environment)?,
         };
+        let tls = self.tls.map(|tls| tls.checked(folder).map_err(|error| error.under("tls"))).transpose()?;
+        let oauth = self.oauth.map(|oauth| oauth.checked().map_err(|error| error.under("oauth"))).transpose()?;
+        let certified = tls.iter().flat_map(|tls| &tls.clients).map(|holder| &holder.identity);
+        let named = tokens.iter().map(|holder| &holder.identity).chain(certified);
+        let mut names = std::collections::BTreeSet::new();
+        if let Some(twice) = named.map(|identity| &identity.name).find(|name| !names.insert(name.as_str())) {
+            // Two entries of one name could have two profiles.
+            let error = EntryError::SameName(twice.clone());
+            return Err(FieldError::new("tls.clients", error));
+        }
         for (field, number) in [
             ("body_limit_bytes", self.body_limit_bytes),
             ("max_sessions", self.max_sessions),
             ("max_sessions_per_caller", self.max_sessions_per_caller.unwrap_or(1)),
             ("max_requests_per_caller", self.max_requests_per_caller),
+            ("max_bytes_in_flight", self.max_bytes_in_flight),
             ("max_connections_per_address", self.max_connections_per_address),
         ] {
             if number == 0 {
@@ -464,6 +505,8 @@ impl HttpSection {
         Ok(HttpConfig {
             listen: self.listen,
             tokens,
+            tls,
+            oauth,
             allowed_hosts: match self.allowed_hosts {
                 Some(hosts) => rules("allowed_hosts", &hosts, HostRule::parse)?,
                 None => default.allowed_hosts,
@@ -478,6 +521,7 @@ impl HttpSection {
             max_sessions: self.max_sessions,
             max_sessions_per_caller: self.max_sessions_per_caller,
             max_requests_per_caller: self.max_requests_per_caller,
+            max_bytes_in_flight: self.max_bytes_in_flight,
             max_connections_per_address: self.max_connections_per_address,
             session_memory: self.session_memory_bytes,
             sessions_memory: self.sessions_memory_bytes,

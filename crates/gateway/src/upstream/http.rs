@@ -69,11 +69,6 @@ const MOST_REDIRECTIONS: usize = 4;
 /// # Errors
 /// The system's certificates cannot be used.
 pub(super) fn client() -> Result<Client, Fault> {
-    static PROVIDER: OnceLock<()> = OnceLock::new();
-    PROVIDER.get_or_init(|| {
-        // Another part of the program may have chosen one already; any will do.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
     let same_origin = reqwest::redirect::Policy::custom(|attempt| {
         let from = attempt.previous().last().map(Url::origin);
         // Headers with credentials must not go anywhere else.
@@ -83,14 +78,26 @@ pub(super) fn client() -> Result<Client, Fault> {
             attempt.stop()
         }
     });
-    Client::builder()
-        .user_agent(format!("{}/{}", program::NAME, program::VERSION))
-        .tcp_nodelay(true)
-        .connect_timeout(CONNECTING)
-        .pool_idle_timeout(IDLE)
-        .redirect(same_origin)
-        .build()
-        .map_err(|error| Fault::Unavailable(format!("no HTTP client: {}", chain(error))))
+    let builder = builder().tcp_nodelay(true).connect_timeout(CONNECTING).pool_idle_timeout(IDLE).redirect(same_origin);
+    builder.build().map_err(|error| Fault::Unavailable(format!("no HTTP client: {}", chain(error))))
+}
+
+/// A client for what is not an upstream: it is led nowhere else, and each request has `timeout` for its answer.
+///
+/// # Errors
+/// The system's certificates cannot be used.
+pub(crate) fn plain_client(timeout: Duration) -> Result<Client, String> {
+    let builder = builder().timeout(timeout).redirect(reqwest::redirect::Policy::none());
+    builder.build().map_err(|error| format!("no HTTP client: {}", chain(error)))
+}
+
+fn builder() -> reqwest::ClientBuilder {
+    static PROVIDER: OnceLock<()> = OnceLock::new();
+    PROVIDER.get_or_init(|| {
+        // Another part of the program may have chosen one already; any will do.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+    Client::builder().user_agent(format!("{}/{}", program::NAME, program::VERSION))
 }
 
 /// A connection over HTTP.

@@ -7,7 +7,7 @@ pub(crate) mod config;
 pub(crate) mod environment;
 pub mod fault;
 mod headers;
-mod http;
+pub(crate) mod http;
 pub mod in_process;
 pub mod mailbox;
 mod peer;

@@ -1,4 +1,5 @@
-//! Admission of requests by the host that they name, the page that they come from, and the token that they present.
+//! Admission of requests by the host that they name, the page that they come from, and the token or certificate that they
+//! present.
 //!
 //! A page in a browser can have its own name resolved to this machine; the host that its requests name then gives it
 //! away, and where it sends `Origin`, that does too.
@@ -11,31 +12,95 @@ use hyper::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
 
 use super::headers::JSON;
-use super::reply::Refused;
-use crate::config::http::{HostRule, HttpConfig, OriginRule, TokenHolder, anyone};
+use super::jwt;
+use super::oauth::OAuth;
+use super::reply::{Lease, Refused};
+use super::tls::Certificate;
+use crate::config::http::{HostRule, HttpConfig, OriginRule, anyone};
+use crate::config::tls::{CertificateName, TlsConfig};
 use crate::session::identity::Identity;
 
-/// The checks of a server: hosts, origins and tokens.
+/// The checks of a server: hosts, origins, tokens and certificates.
 #[derive(Debug)]
 pub(super) struct Admission {
     hosts: Vec<HostRule>,
     origins: Vec<OriginRule>,
-    /// The digests of the tokens, with their holders: how long a comparison of digests takes tells nothing about what
-    /// was digested.
-    tokens: Vec<([u8; 32], Arc<Identity>)>,
-    /// The identity of all clients where there are no tokens.
-    anyone: Arc<Identity>,
+    callers: Vec<Known>,
+    oauth: Option<Arc<OAuth>>,
+    /// By which authorities certificates must have been checked.
+    tls: Option<TlsConfig>,
+    /// The caller that all clients are where nobody is asked who they are.
+    anyone: Option<Known>,
+}
+
+/// A caller of the configuration.
+#[derive(Debug, Clone)]
+struct Known {
+    proof: Proof,
+    identity: Arc<Identity>,
+    /// Streams of the caller end when this does.
+    alive: Arc<()>,
+}
+
+/// What a caller is known by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Proof {
+    /// The digest of its token: how long a comparison of digests takes tells nothing about what was digested.
+    Token([u8; 32]),
+    Certificate(CertificateName),
+    Nothing,
+}
+
+impl Known {
+    fn admitted(&self) -> Admitted {
+        Admitted {
+            identity: Arc::clone(&self.identity),
+            lease: Lease { until: None, by: Some(Arc::downgrade(&self.alive)) },
+        }
+    }
+}
+
+/// A caller that is admitted, and for how long.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    pub(super) identity: Arc<Identity>,
+    pub(super) lease: Lease,
 }
 
 impl Admission {
-    pub(super) fn new(config: &HttpConfig) -> Self {
+    /// The checks that `config` describes. What is the same as before stays, so that streams go on.
+    ///
+    /// # Errors
+    /// There is no client for HTTP, with which keys could be fetched.
+    pub(super) fn new(config: &HttpConfig, before: Option<&Self>) -> Result<Self, String> {
         let mut hosts = config.allowed_hosts.clone();
         if !config.listen.ip().is_unspecified() {
             hosts.push(HostRule::Host { host: config.listen.ip().to_string(), port: None });
         }
-        let held = |holder: &TokenHolder| (digest(holder.token.text()), Arc::clone(&holder.identity));
-        let tokens = config.tokens.iter().map(held).collect();
-        Self { hosts, origins: config.allowed_origins.clone(), tokens, anyone: anyone() }
+        let known = |proof: Proof, identity: &Arc<Identity>| {
+            let earlier = before.into_iter().flat_map(|before| before.callers.iter().chain(&before.anyone));
+            let same = earlier.into_iter().find(|known| known.proof == proof && known.identity == *identity);
+            same.cloned().unwrap_or_else(|| Known { proof, identity: Arc::clone(identity), alive: Arc::default() })
+        };
+        let held = config.tokens.iter().map(|held| (Proof::Token(digest(held.token.text())), &held.identity));
+        let certified = config.tls.iter().flat_map(|tls| &tls.clients);
+        let certified = certified.map(|held| (Proof::Certificate(held.certificate.clone()), &held.identity));
+        let oauth = config.oauth.as_ref();
+        let oauth =
+            oauth.map(|oauth| OAuth::new(oauth, before.and_then(|before| before.oauth.as_ref()))).transpose()?;
+        Ok(Self {
+            hosts,
+            origins: config.allowed_origins.clone(),
+            callers: held.chain(certified).map(|(proof, identity)| known(proof, identity)).collect(),
+            oauth,
+            tls: config.tls.clone(),
+            anyone: config.is_open().then(|| known(Proof::Nothing, &anyone())),
+        })
+    }
+
+    /// Who publishes what clients need to know to get a token.
+    pub(super) fn oauth(&self) -> Option<&OAuth> {
+        self.oauth.as_deref()
     }
 
     /// Checks the host that a request names and the page that it comes from.
@@ -67,20 +132,53 @@ impl Admission {
         origin.to_str().is_ok_and(|origin| self.origins.iter().any(|rule| rule.permits(origin)))
     }
 
-    /// Checks the token of a request and returns its holder.
-    pub(super) fn authorize(&self, headers: &HeaderMap) -> Result<Arc<Identity>, Refused> {
-        if self.tokens.is_empty() {
-            return Ok(Arc::clone(&self.anyone));
+    /// Checks what a request shows, a token or the certificate of its connection, and returns whose it is. A token that is
+    /// shown must be right, whatever the certificate.
+    pub(super) async fn authorize(
+        &self,
+        headers: &HeaderMap,
+        certificate: Option<&Certificate>,
+    ) -> Result<Admitted, Refused> {
+        let current = certificate.filter(|shown| self.tls.as_ref().is_some_and(|tls| shown.is_current(tls)));
+        if let Some(anyone) = &self.anyone {
+            let must_show = self.tls.as_ref().is_some_and(|tls| tls.authorities.is_some() && tls.is_required);
+            return match must_show && current.is_none() {
+                true => {
+                    Err(Refused::text(StatusCode::UNAUTHORIZED, "the certificate is not taken any more; connect anew"))
+                }
+                false => Ok(anyone.admitted()),
+            };
         }
-        let shown = headers.get(AUTHORIZATION).and_then(|shown| shown.to_str().ok()?.split_once(' '));
+        let refused = || self.oauth.as_ref().map_or_else(Refused::unauthorized, |oauth| oauth.challenge(None));
+        let Some(shown) = headers.get(AUTHORIZATION) else {
+            let says = |known: &&Known| match (&known.proof, current) {
+                (Proof::Certificate(name), Some(certificate)) => certificate.says(name),
+                _ => false,
+            };
+            return self.callers.iter().find(says).map(Known::admitted).ok_or_else(refused);
+        };
+        let shown = shown.to_str().ok().and_then(|shown| shown.split_once(' '));
         let shown = shown.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        let shown = shown.map(|(_, token)| digest(token.trim())).ok_or_else(Refused::unauthorized)?;
+        let token = shown.map(|(_, token)| token.trim()).ok_or_else(refused)?;
+        let shown = digest(token);
         // All are compared, whichever fits.
-        let held = self.tokens.iter().fold(None, |held, (token, holder)| match equal(&shown, token) {
-            true => Some(holder),
-            false => held,
+        let held = self.callers.iter().fold(None, |held, known| match &known.proof {
+            Proof::Token(token) if equal(&shown, token) => Some(known),
+            _ => held,
         });
-        held.map(Arc::clone).ok_or_else(Refused::unauthorized)
+        if let Some(known) = held {
+            return Ok(known.admitted());
+        }
+        match &self.oauth {
+            Some(oauth) if jwt::is_like(token) => {
+                let permitted = oauth.permit(token).await?;
+                let until = Box::pin(tokio::time::sleep_until(permitted.until));
+                let lease = Lease { until: Some(until), by: Some(Arc::downgrade(oauth.alive())) };
+                Ok(Admitted { identity: permitted.identity, lease })
+            }
+            Some(oauth) => Err(oauth.challenge(Some(jwt::BadToken::Form))),
+            None => Err(Refused::unauthorized()),
+        }
     }
 }
 
@@ -128,7 +226,7 @@ mod tests {
     use hyper::header::HeaderName;
 
     use super::*;
-    use crate::config::http::Token;
+    use crate::config::http::{Token, TokenHolder};
     use crate::transport::http::headers::EVENTS;
 
     fn headers(lines: &[(HeaderName, &str)]) -> HeaderMap {
@@ -142,7 +240,7 @@ mod tests {
     #[test]
     fn hosts_and_origins_are_checked() {
         let config = HttpConfig { listen: "192.0.2.7:80".parse().unwrap(), ..HttpConfig::default() };
-        let admission = Admission::new(&config);
+        let admission = Admission::new(&config, None).unwrap();
         type Headers<'h> = &'h [(HeaderName, &'h str)];
         let cases: [(Headers<'_>, Option<u16>); 10] = [
             (&[(HOST, "localhost:8080")], None),
@@ -162,14 +260,14 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_token_opens_and_nothing_else() {
+    #[tokio::test]
+    async fn the_token_opens_and_nothing_else() {
         let holder = |token: &str, name: &str| TokenHolder {
             token: Token::new(token).unwrap(),
             identity: Arc::new(Identity { name: name.to_owned(), profile: None }),
         };
         let tokens = vec![holder("s3cret\n", "one"), holder("other", "two")];
-        let admission = Admission::new(&HttpConfig { tokens, ..HttpConfig::default() });
+        let admission = Admission::new(&HttpConfig { tokens, ..HttpConfig::default() }, None).unwrap();
         let cases = [
             ("Bearer s3cret", Some("one")),
             ("bearer  s3cret", Some("one")),
@@ -181,11 +279,13 @@ mod tests {
             ("s3cret", None),
         ];
         for (shown, name) in cases {
-            let held = admission.authorize(&headers(&[(AUTHORIZATION, shown)])).ok();
-            assert_eq!(held.as_ref().map(|held| held.name.as_str()), name, "{shown}");
+            let held = admission.authorize(&headers(&[(AUTHORIZATION, shown)]), None).await.ok();
+            assert_eq!(held.as_ref().map(|held| held.identity.name.as_str()), name, "{shown}");
         }
-        assert_eq!(admission.authorize(&HeaderMap::new()).unwrap_err().status(), StatusCode::UNAUTHORIZED);
-        assert_eq!(Admission::new(&HttpConfig::default()).authorize(&HeaderMap::new()).unwrap(), anyone());
+        let nothing = HeaderMap::new();
+        assert_eq!(admission.authorize(&nothing, None).await.unwrap_err().status(), StatusCode::UNAUTHORIZED);
+        let open = Admission::new(&HttpConfig::default(), None).unwrap();
+        assert_eq!(open.authorize(&nothing, None).await.unwrap().identity, anyone());
     }
 
     #[test]

@@ -19,7 +19,7 @@ use serde_json::json;
 use super::admission::check_content_type;
 use super::crowd::Crowd;
 use super::headers::JSON;
-use super::listener::{Endpoint, HttpError, Listener, read};
+use super::listener::{Doors, Endpoint, HttpError, Listener, read};
 use super::reply::{Refused, Reply, whole};
 use crate::common::sync::lock;
 use crate::common::work::{Exhausted, aside};
@@ -60,7 +60,7 @@ pub struct ApiServer<A> {
 #[derive(Debug)]
 struct Served<A> {
     api: Arc<A>,
-    config: Arc<HttpConfig>,
+    doors: Doors,
     /// The requests of each caller that are being served.
     requests: Arc<Crowd<String>>,
     answers: Mutex<Answers>,
@@ -76,9 +76,9 @@ impl<A: Api> ApiServer<A> {
     /// The address cannot be listened at, or must not without a token.
     pub async fn bind(api: Arc<A>, config: HttpConfig) -> Result<Self, HttpError> {
         let listener = Listener::bind(config).await?;
-        let config = Arc::clone(listener.config());
-        let requests = Crowd::new(config.max_requests_per_caller);
-        let served = Arc::new(Served { api, config, requests, answers: Mutex::default() });
+        let doors = listener.doors().clone();
+        let requests = Crowd::new(doors.now().config.max_requests_per_caller);
+        let served = Arc::new(Served { api, doors, requests, answers: Mutex::default() });
         Ok(Self { listener, served })
     }
 
@@ -144,7 +144,7 @@ impl<A: Api> Served<A> {
             let reason = format!("{most} of your requests are being served; wait for one");
             Refused::text(StatusCode::TOO_MANY_REQUESTS, reason)
         })?;
-        let body: Bytes = read(body, &self.config).await?;
+        let body: Bytes = read(body, &self.doors.now().config).await?;
         let api = Arc::clone(&self.api);
         let answer = aside(move || api.answer(path, &body)).await.map_err(|error| {
             let status = match error {

@@ -1,10 +1,11 @@
-//! How much each of many has open at a time: connections of an address, requests of a caller.
+//! How much each of many has open at a time: connections of an address, requests of a caller, bytes of all of them.
 //!
 //! Who has as much as it may gets no more until something of its own ends; what others have plays no part.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::common::sync::lock;
@@ -12,7 +13,7 @@ use crate::common::sync::lock;
 /// What is open, by whose it is.
 #[derive(Debug)]
 pub(super) struct Crowd<K: Eq + Hash> {
-    most: usize,
+    most: AtomicUsize,
     open: Mutex<HashMap<K, usize>>,
 }
 
@@ -21,40 +22,58 @@ pub(super) struct Crowd<K: Eq + Hash> {
 pub(super) struct Place<K: Eq + Hash> {
     crowd: Arc<Crowd<K>>,
     whose: K,
+    count: usize,
 }
 
 impl<K: Eq + Hash + Clone> Crowd<K> {
     /// Nothing is open, and nobody may have more than `most`.
     pub(super) fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { most, open: Mutex::default() })
+        Arc::new(Self { most: AtomicUsize::new(most), open: Mutex::default() })
     }
 
     /// What one may have open.
     pub(super) fn most(&self) -> usize {
-        self.most
+        self.most.load(Ordering::Relaxed)
+    }
+
+    /// From now on nobody may open more than `most`; what is open stays.
+    pub(super) fn set_most(&self, most: usize) {
+        self.most.store(most, Ordering::Relaxed);
     }
 
     /// Opens something more; `None` when that would be too much.
     pub(super) fn enter(self: &Arc<Self>, whose: K) -> Option<Place<K>> {
+        self.enter_with(whose, 1)
+    }
+
+    /// Opens so many more; `None` when that would be too much.
+    pub(super) fn enter_with(self: &Arc<Self>, whose: K, count: usize) -> Option<Place<K>> {
         let mut open = lock(&self.open);
-        let count = open.entry(whose.clone()).or_default();
-        if *count >= self.most {
-            return None;
+        let held = open.get(&whose).copied().unwrap_or_default();
+        let total = held.checked_add(count).filter(|total| *total <= self.most())?;
+        open.insert(whose.clone(), total);
+        Some(Place { crowd: Arc::clone(self), whose, count })
+    }
+}
+
+impl<K: Eq + Hash> Place<K> {
+    /// Gives back what is over `count`.
+    pub(super) fn shrink(&mut self, count: usize) {
+        let over = self.count.saturating_sub(count);
+        self.count -= over;
+        let mut open = lock(&self.crowd.open);
+        if let Some(held) = open.get_mut(&self.whose) {
+            *held = held.saturating_sub(over);
+            if *held == 0 {
+                open.remove(&self.whose);
+            }
         }
-        *count += 1;
-        Some(Place { crowd: Arc::clone(self), whose })
     }
 }
 
 impl<K: Eq + Hash> Drop for Place<K> {
     fn drop(&mut self) {
-        let mut open = lock(&self.crowd.open);
-        if let Some(count) = open.get_mut(&self.whose) {
-            *count -= 1;
-            if *count == 0 {
-                open.remove(&self.whose);
-            }
-        }
+        self.shrink(0);
     }
 }
 
@@ -77,6 +96,14 @@ mod tests {
         assert_eq!(held.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, false, true]);
         drop(held);
         assert!(lock(&crowd.open).is_empty() && crowd.enter("a").is_some());
+        crowd.set_most(10);
+        let mut large = crowd.enter_with("a", 8).unwrap();
+        assert!(crowd.enter_with("a", 3).is_none() && crowd.enter_with("a", usize::MAX).is_none());
+        large.shrink(7);
+        large.shrink(9);
+        assert!(crowd.enter_with("a", 3).is_some() && crowd.enter_with("b", 10).is_some());
+        drop(large);
+        assert!(lock(&crowd.open).is_empty());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Incoming};
@@ -15,8 +16,9 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use serde_json::json;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
@@ -25,7 +27,8 @@ use super::cors;
 use super::crowd::{Crowd, neighbour};
 use super::headers::JSON;
 use super::patience::Patient;
-use super::reply::{Refused, Reply, empty, whole};
+use super::reply::{Lease, Refused, Reply, empty, whole};
+use super::tls::{Certificate, handshake};
 use crate::config::http::HttpConfig;
 use crate::session::identity::Identity;
 
@@ -76,7 +79,7 @@ const SWEEP: Duration = Duration::from_secs(30);
 pub enum HttpError {
     /// Others could reach it without showing anything.
     #[error(
-        "`{0}` can be reached from other machines, and no token is set; set `http.tokens`, `http.token` or `http.token_file`, or listen on 127.0.0.1"
+        "`{0}` can be reached from other machines, and no token is set; set `http.tokens`, `http.token`, `http.token_file`, `http.oauth` or `http.tls.client_ca`, or listen on 127.0.0.1"
     )]
     Exposed(SocketAddr),
     /// The address cannot be listened at.
@@ -87,16 +90,64 @@ pub enum HttpError {
         /// The error of the system.
         reason: std::io::Error,
     },
+    /// The keys of the authorization server cannot be fetched.
+    #[error("`http.oauth`: {0}")]
+    OAuth(String),
 }
 
 /// An address that is listened at.
 #[derive(Debug)]
 pub(super) struct Listener {
     listener: TcpListener,
-    config: Arc<HttpConfig>,
-    admission: Arc<Admission>,
+    door: Doors,
     /// Dropped when nothing more is accepted.
     open: watch::Sender<()>,
+}
+
+/// What of the configuration is in force, for connections and requests from now on.
+#[derive(Debug)]
+pub(super) struct Door {
+    pub(super) config: Arc<HttpConfig>,
+    pub(super) admission: Admission,
+}
+
+/// The door of now; another can take its place while connections stay.
+#[derive(Debug, Clone)]
+pub(super) struct Doors(Arc<ArcSwap<Door>>);
+
+impl Doors {
+    fn new(config: HttpConfig) -> Result<Self, HttpError> {
+        Ok(Self(Arc::new(ArcSwap::from_pointee(Door::new(config, None)?))))
+    }
+
+    /// The one of now.
+    pub(super) fn now(&self) -> Arc<Door> {
+        self.0.load_full()
+    }
+
+    /// One that could take the place of that of now. The address is not another.
+    ///
+    /// # Errors
+    /// The address must not be listened at without a token.
+    pub(super) fn next(&self, config: HttpConfig) -> Result<Door, HttpError> {
+        let now = self.now();
+        Door::new(HttpConfig { listen: now.config.listen, ..config }, Some(&now.admission))
+    }
+
+    /// Puts it in place.
+    pub(super) fn put(&self, door: Door) {
+        self.0.store(Arc::new(door));
+    }
+}
+
+impl Door {
+    fn new(config: HttpConfig, before: Option<&Admission>) -> Result<Self, HttpError> {
+        if config.is_for_everybody() && !config.listen.ip().is_loopback() {
+            return Err(HttpError::Exposed(config.listen));
+        }
+        let admission = Admission::new(&config, before).map_err(HttpError::OAuth)?;
+        Ok(Self { config: Arc::new(config), admission })
+    }
 }
 
 impl Listener {
@@ -106,12 +157,9 @@ impl Listener {
     /// The address cannot be listened at, or must not without a token.
     pub(super) async fn bind(config: HttpConfig) -> Result<Self, HttpError> {
         let listen = config.listen;
-        if config.tokens.is_empty() && !listen.ip().is_loopback() {
-            return Err(HttpError::Exposed(listen));
-        }
+        let door = Doors::new(config)?;
         let listener = TcpListener::bind(listen).await.map_err(|reason| HttpError::Listen { listen, reason })?;
-        let admission = Arc::new(Admission::new(&config));
-        Ok(Self { listener, config: Arc::new(config), admission, open: watch::channel(()).0 })
+        Ok(Self { listener, door, open: watch::channel(()).0 })
     }
 
     /// The address that it listens at.
@@ -122,9 +170,9 @@ impl Listener {
         self.listener.local_addr()
     }
 
-    /// What it was configured with.
-    pub(super) fn config(&self) -> &Arc<HttpConfig> {
-        &self.config
+    /// What is in force.
+    pub(super) fn doors(&self) -> &Doors {
+        &self.door
     }
 
     /// Changes when nothing more is accepted.
@@ -134,12 +182,11 @@ impl Listener {
 
     /// Serves until `shutdown` ends; then streams are closed, and requests have a while to finish.
     pub(super) async fn serve<E: Endpoint>(self, endpoint: Arc<E>, shutdown: impl Future<Output = ()>) {
-        let Self { listener, config, admission, open } = self;
-        let mut connection = http1::Builder::new();
-        connection.timer(TokioTimer::new()).header_read_timeout(config.read_timeout);
+        let Self { listener, door, open } = self;
         let graceful = GracefulShutdown::new();
         let room = Arc::new(Semaphore::new(most_connections()));
-        let neighbours = Crowd::new(config.max_connections_per_address.min(most_connections() / 2));
+        let most_of_one = |config: &HttpConfig| config.max_connections_per_address.min(most_connections() / 2);
+        let neighbours = Crowd::new(most_of_one(&door.now().config));
         let mut connections = tokio::task::JoinSet::new();
         let mut sweep = tokio::time::interval(SWEEP);
         tokio::pin!(shutdown);
@@ -158,29 +205,30 @@ impl Listener {
                 }
                 () = &mut shutdown => break,
             };
+            let now = door.now();
+            neighbours.set_most(most_of_one(&now.config));
             let Some(neighbour) = neighbours.enter(neighbour(address.ip())) else {
                 tracing::debug!(%address, most = neighbours.most(), "too many connections from one address");
                 // It fits into the buffer of a connection that is new.
                 let _ = stream.try_write(CROWDED);
                 continue;
             };
-            let served = (Arc::clone(&endpoint), Arc::clone(&admission));
-            let service = service_fn(move |request| {
-                let (endpoint, admission) = served.clone();
-                async move { Ok::<_, Infallible>(respond(endpoint, &admission, request).await) }
-            });
-            let stream = TokioIo::new(Patient::new(stream, WRITE_TIMEOUT));
-            let serving = graceful.watch(connection.serve_connection(stream, service));
+            let (watcher, stream) = (graceful.watcher(), Patient::new(stream, WRITE_TIMEOUT));
+            let served = (Arc::clone(&endpoint), door.clone());
             connections.spawn(async move {
-                if let Err(error) = serving.await {
-                    tracing::debug!(%error, "a connection broke");
+                match &now.config.tls {
+                    None => converse(served, None, stream, watcher).await,
+                    Some(tls) => match handshake(tls, stream).await {
+                        Ok((stream, certificate)) => converse(served, certificate, stream, watcher).await,
+                        Err(error) => tracing::debug!(%error, %address, "a client did not come to speak TLS"),
+                    },
                 }
                 drop((place, neighbour));
             });
         }
         drop((listener, open));
         endpoint.close();
-        let bound = config.shutdown;
+        let bound = door.now().config.shutdown;
         if tokio::time::timeout(bound, graceful.shutdown()).await.is_err() {
             tracing::warn!(seconds = bound.as_secs_f64(), "requests that did not finish in time are dropped");
         }
@@ -188,6 +236,24 @@ impl Listener {
         if tokio::time::timeout(LAST_WORK, connections.shutdown()).await.is_err() {
             tracing::warn!("work that did not end is left behind");
         }
+    }
+}
+
+/// Serves the requests of a connection to its end.
+async fn converse<E: Endpoint>(
+    (endpoint, door): (Arc<E>, Doors),
+    certificate: Option<Arc<Certificate>>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    watcher: Watcher,
+) {
+    let mut connection = http1::Builder::new();
+    connection.timer(TokioTimer::new()).header_read_timeout(door.now().config.read_timeout);
+    let service = service_fn(move |request| {
+        let (endpoint, door, certificate) = (Arc::clone(&endpoint), door.now(), certificate.clone());
+        async move { Ok::<_, Infallible>(respond(endpoint, &door.admission, certificate.as_deref(), request).await) }
+    });
+    if let Err(error) = watcher.watch(connection.serve_connection(TokioIo::new(stream), service)).await {
+        tracing::debug!(%error, "a connection broke");
     }
 }
 
@@ -212,9 +278,14 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-async fn respond<E: Endpoint>(endpoint: Arc<E>, admission: &Admission, request: Request<Incoming>) -> Response<Reply> {
+async fn respond<E: Endpoint>(
+    endpoint: Arc<E>,
+    admission: &Admission,
+    certificate: Option<&Certificate>,
+    request: Request<Incoming>,
+) -> Response<Reply> {
     let origin = request.headers().get(ORIGIN).cloned();
-    let mut response = admitted(endpoint, admission, request).await.unwrap_or_else(|refused| {
+    let mut response = admitted(endpoint, admission, certificate, request).await.unwrap_or_else(|refused| {
         tracing::debug!(?refused, "a request is refused");
         refused.into_response()
     });
@@ -225,6 +296,7 @@ async fn respond<E: Endpoint>(endpoint: Arc<E>, admission: &Admission, request: 
 async fn admitted<E: Endpoint>(
     endpoint: Arc<E>,
     admission: &Admission,
+    certificate: Option<&Certificate>,
     request: Request<Incoming>,
 ) -> Result<Response<Reply>, Refused> {
     let (head, body) = request.into_parts();
@@ -232,11 +304,22 @@ async fn admitted<E: Endpoint>(
     if head.method == Method::OPTIONS && cors::is_preflight(&head.headers) {
         return Ok(cors::preflight(&head.headers));
     }
+    if let Some(published) = admission.oauth().and_then(|oauth| oauth.published(head.uri.path())) {
+        return Ok(if head.method == Method::GET { published } else { not_allowed("GET") });
+    }
     match (head.uri.path(), &head.method) {
         // Whether the process serves at all: it answers.
         ("/livez", &Method::GET) => Ok(whole(StatusCode::OK, JSON, json!({"live": true}).to_string())),
         ("/livez", _) => Ok(not_allowed("GET")),
-        _ => endpoint.answer(admission.authorize(&head.headers), head, body).await,
+        _ => {
+            let (client, lease) = match admission.authorize(&head.headers, certificate).await {
+                Ok(admitted) => (Ok(admitted.identity), admitted.lease),
+                Err(refused) => (Err(refused), Lease::default()),
+            };
+            let mut response = endpoint.answer(client, head, body).await?;
+            response.body_mut().lent(lease);
+            Ok(response)
+        }
     }
 }
 

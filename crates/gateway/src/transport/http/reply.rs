@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Weak;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, Interval};
+use tokio::time::{Instant, Interval, Sleep};
 
 use super::headers::{EVENTS, JSON};
 use super::sessions::Visit;
@@ -76,6 +77,23 @@ pub(super) struct Events {
     messages: mpsc::Receiver<Bytes>,
     end: End,
     keep_alive: Interval,
+    lease: Lease,
+}
+
+/// For how long a caller is admitted: an open stream ends with it.
+#[derive(Debug, Default)]
+pub(super) struct Lease {
+    /// When what the caller showed expires.
+    pub(super) until: Option<Pin<Box<Sleep>>>,
+    /// What admitted it: gone when the configuration has it no longer.
+    pub(super) by: Option<Weak<()>>,
+}
+
+impl Lease {
+    fn has_ended(&mut self, context: &mut Context<'_>) -> bool {
+        let is_withdrawn = self.by.as_ref().is_some_and(|by| by.strong_count() == 0);
+        is_withdrawn || self.until.as_mut().is_some_and(|until| until.as_mut().poll(context).is_ready())
+    }
 }
 
 /// How a stream ends.
@@ -93,6 +111,10 @@ pub(super) enum End {
 
 impl Events {
     fn poll_text(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.lease.has_ended(context) {
+            self.end = End::Text(None);
+            return Poll::Ready(None);
+        }
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(event(&first)));
         }
@@ -123,6 +145,15 @@ fn event(message: &Bytes) -> Bytes {
     text.put_slice(message);
     text.put_slice(TAIL);
     text.freeze()
+}
+
+impl Reply {
+    /// Ends a stream with the lease of its caller.
+    pub(super) fn lent(&mut self, lease: Lease) {
+        if let Self::Events(events) = self {
+            events.lease = lease;
+        }
+    }
 }
 
 impl Body for Reply {
@@ -170,7 +201,8 @@ pub(super) fn empty(status: StatusCode) -> Response<Reply> {
 /// A response of `messages` after `first`, until `end`.
 pub(super) fn events(first: Option<Bytes>, messages: mpsc::Receiver<Bytes>, end: End) -> Response<Reply> {
     let keep_alive = tokio::time::interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
-    let mut response = Response::new(Reply::Events(Box::new(Events { first, messages, end, keep_alive })));
+    let mut response =
+        Response::new(Reply::Events(Box::new(Events { first, messages, end, keep_alive, lease: Lease::default() })));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENTS));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     // Proxies that gather responses would hold the events back.
@@ -183,6 +215,8 @@ pub(super) fn events(first: Option<Bytes>, messages: mpsc::Receiver<Bytes>, end:
 pub(super) struct Refused {
     status: StatusCode,
     reason: Reason,
+    /// What the client may do about it, in the form of the header `WWW-Authenticate`.
+    challenge: Option<String>,
 }
 
 #[derive(Debug)]
@@ -194,17 +228,23 @@ enum Reason {
 impl Refused {
     /// Refused with a line of text instead of a message of JSON-RPC.
     pub(super) fn text(status: StatusCode, reason: impl Into<String>) -> Self {
-        Self { status, reason: Reason::Text(reason.into()) }
+        Self { status, reason: Reason::Text(reason.into()), challenge: None }
     }
 
     /// Refused with an error of JSON-RPC.
     pub(super) fn rpc(status: StatusCode, id: Option<Raw>, error: RpcError) -> Self {
-        Self { status, reason: Reason::Rpc(id, error) }
+        Self { status, reason: Reason::Rpc(id, error), challenge: None }
     }
 
     /// Refused for want of a token.
     pub(super) fn unauthorized() -> Self {
         Self::text(StatusCode::UNAUTHORIZED, "a bearer token is needed: `Authorization: Bearer …`")
+            .with_challenge("Bearer".to_owned())
+    }
+
+    /// The same with what the client may do about it.
+    pub(super) fn with_challenge(self, challenge: String) -> Self {
+        Self { challenge: Some(challenge), ..self }
     }
 
     /// The status that it is refused with.
@@ -226,11 +266,11 @@ impl Refused {
             Reason::Text(text) => whole(self.status, "text/plain; charset=utf-8", text),
             Reason::Rpc(id, error) => whole(self.status, JSON, message::response(id.as_ref(), &Err(error))),
         };
-        if self.status == StatusCode::TOO_MANY_REQUESTS {
+        if matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
-        if self.status == StatusCode::UNAUTHORIZED {
-            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        if let Some(challenge) = self.challenge.and_then(|challenge| HeaderValue::from_str(&challenge).ok()) {
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         }
         response
     }

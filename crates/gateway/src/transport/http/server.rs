@@ -26,7 +26,7 @@ use tokio::sync::{mpsc, watch};
 use super::admission::{check_accept, check_content_type};
 use super::crowd::{Crowd, Place};
 use super::headers::{self, EVENTS, JSON, PROTOCOL_VERSION, SESSION_ID, single};
-use super::listener::{Endpoint, HttpError, Listener, not_allowed, read};
+use super::listener::{Doors, Endpoint, HttpError, Listener, not_allowed, read};
 use super::reply::{End, Leave, Refused, Reply, Work, empty, events, whole};
 use super::sessions::{NoSession, Sessions, Visit};
 use crate::config::http::HttpConfig;
@@ -61,7 +61,7 @@ pub struct HttpServer {
 #[derive(Debug)]
 struct Shared {
     gateway: Arc<Gateway>,
-    config: Arc<HttpConfig>,
+    doors: Doors,
     sessions: Sessions,
     /// The requests of each caller that are being served.
     requests: Arc<Crowd<String>>,
@@ -76,11 +76,12 @@ impl HttpServer {
     /// The address cannot be listened at, or must not without a token.
     pub async fn bind(gateway: Arc<Gateway>, config: HttpConfig) -> Result<Self, HttpError> {
         let listener = Listener::bind(config).await?;
-        let config = Arc::clone(listener.config());
+        let doors = listener.doors().clone();
+        let config = Arc::clone(&doors.now().config);
         let sessions =
             Sessions::new(config.session_idle, (config.max_sessions, config.sessions_of_one()), Instant::now);
         let requests = Crowd::new(config.max_requests_per_caller);
-        let shared = Shared { gateway, config, sessions, requests, closing: listener.closing() };
+        let shared = Shared { gateway, doors, sessions, requests, closing: listener.closing() };
         Ok(Self { listener, shared: Arc::new(shared) })
     }
 
@@ -171,7 +172,7 @@ async fn post(
         let most = shared.requests.most();
         Refused::text(StatusCode::TOO_MANY_REQUESTS, format!("{most} of your requests are being served; wait for one"))
     })?;
-    let text = read(body, &shared.config).await?;
+    let text = read(body, &shared.doors.now().config).await?;
     let refused = |error: RpcError| Refused::rpc(StatusCode::BAD_REQUEST, None, error);
     match Message::parse(text).map_err(|error| refused(error.to_rpc()))? {
         Message::Request { id, method, params } => {
@@ -394,3 +395,7 @@ fn is_stateless(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "door_tests.rs"]
+mod door_tests;

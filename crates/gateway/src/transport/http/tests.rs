@@ -51,20 +51,20 @@ done
 "#;
 
 /// A gateway in front of the script that serves until it is dropped or told to end.
-struct Served {
-    address: SocketAddr,
-    gateway: Arc<Gateway>,
+pub(super) struct Served {
+    pub(super) address: SocketAddr,
+    pub(super) gateway: Arc<Gateway>,
     end: Option<oneshot::Sender<()>>,
     serving: tokio::task::JoinHandle<()>,
 }
 
 impl Served {
-    async fn start(http: &str) -> Self {
+    pub(super) async fn start(http: &str) -> Self {
         Self::configured("mode: passthrough", http).await
     }
 
     /// The same with further fields of the configuration.
-    async fn configured(more: &str, http: &str) -> Self {
+    pub(super) async fn configured(more: &str, http: &str) -> Self {
         let script = serde_json::to_string(UPSTREAM).unwrap();
         let text =
             format!("{{{more}, upstreams: {{u: {{command: sh, args: [-c, {script}], era: legacy}}}}, http: {http}}}");
@@ -86,7 +86,7 @@ impl Served {
     }
 
     /// Sends a request and reads the whole response.
-    async fn exchange(&self, verb: &str, lines: &[(&str, &str)], body: &str) -> Got {
+    pub(super) async fn exchange(&self, verb: &str, lines: &[(&str, &str)], body: &str) -> Got {
         let mut stream = self.open(verb, lines, body).await;
         let mut text = String::new();
         stream.read_to_string(&mut text).await.unwrap();
@@ -94,7 +94,7 @@ impl Served {
     }
 
     /// Sends a request that closes the connection; a line without a value replaces a default by nothing.
-    async fn open(&self, verb: &str, lines: &[(&str, &str)], body: &str) -> TcpStream {
+    pub(super) async fn open(&self, verb: &str, lines: &[(&str, &str)], body: &str) -> TcpStream {
         let mut head = vec![
             ("host", "localhost".to_owned()),
             ("accept", "application/json, text/event-stream".to_owned()),
@@ -113,13 +113,13 @@ impl Served {
         stream
     }
 
-    async fn session(&self) -> String {
+    pub(super) async fn session(&self) -> String {
         let got = self.exchange("POST", &[], &initialize(&json!({"elicitation": {}}))).await;
         assert_eq!(got.status, 200, "{got:?}");
         got.header("mcp-session-id").unwrap().to_owned()
     }
 
-    async fn stop(mut self) {
+    pub(super) async fn stop(mut self) {
         self.end.take().unwrap().send(()).unwrap();
         self.serving.await.unwrap();
         self.gateway.close().await;
@@ -127,15 +127,15 @@ impl Served {
 }
 
 #[derive(Debug)]
-struct Got {
-    status: u16,
+pub(super) struct Got {
+    pub(super) status: u16,
     head: String,
     /// The messages of the body; none if it is no JSON.
-    messages: Vec<Value>,
+    pub(super) messages: Vec<Value>,
 }
 
 impl Got {
-    fn of(text: &str) -> Self {
+    pub(super) fn of(text: &str) -> Self {
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let lines = body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
@@ -143,7 +143,7 @@ impl Got {
         Self { status, head: head.to_ascii_lowercase(), messages: messages.collect() }
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 
@@ -160,22 +160,22 @@ impl Got {
 /// Headers of a request.
 type Headers<'h> = &'h [(&'h str, &'h str)];
 
-fn initialize(capabilities: &Value) -> String {
+pub(super) fn initialize(capabilities: &Value) -> String {
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": {"name": "t", "version": "1"},
     });
     json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}).to_string()
 }
 
-fn request(method: &str, params: &Value) -> String {
+pub(super) fn request(method: &str, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string()
 }
 
-fn call(name: &str) -> String {
+pub(super) fn call(name: &str) -> String {
     request("tools/call", &json!({"name": name, "arguments": {}, "_meta": {"progressToken": "p"}}))
 }
 
-fn modern(mut params: Value) -> Value {
+pub(super) fn modern(mut params: Value) -> Value {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = MODERN_VERSION.into();
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
     params

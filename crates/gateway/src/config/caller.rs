@@ -1,0 +1,33 @@
+//! What makes an entry of a caller unusable, whichever way the caller is known by.
+
+use crate::common::settings::FieldError;
+
+/// The longest name of a caller, in characters.
+const LONGEST_NAME: usize = 64;
+
+/// An entry of `http.tokens` or `http.tls.clients` cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EntryError {
+    #[error("the name `{0}` must be 1 to {LONGEST_NAME} printable ASCII characters")]
+    Name(String),
+    #[error("{}", .0.reason)]
+    Token(FieldError),
+    #[error("`{0}` has neither `token` nor `token_file`")]
+    NoToken(String),
+    #[error("there is another entry of the name `{0}`")]
+    SameName(String),
+    #[error("`{0}` has the token of `{1}`; give each its own")]
+    SameToken(String, String),
+    #[error("`{0}` needs one of `dns`, `uri` and `common_name`, and no other")]
+    NoCertificate(String),
+    #[error("`{0}` has the certificate of `{1}`; give each its own")]
+    SameCertificate(String, String),
+}
+
+/// Checks the name of a caller. It has no spaces, so that no caller of an authorization server has it too.
+pub(super) fn check_name(name: &str) -> Result<(), EntryError> {
+    match name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
+        true => Err(EntryError::Name(name.to_owned())),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,345 @@
+//! Who is let in: certificates of clients, and tokens of an authorization server.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsConnector;
+
+use super::super::jwt::tests::Signer;
+use super::tests::{Got, Served, initialize, request};
+use super::*;
+use crate::GatewayConfig;
+
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/transport/http/testdata");
+
+fn pem(name: &str) -> Vec<u8> {
+    std::fs::read(format!("{DATA}/{name}")).unwrap()
+}
+
+/// A client that trusts the authority of the tests, and shows the certificate of that name.
+fn connector(shown: Option<&str>) -> TlsConnector {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(&pem("authority.pem")).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let builder = builder.with_root_certificates(roots);
+    let config = match shown {
+        None => builder.with_no_client_auth(),
+        Some(name) => {
+            let chain = vec![CertificateDer::from_pem_slice(&pem(&format!("{name}.pem"))).unwrap()];
+            let key = PrivateKeyDer::from_pem_slice(&pem(&format!("{name}.key"))).unwrap();
+            builder.with_client_auth_cert(chain, key).unwrap()
+        }
+    };
+    TlsConnector::from(Arc::new(config))
+}
+
+/// What a ping over TLS is answered with; `None` when the connection is refused.
+async fn ping(address: SocketAddr, shown: Option<&str>, lines: &str) -> Option<Got> {
+    let stream = TcpStream::connect(address).await.unwrap();
+    let mut stream = connector(shown).connect(ServerName::try_from("localhost").unwrap(), stream).await.ok()?;
+    let body = initialize(&json!({}));
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\naccept: application/json, text/event-stream\r\ncontent-type: \
+         application/json\r\nconnection: close\r\ncontent-length: {}\r\n{lines}\r\n{body}",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.ok()?;
+    Some(Got::of(&text))
+}
+
+fn tls(more: &str) -> String {
+    format!("tls: {{cert: {DATA}/server.pem, key: {DATA}/server.key{more}}}")
+}
+
+#[tokio::test]
+async fn a_connection_is_encrypted_and_one_in_clear_is_not_served() {
+    let served = Served::start(&format!("{{{}}}", tls(""))).await;
+    assert_eq!(ping(served.address, None, "").await.unwrap().status, 200);
+    let mut clear = served.open("GET /livez", &[], "").await;
+    let mut text = Vec::new();
+    let _ = clear.read_to_end(&mut text).await;
+    assert!(!text.starts_with(b"HTTP"), "{text:?}");
+    // One that begins no handshake holds up nobody.
+    let _silent = TcpStream::connect(served.address).await.unwrap();
+    assert_eq!(ping(served.address, None, "").await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn a_caller_is_known_by_its_certificate() {
+    let clients = [
+        "{name: ann, dns: ANN.test.example}",
+        "{name: ann, uri: 'spiffe://test.example/ann'}",
+        "{name: ann, common_name: Ann}",
+    ];
+    for client in clients {
+        let required = format!(
+            "{{{}, tokens: [{{name: t, token: s3cret}}]}}",
+            tls(&format!(", client_ca: {DATA}/authority.pem, clients: [{client}]"))
+        );
+        let served = Served::start(&required).await;
+        let status = async |shown, lines| ping(served.address, shown, lines).await.map(|got| got.status);
+        assert_eq!(status(Some("client"), "").await, Some(200), "{client}");
+        assert_eq!(status(Some("unknown"), "").await, Some(401), "{client}");
+        // A token goes before the certificate, and must be right.
+        assert_eq!(status(Some("unknown"), "authorization: Bearer s3cret\r\n").await, Some(200));
+        assert_eq!(status(Some("client"), "authorization: Bearer wrong\r\n").await, Some(401));
+        for refused in [None, Some("forged")] {
+            assert_eq!(status(refused, "authorization: Bearer s3cret\r\n").await, None, "{refused:?}");
+        }
+        served.stop().await;
+    }
+    let optional = format!(
+        "{{{}}}",
+        tls(&format!(", client_ca: {DATA}/authority.pem, client_certificates: optional, clients: [{}]", clients[0]))
+    );
+    let served = Served::start(&optional).await;
+    let status = async |shown| ping(served.address, shown, "").await.map(|got| got.status);
+    assert_eq!((status(Some("client")).await, status(None).await), (Some(200), Some(401)));
+    assert_eq!(status(Some("forged")).await, None);
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named() {
+    let cases = [
+        (format!("{{cert: {DATA}/none.pem, key: {DATA}/server.key}}"), "http.tls.cert: ", "none.pem"),
+        (
+            format!("{{cert: {DATA}/server.key, key: {DATA}/server.key}}"),
+            "http.tls.cert: ",
+            "no certificate in PEM form",
+        ),
+        (
+            format!("{{cert: {DATA}/server.pem, key: {DATA}/server.pem}}"),
+            "http.tls.key: ",
+            "no private key in PEM form",
+        ),
+        (format!("{{cert: {DATA}/server.pem, key: {DATA}/client.key}}"), "http.tls.key: ", "does not go with"),
+        (
+            format!("{{cert: {DATA}/server.pem, key: {DATA}/server.key, client_ca: {DATA}/make}}"),
+            "http.tls.client_ca: ",
+            "no certificate",
+        ),
+        (
+            format!("{{cert: {DATA}/server.pem, key: {DATA}/server.key, clients: [{{name: a, dns: b}}]}}"),
+            "http.tls.clients: ",
+            "client_ca",
+        ),
+        (
+            format!(
+                "{{cert: {DATA}/server.pem, key: {DATA}/server.key, client_ca: {DATA}/authority.pem, clients: [{{name: a}}]}}"
+            ),
+            "http.tls.clients[0]: ",
+            "`dns`",
+        ),
+        (
+            format!(
+                "{{cert: {DATA}/server.pem, key: {DATA}/server.key, client_ca: {DATA}/authority.pem, clients: [{{name: a, dns: b, profile: p}}]}}"
+            ),
+            "http.tls.clients: ",
+            "`p`",
+        ),
+    ];
+    for (tls, field, reason) in cases {
+        let text = format!("{{http: {{tls: {tls}}}}}");
+        let message = GatewayConfig::parse(&text, std::path::Path::new("/"), &|_| None).unwrap_err().to_string();
+        assert!(message.starts_with(field) && message.contains(reason), "{tls}: {message}");
+    }
+}
+
+/// A server of keys, which can change.
+struct Issuer {
+    address: SocketAddr,
+    keys: Arc<Mutex<Value>>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Issuer {
+    async fn start(keys: Value) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (keys, asked) = (Arc::new(Mutex::new(keys)), Arc::new(AtomicUsize::new(0)));
+        let (shown, counted) = (Arc::clone(&keys), Arc::clone(&asked));
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut head = String::new();
+                let mut reader = BufReader::new(&mut stream);
+                while reader.read_line(&mut head).await.is_ok_and(|read| read > 2) {}
+                let body = match head.split(' ').nth(1) {
+                    Some("/.well-known/oauth-authorization-server") => {
+                        let issuer = format!("http://{address}");
+                        json!({"issuer": issuer, "jwks_uri": format!("{issuer}/keys")})
+                    }
+                    _ => {
+                        counted.fetch_add(1, Ordering::SeqCst);
+                        shown.lock().unwrap().clone()
+                    }
+                };
+                let body = body.to_string();
+                let answer =
+                    format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        Self { address, keys, asked }
+    }
+
+    fn name(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// A token that is good for so many seconds.
+    fn token(&self, (signer, key): (&Signer, &str), seconds: i64, scope: &str) -> String {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+        let body = json!({"iss": self.name(), "aud": "http://gateway.test/mcp", "sub": "ann", "exp": now + seconds as f64,
+            "scope": scope});
+        signer.token(&json!({"alg": "ES256", "kid": key}), &body)
+    }
+}
+
+async fn guarded(issuer: &Issuer) -> Served {
+    let oauth = format!(
+        "oauth: {{issuer: '{}', resource: 'http://gateway.test/mcp', leeway_seconds: 0, \
+         scopes: [{{scope: 'tools:all'}}, {{scope: 'tools:none', profile: nothing}}]}}",
+        issuer.name()
+    );
+    let more = "mode: proxy, visibility_profiles: {nothing: {exclude_tools: ['*']}}";
+    Served::configured(more, &format!("{{tokens: [{{name: ann, token: s3cret}}], {oauth}}}")).await
+}
+
+async fn shown(served: &Served, token: &str) -> Got {
+    let bearer = format!("Bearer {token}");
+    served.exchange("POST", &[("authorization", &bearer)], &initialize(&json!({}))).await
+}
+
+#[tokio::test]
+async fn tokens_of_an_authorization_server_open_beside_those_of_the_configuration() {
+    let signer = Signer::ec();
+    let issuer = Issuer::start(json!({"keys": [signer.published("a")]})).await;
+    let served = guarded(&issuer).await;
+    let metadata = "http://gateway.test/.well-known/oauth-protected-resource/mcp";
+    for path in ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"] {
+        let got = served.exchange(&format!("GET {path}"), &[], "").await;
+        let expected = json!({"resource": "http://gateway.test/mcp", "authorization_servers": [issuer.name()],
+            "bearer_methods_supported": ["header"], "scopes_supported": ["tools:all", "tools:none"]});
+        assert_eq!((got.status, &got.messages[0]), (200, &expected));
+    }
+    assert_eq!(served.exchange("GET /.well-known/oauth-protected-resource/x", &[], "").await.status, 404);
+
+    let nothing = served.exchange("POST", &[], &initialize(&json!({}))).await;
+    let hint = format!("bearer resource_metadata=\"{metadata}\", scope=\"tools:all tools:none\"");
+    assert_eq!((nothing.status, nothing.header("www-authenticate")), (401, Some(hint.as_str())));
+
+    let key = (&signer, "a");
+    assert_eq!(shown(&served, "s3cret").await.status, 200);
+    assert_eq!(shown(&served, &issuer.token(key, 60, "other tools:all")).await.status, 200);
+    let expired = shown(&served, &issuer.token(key, -1, "tools:all")).await;
+    let challenge = expired.header("www-authenticate").unwrap();
+    assert!(expired.status == 401 && challenge.starts_with("bearer error=\"invalid_token\", "), "{challenge}");
+    assert!(challenge.contains(metadata), "{challenge}");
+    let poor = shown(&served, &issuer.token(key, 60, "other")).await;
+    let challenge = poor.header("www-authenticate").unwrap();
+    assert!(poor.status == 403 && challenge.contains("error=\"insufficient_scope\""), "{challenge}");
+    assert!(challenge.contains("scope=\"tools:all tools:none\""), "{challenge}");
+    for wrong in ["wrong", "a.b.c", "s3cre"] {
+        assert_eq!(shown(&served, wrong).await.status, 401, "{wrong}");
+    }
+
+    // The user called like the holder of a token is not that one: its session is not there for the other.
+    let session = shown(&served, &issuer.token(key, 60, "tools:all")).await;
+    let id = session.header("mcp-session-id").unwrap().to_owned();
+    let list = async |token: &str| {
+        let bearer = format!("Bearer {token}");
+        let lines = [("authorization", bearer.as_str()), ("mcp-session-id", id.as_str())];
+        served.exchange("POST", &lines, &request("tools/list", &json!({}))).await.status
+    };
+    assert_eq!(list(&issuer.token(key, 60, "tools:all")).await, 200);
+    assert_eq!(list("s3cret").await, 404);
+    assert_eq!(list(&issuer.token(key, 60, "tools:none")).await, 404, "with another profile it is another");
+    assert_eq!(
+        served
+            .exchange(
+                "GET /metrics",
+                &[("authorization", &format!("Bearer {}", issuer.token(key, 60, "tools:none")))],
+                ""
+            )
+            .await
+            .status,
+        403
+    );
+}
+
+#[tokio::test]
+async fn keys_are_fetched_again_when_a_token_names_another_and_not_for_every_token() {
+    let (old, new) = (Signer::ec(), Signer::ec());
+    let issuer = Issuer::start(json!({"keys": [old.published("a")]})).await;
+    let config = crate::OAuthConfig {
+        issuer: issuer.name(),
+        resource: "http://gateway.test/mcp".to_owned(),
+        audience: "http://gateway.test/mcp".to_owned(),
+        jwks_url: None,
+        scopes: Vec::new(),
+        algorithms: vec![crate::Algorithm::Es256],
+        leeway: Duration::ZERO,
+    };
+    let pause = Duration::from_millis(200);
+    let keys = super::super::keys::Keys::with_pause(&config, pause).unwrap();
+    let oauth = super::super::oauth::OAuth::with_keys(&config, keys);
+    assert!(oauth.permit(&issuer.token((&old, "a"), 60, "")).await.is_ok());
+    *issuer.keys.lock().unwrap() = json!({"keys": [new.published("b")]});
+    tokio::time::sleep(pause).await;
+    let permitted = oauth.permit(&issuer.token((&new, "b"), 60, "")).await.unwrap();
+    assert_eq!(permitted.identity.name, format!("{} ann", issuer.name()));
+    assert!(oauth.permit(&issuer.token((&old, "a"), 60, "")).await.is_err(), "it is withdrawn");
+    let before = issuer.asked.load(Ordering::SeqCst);
+    for number in 0..200 {
+        let refused = oauth.permit(&issuer.token((&old, &format!("made up {number}")), 60, "")).await.unwrap_err();
+        assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+    }
+    let asked = issuer.asked.load(Ordering::SeqCst) - before;
+    assert!(asked < 20, "{asked} fetches for 200 tokens");
+    // What is too large is not taken, and those that are known stay.
+    *issuer.keys.lock().unwrap() = json!({"keys": [old.published("a")], "padding": "x".repeat(300_000)});
+    tokio::time::sleep(pause).await;
+    assert!(oauth.permit(&issuer.token((&old, "a"), 60, "")).await.is_err());
+    assert!(oauth.permit(&issuer.token((&new, "b"), 60, "")).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_gateway_without_the_keys_says_so_and_not_that_a_token_is_bad() {
+    let issuer = Issuer::start(json!("no keys")).await;
+    let served = guarded(&issuer).await;
+    let got = shown(&served, &issuer.token((&Signer::ec(), "a"), 60, "tools:all")).await;
+    assert_eq!((got.status, got.header("retry-after")), (503, Some("1")));
+    assert_eq!(shown(&served, "s3cret").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_its_token_expires() {
+    let signer = Signer::ec();
+    let issuer = Issuer::start(json!({"keys": [signer.published("a")]})).await;
+    let served = guarded(&issuer).await;
+    let session = shown(&served, &issuer.token((&signer, "a"), 60, "tools:all")).await;
+    let id = session.header("mcp-session-id").unwrap();
+    let listen = async |seconds| {
+        let bearer = format!("Bearer {}", issuer.token((&signer, "a"), seconds, "tools:all"));
+        let lines = [("authorization", bearer.as_str()), ("mcp-session-id", id), ("connection", "keep-alive")];
+        let mut stream = served.open("GET", &lines, "").await;
+        let mut text = Vec::new();
+        let read = async { while !text.ends_with(b"0\r\n\r\n") && stream.read_buf(&mut text).await.unwrap() > 0 {} };
+        let ended = tokio::time::timeout(Duration::from_secs(4), read).await.is_ok();
+        (ended, String::from_utf8(text).unwrap())
+    };
+    let (ended, text) = listen(2).await;
+    assert!(ended && text.starts_with("HTTP/1.1 200"), "{text}");
+    let (ended, text) = listen(60).await;
+    assert!(!ended && text.starts_with("HTTP/1.1 200"), "{text}");
+}

@@ -1,0 +1,173 @@
+//! The keys of an authorization server, as they are now: fetched when the gateway starts, again from time to time, and
+//! again when a token names a key that is not known, but not more often than now and then.
+
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use reqwest::Client;
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::jwt::KeySet;
+use crate::common::sync::lock;
+use crate::config::oauth::OAuthConfig;
+use crate::upstream::http::plain_client;
+
+/// How often keys are fetched that were fetched well.
+const REFRESH: Duration = Duration::from_secs(15 * 60);
+
+/// How long after a fetch, good or bad, the next one begins at the earliest: whoever shows tokens with made-up keys
+/// costs the issuer no more than that.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// For how long keys are used that cannot be fetched again: one that the issuer has withdrawn must not be good for ever.
+const OLDEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What a fetch may take.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Bytes of an answer of the issuer, at most.
+const LARGEST: usize = 256 * 1024;
+
+/// The keys of one issuer.
+#[derive(Debug)]
+pub(super) struct Keys {
+    issuer: String,
+    /// Where they are; the issuer's metadata says it when `None`.
+    url: Option<String>,
+    client: Client,
+    known: ArcSwapOption<(KeySet, Instant)>,
+    /// When the last fetch ended, and what came of it. Held while one is under way.
+    fetched: tokio::sync::Mutex<Option<Instant>>,
+    fault: Mutex<Option<String>>,
+    pause: Duration,
+}
+
+impl Keys {
+    /// No keys yet; they are fetched from now on for as long as somebody holds them.
+    ///
+    /// # Errors
+    /// There is no client for HTTP.
+    pub(super) fn of(config: &OAuthConfig) -> Result<Arc<Self>, String> {
+        Self::with_pause(config, PAUSE)
+    }
+
+    pub(super) fn with_pause(config: &OAuthConfig, pause: Duration) -> Result<Arc<Self>, String> {
+        let keys = Arc::new(Self {
+            issuer: config.issuer.clone(),
+            url: config.jwks_url.clone(),
+            client: plain_client(TIMEOUT)?,
+            known: ArcSwapOption::empty(),
+            fetched: tokio::sync::Mutex::default(),
+            fault: Mutex::default(),
+            pause,
+        });
+        tokio::spawn(Self::keep(Arc::downgrade(&keys)));
+        Ok(keys)
+    }
+
+    /// Fetches them again and again.
+    async fn keep(keys: Weak<Self>) {
+        let mut wait = PAUSE;
+        loop {
+            {
+                let Some(keys) = keys.upgrade() else { return };
+                let begun = Instant::now();
+                keys.renew(begun).await;
+                let is_new = keys.known.load().as_ref().is_some_and(|known| known.1 >= begun);
+                wait = if is_new { REFRESH } else { (wait * 2).min(REFRESH) };
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Those that are known; `None` when none were fetched, or not for too long.
+    pub(super) fn known(&self) -> Option<Arc<(KeySet, Instant)>> {
+        self.known.load_full().filter(|known| known.1.elapsed() < OLDEST)
+    }
+
+    /// Why they could not be fetched the last time.
+    pub(super) fn fault(&self) -> Option<String> {
+        lock(&self.fault).clone()
+    }
+
+    /// Fetches them again, unless that was done after `since` or a moment ago.
+    pub(super) async fn renew(&self, since: Instant) {
+        let mut fetched = self.fetched.lock().await;
+        if fetched.is_some_and(|at| at >= since || at.elapsed() < self.pause) {
+            return;
+        }
+        let outcome = tokio::time::timeout(2 * TIMEOUT, self.fetch()).await;
+        let outcome = outcome.unwrap_or_else(|_| Err("no answer in time".to_owned()));
+        let now = Instant::now();
+        *fetched = Some(now);
+        *lock(&self.fault) = outcome.as_ref().err().cloned();
+        match outcome {
+            Ok(keys) => self.known.store(Some(Arc::new((keys, now)))),
+            Err(error) => tracing::warn!(issuer = %self.issuer, %error, "the keys of the issuer could not be fetched"),
+        }
+    }
+
+    async fn fetch(&self) -> Result<KeySet, String> {
+        let url = match &self.url {
+            Some(url) => url.clone(),
+            None => self.discover().await?,
+        };
+        let text = self.get(&url).await?;
+        KeySet::read(&text).map_err(|error| format!("{url}: {error}"))
+    }
+
+    /// Where the keys are, by the metadata of the issuer (RFC 8414, or else OpenID Connect Discovery).
+    async fn discover(&self) -> Result<String, String> {
+        #[derive(Deserialize)]
+        struct Metadata {
+            issuer: String,
+            jwks_uri: String,
+        }
+        let issuer = self.issuer.trim_end_matches('/');
+        let host_ends = issuer.find("://").and_then(|at| issuer[at + 3..].find('/').map(|end| at + 3 + end));
+        let (origin, path) = issuer.split_at(host_ends.unwrap_or(issuer.len()));
+        let places = [
+            format!("{origin}/.well-known/oauth-authorization-server{path}"),
+            format!("{issuer}/.well-known/openid-configuration"),
+        ];
+        let mut reasons = Vec::new();
+        for place in places {
+            let text = match self.get(&place).await {
+                Ok(text) => text,
+                Err(error) => {
+                    reasons.push(error);
+                    continue;
+                }
+            };
+            let metadata: Metadata =
+                serde_json::from_slice(&text).map_err(|error| format!("{place}: no metadata: {error}"))?;
+            if metadata.issuer != self.issuer {
+                return Err(format!("{place}: it is about another issuer than `{}`", self.issuer));
+            }
+            // In clear only where the issuer itself may be asked so.
+            if !metadata.jwks_uri.starts_with("https://") && self.issuer.starts_with("https://") {
+                return Err(format!("{place}: `jwks_uri` does not begin with `https://`"));
+            }
+            return Ok(metadata.jwks_uri);
+        }
+        Err(reasons.join("; "))
+    }
+
+    async fn get(&self, url: &str) -> Result<Vec<u8>, String> {
+        let failed = |error: reqwest::Error| format!("{url}: {}", error.without_url());
+        let mut answer = self.client.get(url).header("accept", "application/json").send().await.map_err(failed)?;
+        if !answer.status().is_success() {
+            return Err(format!("{url}: status {}", answer.status().as_u16()));
+        }
+        let mut text = Vec::new();
+        while let Some(part) = answer.chunk().await.map_err(failed)? {
+            if text.len() + part.len() > LARGEST {
+                return Err(format!("{url}: more than {LARGEST} bytes"));
+            }
+            text.extend_from_slice(&part);
+        }
+        Ok(text)
+    }
+}
