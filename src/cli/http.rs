@@ -1,5 +1,6 @@
 //! What the commands that listen share: their flags, and how they are ended.
 
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -60,19 +61,44 @@ impl HttpArgs {
     }
 }
 
-/// Ends when this process is told to end. A terminal that closes ends it as well, and as orderly.
+/// What this process is told by a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// To end. A terminal that closes ends it as well, and as orderly.
+    End,
+    /// To read its configuration again.
+    Reload,
+}
+
+/// Takes signals from now on; what is returned waits for the next.
+///
+/// # Errors
+/// The signals cannot be waited for.
+pub(super) fn signals() -> Result<impl AsyncFnMut() -> Signal> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    let on_terminal = std::io::stderr().is_terminal();
+    Ok(async move || {
+        tokio::select! {
+            _ = terminate.recv() => Signal::End,
+            _ = interrupt.recv() => Signal::End,
+            // A terminal that has closed sends this signal too, and is none any more.
+            _ = hangup.recv() => match on_terminal && !std::io::stderr().is_terminal() {
+                true => Signal::End,
+                false => Signal::Reload,
+            },
+        }
+    })
+}
+
+/// Ends when this process is told anything by a signal: it has no configuration to read again.
 ///
 /// # Errors
 /// The signals cannot be waited for.
 pub(super) fn signalled() -> Result<impl Future<Output = ()>> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut hangup = signal(SignalKind::hangup())?;
+    let mut next = signals()?;
     Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-            _ = hangup.recv() => {}
-        }
+        next().await;
     })
 }

@@ -8,6 +8,7 @@ mod pins;
 mod playback;
 mod preview;
 mod record;
+mod reload;
 mod serve;
 mod terminal;
 
@@ -40,6 +41,8 @@ pub(super) enum Command {
     Playback(playback::Args),
     /// Manage the pinned definitions of tools: list, approve, reset
     Pins(pins::Args),
+    /// Tell a running gateway to read its configuration again
+    Reload(reload::Args),
     /// Say what a gateway did: tokens spared, success, durations, errors
     #[command(visible_alias = "stats")]
     Events(events::Args),
@@ -55,6 +58,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Record(args) => record::run(args),
         Command::Playback(args) => playback::run(args),
         Command::Pins(args) => pins::run(args, out),
+        Command::Reload(args) => reload::run(args, out),
         Command::Events(args) => events::run(args, out),
     }
 }

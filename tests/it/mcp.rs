@@ -402,3 +402,107 @@ fn earlier_names_of_commands_still_work() {
         assert_eq!((files.run(earlier).shown(), now.code), (now.shown(), 0), "{earlier:?}");
     }
 }
+
+/// A server that says its process, and answers.
+const SCRIPT: &str = r#"
+echo $$ >> pids
+while IFS= read -r line; do
+    id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+    case "$line" in
+        *'"method":"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}' ;;
+        *'"method":"tools/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}}' ;;
+        *'"method":"tools/call"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"done"}]}}' ;;
+        *'"method":"notifications/'*) ;;
+        *) echo '{"jsonrpc":"2.0","id":'$id',"error":{"code":-32601,"message":"no"}}' ;;
+    esac
+done
+"#;
+
+#[test]
+fn a_signal_has_the_configuration_read_again_and_another_ends_it_all() {
+    use std::io::{BufRead, BufReader, Read, Write};
+    let files = Files::new();
+    let config = |names: &[&str]| {
+        let upstream = |name: &&str| {
+            (
+                name.to_string(),
+                serde_json::json!({"command": "sh", "args": ["-c", SCRIPT], "era": "legacy",
+                "cwd": files.path("")}),
+            )
+        };
+        let upstreams: serde_json::Map<_, _> = names.iter().map(upstream).collect();
+        files.write("gateway.json", serde_json::json!({"upstreams": upstreams}).to_string());
+    };
+    config(&["a"]);
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_contextweaver"))
+        .args(["mcp", "serve", "--config", "gateway.json"])
+        .current_dir(files.path(""))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut input, mut output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut ask = |method: &str, params: serde_json::Value| {
+        writeln!(input, "{}", serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+            .unwrap();
+        loop {
+            let mut text = String::new();
+            output.read_line(&mut text).unwrap();
+            let message: serde_json::Value = serde_json::from_str(&text).unwrap();
+            if message.get("id").is_some() {
+                return message.to_string();
+            }
+        }
+    };
+    let mut said = || {
+        let mut text = String::new();
+        log.read_line(&mut text).unwrap();
+        text
+    };
+    ask(
+        "initialize",
+        serde_json::json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}),
+    );
+    let mut call = |tool: &str| {
+        ask("tools/call", serde_json::json!({"name": "tool_execute", "arguments": {"tool_id": tool, "args": {}}}))
+    };
+    assert!(call("a:echo").contains("done"));
+    let reload = || files.run(&["mcp", "reload", "--pid", &child.id().to_string()]);
+
+    // A broken file changes nothing, and is named with its place.
+    files.write("gateway.json", "{\"upstreams\": {}, \"top_k\": 0}");
+    assert_eq!(reload().code, 0);
+    let line = said();
+    assert!(line.contains("stays in force") && line.contains("top_k: must be at least 1"), "{line}");
+    assert!(call("a:echo").contains("done"));
+    let checked = files.run(&["mcp", "reload", "--pid", &child.id().to_string(), "--config", "gateway.json"]);
+    assert!(checked.code == 2 && checked.stderr.contains("top_k"), "{}", checked.shown());
+
+    // A server more.
+    config(&["a", "b"]);
+    assert_eq!(reload().code, 0);
+    let line = said();
+    assert!(line.contains("is in force"), "{line}");
+    assert!(call("a:echo").contains("done") && call("b:echo").contains("done"));
+    let pids = std::fs::read_to_string(files.path("pids")).unwrap();
+    assert_eq!(pids.lines().count(), 2, "the first server has not been started again");
+
+    // Another process is not told.
+    let other = files.run(&["mcp", "reload", "--pid", &std::process::id().to_string()]);
+    assert!(other.code == 2 && other.stderr.contains("no gateway"), "{}", other.shown());
+
+    let kill = |pid: &str, signal: &str| {
+        let mut kill = std::process::Command::new("kill");
+        kill.args([signal, pid]).stderr(std::process::Stdio::null()).status().unwrap().success()
+    };
+    assert!(kill(&child.id().to_string(), "-TERM"));
+    let mut rest = String::new();
+    log.read_to_string(&mut rest).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{rest}");
+    assert!(rest.contains("contextweaver: "), "{rest}");
+    for pid in pids.lines() {
+        assert!(!kill(pid, "-0"), "{pid} is still there");
+    }
+}

@@ -213,7 +213,7 @@ fn kinds() -> Vec<Kind> {
                         },
                         "b": {"url": "http://h/mcp", "headers": {"A": "${env:B}"}}
                     },
-                    "startup": {"mode": "degraded", "upstream_timeout_seconds": 3.0},
+                    "startup": {"mode": "degraded", "upstream_timeout_seconds": 3.0}, "deadline_seconds": 90.5,
                     "retry": {"max_attempts": 2},
                     "routing": {"k1": 2.0, "fields": {"name": {"weight": 2.0}}, "navigation": "flat"},
                     "firewall": {"threshold_chars": 100, "secrets": "redact"},

@@ -63,6 +63,7 @@ pub use protocol::message as wire;
 pub use protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};
 pub use results::artifacts::ArtifactsConfig;
 pub use server::gateway::Gateway;
+pub use server::live::Live;
 pub use server::local_client::{LocalClient, LocalError};
 pub use session::client::{Caller, Session};
 pub use session::elicitation::Questions;
@@ -72,7 +73,7 @@ pub use telemetry::diagnostics::{Diagnostics, EVENT_VERSION, Event, EventName, H
 pub use telemetry::savings::{Price, Savings, Spent, grouped};
 pub use transport::http::api::{Answer, Api, ApiServer};
 pub use transport::http::listener::HttpError;
-pub use transport::http::server::HttpServer;
+pub use transport::http::server::{HttpControl, HttpServer, Prepared};
 pub use transport::stdio::{serve, serve_stdio};
 pub use upstream::breaker::CircuitState;
 pub use upstream::config::{Era, Target, UpstreamConfig};

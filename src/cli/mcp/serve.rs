@@ -2,7 +2,6 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -10,8 +9,10 @@ use clap::ValueEnum;
 use super::block_on_runtime;
 use super::terminal::line;
 use crate::cli::Outcome;
-use crate::cli::http::{HttpArgs, signalled};
-use contextweaver_gateway::{Gateway, GatewayConfig, HttpServer, Mode, Target, grouped, serve_stdio};
+use crate::cli::http::{HttpArgs, Signal, signals};
+use contextweaver_gateway::{
+    Gateway, GatewayConfig, HttpControl, HttpServer, Live, Mode, Target, grouped, serve_stdio,
+};
 
 /// Serve the tools of any number of MCP servers
 #[derive(Debug, clap::Args)]
@@ -63,7 +64,8 @@ enum ModeArg {
     Passthrough,
 }
 
-pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+/// The configuration that the arguments name, as it is now.
+fn configuration(args: &Args) -> Result<GatewayConfig> {
     // What is guarded in one mode may be refused in another: the check knows the mode that is served.
     let mode = args.mode.map(|mode| match mode {
         ModeArg::Gateway => Mode::Gateway,
@@ -81,19 +83,23 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         bail!("`{flag}` goes with `--transport http`");
     }
     args.http.apply(&mut config.http)?;
+    Ok(config)
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let mut config = configuration(args)?;
     if args.dry_run {
         config = config.without_a_trace();
     }
-    let mut builder = match args.transport {
-        Transport::Stdio => tokio::runtime::Builder::new_current_thread(),
-        Transport::Http => {
-            let mut builder = tokio::runtime::Builder::new_multi_thread();
-            builder.worker_threads(workers(&config));
-            builder
-        }
+    let threads = match args.transport {
+        // One worker wakes fastest, and with it long work is done elsewhere.
+        Transport::Stdio => 1,
+        Transport::Http => workers(&config),
     };
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(threads);
     block_on_runtime(&mut builder, async {
-        let gateway = Gateway::start(config).await.context("the gateway did not start")?;
+        let mut gateway = Gateway::start(config).await.context("the gateway did not start")?;
         if args.dry_run {
             report(&gateway, out)?;
         } else {
@@ -101,10 +107,28 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                 let target = args.config.as_ref().or(args.catalog.as_ref());
                 banner(&gateway, args, target.map(PathBuf::as_path), &mut std::io::stderr().lock())?;
             }
+            let live = Live::from(gateway);
             match args.transport {
-                Transport::Stdio => serve_stdio(Arc::clone(&gateway), signalled()?).await?,
-                Transport::Http => serve_http(&gateway).await?,
+                Transport::Stdio => {
+                    // The streams are served on a task of their own; this one heeds signals.
+                    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+                    let serving = serve_stdio(live.clone(), async move {
+                        let _ = ended.await;
+                    });
+                    tokio::pin!(serving);
+                    let served = tokio::select! {
+                        served = &mut serving => served,
+                        told = until_told(args, &live, None) => {
+                            told?;
+                            let _ = end.send(());
+                            serving.await
+                        }
+                    };
+                    served?;
+                }
+                Transport::Http => serve_http(args, &live).await?,
             }
+            gateway = live.now();
             if let Some(savings) = gateway.savings() {
                 // Nobody may listen any more.
                 let _ = line(
@@ -130,13 +154,85 @@ fn workers(config: &GatewayConfig) -> usize {
     }
 }
 
-async fn serve_http(gateway: &Arc<Gateway>) -> Result<()> {
-    let server = HttpServer::bind(Arc::clone(gateway), gateway.config().http.clone()).await?;
-    let ended = signalled()?;
-    // Who started it with port 0 learns here where it is, and that signals end it orderly from now on.
-    writeln!(std::io::stderr(), "listening at http://{}/mcp", server.address()?)?;
-    server.serve(ended).await;
+async fn serve_http(args: &Args, live: &Live) -> Result<()> {
+    let http = live.now().config().http.clone();
+    let scheme = if http.tls.is_some() { "https" } else { "http" };
+    let server = HttpServer::bind(live.clone(), http).await?;
+    let (control, address) = (server.control(), server.address()?);
+    let told = async {
+        // Who started it with port 0 learns here where it is, and that signals end it orderly from now on.
+        let listening = format_args!("listening at {scheme}://{address}/mcp");
+        if let Err(error) = until_told_after(args, live, Some(&control), listening).await {
+            tracing::error!(%error, "signals cannot be heeded");
+        }
+    };
+    server.serve(told).await;
     Ok(())
+}
+
+/// Heeds signals from now on, says so, and goes on as [`until_told`].
+async fn until_told_after(
+    args: &Args,
+    live: &Live,
+    control: Option<&HttpControl>,
+    said: std::fmt::Arguments<'_>,
+) -> Result<()> {
+    let heeded = signals()?;
+    writeln!(std::io::stderr(), "{said}")?;
+    heed(heeded, args, live, control).await;
+    Ok(())
+}
+
+/// Ends when this process is told to end. Told to, it reads the configuration again meanwhile.
+///
+/// # Errors
+/// The signals cannot be waited for.
+async fn until_told(args: &Args, live: &Live, control: Option<&HttpControl>) -> Result<()> {
+    heed(signals()?, args, live, control).await;
+    Ok(())
+}
+
+async fn heed(mut signals: impl AsyncFnMut() -> Signal, args: &Args, live: &Live, control: Option<&HttpControl>) {
+    while signals().await == Signal::Reload {
+        let outcome = tokio::select! {
+            outcome = reload(args, live, control) => outcome,
+            () = ended_by(&mut signals) => return,
+        };
+        // Nobody may listen any more.
+        let _ = match outcome {
+            Ok(stays) if stays.is_empty() => {
+                line(&mut std::io::stderr(), "contextweaver: the configuration was read again and is in force")
+            }
+            Ok(stays) => line(
+                &mut std::io::stderr(),
+                format_args!(
+                    "contextweaver: the configuration was read again and is in force, except for what needs a restart: {}",
+                    stays.join(", ")
+                ),
+            ),
+            Err(error) => line(
+                &mut std::io::stderr(),
+                format_args!("contextweaver: the configuration of before stays in force: {error:#}"),
+            ),
+        };
+    }
+}
+
+/// Ends at a signal to end; others that come meanwhile are heeded by what is being done.
+async fn ended_by(signals: &mut impl AsyncFnMut() -> Signal) {
+    while signals().await == Signal::Reload {}
+}
+
+/// Reads the configuration again and puts it in force, as a whole or not at all. The fields that need a restart are
+/// returned.
+async fn reload(args: &Args, live: &Live, control: Option<&HttpControl>) -> Result<Vec<&'static str>> {
+    let config = configuration(args)?;
+    let door = control.map(|control| control.prepare(config.http.clone())).transpose()?;
+    let stays = live.replace(config).await?;
+    if let (Some(control), Some(door)) = (control, door) {
+        control.put(door);
+    }
+    Ok(stays)
 }
 
 /// What a person at a terminal sees, who would otherwise think that nothing happens: what is served, what it spares, and
@@ -161,7 +257,8 @@ fn banner(gateway: &Gateway, args: &Args, file: Option<&Path>, out: &mut dyn Wri
         }
         (Transport::Stdio, None) => line(out, "waits for a client on standard input; Ctrl-D or Ctrl-C ends it")?,
         (Transport::Http, _) => {
-            let has_token = !gateway.config().http.tokens.is_empty();
+            let http = &gateway.config().http;
+            let has_token = !http.tokens.is_empty() || http.oauth.is_some();
             let header = if has_token { ", with the header `Authorization: Bearer TOKEN`" } else { "" };
             line(out, format_args!("clients connect to the address below{header}; Ctrl-C ends it"))?;
         }
@@ -215,7 +312,7 @@ mod tests {
             let config = GatewayConfig { catalog: Some(path.clone()), ..GatewayConfig::default() };
             let mut out = Vec::new();
             super::super::block_on(async {
-                let gateway = Gateway::start(config).await?;
+                let mut gateway = Gateway::start(config).await?;
                 banner(&gateway, &args, args.config.as_deref(), &mut out)
             })
             .unwrap();

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -92,8 +93,8 @@ impl Rereads {
     }
 }
 
-/// Acts on what upstreams say unasked, as long as the gateway is there.
-pub(crate) async fn follow(serving: Weak<Serving>, mut events: Events) {
+/// Acts on what upstreams say unasked, as long as a gateway is there; another may take its place.
+pub(crate) async fn follow(serving: Arc<ArcSwap<Weak<Serving>>>, mut events: Events) {
     enum Heard {
         Event(Option<(Arc<str>, Event)>),
         Ended(Option<Arc<str>>),
@@ -108,7 +109,7 @@ pub(crate) async fn follow(serving: Weak<Serving>, mut events: Events) {
             upstream = ended.recv() => Heard::Ended(upstream),
             () = rereads.due() => Heard::Due,
         };
-        let Some(serving) = serving.upgrade() else { return };
+        let Some(serving) = serving.load().upgrade() else { return };
         let mut changed = |upstream, method| rereads.note(upstream, method, Instant::now());
         match heard {
             Heard::Event(None) | Heard::Ended(None) => return,

@@ -113,6 +113,8 @@ pub(crate) struct Serving {
     encoder: bool,
     /// What calls have taught about searches, where that is used.
     lessons: Option<Arc<Lessons>>,
+    /// The file that they are kept in.
+    feedback: Option<PathBuf>,
     /// How long an upstream has for all of its lists.
     timeout: Duration,
     /// Whether the catalog comes from a file.
@@ -127,7 +129,8 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// Connects every upstream, side by side, and reads their lists; or reads the catalog from a file.
+    /// Connects every upstream, side by side, and reads their lists; or reads the catalog from a file. An upstream that
+    /// `before` has too and that does not answer now keeps what it listed there.
     ///
     /// # Errors
     /// [`StartError`].
@@ -135,13 +138,16 @@ impl Serving {
         config: &GatewayConfig,
         upstreams: Arc<Upstreams>,
         guards: Arc<Guards>,
-        telemetry: Arc<Telemetry>,
-        clients: Arc<Clients>,
+        (telemetry, clients): (Arc<Telemetry>, Arc<Clients>),
+        before: Option<&Self>,
     ) -> Result<Arc<Self>, StartError> {
         let started = Instant::now();
         let timeout = Duration::try_from_secs_f64(config.startup.upstream_timeout_seconds).unwrap_or_default();
         let keeps = config.guards.access == Access::Full;
-        let lessons = config.feedback.as_ref().map(|path| Lessons::open(path, keeps)).transpose()?.map(Arc::new);
+        let lessons = match before.filter(|before| before.feedback == config.feedback) {
+            Some(before) => before.lessons.clone(),
+            None => config.feedback.as_ref().map(|path| Lessons::open(path, keeps)).transpose()?.map(Arc::new),
+        };
         let listed = list_all(upstreams.iter(), timeout).await;
         let faults = faults_of(&listed);
         let absent: Vec<Weak<Upstream>> = upstreams
@@ -156,12 +162,17 @@ impl Serving {
                 Contents { items, left_out: loaded.left_out, listings: BTreeMap::new() }
             }
             None => {
-                check_start(config, &listed)?;
-                let listings = listed.into_iter().filter_map(|(name, listing)| Some((name, Arc::new(listing.ok()?))));
+                let kept = before.map(|before| before.listings_of(&upstreams)).unwrap_or_default();
+                check_start(config, &listed, &kept)?;
+                let listings = listed.into_iter().filter_map(|(name, listing)| {
+                    let listing = listing.ok().map(Arc::new).or_else(|| kept.get(&name).cloned())?;
+                    Some((name, listing))
+                });
                 Contents::of(listings.collect())
             }
         };
-        let view = vetted(&guards, 1, contents, None, &config.routing).await?;
+        let generation = before.map_or(1, |before| before.view().generation + 1);
+        let view = vetted(&guards, generation, contents, None, &config.routing).await?;
         let counts = view.counts();
         if config.startup.fail_on_empty_catalog && counts.tools + counts.resources + counts.prompts == 0 {
             return Err(StartError::Empty);
@@ -175,6 +186,7 @@ impl Serving {
             routing: config.routing.clone(),
             encoder: config.encoder,
             lessons,
+            feedback: config.feedback.clone(),
             timeout,
             is_file: config.catalog.is_some(),
             view: ArcSwap::from_pointee(view),
@@ -192,6 +204,17 @@ impl Serving {
             tokio::spawn(Upstream::revive(upstream));
         }
         Ok(serving)
+    }
+
+    /// What those of these upstreams list that are here too, by the server name of their items.
+    fn listings_of(&self, upstreams: &Upstreams) -> BTreeMap<String, Arc<Listing>> {
+        let view = self.view();
+        let here = upstreams.iter().filter(|upstream| self.upstreams.iter().any(|own| Arc::ptr_eq(own, upstream)));
+        here.filter_map(|upstream| {
+            let name = upstream.server_name();
+            Some((name.to_owned(), Arc::clone(view.listings.get(name)?)))
+        })
+        .collect()
     }
 
     /// The view that is served now.
@@ -367,10 +390,15 @@ fn faults_of(listed: &Listed) -> BTreeMap<String, Fault> {
     listed.iter().filter_map(|(name, listing)| Some((name.clone(), listing.as_ref().err()?.clone()))).collect()
 }
 
-fn check_start(config: &GatewayConfig, listed: &Listed) -> Result<(), StartError> {
+fn check_start(
+    config: &GatewayConfig,
+    listed: &Listed,
+    kept: &BTreeMap<String, Arc<Listing>>,
+) -> Result<(), StartError> {
     let mut reasons = Vec::new();
     for (name, upstream) in &config.upstreams {
-        if let Some(Err(fault)) = listed.get(upstream.namespace.as_deref().unwrap_or(name)) {
+        let server = upstream.namespace.as_deref().unwrap_or(name);
+        if let Some(Err(fault)) = listed.get(server).filter(|_| !kept.contains_key(server)) {
             if upstream.required || config.startup.mode == StartMode::Strict {
                 return Err(StartError::Upstream { name: name.clone(), fault: fault.clone() });
             }

@@ -5,15 +5,21 @@
 //! client asks for delays others that ask for the same kind of work, and nobody else: a request that needs none of it,
 //! such as `/healthz`, waits for none.
 //!
+//! One caller has at most half of the places, however much it asks for: what another asks for begins all the same. The only
+//! client of a process has all of them.
+//!
 //! Work that has begun is not interrupted; each kind of it counts its own steps. It keeps its place until it ends, also
 //! when nobody waits for it any more, so that abandoned work cannot pile up. On a runtime with one thread there is
 //! nobody else to delay: work runs where it is.
 
-use std::sync::LazyLock;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+
+use super::sync::lock;
 
 /// What one piece of work of a request may take, with the wait for its turn.
 pub(crate) const BUDGET: Duration = Duration::from_secs(30);
@@ -26,6 +32,54 @@ static PLACES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(places()));
 
 fn places() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).max(2)
+}
+
+/// The places of each caller that has work.
+static OWN_PLACES: Mutex<Option<HashMap<Arc<str>, Weak<Semaphore>>>> = Mutex::new(None);
+
+tokio::task_local! {
+    /// Whose request the task serves.
+    static WHOSE: Arc<str>;
+}
+
+/// Serves a request of a caller: the long work in it is that caller's.
+pub(crate) async fn work_of<T>(whose: &str, serving: impl Future<Output = T>) -> T {
+    WHOSE.scope(Arc::from(whose), serving).await
+}
+
+/// The places that one caller may have.
+fn own_places(whose: &Arc<str>) -> Arc<Semaphore> {
+    let mut all = lock(&OWN_PLACES);
+    let all = all.get_or_insert_default();
+    if let Some(own) = all.get(whose).and_then(Weak::upgrade) {
+        return own;
+    }
+    // Those of callers without work are forgotten.
+    all.retain(|_, own| own.strong_count() > 0);
+    let own = Arc::new(Semaphore::new(places() / 2));
+    all.insert(Arc::clone(whose), Arc::downgrade(&own));
+    own
+}
+
+/// The right to do a piece of long work.
+struct Place {
+    _own: Option<(OwnedSemaphorePermit, Arc<Semaphore>)>,
+    _of_all: Option<SemaphorePermit<'static>>,
+}
+
+/// Waits for a place, first among the work of the same caller: of each caller no more wait for one of all places than may
+/// have one.
+async fn place(budget: Duration) -> Result<Place, Exhausted> {
+    let own = WHOSE.try_with(own_places).ok();
+    let waiting = async {
+        // No semaphore is ever closed.
+        let own = match own {
+            Some(own) => Arc::clone(&own).acquire_owned().await.ok().map(|place| (place, own)),
+            None => None,
+        };
+        Place { _own: own, _of_all: PLACES.acquire().await.ok() }
+    };
+    tokio::time::timeout(budget, waiting).await.map_err(|_| Exhausted::Busy(budget))
 }
 
 /// Work was given up.
@@ -58,7 +112,7 @@ async fn in_turn_within<T>(budget: Duration, work: impl FnOnce() -> T) -> Result
     if !has_threads() {
         return Ok(work());
     }
-    let place = tokio::time::timeout(budget, PLACES.acquire()).await.map_err(|_| Exhausted::Busy(budget))?;
+    let place = place(budget).await?;
     let done = tokio::task::block_in_place(work);
     drop(place);
     Ok(done)
@@ -89,7 +143,7 @@ async fn aside_within<T: Send + 'static>(
         return Ok(work());
     }
     let start = std::time::Instant::now();
-    let place = tokio::time::timeout(budget, PLACES.acquire()).await.map_err(|_| Exhausted::Busy(budget))?;
+    let place = place(budget).await?;
     let working = tokio::task::spawn_blocking(move || {
         let done = work();
         drop(place);
@@ -136,6 +190,28 @@ mod tests {
             drop(end);
             let after = tokio::spawn(async { in_turn(|| 1).await });
             assert_eq!(after.await.unwrap(), Ok(1));
+            // One caller that takes all it can get leaves room for others.
+            let (end, ended) = channel::<()>();
+            let ended = std::sync::Mutex::new(ended);
+            let endless = std::sync::Arc::new(move || ended.lock().unwrap().recv().unwrap_or_default());
+            let greedy: Vec<_> = (0..4 * places())
+                .map(|_| {
+                    let endless = std::sync::Arc::clone(&endless);
+                    tokio::spawn(work_of("greedy", async move { aside_within(4 * SHORT, move || endless()).await }))
+                })
+                .collect();
+            tokio::task::yield_now().await;
+            tokio::time::sleep(SHORT).await;
+            let other =
+                work_of("other", async { (in_turn_within(SHORT, || 1).await, aside_within(SHORT, || 2).await) });
+            assert_eq!(tokio::spawn(other).await.unwrap(), (Ok(1), Ok(2)));
+            let more = tokio::spawn(work_of("greedy", in_turn_within(SHORT, || ())));
+            assert_eq!(more.await.unwrap(), Err(Exhausted::Busy(SHORT)));
+            drop(end);
+            for outcome in greedy {
+                let _ = outcome.await.unwrap();
+            }
+            assert_eq!(tokio::spawn(work_of("greedy", in_turn(|| 3))).await.unwrap(), Ok(3));
             // While work runs in its place, the only worker serves others.
             let (long, short) = (tokio::spawn(in_turn(|| sleep(4 * SHORT))), Instant::now());
             tokio::spawn(tokio::task::yield_now()).await.unwrap();

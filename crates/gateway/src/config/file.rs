@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +38,27 @@ use contextweaver_routing::semantic::model::place::{BUILT_IN as ENCODER_BUILT_IN
 
 /// Bytes of the pictures, recordings and files of one answer: a little less than the mebibyte that some clients take.
 const MEDIA_BYTES: usize = 1_000_000;
+
+/// What a whole request may take, unless the configuration says something else.
+const DEADLINE: Duration = Duration::from_secs(3_600);
+
+/// What a whole request may take: longer than any upstream may.
+fn deadline_of(seconds: Option<f64>, upstreams: &BTreeMap<String, UpstreamConfig>) -> Result<Duration, FieldError> {
+    let slowest = upstreams.iter().max_by_key(|(_, upstream)| upstream.timeout);
+    let Some(seconds) = seconds else {
+        return Ok(slowest.map_or(DEADLINE, |(_, upstream)| DEADLINE.max(upstream.timeout.saturating_mul(2))));
+    };
+    let deadline = duration(seconds).map_err(|reason| FieldError::new("deadline_seconds", reason))?;
+    match slowest.filter(|(_, upstream)| upstream.timeout > deadline) {
+        None => Ok(deadline),
+        Some((name, upstream)) => {
+            let timeout = upstream.timeout.as_secs_f64();
+            let reason =
+                format!("is {seconds}, and `upstreams.{name}.timeout` is {timeout}; a request takes as long as that");
+            Err(FieldError::new("deadline_seconds", reason))
+        }
+    }
+}
 
 /// The field `type` of an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +110,7 @@ struct ConfigFile {
     tolerant_args: bool,
     catalog: Option<PathBuf>,
     upstreams: BTreeMap<String, UpstreamEntry>,
+    deadline_seconds: Option<f64>,
     startup: StartConfig,
     retry: RetryConfig,
     routing: RoutingConfig,
@@ -136,6 +159,7 @@ impl Default for ConfigFile {
             tolerant_args,
             catalog: None,
             upstreams: BTreeMap::new(),
+            deadline_seconds: None,
             startup,
             retry: RetryConfig::default(),
             routing: RoutingConfig::default(),
@@ -184,6 +208,8 @@ pub struct GatewayConfig {
     pub catalog: Option<PathBuf>,
     /// The servers behind it, by name.
     pub upstreams: BTreeMap<String, UpstreamConfig>,
+    /// What a whole request may take, with all its questions, attempts and work; a stream of changes has no end.
+    pub deadline: Duration,
     /// What happens at the start when upstreams do not answer.
     pub startup: StartConfig,
     /// Whether and how calls are made again that an upstream did not answer.
@@ -221,6 +247,7 @@ impl Default for GatewayConfig {
             tolerant_args: false,
             catalog: None,
             upstreams: BTreeMap::new(),
+            deadline: DEADLINE,
             startup: StartConfig::default(),
             retry: RetryConfig::default(),
             routing: RoutingConfig::default(),
@@ -332,6 +359,7 @@ impl ConfigFile {
         };
         let upstreams = self.upstreams.into_iter().map(checked).collect::<Result<_, _>>()?;
         let owners = namespaces_of(&upstreams)?;
+        let deadline = deadline_of(self.deadline_seconds, &upstreams)?;
         let guards = GuardSections {
             policy: self.policy,
             policy_preset: self.policy_preset,
@@ -372,6 +400,7 @@ impl ConfigFile {
             tolerant_args: self.tolerant_args,
             catalog: self.catalog.map(|path| folder.join(path)),
             upstreams,
+            deadline,
             startup: self.startup,
             retry: self.retry,
             routing: self.routing,
@@ -521,6 +550,44 @@ mod tests {
             ("modes: proxy", "unknown field"),
             ("mode: both", "line 1, column 7, `mode`: the value is not one of gateway, proxy, passthrough"),
             ("top_k: 0", "top_k: must be at least 1"),
+            ("deadline_seconds: 0", "deadline_seconds: is 0"),
+            (
+                "{deadline_seconds: 5, upstreams: {a: {command: x}}}",
+                "deadline_seconds: is 5, and `upstreams.a.timeout` is 30",
+            ),
+            (
+                "http: {oauth: {issuer: 'http://id.example', resource: 'https://g/mcp'}}",
+                "http.oauth.issuer: `http://id.example` must begin",
+            ),
+            ("http: {oauth: {issuer: id.example, resource: 'https://g/mcp'}}", "http.oauth.issuer: `id.example`"),
+            (
+                "http: {oauth: {issuer: 'https://i', resource: 'https://g/mcp', audience: ''}}",
+                "http.oauth.audience: must not be empty",
+            ),
+            (
+                "http: {oauth: {issuer: 'https://i', resource: 'https://g/mcp', algorithms: [HS256]}}",
+                "not one of RS256",
+            ),
+            (
+                "http: {oauth: {issuer: 'https://i', resource: 'https://g/mcp', algorithms: []}}",
+                "http.oauth.algorithms: must name one",
+            ),
+            (
+                "http: {oauth: {issuer: 'https://i', resource: 'https://g/mcp', scopes: [{scope: 'a b'}]}}",
+                "http.oauth.scopes[0].scope: `a b` is not",
+            ),
+            (
+                "http: {oauth: {issuer: 'https://i', resource: 'https://g/mcp', scopes: [{scope: a}, {scope: a}]}}",
+                "http.oauth.scopes[1].scope: there is another",
+            ),
+            (
+                "http: {oauth: {issuer: 'https://i', resource: 'https://g/mcp', scopes: [{scope: a, profile: p}]}}",
+                "http.oauth.scopes: there is no `p`",
+            ),
+            (
+                "http: {oauth: {issuer: 'https://i', resource: 'https://g/mcp', leeway_seconds: 301}}",
+                "http.oauth.leeway_seconds: is 301",
+            ),
             ("upstreams: {a: {}}", "upstreams.a: needs `command`"),
             ("upstreams: {a: {command: x, url: y}}", "upstreams.a: needs `command`"),
             ("upstreams: {a: {command: x, headers: {b: c}}}", "upstreams.a: `args`"),

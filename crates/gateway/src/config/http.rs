@@ -500,6 +500,10 @@ impl HttpSection {
                 return Err(FieldError::new(field, "must be at least 1"));
             }
         }
+        if self.max_bytes_in_flight < self.body_limit_bytes {
+            let reason = format!("is less than `body_limit_bytes`, which is {}", self.body_limit_bytes);
+            return Err(FieldError::new("max_bytes_in_flight", reason));
+        }
         let wait = |field: &'static str, seconds: f64| duration(seconds).map_err(|error| FieldError::new(field, error));
         let default = HttpConfig::default();
         Ok(HttpConfig {
@@ -596,6 +600,8 @@ mod tests {
             ("http: {max_sessions_per_caller: 0}", "http.max_sessions_per_caller: must be at least 1"),
             ("http: {max_requests_per_caller: 0}", "http.max_requests_per_caller: must be at least 1"),
             ("http: {max_connections_per_address: 0}", "http.max_connections_per_address: must be at least 1"),
+            ("http: {max_bytes_in_flight: 0}", "http.max_bytes_in_flight: must be at least 1"),
+            ("http: {max_bytes_in_flight: 9, body_limit_bytes: 10}", "http.max_bytes_in_flight: is less than"),
             ("http: {shutdown_seconds: 0}", "http.shutdown_seconds: is 0"),
         ];
         for (text, expected) in cases {

@@ -16,7 +16,7 @@
 //! A guard with a configuration also has a section in `guard/config.rs` and `config/file.rs`.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 
 use serde_json::Value;
 
@@ -191,10 +191,22 @@ impl Guards {
     ///
     /// # Errors
     /// The state cannot be used.
+    #[cfg(test)]
     pub(crate) fn new(config: GuardConfig, repairs: bool) -> Result<Self, StoreError> {
+        Self::after(config, repairs, None)
+    }
+
+    /// The guards that `config` describes; `repairs` says whether arguments are repaired. Those of `before` hand over what
+    /// they remember, such as quotas and approvals, where it is kept in the same place.
+    ///
+    /// # Errors
+    /// The state cannot be used.
+    pub(crate) fn after(config: GuardConfig, repairs: bool, before: Option<&Self>) -> Result<Self, StoreError> {
+        let before = before.filter(|before| before.config.state == config.state && config.access == Access::Full);
         let (config, state) = match config.access {
             Access::Full => {
-                let state = config.open_state()?;
+                let state =
+                    before.map_or_else(|| config.open_state(), |before| Ok(Arc::clone(&before.shared.state)))?;
                 (config, state)
             }
             Access::Look => {
@@ -207,19 +219,23 @@ impl Guards {
             }
         };
         let pins = Pins::new(&config.pins, Arc::clone(&state));
-        let shared = Shared::new(state, Arc::new(SteadyClock::default()), Arc::new(SystemClock));
+        let made = || Shared::new(state, Arc::new(SteadyClock::default()), Arc::new(SystemClock));
+        let shared = before.map_or_else(made, |before| before.shared.clone());
         let policy = Arc::new(config.policy.clone());
         let profiles = Profiles::new(config.visibility_profiles.clone(), config.visibility_profile.clone());
         let cache = Cache {
             config: config.cache.clone(),
             policy: Arc::clone(&policy),
             shared: shared.clone(),
-            epoch: Arc::new(AtomicU64::new(0)),
+            epoch: before.map_or_else(Arc::default, |before| Arc::clone(&before.cache.epoch)),
         };
+        // What was kept may be of upstreams or rules that are others now.
+        cache.epoch.fetch_add(u64::from(before.is_some()), Ordering::AcqRel);
         let parts = Parts {
             repairs,
             profiles: Arc::new(profiles),
-            approvals: Arc::new(Approvals::new(shared.clone())),
+            approvals: before
+                .map_or_else(|| Arc::new(Approvals::new(shared.clone())), |before| Arc::clone(&before.approvals)),
             signatures: Signatures::new(config.signing.clone(), shared.clone()),
             cache,
             policy,

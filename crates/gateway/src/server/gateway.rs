@@ -1,8 +1,10 @@
 //! A gateway that runs: its parts, put together.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
+
+use arc_swap::ArcSwap;
 
 use super::dispatch::Dispatcher;
 use super::passthrough::Passthrough;
@@ -43,6 +45,21 @@ pub struct Gateway {
     telemetry: Arc<Telemetry>,
     clients: Arc<Clients>,
     dispatcher: Dispatcher,
+    kept: Kept,
+}
+
+/// What outlives a change of the configuration, besides what is found in the parts of a gateway.
+#[derive(Debug, Clone)]
+struct Kept {
+    artifacts: Artifacts,
+    telemetry: Arc<Telemetry>,
+    clients: Arc<Clients>,
+    histories: Arc<Histories>,
+    subscriptions: Arc<Subscriptions>,
+    /// Where upstreams say what nobody asked.
+    events: EventSender,
+    /// Who acts on it.
+    following: Arc<ArcSwap<Weak<Serving>>>,
 }
 
 impl Gateway {
@@ -62,19 +79,72 @@ impl Gateway {
         };
         let telemetry = Arc::new(Telemetry::new(config.diagnostics.as_ref().map(open).transpose()?));
         let (sender, events) = EventSender::channel();
-        let upstreams = Arc::new(Upstreams::new(&config.upstreams, config.mode == Mode::Passthrough, &sender));
-        drop(sender);
-        let guards = Guards::new(config.guards.clone(), config.tolerant_args).map_err(GuardError::from)?;
-        let (guards, clients) = (Arc::new(guards), Arc::new(Clients::default()));
+        let following = Arc::new(ArcSwap::from_pointee(Weak::new()));
+        let kept = Kept {
+            artifacts,
+            telemetry,
+            clients: Arc::default(),
+            histories: Arc::new(Histories::new(config.http.sessions_memory)),
+            subscriptions: Arc::default(),
+            events: sender,
+            following: Arc::clone(&following),
+        };
+        let gateway = Self::start_with(config, kept, None).await?;
+        tokio::spawn(follow(following, events));
+        Ok(gateway)
+    }
+
+    /// Starts a gateway that goes on with what `before` has, as far as the configuration has not changed it. The fields of
+    /// which the values of before stay in force are named.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing of `before` is changed.
+    pub(super) async fn start_after(
+        before: &Arc<Self>,
+        mut config: GatewayConfig,
+    ) -> Result<(Arc<Self>, Vec<&'static str>), StartError> {
+        let mut stays = Vec::new();
+        let old = &before.config;
+        // Whether secrets are taken out is a matter of the firewall, which is made anew.
+        let redacts = config.artifacts.redact_secrets;
+        let mut artifacts = old.artifacts.clone();
+        artifacts.redact_secrets = redacts;
+        let restart = [
+            ("artifacts", config.artifacts != artifacts),
+            ("diagnostics", config.diagnostics != old.diagnostics),
+            ("http.listen", config.http.listen != old.http.listen),
+            ("http.sessions_memory_bytes", config.http.sessions_memory != old.http.sessions_memory),
+        ];
+        stays.extend(restart.into_iter().filter(|(_, is_other)| *is_other).map(|(field, _)| field));
+        config.artifacts = artifacts;
+        config.diagnostics.clone_from(&old.diagnostics);
+        config.http.listen = old.http.listen;
+        config.http.sessions_memory = old.http.sessions_memory;
+        let next = Self::start_with(config, before.kept.clone(), Some(before)).await?;
+        Ok((next, stays))
+    }
+
+    async fn start_with(
+        config: GatewayConfig,
+        kept: Kept,
+        before: Option<&Arc<Self>>,
+    ) -> Result<Arc<Self>, StartError> {
+        let passes = config.mode == Mode::Passthrough;
+        let earlier = before.map(|before| &*before.upstreams);
+        let upstreams = Arc::new(Upstreams::new(&config.upstreams, passes, &kept.events, earlier));
+        let guards = before.map(|before| &*before.dispatcher.tools.calls.guards);
+        let guards = Guards::after(config.guards.clone(), config.tolerant_args, guards).map_err(GuardError::from)?;
+        let guards = Arc::new(guards);
+        let Kept { artifacts, telemetry, clients, histories, subscriptions, .. } = kept.clone();
         let serving = Serving::start(
             &config,
             Arc::clone(&upstreams),
             Arc::clone(&guards),
-            Arc::clone(&telemetry),
-            Arc::clone(&clients),
+            (Arc::clone(&telemetry), Arc::clone(&clients)),
+            before.map(|before| &*before.serving),
         )
         .await?;
-        tokio::spawn(follow(Arc::downgrade(&serving), events));
+        kept.following.store(Arc::new(Arc::downgrade(&serving)));
         if serving.shares_pins() {
             tokio::spawn(watch_pins(Arc::downgrade(&serving)));
         }
@@ -103,7 +173,7 @@ impl Gateway {
                         structured: config.structured,
                         media_bytes: config.media_bytes,
                         session_memory: config.http.session_memory,
-                        histories: Arc::new(Histories::new(config.http.sessions_memory)),
+                        histories,
                     },
                     questions,
                     retry: config.retry.clone(),
@@ -116,10 +186,10 @@ impl Gateway {
                 upstreams: Arc::clone(&upstreams),
                 guards,
                 questions,
-                subscriptions: Subscriptions::default(),
+                subscriptions,
             },
         };
-        Ok(Arc::new(Self { config, upstreams, serving, telemetry, clients, dispatcher }))
+        Ok(Arc::new(Self { config, upstreams, serving, telemetry, clients, dispatcher, kept }))
     }
 
     /// Answers a request of a client.
@@ -162,6 +232,16 @@ impl Gateway {
     /// Enters a client, which hears of changes for as long as its session is held.
     pub fn enter(&self, session: &Arc<Session>) {
         self.clients.enter(session);
+    }
+
+    /// Tells all clients that their lists may be others.
+    pub(crate) fn tell_of_changes(&self) {
+        self.clients.tell_all("notifications/tools/list_changed", None);
+        // A client of the meta-tools knows of tools alone.
+        if self.config.mode != Mode::Gateway {
+            self.clients.tell_all("notifications/resources/list_changed", None);
+            self.clients.tell_all("notifications/prompts/list_changed", None);
+        }
     }
 
     /// Reads the lists of every upstream again. One that does not answer keeps what it listed before.

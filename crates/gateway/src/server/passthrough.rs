@@ -52,7 +52,7 @@ pub(crate) struct Passthrough {
     /// How questions of upstreams are put to clients.
     pub(super) questions: QuestionRules,
     /// The clients that want to hear of changes of resources.
-    pub(super) subscriptions: Subscriptions,
+    pub(super) subscriptions: Arc<Subscriptions>,
 }
 
 /// What a request names.

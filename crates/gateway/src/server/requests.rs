@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::gateway::Gateway;
-use crate::protocol::message::{INVALID_REQUEST, Outcome, Raw, RpcError};
+use crate::common::work::work_of;
+use crate::protocol::message::{INTERNAL_ERROR, INVALID_REQUEST, Outcome, Raw, RpcError};
 use crate::protocol::subscription::{Filter, Subscription, ended};
 use crate::session::client::{Caller, Session};
 use crate::telemetry::metrics::Ending;
@@ -32,7 +33,7 @@ pub(crate) async fn serve_request(
     let answer = async {
         match asked.method {
             "subscriptions/listen" if caller.is_modern() => listen(gateway, caller, asked, closing).await,
-            _ => gateway.answer(caller, asked.method, asked.params).await,
+            _ => within_deadline(gateway, caller, asked).await,
         }
     };
     let outcome = tokio::select! {
@@ -42,6 +43,23 @@ pub(crate) async fn serve_request(
     };
     timer.end(if outcome.is_ok() { Ending::Ok } else { Ending::Error });
     Some(outcome)
+}
+
+/// The answer of the gateway, or that it took too long; its long work is the caller's.
+async fn within_deadline(gateway: &Gateway, caller: &Caller, asked: &Asked<'_>) -> Outcome {
+    let deadline = gateway.config().deadline;
+    let answer = gateway.answer(caller, asked.method, asked.params);
+    let answer = async {
+        match caller.session().tenant() {
+            // Whoever runs the gateway is its only client.
+            "" => answer.await,
+            tenant => work_of(tenant, answer).await,
+        }
+    };
+    tokio::time::timeout(deadline, answer).await.unwrap_or_else(|_| {
+        let reason = format!("took longer than {} s, the `deadline_seconds` of a request", deadline.as_secs_f64());
+        Err(RpcError::new(INTERNAL_ERROR, reason))
+    })
 }
 
 /// A subscription that lasts until this is dropped, also because its client is gone.

@@ -1,4 +1,5 @@
 //! How clients reach the gateway: standard streams and HTTP.
 
+mod crowd;
 pub(crate) mod http;
 pub(crate) mod stdio;

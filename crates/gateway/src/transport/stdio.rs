@@ -12,11 +12,13 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, watch};
 
+use super::crowd::{Crowd, Place};
 use crate::guard::sign::unique;
 use crate::protocol::framing::{Line, LineReader, widen, write_lines};
 use crate::protocol::message::{self, INVALID_REQUEST, Message, Raw, RpcError};
 use crate::protocol::stateless::RequestMeta;
 use crate::server::gateway::Gateway;
+use crate::server::live::Live;
 use crate::server::requests::{Asked, serve_request};
 use crate::session::client::{Caller, Session};
 use crate::upstream::call::MESSAGE_LIMIT;
@@ -38,10 +40,13 @@ const GRACE: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// The streams cannot be used.
-pub async fn serve_stdio(gateway: Arc<Gateway>, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+pub async fn serve_stdio(
+    gateway: impl Into<Live>,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
     let (input, output) = own_streams()?;
     // A task of its own: each time that what a runtime blocks on is woken costs it two system calls more.
-    tokio::spawn(serve_until(gateway, (input, output), shutdown)).await.map_err(io::Error::other)?
+    tokio::spawn(serve_until(gateway.into(), (input, output), shutdown)).await.map_err(io::Error::other)?
 }
 
 type Input = Box<dyn AsyncRead + Send + Unpin>;
@@ -96,15 +101,11 @@ where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    serve_until(gateway, (input, output), std::future::pending()).await
+    serve_until(Live::from(gateway), (input, output), std::future::pending()).await
 }
 
 /// As [`serve`], and until `shutdown` ends: then nothing more is read, and requests have a while to finish.
-async fn serve_until<R, W>(
-    gateway: Arc<Gateway>,
-    (input, output): (R, W),
-    shutdown: impl Future<Output = ()>,
-) -> io::Result<()>
+async fn serve_until<R, W>(live: Live, (input, output): (R, W), shutdown: impl Future<Output = ()>) -> io::Result<()>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -113,19 +114,28 @@ where
     let writing = tokio::spawn(write_lines(output, lines));
     let session = Session::new(format!("stdio-{}", unique()));
     session.open_stream(out.clone());
-    gateway.enter(&session);
+    live.now().enter(&session);
     let mut input = LineReader::new(input, MESSAGE_LIMIT);
     let mut serving = tokio::task::JoinSet::new();
     let mut pulse = tokio::time::interval(PULSE);
     let (open, closing) = watch::channel(());
+    let bytes = Crowd::new(0);
     let mut is_told = false;
     tokio::pin!(shutdown);
     let read = loop {
         tokio::select! {
             line = input.next() => match line {
                 Ok(Some(Line::Text(line))) => {
-                    let is_full = serving.len() >= MOST_RUNNING;
-                    if let Some(work) = receive(&gateway, &session, line, (&out, is_full), &closing).await {
+                    let gateway = live.now();
+                    let most = gateway.config().http.max_bytes_in_flight;
+                    bytes.set_most(most);
+                    let place = match serving.len() >= MOST_RUNNING {
+                        true => Err(format!("{MOST_RUNNING} requests are being served; wait for one")),
+                        false => bytes.enter_with((), line.len()).ok_or_else(|| {
+                            format!("with this one the requests that are being served have more than {most} bytes; wait for one")
+                        }),
+                    };
+                    if let Some(work) = receive(&gateway, &session, line, (&out, place), &closing).await {
                         serving.spawn(work);
                     }
                 }
@@ -165,19 +175,24 @@ async fn receive(
     gateway: &Arc<Gateway>,
     session: &Arc<Session>,
     line: Bytes,
-    (out, is_full): (&mpsc::Sender<Bytes>, bool),
+    (out, place): (&mpsc::Sender<Bytes>, Result<Place<()>, String>),
     closing: &watch::Receiver<()>,
 ) -> Option<impl Future<Output = ()> + Send + use<>> {
     match Message::parse(line) {
-        Ok(Message::Request { id, .. }) if is_full => {
-            let reason = format!("{MOST_RUNNING} requests are being served; wait for one");
-            let error = Err(RpcError::new(INVALID_REQUEST, reason));
-            let _ = out.send(message::response(Some(&id), &error)).await;
-        }
-        Ok(Message::Request { id, method, params }) => {
-            let caller = (Arc::clone(gateway), Arc::clone(session), out.clone());
-            return Some(request(caller, id, method, params, closing.clone()));
-        }
+        Ok(Message::Request { id, method, params }) => match place {
+            Ok(place) => {
+                let caller = (Arc::clone(gateway), Arc::clone(session), out.clone());
+                let serving = request(caller, id, method, params, closing.clone());
+                return Some(async move {
+                    serving.await;
+                    drop(place);
+                });
+            }
+            Err(reason) => {
+                let error = Err(RpcError::new(INVALID_REQUEST, reason));
+                let _ = out.send(message::response(Some(&id), &error)).await;
+            }
+        },
         Ok(Message::Notification { method, params }) => gateway.take(session, &method, params.as_ref()),
         Ok(Message::Response { id, outcome }) => session.answered(&id, outcome),
         Err(error) => {
@@ -252,7 +267,7 @@ mod tests {
         let shutdown = async {
             let _ = told.await;
         };
-        let serving = tokio::spawn(serve_until(gateway, tokio::io::split(server), shutdown));
+        let serving = tokio::spawn(serve_until(Live::from(gateway), tokio::io::split(server), shutdown));
         client.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await.unwrap();
         let mut answer = [0; 36];
         client.read_exact(&mut answer).await.unwrap();

@@ -21,10 +21,17 @@ pub struct Upstreams {
 
 impl Upstreams {
     /// The upstreams that `configs` describes, not connected yet. Their notifications go to `events`. With
-    /// `passes_through` a single upstream gets every request unchanged.
-    pub(crate) fn new(configs: &BTreeMap<String, UpstreamConfig>, passes_through: bool, events: &EventSender) -> Self {
+    /// `passes_through` a single upstream gets every request unchanged. Those of `before` that are configured alike go on.
+    pub(crate) fn new(
+        configs: &BTreeMap<String, UpstreamConfig>,
+        passes_through: bool,
+        events: &EventSender,
+        before: Option<&Self>,
+    ) -> Self {
         let upstream = |(name, config): (&String, &UpstreamConfig)| {
-            (name.clone(), Arc::new(Upstream::new(name, config.clone(), events.clone())))
+            let same = before.and_then(|before| before.get(name)).filter(|same| same.config() == config);
+            let made = || Arc::new(Upstream::new(name, config.clone(), events.clone()));
+            (name.clone(), same.map_or_else(made, Arc::clone))
         };
         let by_name: BTreeMap<_, _> = configs.iter().map(upstream).collect();
         Self { passes_through: passes_through && by_name.len() == 1, by_name }

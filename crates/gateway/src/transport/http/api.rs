@@ -17,14 +17,14 @@ use hyper::{Method, Response, StatusCode};
 use serde_json::json;
 
 use super::admission::check_content_type;
-use super::crowd::Crowd;
 use super::headers::JSON;
 use super::listener::{Doors, Endpoint, HttpError, Listener, read};
 use super::reply::{Refused, Reply, whole};
 use crate::common::sync::lock;
-use crate::common::work::{Exhausted, aside};
+use crate::common::work::{Exhausted, aside, work_of};
 use crate::config::http::HttpConfig;
 use crate::session::identity::Identity;
+use crate::transport::crowd::Crowd;
 
 /// A document to answer with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl<A: Api> Served<A> {
         })?;
         let body: Bytes = read(body, &self.doors.now().config).await?;
         let api = Arc::clone(&self.api);
-        let answer = aside(move || api.answer(path, &body)).await.map_err(|error| {
+        let answer = work_of(&client.name, aside(move || api.answer(path, &body))).await.map_err(|error| {
             let status = match error {
                 Exhausted::Busy(_) => StatusCode::SERVICE_UNAVAILABLE,
                 Exhausted::TooLong(_) => StatusCode::GATEWAY_TIMEOUT,

@@ -13,9 +13,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 
 use super::super::jwt::tests::Signer;
-use super::tests::{Got, Served, initialize, request};
+use super::tests::{Got, Served, UPSTREAM, call, initialize, request};
 use super::*;
-use crate::GatewayConfig;
+use crate::config::file::GatewayConfig;
+use crate::config::oauth::{Algorithm, OAuthConfig};
+use crate::upstream::config::Target;
+use crate::upstream::environment::Inherit;
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/transport/http/testdata");
 
@@ -281,13 +284,13 @@ async fn tokens_of_an_authorization_server_open_beside_those_of_the_configuratio
 async fn keys_are_fetched_again_when_a_token_names_another_and_not_for_every_token() {
     let (old, new) = (Signer::ec(), Signer::ec());
     let issuer = Issuer::start(json!({"keys": [old.published("a")]})).await;
-    let config = crate::OAuthConfig {
+    let config = OAuthConfig {
         issuer: issuer.name(),
         resource: "http://gateway.test/mcp".to_owned(),
         audience: "http://gateway.test/mcp".to_owned(),
         jwks_url: None,
         scopes: Vec::new(),
-        algorithms: vec![crate::Algorithm::Es256],
+        algorithms: vec![Algorithm::Es256],
         leeway: Duration::ZERO,
     };
     let pause = Duration::from_millis(200);
@@ -342,4 +345,190 @@ async fn a_stream_ends_when_its_token_expires() {
     assert!(ended && text.starts_with("HTTP/1.1 200"), "{text}");
     let (ended, text) = listen(60).await;
     assert!(!ended && text.starts_with("HTTP/1.1 200"), "{text}");
+}
+
+/// A configuration with these upstreams, all of them the script.
+fn configured(upstreams: &[&str], http: &str) -> GatewayConfig {
+    let script = serde_json::to_string(UPSTREAM).unwrap();
+    let upstream = |name: &&str| format!("{name}: {{command: sh, args: [-c, {script}], era: legacy}}");
+    let upstreams: Vec<String> = upstreams.iter().map(upstream).collect();
+    let text = format!("{{mode: passthrough, upstreams: {{{}}}, http: {http}}}", upstreams.join(", "));
+    GatewayConfig::parse(&text, std::path::Path::new("/"), &|_| None).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_configuration_takes_its_place_during_calls_and_none_fails() {
+    let served = Arc::new(Served::start("{}").await);
+    let before = served.live.now();
+    let id = served.session().await;
+    let mut stream = served.open("GET", &[("mcp-session-id", &id), ("connection", "keep-alive")], "").await;
+    let is_over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let callers: Vec<_> = (0..4)
+        .map(|number| {
+            let (served, is_over) = (Arc::clone(&served), Arc::clone(&is_over));
+            tokio::spawn(async move {
+                let id = served.session().await;
+                let mut answers = 0;
+                while !is_over.load(Ordering::SeqCst) {
+                    let name = if number % 2 == 0 { "echo" } else { "nap" };
+                    let got = served.exchange("POST", &[("mcp-session-id", &id)], &call(name)).await;
+                    let answer = got.messages.last().unwrap_or(&Value::Null);
+                    assert_eq!(answer["result"]["content"][0]["text"], "done", "{got:?}");
+                    answers += 1;
+                }
+                answers
+            })
+        })
+        .collect();
+    for _ in 0..5 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(served.live.replace(configured(&["u"], "{}")).await.unwrap(), ["http.listen"; 0]);
+    }
+    is_over.store(true, Ordering::SeqCst);
+    for caller in callers {
+        assert!(caller.await.unwrap() > 0);
+    }
+    let after = served.live.now();
+    let same = |name: &str| (before.upstreams().get(name).cloned(), after.upstreams().get(name).cloned());
+    assert!(matches!(same("u"), (Some(old), Some(new)) if Arc::ptr_eq(&old, &new)), "its connection stays");
+
+    // One that does not start changes nothing.
+    let mut broken = configured(&["u"], "{}");
+    let mut absent = broken.upstreams["u"].clone();
+    absent.required = true;
+    absent.target = Target::Stdio {
+        command: "/no/such/program".to_owned(),
+        args: Vec::new(),
+        env: std::collections::BTreeMap::default(),
+        cwd: None,
+        inherit: Inherit::default(),
+    };
+    broken.upstreams.insert("w".to_owned(), absent);
+    assert!(served.live.replace(broken).await.is_err());
+    assert!(Arc::ptr_eq(&after, &served.live.now()));
+
+    // A server more, in the session of before; its client has heard of it.
+    let names = async || {
+        let got = served.exchange("POST", &[("mcp-session-id", &id)], &request("tools/list", &json!({}))).await;
+        got.messages.last().unwrap()["result"]["tools"].as_array().unwrap().len()
+    };
+    assert_eq!(names().await, 1);
+    let mut text = vec![0; 100_000];
+    let _ = stream.try_read(&mut text);
+    served.live.replace(configured(&["u", "v"], "{}")).await.unwrap();
+    let read = tokio::time::timeout(Duration::from_secs(5), stream.read(&mut text)).await.unwrap().unwrap();
+    assert!(String::from_utf8_lossy(&text[..read]).contains("tools/list_changed"));
+    assert_eq!(names().await, 2);
+
+    // And one less, which is ended.
+    let gone = served.live.now().upstreams().get("u").cloned().unwrap();
+    served.live.replace(configured(&["v"], "{}")).await.unwrap();
+    assert_eq!(names().await, 1);
+    drop((before, after));
+    let ended = async {
+        while gone.server().is_some() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), ended).await.expect("it is ended when nobody needs it");
+}
+
+#[tokio::test]
+async fn who_is_let_in_changes_at_once_and_open_streams_of_others_end() {
+    let one = "{name: one, token: first}";
+    let served = Served::start(&format!("{{tokens: [{one}, {{name: two, token: second}}]}}")).await;
+    let listening = async |token: &str| {
+        let bearer = format!("Bearer {token}");
+        let opened = served.exchange("POST", &[("authorization", &bearer)], &initialize(&json!({}))).await;
+        let id = opened.header("mcp-session-id").unwrap().to_owned();
+        let lines = [("authorization", bearer.as_str()), ("mcp-session-id", &id), ("connection", "keep-alive")];
+        served.open("GET", &lines, "").await
+    };
+    let (mut first, mut second) = (listening("first").await, listening("second").await);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let replace = async |http: &str| {
+        let config = configured(&["u"], http);
+        let prepared = served.control.prepare(config.http.clone()).unwrap();
+        served.live.replace(config).await.unwrap();
+        served.control.put(prepared);
+        // What is said to all wakes the streams.
+        served.live.now().tell_of_changes();
+    };
+    replace(&format!("{{tokens: [{one}, {{name: three, token: third}}]}}")).await;
+    let ended = async |stream: &mut TcpStream| {
+        let mut text = Vec::new();
+        let read = async { while !text.ends_with(b"0\r\n\r\n") && stream.read_buf(&mut text).await.unwrap() > 0 {} };
+        tokio::time::timeout(Duration::from_secs(1), read).await.is_ok()
+    };
+    assert_eq!((ended(&mut first).await, ended(&mut second).await), (false, true));
+    for (token, status) in [("first", 200), ("second", 401), ("third", 200)] {
+        assert_eq!(shown(&served, token).await.status, status, "{token}");
+    }
+    // Nobody opens the gateway to everybody by mistake.
+    let open = HttpConfig { listen: "0.0.0.0:1".parse().unwrap(), ..HttpConfig::default() };
+    assert!(served.control.prepare(open).is_ok(), "the address stays the one of this machine");
+}
+
+#[tokio::test]
+async fn a_renewed_certificate_is_shown_from_then_on() {
+    let served = Served::start(&format!("{{{}}}", tls(""))).await;
+    let certificate = async || {
+        let stream = TcpStream::connect(served.address).await.unwrap();
+        let stream = connector(None).connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
+        stream.get_ref().1.peer_certificates().unwrap()[0].to_vec()
+    };
+    let of_file = |name: &str| CertificateDer::from_pem_slice(&pem(name)).unwrap().to_vec();
+    assert_eq!(certificate().await, of_file("server.pem"));
+    let renewed = configured(&["u"], &format!("{{tls: {{cert: {DATA}/renewed.pem, key: {DATA}/renewed.key}}}}"));
+    let prepared = served.control.prepare(renewed.http).unwrap();
+    served.control.put(prepared);
+    assert_eq!(certificate().await, of_file("renewed.pem"));
+}
+
+#[tokio::test]
+async fn bytes_in_flight_are_bounded_for_one_and_for_all() {
+    let tokens: Vec<String> = ["a", "b", "c", "d"].map(|name| format!("{{name: {name}, token: t{name}}}")).into();
+    let served = Served::start(&format!(
+        "{{tokens: [{}], body_limit_bytes: 1000, max_bytes_in_flight: 3000}}",
+        tokens.join(", ")
+    ))
+    .await;
+    let long = request("tools/call", &json!({"name": "hold", "arguments": {"x": "x".repeat(750)}}));
+    let mut held = Vec::new();
+    let mut sessions = std::collections::BTreeMap::new();
+    for name in ["a", "b", "c", "d"] {
+        let bearer = format!("Bearer t{name}");
+        let opened = served.exchange("POST", &[("authorization", &bearer)], &initialize(&json!({}))).await;
+        sessions.insert(name, (bearer, opened.header("mcp-session-id").unwrap().to_owned()));
+    }
+    let lines = |name: &str| {
+        let (bearer, id) = &sessions[name];
+        [("authorization", bearer.as_str()), ("mcp-session-id", id.as_str())]
+    };
+    for name in ["a", "b", "c"] {
+        held.push(served.open("POST", &lines(name), &long).await);
+    }
+    // They have arrived when the upstream has heard of them.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let own = served.exchange("POST", &lines("a"), &long).await;
+    assert_eq!((own.status, own.header("retry-after")), (429, Some("1")), "{own:?}");
+    let all = served.exchange("POST", &lines("d"), &long).await;
+    assert_eq!((all.status, all.header("retry-after")), (503, Some("1")), "{all:?}");
+    let small = served.exchange("POST", &lines("d"), &request("ping", &json!({}))).await;
+    assert_eq!(small.status, 200, "what is small is served");
+    assert_eq!(held.len(), 3);
+}
+
+#[tokio::test]
+async fn a_request_ends_with_its_deadline() {
+    let served = Served::start("{}").await;
+    let mut config = configured(&["u"], "{}");
+    config.deadline = Duration::from_millis(300);
+    served.live.replace(config).await.unwrap();
+    let id = served.session().await;
+    let got = served.exchange("POST", &[("mcp-session-id", &id)], &call("hold")).await;
+    let message = got.messages.last().unwrap()["error"]["message"].as_str().unwrap();
+    assert!(message.contains("`deadline_seconds`"), "{message}");
+    let got = served.exchange("POST", &[("mcp-session-id", &id)], &call("echo")).await;
+    assert_eq!(got.messages.last().unwrap()["result"]["content"][0]["text"], "done");
 }

@@ -24,13 +24,13 @@ use tokio::sync::{Semaphore, watch};
 
 use super::admission::Admission;
 use super::cors;
-use super::crowd::{Crowd, neighbour};
 use super::headers::JSON;
 use super::patience::Patient;
 use super::reply::{Lease, Refused, Reply, empty, whole};
 use super::tls::{Certificate, handshake};
 use crate::config::http::HttpConfig;
 use crate::session::identity::Identity;
+use crate::transport::crowd::{Crowd, neighbour};
 
 /// What answers at an address.
 pub(super) trait Endpoint: Send + Sync + 'static {
@@ -205,8 +205,9 @@ impl Listener {
                 }
                 () = &mut shutdown => break,
             };
-            let now = door.now();
-            neighbours.set_most(most_of_one(&now.config));
+            // Not the whole door: what it admits must end with it.
+            let config = Arc::clone(&door.now().config);
+            neighbours.set_most(most_of_one(&config));
             let Some(neighbour) = neighbours.enter(neighbour(address.ip())) else {
                 tracing::debug!(%address, most = neighbours.most(), "too many connections from one address");
                 // It fits into the buffer of a connection that is new.
@@ -216,7 +217,7 @@ impl Listener {
             let (watcher, stream) = (graceful.watcher(), Patient::new(stream, WRITE_TIMEOUT));
             let served = (Arc::clone(&endpoint), door.clone());
             connections.spawn(async move {
-                match &now.config.tls {
+                match &config.tls {
                     None => converse(served, None, stream, watcher).await,
                     Some(tls) => match handshake(tls, stream).await {
                         Ok((stream, certificate)) => converse(served, certificate, stream, watcher).await,

@@ -3,7 +3,6 @@
 mod admission;
 pub(crate) mod api;
 mod cors;
-mod crowd;
 mod headers;
 mod jwt;
 mod keys;

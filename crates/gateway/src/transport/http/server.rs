@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::HeaderValue;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Response, StatusCode};
@@ -24,22 +24,22 @@ use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
 use super::admission::{check_accept, check_content_type};
-use super::crowd::{Crowd, Place};
 use super::headers::{self, EVENTS, JSON, PROTOCOL_VERSION, SESSION_ID, single};
-use super::listener::{Doors, Endpoint, HttpError, Listener, not_allowed, read};
+use super::listener::{Door, Doors, Endpoint, HttpError, Listener, not_allowed, read};
 use super::reply::{End, Leave, Refused, Reply, Work, empty, events, whole};
-use super::sessions::{NoSession, Sessions, Visit};
+use super::sessions::{NoSession, SessionLimits, Sessions, Visit};
 use crate::config::http::HttpConfig;
 use crate::protocol::message::{
     self, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Outcome, Raw, RpcError,
 };
 use crate::protocol::stateless::{self, HEADER_MISMATCH, MISSING_CAPABILITY, RequestMeta, UNSUPPORTED_VERSION};
 use crate::protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};
-use crate::server::gateway::Gateway;
+use crate::server::live::Live;
 use crate::server::requests::{Asked, serve_request};
 use crate::session::client::{Caller, Session};
 use crate::session::identity::Identity;
 use crate::surface::mode::Mode;
+use crate::transport::crowd::{Crowd, Place};
 
 /// The path of the endpoint.
 const ENDPOINT: &str = "/mcp";
@@ -60,11 +60,15 @@ pub struct HttpServer {
 /// What every request uses.
 #[derive(Debug)]
 struct Shared {
-    gateway: Arc<Gateway>,
+    live: Live,
     doors: Doors,
     sessions: Sessions,
     /// The requests of each caller that are being served.
     requests: Arc<Crowd<String>>,
+    /// The bytes of these requests.
+    bytes: Arc<Crowd<String>>,
+    /// The bytes of the requests of all callers.
+    all_bytes: Arc<Crowd<()>>,
     /// Changes when the server ends.
     closing: watch::Receiver<()>,
 }
@@ -74,14 +78,15 @@ impl HttpServer {
     ///
     /// # Errors
     /// The address cannot be listened at, or must not without a token.
-    pub async fn bind(gateway: Arc<Gateway>, config: HttpConfig) -> Result<Self, HttpError> {
+    pub async fn bind(gateway: impl Into<Live>, config: HttpConfig) -> Result<Self, HttpError> {
         let listener = Listener::bind(config).await?;
         let doors = listener.doors().clone();
         let config = Arc::clone(&doors.now().config);
-        let sessions =
-            Sessions::new(config.session_idle, (config.max_sessions, config.sessions_of_one()), Instant::now);
+        let sessions = Sessions::new(limits(&config), Instant::now);
         let requests = Crowd::new(config.max_requests_per_caller);
-        let shared = Shared { gateway, doors, sessions, requests, closing: listener.closing() };
+        let (bytes, all_bytes) = (Crowd::new(config.bytes_of_one()), Crowd::new(config.max_bytes_in_flight));
+        let (live, closing) = (gateway.into(), listener.closing());
+        let shared = Shared { live, doors, sessions, requests, bytes, all_bytes, closing };
         Ok(Self { listener, shared: Arc::new(shared) })
     }
 
@@ -93,9 +98,48 @@ impl HttpServer {
         self.listener.address()
     }
 
+    /// What changes how it serves while it does.
+    #[must_use]
+    pub fn control(&self) -> HttpControl {
+        HttpControl(Arc::clone(&self.shared))
+    }
+
     /// Serves until `shutdown` ends; then streams are closed, and requests have a while to finish.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         self.listener.serve(self.shared, shutdown).await;
+    }
+}
+
+fn limits(config: &HttpConfig) -> SessionLimits {
+    let most_of_one = config.sessions_of_one();
+    SessionLimits { idle: config.session_idle, most: config.max_sessions, most_of_one }
+}
+
+/// Changes how a server serves, without ending a connection: who is let in, by which certificates, within which bounds.
+#[derive(Debug, Clone)]
+pub struct HttpControl(Arc<Shared>);
+
+/// A configuration that can be put in force.
+#[derive(Debug)]
+pub struct Prepared(Door);
+
+impl HttpControl {
+    /// Checks that a configuration can be put in force. The address that is listened at stays.
+    ///
+    /// # Errors
+    /// The address must not be listened at without a token.
+    pub fn prepare(&self, config: HttpConfig) -> Result<Prepared, HttpError> {
+        self.0.doors.next(config).map(Prepared)
+    }
+
+    /// Puts it in force. Streams end whose callers are not let in any more; other connections stay.
+    pub fn put(&self, prepared: Prepared) {
+        let config = Arc::clone(&prepared.0.config);
+        self.0.doors.put(prepared.0);
+        self.0.sessions.limit(limits(&config));
+        self.0.requests.set_most(config.max_requests_per_caller);
+        self.0.bytes.set_most(config.bytes_of_one());
+        self.0.all_bytes.set_most(config.max_bytes_in_flight);
     }
 }
 
@@ -140,7 +184,7 @@ async fn dispatch(
             if authorized?.profile.is_some() {
                 return Err(Refused::text(StatusCode::FORBIDDEN, "metrics are for tokens without a profile"));
             }
-            let text = shared.gateway.metrics_text();
+            let text = shared.live.now().metrics_text();
             Ok(whole(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
         }
         ("/healthz" | "/metrics", _) => Ok(not_allowed("GET")),
@@ -150,11 +194,12 @@ async fn dispatch(
 
 /// Whether anything is served; who shows the token also sees of which upstreams.
 fn health(shared: &Shared, authorized: bool) -> Response<Reply> {
-    let counts = shared.gateway.catalog().counts();
+    let gateway = shared.live.now();
+    let counts = gateway.catalog().counts();
     let ready = counts.tools + counts.resources + counts.prompts > 0;
     let mut report = json!({"live": true, "ready": ready});
     if authorized {
-        report["upstreams"] = serde_json::to_value(shared.gateway.reports()).unwrap_or_default();
+        report["upstreams"] = serde_json::to_value(gateway.reports()).unwrap_or_default();
     }
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     whole(status, JSON, report.to_string())
@@ -168,11 +213,11 @@ async fn post(
 ) -> Result<Response<Reply>, Refused> {
     check_accept(&head.headers, &[JSON, EVENTS])?;
     check_content_type(&head.headers)?;
-    let place = shared.requests.enter(client.name.clone()).ok_or_else(|| {
-        let most = shared.requests.most();
-        Refused::text(StatusCode::TOO_MANY_REQUESTS, format!("{most} of your requests are being served; wait for one"))
-    })?;
-    let text = read(body, &shared.doors.now().config).await?;
+    let config = Arc::clone(&shared.doors.now().config);
+    let mut place = take_place(shared, client, &body, config.body_limit)?;
+    let text = read(body, &config).await?;
+    place.bytes.shrink(text.len());
+    place.all_bytes.shrink(text.len());
     let refused = |error: RpcError| Refused::rpc(StatusCode::BAD_REQUEST, None, error);
     match Message::parse(text).map_err(|error| refused(error.to_rpc()))? {
         Message::Request { id, method, params } => {
@@ -189,7 +234,7 @@ async fn post(
                 Some(MODERN_VERSION) => {
                     headers::check(&head.headers, None, &method, params.as_ref()).map_err(refused)?;
                 }
-                _ => shared.gateway.take(&**visit(shared, client, &head.headers)?, &method, params.as_ref()),
+                _ => shared.live.now().take(&**visit(shared, client, &head.headers)?, &method, params.as_ref()),
             }
             Ok(empty(StatusCode::ACCEPTED))
         }
@@ -198,6 +243,34 @@ async fn post(
             Ok(empty(StatusCode::ACCEPTED))
         }
     }
+}
+
+/// What a request takes up while it is served.
+struct Taken {
+    _request: Place<String>,
+    bytes: Place<String>,
+    all_bytes: Place<()>,
+}
+
+/// Takes the place of a request with this body, before it is read: a length that is not said may be the longest.
+fn take_place(shared: &Shared, client: &Identity, body: &Incoming, longest: usize) -> Result<Taken, Refused> {
+    let most = shared.requests.most();
+    let request = shared.requests.enter(client.name.clone()).ok_or_else(|| {
+        Refused::text(StatusCode::TOO_MANY_REQUESTS, format!("{most} of your requests are being served; wait for one"))
+    })?;
+    let said = body.size_hint().upper().and_then(|said| usize::try_from(said).ok());
+    let count = said.unwrap_or(longest).min(longest);
+    let bytes = shared.bytes.enter_with(client.name.clone(), count).ok_or_else(|| {
+        let most = shared.bytes.most();
+        let reason =
+            format!("with this one your requests that are being served have more than {most} bytes; wait for one");
+        Refused::text(StatusCode::TOO_MANY_REQUESTS, reason)
+    })?;
+    let all_bytes = shared.all_bytes.enter_with((), count).ok_or_else(|| {
+        let reason = "the requests that are being served have as many bytes as they may; try again later";
+        Refused::text(StatusCode::SERVICE_UNAVAILABLE, reason)
+    })?;
+    Ok(Taken { _request: request, bytes, all_bytes })
 }
 
 /// A request, taken apart.
@@ -220,15 +293,15 @@ impl Asking {
 
     /// Serves it; what is `used` is held meanwhile.
     fn work<U: Send + 'static>(self, shared: &Arc<Shared>, caller: Caller, leave: Leave, used: U) -> Work {
-        let shared = Arc::clone(shared);
+        // A request ends at the gateway where it began.
+        let (gateway, mut closing) = (shared.live.now(), shared.closing.clone());
         Work::new(leave, async move {
             let _used = used;
             let asked = Asked { id: &self.id, method: &self.method, params: self.params.as_ref() };
-            let mut closing = shared.closing.clone();
             let closing = async {
                 let _ = closing.changed().await;
             };
-            serve_request(&shared.gateway, &caller, &asked, closing).await
+            serve_request(&gateway, &caller, &asked, closing).await
         })
     }
 }
@@ -238,7 +311,7 @@ async fn stateless(
     shared: &Arc<Shared>,
     identity: &Arc<Identity>,
     headers: &HeaderMap,
-    (asking, place): (Asking, Place<String>),
+    (asking, place): (Asking, Taken),
 ) -> Result<Response<Reply>, Refused> {
     let meta = RequestMeta::read(asking.params.as_ref());
     let checked = headers::check(headers, meta.version.as_deref(), &asking.method, asking.params.as_ref());
@@ -257,10 +330,14 @@ async fn stateless(
 
 /// Checks the headers that repeat arguments, where tools are listed as their servers define them.
 fn check_params(shared: &Shared, headers: &HeaderMap, asking: &Asking) -> Result<(), RpcError> {
-    if asking.method != "tools/call" || shared.gateway.config().mode != Mode::Passthrough {
+    if asking.method != "tools/call" {
         return Ok(());
     }
-    let view = shared.gateway.catalog();
+    let gateway = shared.live.now();
+    if gateway.config().mode != Mode::Passthrough {
+        return Ok(());
+    }
+    let view = gateway.catalog();
     let by_tool = view.param_headers();
     if by_tool.is_empty() {
         return Ok(());
@@ -284,7 +361,7 @@ async fn in_session(
     shared: &Arc<Shared>,
     client: &Arc<Identity>,
     headers: &HeaderMap,
-    (asking, place): (Asking, Place<String>),
+    (asking, place): (Asking, Taken),
 ) -> Result<Response<Reply>, Refused> {
     let opens = asking.method == "initialize" && !headers.contains_key(SESSION_ID);
     let visited = match opens {
@@ -343,7 +420,7 @@ fn open_session(shared: &Shared, client: &Arc<Identity>, id: &Raw) -> Result<Vis
         };
         Refused::rpc(status, Some(id.clone()), RpcError::new(INTERNAL_ERROR, none.to_string()))
     })?;
-    shared.gateway.enter(&visit);
+    shared.live.now().enter(&visit);
     Ok(visit)
 }
 

@@ -25,11 +25,19 @@ pub(super) enum NoSession {
 #[derive(Debug)]
 pub(super) struct Sessions {
     entries: Mutex<HashMap<String, Arc<Entry>>>,
-    idle: Duration,
-    most: usize,
-    /// Of one caller.
-    most_of_one: usize,
+    limits: Mutex<SessionLimits>,
     now: fn() -> Instant,
+}
+
+/// What sessions are held to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SessionLimits {
+    /// How long one may rest.
+    pub(super) idle: Duration,
+    /// Sessions at a time.
+    pub(super) most: usize,
+    /// Of one caller.
+    pub(super) most_of_one: usize,
 }
 
 #[derive(Debug)]
@@ -76,9 +84,18 @@ impl Drop for Visit {
 }
 
 impl Sessions {
-    /// No sessions yet; `most` at a time and `most_of_one` of a caller, each until it was not used for `idle`.
-    pub(super) fn new(idle: Duration, (most, most_of_one): (usize, usize), now: fn() -> Instant) -> Self {
-        Self { entries: Mutex::default(), idle, most, most_of_one, now }
+    /// No sessions yet.
+    pub(super) fn new(limits: SessionLimits, now: fn() -> Instant) -> Self {
+        Self { entries: Mutex::default(), limits: Mutex::new(limits), now }
+    }
+
+    /// From now on these limits are in force; what is open stays.
+    pub(super) fn limit(&self, limits: SessionLimits) {
+        *lock(&self.limits) = limits;
+    }
+
+    fn limits(&self) -> SessionLimits {
+        *lock(&self.limits)
     }
 
     /// Opens a session; where there are too many, the one of the same caller that was idle longest makes room.
@@ -93,8 +110,9 @@ impl Sessions {
         let mut entries = lock(&self.entries);
         let own = |entry: &&Arc<Entry>| entry.session.identity().name == owner.name;
         let count = entries.values().filter(own).count();
-        let is_own_limit = count >= self.most_of_one;
-        if is_own_limit || entries.len() >= self.most {
+        let limits = self.limits();
+        let is_own_limit = count >= limits.most_of_one;
+        if is_own_limit || entries.len() >= limits.most {
             let resting = entries.iter().filter(|(_, entry)| own(entry));
             let resting = resting.filter_map(|(id, entry)| Some((entry.rests_since()?, id)));
             let reason = if is_own_limit { NoSession::OwnInUse(count) } else { NoSession::Full };
@@ -137,7 +155,7 @@ impl Sessions {
 
     fn is_expired(&self, entry: &Entry) -> bool {
         let rests_since = entry.rests_since();
-        rests_since.is_some_and(|since| (self.now)().saturating_duration_since(since) >= self.idle)
+        rests_since.is_some_and(|since| (self.now)().saturating_duration_since(since) >= self.limits().idle)
     }
 }
 
@@ -157,13 +175,17 @@ mod tests {
         START.with(|start| *start) + Duration::from_secs(ELAPSED.get())
     }
 
+    fn limits(idle: u64, most: usize, most_of_one: usize) -> SessionLimits {
+        SessionLimits { idle: Duration::from_secs(idle), most, most_of_one }
+    }
+
     fn pass(seconds: u64) {
         ELAPSED.set(ELAPSED.get() + seconds);
     }
 
     #[test]
     fn a_session_expires_when_it_rests_and_not_before() {
-        let sessions = Sessions::new(Duration::from_secs(10), (8, 8), now);
+        let sessions = Sessions::new(limits(10, 8, 8), now);
         let visit = sessions.open(&anyone()).unwrap();
         let id = visit.id().to_owned();
         pass(100);
@@ -182,7 +204,7 @@ mod tests {
 
     #[test]
     fn the_one_that_rests_longest_makes_room() {
-        let sessions = Sessions::new(Duration::from_secs(100), (2, 2), now);
+        let sessions = Sessions::new(limits(100, 2, 2), now);
         let open = || {
             pass(1);
             let visit = sessions.open(&anyone()).ok()?;
@@ -203,7 +225,7 @@ mod tests {
 
     #[test]
     fn no_caller_ends_a_session_of_another() {
-        let sessions = Sessions::new(Duration::from_secs(100), (4, 2), now);
+        let sessions = Sessions::new(limits(100, 4, 2), now);
         let known = |name: &str| Arc::new(Identity { name: name.to_owned(), profile: None });
         let open = |name: &str| {
             pass(1);

@@ -13,12 +13,12 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::GatewayConfig;
 use crate::config::http::{Token, TokenHolder};
+use crate::{Gateway, GatewayConfig};
 
 /// A server that is a shell script: `echo` answers at once, `slow` says something first, `nap` does and takes its time, `ask` asks the client, `hold`
 /// never answers, `change` has another list from then on.
-const UPSTREAM: &str = r#"
+pub(super) const UPSTREAM: &str = r#"
 say() { printf '%s\n' "$1"; }
 while IFS= read -r line; do
     id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -54,6 +54,8 @@ done
 pub(super) struct Served {
     pub(super) address: SocketAddr,
     pub(super) gateway: Arc<Gateway>,
+    pub(super) live: Live,
+    pub(super) control: HttpControl,
     end: Option<oneshot::Sender<()>>,
     serving: tokio::task::JoinHandle<()>,
 }
@@ -72,13 +74,14 @@ impl Served {
         let mut http = config.http.clone();
         http.listen.set_port(0);
         let gateway = Gateway::start(config).await.unwrap();
-        let face = HttpServer::bind(Arc::clone(&gateway), http).await.unwrap();
-        let address = face.address().unwrap();
+        let live = Live::from(Arc::clone(&gateway));
+        let face = HttpServer::bind(live.clone(), http).await.unwrap();
+        let (address, control) = (face.address().unwrap(), face.control());
         let (end, ended) = oneshot::channel();
         let serving = tokio::spawn(face.serve(async {
             let _ = ended.await;
         }));
-        Self { address, gateway, end: Some(end), serving }
+        Self { address, gateway, live, control, end: Some(end), serving }
     }
 
     fn url(&self) -> String {
@@ -702,13 +705,14 @@ fn health_is_told_and_the_end_comes_while_all_else_is_busy() {
         let gateway = Gateway::start(config.clone()).await.unwrap();
         let listen = "127.0.0.1:0".parse().unwrap();
         let http = HttpConfig { listen, shutdown: Duration::from_millis(300), ..HttpConfig::default() };
-        let face = HttpServer::bind(Arc::clone(&gateway), http).await.unwrap();
-        let address = face.address().unwrap();
+        let live = Live::from(Arc::clone(&gateway));
+        let face = HttpServer::bind(live.clone(), http).await.unwrap();
+        let (address, control) = (face.address().unwrap(), face.control());
         let (end, ended) = oneshot::channel();
         let serving = tokio::spawn(face.serve(async {
             let _ = ended.await;
         }));
-        let mut served = Served { address, gateway, end: Some(end), serving };
+        let mut served = Served { address, gateway, live, control, end: Some(end), serving };
         let id = served.session().await;
         let view = served.gateway.catalog();
         let tool = |name: &str| {

@@ -1,4 +1,4 @@
-//! How much each of many has open at a time: connections of an address, requests of a caller, bytes of all of them.
+//! How much each of many has open at a time: connections of an address, requests of a caller, bytes of both.
 //!
 //! Who has as much as it may gets no more until something of its own ends; what others have plays no part.
 

@@ -1,0 +1,46 @@
+//! `mcp reload`: tells a running gateway to read its configuration again.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::cli::Outcome;
+use contextweaver_gateway::GatewayConfig;
+
+/// Tell a running gateway to read its configuration again
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The gateway checks the whole file first and goes on as before if something is wrong; it says on its standard error what came
+of it. Connections stay. `kill -HUP PID` does the same.
+
+Examples:
+  contextweaver mcp reload --pid 4711
+  contextweaver mcp reload --pid 4711 --config gateway.yaml")]
+pub(in crate::cli) struct Args {
+    /// The process of the gateway
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    pid: i32,
+    /// Its configuration, to check it before it is told
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    if let Some(path) = &args.config {
+        GatewayConfig::load(path)?;
+    }
+    let pid = Pid::from_raw(args.pid).context("--pid: must be at least 1")?;
+    // The signal ends programs that do not expect it: another one must not get it for a mistyped number.
+    let theirs = std::fs::read_link(format!("/proc/{}/exe", args.pid));
+    if let (Ok(theirs), Ok(own)) = (theirs, std::env::current_exe())
+        && theirs.file_name() != own.file_name()
+        && !theirs.to_string_lossy().ends_with(" (deleted)")
+    {
+        bail!("--pid: the process {} is {} and no gateway", args.pid, theirs.display());
+    }
+    kill_process(pid, Signal::HUP).with_context(|| format!("the process {} cannot be told", args.pid))?;
+    writeln!(out, "told {}; it says on its standard error what came of it", args.pid)?;
+    Ok(Outcome::Ok)
+}
