@@ -1,5 +1,6 @@
 //! `mcp`: the gateway, and the commands that prepare, check and watch it.
 
+mod audit;
 mod capture;
 mod doctor;
 mod events;
@@ -40,6 +41,8 @@ pub(super) enum Command {
     Playback(playback::Args),
     /// Manage the pinned definitions of tools: list, approve, reset
     Pins(pins::Args),
+    /// Check the audit log of a gateway, and show what it says
+    Audit(audit::Args),
     /// Say what a gateway did: tokens spared, success, durations, errors
     #[command(visible_alias = "stats")]
     Events(events::Args),
@@ -55,6 +58,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Record(args) => record::run(args),
         Command::Playback(args) => playback::run(args),
         Command::Pins(args) => pins::run(args, out),
+        Command::Audit(args) => audit::run(args, out),
         Command::Events(args) => events::run(args, out),
     }
 }

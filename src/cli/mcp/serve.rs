@@ -1,17 +1,22 @@
 //! `mcp serve`: the gateway on standard streams or over HTTP.
 
 use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use super::block_on_runtime;
 use super::terminal::line;
 use crate::cli::Outcome;
 use crate::cli::http::{HttpArgs, signalled};
-use contextweaver_gateway::{Gateway, GatewayConfig, HttpServer, Mode, Target, grouped, serve_stdio};
+use contextweaver_gateway::{
+    ConsoleConfig, ConsoleServer, Gateway, GatewayConfig, HttpServer, Mode, Target, grouped, serve_stdio,
+};
 
 /// Serve the tools of any number of MCP servers
 #[derive(Debug, clap::Args)]
@@ -40,6 +45,12 @@ pub(in crate::cli) struct Args {
     transport: Transport,
     #[command(flatten)]
     http: HttpArgs,
+    /// Open a console for the operator at this address; its address with a token is printed on standard error
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "dry_run")]
+    console: Option<SocketAddr>,
+    /// Let the console listen at an address that other machines reach; put TLS in front
+    #[arg(long, requires = "console")]
+    console_remote: bool,
     /// Start the upstreams, show what would be served, and exit; nothing is written
     #[arg(long)]
     dry_run: bool,
@@ -101,9 +112,14 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                 let target = args.config.as_ref().or(args.catalog.as_ref());
                 banner(&gateway, args, target.map(PathBuf::as_path), &mut std::io::stderr().lock())?;
             }
+            let console = open_console(&gateway, args).await?;
             match args.transport {
                 Transport::Stdio => serve_stdio(Arc::clone(&gateway)).await?,
                 Transport::Http => serve_http(&gateway).await?,
+            }
+            if let Some((end, serving)) = console {
+                drop(end);
+                let _ = serving.await;
             }
             if let Some(savings) = gateway.savings() {
                 // Nobody may listen any more.
@@ -116,6 +132,22 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         gateway.close().await;
         Ok(Outcome::Ok)
     })
+}
+
+/// What ends a console, and the task that serves it.
+type Console = (oneshot::Sender<()>, JoinHandle<()>);
+
+/// Opens the console, where one is wanted.
+async fn open_console(gateway: &Arc<Gateway>, args: &Args) -> Result<Option<Console>> {
+    let Some(listen) = args.console else { return Ok(None) };
+    let config = ConsoleConfig { listen, remote: args.console_remote };
+    let server = ConsoleServer::bind(Arc::clone(gateway), config).await.context("--console")?;
+    writeln!(std::io::stderr(), "console at {}", server.url()?)?;
+    let (end, ended) = oneshot::channel::<()>();
+    let serving = tokio::spawn(server.serve(async {
+        let _ = ended.await;
+    }));
+    Ok(Some((end, serving)))
 }
 
 /// Threads that serve clients. A call to a child process is little work and many wake-ups, of which each further thread

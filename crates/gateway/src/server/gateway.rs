@@ -10,6 +10,7 @@ use crate::catalog::follow::{follow, watch_pins};
 use crate::catalog::serving::{Serving, StartError, UpstreamReport};
 use crate::catalog::view::CatalogView;
 use crate::config::file::GatewayConfig;
+use crate::guard::desk::Desk;
 use crate::guard::pipeline::{GuardError, Guards};
 use crate::protocol::message::{Outcome, Raw};
 use crate::results::artifacts::Artifacts;
@@ -19,6 +20,7 @@ use crate::session::clients::Clients;
 use crate::session::seen::Histories;
 use crate::session::subscriptions::Subscriptions;
 use crate::surface::mode::Mode;
+use crate::telemetry::audit::{AuditConfig, AuditLog};
 use crate::telemetry::diagnostics::Diagnostics;
 use crate::telemetry::metrics::{Sessions, UpstreamState};
 use crate::telemetry::observer::Telemetry;
@@ -60,7 +62,12 @@ impl Gateway {
         let open = |path: &PathBuf| {
             Diagnostics::open(path).map_err(|reason| StartError::Diagnostics { path: path.clone(), reason })
         };
-        let telemetry = Arc::new(Telemetry::new(config.diagnostics.as_ref().map(open).transpose()?));
+        let audit = |audit: &AuditConfig| {
+            AuditLog::open(audit).map_err(|reason| StartError::Audit { path: audit.file.clone(), reason })
+        };
+        let diagnostics = config.diagnostics.as_ref().map(open).transpose()?;
+        let telemetry = Telemetry::new(diagnostics, config.audit.as_ref().map(audit).transpose()?);
+        let telemetry = Arc::new(telemetry.exporting(config.otlp.as_ref()).map_err(StartError::Otlp)?);
         let (sender, events) = EventSender::channel();
         let upstreams = Arc::new(Upstreams::new(&config.upstreams, config.mode == Mode::Passthrough, &sender));
         drop(sender);
@@ -115,6 +122,7 @@ impl Gateway {
                 serving: Arc::clone(&serving),
                 upstreams: Arc::clone(&upstreams),
                 guards,
+                telemetry: Arc::clone(&telemetry),
                 questions,
                 subscriptions: Subscriptions::default(),
             },
@@ -182,7 +190,7 @@ impl Gateway {
         });
         let definitions = self.definition_tokens();
         let sessions = Sessions { open: self.clients.count(), all: self.clients.entered() };
-        self.telemetry.metrics.text(sessions, upstreams, definitions)
+        self.telemetry.metrics.text(sessions, upstreams, definitions, self.telemetry.exports())
     }
 
     /// Tokens of the definitions of all tools as their servers list them, and of those that are listed in their place;
@@ -215,6 +223,11 @@ impl Gateway {
         &self.dispatcher
     }
 
+    /// Where an operator answers what waits for an approval.
+    pub(crate) fn desk(&self) -> &Arc<Desk> {
+        self.dispatcher.tools.calls.guards.desk()
+    }
+
     /// Where results are kept.
     pub(super) fn artifacts(&self) -> &Artifacts {
         &self.dispatcher.tools.calls.firewall.artifacts
@@ -225,7 +238,7 @@ impl Gateway {
         self.serving.close();
         let closing = async {
             self.upstreams.close().await;
-            self.telemetry.flush().await;
+            self.telemetry.close().await;
         };
         if tokio::time::timeout(CLOSING, closing).await.is_err() {
             tracing::warn!(seconds = CLOSING.as_secs_f64(), "upstreams or events that did not end in time are left");
