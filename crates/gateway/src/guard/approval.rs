@@ -160,7 +160,7 @@ impl Approvals {
             call.note_approver(CLIENT);
             answer
         };
-        match (self.desk.is_open(), call.caller.can_fill_forms() && !call.caller.is_modern()) {
+        match (self.desk.has_room(), call.caller.can_fill_forms() && !call.caller.is_modern()) {
             (false, _) => client.await,
             (true, false) => operator.await,
             (true, true) => tokio::select! {

@@ -54,6 +54,11 @@ impl Desk {
         self.is_open.load(Ordering::Relaxed)
     }
 
+    /// Whether another case can be laid before the operator.
+    pub(super) fn has_room(&self) -> bool {
+        self.is_open() && lock(&self.cases).len() < MOST
+    }
+
     /// Lays a case before the operator; `None` when nobody answers, or too many wait. It is taken back when what is
     /// returned is dropped.
     pub(super) fn lay(self: &Arc<Self>, case: Case) -> Option<Laid> {

@@ -64,6 +64,7 @@ impl AuditCheck {
         let (mut before, mut pieces, mut seq) = (Vec::new(), 0_u64, 0);
         let mut open = BTreeSet::new();
         let mut place = 0;
+        let mut former = FIRST.to_owned();
         loop {
             let mut bytes = Vec::new();
             if io::Read::take(&mut text, MOST).read_until(b'\n', &mut bytes)? == 0 {
@@ -101,14 +102,16 @@ impl AuditCheck {
                 break;
             }
             if line.prev != expected || line.seq != seq + 1 {
-                let earlier = place - 1;
                 check.misfit = match (line.seq == seq + 1, place) {
                     (_, 1) => misfit("it is not the first of its log: lines before it are missing".to_owned()),
                     (true, _) if pieces > 0 => check.misfit.take(),
-                    (true, _) => Some(Misfit {
-                        line: earlier,
-                        reason: format!("it is not as it was when line {place} was written after it"),
-                    }),
+                    (true, _) => {
+                        // The line before is the one that does not fit.
+                        check.lines -= 1;
+                        check.head = former;
+                        let reason = format!("it is not as it was when line {place} was written after it");
+                        Some(Misfit { line: place - 1, reason })
+                    }
                     (false, _) => misfit(format!(
                         "it has number {} and follows number {seq}: lines are missing, are there twice or were moved",
                         line.seq
@@ -128,7 +131,7 @@ impl AuditCheck {
             (pieces, seq) = (0, line.seq);
             check.lines += 1;
             check.lost += line.lost.unwrap_or_default();
-            check.head = hash(&bytes);
+            former = std::mem::replace(&mut check.head, hash(&bytes));
             if head == Some(check.head.as_str()) {
                 check.holds = Some(true);
             }

@@ -162,7 +162,7 @@
       const kind = call.code === 'OK' ? 'good' : call.decision === 'refuse' ? 'warn' : 'bad';
       const by = [call.decision, call.rule && `by ${call.rule}`, !call.rule && call.guard && `by ${call.guard}`,
         call.approver && `answered by the ${call.approver}`].filter(Boolean).join(', ');
-      return row([[time], [call.tool], [call.caller], [by], [withRemedy(call.code, kind, call.remedy)],
+      return row([[time, 'time'], [call.tool], [call.caller], [by], [withRemedy(call.code, kind, call.remedy)],
         [call.result_tokens === null ? number(call.tokens) : `${number(call.tokens)} of ${number(call.result_tokens)}`, 'n'],
         [number(call.bytes), 'n'], [call.ms.toFixed(1), 'n']], 1);
     }));
