@@ -132,11 +132,11 @@ impl Approvals {
 
     /// Waits for the answer of the operator.
     async fn at_desk(&self, call: &GuardedCall<'_>, item: &SelectableItem, reason: &str) -> Result<bool, GatewayError> {
-        let identity = call.caller.session().identity();
+        let session = call.caller.session();
         let case = Case {
             id: 0,
-            caller: shown(&identity.name),
-            profile: identity.profile.clone(),
+            caller: shown(session.label()),
+            profile: session.identity().profile.clone(),
             item: item.id.clone(),
             reason: reason.to_owned(),
             arguments: argument_lines(&call.arguments),

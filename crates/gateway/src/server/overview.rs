@@ -196,12 +196,11 @@ fn tokens(view: &CatalogView) -> Vec<(String, usize)> {
 
 /// A definition that waits for approval, as it is shown.
 fn waiting(id: &str, reason: &str, changed: Option<&ChangedDefinition>) -> Changed {
-    let place = changed.map(|changed| format!(" {} {}", changed.server, changed.name)).unwrap_or_default();
     let diff = changed.and_then(|changed| Some(difference(changed.old.as_deref()?, &changed.new))).unwrap_or_default();
     Changed {
         id: id.to_owned(),
         reason: reason.to_owned(),
-        remedy: format!("To approve it: contextweaver mcp pins list --config FILE --pending{place}"),
+        remedy: "To approve it: contextweaver mcp pins list --config FILE --pending".to_owned(),
         diff,
     }
 }
@@ -222,16 +221,14 @@ fn difference(old: &str, new: &str) -> Vec<(&'static str, String)> {
         ChangeTag::Insert => "add",
         ChangeTag::Delete => "gone",
     };
-    let hunks = diff
-        .unified_diff()
-        .context_radius(2)
-        .iter_hunks()
-        .flat_map(|hunk| {
-            hunk.iter_changes()
-                .map(|change| (kind(change.tag()), change.value().trim_end_matches('\n').to_owned()))
-                .collect::<Vec<_>>()
-        })
-        .take(MOST_LINES)
-        .collect();
-    hunks
+    let mut unified = diff.unified_diff();
+    unified.context_radius(2);
+    let mut lines = Vec::new();
+    for hunk in unified.iter_hunks() {
+        for change in hunk.iter_changes() {
+            lines.push((kind(change.tag()), change.value().trim_end_matches('\n').to_owned()));
+        }
+    }
+    lines.truncate(MOST_LINES);
+    lines
 }

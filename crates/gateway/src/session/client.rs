@@ -101,6 +101,11 @@ impl Session {
         &self.identity
     }
 
+    /// The name of its client, as operators see it: `local` for clients on standard streams, which have none.
+    pub(crate) fn label(&self) -> &str {
+        if self.tenant.is_empty() { "local" } else { &self.identity.name }
+    }
+
     /// Whose what is stored for it is.
     pub(crate) fn tenant(&self) -> &str {
         &self.tenant

@@ -197,7 +197,7 @@ impl AuditLog {
         AuditLine {
             approver,
             arguments,
-            caller: Some(short(identity.name.clone())),
+            caller: Some(short(session.label().to_owned())),
             guard: guard.map(str::to_owned),
             item: item.map(|item| short(SanitizeConfig::default().clean(&item).into_owned())),
             operation: operation.map(str::to_owned),

@@ -162,7 +162,7 @@ impl Telemetry {
         if !caller.client().version.is_empty() {
             span.set("mcp.protocol.version", &caller.client().version);
         }
-        span.set("contextweaver.caller", caller_label(caller.session()));
+        span.set("contextweaver.caller", caller.session().label());
         match (method, target) {
             ("tools/call", Some(name)) => {
                 span.set("gen_ai.operation.name", "execute_tool");
@@ -203,7 +203,7 @@ impl Telemetry {
     pub(crate) fn saw(&self, session: &Session, trace: &Trace, seen: &Seen) {
         let took = seen.started.elapsed();
         let account = trace.account();
-        let caller = caller_label(session);
+        let caller = session.label();
         let tool = match (&account.item, account.operation) {
             (Some(item), _) => item.split('#').next().unwrap_or_default(),
             (None, Some(operation)) => operation,
@@ -406,11 +406,6 @@ fn properties(schema: &Value) -> BTreeSet<String> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let short = |name: &&String| name.chars().nth(LONGEST_NAME).is_none();
     properties.into_iter().flat_map(|properties| properties.keys()).filter(short).cloned().collect()
-}
-
-/// The name of a caller in metrics and traces: of clients on standard streams, which have none, `local`.
-pub(crate) fn caller_label(session: &Session) -> &str {
-    if session.tenant().is_empty() { "local" } else { &session.identity().name }
 }
 
 /// How a call ended, in a word.

@@ -410,7 +410,7 @@ impl Sending {
             }
             if !spans.is_empty() {
                 let body = traces(&self.resource, &spans);
-                if !self.send("/v1/traces", body).await {
+                if !self.send("/v1/traces", &body).await {
                     self.counts.failed.fetch_add(spans.len() as u64, Ordering::Relaxed);
                 }
                 spans.clear();
@@ -419,7 +419,7 @@ impl Sending {
             if let (true, Some(_), Some(counted)) = (count_now, self.interval, self.metrics.upgrade()) {
                 let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 let body = metrics(&self.resource, &counted, self.counts.now(), self.start, now);
-                self.send("/v1/metrics", body).await;
+                self.send("/v1/metrics", &body).await;
             }
             if let Some(done) = waiting {
                 let _ = done.send(());
@@ -428,11 +428,11 @@ impl Sending {
     }
 
     /// Whether the collector took a message.
-    async fn send(&mut self, path: &str, body: Vec<u8>) -> bool {
+    async fn send(&mut self, path: &str, body: &[u8]) -> bool {
         let mut pauses = PAUSES.into_iter();
         loop {
             let request = self.client.post(format!("{}{path}", self.endpoint));
-            let answer = request.headers(self.headers.clone()).body(body.clone()).send().await;
+            let answer = request.headers(self.headers.clone()).body(body.to_vec()).send().await;
             let (reason, again) = match answer {
                 Ok(answer) if answer.status().is_success() => {
                     self.complained = false;

@@ -123,7 +123,7 @@ pub(super) fn metrics(of: &Resource, metrics: &Metrics, exported: Exported, star
                 (vec![method(name), ("contextweaver.outcome", ending.label().to_owned())], count)
             });
             let name = "contextweaver.requests";
-            sum(scoped, name, "{request}", "Requests by method and outcome.", times, requests.collect());
+            sum(scoped, name, "{request}", "Requests by method and outcome.", times, &requests.collect::<Vec<_>>());
             let series = metrics.series();
             let of = |tool: &str, caller: &str| {
                 vec![("gen_ai.tool.name", tool.to_owned()), ("contextweaver.caller", caller.to_owned())]
@@ -136,7 +136,7 @@ pub(super) fn metrics(of: &Resource, metrics: &Metrics, exported: Exported, star
                 })
             });
             let name = "contextweaver.calls";
-            sum(scoped, name, "{call}", "Calls by tool, caller and code.", times, calls.collect());
+            sum(scoped, name, "{call}", "Calls by tool, caller and code.", times, &calls.collect::<Vec<_>>());
             let took: Vec<_> =
                 series.iter().map(|((tool, caller), counted)| (of(tool, caller), counted.durations)).collect();
             histogram(scoped, "contextweaver.call.duration", "Time of calls, by tool and caller.", times, &took);
@@ -145,7 +145,7 @@ pub(super) fn metrics(of: &Resource, metrics: &Metrics, exported: Exported, star
                 (vec![("contextweaver.reason", "queue_full".to_owned())], exported.dropped),
                 (vec![("contextweaver.reason", "export_failed".to_owned())], exported.failed),
             ];
-            sum(scoped, name, "{span}", "Spans that were not exported.", times, counts);
+            sum(scoped, name, "{span}", "Spans that were not exported.", times, &counts);
         });
     });
     request.bytes()
@@ -157,7 +157,7 @@ fn sum(
     unit: &str,
     description: &str,
     (start, now): (u64, u64),
-    points: Vec<(Attributes, u64)>,
+    points: &[(Attributes, u64)],
 ) {
     if points.is_empty() {
         return;
@@ -167,7 +167,7 @@ fn sum(
         metric.bytes_of(2, description.as_bytes());
         metric.bytes_of(3, unit.as_bytes());
         metric.message(7, |sum| {
-            for (attributes, count) in &points {
+            for (attributes, count) in points {
                 sum.message(1, |point| {
                     point.fixed64(2, start);
                     point.fixed64(3, now);

@@ -32,6 +32,7 @@ use super::listener::{Endpoint, HttpError, Listener, not_allowed, read};
 use super::reply::{End, Refused, Reply, events, whole};
 use crate::common::sync::lock;
 use crate::config::http::{HostRule, HttpConfig, OriginRule, Token, TokenHolder};
+use crate::guard::desk::Case;
 use crate::server::gateway::Gateway;
 use crate::server::overview::Slow;
 use crate::session::identity::Identity;
@@ -107,6 +108,8 @@ struct Shared {
 struct Looking {
     slow: Arc<Mutex<Slow>>,
     last: Option<Instant>,
+    /// The cases that waited then: who answers one wants to see that at once.
+    cases: Vec<Case>,
 }
 
 impl ConsoleServer {
@@ -250,8 +253,6 @@ impl Shared {
         if !self.gateway.desk().answer(id, answer.approve) {
             return Err(Refused::text(StatusCode::NOT_FOUND, "no such call waits any more"));
         }
-        // What is shown next shows it.
-        self.looking.lock().await.last = None;
         tracing::info!(id, approve = answer.approve, "the operator answered");
         Ok(whole(StatusCode::OK, JSON, json!({"approve": answer.approve}).to_string()))
     }
@@ -274,7 +275,8 @@ impl Shared {
     /// What there is now; looked up again when that is a while ago.
     async fn look(&self) -> Arc<str> {
         let mut looking = self.looking.lock().await;
-        if looking.last.is_none_or(|last| last.elapsed() >= LOOK / 2) {
+        let cases = self.gateway.desk().cases();
+        if looking.last.is_none_or(|last| last.elapsed() >= LOOK / 2) || looking.cases != cases {
             let (slow, gateway) = (Arc::clone(&looking.slow), Arc::clone(&self.gateway));
             let found = tokio::task::spawn_blocking(move || {
                 let mut slow = lock(&slow);
@@ -295,7 +297,7 @@ impl Shared {
                     changed
                 });
             }
-            looking.last = Some(Instant::now());
+            (looking.last, looking.cases) = (Some(Instant::now()), cases);
         }
         Arc::clone(&self.state.borrow())
     }

@@ -108,7 +108,7 @@
 
   function showArtifacts() {
     const all = state.artifacts;
-    set('artifacts-line', `${number(all.count)} results, ${number(all.bytes)} bytes, kept ${all.on_disk ? 'on disk' : 'in memory'}.`);
+    set('artifacts-line', `${number(all.count)} ${all.count === 1 ? 'result' : 'results'}, ${number(all.bytes)} bytes, kept ${all.on_disk ? 'on disk' : 'in memory'}.`);
     draw('artifacts-rows', all.largest, (largest) => largest.map((one) =>
       row([[one.handle], [one.media_type], [number(one.bytes), 'n']], 0)));
   }
