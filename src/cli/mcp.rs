@@ -1,5 +1,6 @@
 //! `mcp`: the gateway, and the commands that prepare, check and watch it.
 
+mod audit;
 mod capture;
 mod doctor;
 mod events;
@@ -43,6 +44,8 @@ pub(super) enum Command {
     Pins(pins::Args),
     /// Tell a running gateway to read its configuration again
     Reload(reload::Args),
+    /// Check the audit log of a gateway, and show what it says
+    Audit(audit::Args),
     /// Say what a gateway did: tokens spared, success, durations, errors
     #[command(visible_alias = "stats")]
     Events(events::Args),
@@ -59,6 +62,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Playback(args) => playback::run(args),
         Command::Pins(args) => pins::run(args, out),
         Command::Reload(args) => reload::run(args, out),
+        Command::Audit(args) => audit::run(args, out),
         Command::Events(args) => events::run(args, out),
     }
 }

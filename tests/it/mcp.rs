@@ -265,6 +265,54 @@ fn events_are_counted() {
 }
 
 #[test]
+fn an_audit_log_is_checked_and_filtered() {
+    let files = files();
+    let mut prev = "0".repeat(64);
+    let mut text = String::new();
+    for (at, what) in [
+        r#""event":"started""#,
+        r#""caller":"ci","decision":"allow","event":"decided","guard":"policy","item":"git:log#00000000","operation":"tool_execute""#,
+        r#""call":2,"caller":"ci","code":"OK","event":"ended","item":"git:log#00000000","ms":1.5,"operation":"tool_execute""#,
+        r#""caller":"me\u001b[2J","code":"POLICY_DENIED","decision":"refuse","event":"decided","guard":"policy","rule":"policy.rules[0]""#,
+    ]
+    .iter()
+    .enumerate()
+    {
+        let line = format!(r#"{{{what},"prev":"{prev}","seq":{},"time":"2026-11-25T12:00:00","version":1}}"#, at + 1);
+        prev = contextweaver_core::text::sha256_hex(line.as_bytes());
+        text += &format!("{line}\n");
+    }
+    files.write("audit.jsonl", &text);
+    insta::assert_snapshot!(files.run(&["mcp", "audit", "verify", "audit.jsonl", "--head", &prev]).shown().replace(&prev, "HEAD"), @r"
+    exit 0
+    audit.jsonl: 4 lines, and each follows the one before
+    head: HEAD
+    ");
+    insta::assert_snapshot!(files.run(&["mcp", "audit", "show", "audit.jsonl", "--caller", "ci"]).shown(), @r"
+    exit 0
+    2 2026-11-25T12:00:00 decided allow tool_execute git:log#00000000 for ci by policy
+    3 2026-11-25T12:00:00 ended of 2 OK 1.5 ms tool_execute git:log#00000000 for ci
+    ");
+    insta::assert_snapshot!(files.run(&["mcp", "audit", "show", "audit.jsonl", "--decision", "refuse"]).shown(), @r"
+    exit 0
+    4 2026-11-25T12:00:00 decided refuse POLICY_DENIED for me\u{1b}[2J by policy policy.rules[0]
+    ");
+    files.write("audit.jsonl", text.replace("\"ms\":1.5", "\"ms\":2.5"));
+    let found = files.run(&["mcp", "audit", "verify", "audit.jsonl"]).shown();
+    let head = found.lines().last().unwrap().to_owned();
+    insta::assert_snapshot!(found.replace(&head, "head: …"), @r"
+    exit 1
+    audit.jsonl: line 3 does not fit: it is not as it was when line 4 was written after it
+    2 lines before it follow each other
+    head: …
+    ");
+    insta::assert_snapshot!(files.run(&["mcp", "audit", "verify", "audit.jsonl", "--head", "abc"]).shown(), @r"
+    exit 2
+    error: --head: `abc` is no hash; give the 64 digits that `mcp audit verify` printed
+    ");
+}
+
+#[test]
 fn a_broken_recording_is_refused_with_its_line() {
     let files = files();
     files.write("bad.ndjson", "\n{\"seq\": 1}\n");

@@ -204,6 +204,9 @@ fn kinds() -> Vec<Kind> {
                 json!({
                     "mode": "proxy", "name": "tools", "top_k": 5, "cache_stable": true, "cards": "lines",
                     "structured": "off", "tolerant_args": true, "diagnostics": "events.jsonl", "media_bytes": 5,
+                    "audit": {"file": "audit.jsonl", "on_failure": "warn", "sync": true},
+                    "otlp": {"endpoint": "http://127.0.0.1:4318", "headers": {"a": "b"}, "service_name": "g",
+                        "attributes": {"c": "d"}, "traces": true, "metrics": false, "interval_seconds": 5.5, "sample": 0.5},
                     "feedback": "learned.jsonl", "price": {"per_million_tokens": 2.5, "currency": "EUR"},
                     "upstreams": {
                         "a": {

@@ -47,6 +47,7 @@ pub use config::http::{HostRule, HttpConfig, OriginRule, RuleError, Token, Token
 pub use config::oauth::{Algorithm, OAuthConfig, ScopeRule};
 pub use config::startup::{StartConfig, StartMode};
 pub use config::tls::{CertificateHolder, CertificateName, TlsConfig};
+pub use operations::audit_trail::{AuditCheck, AuditFilter, Misfit};
 pub use operations::capture::Capture;
 pub use operations::client_files::{
     Client, ClientFile, ClientFileError, Place, Snippet, discover, quoted, replaced, snippet,
@@ -69,9 +70,13 @@ pub use session::client::{Caller, Session};
 pub use session::elicitation::Questions;
 pub use session::identity::Identity;
 pub use surface::mode::{CardForm, Mode, Structured};
+pub use telemetry::audit::{AuditConfig, AuditError, OnFailure};
+pub use telemetry::audit_line::{AUDIT_VERSION, AuditDecision, AuditEvent, AuditLine};
 pub use telemetry::diagnostics::{Diagnostics, EVENT_VERSION, Event, EventName, Happening, WallClock};
+pub use telemetry::otlp::OtlpConfig;
 pub use telemetry::savings::{Price, Savings, Spent, grouped};
 pub use transport::http::api::{Answer, Api, ApiServer};
+pub use transport::http::console::{ConsoleConfig, ConsoleError, ConsoleServer};
 pub use transport::http::listener::HttpError;
 pub use transport::http::server::{HttpControl, HttpServer, Prepared};
 pub use transport::stdio::{serve, serve_stdio};

@@ -1,17 +1,21 @@
 //! `mcp serve`: the gateway on standard streams or over HTTP.
 
 use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use super::block_on_runtime;
 use super::terminal::line;
 use crate::cli::Outcome;
 use crate::cli::http::{HttpArgs, Signal, signals};
 use contextweaver_gateway::{
-    Gateway, GatewayConfig, HttpControl, HttpServer, Live, Mode, Target, grouped, serve_stdio,
+    ConsoleConfig, ConsoleServer, Gateway, GatewayConfig, HttpControl, HttpServer, Live, Mode, Target, grouped,
+    serve_stdio,
 };
 
 /// Serve the tools of any number of MCP servers
@@ -41,6 +45,12 @@ pub(in crate::cli) struct Args {
     transport: Transport,
     #[command(flatten)]
     http: HttpArgs,
+    /// Open a console for the operator at this address; its address with a token is printed on standard error
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "dry_run")]
+    console: Option<SocketAddr>,
+    /// Let the console listen at an address that other machines reach; put TLS in front
+    #[arg(long, requires = "console")]
+    console_remote: bool,
     /// Start the upstreams, show what would be served, and exit; nothing is written
     #[arg(long)]
     dry_run: bool,
@@ -108,6 +118,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                 banner(&gateway, args, target.map(PathBuf::as_path), &mut std::io::stderr().lock())?;
             }
             let live = Live::from(gateway);
+            let console = open_console(&live, args).await?;
             match args.transport {
                 Transport::Stdio => {
                     // The streams are served on a task of their own; this one heeds signals.
@@ -128,6 +139,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
                 }
                 Transport::Http => serve_http(args, &live).await?,
             }
+            if let Some((end, serving)) = console {
+                drop(end);
+                let _ = serving.await;
+            }
             gateway = live.now();
             if let Some(savings) = gateway.savings() {
                 // Nobody may listen any more.
@@ -140,6 +155,22 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         gateway.close().await;
         Ok(Outcome::Ok)
     })
+}
+
+/// What ends a console, and the task that serves it.
+type Console = (oneshot::Sender<()>, JoinHandle<()>);
+
+/// Opens the console, where one is wanted.
+async fn open_console(live: &Live, args: &Args) -> Result<Option<Console>> {
+    let Some(listen) = args.console else { return Ok(None) };
+    let config = ConsoleConfig { listen, remote: args.console_remote };
+    let server = ConsoleServer::bind(live.clone(), config).await.context("--console")?;
+    writeln!(std::io::stderr(), "console at {}", server.url()?)?;
+    let (end, ended) = oneshot::channel::<()>();
+    let serving = tokio::spawn(server.serve(async {
+        let _ = ended.await;
+    }));
+    Ok(Some((end, serving)))
 }
 
 /// Threads that serve clients. A call to a child process is little work and many wake-ups, of which each further thread

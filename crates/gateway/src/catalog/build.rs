@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::view::{CatalogView, items_of};
+use super::view::{CatalogView, ChangedDefinition, items_of};
 use crate::guard::pipeline::{GuardError, Guards};
 use crate::guard::profiles::Visibility;
 use crate::protocol::listing::{Address, Listing, address_of};
@@ -46,7 +46,7 @@ pub(super) async fn vetted(
 ) -> Result<CatalogView, GuardError> {
     let (guards, routing) = (Arc::clone(guards), routing.clone());
     let work = move || {
-        let mut view = views(&guards, generation, contents, &routing)?;
+        let mut view = views(&guards, generation, contents, before.as_deref(), &routing)?;
         before.iter().for_each(|before| view.follow(before));
         Ok(view)
     };
@@ -59,6 +59,7 @@ fn views(
     guards: &Guards,
     generation: u64,
     contents: Contents,
+    before: Option<&CatalogView>,
     routing: &RoutingConfig,
 ) -> Result<CatalogView, GuardError> {
     let Contents { mut items, left_out, listings } = contents;
@@ -72,6 +73,7 @@ fn views(
         Ok::<_, RouteError>(view)
     };
     let mut all = view(None, left_out, listings)?;
+    all.changed = quarantine.iter().map(|(item, _)| (item.id.clone(), changed(item, before))).collect();
     for (name, profile) in guards.profiles().iter() {
         let shows = |item: &SelectableItem| guards.shows(profile, item);
         let (listings, partly) = shown_of(&all, &items, &shows);
@@ -81,6 +83,24 @@ fn views(
         all.profiles.insert(name.clone(), Arc::new(own));
     }
     Ok(all)
+}
+
+/// What changed of a definition that is not served, as far as the view before shows it.
+fn changed(item: &SelectableItem, before: Option<&CatalogView>) -> ChangedDefinition {
+    let text = |item: &SelectableItem| -> Arc<str> {
+        match &item.raw {
+            Some(raw) => Arc::from(raw.get()),
+            None => Arc::from(item.definition_json()),
+        }
+    };
+    let server = item.server.clone().unwrap_or_default();
+    let is_it = |other: &&SelectableItem| other.name == item.name && other.server.as_deref() == Some(&*server);
+    let old = before.and_then(|before| {
+        let served = before.tools.as_ref().and_then(|shelf| shelf.router.catalog().items().iter().find(is_it));
+        let waited = || before.changed.values().find(|other| other.name == item.name && other.server == server);
+        served.map(text).or_else(|| waited().and_then(|other| other.old.clone()))
+    });
+    ChangedDefinition { name: item.name.clone(), server, old, new: text(item) }
 }
 
 /// The resources and templates that are shown, and the servers of which some are not.

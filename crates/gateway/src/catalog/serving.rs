@@ -23,6 +23,7 @@ use crate::protocol::listing::Listing;
 use crate::session::client::Caller;
 use crate::session::clients::Clients;
 use crate::surface::mode::Mode;
+use crate::telemetry::audit::AuditError;
 use crate::telemetry::observer::Telemetry;
 use crate::upstream::breaker::CircuitState;
 use crate::upstream::client::Upstream;
@@ -72,6 +73,17 @@ pub enum StartError {
     /// The file of feedback cannot be read.
     #[error("`feedback`: {0}")]
     Feedback(#[from] FeedbackError),
+    /// Decisions cannot be written.
+    #[error("audit.file: {}: {reason}", path.display())]
+    Audit {
+        /// The file of decisions.
+        path: PathBuf,
+        /// Why.
+        reason: AuditError,
+    },
+    /// Traces and metrics cannot be sent.
+    #[error("otlp: {0}")]
+    Otlp(#[source] std::io::Error),
     /// Events cannot be recorded.
     #[error("diagnostics: {}: {reason}", path.display())]
     Diagnostics {

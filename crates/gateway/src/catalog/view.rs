@@ -22,6 +22,19 @@ use contextweaver_core::catalog::{self, Kind, LeftOut, SelectableItem, inspect, 
 use contextweaver_core::text::Estimator;
 use contextweaver_routing::{RouteError, RoutingConfig};
 
+/// A definition that waits for approval, and the one before it where this process has seen that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ChangedDefinition {
+    /// The name of the server.
+    pub(crate) server: String,
+    /// The name of the tool on its server.
+    pub(crate) name: String,
+    /// The definition that was served before.
+    pub(crate) old: Option<Arc<str>>,
+    /// The definition that waits.
+    pub(crate) new: Arc<str>,
+}
+
 /// What is served at one moment: the items with their indexes, names, lists and routes.
 #[derive(Debug)]
 pub struct CatalogView {
@@ -37,6 +50,8 @@ pub struct CatalogView {
     pub left_out: Vec<LeftOut>,
     /// Tools whose definitions wait for approval, by id, with the reason.
     pub quarantined: BTreeMap<String, String>,
+    /// What changed of them, by id.
+    pub(crate) changed: BTreeMap<String, ChangedDefinition>,
     /// The views of callers with a visibility profile, by the name of the profile.
     pub(crate) profiles: BTreeMap<String, Arc<CatalogView>>,
     /// The lists of each upstream, by the server name of its items.
@@ -90,6 +105,7 @@ impl CatalogView {
             tools,
             left_out,
             quarantined: BTreeMap::new(),
+            changed: BTreeMap::new(),
             profiles: BTreeMap::new(),
             listings,
             listed_only: BTreeSet::new(),
@@ -111,6 +127,7 @@ impl CatalogView {
             prompts: None,
             left_out: Vec::new(),
             quarantined: BTreeMap::new(),
+            changed: BTreeMap::new(),
             profiles: BTreeMap::new(),
             listings: BTreeMap::new(),
             listed_only: BTreeSet::new(),

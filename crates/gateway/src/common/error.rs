@@ -50,11 +50,13 @@ pub enum Code {
     ResourceNotFound,
     /// The prompt is not in the catalog.
     PromptNotFound,
+    /// The audit log cannot be written, and nothing is done that it does not hold.
+    AuditFailed,
 }
 
 impl Code {
     /// All codes, as they are written.
-    pub(crate) const WORDS: [&str; 17] = [
+    pub(crate) const WORDS: [&str; 18] = [
         "PATH_INVALID",
         "PATH_NOT_FOUND",
         "ARGS_INVALID",
@@ -72,7 +74,40 @@ impl Code {
         "VIEW_FAILED",
         "RESOURCE_NOT_FOUND",
         "PROMPT_NOT_FOUND",
+        "AUDIT_FAILED",
     ];
+
+    /// The code as it is written.
+    pub(crate) fn word(self) -> &'static str {
+        Self::WORDS.get(self as usize).copied().unwrap_or_default()
+    }
+
+    /// What an operator can do about it.
+    pub(crate) fn remedy(self) -> &'static str {
+        match self {
+            Self::PathInvalid | Self::PathNotFound => "the caller sees the right paths in the answer",
+            Self::ArgsInvalid => {
+                "the caller is told what the arguments may be; if it happens often, try `tolerant_args`"
+            }
+            Self::SchemaInvalid => {
+                "`contextweaver mcp doctor` says what is wrong with the schema; tell the author of the server"
+            }
+            Self::UpstreamError => "see the log of the server, or RUST_LOG=debug",
+            Self::UpstreamTimeout => "raise `timeout` of this upstream, or see why the server is slow",
+            Self::UpstreamUnavailable => "start the server; `contextweaver mcp doctor` tries it",
+            Self::AuthFailed => "renew the token in `headers` or `env` of this upstream, or the key in `signing`",
+            Self::PermissionDenied => "the token of this upstream does not permit it",
+            Self::RateLimited => "raise `rate_limits`, or ask the caller to call less",
+            Self::PolicyDenied => "a rule refuses it: change `policy` if that is not meant",
+            Self::ApprovalRequired => "nobody approved it: answer here, or use a client that can ask",
+            Self::Quarantined => "look at the change with `contextweaver mcp pins list --pending`, then approve it",
+            Self::HydrateFailed | Self::ResourceNotFound | Self::PromptNotFound => {
+                "the caller asked for what is not served; the answer names what is near"
+            }
+            Self::ViewFailed => "the stored result is gone or has no such part; raise the limits of `artifacts`",
+            Self::AuditFailed => "make room on the disk of the audit log; nothing is called until it can be written",
+        }
+    }
 
     /// Whether the same call may succeed later.
     #[must_use]
@@ -158,8 +193,7 @@ impl GatewayError {
 
 impl std::fmt::Display for GatewayError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let code = serde_json::to_value(self.code).unwrap_or_default();
-        write!(formatter, "{}: {}", code.as_str().unwrap_or_default(), self.message)
+        write!(formatter, "{}: {}", self.code.word(), self.message)
     }
 }
 
@@ -236,8 +270,8 @@ mod tests {
     #[test]
     fn every_code_is_among_the_words() {
         let codes = Code::WORDS.map(|word| serde_json::from_value::<Code>(word.into()).unwrap());
-        assert!(codes.is_sorted() && codes.last() == Some(&Code::PromptNotFound));
-        assert_eq!(Code::PromptNotFound as usize + 1, codes.len());
+        assert!(codes.is_sorted() && codes.last() == Some(&Code::AuditFailed));
+        assert_eq!(Code::AuditFailed as usize + 1, codes.len());
     }
 
     #[test]

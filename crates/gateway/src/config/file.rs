@@ -27,6 +27,8 @@ use crate::guard::schema::SchemaConfig;
 use crate::guard::sign::SigningSection;
 use crate::results::artifacts::ArtifactsConfig;
 use crate::surface::mode::{CardForm, Mode, Structured};
+use crate::telemetry::audit::AuditConfig;
+use crate::telemetry::otlp::{OtlpConfig, OtlpSection};
 use crate::telemetry::savings::Price;
 use crate::upstream::config::{DEFAULT_TIMEOUT_SECONDS, Era, Target, UpstreamConfig};
 use crate::upstream::environment::Inherit;
@@ -130,6 +132,8 @@ struct ConfigFile {
     signing: Option<SigningSection>,
     state: Option<PathBuf>,
     diagnostics: Option<PathBuf>,
+    audit: Option<AuditConfig>,
+    otlp: Option<OtlpSection>,
     price: Option<Price>,
     http: HttpSection,
 }
@@ -179,6 +183,8 @@ impl Default for ConfigFile {
             signing: None,
             state: None,
             diagnostics: None,
+            audit: None,
+            otlp: None,
             price: None,
             http: HttpSection::default(),
         }
@@ -228,6 +234,10 @@ pub struct GatewayConfig {
     pub guards: GuardConfig,
     /// The file that events are appended to; none when `None`.
     pub diagnostics: Option<PathBuf>,
+    /// Where decisions are written; nowhere when `None`.
+    pub audit: Option<AuditConfig>,
+    /// Where traces and metrics go; nowhere when `None`.
+    pub otlp: Option<OtlpConfig>,
     /// What tokens cost; unknown when `None`.
     pub price: Option<Price>,
     /// How it is served over HTTP.
@@ -257,6 +267,8 @@ impl Default for GatewayConfig {
             artifacts: ArtifactsConfig::default(),
             guards: GuardConfig::default(),
             diagnostics: None,
+            audit: None,
+            otlp: None,
             price: None,
             http: HttpConfig::default(),
         }
@@ -305,12 +317,14 @@ impl GatewayConfig {
     }
 
     /// The same configuration for a gateway that leaves no trace: it reads the files of pins, and writes neither pins
-    /// nor state, results or diagnostics.
+    /// nor state, results, decisions or diagnostics.
     #[must_use]
     pub fn without_a_trace(mut self) -> Self {
         self.guards.access = Access::Look;
         self.artifacts.path = None;
         self.diagnostics = None;
+        self.audit = None;
+        self.otlp = None;
         self
     }
 
@@ -410,6 +424,8 @@ impl ConfigFile {
             artifacts,
             guards,
             diagnostics: self.diagnostics.map(|path| folder.join(path)),
+            otlp: self.otlp.map(|otlp| otlp.checked(environment)).transpose()?,
+            audit: self.audit.map(|audit| AuditConfig { file: folder.join(&audit.file), ..audit }),
             price: self.price,
             http,
         })

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::call::{Clearance, Guard, GuardedCall, Waiting};
 use super::canonical::canonical;
+use super::desk::{Case, Desk};
 use super::policy::unapproved;
 use super::shared::{Shared, SpendError};
 use super::sign::{Key, unhex, unique};
@@ -31,6 +32,12 @@ use contextweaver_core::text::hex;
 
 /// The name of the gateway's question.
 pub(crate) const QUESTION: &str = "contextweaver/approval";
+
+/// The person who approves, where that is the one behind the client that calls.
+const CLIENT: &str = "client";
+
+/// The operator, at the console.
+const OPERATOR: &str = "operator";
 
 /// How long a person has, and how long an approval holds while the upstream asks more.
 const LASTS: Duration = Duration::from_secs(300);
@@ -109,11 +116,58 @@ pub(super) struct Approvals {
     /// `None` when the system gives no randomness.
     seals: Option<Seals>,
     shared: Shared,
+    /// Where an operator may answer.
+    desk: Arc<Desk>,
 }
 
 impl Approvals {
-    pub(super) fn new(shared: Shared) -> Self {
-        Self { seals: Seals::new(), shared }
+    pub(super) fn new(shared: Shared, desk: Arc<Desk>) -> Self {
+        Self { seals: Seals::new(), shared, desk }
+    }
+
+    /// Where an operator may answer.
+    pub(super) fn desk(&self) -> &Arc<Desk> {
+        &self.desk
+    }
+
+    /// Waits for the answer of the operator.
+    async fn at_desk(&self, call: &GuardedCall<'_>, item: &SelectableItem, reason: &str) -> Result<bool, GatewayError> {
+        let session = call.caller.session();
+        let case = Case {
+            id: 0,
+            caller: shown(session.label()),
+            profile: session.identity().profile.clone(),
+            item: item.id.clone(),
+            reason: reason.to_owned(),
+            arguments: argument_lines(&call.arguments),
+        };
+        let Some(mut laid) = self.desk.lay(case) else {
+            return Err(unapproved(item, reason, "the operator has too much to answer, or answers nothing now"));
+        };
+        let answered = tokio::time::timeout(LASTS, laid.answered()).await;
+        answered.map_err(|_| unapproved(item, reason, "the operator did not answer in time"))
+    }
+
+    /// Asks the person at the client, the operator, or both; who answers first, answers.
+    async fn asked(&self, call: &GuardedCall<'_>, item: &SelectableItem, reason: &str) -> Result<(), GatewayError> {
+        let operator = async {
+            let approved = self.at_desk(call, item, reason).await?;
+            call.note_approver(OPERATOR);
+            if approved { Ok(()) } else { Err(unapproved(item, reason, "the operator declined it")) }
+        };
+        let client = async {
+            let answer = ask(call.caller, item, &call.arguments, reason).await;
+            call.note_approver(CLIENT);
+            answer
+        };
+        match (self.desk.has_room(), call.caller.can_fill_forms() && !call.caller.is_modern()) {
+            (false, _) => client.await,
+            (true, false) => operator.await,
+            (true, true) => tokio::select! {
+                answer = client => answer,
+                answer = operator => answer,
+            },
+        }
     }
 
     /// The state that the client is to bring back with its answers to the upstream, whose own state is `state`.
@@ -144,6 +198,7 @@ impl Approvals {
                 let answers: Members<'_> =
                     context.input_responses.as_ref().and_then(|answers| answers.read().ok()).unwrap_or_default();
                 let Some(answer) = answers.get(QUESTION).map(Raw::of) else { return Ok(None) };
+                call.note_approver(CLIENT);
                 judge(item, reason, &answer)?;
                 CallContext {
                     progress: context.progress.clone(),
@@ -151,7 +206,10 @@ impl Approvals {
                     ..CallContext::default()
                 }
             }
-            Stage::Approved => CallContext { request_state: ticket.state.as_ref().map(Raw::of), ..context.clone() },
+            Stage::Approved => {
+                call.note_approver(CLIENT);
+                CallContext { request_state: ticket.state.as_ref().map(Raw::of), ..context.clone() }
+            }
         };
         let (nonce, until) = (format!("approval:{}", ticket.nonce), Duration::from_millis(ticket.until));
         match self.shared.spend(nonce, now, until, MOST).await {
@@ -196,8 +254,8 @@ impl Guard for AskedApproval {
     fn wait<'g>(&'g self, call: &'g mut GuardedCall<'_>) -> Waiting<'g, Result<Clearance, GatewayError>> {
         Box::pin(async move {
             let Some((item, reason)) = call.item.zip(call.approval.as_deref()) else { return Ok(Clearance::Go) };
-            if !call.caller.is_modern() {
-                return ask(call.caller, item, &call.arguments, reason).await.map(|()| Clearance::Go);
+            if !call.caller.is_modern() || !call.caller.can_fill_forms() {
+                return self.0.asked(call, item, reason).await.map(|()| Clearance::Go);
             }
             let seals = self.0.seals.as_ref();
             let now = self.0.shared.wall.now();
@@ -259,6 +317,20 @@ fn judge(item: &SelectableItem, reason: &str, answer: &Raw) -> Result<(), Gatewa
 
 fn question(item: &SelectableItem, arguments: &Value, reason: &str) -> Value {
     let mut lines = vec![format!("Allow a call of `{}`? {reason}", item.id)];
+    lines.extend(argument_lines(arguments));
+    json!({
+        "message": lines.join("\n"),
+        "requestedSchema": {
+            "type": "object",
+            "properties": {"approve": {"type": "boolean", "title": "Allow this call", "default": false}},
+            "required": ["approve"],
+        },
+    })
+}
+
+/// What a person is shown of the arguments of a call.
+fn argument_lines(arguments: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
     let members = arguments.as_object();
     for (name, value) in members.into_iter().flatten().take(MOST_SHOWN) {
         let text = value.as_str().map_or_else(|| value.to_string(), |text| format!("{text:?}"));
@@ -268,14 +340,7 @@ fn question(item: &SelectableItem, arguments: &Value, reason: &str) -> Value {
     if more > 0 {
         lines.push(format!("and {more} more arguments"));
     }
-    json!({
-        "message": lines.join("\n"),
-        "requestedSchema": {
-            "type": "object",
-            "properties": {"approve": {"type": "boolean", "title": "Allow this call", "default": false}},
-            "required": ["approve"],
-        },
-    })
+    lines
 }
 
 /// A text on one bounded line, without secrets or what could deceive the reader.

@@ -16,6 +16,7 @@ use crate::session::context::CallContext;
 use crate::surface::meta_tools::MetaTool;
 use contextweaver_context::event::ResultEnvelope;
 use contextweaver_core::catalog::SelectableItem;
+use contextweaver_core::text::sha256_hex;
 
 /// What kind of request a call is; each uses its own selection of the guards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +132,29 @@ impl<'c> GuardedCall<'c> {
         self.item.map_or(self.operation.name(), |item| item.id.as_str())
     }
 
+    /// Notes what the call is, for those who answer for it later.
+    pub(super) fn note_subject(&self) {
+        let trace = &self.context.trace;
+        let digest = |bytes: &[u8]| trace.wants_digest().then(|| sha256_hex(bytes));
+        let arguments = match self.written {
+            Some(written) => digest(written.get().as_bytes()),
+            None if self.arguments.is_null() => None,
+            None => digest(self.arguments.to_string().as_bytes()),
+        };
+        trace.note(|account| {
+            account.operation = Some(self.operation.name());
+            account.item = self.item.map(|item| item.id.clone());
+            account.server = self.item.and_then(|item| item.server.clone());
+            account.arguments = arguments;
+        });
+    }
+
+    /// Notes who approved or declined the call.
+    pub(super) fn note_approver(&self, approver: impl Into<String>) {
+        let approver = approver.into();
+        self.context.trace.note(|account| account.approver = Some(approver));
+    }
+
     /// The error about the arguments, with what they may be: their names and types, and an example.
     pub(super) fn taught(&self, error: GatewayError) -> GatewayError {
         let Some(item) = self.item else { return error };
@@ -152,7 +176,8 @@ impl<'c> GuardedCall<'c> {
 
     /// Whether the answer to the call will be the question whether a person approves it.
     pub(super) fn is_to_be_asked_about(&self) -> bool {
-        self.approval.is_some() && self.approved.is_none() && self.caller.is_modern()
+        let asks = self.caller.is_modern() && self.caller.can_fill_forms();
+        self.approval.is_some() && self.approved.is_none() && asks
     }
 
     /// Whether a person has to approve the call.

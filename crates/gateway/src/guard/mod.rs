@@ -11,6 +11,7 @@ pub mod cache;
 pub(crate) mod call;
 mod canonical;
 pub mod config;
+pub(crate) mod desk;
 pub(crate) mod glob;
 pub mod limits;
 mod namespaces;

@@ -27,6 +27,7 @@ use super::arguments::ParsedArguments;
 use super::cache::Cache;
 use super::call::{Clearance, Guard, GuardedCall, Route};
 use super::config::{Access, GuardConfig};
+use super::desk::Desk;
 use super::limits::{Quotas, SteadyClock};
 use super::pins::{PinConfig, PinMode, Pins, Quarantine};
 use super::policy::{PolicyConfig, Rules};
@@ -111,7 +112,7 @@ fn rows(parts: &Parts) -> Vec<Row> {
                                    [Yes,      Yes,      Yes,      Yes,        Yes,       Yes,         Yes,       NAMELESS, UNTOUCHED]),
         row("visibility", Box::new(Hidden { profiles: profiles(), policy: policy() }),
                                    [Yes,      Yes,      Yes,      Yes,        Yes,       Yes,         Yes,       NAMELESS, UNTOUCHED]),
-        row("policy", Box::new(Rules { policy: policy(), profiles: profiles() }),
+        row("policy", Box::new(Rules { policy: policy(), profiles: profiles(), desk: Arc::clone(parts.approvals.desk()) }),
                                    [Yes,      Yes,      Yes,      Yes,        Yes,       Yes,         Yes,       Yes,      UNTOUCHED]),
         row("no approval", Box::new(NoApproval),
                                    [ASKED,    ASKED,    ASKED,    ASKED,      Yes,       ASKED,       TOO_SMALL, NO_CALL,  UNTOUCHED]),
@@ -202,6 +203,8 @@ impl Guards {
     /// # Errors
     /// The state cannot be used.
     pub(crate) fn after(config: GuardConfig, repairs: bool, before: Option<&Self>) -> Result<Self, StoreError> {
+        // An operator who looks on answers for the guards of now, whatever their state.
+        let desk = before.map_or_else(Arc::default, |before| Arc::clone(before.desk()));
         let before = before.filter(|before| before.config.state == config.state && config.access == Access::Full);
         let (config, state) = match config.access {
             Access::Full => {
@@ -235,7 +238,7 @@ impl Guards {
             repairs,
             profiles: Arc::new(profiles),
             approvals: before
-                .map_or_else(|| Arc::new(Approvals::new(shared.clone())), |before| Arc::clone(&before.approvals)),
+                .map_or_else(|| Arc::new(Approvals::new(shared.clone(), desk)), |before| Arc::clone(&before.approvals)),
             signatures: Signatures::new(config.signing.clone(), shared.clone()),
             cache,
             policy,
@@ -248,9 +251,14 @@ impl Guards {
         Ok(Self { config, rows, policy, profiles, approvals, signatures, signed, cache, pins, shared })
     }
 
+    /// The rows that a kind of request uses, in their order.
+    fn rows_of(&self, route: Route) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(move |row| row.uses[route as usize] == Use::Yes)
+    }
+
     /// The guards that a kind of request uses, in their order.
     fn of(&self, route: Route) -> impl Iterator<Item = &dyn Guard> {
-        self.rows.iter().filter(move |row| row.uses[route as usize] == Use::Yes).map(|row| &*row.guard)
+        self.rows_of(route).map(|row| &*row.guard)
     }
 
     /// Asks the guards that decide at once, before anything else of the call happens.
@@ -258,7 +266,11 @@ impl Guards {
     /// # Errors
     /// The first guard that refuses.
     pub(crate) fn check(&self, call: &mut GuardedCall<'_>) -> Result<(), GatewayError> {
-        let checked = self.of(call.route).try_for_each(|guard| guard.check(call));
+        call.note_subject();
+        let trace = call.context.trace.clone();
+        let refused_by = |name| trace.note(|account| account.guard = Some(name));
+        let checked =
+            self.rows_of(call.route).try_for_each(|row| row.guard.check(call).inspect_err(|_| refused_by(row.name)));
         // Whoever gets so far may call what this is about, and may know how.
         checked.map_err(|error| if error.code == Code::ArgsInvalid { call.taught(error) } else { error })
     }
@@ -281,11 +293,18 @@ impl Guards {
     /// # Errors
     /// The first guard that refuses.
     pub(crate) async fn clear(&self, call: &mut GuardedCall<'_>) -> Result<Clearance, GatewayError> {
-        for guard in self.of(call.route) {
-            if guard.waits(call)
-                && let Clearance::Ask(question) = guard.wait(call).await?
-            {
-                return Ok(Clearance::Ask(question));
+        for row in self.rows_of(call.route) {
+            if !row.guard.waits(call) {
+                continue;
+            }
+            let trace = call.context.trace.clone();
+            let cleared = row.guard.wait(call).await;
+            if !matches!(cleared, Ok(Clearance::Go)) {
+                trace.note(|account| {
+                    account.guard = Some(row.name);
+                    account.asked = cleared.is_ok();
+                });
+                return cleared;
             }
         }
         Ok(Clearance::Go)
@@ -333,6 +352,11 @@ impl Guards {
     /// The state that a client is to bring back with its answers to an upstream, whose own state is `state`.
     pub(crate) fn state_of(&self, call: &GuardedCall<'_>, state: Option<String>) -> Option<String> {
         self.approvals.state_of(call, state)
+    }
+
+    /// Where an operator answers what waits for an approval.
+    pub(crate) fn desk(&self) -> &Arc<Desk> {
+        self.approvals.desk()
     }
 
     /// Signs calls and checks signatures.

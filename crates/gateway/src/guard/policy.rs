@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::call::{Guard, GuardedCall, Waiting};
+use super::desk::Desk;
 use super::glob::Glob;
 use super::profiles::{Profiles, SideEffect, Visibility};
 use super::quota::Quota;
@@ -172,11 +173,43 @@ enum Verdict {
     Ask(String),
 }
 
-impl Verdict {
+/// What decided about a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Basis {
+    /// The rule at this place.
+    Rule(usize),
+    /// The default, since no rule fits.
+    Default,
+    /// What the policy says of the tool itself: its scopes, or that it needs an approval.
+    Tool,
+    /// Nothing is said about tools of the gateway that ask no upstream.
+    Unruled,
+}
+
+impl std::fmt::Display for Basis {
+    /// The place in the configuration.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Rule(number) => write!(formatter, "policy.rules[{number}]"),
+            Self::Default => formatter.write_str("policy.default"),
+            Self::Tool => formatter.write_str("policy.tools"),
+            Self::Unruled => formatter.write_str("none"),
+        }
+    }
+}
+
+/// A verdict, and what it rests on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Decision {
+    verdict: Verdict,
+    basis: Basis,
+}
+
+impl Decision {
     /// The stricter of two; this one of equals.
     fn or_stricter(self, other: Self) -> Self {
-        match (&self, &other) {
-            (Self::Allow, _) | (Self::Ask(_), Self::Deny(_)) => other,
+        match (&self.verdict, &other.verdict) {
+            (Verdict::Allow, _) | (Verdict::Ask(_), Verdict::Deny(_)) => other,
             _ => self,
         }
     }
@@ -304,25 +337,31 @@ impl PolicyConfig {
         tool: MetaTool,
         item: Option<&SelectableItem>,
         scopes: &BTreeSet<String>,
-    ) -> Verdict {
-        let rule = self.rules.iter().find(|rule| self.fits(rule, tool, item));
-        let action = rule.map_or(if tool.is_call() { default } else { Action::Allow }, |rule| rule.action);
-        let reason = rule.map(|rule| rule.reason.as_str()).filter(|reason| !reason.is_empty());
+    ) -> Decision {
+        let rule = self.rules.iter().enumerate().find(|(_, rule)| self.fits(rule, tool, item));
+        let (action, basis) = match rule {
+            Some((number, rule)) => (rule.action, Basis::Rule(number)),
+            None if tool.is_call() => (default, Basis::Default),
+            None => (Action::Allow, Basis::Unruled),
+        };
+        let reason = rule.map(|(_, rule)| rule.reason.as_str()).filter(|reason| !reason.is_empty());
         if action == Action::Deny {
-            return Verdict::Deny(reason.unwrap_or("the policy of this gateway refuses it").to_owned());
+            let verdict = Verdict::Deny(reason.unwrap_or("the policy of this gateway refuses it").to_owned());
+            return Decision { verdict, basis };
         }
         let own = item.map(|item| self.of_tool(item)).unwrap_or_default();
         let missing: Vec<&str> =
             own.required_scopes.iter().filter(|scope| !scopes.contains(*scope)).map(String::as_str).collect();
         if !missing.is_empty() {
-            return Verdict::Deny(format!("the caller lacks the scope `{}`", missing.join("`, `")));
+            let verdict = Verdict::Deny(format!("the caller lacks the scope `{}`", missing.join("`, `")));
+            return Decision { verdict, basis: Basis::Tool };
         }
         if action == Action::RequireApproval || own.requires_approval {
-            return Verdict::Ask(
-                reason.unwrap_or("the policy of this gateway wants a person to approve it").to_owned(),
-            );
+            let reason = reason.unwrap_or("the policy of this gateway wants a person to approve it").to_owned();
+            let basis = if action == Action::RequireApproval { basis } else { Basis::Tool };
+            return Decision { verdict: Verdict::Ask(reason), basis };
         }
-        Verdict::Allow
+        Decision { verdict: Verdict::Allow, basis }
     }
 }
 
@@ -336,6 +375,8 @@ pub(super) struct Rules {
     pub(super) policy: Arc<PolicyConfig>,
     /// The profiles, which give scopes to callers.
     pub(super) profiles: Arc<Profiles>,
+    /// Where an operator may answer.
+    pub(super) desk: Arc<Desk>,
 }
 
 impl Guard for Rules {
@@ -346,12 +387,15 @@ impl Guard for Rules {
         let scopes = self.profiles.of(call.caller).map_or(&none, |profile| &profile.scopes);
         let default = self.policy.default.unwrap_or_default();
         let decide = |item| self.policy.decide(default, call.operation, item, scopes);
-        let verdict =
-            call.spellings.iter().fold(decide(call.item), |verdict, other| verdict.or_stricter(decide(Some(other))));
+        let Decision { verdict, basis } =
+            call.spellings.iter().fold(decide(call.item), |decided, other| decided.or_stricter(decide(Some(other))));
+        call.context.trace.note(|account| account.rule = (basis != Basis::Unruled).then(|| basis.to_string()));
         match (verdict, call.item) {
             (Verdict::Allow, _) => {}
             (Verdict::Deny(reason), _) => return Err(GatewayError::new(Code::PolicyDenied, reason).at(call.subject())),
-            (Verdict::Ask(reason), Some(_)) if call.caller.can_fill_forms() => call.approval = Some(reason),
+            (Verdict::Ask(reason), Some(_)) if call.caller.can_fill_forms() || self.desk.is_open() => {
+                call.approval = Some(reason)
+            }
             (Verdict::Ask(reason), Some(item)) => {
                 let why = "it needs an approval, and this client cannot ask for one";
                 return Err(unapproved(item, &reason, why));
@@ -425,9 +469,9 @@ tools:
             item,
             &BTreeSet::new(),
         ) {
-            Verdict::Allow => "allow".to_owned(),
-            Verdict::Deny(reason) => format!("deny: {reason}"),
-            Verdict::Ask(reason) => format!("ask: {reason}"),
+            Decision { verdict: Verdict::Allow, basis } => format!("allow by {basis}"),
+            Decision { verdict: Verdict::Deny(reason), basis } => format!("deny by {basis}: {reason}"),
+            Decision { verdict: Verdict::Ask(reason), basis } => format!("ask by {basis}: {reason}"),
         };
         let items =
             ["fs:delete_me", "fs:read", "fs:write", "fs:format", "fs:invoice", "pay:card", "crm:read", "web:get"];
@@ -437,17 +481,17 @@ tools:
         lines.push(format!("browse {}", decide(MetaTool::Browse, None)));
         lines.push(format!("view {}", decide(MetaTool::View, None)));
         insta::assert_snapshot!(lines.join("\n"), @r"
-        fs:delete_me deny: nothing is deleted here
-        fs:read allow
-        fs:write allow
-        fs:format ask: it cannot be undone
-        fs:invoice ask: the policy of this gateway wants a person to approve it
-        pay:card ask: the policy of this gateway wants a person to approve it
-        crm:read deny: the policy of this gateway refuses it
-        web:get deny: the policy of this gateway refuses it
-        crm:post deny: the policy of this gateway refuses it
-        browse allow
-        view deny: the policy of this gateway refuses it
+        fs:delete_me deny by policy.rules[0]: nothing is deleted here
+        fs:read allow by policy.rules[1]
+        fs:write allow by policy.rules[4]
+        fs:format ask by policy.rules[2]: it cannot be undone
+        fs:invoice ask by policy.rules[3]: the policy of this gateway wants a person to approve it
+        pay:card ask by policy.rules[3]: the policy of this gateway wants a person to approve it
+        crm:read deny by policy.default: the policy of this gateway refuses it
+        web:get deny by policy.default: the policy of this gateway refuses it
+        crm:post deny by policy.default: the policy of this gateway refuses it
+        browse allow by none
+        view deny by policy.rules[5]: the policy of this gateway refuses it
         ");
     }
 
@@ -462,7 +506,7 @@ tools:
         );
         let decide = |id: &str, scopes: &[&str]| {
             let scopes = scopes.iter().map(|scope| (*scope).to_owned()).collect();
-            policy.decide(Action::Allow, MetaTool::Execute, Some(&tool(id)), &scopes)
+            policy.decide(Action::Allow, MetaTool::Execute, Some(&tool(id)), &scopes).verdict
         };
         assert_eq!(decide("web:get", &[]), Verdict::Deny("the caller lacks the scope `tool:web`".to_owned()));
         assert_eq!(decide("web:get", &["tool:web"]), Verdict::Allow);
@@ -544,7 +588,7 @@ tools:
             };
             let policy = PolicyConfig { rules: actions.iter().map(rule).collect(), ..PolicyConfig::default() };
             let expected = policy.rules.iter().find(|rule| rule.tool.as_ref().unwrap().names(&item)).map_or(Action::Deny, |rule| rule.action);
-            let decided = match policy.decide(Action::Deny, MetaTool::Execute, Some(&item), &BTreeSet::new()) {
+            let decided = match policy.decide(Action::Deny, MetaTool::Execute, Some(&item), &BTreeSet::new()).verdict {
                 Verdict::Allow => Action::Allow,
                 Verdict::Deny(_) => Action::Deny,
                 Verdict::Ask(_) => Action::RequireApproval,

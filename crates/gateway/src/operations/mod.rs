@@ -1,5 +1,6 @@
 //! What operators do besides serving: check, inspect, import, capture, record, replay, count.
 
+pub(crate) mod audit_trail;
 pub(crate) mod capture;
 pub(crate) mod client_files;
 pub(crate) mod doctor;

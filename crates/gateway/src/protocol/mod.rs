@@ -9,4 +9,5 @@ pub mod message;
 pub(crate) mod stateless;
 pub(crate) mod strict;
 pub(crate) mod subscription;
+pub(crate) mod trace_context;
 pub(crate) mod versions;

@@ -94,6 +94,25 @@ impl Artifacts {
         Self { key: HandleKey::Open, ..self }
     }
 
+    /// How many results all callers have there, how many bytes, and the largest: handle, media type and bytes.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(crate) fn sizes(&self, most: usize) -> Result<(usize, u64, Vec<(String, String, u64)>), StoreError> {
+        let mut all = self.store.list()?;
+        let bytes = all.iter().map(|artifact| artifact.size_bytes).sum();
+        all.sort_by(|left, right| {
+            right.size_bytes.cmp(&left.size_bytes).then_with(|| left.handle.as_str().cmp(right.handle.as_str()))
+        });
+        let count = all.len();
+        let shown = all.into_iter().take(most).map(|artifact| {
+            // What is before the handle stands for its owner.
+            let handle = artifact.handle.as_str().rsplit('/').next().unwrap_or_default().to_owned();
+            (handle, artifact.media_type, artifact.size_bytes)
+        });
+        Ok((count, bytes, shown.collect()))
+    }
+
     /// What the caller of this session has there.
     pub(crate) fn of(&self, session: &Session) -> Holdings {
         Holdings::new(&self.store, &self.key, session.tenant())

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::passthrough::Passthrough;
 use crate::catalog::serving::Serving;
 use crate::catalog::view::CatalogView;
-use crate::common::error::GatewayError;
+use crate::common::error::{Code, GatewayError};
 use crate::common::sync::lock;
 use crate::protocol::client_info::ClientInfo;
 use crate::protocol::message::{INVALID_PARAMS, Outcome, Raw, RpcError, check_params};
@@ -22,7 +22,7 @@ use crate::session::context::{CallContext, Trace};
 use crate::session::elicitation::is_question;
 use crate::surface::meta_tools::MetaTool;
 use crate::surface::mode::Mode;
-use crate::telemetry::observer::{Called, Ended, Signed, Telemetry, is_error};
+use crate::telemetry::observer::{Called, Ended, Seen, Signed, Telemetry, ending, is_error};
 use crate::telemetry::savings::tokens_of;
 use crate::tools::execute::find;
 use crate::tools::own_tools::OwnTools;
@@ -63,12 +63,12 @@ struct CallParams<'p> {
 }
 
 impl CallParams<'_> {
-    fn context(&self) -> CallContext {
+    fn context(&self, trace: Trace) -> CallContext {
         CallContext {
             progress: self.meta.as_ref().and_then(|meta| meta.progress_token).map(Raw::of),
             input_responses: self.input_responses.map(Raw::of),
             request_state: self.request_state.map(Raw::of),
-            trace: Trace::default(),
+            trace,
         }
     }
 }
@@ -205,30 +205,46 @@ impl Dispatcher {
             }
             Err(error) => {
                 self.telemetry.signature_refused(caller.session(), Signed::Call, &error);
-                Ok(error.of_call().to_result())
+                let (refusal, trace) = (error.of_call(), self.telemetry.trace());
+                trace.note(|account| account.guard = Some("signature"));
+                if let Some(audited) = self.telemetry.audited(caller, &trace) {
+                    // It is refused either way.
+                    let _ = audited.end(refusal.code.word(), true).await;
+                }
+                Ok(refusal.to_result())
             }
         }
     }
 
     /// A call whose signature, if it has one, is right.
     async fn checked_call(&self, caller: &Caller, params: &CallParams<'_>) -> Outcome {
-        let context = params.context();
+        let context = params.context(self.telemetry.trace());
         let (started, trace) = (Instant::now(), context.trace.clone());
+        let audited = self.telemetry.audited(caller, &trace);
         let view = self.serving.view_for(caller);
         let own = MetaTool::named(&params.name)
             .filter(|tool| tool.is_served(self.mode, view.resources.is_some(), view.prompts.is_some()));
+        trace.note(|account| account.operation = Some(own.map_or("tools/call", MetaTool::name)));
         let (called, counts, result) = match own {
             Some(tool) => {
                 let result = self.tools.call(caller, &view, tool, params.arguments, context).await;
                 (Called::Meta(tool, params.arguments), tool == MetaTool::Execute, result)
             }
             None if self.mode == Mode::Gateway || view.tool(&params.name).is_none() => {
+                if let Some(audited) = audited {
+                    // It is refused either way.
+                    let _ = audited.end(Code::HydrateFailed.word(), true).await;
+                }
                 return Err(RpcError::new(INVALID_PARAMS, format!("unknown tool: {}", params.name)));
             }
             None => {
                 let result = self.tools.call_published(caller, &view, &params.name, params.arguments, context).await;
                 (Called::Published(&params.name, params.arguments), true, result)
             }
+        };
+        let result = match audited {
+            Some(audited) => audited.end(ending(&result), result.is_err()).await.and(result),
+            None => result,
         };
         let counted = || trace.answer_tokens().unwrap_or_else(|| tokens_of(&result));
         let tokens = (self.mode == Mode::Gateway).then(counted);
@@ -260,6 +276,18 @@ impl Dispatcher {
     fn ended(&self, caller: &Caller, view: &CatalogView, ended: &Ended<'_>, counts: bool) {
         let find = |name: &str| find(view, name).ok().map(|target| target.item);
         self.telemetry.call_ended(caller.session(), ended, find);
+        self.telemetry.saw(
+            caller.session(),
+            ended.trace,
+            &Seen {
+                started: ended.started,
+                code: ending(ended.result),
+                remedy: ended.result.as_ref().err().map(|error| error.code.remedy()),
+                refused: ended.result.is_err(),
+                tokens: ended.tokens,
+                bytes: ended.result.as_ref().map_or(0, |result| result.bytes().len()),
+            },
+        );
         if counts {
             self.learn(caller, view, ended);
             self.telemetry.metrics.called(ended.result.as_ref().err().map(|error: &GatewayError| error.code));

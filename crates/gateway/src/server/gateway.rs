@@ -12,6 +12,7 @@ use crate::catalog::follow::{follow, watch_pins};
 use crate::catalog::serving::{Serving, StartError, UpstreamReport};
 use crate::catalog::view::CatalogView;
 use crate::config::file::GatewayConfig;
+use crate::guard::desk::Desk;
 use crate::guard::pipeline::{GuardError, Guards};
 use crate::protocol::message::{Outcome, Raw};
 use crate::results::artifacts::Artifacts;
@@ -21,6 +22,7 @@ use crate::session::clients::Clients;
 use crate::session::seen::Histories;
 use crate::session::subscriptions::Subscriptions;
 use crate::surface::mode::Mode;
+use crate::telemetry::audit::{AuditConfig, AuditLog};
 use crate::telemetry::diagnostics::Diagnostics;
 use crate::telemetry::metrics::{Sessions, UpstreamState};
 use crate::telemetry::observer::Telemetry;
@@ -77,7 +79,12 @@ impl Gateway {
         let open = |path: &PathBuf| {
             Diagnostics::open(path).map_err(|reason| StartError::Diagnostics { path: path.clone(), reason })
         };
-        let telemetry = Arc::new(Telemetry::new(config.diagnostics.as_ref().map(open).transpose()?));
+        let audit = |audit: &AuditConfig| {
+            AuditLog::open(audit).map_err(|reason| StartError::Audit { path: audit.file.clone(), reason })
+        };
+        let diagnostics = config.diagnostics.as_ref().map(open).transpose()?;
+        let telemetry = Telemetry::new(diagnostics, config.audit.as_ref().map(audit).transpose()?);
+        let telemetry = Arc::new(telemetry.exporting(config.otlp.as_ref()).map_err(StartError::Otlp)?);
         let (sender, events) = EventSender::channel();
         let following = Arc::new(ArcSwap::from_pointee(Weak::new()));
         let kept = Kept {
@@ -111,13 +118,17 @@ impl Gateway {
         artifacts.redact_secrets = redacts;
         let restart = [
             ("artifacts", config.artifacts != artifacts),
+            ("audit", config.audit != old.audit),
             ("diagnostics", config.diagnostics != old.diagnostics),
             ("http.listen", config.http.listen != old.http.listen),
             ("http.sessions_memory_bytes", config.http.sessions_memory != old.http.sessions_memory),
+            ("otlp", config.otlp != old.otlp),
         ];
         stays.extend(restart.into_iter().filter(|(_, is_other)| *is_other).map(|(field, _)| field));
         config.artifacts = artifacts;
+        config.audit.clone_from(&old.audit);
         config.diagnostics.clone_from(&old.diagnostics);
+        config.otlp.clone_from(&old.otlp);
         config.http.listen = old.http.listen;
         config.http.sessions_memory = old.http.sessions_memory;
         let next = Self::start_with(config, before.kept.clone(), Some(before)).await?;
@@ -185,6 +196,7 @@ impl Gateway {
                 serving: Arc::clone(&serving),
                 upstreams: Arc::clone(&upstreams),
                 guards,
+                telemetry: Arc::clone(&telemetry),
                 questions,
                 subscriptions,
             },
@@ -262,7 +274,7 @@ impl Gateway {
         });
         let definitions = self.definition_tokens();
         let sessions = Sessions { open: self.clients.count(), all: self.clients.entered() };
-        self.telemetry.metrics.text(sessions, upstreams, definitions)
+        self.telemetry.metrics.text(sessions, upstreams, definitions, self.telemetry.exports())
     }
 
     /// Tokens of the definitions of all tools as their servers list them, and of those that are listed in their place;
@@ -295,6 +307,11 @@ impl Gateway {
         &self.dispatcher
     }
 
+    /// Where an operator answers what waits for an approval.
+    pub(crate) fn desk(&self) -> &Arc<Desk> {
+        self.dispatcher.tools.calls.guards.desk()
+    }
+
     /// Where results are kept.
     pub(super) fn artifacts(&self) -> &Artifacts {
         &self.dispatcher.tools.calls.firewall.artifacts
@@ -305,7 +322,7 @@ impl Gateway {
         self.serving.close();
         let closing = async {
             self.upstreams.close().await;
-            self.telemetry.flush().await;
+            self.telemetry.close().await;
         };
         if tokio::time::timeout(CLOSING, closing).await.is_err() {
             tracing::warn!(seconds = CLOSING.as_secs_f64(), "upstreams or events that did not end in time are left");

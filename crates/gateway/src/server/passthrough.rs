@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -28,12 +29,15 @@ use crate::session::elicitation::{Questions, is_question};
 use crate::session::subscriptions::Subscriptions;
 use crate::surface::meta_tools::MetaTool;
 use crate::surface::mode::Mode;
+use crate::telemetry::audit::Audited;
+use crate::telemetry::observer::{Seen, Telemetry, ending};
 use crate::tools::questions::QuestionRules;
 use crate::upstream::call::Call;
 use crate::upstream::client::Upstream;
 use crate::upstream::fault::Fault;
 use crate::upstream::registry::Upstreams;
 use contextweaver_core::catalog::SelectableItem;
+use contextweaver_core::text::sha256_hex;
 
 /// The code of the handshake era for a resource that does not exist.
 const RESOURCE_NOT_FOUND: i64 = -32_002;
@@ -49,6 +53,8 @@ pub(crate) struct Passthrough {
     pub(super) upstreams: Arc<Upstreams>,
     /// What requests have to pass.
     pub(super) guards: Arc<Guards>,
+    /// What is counted and recorded of it.
+    pub(super) telemetry: Arc<Telemetry>,
     /// How questions of upstreams are put to clients.
     pub(super) questions: QuestionRules,
     /// The clients that want to hear of changes of resources.
@@ -109,13 +115,101 @@ impl Passthrough {
                 return Err(RpcError::new(INVALID_PARAMS, format!("unknown tool: {name}")));
             }
         }
-        let result = pass(upstream, caller, Questions::AsTheyCame, method, params).await?;
-        let is_content = matches!(method, "tools/call" | "resources/read" | "prompts/get" | "completion/complete");
-        Ok(if is_content && !is_question(&result) {
-            self.presented(Route::OnlyUpstream, result).await?
-        } else {
-            result
-        })
+        const CONTENT: [&str; 4] = ["tools/call", "resources/read", "prompts/get", "completion/complete"];
+        let content = CONTENT.into_iter().find(|known| *known == method);
+        let (trace, started) = (self.telemetry.trace(), Instant::now());
+        let audited = content.and_then(|method| {
+            self.note_unguarded(upstream, method, params, &trace);
+            self.telemetry.audited(caller, &trace)
+        });
+        if audited.is_some() {
+            self.telemetry.allowed(caller, &trace).await.map_err(|error| error.to_rpc())?;
+        }
+        let result = self.traced(upstream, caller, Questions::AsTheyCame, method, params).await;
+        let result = match result {
+            Ok(result) if content.is_some() && !is_question(&result) => {
+                self.presented(Route::OnlyUpstream, result).await
+            }
+            result => result,
+        };
+        self.settled(caller, &trace, started, audited, result).await
+    }
+
+    /// Passes a request on, with its place in a trace where traces are sent.
+    async fn traced(
+        &self,
+        upstream: &Upstream,
+        caller: &Caller,
+        questions: Questions,
+        method: &str,
+        params: Option<&Raw>,
+    ) -> Outcome {
+        let name = caller.trace().and_then(|_| stateless::named(method, params));
+        let span = self.telemetry.upstream_span(caller, upstream.name(), method, name.as_deref().unwrap_or_default());
+        let Some(mut span) = span else { return pass(upstream, caller, questions, method, params).await };
+        let params = span.context().set_in(params);
+        let outcome = pass(upstream, caller, questions, method, Some(&params)).await;
+        if let Err(error) = &outcome {
+            span.fail(error.code.to_string());
+        }
+        outcome
+    }
+
+    /// What comes of a request, after it is counted, shown and in the log of decisions.
+    async fn settled(
+        &self,
+        caller: &Caller,
+        trace: &Trace,
+        started: Instant,
+        audited: Option<Audited<'_>>,
+        outcome: Outcome,
+    ) -> Outcome {
+        let failure = outcome.as_ref().err().map(code_of);
+        let code = match (&outcome, failure) {
+            (Ok(result), _) => ending(&Ok(result.clone())),
+            (Err(_), Some(Some(code))) => code.word(),
+            (Err(_), _) => "RPC_ERROR",
+        };
+        let outcome = match audited {
+            Some(audited) => match audited.end(code, outcome.is_err()).await {
+                Ok(()) => outcome,
+                Err(error) => Err(error.to_rpc()),
+            },
+            None => outcome,
+        };
+        let seen = Seen {
+            started,
+            code,
+            remedy: failure.flatten().map(Code::remedy),
+            refused: matches!(failure, Some(Some(_))),
+            tokens: None,
+            bytes: outcome.as_ref().map_or(0, |result| result.bytes().len()),
+        };
+        if trace.account().operation.is_some() {
+            self.telemetry.saw(caller.session(), trace, &seen);
+        }
+        outcome
+    }
+
+    /// Notes what a request to the only upstream is about, which no guard looks at.
+    fn note_unguarded(&self, upstream: &Upstream, method: &'static str, params: Option<&Raw>, trace: &Trace) {
+        if !self.telemetry.looks_into() {
+            return;
+        }
+        let members: Members<'_> = params.and_then(|params| params.read().ok()).unwrap_or_default();
+        let name = members.get("name").and_then(|name| serde_json::from_str::<String>(name.get()).ok());
+        let view = self.serving.view();
+        let item = name.filter(|_| method == "tools/call").and_then(|name| {
+            let items = view.tools.as_ref()?.router.catalog().items();
+            items.iter().find(|item| item.name == name).map(|item| item.id.clone())
+        });
+        trace.note(|account| {
+            account.operation = Some(method);
+            account.server = Some(upstream.name().to_owned());
+            account.item = item;
+            let digest = |text: &RawValue| trace.wants_digest().then(|| sha256_hex(text.get().as_bytes()));
+            account.arguments = members.get("arguments").and_then(digest);
+        });
     }
 
     /// Answers what belongs to lists, resources and prompts of all upstreams together.
@@ -139,6 +233,19 @@ impl Passthrough {
 
     /// Passes a request to the upstream whose resource or prompt it names, through the guards.
     async fn routed(&self, caller: &Caller, view: &CatalogView, method: &str, params: Option<&Raw>) -> Outcome {
+        let (trace, started) = (self.telemetry.trace(), Instant::now());
+        let audited = self.telemetry.audited(caller, &trace);
+        let outcome = self.guarded(caller, view, (method, params), trace.clone()).await;
+        self.settled(caller, &trace, started, audited, outcome).await
+    }
+
+    async fn guarded(
+        &self,
+        caller: &Caller,
+        view: &CatalogView,
+        (method, params): (&str, Option<&Raw>),
+        trace: Trace,
+    ) -> Outcome {
         let params = params.ok_or_else(|| RpcError::invalid_params("they are missing"))?;
         // The text goes on as it is: it must say what is guarded, in whatever parser.
         let text = std::str::from_utf8(params.bytes()).map_err(RpcError::invalid_params)?;
@@ -153,7 +260,7 @@ impl Passthrough {
             progress: None,
             input_responses: members.get("inputResponses").map(Raw::of),
             request_state: members.get("requestState").map(Raw::of),
-            trace: Trace::default(),
+            trace,
         };
         let refuse = |error: GatewayError| {
             tracing::info!(method, %error, "refused");
@@ -169,13 +276,15 @@ impl Passthrough {
         if let Clearance::Ask(question) = self.guards.clear(&mut call).await.map_err(refuse)? {
             return Ok(question);
         }
+        self.telemetry.allowed(caller, &call.context.trace).await.map_err(refuse)?;
         if method == "prompts/get" {
             members.set("name", &Raw::of(&named.item.name));
         }
         members.remove("inputResponses");
         members.remove("requestState");
         let params = call.context.params(Raw::of(&members));
-        let result = pass(named.upstream, caller, self.questions.presented(), method, Some(&params)).await?;
+        let questions = self.questions.presented();
+        let result = self.traced(named.upstream, caller, questions, method, Some(&params)).await?;
         if is_question(&result) {
             let (upstream, id) = (named.upstream.name(), &named.item.id);
             return self.questions.ask_back(&self.guards, &call, upstream, id, &result).map_err(refuse);
@@ -255,9 +364,15 @@ impl Passthrough {
 
     /// Serves `resources/subscribe` and `resources/unsubscribe`.
     async fn subscribe(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Outcome {
-        let upstream = self.watched(caller, method, params).await?;
-        let pass = || pass(&upstream, caller, self.questions.presented(), method, params);
-        let result = self.subscriptions.pass(caller.session(), method, params, pass).await?;
+        let (trace, started) = (self.telemetry.trace(), Instant::now());
+        let audited = self.telemetry.audited(caller, &trace).filter(|_| method == "resources/subscribe");
+        let passed = async {
+            let upstream = self.watched(caller, method, params, trace.clone()).await?;
+            let pass = || pass(&upstream, caller, self.questions.presented(), method, params);
+            self.subscriptions.pass(caller.session(), method, params, pass).await
+        };
+        let outcome = passed.await;
+        let result = self.settled(caller, &trace, started, audited, outcome).await?;
         match (method, stateless::named(method, params)) {
             ("resources/subscribe", Some(uri)) => caller.session().watch(&uri),
             (_, Some(uri)) => caller.session().unwatch(&uri),
@@ -267,12 +382,25 @@ impl Passthrough {
     }
 
     /// The upstream of the resource that is to be watched, or not any more; watching is guarded as reading is.
-    async fn watched(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Result<Arc<Upstream>, RpcError> {
+    async fn watched(
+        &self,
+        caller: &Caller,
+        method: &str,
+        params: Option<&Raw>,
+        trace: Trace,
+    ) -> Result<Arc<Upstream>, RpcError> {
         #[derive(Deserialize)]
         struct Subject {
             uri: String,
         }
         if let Some(upstream) = self.upstreams.only() {
+            trace.note(|account| {
+                account.operation = Some("resources/subscribe");
+                account.server = Some(upstream.name().to_owned());
+            });
+            if method == "resources/subscribe" {
+                self.telemetry.allowed(caller, &trace).await.map_err(|error| error.to_rpc())?;
+            }
             return Ok(Arc::clone(upstream));
         }
         if self.mode == Mode::Gateway {
@@ -284,12 +412,13 @@ impl Passthrough {
         let missing = || no_resource(&uri, caller.is_modern());
         let item = view.resource_at(&uri).ok_or_else(missing)?;
         if method == "resources/subscribe" {
-            let context = CallContext::default();
+            let context = CallContext { trace, ..CallContext::default() };
             let mut call = GuardedCall::new(Route::Subscription, MetaTool::ResourceRead, caller, context).of(&item);
             call.arguments = json!({ "uri": uri });
             self.guards.check(&mut call).map_err(|error| error.to_rpc())?;
             // The method belongs to the era in which a person is asked at once.
             self.guards.clear(&mut call).await.map_err(|error| error.to_rpc())?;
+            self.telemetry.allowed(caller, &call.context.trace).await.map_err(|error| error.to_rpc())?;
         }
         self.upstreams.of_server(item.server.as_deref()).cloned().ok_or_else(missing)
     }
@@ -313,9 +442,15 @@ impl Passthrough {
     pub(super) async fn watch(&self, caller: &Caller, uri: &str) -> Result<(), RpcError> {
         const METHOD: &str = "resources/subscribe";
         let params = Raw::of(&json!({ "uri": uri }));
-        let upstream = self.watched(caller, METHOD, Some(&params)).await?;
-        let pass = || pass(&upstream, caller, self.questions.presented(), METHOD, Some(&params));
-        self.subscriptions.pass(caller.session(), METHOD, Some(&params), pass).await.map(drop)
+        let (trace, started) = (self.telemetry.trace(), Instant::now());
+        let audited = self.telemetry.audited(caller, &trace);
+        let passed = async {
+            let upstream = self.watched(caller, METHOD, Some(&params), trace.clone()).await?;
+            let pass = || pass(&upstream, caller, self.questions.presented(), METHOD, Some(&params));
+            self.subscriptions.pass(caller.session(), METHOD, Some(&params), pass).await
+        };
+        let outcome = passed.await;
+        self.settled(caller, &trace, started, audited, outcome).await.map(drop)
     }
 
     /// Ends that for these resources. Upstreams are told in the background.
@@ -372,6 +507,15 @@ impl Passthrough {
         }
         offered
     }
+}
+
+/// The code of a failure of the gateway in an error of JSON-RPC; `None` of another error.
+fn code_of(error: &RpcError) -> Option<Code> {
+    #[derive(Deserialize)]
+    struct Data {
+        error: Code,
+    }
+    error.data.as_ref().and_then(|data| serde_json::from_str::<Data>(data.get()).ok()).map(|data| data.error)
 }
 
 /// Passes a request on as it is.

@@ -8,6 +8,7 @@ use crate::protocol::message::{INTERNAL_ERROR, INVALID_REQUEST, Outcome, Raw, Rp
 use crate::protocol::subscription::{Filter, Subscription, ended};
 use crate::session::client::{Caller, Session};
 use crate::telemetry::metrics::Ending;
+use crate::telemetry::observer::is_error;
 
 /// A request of a client.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +31,9 @@ pub(crate) async fn serve_request(
         let reason = "a request with this id is being served; give each its own";
         return Some(Err(RpcError::new(INVALID_REQUEST, reason)));
     };
+    let mut span = gateway.telemetry().request_span(caller, asked.method, asked.params);
+    let inside = span.as_ref().map(|span| caller.clone().within(Some(span.context().clone())));
+    let caller = inside.as_ref().unwrap_or(caller);
     let answer = async {
         match asked.method {
             "subscriptions/listen" if caller.is_modern() => listen(gateway, caller, asked, closing).await,
@@ -39,8 +43,19 @@ pub(crate) async fn serve_request(
     let outcome = tokio::select! {
         outcome = answer => outcome,
         // A request that was taken back gets no answer.
-        () = running.cancelled() => return None,
+        () = running.cancelled() => {
+            span.iter_mut().for_each(|span| span.fail("cancelled"));
+            return None;
+        }
     };
+    match (&mut span, &outcome) {
+        (Some(span), Err(error)) => {
+            span.set("rpc.response.status_code", &error.code.to_string());
+            span.fail(error.code.to_string());
+        }
+        (Some(span), Ok(result)) if asked.method == "tools/call" && is_error(result) => span.fail("tool_error"),
+        _ => {}
+    }
     timer.end(if outcome.is_ok() { Ending::Ok } else { Ending::Error });
     Some(outcome)
 }

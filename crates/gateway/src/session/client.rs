@@ -16,6 +16,7 @@ use crate::common::sync::lock;
 use crate::protocol::client_info::{ClientInfo, LogLevel};
 use crate::protocol::message::{self, INTERNAL_ERROR, Outcome, Raw, RpcError};
 use crate::protocol::subscription::{Subscription, uri_of};
+use crate::protocol::trace_context::TraceContext;
 use crate::protocol::versions::MODERN_VERSION;
 
 /// How long a person has to answer what an upstream asks through the client.
@@ -98,6 +99,11 @@ impl Session {
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// The name of its client, as operators see it: `local` for clients on standard streams, which have none.
+    pub(crate) fn label(&self) -> &str {
+        if self.tenant.is_empty() { "local" } else { &self.identity.name }
     }
 
     /// Whose what is stored for it is.
@@ -223,13 +229,26 @@ pub struct Caller {
     client: Arc<ClientInfo>,
     /// Messages that belong to the request, before its answer.
     out: mpsc::Sender<Bytes>,
+    /// The place of the request in a trace.
+    trace: Option<Arc<TraceContext>>,
 }
 
 impl Caller {
     /// The caller of a request of `session` whose messages go to `out`.
     #[must_use]
     pub fn new(session: Arc<Session>, client: impl Into<Arc<ClientInfo>>, out: mpsc::Sender<Bytes>) -> Self {
-        Self { session, client: client.into(), out }
+        Self { session, client: client.into(), out, trace: None }
+    }
+
+    /// The same within a trace.
+    pub(crate) fn within(mut self, trace: Option<TraceContext>) -> Self {
+        self.trace = trace.map(Arc::new);
+        self
+    }
+
+    /// The place of the request in a trace.
+    pub(crate) fn trace(&self) -> Option<&TraceContext> {
+        self.trace.as_deref()
     }
 
     /// The client that it belongs to.

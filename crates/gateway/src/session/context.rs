@@ -1,8 +1,9 @@
 //! What accompanies a call besides its arguments.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
+use crate::common::sync::lock;
 use crate::protocol::message::{Members, Raw};
 
 /// The members of a client's request that go on with the call that it causes, and the record of how it was answered.
@@ -50,9 +51,57 @@ struct Marks {
     /// Each one more than the number; zero where nobody looked.
     result_tokens: AtomicU64,
     answer_tokens: AtomicU64,
+    /// Whether a digest of the arguments is wanted.
+    digests: bool,
+    account: Mutex<Account>,
+}
+
+/// What a call is and what was decided about it, for those who answer for it later.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Account {
+    /// The operation: the name of a meta-tool, or the method of a request that passes to the only upstream.
+    pub(crate) operation: Option<&'static str>,
+    /// The id of what is called, as the catalog has it.
+    pub(crate) item: Option<String>,
+    /// The name of its upstream.
+    pub(crate) server: Option<String>,
+    /// SHA-256 of the arguments as the client wrote them, in hexadecimal; only where that is wanted.
+    pub(crate) arguments: Option<String>,
+    /// The guard that refused the call or asked about it.
+    pub(crate) guard: Option<&'static str>,
+    /// The rule by which the policy decided, as the place in the configuration.
+    pub(crate) rule: Option<String>,
+    /// Whether it may be made, since all guards have agreed.
+    pub(crate) allowed: bool,
+    /// Whether the caller was asked something in place of an answer.
+    pub(crate) asked: bool,
+    /// Who approved or declined it.
+    pub(crate) approver: Option<String>,
+    /// The number of the line in the audit log that says that it may be made.
+    pub(crate) entry: Option<u64>,
 }
 
 impl Trace {
+    /// A record that also wants a digest of the arguments, where `digests`.
+    pub(crate) fn new(digests: bool) -> Self {
+        Self(Arc::new(Marks { digests, ..Marks::default() }))
+    }
+
+    /// Whether a digest of the arguments is wanted.
+    pub(crate) fn wants_digest(&self) -> bool {
+        self.0.digests
+    }
+
+    /// Notes what was decided about the call.
+    pub(crate) fn note(&self, note: impl FnOnce(&mut Account)) {
+        note(&mut lock(&self.0.account));
+    }
+
+    /// What has been decided about the call so far.
+    pub(crate) fn account(&self) -> Account {
+        lock(&self.0.account).clone()
+    }
+
     /// Notes how often the upstream was asked.
     pub(crate) fn set_attempts(&self, attempts: u32) {
         self.0.attempts.store(attempts, Ordering::Relaxed);

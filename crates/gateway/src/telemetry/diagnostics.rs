@@ -21,8 +21,9 @@ use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use tokio::sync::{mpsc, oneshot};
 
+pub use super::run::WallClock;
+use super::run::{Run, timestamp};
 use crate::session::client::Session;
-use contextweaver_core::text::sha256_hex;
 
 /// The version of the form of events.
 pub const EVENT_VERSION: u32 = 1;
@@ -32,9 +33,6 @@ const QUEUE: usize = 4096;
 
 /// How long the end waits for what is queued.
 const LAST_WRITE: Duration = Duration::from_secs(2);
-
-/// Digits of the number of a session.
-const SESSION_DIGITS: usize = 32;
 
 /// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -117,9 +115,6 @@ pub struct Happening {
     pub attributes: Map<String, Value>,
 }
 
-/// A clock that tells the time of day.
-pub type WallClock = fn() -> OffsetDateTime;
-
 enum Note {
     Line(Vec<u8>),
     Flush(oneshot::Sender<()>),
@@ -130,8 +125,7 @@ enum Note {
 pub struct Diagnostics {
     notes: mpsc::Sender<Note>,
     dropped: Arc<AtomicU64>,
-    /// Tells this run from others.
-    run: String,
+    run: Run,
     clock: WallClock,
 }
 
@@ -160,8 +154,7 @@ impl Diagnostics {
         let counter = Arc::clone(&dropped);
         // Files block: a task would hold up the calls that share its thread.
         std::thread::Builder::new().name("diagnostics".to_owned()).spawn(move || write(sink, queue, &counter))?;
-        let run = format!("{}/{}", clock().unix_timestamp_nanos(), std::process::id());
-        Ok(Self { notes, dropped, run, clock })
+        Ok(Self { notes, dropped, run: Run::new(clock), clock })
     }
 
     /// Records what happened, on behalf of a client or the gateway's own. Never waits.
@@ -172,7 +165,7 @@ impl Diagnostics {
             duration_ms: happening.duration.map(|time| (time.as_secs_f64() * 1e6).round() / 1e3),
             event: happening.event,
             namespace,
-            session_id: self.number_of(session),
+            session_id: self.run.number_of(session),
             success: happening.success,
             timestamp: timestamp((self.clock)()),
             tool_id,
@@ -204,13 +197,6 @@ impl Diagnostics {
         if dropped > 0 || !in_time {
             tracing::warn!(dropped, in_time, "some diagnostics were not written");
         }
-    }
-
-    fn number_of(&self, session: Option<&Session>) -> String {
-        let id = session.map_or("", Session::id);
-        let mut digits = sha256_hex(format!("{}/{id}", self.run).as_bytes());
-        digits.truncate(SESSION_DIGITS);
-        digits
     }
 }
 
@@ -255,24 +241,11 @@ fn write(mut sink: impl Write, mut queue: mpsc::Receiver<Note>, dropped: &Atomic
     }
 }
 
-fn timestamp(time: OffsetDateTime) -> String {
-    let (date, clock) = (time.date(), time.time());
-    format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}+00:00",
-        date.year(),
-        u8::from(date.month()),
-        date.day(),
-        clock.hour(),
-        clock.minute(),
-        clock.second(),
-        clock.microsecond()
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
 
+    use super::super::run::SESSION_DIGITS;
     use super::*;
     use crate::common::sync::lock;
 

@@ -14,7 +14,7 @@ use crate::common::error::Code;
 use crate::common::sync::lock;
 
 /// Upper bounds of the durations' buckets, in microseconds: from what a hop costs to what a person waits for.
-const BUCKETS: [u64; 12] =
+pub(super) const BUCKETS: [u64; 12] =
     [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 5_000_000, 30_000_000];
 
 /// The methods that are counted by name.
@@ -41,6 +41,11 @@ const METHODS: [&str; 17] = [
 /// The label of any other method.
 const OTHER: &str = "other";
 
+/// The method, or a word for all that are not known.
+pub(super) fn known_method(method: &str) -> &'static str {
+    METHODS.into_iter().find(|known| *known == method).unwrap_or(OTHER)
+}
+
 /// What came of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ending {
@@ -53,7 +58,7 @@ pub(crate) enum Ending {
 }
 
 impl Ending {
-    fn label(self) -> &'static str {
+    pub(super) fn label(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Error => "error",
@@ -62,12 +67,45 @@ impl Ending {
     }
 }
 
+/// How long things took.
 #[derive(Debug, Default, Clone, Copy)]
-struct Durations {
+pub(crate) struct Durations {
     /// One more than the bounds: what is above the last.
-    counts: [u64; BUCKETS.len() + 1],
-    sum: Duration,
+    pub(super) counts: [u64; BUCKETS.len() + 1],
+    pub(super) sum: Duration,
 }
+
+impl Durations {
+    fn add(&mut self, duration: Duration) {
+        let bucket = BUCKETS.partition_point(|bound| u128::from(*bound) < duration.as_micros());
+        self.sum += duration;
+        if let Some(count) = self.counts.get_mut(bucket) {
+            *count += 1;
+        }
+    }
+
+    /// How many there were.
+    pub(crate) fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The mean, in milliseconds; 0 of none.
+    pub(crate) fn mean_ms(&self) -> f64 {
+        self.sum.as_secs_f64() * 1e3 / self.count().max(1) as f64
+    }
+}
+
+/// The calls of one tool by one caller.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Series {
+    /// How many ended with each code.
+    pub(crate) codes: BTreeMap<&'static str, u64>,
+    /// How long they took.
+    pub(crate) durations: Durations,
+}
+
+/// Pairs of tool and caller that are counted on their own, at most; the rest are counted together.
+const MOST_SERIES: usize = 200;
 
 /// How many clients there are.
 #[derive(Debug, Clone, Copy)]
@@ -88,6 +126,15 @@ pub(crate) struct UpstreamState<'u> {
     pub(crate) circuits: [(&'static str, bool); 3],
 }
 
+/// What was lost on the way to files and collectors; `None` where there is none.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Exports {
+    /// Lines that the audit log lacks.
+    pub(crate) audit_failures: Option<u64>,
+    /// Spans that found the queue full, and those that the collector did not take.
+    pub(crate) spans_lost: Option<(u64, u64)>,
+}
+
 /// Counters of one gateway.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
@@ -100,6 +147,8 @@ pub(crate) struct Metrics {
     /// Tokens of what was answered, in mode `gateway`.
     spent: Mutex<Spent>,
     running: AtomicU64,
+    /// Calls by tool and caller.
+    series: Mutex<BTreeMap<(String, String), Series>>,
 }
 
 /// A request that is being served; one that is dropped counts as cancelled.
@@ -131,7 +180,7 @@ impl Drop for Timer<'_> {
 impl Metrics {
     /// A request comes in.
     pub(crate) fn begin(&self, method: &str) -> Timer<'_> {
-        let method = METHODS.into_iter().find(|known| *known == method).unwrap_or(OTHER);
+        let method = known_method(method);
         self.running.fetch_add(1, Ordering::Relaxed);
         Timer { metrics: self, method, began: Instant::now(), ending: Ending::Cancelled }
     }
@@ -157,13 +206,35 @@ impl Metrics {
     }
 
     fn took(&self, method: &'static str, duration: Duration) {
-        let bucket = BUCKETS.partition_point(|bound| u128::from(*bound) < duration.as_micros());
-        let mut durations = lock(&self.durations);
-        let durations = durations.entry(method).or_default();
-        durations.sum += duration;
-        if let Some(count) = durations.counts.get_mut(bucket) {
-            *count += 1;
+        lock(&self.durations).entry(method).or_default().add(duration);
+    }
+
+    /// A call of `tool` by `caller` ended with `code`. Names come from the catalog and the configuration, or from whoever
+    /// says who a caller is; beyond [`MOST_SERIES`] pairs they are counted together.
+    pub(crate) fn ended(&self, tool: &str, caller: &str, code: &'static str, took: Duration) {
+        let mut series = lock(&self.series);
+        let mut key = (tool.to_owned(), caller.to_owned());
+        if series.len() >= MOST_SERIES && !series.contains_key(&key) {
+            key = (OTHER.to_owned(), OTHER.to_owned());
         }
+        let counted = series.entry(key).or_default();
+        *counted.codes.entry(code).or_default() += 1;
+        counted.durations.add(took);
+    }
+
+    /// The calls so far, by tool and caller.
+    pub(crate) fn series(&self) -> BTreeMap<(String, String), Series> {
+        lock(&self.series).clone()
+    }
+
+    /// The requests so far, by method and ending.
+    pub(super) fn requests(&self) -> BTreeMap<(&'static str, Ending), u64> {
+        lock(&self.requests).clone()
+    }
+
+    /// How long requests took so far, by method.
+    pub(super) fn durations(&self) -> BTreeMap<&'static str, Durations> {
+        lock(&self.durations).clone()
     }
 
     /// Everything counted, with the sessions, the upstreams, and in mode `gateway` the tokens of all definitions and of
@@ -173,6 +244,7 @@ impl Metrics {
         sessions: Sessions,
         upstreams: impl IntoIterator<Item = UpstreamState<'u>>,
         definitions: Option<(u64, u64)>,
+        exports: Exports,
     ) -> String {
         let mut text = Text::default();
         text.head("requests_total", "counter", "Requests by method and outcome.");
@@ -181,19 +253,38 @@ impl Metrics {
         }
         text.head("request_duration_seconds", "histogram", "Time to the answer, by method.");
         for (method, durations) in &*lock(&self.durations) {
-            text.histogram(method, durations);
+            text.histogram("request_duration_seconds", &[("method", method)], durations);
         }
         text.head("requests_running", "gauge", "Requests that are being served.");
         text.sample("requests_running", &[], &self.running.load(Ordering::Relaxed));
         text.head("tool_calls_total", "counter", "Calls of tools by the code of their failure, or OK.");
         for (failure, count) in &*lock(&self.calls) {
-            let code = failure.map(|code| serde_json::to_value(code).unwrap_or_default());
-            let code = code.as_ref().and_then(serde_json::Value::as_str).unwrap_or("OK");
+            let code = failure.map_or("OK", Code::word);
             text.sample("tool_calls_total", &[("code", code)], count);
+        }
+        let series = self.series();
+        text.head("calls_total", "counter", "Calls by tool, caller and code.");
+        for ((tool, caller), counted) in &series {
+            for (code, count) in &counted.codes {
+                text.sample("calls_total", &[("tool", tool), ("caller", caller), ("code", code)], count);
+            }
+        }
+        text.head("call_duration_seconds", "histogram", "Time of calls, by tool and caller.");
+        for ((tool, caller), counted) in &series {
+            text.histogram("call_duration_seconds", &[("tool", tool), ("caller", caller)], &counted.durations);
         }
         text.head("signatures_refused_total", "counter", "Signatures that were refused, by what was signed and why.");
         for ((signed, reason), count) in &*lock(&self.signatures) {
             text.sample("signatures_refused_total", &[("signed", signed), ("reason", reason)], count);
+        }
+        if let Some(lines) = exports.audit_failures {
+            text.head("audit_failures_total", "counter", "Lines that the audit log lacks.");
+            text.sample("audit_failures_total", &[], &lines);
+        }
+        if let Some((dropped, failed)) = exports.spans_lost {
+            text.head("otlp_spans_lost_total", "counter", "Spans that were not exported, by reason.");
+            text.sample("otlp_spans_lost_total", &[("reason", "queue_full")], &dropped);
+            text.sample("otlp_spans_lost_total", &[("reason", "export_failed")], &failed);
         }
         text.head("sessions", "gauge", "Clients that are connected.");
         text.sample("sessions", &[], &(sessions.open as u64));
@@ -249,16 +340,16 @@ impl Text {
         let _ = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
     }
 
-    fn histogram(&mut self, method: &str, durations: &Durations) {
-        const NAME: &str = "request_duration_seconds";
+    fn histogram(&mut self, name: &str, labels: &[(&str, &str)], durations: &Durations) {
         let mut total = 0;
         let bounds = BUCKETS.iter().map(|bound| Duration::from_micros(*bound).as_secs_f64().to_string());
         for (bound, count) in bounds.chain(["+Inf".to_owned()]).zip(durations.counts) {
             total += count;
-            self.sample(&format!("{NAME}_bucket"), &[("method", method), ("le", &bound)], &total);
+            let labels: Vec<(&str, &str)> = labels.iter().copied().chain([("le", bound.as_str())]).collect();
+            self.sample(&format!("{name}_bucket"), &labels, &total);
         }
-        self.sample(&format!("{NAME}_sum"), &[("method", method)], &durations.sum.as_secs_f64());
-        self.sample(&format!("{NAME}_count"), &[("method", method)], &total);
+        self.sample(&format!("{name}_sum"), labels, &durations.sum.as_secs_f64());
+        self.sample(&format!("{name}_count"), labels, &total);
     }
 }
 
@@ -285,7 +376,9 @@ mod tests {
         metrics.spent(Some(100), 10);
         metrics.spent(None, 5);
         let sessions = Sessions { open: 2, all: 3 };
-        let text = metrics.text(sessions, [upstream("a\"b", true), upstream("c", false)], Some((900, 90)));
+        metrics.ended("git:log", "ci", "OK", Duration::from_secs(60));
+        let exports = Exports { audit_failures: Some(4), spans_lost: Some((1, 2)) };
+        let text = metrics.text(sessions, [upstream("a\"b", true), upstream("c", false)], Some((900, 90)), exports);
         running.end(Ending::Ok);
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         insta::assert_snapshot!(samples.join("\n").replace("contextweaver_", ""), @r#"
@@ -310,7 +403,26 @@ mod tests {
         requests_running 1
         tool_calls_total{code="OK"} 1
         tool_calls_total{code="UPSTREAM_TIMEOUT"} 1
+        calls_total{tool="git:log",caller="ci",code="OK"} 1
+        call_duration_seconds_bucket{tool="git:log",caller="ci",le="0.0001"} 0
+        call_duration_seconds_bucket{tool="git:log",caller="ci",le="0.00025"} 0
+        call_duration_seconds_bucket{tool="git:log",caller="ci",le="0.0005"} 0
+        call_duration_seconds_bucket{tool="git:log",caller="ci",le="0.001"} 0
+        call_duration_seconds_bucket{tool="git:log",caller="ci",le="0.0025"} 0
+        call_duration_seconds_bucket{tool="git:log",caller="ci",le="0.005"} 0
+        call_duration_seconds_bucket{tool="git:log",caller="ci",le="0.01"} 0
+        call_duration_seconds_bucket{tool="git:log",caller="ci",le="0.05"} 0
+        call_duration_seconds_bucket{tool="git:log",caller="ci",le="0.25"} 0
+        call_duration_seconds_bucket{tool="git:log",caller="ci",le="1"} 0
+        call_duration_seconds_bucket{tool="git:log",caller="ci",le="5"} 0
+        call_duration_seconds_bucket{tool="git:log",caller="ci",le="30"} 0
+        call_duration_seconds_bucket{tool="git:log",caller="ci",le="+Inf"} 1
+        call_duration_seconds_sum{tool="git:log",caller="ci"} 60
+        call_duration_seconds_count{tool="git:log",caller="ci"} 1
         signatures_refused_total{signed="call",reason="replayed"} 1
+        audit_failures_total 4
+        otlp_spans_lost_total{reason="queue_full"} 1
+        otlp_spans_lost_total{reason="export_failed"} 2
         sessions 2
         sessions_total 3
         definition_tokens{of="servers"} 900
@@ -328,6 +440,12 @@ mod tests {
         upstream_circuit{upstream="c",state="half-open"} 0
         upstream_circuit{upstream="c",state="open"} 1
         "#);
+        for number in 0..2 * MOST_SERIES {
+            metrics.ended(&format!("t{number}"), "ci", "OK", Duration::ZERO);
+        }
+        let series = metrics.series();
+        assert_eq!(series.len(), MOST_SERIES + 1, "so many and the others");
+        assert_eq!(series.values().map(|counted| counted.codes["OK"]).sum::<u64>(), 2 * MOST_SERIES as u64 + 1);
         let savings = Savings::of_metrics(&text).unwrap();
         assert_eq!((savings.sessions, savings.definitions, savings.surface), (3, 2_700, 270));
         assert_eq!(savings.spent, metrics.all_spent());

@@ -2,18 +2,26 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::activity::{Activity, SeenCall};
+use super::audit::{AuditLog, Audited};
 use super::diagnostics::{Diagnostics, EventName, Happening};
-use super::metrics::Metrics;
+use super::metrics::{Exports, Metrics, known_method};
+use super::otlp::{OpenSpan, Otlp, OtlpConfig};
+use super::otlp_form::SpanKind;
 use crate::common::error::GatewayError;
 use crate::guard::sign::SignatureError;
 use crate::protocol::message::{Members, Raw};
-use crate::session::client::Session;
+use crate::protocol::stateless;
+use crate::protocol::trace_context::TraceContext;
+use crate::session::client::{Caller, Session};
 use crate::session::context::Trace;
 use crate::session::elicitation::is_question;
 use crate::surface::meta_tools::MetaTool;
@@ -79,9 +87,31 @@ struct Arguments<'a> {
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     /// The counters that metrics show.
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: Arc<Metrics>,
+    /// The last calls, for whoever looks on.
+    pub(crate) activity: Activity,
+    /// Where traces and metrics go, when they are sent.
+    otlp: Option<Otlp>,
     /// The file of events, when they are recorded.
     diagnostics: Option<Diagnostics>,
+    /// The log of decisions, when it is kept.
+    audit: Option<AuditLog>,
+}
+
+/// How a call ended, as it is counted and shown.
+pub(crate) struct Seen {
+    /// When it began.
+    pub(crate) started: Instant,
+    /// `OK`, or how it failed, in a word.
+    pub(crate) code: &'static str,
+    /// What to do about a failure.
+    pub(crate) remedy: Option<&'static str>,
+    /// Whether it failed within the gateway.
+    pub(crate) refused: bool,
+    /// Tokens of the answer, where they are counted.
+    pub(crate) tokens: Option<u64>,
+    /// Bytes of the answer.
+    pub(crate) bytes: usize,
 }
 
 /// A call that has ended.
@@ -99,9 +129,140 @@ pub(crate) struct Ended<'e> {
 }
 
 impl Telemetry {
-    /// Counts, and records events where there is a file for them.
-    pub(crate) fn new(diagnostics: Option<Diagnostics>) -> Self {
-        Self { metrics: Metrics::default(), diagnostics }
+    /// Counts, and records events and decisions where there are files for them.
+    pub(crate) fn new(diagnostics: Option<Diagnostics>, audit: Option<AuditLog>) -> Self {
+        Self { metrics: Arc::default(), activity: Activity::default(), otlp: None, diagnostics, audit }
+    }
+
+    /// The same, and traces and metrics are sent.
+    ///
+    /// # Errors
+    /// A thread or a client cannot be made.
+    pub(crate) fn exporting(mut self, config: Option<&OtlpConfig>) -> io::Result<Self> {
+        self.otlp = config.map(|config| Otlp::start(config, &self.metrics)).transpose()?;
+        Ok(self)
+    }
+
+    /// Whether anybody wants to know what requests that pass unread are about.
+    pub(crate) fn looks_into(&self) -> bool {
+        self.audit.is_some() || self.activity.is_watched()
+    }
+
+    /// A span of a request of a client; `None` when traces are not sent.
+    pub(crate) fn request_span(&self, caller: &Caller, method: &str, params: Option<&Raw>) -> Option<OpenSpan<'_>> {
+        let otlp = self.otlp.as_ref()?;
+        let parent = TraceContext::of_params(params);
+        let mut span = otlp.begin(SpanKind::Server, parent.as_ref().or(caller.trace()))?;
+        let target = stateless::named(method, params);
+        // What a client may choose freely stands in an attribute and not in the name.
+        let own = target.as_deref().filter(|_| method == "tools/call").and_then(MetaTool::named);
+        span.named(known_method(method), own.map(MetaTool::name));
+        span.set("mcp.method.name", known_method(method));
+        span.set("mcp.session.id", &otlp.number_of(caller.session()));
+        if !caller.client().version.is_empty() {
+            span.set("mcp.protocol.version", &caller.client().version);
+        }
+        span.set("contextweaver.caller", caller.session().label());
+        match (method, target) {
+            ("tools/call", Some(name)) => {
+                span.set("gen_ai.operation.name", "execute_tool");
+                span.set("gen_ai.tool.name", &name);
+            }
+            ("prompts/get", Some(name)) => span.set("gen_ai.prompt.name", &name),
+            ("resources/read" | "resources/subscribe", Some(uri)) => span.set("mcp.resource.uri", &uri),
+            _ => {}
+        }
+        Some(span)
+    }
+
+    /// A span of one time that an upstream is asked; `None` when traces are not sent or the request is in none.
+    pub(crate) fn upstream_span(
+        &self,
+        caller: &Caller,
+        upstream: &str,
+        method: &str,
+        name: &str,
+    ) -> Option<OpenSpan<'_>> {
+        let mut span = self.otlp.as_ref()?.begin(SpanKind::Client, Some(caller.trace()?))?;
+        span.named(known_method(method), Some(name).filter(|_| matches!(method, "tools/call" | "prompts/get")));
+        span.set("mcp.method.name", known_method(method));
+        span.set("contextweaver.upstream", upstream);
+        match method {
+            "tools/call" => {
+                span.set("gen_ai.operation.name", "execute_tool");
+                span.set("gen_ai.tool.name", name);
+            }
+            "prompts/get" => span.set("gen_ai.prompt.name", name),
+            "resources/read" => span.set("mcp.resource.uri", name),
+            _ => {}
+        }
+        Some(span)
+    }
+
+    /// Counts a call that has ended, and shows it to whoever looks on.
+    pub(crate) fn saw(&self, session: &Session, trace: &Trace, seen: &Seen) {
+        let took = seen.started.elapsed();
+        let account = trace.account();
+        let caller = session.label();
+        let tool = match (&account.item, account.operation) {
+            (Some(item), _) => item.split('#').next().unwrap_or_default(),
+            (None, Some(operation)) => operation,
+            (None, None) => "unknown",
+        };
+        self.metrics.ended(tool, caller, seen.code, took);
+        if !self.activity.is_watched() {
+            return;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.activity.saw(SeenCall {
+            time: now.as_secs_f64(),
+            tool: tool.to_owned(),
+            caller: caller.to_owned(),
+            decision: match (account.asked, seen.refused && !account.allowed) {
+                (true, _) => "ask",
+                (false, true) => "refuse",
+                (false, false) => "allow",
+            },
+            guard: account.guard,
+            rule: account.rule,
+            approver: account.approver,
+            code: seen.code.to_owned(),
+            remedy: seen.remedy,
+            tokens: seen.tokens,
+            result_tokens: trace.result_tokens(),
+            bytes: seen.bytes,
+            ms: took.as_secs_f64() * 1e3,
+        });
+    }
+
+    /// What was lost on the way to files and collectors.
+    pub(crate) fn exports(&self) -> Exports {
+        Exports {
+            audit_failures: self.audit.as_ref().map(AuditLog::failures),
+            spans_lost: self.otlp.as_ref().map(Otlp::lost),
+        }
+    }
+
+    /// The record of a call that begins.
+    pub(crate) fn trace(&self) -> Trace {
+        Trace::new(self.audit.is_some())
+    }
+
+    /// Follows a request to its end, where a log of decisions is kept.
+    pub(crate) fn audited<'a>(&'a self, caller: &'a Caller, trace: &Trace) -> Option<Audited<'a>> {
+        self.audit.as_ref().map(|log| Audited::new(log, caller, trace.clone()))
+    }
+
+    /// Writes that a request is allowed, before its upstream is asked.
+    ///
+    /// # Errors
+    /// It cannot be written, and the request is to be refused.
+    pub(crate) async fn allowed(&self, caller: &Caller, trace: &Trace) -> Result<(), GatewayError> {
+        trace.note(|account| account.allowed = true);
+        match &self.audit {
+            Some(log) => log.decided(caller, trace, None).await,
+            None => Ok(()),
+        }
     }
 
     /// Records a call that has ended; `find` gives the tool of the catalog that is called by a name.
@@ -204,8 +365,14 @@ impl Telemetry {
         diagnostics.record(None, Happening { event, success: true, duration: Some(took), tool: None, attributes });
     }
 
-    /// Waits, for a bounded time, until every event is written.
-    pub(crate) async fn flush(&self) {
+    /// Waits, for a bounded time, until every event and decision is written; nothing more comes.
+    pub(crate) async fn close(&self) {
+        if let Some(audit) = &self.audit {
+            audit.close().await;
+        }
+        if let Some(otlp) = &self.otlp {
+            otlp.flush().await;
+        }
         if let Some(diagnostics) = &self.diagnostics {
             diagnostics.flush().await;
         }
@@ -239,6 +406,16 @@ fn properties(schema: &Value) -> BTreeSet<String> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let short = |name: &&String| name.chars().nth(LONGEST_NAME).is_none();
     properties.into_iter().flat_map(|properties| properties.keys()).filter(short).cloned().collect()
+}
+
+/// How a call ended, in a word.
+pub(crate) fn ending(result: &Result<Raw, GatewayError>) -> &'static str {
+    match result {
+        Err(error) => error.code.word(),
+        Ok(result) if is_error(result) => "TOOL_ERROR",
+        Ok(result) if is_question(result) => "INPUT_REQUIRED",
+        Ok(_) => "OK",
+    }
 }
 
 /// Whether a `CallToolResult` says that the tool failed.

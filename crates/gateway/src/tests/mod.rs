@@ -1,7 +1,9 @@
+mod audit;
 mod diagnostics;
 mod folders;
 mod fuzz;
 mod guards;
+mod otlp;
 mod search;
 mod secrets;
 pub(crate) mod shop;

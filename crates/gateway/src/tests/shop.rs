@@ -31,11 +31,11 @@ const TOOLS: [&str; 8] = [
 ];
 
 /// What the tool and the resource of that name say.
-pub(super) const REPORT: &str = "the salary is 4200\nand the rest is left out\n";
+pub(crate) const REPORT: &str = "the salary is 4200\nand the rest is left out\n";
 
 /// The upstream, and what was called of it.
 #[derive(Default)]
-pub(super) struct Shop {
+pub(crate) struct Shop {
     /// Its name in the configuration, and the scheme of its resources.
     name: &'static str,
     calls: AtomicUsize,
@@ -45,12 +45,12 @@ pub(super) struct Shop {
 
 impl Shop {
     /// A shop of this name.
-    pub(super) fn called(name: &'static str) -> Self {
+    pub(crate) fn called(name: &'static str) -> Self {
         Self { name, ..Self::default() }
     }
 
     /// Answers a request as a server of the handshake era.
-    pub(super) fn answer(&self, method: &str, params: Option<&Raw>) -> Result<Raw, Fault> {
+    pub(crate) fn answer(&self, method: &str, params: Option<&Raw>) -> Result<Raw, Fault> {
         let params: Value = params.and_then(|params| params.read().ok()).unwrap_or_default();
         let name = self.name;
         if !method.ends_with("/list") && method != "initialize" {
@@ -123,7 +123,7 @@ impl Shop {
 
 /// A client: who it is, and how it answers when it is asked for an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Who {
+pub(crate) enum Who {
     /// Cannot be asked.
     Mute,
     /// Another client that cannot be asked.
@@ -137,18 +137,18 @@ pub(super) enum Who {
 }
 
 /// A gateway in front of the shop, or of several like it.
-pub(super) struct Scene {
-    pub(super) shop: Arc<Shop>,
-    pub(super) gateway: Arc<Gateway>,
+pub(crate) struct Scene {
+    pub(crate) shop: Arc<Shop>,
+    pub(crate) gateway: Arc<Gateway>,
 }
 
 /// A gateway in front of the shop.
-pub(super) async fn scene(yaml: &str) -> Scene {
+pub(crate) async fn scene(yaml: &str) -> Scene {
     scene_of(yaml, &["shop"]).await
 }
 
 /// A gateway in front of upstreams like the shop; the calls of the first are counted.
-pub(super) async fn scene_of(yaml: &str, names: &[&'static str]) -> Scene {
+pub(crate) async fn scene_of(yaml: &str, names: &[&'static str]) -> Scene {
     let mut config = GatewayConfig::parse(yaml, Path::new("."), &|_| None).unwrap();
     let shops: Vec<Arc<Shop>> = names.iter().map(|name| Arc::new(Shop::called(name))).collect();
     for shop in &shops {
@@ -168,7 +168,7 @@ pub(crate) fn upstream(
 
 impl Scene {
     /// A new session of a client.
-    pub(super) fn client(&self, who: Who) -> Caller {
+    pub(crate) fn client(&self, who: Who) -> Caller {
         let answer = match who {
             Who::Mute | Who::Other | Who::With(_) => None,
             Who::No => Some(json!({"action": "decline"})),
@@ -179,7 +179,7 @@ impl Scene {
     }
 
     /// A new session of a client that answers every question with `answer`.
-    pub(super) fn known(&self, identity: Identity, answer: Option<Value>) -> Caller {
+    pub(crate) fn known(&self, identity: Identity, answer: Option<Value>) -> Caller {
         let (out, mut messages) = mpsc::channel::<Bytes>(8);
         let session = Session::of(unique(), Arc::new(identity));
         let capabilities = answer.iter().map(|_| ("elicitation".to_owned(), json!({}))).collect();
@@ -196,12 +196,12 @@ impl Scene {
     }
 
     /// A client of the stateless protocol that can be asked with forms.
-    pub(super) fn modern(&self, name: &str) -> Caller {
+    pub(crate) fn modern(&self, name: &str) -> Caller {
         self.modern_of(Identity { name: name.to_owned(), profile: None })
     }
 
     /// The same with a profile.
-    pub(super) fn modern_of(&self, identity: Identity) -> Caller {
+    pub(crate) fn modern_of(&self, identity: Identity) -> Caller {
         let session = Session::of("stateless", Arc::new(identity));
         let capabilities = [("elicitation".to_owned(), json!({}))].into_iter().collect();
         let client = ClientInfo { version: MODERN_VERSION.to_owned(), capabilities, ..ClientInfo::default() };
@@ -209,12 +209,12 @@ impl Scene {
     }
 
     /// The result of a request, or the code of its error with the name in its data.
-    pub(super) async fn ask(&self, caller: &Caller, method: &str, params: Value) -> Result<Value, String> {
+    pub(crate) async fn ask(&self, caller: &Caller, method: &str, params: Value) -> Result<Value, String> {
         self.ask_raw(caller, method, &Raw::of(&params)).await
     }
 
     /// As [`Scene::ask`], with parameters as they are written.
-    pub(super) async fn ask_raw(&self, caller: &Caller, method: &str, params: &Raw) -> Result<Value, String> {
+    pub(crate) async fn ask_raw(&self, caller: &Caller, method: &str, params: &Raw) -> Result<Value, String> {
         let answer = self.gateway.answer(caller, method, Some(params)).await;
         answer.map(|result| result.read().unwrap()).map_err(|error| {
             let data: Value = error.data.and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or_default();
@@ -223,25 +223,25 @@ impl Scene {
     }
 
     /// The id of a tool.
-    pub(super) fn id(&self, name: &str) -> String {
+    pub(crate) fn id(&self, name: &str) -> String {
         let view = self.gateway.catalog();
         let items = view.tools.as_ref().unwrap().router.catalog().items();
         items.iter().find(|item| item.name == name).map(|item| item.id.clone()).unwrap()
     }
 
     /// Calls a tool of the gateway.
-    pub(super) async fn call(&self, caller: &Caller, tool: &str, arguments: Value) -> Value {
+    pub(crate) async fn call(&self, caller: &Caller, tool: &str, arguments: Value) -> Value {
         let params = Raw::of(&json!({"name": tool, "arguments": arguments}));
         self.gateway.answer(caller, "tools/call", Some(&params)).await.unwrap().read().unwrap()
     }
 
     /// Calls a tool of the shop.
-    pub(super) async fn execute(&self, caller: &Caller, name: &str, args: Value) -> Value {
+    pub(crate) async fn execute(&self, caller: &Caller, name: &str, args: Value) -> Value {
         self.call(caller, "tool_execute", json!({"tool_id": self.id(name), "args": args})).await
     }
 
     /// The code with which a call of a tool of the shop fails, or the status of its result; `args` as it is written.
-    pub(super) async fn outcome(&self, caller: &Caller, name: &str, args: &str) -> String {
+    pub(crate) async fn outcome(&self, caller: &Caller, name: &str, args: &str) -> String {
         let call = format!(r#"{{"tool_id": "{}", "args": {args}}}"#, self.id(name));
         let text = format!(r#"{{"name": "tool_execute", "arguments": {call}}}"#);
         let params = Raw::of(&serde_json::from_str::<Box<RawValue>>(&text).unwrap());
@@ -253,23 +253,23 @@ impl Scene {
     }
 
     /// The calls that reached the shop.
-    pub(super) fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         self.shop.calls()
     }
 
     /// The arguments of the last call that reached the shop.
-    pub(super) fn arguments(&self) -> String {
+    pub(crate) fn arguments(&self) -> String {
         lock(&self.shop.arguments).clone()
     }
 
     /// Has the shop change the definition of `price`, and the gateway read its lists again.
-    pub(super) async fn change_definition(&self) {
+    pub(crate) async fn change_definition(&self) {
         self.shop.evil.store(1, Ordering::SeqCst);
         self.gateway.refresh().await.unwrap();
     }
 }
 
 /// Runs a test on a runtime with a thread of its own.
-pub(super) fn run(work: impl Future<Output = ()>) {
+pub(crate) fn run(work: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap().block_on(work);
 }

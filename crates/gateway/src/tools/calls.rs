@@ -17,7 +17,7 @@ use crate::results::content::{Read, contents, messages, tool_result};
 use crate::results::firewall::{Origin, ResultFirewall};
 use crate::session::elicitation::is_question;
 use crate::surface::mode::Mode;
-use crate::telemetry::observer::{Signed, Telemetry};
+use crate::telemetry::observer::{Signed, Telemetry, is_error};
 use crate::upstream::call::Call;
 use crate::upstream::client::Upstream;
 use crate::upstream::registry::Upstreams;
@@ -75,6 +75,7 @@ impl Calls {
         if let Clearance::Ask(question) = self.guards.clear(&mut call).await? {
             return Ok(question);
         }
+        self.telemetry.allowed(call.caller, &call.context.trace).await?;
         let method = Method::of(call.route);
         let arguments = call.sent_arguments();
         let exhausted = |what: &str, error| GatewayError::exhausted(Code::UpstreamError, what, error);
@@ -132,6 +133,12 @@ impl Calls {
                 _ => call_params(&item.name, arguments, signature.as_ref()),
             };
             let params = context.params(params);
+            let name: &str = match call.route {
+                Route::Resource => id,
+                _ => &item.name,
+            };
+            let mut span = self.telemetry.upstream_span(call.caller, upstream.name(), method.name, name);
+            let params = span.as_ref().map_or(params.clone(), |span| span.context().set_in(Some(&params)));
             let request = Call {
                 method: method.name,
                 params: Some(&params),
@@ -139,7 +146,13 @@ impl Calls {
                 progress: context.progress.as_ref(),
                 questions: self.questions.presented(),
             };
-            upstream.request(request).await.map(|answer| (signature, answer))
+            let answer = upstream.request(request).await;
+            match (&mut span, &answer) {
+                (Some(span), Err(fault)) => span.fail(fault.to_error(upstream.name()).code.word()),
+                (Some(span), Ok(result)) if is_error(result) => span.fail("tool_error"),
+                _ => {}
+            }
+            answer.map(|answer| (signature, answer))
         };
         let answer = if method.retries {
             let tried = self.retry.run(attempt).await;

@@ -16,7 +16,7 @@ use crate::guard::call::{Clearance, GuardedCall, Route};
 use crate::guard::usage::signature;
 use crate::protocol::message::{Raw, is_object};
 use crate::session::client::Caller;
-use crate::session::context::CallContext;
+use crate::session::context::{CallContext, Trace};
 use crate::surface::meta_tools::MetaTool;
 use contextweaver_context::event::Handle;
 use contextweaver_context::store::ArtifactStore;
@@ -28,6 +28,12 @@ pub(crate) struct OwnTools {
     pub(crate) cards: Cards,
     /// How calls are made.
     pub(crate) calls: Calls,
+}
+
+/// What a tool that asks no upstream is called with, and the record of the call.
+struct Asked<'a> {
+    arguments: Option<&'a RawValue>,
+    trace: Trace,
 }
 
 #[derive(Deserialize)]
@@ -51,14 +57,15 @@ impl OwnTools {
     ) -> Result<Raw, GatewayError> {
         let calls = &self.calls;
         // A tool that asks an upstream is guarded when it is known what it asks for.
+        let asked = Asked { arguments, trace: context.trace.clone() };
         if !tool.is_call() {
-            self.admit(caller, tool).await?;
+            self.admit(caller, tool, &asked).await?;
         }
         let search = async |shelves| {
             let args: BrowseArgs = args(tool, arguments)?;
             if let Some(target) = args.whole(view, shelves) {
                 // A definition is what hydration gives, and what is said about that holds.
-                self.admit(caller, MetaTool::Hydrate).await?;
+                self.admit(caller, MetaTool::Hydrate, &asked).await?;
                 return Ok(self.definition(caller, view, &target));
             }
             let is_long = self.cards.takes_long(view, shelves, &args);
@@ -81,7 +88,7 @@ impl OwnTools {
                 let args: ReadArgs = args(tool, arguments)?;
                 // What a result names by a handle is read like what a list names.
                 if view.resource(args.id()).is_none() && self.has(caller, args.id()) {
-                    self.admit(caller, MetaTool::View).await?;
+                    self.admit(caller, MetaTool::View, &asked).await?;
                     return self.view(caller, view, ViewArgs::beginning(args.id())).await;
                 }
                 resource_read(calls, caller, view, &args, context).await
@@ -107,10 +114,12 @@ impl OwnTools {
     }
 
     /// Lets a tool that asks no upstream pass the guards.
-    async fn admit(&self, caller: &Caller, tool: MetaTool) -> Result<(), GatewayError> {
-        let mut call = GuardedCall::new(Route::OwnTool, tool, caller, CallContext::default());
+    async fn admit(&self, caller: &Caller, tool: MetaTool, asked: &Asked<'_>) -> Result<(), GatewayError> {
+        let context = CallContext { trace: asked.trace.clone(), ..CallContext::default() };
+        let mut call = GuardedCall::new(Route::OwnTool, tool, caller, context);
+        call.written = asked.arguments;
         let guards = &self.calls.guards;
-        guards.check(&mut call)?;
+        guards.checked(&mut call).await?;
         // Nobody is asked about these: see the table of guards.
         guards.clear(&mut call).await.map(|clearance| debug_assert!(matches!(clearance, Clearance::Go)))
     }

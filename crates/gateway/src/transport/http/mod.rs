@@ -2,6 +2,7 @@
 
 mod admission;
 pub(crate) mod api;
+pub(crate) mod console;
 mod cors;
 mod headers;
 mod jwt;

@@ -102,6 +102,8 @@ pub(super) enum End {
     Answer(Raw, Work),
     /// With this, or with nothing more.
     Text(Option<Bytes>),
+    /// When nobody sends to it any more.
+    Feed,
     /// When nobody sends to it any more; the session is in use until then.
     Closed {
         /// The session, held while its stream is open.
@@ -127,7 +129,7 @@ impl Events {
         match (self.messages.poll_recv(context), &mut self.end) {
             (Poll::Ready(Some(message)), _) => Poll::Ready(Some(event(&message))),
             (_, End::Text(last)) => Poll::Ready(last.take().map(|text| event(&text))),
-            (Poll::Ready(None), End::Closed { .. }) => Poll::Ready(None),
+            (Poll::Ready(None), End::Closed { .. } | End::Feed) => Poll::Ready(None),
             _ => {
                 ready!(self.keep_alive.poll_tick(context));
                 Poll::Ready(Some(Bytes::from_static(b": still here\n\n")))

@@ -33,6 +33,7 @@ use crate::protocol::message::{
     self, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Outcome, Raw, RpcError,
 };
 use crate::protocol::stateless::{self, HEADER_MISMATCH, MISSING_CAPABILITY, RequestMeta, UNSUPPORTED_VERSION};
+use crate::protocol::trace_context::{PARENT, STATE, TraceContext};
 use crate::protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};
 use crate::server::live::Live;
 use crate::server::requests::{Asked, serve_request};
@@ -320,12 +321,18 @@ async fn stateless(
     let client = client.map_err(|error| Refused::rpc(StatusCode::BAD_REQUEST, Some(asking.id.clone()), error))?;
     let (out, messages) = mpsc::channel(QUEUE);
     let id = asking.id.clone();
-    let caller = Caller::new(Session::of("stateless", Arc::clone(identity)), client, out);
+    let caller = Caller::new(Session::of("stateless", Arc::clone(identity)), client, out).within(trace_of(headers));
     let work = asking.work(shared, caller, Leave::Cancel, place);
     Ok(match exchange(&id, work, messages).await {
         Exchanged::Answer(outcome) => whole(status(&outcome), JSON, message::response(Some(&id), &outcome)),
         Exchanged::Stream(response) => response,
     })
+}
+
+/// The place in a trace that the headers name.
+fn trace_of(headers: &HeaderMap) -> Option<TraceContext> {
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    TraceContext::parse(text(PARENT)?, text(STATE))
 }
 
 /// Checks the headers that repeat arguments, where tools are listed as their servers define them.
@@ -370,7 +377,7 @@ async fn in_session(
     };
     let (out, messages) = mpsc::channel(QUEUE);
     let (id, session) = (asking.id.clone(), Arc::clone(&visited));
-    let caller = Caller::new(Arc::clone(&session), session.client(), out);
+    let caller = Caller::new(Arc::clone(&session), session.client(), out).within(trace_of(headers));
     let work = asking.work(shared, caller, Leave::Finish, (visited, place));
     let mut response = match exchange(&id, work, messages).await {
         Exchanged::Answer(outcome) if opens && outcome.is_err() => {
