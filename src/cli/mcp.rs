@@ -1,6 +1,7 @@
 //! `mcp`: the gateway, and the commands that prepare, check and watch it.
 
 mod capture;
+mod chain;
 mod doctor;
 mod events;
 pub(super) mod import;

@@ -8,9 +8,10 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
 use super::block_on_runtime;
+use super::chain;
 use super::terminal::line;
-use crate::cli::Outcome;
 use crate::cli::http::{HttpArgs, signalled};
+use crate::cli::{Outcome, note};
 use contextweaver_gateway::{Gateway, GatewayConfig, HttpServer, Mode, Target, grouped, serve_stdio};
 
 /// Serve the tools of any number of MCP servers
@@ -19,15 +20,15 @@ use contextweaver_gateway::{Gateway, GatewayConfig, HttpServer, Mode, Target, gr
 Standard output carries the protocol alone; what there is to say goes to standard error (RUST_LOG=debug for more).
 
 Examples:
-  contextweaver mcp serve --config gateway.yaml
+  contextweaver mcp serve
   contextweaver mcp serve --config gateway.yaml --dry-run
   contextweaver mcp serve --config gateway.yaml --mode proxy
   contextweaver mcp serve --config gateway.yaml --transport http --listen 127.0.0.1:8080
   contextweaver mcp serve --config gateway.yaml --transport http --listen 0.0.0.0:8080 --token-file token \\
     --allowed-host gateway.example")]
 pub(in crate::cli) struct Args {
-    /// The configuration, YAML or JSON
-    #[arg(long, value_name = "FILE", required_unless_present = "catalog")]
+    /// The configuration, YAML or JSON [default: gateway.yaml]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// A catalog file: its tools can be browsed and not called
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
@@ -70,7 +71,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         ModeArg::Proxy => Mode::Proxy,
         ModeArg::Passthrough => Mode::Passthrough,
     });
-    let mut config = match &args.config {
+    let file = match &args.catalog {
+        Some(_) => None,
+        None => Some(chain::config(args.config.as_deref())?),
+    };
+    let mut config = match &file {
         Some(path) => GatewayConfig::load_for(path, mode)?,
         None => {
             let catalog = args.catalog.clone();
@@ -96,10 +101,15 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         let gateway = Gateway::start(config).await.context("the gateway did not start")?;
         if args.dry_run {
             report(&gateway, out)?;
+            if let Some(file) = &file {
+                let flag = chain::flag(file);
+                note(&format!(
+                    "next, for the entry of a client: contextweaver mcp import --show-client claude-desktop{flag}"
+                ));
+            }
         } else {
             if std::io::stderr().is_terminal() {
-                let target = args.config.as_ref().or(args.catalog.as_ref());
-                banner(&gateway, args, target.map(PathBuf::as_path), &mut std::io::stderr().lock())?;
+                banner(&gateway, args.transport, file.as_deref(), &mut std::io::stderr().lock())?;
             }
             match args.transport {
                 Transport::Stdio => serve_stdio(Arc::clone(&gateway)).await?,
@@ -141,7 +151,7 @@ async fn serve_http(gateway: &Arc<Gateway>) -> Result<()> {
 
 /// What a person at a terminal sees, who would otherwise think that nothing happens: what is served, what it spares, and
 /// how to go on.
-fn banner(gateway: &Gateway, args: &Args, file: Option<&Path>, out: &mut dyn Write) -> Result<()> {
+fn banner(gateway: &Gateway, transport: Transport, file: Option<&Path>, out: &mut dyn Write) -> Result<()> {
     report(gateway, out)?;
     if let Some((definitions, surface)) = gateway.definition_tokens() {
         let spared = definitions.saturating_sub(surface) as f64 * 100.0 / definitions.max(1) as f64;
@@ -153,11 +163,11 @@ fn banner(gateway: &Gateway, args: &Args, file: Option<&Path>, out: &mut dyn Wri
             if spared > 0.0 { format!(" ({spared:.0} % less)") } else { String::new() }
         )?;
     }
-    let file = file.map(|file| file.display().to_string()).unwrap_or_default();
-    match (args.transport, &args.config) {
-        (Transport::Stdio, Some(_)) => {
+    match (transport, file) {
+        (Transport::Stdio, Some(file)) => {
             line(out, "waits for a client on standard input; Ctrl-D or Ctrl-C ends it. Clients start it themselves:")?;
-            line(out, format_args!("  contextweaver mcp import --show-client claude-desktop --config {file}"))?;
+            let flag = chain::flag(file);
+            line(out, format_args!("  contextweaver mcp import --show-client claude-desktop{flag}"))?;
         }
         (Transport::Stdio, None) => line(out, "waits for a client on standard input; Ctrl-D or Ctrl-C ends it")?,
         (Transport::Http, _) => {
@@ -216,7 +226,7 @@ mod tests {
             let mut out = Vec::new();
             super::super::block_on(async {
                 let gateway = Gateway::start(config).await?;
-                banner(&gateway, &args, args.config.as_deref(), &mut out)
+                banner(&gateway, args.transport, args.config.as_deref(), &mut out)
             })
             .unwrap();
             String::from_utf8(out).unwrap()
@@ -225,7 +235,7 @@ mod tests {
         mode gateway: 20 tools, 0 resources, 0 prompts; 0 definitions left out
         definitions: 795 tokens instead of 3,540 (78 % less)
         waits for a client on standard input; Ctrl-D or Ctrl-C ends it. Clients start it themselves:
-          contextweaver mcp import --show-client claude-desktop --config gateway.yaml
+          contextweaver mcp import --show-client claude-desktop
         ");
         assert!(shown(&["--transport", "http"]).contains("clients connect to the address below; Ctrl-C ends it"));
     }
