@@ -66,11 +66,11 @@ pub fn apply(
         let failed = |reason: String| format!("{}: {reason}", path.display());
         let mut edits: Vec<Edit> = Vec::new();
         for one in moved {
-            match edits.iter_mut().find(|edit| edit.place == one.place) {
-                Some(edit) => edit.remove.push(one.name.clone()),
-                None => {
-                    edits.push(Edit { place: one.place.clone(), remove: vec![one.name.clone()], insert: Vec::new() })
-                }
+            let same = edits.iter_mut().find(|edit| edit.place == one.place);
+            if let Some(edit) = same {
+                edit.remove.push(one.name.clone());
+            } else {
+                edits.push(Edit { place: one.place.clone(), remove: vec![one.name.clone()], insert: Vec::new() });
             }
         }
         let document = read(file.place.form(), &file.text).map_err(failed)?;
