@@ -367,8 +367,8 @@ fn gateway(out: &mut dyn Write) -> Result<()> {
         out,
         [
             "contextweaver mcp import                                 # the servers that your clients have now",
-            "contextweaver mcp import --write gateway.yaml --apply    # the gateway in their place; --restore takes it back",
-            "contextweaver mcp doctor --config gateway.yaml           # start them all, and say what to fix",
+            "contextweaver mcp import --apply                         # the gateway in their place; --restore takes it back",
+            "contextweaver mcp doctor                                 # start them all, and say what to fix",
         ],
     )
 }

@@ -210,7 +210,7 @@ fn follow(args: &Args, wishes: &Wishes, out: &mut dyn Write) -> Result<Outcome> 
         let named: String =
             args.client.iter().map(|file| format!("{} ", quoted(&file.display().to_string()))).collect();
         let target = quoted(&at(GATEWAY));
-        next.push(format!("mcp import {named}--write {target} --force --apply    # puts the gateway in their place"));
+        next.push(format!("mcp import {named}--write {target} --apply    # puts the gateway in their place"));
     }
     if wishes.tools.is_some() {
         first.push(words(&["catalog", "inspect", &at("catalog.json"), "--top", "3"]));
@@ -343,7 +343,7 @@ mod tests {
           contextweaver mcp doctor --config @/new/gateway.yaml
           contextweaver catalog inspect @/new/catalog.json --top 3
           contextweaver mcp preview --config @/new/gateway.yaml
-          contextweaver mcp import @/mcp.json --write @/new/gateway.yaml --force --apply    # puts the gateway in their place
+          contextweaver mcp import @/mcp.json --write @/new/gateway.yaml --apply    # puts the gateway in their place
           contextweaver route --catalog @/new/catalog.json "what you want done"
           contextweaver bench run --root @/new    # once @/new/queries.jsonl is reviewed
         "#);

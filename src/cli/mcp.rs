@@ -2,6 +2,7 @@
 
 mod audit;
 mod capture;
+mod chain;
 mod doctor;
 mod events;
 pub(super) mod import;

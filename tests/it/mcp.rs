@@ -110,6 +110,7 @@ fn a_configuration_is_previewed_and_examined() {
 
     served, with findings in their schemas
       notes:find.all#3d3da7cd: inputSchema: /type: "objekt" is not a type of JSON Schema
+    next: contextweaver mcp import --write gateway.json --apply
     "#);
     insta::assert_snapshot!(examined.join("\n"), @r#"
     exit 1
@@ -122,12 +123,14 @@ fn a_configuration_is_previewed_and_examined() {
     note: upstreams.notes: find.all: some clients refuse its name: it is not 1 to 64 characters of A-Z a-z 0-9 _ -
       the modes gateway and proxy show it under a name that all accept
     1 errors, 0 warnings, 2 notes
+    next, when that is fixed: contextweaver mcp doctor --config gateway.json
     "#);
     insta::assert_snapshot!(files.run(&["mcp", "doctor", "--config", "none.yaml"]).shown(), @r"
     exit 1
     error: none.yaml: No such file or directory (os error 2)
       name a file that exists, or make one with `mcp import --write`
     1 errors, 0 warnings, 0 notes
+    next, when that is fixed: contextweaver mcp doctor --config none.yaml
     ");
 }
 
@@ -169,6 +172,7 @@ fn servers_of_a_client_are_imported_without_their_secrets() {
         env:
           FORGE_TOKEN: ${env:FORGE_TOKEN}
           LOG: debug
+    next: contextweaver mcp import claude_desktop_config.json --apply, which can be taken back with --restore
 
     exit 0
     forge (claude-desktop, claude_desktop_config.json)
@@ -177,7 +181,7 @@ fn servers_of_a_client_are_imported_without_their_secrets() {
     contextweaver (claude_desktop_config.json) is left out: it is this gateway
     variables that the gateway needs: FORGE_TOKEN
     gateway.yaml: 1 servers
-    next: contextweaver mcp doctor --config gateway.yaml
+    next: contextweaver mcp doctor
 
     # yaml-language-server: $schema=gateway.schema.json
     # For completion in editors: contextweaver schema gateway > gateway.schema.json

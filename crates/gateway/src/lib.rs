@@ -48,13 +48,13 @@ pub use config::oauth::{Algorithm, OAuthConfig, ScopeRule};
 pub use config::startup::{StartConfig, StartMode};
 pub use config::tls::{CertificateHolder, CertificateName, TlsConfig};
 pub use operations::audit_trail::{AuditCheck, AuditFilter, Misfit};
+pub use operations::applied::{Beside, Change, NewGateway, Restored, apply, restored};
 pub use operations::capture::Capture;
-pub use operations::client_files::{
-    Client, ClientFile, ClientFileError, Place, Snippet, discover, quoted, replaced, snippet,
-};
+pub use operations::client_files::{ClientFile, ClientFileError, GatewayEntry};
+pub use operations::clients::{Client, Place, Snippet, discover, entry, quoted, snippet};
 pub use operations::doctor::{Complaint, Confusable, Environment, Examination, Health, Outlook, examine};
 pub use operations::event_stats::{BadLine, Durations, EventStats, Tally};
-pub use operations::import::{Conversion, Converted, Skipped, convert};
+pub use operations::import::{Conversion, Converted, Present, Skipped, convert, convert_beside};
 pub use operations::inspect::{InspectedTool, Inspection};
 pub use operations::recording::{Direction, RecordError, RecordReport, Recorder, Times, record};
 pub use operations::replay::{Replay, ReplayError, serve_replay};

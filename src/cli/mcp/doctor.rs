@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::block_on;
+use super::chain::{self, Values};
 use super::terminal::line;
-use crate::cli::{Format, Outcome, print_json};
+use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_core::catalog::Severity;
-use contextweaver_gateway::{Confusable, Examination, examine, grouped};
+use contextweaver_gateway::{ClientFile, Confusable, Examination, Place, examine, grouped, quoted};
 
 /// Pairs of tools that are shown without `--notes`, at most.
 const MOST_PAIRS: usize = 5;
@@ -17,17 +18,22 @@ const MOST_PAIRS: usize = 5;
 /// Check a configuration and the servers behind it, and say what to fix
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Every server is started and asked for its lists; no tool is called.
+Every server is started and asked for its lists; no tool is called. Variables have the values that a client starts the
+gateway with: those of its entry in a client's file come before those of this environment.
 Exit codes: 0 everything works, 1 something does not, 2 the check itself failed.
 
 Examples:
-  contextweaver mcp doctor --config gateway.yaml
+  contextweaver mcp doctor
+  contextweaver mcp doctor --config gateway.yaml --client servers.json
   contextweaver mcp doctor --config gateway.yaml --notes
   contextweaver mcp doctor --config gateway.yaml --format json")]
 pub(in crate::cli) struct Args {
-    /// The configuration, YAML or JSON
+    /// The configuration, YAML or JSON [default: gateway.yaml]
     #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    config: Option<PathBuf>,
+    /// A client's file with the gateway's entry, beside those that are found; repeatable
+    #[arg(long, value_name = "FILE")]
+    client: Vec<PathBuf>,
     /// Also show notes (JSON always has them)
     #[arg(long)]
     notes: bool,
@@ -37,11 +43,33 @@ pub(in crate::cli) struct Args {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let environment = |name: &str| std::env::var(name).ok();
-    let found = block_on(async { Ok(examine(&args.config, &environment).await) })?;
+    let config = chain::config(args.config.as_deref())?;
+    for path in &args.client {
+        ClientFile::read(Place::of(path, None))?;
+    }
+    // What is wrong with the configuration itself is said below.
+    let values = Values::of(&config, &args.client).ok();
+    let environment = |name: &str| match &values {
+        Some(values) => values.get(name),
+        None => std::env::var(name).ok(),
+    };
+    let found = block_on(async { Ok(examine(&config, &environment).await) })?;
     match args.format {
         Format::Json => print_json(out, "mcp doctor", &found)?,
-        Format::Text => print(out, &found, args.notes)?,
+        Format::Text => {
+            print(out, &found, args.notes)?;
+            let of_clients: Vec<String> = values.iter().flat_map(Values::of_clients).collect();
+            if !of_clients.is_empty() {
+                note(&format!("from a client's file: {}", of_clients.join(", ")));
+            }
+            let flag = chain::flag(&config);
+            let clients: String =
+                args.client.iter().map(|path| format!(" --client {}", quoted(&path.to_string_lossy()))).collect();
+            note(&match found.has_errors() {
+                true => format!("next, when that is fixed: contextweaver mcp doctor{flag}{clients}"),
+                false => format!("next: contextweaver mcp preview{flag}{clients}"),
+            });
+        }
     }
     Ok(if found.has_errors() { Outcome::Drift } else { Outcome::Ok })
 }

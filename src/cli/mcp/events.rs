@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use super::super::{Format, Outcome, print_json};
 use super::block_on;
+use super::chain;
 use super::terminal::{line, shown};
 use contextweaver_gateway::{Durations, EventStats, GatewayConfig, Price, Savings, Tally, grouped};
 
@@ -20,14 +21,14 @@ named and passed over. A gateway that serves over HTTP can be asked while it run
 
 Examples:
   contextweaver mcp stats --events gateway.jsonl
-  contextweaver mcp stats --config gateway.yaml
+  contextweaver mcp stats
   contextweaver mcp stats --url http://127.0.0.1:8080 --token-file token
   contextweaver mcp events --events gateway.jsonl --format json")]
 pub(in crate::cli) struct Args {
     /// The file of events
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["config", "url"], conflicts_with = "url")]
+    #[arg(long, value_name = "FILE", conflicts_with = "url")]
     events: Option<PathBuf>,
-    /// A configuration: its file of events, and its price of tokens
+    /// A configuration: its file of events, and its price of tokens [default: gateway.yaml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// A gateway that runs: the address that it says it listens at
@@ -45,7 +46,12 @@ pub(in crate::cli) struct Args {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let config = args.config.as_deref().map(GatewayConfig::load).transpose()?;
+    let is_named = args.events.is_some() || args.url.is_some();
+    let path = match &args.config {
+        None if is_named => None,
+        named => Some(chain::config(named.as_deref())?),
+    };
+    let config = path.as_deref().map(GatewayConfig::load).transpose()?;
     let mut price = config.as_ref().and_then(|config| config.price.clone());
     if let Some(amount) = args.price {
         if !amount.is_finite() || amount < 0.0 {

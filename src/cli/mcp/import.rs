@@ -1,55 +1,60 @@
 //! `mcp import`: the servers of a client as a configuration, and the gateway as a server of a client.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 
+use super::chain::{self, Values};
 use super::refuse_existing;
 use super::terminal::{line, shown};
 use crate::cli::{Format, Outcome, note, print_json};
-use contextweaver_core::files::replace_file;
+use contextweaver_core::files::{replace_file, replace_private_file};
 use contextweaver_gateway::{
-    Client, ClientFile, Conversion, Converted, Place, convert, discover, quoted, replaced, snippet,
+    Beside, Change, Client, ClientFile, Conversion, Converted, NewGateway, Place, Present, apply, convert,
+    convert_beside, discover, quoted, restored, snippet,
 };
 
 /// Import the servers of an MCP client, or print the entry that puts the gateway in front of one
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without a file, those of Claude Desktop, Claude Code, Cursor, VS Code and Windsurf are looked for, in this folder and at
-home. Nothing is written without --write, and to a client's file only with --apply, which keeps a backup beside it and
+Without a file, those of all known clients are looked for, in this folder and at home: --show-client lists their names.
+Nothing is written without --write or --apply, and to a client's file only with --apply, which keeps a backup beside it and
 shows what changes. Values of variables and headers that may be secrets become references to the environment; --apply
-moves them into the gateway's entry in the client's file. Only --show-client prints them.
+moves them into the gateway's entry in the client's file. Only --show-client prints them. With --apply, a configuration
+that is there already is added to; --restore keeps what was changed in the client's file since.
 
 Examples:
   contextweaver mcp import
-  contextweaver mcp import ~/.cursor/mcp.json --write gateway.yaml --apply
+  contextweaver mcp import ~/.cursor/mcp.json --apply
   contextweaver mcp import ~/.cursor/mcp.json --restore
-  contextweaver mcp import --show-client claude-desktop --config gateway.yaml")]
+  contextweaver mcp import --write servers.yaml
+  contextweaver mcp import --show-client claude-desktop")]
 pub(in crate::cli) struct Args {
     /// Client files to read, instead of those that are found
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Write the configuration to a file: JSON if its name ends in .json, otherwise YAML
+    /// Write the configuration to a file: JSON if its name ends in .json, otherwise YAML [with --apply: gateway.yaml]
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
-    /// Overwrite an existing file, but never a client's file or one that is read here
-    #[arg(long, requires = "write")]
+    /// Overwrite an existing file, but never a client's file or one that is read here; with --restore: drop what was changed
+    /// in the client's file since --apply
+    #[arg(long)]
     force: bool,
     /// Put the gateway in place of the imported servers, in the clients' own files; `--restore` takes it back
-    #[arg(long, requires = "write")]
+    #[arg(long)]
     apply: bool,
-    /// Give clients' files back as they were before `--apply`
+    /// Put clients' servers back in place of the gateway
     #[arg(long, conflicts_with_all = ["write", "apply", "show_client"])]
     restore: bool,
     /// Print the entry for a client's file that puts the gateway in front of it
-    #[arg(long, value_enum, value_name = "CLIENT", conflicts_with_all = ["files", "write"])]
-    show_client: Option<ClientArg>,
+    #[arg(long, value_name = "CLIENT", conflicts_with_all = ["files", "write", "apply"], value_parser = client_names())]
+    show_client: Option<Client>,
     /// The configuration that the gateway of the client uses
-    #[arg(long, value_name = "FILE", requires = "show_client", default_value = "gateway.yaml")]
+    #[arg(long, value_name = "FILE", requires = "show_client", default_value = chain::CONFIG)]
     config: PathBuf,
     /// The name of the gateway in the client
     #[arg(long, value_name = "NAME", default_value = "contextweaver")]
@@ -59,75 +64,156 @@ pub(in crate::cli) struct Args {
     format: Format,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum ClientArg {
-    ClaudeDesktop,
-    ClaudeCode,
-    Cursor,
-    #[value(name = "vscode")]
-    VsCode,
-    Windsurf,
-}
-
-impl From<ClientArg> for Client {
-    fn from(client: ClientArg) -> Self {
-        match client {
-            ClientArg::ClaudeDesktop => Self::ClaudeDesktop,
-            ClientArg::ClaudeCode => Self::ClaudeCode,
-            ClientArg::Cursor => Self::Cursor,
-            ClientArg::VsCode => Self::VsCode,
-            ClientArg::Windsurf => Self::Windsurf,
-        }
-    }
+fn client_names() -> impl TypedValueParser<Value = Client> {
+    let names = PossibleValuesParser::new(Client::all().map(Client::name));
+    names.try_map(|name| Client::named(&name).ok_or("no such client"))
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if let Some(client) = args.show_client {
-        return show(client.into(), args, out);
-    }
-    if let Some(path) = &args.write {
-        refuse_existing(path, args.force)?;
+        return show(client, args, out);
     }
     let home = std::env::home_dir();
     let folder = std::env::current_dir()?;
     if args.restore {
         return restore(args, home.as_deref(), &folder, out);
     }
+    let write = args.write.clone().or_else(|| args.apply.then(|| PathBuf::from(chain::CONFIG)));
+    if args.force && write.is_none() {
+        bail!("--force goes with --write, --apply or --restore");
+    }
+    let adds = args.apply && write.as_ref().is_some_and(|path| path.exists());
+    if let Some(path) = write.as_ref().filter(|_| !adds) {
+        refuse_existing(path, args.force)?;
+    }
     let files = read(&args.files, home.as_deref(), &folder)?;
-    if let Some(path) = &args.write {
+    if let Some(path) = &write {
         let inputs = files.iter().map(|file| file.place.path.clone());
         refuse_clients_file(path, inputs, home.as_deref(), &folder)?;
     }
-    let conversion = convert(&files, home.as_deref());
+    let target = write.as_deref().unwrap_or(Path::new(chain::CONFIG));
+    let present = match adds {
+        true => Some(chain::present(target, &files)?),
+        false => None,
+    };
+    let conversion = convert_beside(&files, home.as_deref(), &present.clone().unwrap_or_default());
     refuse_nothing(&conversion)?;
-    let target = args.write.as_deref().unwrap_or(Path::new("gateway.yaml"));
-    let text = conversion.to_text(target).context("the servers make no configuration")?;
+    let text = match &present {
+        Some(present) => conversion.added_to(present, target),
+        None => conversion.to_text(target),
+    };
+    let text = text.context("the servers make no configuration")?;
     match args.format {
         Format::Json => {
             print_json(out, "mcp import", &json!({"conversion": conversion, "config": conversion.to_value()}))?;
         }
         Format::Text => print(out, &conversion)?,
     }
-    match &args.write {
-        Some(_) if conversion.servers.is_empty() => bail!("no server can be imported; nothing was written"),
-        Some(path) => {
-            replace_file(path, text.as_bytes())?;
-            let config = quoted(&path.to_string_lossy());
-            note(&format!("{}: {} servers", path.display(), conversion.servers.len()));
-            if args.apply {
-                apply(args, path, &conversion, &files, out)?;
-            }
-            note(&format!("next: contextweaver mcp doctor --config {config}"));
-        }
-        None if args.format == Format::Text => {
+    let Some(path) = &write else {
+        if args.format == Format::Text {
             writeln!(out, "\n# the configuration; --write FILE writes it")?;
             for text in text.lines() {
                 line(out, text)?;
             }
         }
-        None => {}
+        if !conversion.servers.is_empty() {
+            let named: String = args.files.iter().map(|file| format!("{} ", quoted(&file.to_string_lossy()))).collect();
+            note(&format!("next: contextweaver mcp import {named}--apply, which can be taken back with --restore"));
+        }
+        return Ok(Outcome::Ok);
+    };
+    if conversion.servers.is_empty() && !(args.apply && conversion.moves_anything()) {
+        bail!("no server can be imported; nothing was written");
     }
+    // What can be wrong is found before anything is written: nothing is half applied.
+    let mut writes = Writes::default();
+    writes.add(path, text.clone(), None)?;
+    let applied = match args.apply {
+        true => planned(args, path, &text, &conversion, &files)?,
+        false => Vec::new(),
+    };
+    for change in &applied {
+        let permissions = std::fs::metadata(&change.path)?.permissions();
+        writes.add(&backup_of(&change.path), change.without.clone(), Some(permissions.clone()))?;
+        writes.add(&left_of(&change.path), change.after.clone(), Some(permissions.clone()))?;
+        writes.add(&change.path, change.after.clone(), Some(permissions))?;
+    }
+    writes.write()?;
+    let count = conversion.servers.len();
+    match adds {
+        true => note(&format!("{}: {count} servers more", path.display())),
+        false => note(&format!("{}: {count} servers", path.display())),
+    }
+    if args.format == Format::Text {
+        told(&applied, &conversion.values, out)?;
+    }
+    let mut clients = String::new();
+    if args.apply {
+        let mut command = "contextweaver mcp import ".to_owned();
+        for file in &args.files {
+            command.push_str(&format!("{} ", quoted(&file.to_string_lossy())));
+        }
+        note(&format!("restart the client; to take it back: {command}--restore"));
+        let found = discover(home.as_deref(), &folder);
+        for change in applied.iter().filter(|change| !found.iter().any(|place| canonical(&place.path) == change.path)) {
+            clients.push_str(&format!(" --client {}", quoted(&change.path.to_string_lossy())));
+        }
+    }
+    note(&format!("next: contextweaver mcp doctor{}{clients}", chain::flag(path)));
     Ok(Outcome::Ok)
+}
+
+/// Files that are written together: when one cannot be, those before it are as they were.
+#[derive(Default)]
+struct Writes(Vec<Written>);
+
+struct Written {
+    path: PathBuf,
+    before: Option<Vec<u8>>,
+    text: String,
+    permissions: Option<std::fs::Permissions>,
+}
+
+impl Writes {
+    fn add(&mut self, path: &Path, text: String, permissions: Option<std::fs::Permissions>) -> Result<()> {
+        let before = match std::fs::read(path) {
+            Ok(bytes) => Some(bytes),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error).with_context(|| path.display().to_string()),
+        };
+        self.0.push(Written { path: path.to_owned(), before, text, permissions });
+        Ok(())
+    }
+
+    fn write(&self) -> Result<()> {
+        for (at, written) in self.0.iter().enumerate() {
+            if let Err(error) = written.write() {
+                for done in self.0.iter().take(at).rev() {
+                    // There is nothing more to be done about what cannot be taken back.
+                    let _ = match &done.before {
+                        Some(bytes) => replace_file(&done.path, bytes).map_err(anyhow::Error::from),
+                        None => std::fs::remove_file(&done.path).map_err(anyhow::Error::from),
+                    };
+                }
+                return Err(error.context("nothing was changed"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Written {
+    fn write(&self) -> Result<()> {
+        match &self.permissions {
+            // It may hold what only its owner may read.
+            Some(permissions) => {
+                replace_private_file(&self.path, self.text.as_bytes())?;
+                std::fs::set_permissions(&self.path, permissions.clone())?;
+            }
+            None => replace_file(&self.path, self.text.as_bytes())?,
+        }
+        Ok(())
+    }
 }
 
 /// The servers of the named clients' files, or of those that are found in `folder` and at home.
@@ -222,13 +308,20 @@ fn target(server: &Converted) -> String {
 }
 
 fn show(client: Client, args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from(env!("CARGO_PKG_NAME")));
     // Clients start servers in folders of their own choice.
     let config = std::path::absolute(&args.config).with_context(|| args.config.display().to_string())?;
-    if !config.exists() {
+    let mut env = BTreeMap::new();
+    if config.exists() {
+        let values = Values::of(&config, &[])?;
+        for name in values.missing() {
+            note(&format!("{name} is known neither here nor in a client's file: fill in its value"));
+            env.insert(name, String::new());
+        }
+        env.extend(values.entry());
+    } else {
         note(&format!("{} does not exist yet; `mcp import --write` makes one", config.display()));
     }
-    let snippet = snippet(client, &program, &config, &args.name, &variables(&config)?);
+    let snippet = snippet(client, &chain::program(), &config, &args.name, &env);
     match args.format {
         Format::Json => print_json(out, "mcp snippet", &snippet)?,
         Format::Text => {
@@ -237,76 +330,76 @@ fn show(client: Client, args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             if let Some(command) = &snippet.command {
                 note(&format!("or run: {command}"));
             }
+            note(&format!("next: restart the client, or: contextweaver mcp doctor{}", chain::flag(&args.config)));
         }
     }
     Ok(Outcome::Ok)
 }
 
-/// The variables that a configuration refers to with their values: from the environment, else from the clients' files, else
-/// empty with a note.
-fn variables(config: &Path) -> Result<BTreeMap<String, String>> {
-    let Ok(text) = std::fs::read_to_string(config) else { return Ok(BTreeMap::new()) };
-    let named = text.split("${env:").skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name.to_owned());
-    let (home, folder) = (std::env::home_dir(), std::env::current_dir()?);
-    let of_clients = convert(&read(&[], home.as_deref(), &folder)?, home.as_deref()).values;
-    let value = |name: String| {
-        let known = std::env::var(&name).ok().or_else(|| of_clients.get(&name).cloned());
-        if known.is_none() {
-            note(&format!("{name} is known neither here nor in a client's file: fill in its value"));
-        }
-        (name, known.unwrap_or_default())
-    };
-    Ok(named.collect::<BTreeSet<_>>().into_iter().map(value).collect())
-}
-
-/// The name of a backup beside a client's file.
-fn backup_of(path: &Path) -> PathBuf {
+/// The name of what lies beside a client's file.
+fn beside(path: &Path, what: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".before-contextweaver");
+    name.push(what);
     path.with_file_name(name)
 }
 
-/// Puts the gateway of `config` in place of what was imported, file by file; either all files change or none.
-fn apply(args: &Args, config: &Path, conversion: &Conversion, files: &[ClientFile], out: &mut dyn Write) -> Result<()> {
-    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from(env!("CARGO_PKG_NAME")));
+/// The file as it would be without the gateway.
+fn backup_of(path: &Path) -> PathBuf {
+    beside(path, ".before-contextweaver")
+}
+
+/// The file as it was left with the gateway.
+fn left_of(path: &Path) -> PathBuf {
+    beside(path, ".with-contextweaver")
+}
+
+/// What lies beside a client's file that has a gateway.
+fn found_beside(path: &Path) -> Result<Option<Beside>, String> {
+    let text = |path: PathBuf| match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    };
+    let Some(without) = text(backup_of(path))? else { return Ok(None) };
+    Ok(Some(Beside { without, with: text(left_of(path))? }))
+}
+
+/// The changes that put the gateway of `config`, which will have this `text`, in place of what was imported.
+fn planned(
+    args: &Args,
+    config: &Path,
+    text: &str,
+    conversion: &Conversion,
+    files: &[ClientFile],
+) -> Result<Vec<Change>> {
     let config = std::path::absolute(config)?;
-    let known = |name: &String| conversion.values.get(name).cloned().or_else(|| std::env::var(name).ok());
-    let env: BTreeMap<String, String> =
-        conversion.variables.iter().filter_map(|name| Some((name.clone(), known(name)?))).collect();
-    let mut changes = Vec::new();
-    for (path, moved) in &conversion.moved {
-        let place = files.iter().map(|file| &file.place).find(|place| place.path == *path);
-        // A file of no known client has the form that most have.
-        let client = place.and_then(|place| place.client).unwrap_or(Client::Cursor);
-        let snippet: Value = serde_json::from_str(&snippet(client, &program, &config, &args.name, &env).text)?;
-        let entry = snippet.as_object().and_then(|levels| levels.values().next()?.get(&args.name)).cloned();
-        let entry = entry.context("the client has no form for an entry")?;
-        let target = path.canonicalize().with_context(|| path.display().to_string())?;
-        let backup = backup_of(&target);
-        if backup.exists() {
-            bail!("{} is there from an earlier --apply; run `mcp import --restore` first", backup.display());
-        }
-        let before = std::fs::read_to_string(&target).with_context(|| target.display().to_string())?;
-        let names: Vec<&str> = moved.iter().map(String::as_str).collect();
-        let after = replaced(&before, &names, &args.name, &entry);
-        let after = after.map_err(|reason| anyhow::anyhow!("{}: {reason}; nothing was applied", target.display()))?;
-        changes.push((target, backup, before, after));
+    let mut known = conversion.values.clone();
+    known.extend(conversion.values_of_present().clone());
+    let values = Values::with(Present::of(text, &config, known)?);
+    let program = chain::program();
+    let env = values.entry();
+    let gateway = NewGateway { program: &program, config: &config, name: &args.name, env: &env };
+    let beside = |path: &Path| found_beside(&canonical(path));
+    let mut changes = apply(files, conversion, gateway, &beside)
+        .map_err(|reason| anyhow::anyhow!("{reason}; nothing was written"))?;
+    for change in &mut changes {
+        // What a link points to changes, and not the link.
+        change.path = canonical(&change.path);
     }
-    for (target, backup, before, after) in &changes {
-        let permissions = std::fs::metadata(target)?.permissions();
-        replace_file(backup, before.as_bytes())?;
-        std::fs::set_permissions(backup, permissions.clone())?;
-        replace_file(target, after.as_bytes())?;
-        std::fs::set_permissions(target, permissions)?;
-        line(out, format_args!("\n{}, backup {}:", target.display(), backup.display()))?;
-        for text in difference(&covered(before, &conversion.values), &covered(after, &conversion.values)) {
+    for name in values.missing() {
+        note(&format!("{name} is known neither here nor in the client's file: set it under `env` of `{}`", args.name));
+    }
+    Ok(changes)
+}
+
+/// Says what changed in clients' files, without secrets.
+fn told(changes: &[Change], values: &BTreeMap<String, String>, out: &mut dyn Write) -> Result<()> {
+    for Change { path, before, after, .. } in changes {
+        line(out, format_args!("\n{}, backup {}:", path.display(), backup_of(path).display()))?;
+        for text in difference(&covered(before, values), &covered(after, values)) {
             line(out, format_args!("  {text}"))?;
         }
     }
-    for name in conversion.variables.iter().filter(|name| !env.contains_key(*name)) {
-        note(&format!("{name} is known neither here nor in the client's file: set it under `env` of `{}`", args.name));
-    }
-    note("restart the client; to take it back: contextweaver mcp import --restore");
     Ok(())
 }
 
@@ -327,28 +420,69 @@ fn difference(before: &str, after: &str) -> Vec<String> {
     unified.lines().filter(|line| !line.starts_with('\\')).map(str::to_owned).collect()
 }
 
-/// Gives the files back that `--apply` changed.
+/// Puts the servers back in the files that `--apply` changed; what was changed in them since stays.
 fn restore(args: &Args, home: Option<&Path>, folder: &Path, out: &mut dyn Write) -> Result<Outcome> {
     let named = !args.files.is_empty();
-    let paths: Vec<PathBuf> = match named {
-        true => args.files.clone(),
-        false => discover(home, folder).into_iter().map(|place| place.path).collect(),
+    let places: Vec<Place> = match named {
+        true => args.files.iter().map(|path| Place::of(path, home)).collect(),
+        false => discover(home, folder),
     };
-    let mut restored = 0;
-    for path in paths {
-        let target = canonical(&path);
-        let backup = backup_of(&target);
-        if backup.exists() {
-            std::fs::rename(&backup, &target).with_context(|| backup.display().to_string())?;
-            line(out, format_args!("{} is as it was", target.display()))?;
-            restored += 1;
-        } else if named {
-            bail!("{}: there is no backup {}", path.display(), backup.display());
+    let mut files = Vec::new();
+    for place in places {
+        let target = canonical(&place.path);
+        match found_beside(&target).map_err(anyhow::Error::msg)? {
+            Some(beside) => files.push((place, target, beside)),
+            None if named => {
+                bail!("{}: there is no backup {}", place.path.display(), backup_of(&target).display());
+            }
+            None => {}
         }
     }
-    if restored == 0 {
+    if files.is_empty() {
         bail!("no client's file has a backup of `mcp import --apply`");
     }
+    let mut writes = Writes::default();
+    let mut reports = Vec::new();
+    for (place, target, beside) in files {
+        let permissions = std::fs::metadata(backup_of(&target))?.permissions();
+        let (text, changed) = match args.force {
+            true => (beside.without.clone(), None),
+            false => {
+                let file = ClientFile::read(place)?;
+                let back = restored(&file, &beside).map_err(|reason| {
+                    let backup = backup_of(&target);
+                    let reason = format!("{}: {reason}; {} is what it was", target.display(), backup.display());
+                    anyhow::anyhow!("{reason}, and --restore --force puts that in its place")
+                })?;
+                (back.text, back.changed)
+            }
+        };
+        writes.add(&target, text, Some(permissions))?;
+        reports.push((target, beside, changed));
+    }
+    writes.write()?;
+    for (target, beside, changed) in &reports {
+        for path in [backup_of(target), left_of(target)] {
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(error).with_context(|| path.display().to_string());
+                }
+                _ => {}
+            }
+        }
+        let Some((left, now)) = changed else {
+            line(out, format_args!("{} is as it was", target.display()))?;
+            continue;
+        };
+        line(out, format_args!("{} has its servers back; what was changed in it since stays:", target.display()))?;
+        let file = ClientFile::read(Place::of(target, home))?;
+        let mut values = convert(&[file], home).values;
+        values.extend(chain::values_in(&beside.without, target, home));
+        for text in difference(&covered(left, &values), &covered(now, &values)) {
+            line(out, format_args!("  {text}"))?;
+        }
+    }
+    note("restart the client");
     Ok(Outcome::Ok)
 }
 
@@ -418,9 +552,12 @@ mod tests {
         assert_eq!(servers, ["contextweaver", "off"]);
         let entry = &applied["mcpServers"]["contextweaver"];
         assert_eq!(entry["args"], json!(["mcp", "serve", "--config", config_path]));
+        let mut env = entry["env"].as_object().unwrap().clone();
+        // `forge` and `desk` are looked up in it.
+        assert!(env.remove("PATH").is_some());
         // Two servers call two values by one name.
         assert_eq!(
-            entry["env"],
+            Value::from(env),
             json!({"TOKEN": "s3cret-of-forge", "DESK_T": "s3cret-of-desk", "DESK_TOKEN": "an0ther-s3cret"})
         );
         let written = std::fs::read_to_string(&config).unwrap();
@@ -430,5 +567,46 @@ mod tests {
         run(&["--restore"]).0.unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
         assert!(run(&["--restore"]).0.unwrap_err().to_string().contains("no backup"));
+        // Applied again, with a configuration that is there: what was added since joins it.
+        run(&["--write", config_path, "--apply"]).0.unwrap();
+        let mut data: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        data["mcpServers"]["new"] = json!({"command": "new", "env": {"TOKEN": "th1rd-s3cret"}});
+        data["theme"] = "light".into();
+        std::fs::write(&file, data.to_string()).unwrap();
+        let (outcome, shown) = run(&["--write", config_path, "--force", "--apply"]);
+        outcome.unwrap();
+        assert!(!shown.contains("s3cret"), "{shown}");
+        let written = std::fs::read_to_string(&config).unwrap();
+        for name in ["forge:", "desk:", "new:", "${env:NEW_TOKEN}"] {
+            assert!(written.contains(name), "{name}: {written}");
+        }
+        let applied: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        let env = &applied["mcpServers"]["contextweaver"]["env"];
+        assert_eq!((&env["TOKEN"], &env["NEW_TOKEN"]), (&json!("s3cret-of-forge"), &json!("th1rd-s3cret")));
+        // What a person changed since is neither lost nor hidden when it is taken back.
+        let changed = std::fs::read_to_string(&file).unwrap().replace("light", "blue");
+        std::fs::write(&file, changed).unwrap();
+        let (outcome, shown) = run(&["--restore"]);
+        outcome.unwrap();
+        assert!(shown.contains("blue") && !shown.contains("s3cret"), "{shown}");
+        let back: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        let servers: std::collections::BTreeSet<&String> = back["mcpServers"].as_object().unwrap().keys().collect();
+        assert_eq!(servers.into_iter().collect::<Vec<_>>(), ["desk", "forge", "new", "off"]);
+        assert_eq!(back["theme"], "blue");
+    }
+
+    #[test]
+    fn what_cannot_be_applied_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, config) = (folder.path().join("mcp.json"), folder.path().join("gateway.yaml"));
+        let text =
+            r#"{"mcpServers": {"a": {"command": "a"}, "contextweaver": {"command": "another", "disabled": true}}}"#;
+        std::fs::write(&file, text).unwrap();
+        let words =
+            ["contextweaver", "mcp", "import", file.to_str().unwrap(), "--write", config.to_str().unwrap(), "--apply"];
+        let error = crate::cli::run(words.iter().map(Into::into), &mut Vec::new()).unwrap_err().to_string();
+        assert!(error.contains("the name of another server") && error.contains("nothing was written"), "{error}");
+        assert!(!config.exists());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use serde_json::json;
 
+use super::chain;
 use super::terminal::line;
 use crate::cli::{Format, Outcome, print_json};
 use contextweaver_gateway::guard::pins::{Pin, PinMode, Pins, digest};
@@ -74,20 +75,21 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 struct Place {
-    /// The configuration, YAML or JSON
+    /// The configuration, YAML or JSON [default: gateway.yaml]
     #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    config: Option<PathBuf>,
 }
 
 impl Place {
     /// The pins that outlive a process; those in memory belong to a running gateway alone.
     fn pins(&self) -> Result<Pins> {
-        let guards = GatewayConfig::load(&self.config)?.guards;
+        let config = chain::config(self.config.as_deref())?;
+        let guards = GatewayConfig::load(&config)?.guards;
         if guards.pins.mode == PinMode::Off {
-            bail!("{}: nothing is pinned; set `pins.mode: strict`", self.config.display());
+            bail!("{}: nothing is pinned; set `pins.mode: strict`", config.display());
         }
         if guards.pins.file.is_none() && guards.state.is_none() {
-            bail!("{}: the pins are kept in memory; name a file with `pins.file` or `state`", self.config.display());
+            bail!("{}: the pins are kept in memory; name a file with `pins.file` or `state`", config.display());
         }
         Ok(guards.open_pins()?)
     }
@@ -140,8 +142,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 fn approval(place: &Place, server: Option<&str>, tool: Option<&str>, hash: &str) -> String {
     let words: Vec<String> = server.into_iter().chain(tool).map(quoted).collect();
     let what = if words.is_empty() { "--all".to_owned() } else { words.join(" ") };
-    let config = quoted(&place.config.to_string_lossy());
-    format!("contextweaver mcp pins approve {what} --config {config} --hash {hash}")
+    let flag = place.config.as_deref().map(chain::flag).unwrap_or_default();
+    format!("contextweaver mcp pins approve {what}{flag} --hash {hash}")
 }
 
 fn print(out: &mut dyn Write, pins: &[Pin]) -> Result<()> {
@@ -171,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_command_that_approves_can_be_pasted() {
-        let place = Place { config: PathBuf::from("my conf/gateway.yaml") };
+        let place = Place { config: Some(PathBuf::from("my conf/gateway.yaml")) };
         insta::assert_snapshot!(approval(&place, Some("fs"), Some("read it's"), "5f"), @r"contextweaver mcp pins approve fs 'read it'\''s' --config 'my conf/gateway.yaml' --hash 5f");
         insta::assert_snapshot!(approval(&place, None, None, "5f"), @"contextweaver mcp pins approve --all --config 'my conf/gateway.yaml' --hash 5f");
     }

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow};
 
 use super::block_on;
+use super::chain::{self, Values};
 use super::terminal::line;
-use crate::cli::{Format, Outcome, print_json};
+use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_gateway::{Gateway, GatewayConfig, Inspection};
 
 /// Show what a configuration or a catalog would serve, and the tokens that this saves
@@ -16,12 +17,16 @@ use contextweaver_gateway::{Gateway, GatewayConfig, Inspection};
 The servers of a configuration are started for it; one that does not start is named, and the others are shown.
 
 Examples:
-  contextweaver mcp preview --config gateway.yaml
+  contextweaver mcp preview
+  contextweaver mcp preview --config gateway.yaml --top 50
   contextweaver mcp preview --catalog tools.json --format json")]
 pub(in crate::cli) struct Args {
-    /// The configuration, YAML or JSON
-    #[arg(long, value_name = "FILE", required_unless_present = "catalog")]
+    /// The configuration, YAML or JSON [default: gateway.yaml]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// A client's file with the gateway's entry, beside those that are found; repeatable
+    #[arg(long, value_name = "FILE", conflicts_with = "catalog")]
+    client: Vec<PathBuf>,
     /// A catalog file with tools
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     catalog: Option<PathBuf>,
@@ -34,9 +39,20 @@ pub(in crate::cli) struct Args {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let config = match &args.config {
-        Some(path) => GatewayConfig::load(path)?,
-        None => GatewayConfig { catalog: args.catalog.clone(), ..GatewayConfig::default() },
+    let mut next = None;
+    let config = match &args.catalog {
+        Some(catalog) => GatewayConfig { catalog: Some(catalog.clone()), ..GatewayConfig::default() },
+        None => {
+            let path = chain::config(args.config.as_deref())?;
+            // A configuration without variables needs no values; what is wrong with it is said by the next line.
+            let values = Values::of(&path, &args.client);
+            let config = GatewayConfig::load_with(&path, &|name| match &values {
+                Ok(values) => values.get(name),
+                Err(_) => std::env::var(name).ok(),
+            })?;
+            next = Some(values?.next(&path, config.diagnostics.is_some()));
+            config
+        }
     };
     let found = block_on(async {
         let gateway = Gateway::start(config.for_a_look()).await.context("the gateway did not start")?;
@@ -46,7 +62,12 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     })?;
     match args.format {
         Format::Json => print_json(out, "mcp preview", &found)?,
-        Format::Text => print(out, &found, args.top)?,
+        Format::Text => {
+            print(out, &found, args.top)?;
+            if let Some(next) = next {
+                note(&next);
+            }
+        }
     }
     Ok(Outcome::Ok)
 }

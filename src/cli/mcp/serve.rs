@@ -10,9 +10,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::block_on_runtime;
+use super::chain;
 use super::terminal::line;
-use crate::cli::Outcome;
 use crate::cli::http::{HttpArgs, Signal, signals};
+use crate::cli::{Outcome, note};
 use contextweaver_gateway::{
     ConsoleConfig, ConsoleServer, Gateway, GatewayConfig, HttpControl, HttpServer, Live, Mode, Target, grouped,
     serve_stdio,
@@ -24,15 +25,15 @@ use contextweaver_gateway::{
 Standard output carries the protocol alone; what there is to say goes to standard error (RUST_LOG=debug for more).
 
 Examples:
-  contextweaver mcp serve --config gateway.yaml
+  contextweaver mcp serve
   contextweaver mcp serve --config gateway.yaml --dry-run
   contextweaver mcp serve --config gateway.yaml --mode proxy
   contextweaver mcp serve --config gateway.yaml --transport http --listen 127.0.0.1:8080
   contextweaver mcp serve --config gateway.yaml --transport http --listen 0.0.0.0:8080 --token-file token \\
     --allowed-host gateway.example")]
 pub(in crate::cli) struct Args {
-    /// The configuration, YAML or JSON
-    #[arg(long, value_name = "FILE", required_unless_present = "catalog")]
+    /// The configuration, YAML or JSON [default: gateway.yaml]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// A catalog file: its tools can be browsed and not called
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
@@ -74,6 +75,14 @@ enum ModeArg {
     Passthrough,
 }
 
+/// The file of the configuration; `None` where a catalog is served.
+fn file_of(args: &Args) -> Result<Option<PathBuf>> {
+    match &args.catalog {
+        Some(_) => Ok(None),
+        None => chain::config(args.config.as_deref()).map(Some),
+    }
+}
+
 /// The configuration that the arguments name, as it is now.
 fn configuration(args: &Args) -> Result<GatewayConfig> {
     // What is guarded in one mode may be refused in another: the check knows the mode that is served.
@@ -82,7 +91,7 @@ fn configuration(args: &Args) -> Result<GatewayConfig> {
         ModeArg::Proxy => Mode::Proxy,
         ModeArg::Passthrough => Mode::Passthrough,
     });
-    let mut config = match &args.config {
+    let mut config = match &file_of(args)? {
         Some(path) => GatewayConfig::load_for(path, mode)?,
         None => {
             let catalog = args.catalog.clone();
@@ -97,6 +106,7 @@ fn configuration(args: &Args) -> Result<GatewayConfig> {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let file = file_of(args)?;
     let mut config = configuration(args)?;
     if args.dry_run {
         config = config.without_a_trace();
@@ -112,10 +122,15 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         let mut gateway = Gateway::start(config).await.context("the gateway did not start")?;
         if args.dry_run {
             report(&gateway, out)?;
+            if let Some(file) = &file {
+                let flag = chain::flag(file);
+                note(&format!(
+                    "next, for the entry of a client: contextweaver mcp import --show-client claude-desktop{flag}"
+                ));
+            }
         } else {
             if std::io::stderr().is_terminal() {
-                let target = args.config.as_ref().or(args.catalog.as_ref());
-                banner(&gateway, args, target.map(PathBuf::as_path), &mut std::io::stderr().lock())?;
+                banner(&gateway, args.transport, file.as_deref(), &mut std::io::stderr().lock())?;
             }
             let live = Live::from(gateway);
             let console = open_console(&live, args).await?;
@@ -268,7 +283,7 @@ async fn reload(args: &Args, live: &Live, control: Option<&HttpControl>) -> Resu
 
 /// What a person at a terminal sees, who would otherwise think that nothing happens: what is served, what it spares, and
 /// how to go on.
-fn banner(gateway: &Gateway, args: &Args, file: Option<&Path>, out: &mut dyn Write) -> Result<()> {
+fn banner(gateway: &Gateway, transport: Transport, file: Option<&Path>, out: &mut dyn Write) -> Result<()> {
     report(gateway, out)?;
     if let Some((definitions, surface)) = gateway.definition_tokens() {
         let spared = definitions.saturating_sub(surface) as f64 * 100.0 / definitions.max(1) as f64;
@@ -280,11 +295,11 @@ fn banner(gateway: &Gateway, args: &Args, file: Option<&Path>, out: &mut dyn Wri
             if spared > 0.0 { format!(" ({spared:.0} % less)") } else { String::new() }
         )?;
     }
-    let file = file.map(|file| file.display().to_string()).unwrap_or_default();
-    match (args.transport, &args.config) {
-        (Transport::Stdio, Some(_)) => {
+    match (transport, file) {
+        (Transport::Stdio, Some(file)) => {
             line(out, "waits for a client on standard input; Ctrl-D or Ctrl-C ends it. Clients start it themselves:")?;
-            line(out, format_args!("  contextweaver mcp import --show-client claude-desktop --config {file}"))?;
+            let flag = chain::flag(file);
+            line(out, format_args!("  contextweaver mcp import --show-client claude-desktop{flag}"))?;
         }
         (Transport::Stdio, None) => line(out, "waits for a client on standard input; Ctrl-D or Ctrl-C ends it")?,
         (Transport::Http, _) => {
@@ -343,8 +358,8 @@ mod tests {
             let config = GatewayConfig { catalog: Some(path.clone()), ..GatewayConfig::default() };
             let mut out = Vec::new();
             super::super::block_on(async {
-                let mut gateway = Gateway::start(config).await?;
-                banner(&gateway, &args, args.config.as_deref(), &mut out)
+                let gateway = Gateway::start(config).await?;
+                banner(&gateway, args.transport, args.config.as_deref(), &mut out)
             })
             .unwrap();
             String::from_utf8(out).unwrap()
@@ -353,7 +368,7 @@ mod tests {
         mode gateway: 20 tools, 0 resources, 0 prompts; 0 definitions left out
         definitions: 795 tokens instead of 3,540 (78 % less)
         waits for a client on standard input; Ctrl-D or Ctrl-C ends it. Clients start it themselves:
-          contextweaver mcp import --show-client claude-desktop --config gateway.yaml
+          contextweaver mcp import --show-client claude-desktop
         ");
         assert!(shown(&["--transport", "http"]).contains("clients connect to the address below; Ctrl-C ends it"));
     }

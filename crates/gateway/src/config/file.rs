@@ -296,6 +296,17 @@ impl GatewayConfig {
         parsed.map_err(|error| error.of_file(path))
     }
 
+    /// As [`Self::load`], with the values that `environment` has for `${env:NAME}`.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_with(path: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let text =
+            std::fs::read_to_string(path).map_err(|reason| ConfigError::Read { path: path.to_owned(), reason })?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        Self::parse(&text, folder, environment).map_err(|error| error.of_file(path))
+    }
+
     /// Checks a text whose paths are relative to `folder`; `environment` gives the values of `${env:NAME}`.
     ///
     /// # Errors
@@ -310,10 +321,19 @@ impl GatewayConfig {
         environment: &dyn Fn(&str) -> Option<String>,
         mode: Option<Mode>,
     ) -> Result<Self, ConfigError> {
-        let parse = |reason| ConfigError::Parse { path: PathBuf::new(), reason };
-        let mut file: ConfigFile = yaml::read(text).map_err(parse)?;
+        let mut file = ConfigFile::read(text)?;
         file.mode = mode.unwrap_or(file.mode);
-        Ok(file.checked(folder, environment)?)
+        Ok(file.checked(folder, environment, Unset::IsAnError)?)
+    }
+
+    /// As [`Self::parse`], for an examination: a variable that is not set costs its own server also where that is required, and
+    /// counts as empty elsewhere.
+    pub(crate) fn parse_for_a_look(
+        text: &str,
+        folder: &Path,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConfigError> {
+        Ok(ConfigFile::read(text)?.checked(folder, environment, Unset::IsLookedAt)?)
     }
 
     /// The same configuration for a gateway that leaves no trace: it reads the files of pins, and writes neither pins
@@ -342,8 +362,24 @@ impl GatewayConfig {
     }
 }
 
+/// What a variable is that is not set, where the gateway cannot do without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unset {
+    IsAnError,
+    IsLookedAt,
+}
+
 impl ConfigFile {
-    fn checked(self, folder: &Path, environment: &dyn Fn(&str) -> Option<String>) -> Result<GatewayConfig, FieldError> {
+    fn read(text: &str) -> Result<Self, ConfigError> {
+        yaml::read(text).map_err(|reason| ConfigError::Parse { path: PathBuf::new(), reason })
+    }
+
+    fn checked(
+        self,
+        folder: &Path,
+        environment: &dyn Fn(&str) -> Option<String>,
+        unset: Unset,
+    ) -> Result<GatewayConfig, FieldError> {
         if self.top_k == 0 {
             return Err(FieldError::new("top_k", "must be at least 1"));
         }
@@ -368,12 +404,14 @@ impl ConfigFile {
         artifacts.path = artifacts.path.map(|path| folder.join(path));
         let checked = |(name, upstream): (String, UpstreamEntry)| {
             let is_needed = upstream.required || self.startup.mode == StartMode::Strict;
+            let is_needed = is_needed && unset == Unset::IsAnError;
             let upstream = upstream.checked(&format!("upstreams.{name}"), folder, environment, is_needed)?;
             Ok((name, upstream))
         };
         let upstreams = self.upstreams.into_iter().map(checked).collect::<Result<_, _>>()?;
         let owners = namespaces_of(&upstreams)?;
         let deadline = deadline_of(self.deadline_seconds, &upstreams)?;
+        let environment = &|name: &str| environment(name).or_else(|| (unset == Unset::IsLookedAt).then(String::new));
         let guards = GuardSections {
             policy: self.policy,
             policy_preset: self.policy_preset,

@@ -177,13 +177,14 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
     }
     let missing = RefCell::new(BTreeSet::new());
     let lookup = |name: &str| {
-        Some(environment(name).unwrap_or_else(|| {
+        let value = environment(name);
+        if value.is_none() {
             missing.borrow_mut().insert(name.to_owned());
-            String::new()
-        }))
+        }
+        value
     };
     let folder = path.parent().unwrap_or(Path::new("."));
-    let config = match GatewayConfig::parse(&text, folder, &lookup) {
+    let config = match GatewayConfig::parse_for_a_look(&text, folder, &lookup) {
         Ok(config) => Some(config),
         Err(error) => {
             let reason = error.to_string();
@@ -197,7 +198,17 @@ fn check_file(path: &Path, environment: Environment<'_>) -> (Option<GatewayConfi
             None
         }
     };
-    for name in missing.into_inner() {
+    // Servers say for themselves what they lack.
+    let of_servers: BTreeSet<&String> = config
+        .iter()
+        .flat_map(|config| config.upstreams.values())
+        .filter_map(|upstream| match &upstream.target {
+            Target::Unset { variables } => Some(variables),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    for name in missing.into_inner().into_iter().filter(|name| !of_servers.contains(name)) {
         complaints.push(Complaint::new(
             Severity::Error,
             place.clone(),
@@ -738,11 +749,9 @@ upstreams:
   d: {command: ./b.sh}
 ";
         insta::assert_snapshot!(examined(text), @r"
-    Error FOLDER/gateway.yaml: the variable `UNSET_A` is not set
-    Error FOLDER/gateway.yaml: the variable `UNSET_B` is not set
     Error diagnostics: the folder FOLDER/no does not exist
-    Error upstreams.a.command: `no-such-program` is not a program on the PATH
-    Error upstreams.b.cwd: FOLDER/nowhere is not a folder
+    Error upstreams.a: not set: UNSET_A
+    Error upstreams.b: not set: UNSET_B
     Error upstreams.c.url: its address is not one of http or https
     Error upstreams.d.command: `./b.sh` is not a program
     ");
@@ -750,6 +759,20 @@ upstreams:
     Error FOLDER/gateway.yaml: line 1, column 7, `mode`: the value is not one of gateway, proxy, passthrough
     ");
         insta::assert_snapshot!(examined("{}"), @r"Error FOLDER/gateway.yaml: there is nothing to serve");
+    }
+
+    #[test]
+    fn no_server_is_started_with_an_empty_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = folder.path().join("started");
+        let server = format!("{{command: sh, args: [-c, 'touch {}'], env: {{T: '${{env:UNSET}}'}}}}", mark.display());
+        for needed in ["", "startup: {mode: strict}\n"] {
+            let found = examined(&format!("{needed}http: {{tokens: []}}\nupstreams: {{a: {server}}}\n"));
+            assert!(found.contains("Error upstreams.a: not set: UNSET"), "{found}");
+            assert!(!mark.exists(), "it was started");
+        }
+        let found = examined("{http: {token: '${env:UNSET}'}, upstreams: {a: {command: 'true'}}}");
+        assert!(found.contains("the variable `UNSET` is not set"), "{found}");
     }
 
     #[test]

@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::common::program;
-use crate::common::yaml::YamlError;
+use crate::common::yaml::{self, YamlError};
 use crate::config::error::ConfigError;
 use crate::config::file::GatewayConfig;
-use crate::operations::client_files::{Client, ClientFile, ClientServer};
+use crate::operations::client_edit::{Edit, Form, edited};
+use crate::operations::client_files::{ClientFile, ClientServer, is_gateway};
+use crate::operations::clients::Client;
 use contextweaver_context::store::redact;
 
 /// A server that was taken over.
@@ -55,9 +56,84 @@ pub struct Conversion {
     /// Their values, as far as the files have them: for the client's entry of the gateway, and shown nowhere.
     #[serde(skip)]
     pub values: BTreeMap<String, String>,
-    /// By file the names of the servers in it that the gateway serves now, those included that are the same as another.
+    /// By file the servers in it that the gateway serves now, those included that are the same as another.
     #[serde(skip)]
-    pub moved: BTreeMap<PathBuf, Vec<String>>,
+    pub(crate) moved: BTreeMap<PathBuf, Vec<Moved>>,
+    /// Variables of servers that the configuration had already, with the values that the files have for them; shown nowhere.
+    #[serde(skip)]
+    pub(crate) known: BTreeMap<String, String>,
+}
+
+/// A server of a client's file that the gateway serves now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Moved {
+    /// The keys that lead to the object that it stands in.
+    pub(crate) place: Vec<String>,
+    /// Its name there.
+    pub(crate) name: String,
+}
+
+/// A configuration that servers are added to.
+#[derive(Debug, Clone, Default)]
+pub struct Present {
+    text: String,
+    form: Option<Form>,
+    upstreams: Map<String, Value>,
+    /// The values that gateways of this configuration are started with.
+    values: BTreeMap<String, String>,
+}
+
+impl Present {
+    /// The configuration of this text, in the form of `path`; `values` are those that clients start its gateway with.
+    ///
+    /// # Errors
+    /// The text is no configuration.
+    pub fn of(text: &str, path: &Path, values: BTreeMap<String, String>) -> Result<Self, ConfigError> {
+        let failed = |reason| ConfigError::Parse { path: path.to_owned(), reason };
+        let document: Value = yaml::read(text).map_err(failed)?;
+        let upstreams = document.get("upstreams").and_then(Value::as_object).cloned().unwrap_or_default();
+        Ok(Self { text: text.to_owned(), form: Some(form_of(path)), upstreams, values })
+    }
+
+    /// The values that clients start its gateway with.
+    #[must_use]
+    pub fn values(&self) -> &BTreeMap<String, String> {
+        &self.values
+    }
+
+    /// The variables that it refers to.
+    #[must_use]
+    pub fn variables(&self) -> BTreeSet<String> {
+        let named = self.text.split("${env:").skip(1).filter_map(|rest| rest.split_once('}'));
+        named.map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// Whether it starts a program by a name that is looked up in the `PATH`.
+    #[must_use]
+    pub fn needs_path(&self) -> bool {
+        self.upstreams.values().any(|entry| {
+            let command = entry.get("command").and_then(Value::as_str);
+            let has_own = entry.get("env").is_some_and(|env| env.get("PATH").is_some());
+            command.is_some_and(|command| !command.contains(['/', '\\'])) && !has_own
+        })
+    }
+
+    /// The name of the upstream that is this server already: as it would be imported, or with members that were added.
+    fn same_as(&self, name: &str, entry: &Map<String, Value>) -> Option<&str> {
+        let equal = self.upstreams.iter().find(|(_, other)| other.as_object() == Some(entry)).map(|(name, _)| name);
+        let named = self
+            .upstreams
+            .get_key_value(name)
+            .filter(|(_, other)| entry.iter().all(|(key, value)| other.get(key) == Some(value)));
+        equal.or(named.map(|(name, _)| name)).map(String::as_str)
+    }
+}
+
+fn form_of(path: &Path) -> Form {
+    match path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json")) {
+        true => Form::Json,
+        false => Form::Yaml,
+    }
 }
 
 /// What editors complete a YAML configuration by, and how the file that it names is made.
@@ -79,33 +155,104 @@ impl Conversion {
     /// The servers do not make a valid configuration: a field of an entry has a wrong value.
     pub fn to_text(&self, path: &Path) -> Result<String, ConfigError> {
         let value = self.to_value();
-        let text = if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json")) {
+        let text = if form_of(path) == Form::Json {
             serde_json::to_string_pretty(&value).unwrap_or_default() + "\n"
         } else {
-            let text = serde_saphyr::to_string(&value).map_err(|error| {
-                let reason = YamlError { place: None, key: None, problem: error.to_string() };
-                ConfigError::Parse { path: path.to_owned(), reason }
-            })?;
+            let text = serde_saphyr::to_string(&value).map_err(|error| unreadable(path, error.to_string()))?;
             format!("{SCHEMA_LINES}{text}")
         };
         GatewayConfig::parse(&text, Path::new("/"), &|_| Some("value".to_owned()))?;
         Ok(text)
     }
+
+    /// The text of a configuration with these servers behind those that it has; everything else of it stays.
+    ///
+    /// # Errors
+    /// The result would be no valid configuration.
+    pub fn added_to(&self, present: &Present, path: &Path) -> Result<String, ConfigError> {
+        let insert = self.servers.iter().map(|server| (server.name.clone(), Value::Object(server.entry.clone())));
+        let edit = Edit { place: vec!["upstreams".to_owned()], remove: Vec::new(), insert: insert.collect() };
+        let text = match edit.insert.is_empty() {
+            true => present.text.clone(),
+            false => edited(present.form.unwrap_or(Form::Yaml), &present.text, &[edit])
+                .map_err(|problem| unreadable(path, problem))?,
+        };
+        // Paths in it are relative to its folder, and only their form is looked at here.
+        GatewayConfig::parse(&text, Path::new("/"), &|_| Some("value".to_owned()))
+            .map_err(|error| error.of_file(path))?;
+        Ok(text)
+    }
+
+    /// Whether a client's file has a server that the gateway serves.
+    #[must_use]
+    pub fn moves_anything(&self) -> bool {
+        !self.moved.is_empty()
+    }
+
+    /// Values of variables of servers that the configuration had already, from the clients' old entries. Shown nowhere.
+    #[must_use]
+    pub fn values_of_present(&self) -> &BTreeMap<String, String> {
+        &self.known
+    }
+}
+
+fn unreadable(path: &Path, problem: String) -> ConfigError {
+    ConfigError::Parse { path: path.to_owned(), reason: YamlError { place: None, key: None, problem } }
 }
 
 /// Converts the servers of `files`. `home` stands for `${userHome}`.
 #[must_use]
 pub fn convert(files: &[ClientFile], home: Option<&Path>) -> Conversion {
-    let mut conversion = Conversion::default();
+    convert_beside(files, home, &Present::default())
+}
+
+/// As [`convert`], for servers that come beside those of a configuration. What it has already is not taken again, and names of
+/// servers and variables do not collide with its own.
+#[must_use]
+pub fn convert_beside(files: &[ClientFile], home: Option<&Path>, present: &Present) -> Conversion {
+    let mut conversion = Conversion { values: present.values.clone(), ..Conversion::default() };
+    let referred = present.variables();
     for file in files {
         for server in &file.servers {
-            let known = std::mem::take(&mut conversion.values);
-            let mut draft = Draft { server, file, home, notes: Vec::new(), variables: BTreeSet::new(), values: known };
-            let entry = draft.entry();
-            let Draft { notes, variables, values, .. } = draft;
-            conversion.values = values;
+            let draft = |reserved: &BTreeSet<String>| {
+                let mut draft = Draft {
+                    server,
+                    file,
+                    home,
+                    notes: Vec::new(),
+                    variables: BTreeSet::new(),
+                    values: conversion.values.clone(),
+                    reserved: reserved.clone(),
+                };
+                let entry = draft.entry();
+                (entry, draft)
+            };
+            let (entry, made) = draft(&BTreeSet::new());
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(reason) => {
+                    conversion.skip(file, server, reason);
+                    continue;
+                }
+            };
+            if let Some(name) = present.same_as(&server.name, &entry) {
+                let reason = format!("the configuration has it already, as `{name}`");
+                let values = made.values.iter().filter(|(name, _)| made.variables.contains(*name));
+                conversion.known.extend(values.map(|(name, value)| (name.clone(), value.clone())));
+                conversion.move_out(file, server);
+                conversion.skip(file, server, reason);
+                continue;
+            }
+            // A variable of the configuration may have any value; it is not given another.
+            let unknown: BTreeSet<String> =
+                referred.iter().filter(|name| !present.values.contains_key(*name)).cloned().collect();
+            let (entry, made) = if unknown.is_empty() { (Ok(entry), made) } else { draft(&unknown) };
+            let Draft { notes, variables, values, .. } = made;
             match entry {
-                Ok(entry) => conversion.add(file, server, entry, notes, variables),
+                Ok(entry) => {
+                    conversion.values = values;
+                    conversion.add(file, server, entry, notes, variables, present);
+                }
                 Err(reason) => conversion.skip(file, server, reason),
             }
         }
@@ -121,22 +268,29 @@ impl Conversion {
         entry: Map<String, Value>,
         mut notes: Vec<String>,
         variables: BTreeSet<String>,
+        present: &Present,
     ) {
-        self.moved.entry(file.place.path.clone()).or_default().push(server.name.clone());
-        let taken = |name: &str| self.servers.iter().find(|other| other.name == name);
+        self.move_out(file, server);
+        let is_taken =
+            |name: &str| self.servers.iter().any(|other| other.name == name) || present.upstreams.contains_key(name);
         if let Some(same) = self.servers.iter().find(|other| other.entry == entry) {
             let reason = format!("it is the same as `{}` of {}", same.name, same.from.display());
             return self.skip(file, server, reason);
         }
         let mut name = server.name.clone();
-        if taken(&name).is_some() {
-            let numbered = (2..).map(|number| format!("{}-{number}", server.name)).find(|name| taken(name).is_none());
+        if is_taken(&name) {
+            let numbered = (2..).map(|number| format!("{}-{number}", server.name)).find(|name| !is_taken(name));
             name = numbered.unwrap_or(name);
             notes.push(format!("another server is called `{}`", server.name));
         }
         self.variables.extend(variables);
         let (client, from) = (file.place.client, file.place.path.clone());
         self.servers.push(Converted { name, client, from, entry, notes });
+    }
+
+    fn move_out(&mut self, file: &ClientFile, server: &ClientServer) {
+        let moved = Moved { place: server.place.clone(), name: server.name.clone() };
+        self.moved.entry(file.place.path.clone()).or_default().push(moved);
     }
 
     fn skip(&mut self, file: &ClientFile, server: &ClientServer, reason: String) {
@@ -155,6 +309,8 @@ struct Draft<'d> {
     variables: BTreeSet<String>,
     /// The values of variables, those of servers before this one included.
     values: BTreeMap<String, String>,
+    /// Names of variables that have a value which is not known here.
+    reserved: BTreeSet<String>,
 }
 
 impl Draft<'_> {
@@ -172,7 +328,7 @@ impl Draft<'_> {
         let mut understood = vec!["url", "serverUrl", "httpUrl", "disabled", "enabled"];
         match (kind, text(&["command"]), url) {
             ("stdio", Some(command), _) => {
-                understood.extend(["command", "args", "env", "cwd"]);
+                understood.extend(["command", "args", "env", "cwd", "inherit_env"]);
                 self.local(members, command, &mut entry)?;
             }
             ("http" | "streamable-http" | "streamableHttp" | "sse", _, Some(url)) => {
@@ -214,7 +370,7 @@ impl Draft<'_> {
         entry: &mut Map<String, Value>,
     ) -> Result<(), String> {
         let args = members.get("args").map(|args| texts(args, "args")).transpose()?.unwrap_or_default();
-        if is_ourselves(command, &args) {
+        if is_gateway(self.server) {
             return Err("it is this gateway".to_owned());
         }
         entry.insert("command".to_owned(), self.mapped(command).into());
@@ -227,7 +383,11 @@ impl Draft<'_> {
                 entry.insert("env".to_owned(), env.into());
             }
         }
-        let inherited = passed_on(command, &args, entry.get("env"));
+        let mut inherited = passed_on(command, &args, entry.get("env"));
+        if let Some(Value::Array(named)) = members.get("inherit_env") {
+            let name_of = |value: &Value| value.as_str().or_else(|| value.get("name")?.as_str()).map(str::to_owned);
+            inherited.extend(named.iter().filter_map(name_of));
+        }
         if !inherited.is_empty() {
             entry.insert("inherit_env".to_owned(), inherited.into());
         }
@@ -348,7 +508,8 @@ impl Draft<'_> {
 
     /// The reference to a variable that has `value`; another server may have called another value so.
     fn reference(&mut self, name: &str, what: &str, value: &str) -> String {
-        let is_taken = |name: &str| self.values.get(name).is_some_and(|other| other != value);
+        let is_taken =
+            |name: &str| self.values.get(name).is_some_and(|other| other != value) || self.reserved.contains(name);
         let own = variable(&[&self.server.name, name]);
         let numbered = (2..).map(|number| format!("{own}_{number}"));
         let name = [name.to_owned(), own.clone()].into_iter().chain(numbered).find(|name| !is_taken(name));
@@ -452,13 +613,6 @@ fn texts(value: &Value, field: &str) -> Result<Vec<String>, String> {
     };
     let texts = value.as_array().and_then(|values| values.iter().map(text).collect());
     texts.ok_or_else(|| format!("its `{field}` is not a list of strings"))
-}
-
-/// Whether an entry starts this program, directly or through a runner.
-fn is_ourselves(command: &str, args: &[String]) -> bool {
-    let is_ours = |word: &str| Path::new(word).file_stem().is_some_and(|stem| stem == program::NAME);
-    let serves = args.windows(2).any(|pair| matches!(pair, [first, second] if first == "mcp" && second == "serve"));
-    serves && (is_ours(command) || args.iter().any(|arg| is_ours(arg)))
 }
 
 /// The kind of credentials at the beginning of a header's value, which is not a secret: `Bearer `.
@@ -569,7 +723,7 @@ fn is_harmless(name: &str, value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::client_files::Place;
+    use crate::operations::clients::Place;
 
     fn converted(files: &[(&str, Value)]) -> Conversion {
         let folder = tempfile::tempdir().unwrap();

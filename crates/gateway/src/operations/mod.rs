@@ -1,8 +1,11 @@
 //! What operators do besides serving: check, inspect, import, capture, record, replay, count.
 
+pub(crate) mod applied;
 pub(crate) mod audit_trail;
 pub(crate) mod capture;
+pub(crate) mod client_edit;
 pub(crate) mod client_files;
+pub(crate) mod clients;
 pub(crate) mod doctor;
 pub(crate) mod event_stats;
 pub(crate) mod import;

@@ -38,30 +38,78 @@ impl History {
     }
 }
 
-/// The histories of all sessions, those that were used least recently first, with what each holds. Together they are
-/// bounded: the first ones are forgotten when there is too much.
+/// The histories of all sessions, by when they were used last, with what each holds. Together they are bounded: the ones that rest
+/// longest are forgotten when there is too much.
 #[derive(Debug)]
 pub(crate) struct Histories {
     most: usize,
-    used: Mutex<VecDeque<(Weak<tokio::sync::Mutex<History>>, usize)>>,
+    noted: Mutex<Noted>,
+}
+
+/// What is known of the histories. A note costs a few steps however many there are: every call makes one.
+#[derive(Debug, Default)]
+struct Noted {
+    /// Counts the notes.
+    clock: u64,
+    /// By the time of their last note.
+    by_time: BTreeMap<u64, (Weak<tokio::sync::Mutex<History>>, usize)>,
+    /// The time of the last note by address; an address is not used again while a weak reference to it is kept.
+    times: BTreeMap<usize, u64>,
+    /// Bytes of all.
+    total: usize,
+    /// Notes until those of sessions that have ended are dropped.
+    until_sweep: usize,
+}
+
+impl Noted {
+    fn remove(&mut self, time: u64) -> Option<(Weak<tokio::sync::Mutex<History>>, usize)> {
+        let (history, bytes) = self.by_time.remove(&time)?;
+        self.times.remove(&history.as_ptr().addr());
+        self.total -= bytes;
+        Some((history, bytes))
+    }
+
+    /// Drops what has ended. That looks at all, and is done after as many notes as there are.
+    fn sweep(&mut self) {
+        let ended: Vec<u64> = self
+            .by_time
+            .iter()
+            .filter(|(_, (history, _))| history.strong_count() == 0)
+            .map(|(time, _)| *time)
+            .collect();
+        for time in ended {
+            self.remove(time);
+        }
+        self.until_sweep = self.by_time.len() + 1;
+    }
 }
 
 impl Histories {
     /// No histories yet; they may hold `most` bytes together.
     pub(crate) fn new(most: usize) -> Self {
-        Self { most, used: Mutex::default() }
+        Self { most, noted: Mutex::default() }
     }
 
     /// Notes that a history was used and holds so much now.
     pub(crate) fn used(&self, history: &Arc<tokio::sync::Mutex<History>>, bytes: usize) {
-        let mut used = lock(&self.used);
-        used.retain(|(other, _)| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), Arc::as_ptr(history)));
-        used.push_back((Arc::downgrade(history), bytes));
-        let mut total: usize = used.iter().map(|(_, bytes)| bytes).sum();
-        while total > self.most
-            && let Some((oldest, bytes)) = used.pop_front()
+        let mut noted = lock(&self.noted);
+        let address = Arc::as_ptr(history).addr();
+        if let Some(time) = noted.times.get(&address).copied() {
+            noted.remove(time);
+        }
+        let time = noted.clock;
+        noted.clock += 1;
+        noted.by_time.insert(time, (Arc::downgrade(history), bytes));
+        noted.times.insert(address, time);
+        noted.total += bytes;
+        noted.until_sweep = noted.until_sweep.saturating_sub(1);
+        if noted.until_sweep == 0 || noted.total > self.most {
+            noted.sweep();
+        }
+        while noted.total > self.most
+            && let Some(oldest) = noted.by_time.keys().next().copied()
+            && let Some((oldest, _)) = noted.remove(oldest)
         {
-            total -= bytes;
             // One that is in use is noted again when it was used.
             if let Some(oldest) = oldest.upgrade()
                 && let Ok(mut oldest) = oldest.try_lock()
@@ -180,6 +228,23 @@ mod tests {
         // One alone may hold no more than all.
         (0..3).for_each(|_| note(&sessions[3]));
         assert_eq!(held().iter().sum::<usize>(), 0);
+    }
+
+    #[test]
+    fn what_is_noted_of_histories_is_what_there_is() {
+        let histories = Histories::new(1_000);
+        let kept: Vec<_> = (0..5).map(|_| Arc::new(tokio::sync::Mutex::new(History::default()))).collect();
+        for round in 0..100_usize {
+            for history in &kept {
+                histories.used(history, round);
+            }
+            // Sessions that end at once.
+            histories.used(&Arc::default(), 1);
+        }
+        let mut noted = lock(&histories.noted);
+        assert!(noted.by_time.len() <= 2 * kept.len() + 2, "{}", noted.by_time.len());
+        noted.sweep();
+        assert_eq!((noted.by_time.len(), noted.times.len(), noted.total), (kept.len(), kept.len(), 5 * 99));
     }
 
     #[test]

@@ -1,0 +1,165 @@
+//! What the commands of a first hour have in common: the configuration that they work on where none is named, the command that comes
+//! next, and the variables that a client starts the gateway with.
+//!
+//! After `mcp import --apply` the secrets of the servers stand in the client's file and nowhere else. Who checks the configuration
+//! on a terminal would see servers without them, so that a check looks there too.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use contextweaver_gateway::{ClientFile, Place, Present, convert_beside, discover, quoted};
+
+/// The configuration where none is named.
+pub(super) const CONFIG: &str = "gateway.yaml";
+
+/// The named configuration, or the one in this folder.
+///
+/// # Errors
+/// None is named, and there is none here.
+pub(super) fn config(named: Option<&Path>) -> Result<PathBuf> {
+    match named {
+        Some(path) => Ok(path.to_owned()),
+        None if Path::new(CONFIG).exists() => Ok(PathBuf::from(CONFIG)),
+        None => bail!(
+            "there is no {CONFIG} in this folder; name a configuration with --config, or make one: \
+             contextweaver mcp import --write {CONFIG}"
+        ),
+    }
+}
+
+/// The flag that names a configuration, as a shell takes it; nothing where it is the one in this folder.
+pub(super) fn flag(config: &Path) -> String {
+    if config == Path::new(CONFIG) {
+        return String::new();
+    }
+    format!(" --config {}", quoted(&config.to_string_lossy()))
+}
+
+/// The program that clients start.
+pub(super) fn program() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| PathBuf::from(env!("CARGO_PKG_NAME")))
+}
+
+/// The configuration at `path` with the values that the gateways of it in `files` are started with.
+///
+/// # Errors
+/// It cannot be read, or is none.
+pub(super) fn present(path: &Path, files: &[ClientFile]) -> Result<Present> {
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let mut values = BTreeMap::new();
+    for gateway in files.iter().flat_map(ClientFile::gateways) {
+        if gateway.config.as_deref().is_some_and(|config| is_same(config, path)) {
+            for (name, value) in gateway.env {
+                values.entry(name).or_insert(value);
+            }
+        }
+    }
+    values.remove("PATH");
+    Ok(Present::of(&text, path, values)?)
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let resolved = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
+    matches!((resolved(one), resolved(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// The values of variables that the servers of a client's file have, were `text` its text.
+pub(super) fn values_in(text: &str, path: &Path, home: Option<&Path>) -> BTreeMap<String, String> {
+    let file = ClientFile::of(Place::of(path, home), text.to_owned());
+    file.map(|file| convert_beside(&[file], home, &Present::default()).values).unwrap_or_default()
+}
+
+/// The variables of a configuration, with the values that a client's file has for them.
+pub(super) struct Values {
+    present: Present,
+    values: BTreeMap<String, String>,
+    /// Whether a client starts a gateway of the configuration.
+    is_applied: bool,
+}
+
+impl Values {
+    /// Those of the configuration at `path`: from the entries of its gateway in the files `named` and in those of the known clients,
+    /// else from the entries of the same servers there.
+    ///
+    /// # Errors
+    /// The configuration or a named file cannot be read.
+    pub(super) fn of(path: &Path, named: &[PathBuf]) -> Result<Self> {
+        let (home, folder) = (std::env::home_dir(), std::env::current_dir()?);
+        let mut files = Vec::new();
+        for name in named {
+            files.push(ClientFile::read(Place::of(name, home.as_deref()))?);
+        }
+        // One that was not named and cannot be read says nothing.
+        let found = discover(home.as_deref(), &folder).into_iter().filter_map(|place| ClientFile::read(place).ok());
+        files.extend(found);
+        let present = present(path, &files)?;
+        let is_applied = files
+            .iter()
+            .flat_map(ClientFile::gateways)
+            .any(|gateway| gateway.config.is_some_and(|config| is_same(&config, path)));
+        let mut values = convert_beside(&files, home.as_deref(), &present).values_of_present().clone();
+        values.extend(present.values().clone());
+        Ok(Self { present, values, is_applied })
+    }
+
+    /// Those that `present` has.
+    pub(super) fn with(present: Present) -> Self {
+        let values = present.values().clone();
+        Self { present, values, is_applied: false }
+    }
+
+    /// What comes after a look at what the configuration serves.
+    pub(super) fn next(&self, config: &Path, has_diagnostics: bool) -> String {
+        let flag = flag(config);
+        match (self.is_applied, has_diagnostics) {
+            (false, _) => {
+                let write = flag.replacen("--config", "--write", 1);
+                format!("next: contextweaver mcp import{write} --apply")
+            }
+            (true, true) => format!("next, when the client was used: contextweaver mcp stats{flag}"),
+            (true, false) => format!(
+                "next: add `diagnostics: gateway.jsonl` to {}, restart the client, use it, and then: contextweaver mcp stats{flag}",
+                config.display()
+            ),
+        }
+    }
+
+    /// The value of a variable: that with which a client starts the gateway, else that of this environment.
+    pub(super) fn get(&self, name: &str) -> Option<String> {
+        self.values.get(name).cloned().or_else(|| std::env::var(name).ok())
+    }
+
+    /// The names of variables that the configuration refers to and that only a client's file has.
+    pub(super) fn of_clients(&self) -> BTreeSet<String> {
+        let is_ours = |name: &String| self.values.contains_key(name) && std::env::var_os(name).is_none();
+        self.present.variables().into_iter().filter(is_ours).collect()
+    }
+
+    /// The names of variables that the configuration refers to and that have no value.
+    pub(super) fn missing(&self) -> BTreeSet<String> {
+        self.present.variables().into_iter().filter(|name| self.get(name).is_none()).collect()
+    }
+
+    /// What a client has to start the gateway with. It gives it a `PATH` of its own choice or none, in which programs without a path
+    /// are not found.
+    pub(super) fn entry(&self) -> BTreeMap<String, String> {
+        let mut entry: BTreeMap<String, String> =
+            self.present.variables().into_iter().filter_map(|name| Some((name.clone(), self.get(&name)?))).collect();
+        if self.present.needs_path()
+            && let Some(path) = std::env::var_os("PATH")
+        {
+            let mut folders: Vec<PathBuf> = Vec::new();
+            for folder in std::env::split_paths(&path).filter(|folder| folder.is_absolute()) {
+                if !folders.contains(&folder) {
+                    folders.push(folder);
+                }
+            }
+            if let Some(path) = std::env::join_paths(folders).ok().and_then(|path| path.into_string().ok()) {
+                entry.insert("PATH".to_owned(), path);
+            }
+        }
+        entry
+    }
+}
