@@ -16,7 +16,7 @@ use contextweaver_gateway::{Answer, Api, ApiServer, HttpConfig};
 use contextweaver_routing::semantic::model::place;
 use contextweaver_routing::{Router, RoutingConfig};
 
-/// Serve the engines over HTTP: route, compile, compact, view, count, evaluate
+/// Serve the engines over HTTP: route, compile, compact, view, count, hand over, evaluate
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 GET /openapi.json says what there is; docs/http.md has examples. Answers are what the commands print with --format json.

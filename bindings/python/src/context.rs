@@ -9,7 +9,8 @@ use contextweaver_context::event::{ContextItem, ItemKind, Phase, Sensitivity};
 use contextweaver_context::store::{self, Stores};
 use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_context::{
-    self as core, ContextConfig, ContextConfigError, ContextPack, ManagerError, Request, RoutePrompt, ingest,
+    self as core, ContextConfig, ContextConfigError, ContextPack, HandoffRequest, ManagerError, Request, RoutePrompt,
+    ingest,
 };
 
 use crate::errors;
@@ -100,6 +101,22 @@ impl ContextManager {
     ) -> PyResult<Envelope> {
         let output = self::output(output, call, is_error)?;
         py.detach(|| self.0.ingest_tool_result(call, &output)).map(Envelope).map_err(errors::context)
+    }
+
+    /// Adds the result of the call with the id `call` that something else has processed already: an Envelope, or the mapping
+    /// that `contextweaver firewall --format json` prints. Prompts show its summary as it is. Returns the id of the event.
+    fn ingest_envelope(&self, py: Python<'_>, call: &str, envelope: &Bound<'_, PyAny>) -> PyResult<String> {
+        let envelope = match envelope.cast::<Envelope>() {
+            Ok(envelope) => envelope.get().0.clone(),
+            Err(_) => {
+                let mut members: serde_json::Map<String, serde_json::Value> = json::read(&json::dumps(envelope)?)?;
+                // What the command adds to every document.
+                members.retain(|name, _| !["schema_version", "kind"].contains(&name.as_str()));
+                serde_json::from_value(members.into()).map_err(errors::input)?
+            }
+        };
+        let id = py.detach(|| self.0.ingest_envelope(call, &envelope)).map_err(errors::context)?;
+        Ok(id.to_string())
     }
 
     /// Adds a whole conversation in any format that `Session.ingest` reads; large results are stored. Returns the number of
@@ -195,6 +212,18 @@ impl ContextManager {
         shown(py, self.stores().artifacts.as_ref(), handle, selector, cursor, (max_bytes, max_tokens))
     }
 
+    /// What the next agent must know, within `budget` tokens: the goal, rules, the open plan, decisions, what failed, what was
+    /// found and what is remembered. `query` says what the next agent is about to do; what the user asked for first and last
+    /// by default.
+    #[pyo3(signature = (query="", *, budget=1000))]
+    fn handoff(&self, py: Python<'_>, query: &str, budget: usize) -> PyResult<Handoff> {
+        py.detach(|| {
+            let pack = self.0.hand_off(&HandoffRequest { query, budget }).map_err(errors::context)?;
+            let next = pack.session("a program", self.stores().artifacts.as_ref()).map_err(errors::context)?;
+            Handoff::new(pack, &next)
+        })
+    }
+
     /// The events so far, as a list of mappings.
     #[getter]
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -221,6 +250,78 @@ impl ContextManager {
 
 fn pack(pack: Result<ContextPack, ManagerError>) -> PyResult<Pack> {
     Ok(Pack { pack: pack.map_err(errors::context)?, cards_shown: None })
+}
+
+/// What the next agent must know of a conversation. `str()` gives the text.
+///
+/// Made by `ContextManager.handoff` and `Session.handoff`.
+#[pyclass(frozen, module = "contextweaver_rs")]
+pub(crate) struct Handoff {
+    pack: core::Handoff,
+    /// The session that the next agent goes on from, as the bytes of a file.
+    next: Vec<u8>,
+}
+
+impl Handoff {
+    pub(crate) fn new(pack: core::Handoff, next: &store::Session) -> PyResult<Self> {
+        let mut bytes = Vec::new();
+        next.write(&mut bytes).map_err(errors::session)?;
+        Ok(Self { pack, next: bytes })
+    }
+}
+
+#[pymethods]
+impl Handoff {
+    /// The text for the next agent; empty when nothing fits.
+    #[getter]
+    fn text(&self) -> &str {
+        &self.pack.text
+    }
+
+    /// Exact tokens of the text.
+    #[getter]
+    fn tokens(&self) -> usize {
+        self.pack.tokens
+    }
+
+    /// Tokens that it may have at most.
+    #[getter]
+    fn budget(&self) -> usize {
+        self.pack.budget
+    }
+
+    /// Events that are too sensitive to be handed over.
+    #[getter]
+    fn withheld(&self) -> usize {
+        self.pack.withheld
+    }
+
+    /// The parts, each with its statements, where they are taken from, and what is left out.
+    #[getter]
+    fn sections<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::object(py, &self.pack.sections)
+    }
+
+    /// The session that the next agent goes on from, with the contents that the text names.
+    fn session(&self, py: Python<'_>) -> PyResult<Session> {
+        py.detach(|| store::Session::parse(&self.next, std::path::Path::new("hand-over")))
+            .map(Session)
+            .map_err(errors::session)
+    }
+
+    /// The hand-over as JSON text: what `contextweaver handoff --format json` prints, without `schema_version` and `kind`.
+    #[pyo3(signature = (*, indented=false))]
+    fn to_json(&self, indented: bool) -> PyResult<String> {
+        json::written(&self.pack, indented)
+    }
+
+    fn __str__(&self) -> &str {
+        &self.pack.text
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Handoff, {} of {} tokens>", self.pack.tokens, self.pack.budget)
+    }
 }
 
 /// A prompt, and the record of what it holds and what it leaves out. `str()` gives the prompt.

@@ -11,9 +11,9 @@ use contextweaver_context::adapters::Format;
 use contextweaver_context::event::Phase;
 use contextweaver_context::store::{self, EpisodicStore, FactStore, Results, Stores};
 use contextweaver_context::summary::StructureSummarizer;
-use contextweaver_context::{Firewall, Memory, Request, compile, ingest};
+use contextweaver_context::{Firewall, HandoffRequest, Memory, Request, compile, hand_off, ingest};
 
-use crate::context::{ContextManager, Pack, config, named};
+use crate::context::{ContextManager, Handoff, Pack, config, named};
 use crate::errors::{self, InputError};
 use crate::firewall::{Artifact, View, artifacts, read, shown};
 use crate::json;
@@ -119,6 +119,25 @@ impl Session {
             compile(&self.0.transcript, &memory, &firewall, &request, &config).map_err(errors::context)
         })?;
         Ok(Pack { pack, cards_shown: None })
+    }
+
+    /// What the next agent must know, as `contextweaver handoff` prints it; as ContextManager.handoff.
+    #[pyo3(signature = (query="", *, budget=1000, config=None))]
+    fn handoff(
+        &self,
+        py: Python<'_>,
+        query: &str,
+        budget: usize,
+        config: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Handoff> {
+        let config = self::config(config)?;
+        py.detach(|| {
+            let facts = self.0.facts.all().map_err(errors::session)?;
+            let memory = Memory { facts, episodes: self.0.episodes.all().map_err(errors::session)? };
+            let pack = hand_off(&self.0.transcript, &memory, &HandoffRequest { query, budget }, &config);
+            let next = pack.session(&self.0.source, &self.0.artifacts).map_err(errors::session)?;
+            Handoff::new(pack, &next)
+        })
     }
 
     /// A conversation that goes on from here, in memory or in the SQLite file at `path`.

@@ -20,8 +20,9 @@ mod sensitivity;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+pub(super) use frame::derived_from;
 pub use render::unescape;
-pub(super) use render::{SCHEMA, TOOLS};
+pub(super) use render::{SCHEMA, TOOLS, named, one_line};
 
 use self::frame::Frame;
 use self::meter::Meter;

@@ -408,7 +408,7 @@ impl<'a> Firewall<'a> {
 }
 
 /// Whether the call of `result` failed.
-fn is_error(result: &ContextItem) -> bool {
+pub(crate) fn is_error(result: &ContextItem) -> bool {
     result.metadata.get(IS_ERROR) == Some(&Value::Bool(true))
 }
 

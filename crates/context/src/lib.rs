@@ -4,13 +4,16 @@
 
 pub mod adapters;
 pub mod brief;
+pub mod clean;
 mod compile;
 mod config;
 pub mod event;
 mod firewall;
+pub mod handoff;
 mod intake;
 pub mod literal;
 mod manager;
+pub mod memory;
 mod prompt;
 mod stats;
 pub mod store;
@@ -23,6 +26,7 @@ pub use config::{
     Order, Policy, RawCount, RenderConfig, ScoringConfig, Secrets, SensitivityAction,
 };
 pub use firewall::{Firewall, FirewallError, Screened, Seen, fact_records};
+pub use handoff::{Handoff, HandoffRequest, hand_off};
 pub use intake::{IngestError, Ingested, Intake, IntakeError, count_kinds, ingest, take_in};
 pub use manager::{ContextManager, ManagerError};
 pub use prompt::{RoutePrompt, build_call_prompt, build_route_prompt};

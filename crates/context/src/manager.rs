@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::compile::{CompileError, Memory, Request, Workspace, compile_in};
 use super::config::ContextConfig;
 use super::firewall::{Firewall, FirewallError, Seen, fact_records};
+use super::handoff::{Handoff, HandoffRequest, hand_off};
 use super::prompt::{RoutePrompt, build_call_prompt, build_route_prompt};
 use super::stats::ContextPack;
 use super::summary::{StructureSummarizer, Summarizer};
@@ -97,19 +98,40 @@ impl ContextManager {
     /// # Errors
     /// [`ManagerError::NoCall`] when the call is not in the log; otherwise the error of a store.
     pub fn ingest_tool_result(&self, call: &str, output: &ToolOutput) -> Result<ResultEnvelope, ManagerError> {
-        let call = self.stores.events.get(call)?.ok_or_else(|| ManagerError::NoCall(call.into()))?;
+        let call = self.call(call)?;
         let mut seen = lock(&self.seen);
         let (item, envelope) = self.firewall().ingest(&call, output, &mut seen)?;
-        let id = item.id.clone();
-        if let Err(error) = self.stores.events.append(item) {
+        if let Err(error) = self.record(item, &envelope.facts) {
             // A result that the log refused was not shown. Forgetting everything only costs tokens.
             *seen = Seen::default();
-            return Err(error.into());
-        }
-        for fact in fact_records(&id, &envelope.facts) {
-            self.stores.facts.put(fact)?;
+            return Err(error);
         }
         Ok(envelope)
+    }
+
+    /// Adds the result of the call `call` that something else has processed already: an executor with a firewall of its
+    /// own, a gateway, another program. Prompts show the summary of the envelope as it is. Its facts are remembered as
+    /// those of [`Self::ingest_tool_result`]. Put what its artifacts name into the artifact store of this conversation
+    /// first, under the same handles, where prompts shall name it. Returns the id of the event.
+    ///
+    /// # Errors
+    /// As [`Self::ingest_tool_result`].
+    pub fn ingest_envelope(&self, call: &str, envelope: &ResultEnvelope) -> Result<ItemId, ManagerError> {
+        let (item, facts) = self.firewall().admit(&self.call(call)?, envelope)?;
+        let id = item.id.clone();
+        self.record(item, &facts)?;
+        Ok(id)
+    }
+
+    fn call(&self, id: &str) -> Result<ContextItem, ManagerError> {
+        self.stores.events.get(id)?.ok_or_else(|| ManagerError::NoCall(id.into()))
+    }
+
+    /// Adds the event of a result, and remembers its facts.
+    fn record(&self, item: ContextItem, facts: &[String]) -> Result<(), ManagerError> {
+        let facts = fact_records(&item.id, facts);
+        self.stores.events.append(item)?;
+        Ok(facts.into_iter().try_for_each(|fact| self.stores.facts.put(fact))?)
     }
 
     /// Remembers a fact; it replaces an earlier one under the same key.
@@ -168,6 +190,15 @@ impl ContextManager {
         Ok(build_call_prompt(workspace, log, &self.firewall(), &request, (tool, schema), &self.config)?)
     }
 
+    /// What the next agent must know, within a budget.
+    ///
+    /// # Errors
+    /// [`ManagerError::Store`] when a store failed.
+    pub fn hand_off(&self, request: &HandoffRequest) -> Result<Handoff, ManagerError> {
+        let memory = Memory { facts: self.stores.facts.all()?, episodes: self.stores.episodes.all()? };
+        Ok(hand_off(&self.stores.events.transcript()?, &memory, request, &self.config))
+    }
+
     fn memory(&self) -> Result<Memory, StoreError> {
         let episodes = self.stores.episodes.latest(self.config.memory.max_episodes)?;
         Ok(Memory { facts: self.stores.facts.all()?, episodes })
@@ -177,7 +208,9 @@ impl ContextManager {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::ItemKind;
+    use crate::config::{FirewallConfig, Secrets};
+    use crate::event::{ItemKind, Status};
+    use crate::store::MemoryArtifacts;
     use contextweaver_core::text::Estimator;
 
     struct Count;
@@ -205,6 +238,59 @@ mod tests {
         assert!(manager.build_route_prompt("page", &["card".to_owned()]).unwrap().pack.prompt.ends_with("\ncard"));
         assert!(manager.build_call_prompt("page", "fetch", "{}").unwrap().prompt.ends_with("fetch\n{}"));
         assert_eq!(manager.build(Phase::Answer, "page").unwrap().prompt, prompt);
+    }
+
+    #[test]
+    fn an_envelope_of_others_gives_the_prompt_that_its_result_gave() {
+        let long: String = (0..900).map(|n| format!("key{n}: {n}\n")).collect();
+        let begun = || {
+            let manager = ContextManager::default();
+            manager.ingest(ContextItem::new("c1", ItemKind::ToolCall, "fetch page")).unwrap();
+            manager
+        };
+        let (ours, theirs) = (begun(), begun());
+        let envelope = ours.ingest_tool_result("c1", &ToolOutput::text(long.clone())).unwrap();
+        let artifact = envelope.artifacts.first().unwrap();
+        theirs.stores().artifacts.put(&artifact.handle, long.as_bytes(), &artifact.media_type, "").unwrap();
+        let id = theirs.ingest_envelope("c1", &envelope).unwrap();
+        assert_eq!(id.as_str(), "result:c1");
+        let prompt = |manager: &ContextManager| manager.build(Phase::Answer, "page").unwrap().prompt;
+        assert_eq!(prompt(&theirs), prompt(&ours));
+        assert!(prompt(&ours).contains("[artifact:result:c1]"), "{}", prompt(&ours));
+        assert_eq!(theirs.stores().facts.all().unwrap(), ours.stores().facts.all().unwrap());
+    }
+
+    #[test]
+    fn an_envelope_is_bounded_and_names_only_what_is_kept() {
+        let config = ContextConfig {
+            firewall: FirewallConfig {
+                max_facts: 2,
+                max_fact_chars: 12,
+                secrets: Secrets::Redact,
+                ..Default::default()
+            },
+            ..ContextConfig::default()
+        };
+        let manager = ContextManager::new(Stores::default(), Box::new(Count), config);
+        manager.ingest(ContextItem::new("c1", ItemKind::ToolCall, "fetch page")).unwrap();
+        let mut envelope = Firewall::with_defaults(&MemoryArtifacts::default())
+            .result("fetch", &ToolOutput::text("x".repeat(9000)))
+            .unwrap();
+        envelope.status = Status::Error;
+        envelope.summary = "refused: the key AKIAIOSFODNN7EXAMPLE is unknown".to_owned();
+        envelope.facts = (0..9).map(|n| format!("fact {n} {}", "long ".repeat(99))).collect();
+        // The handle is taken by another content.
+        manager.stores().artifacts.put(&envelope.artifacts[0].handle, b"other", "text/plain", "").unwrap();
+        let id = manager.ingest_envelope("c1", &envelope).unwrap();
+        let item = manager.stores().events.get(id.as_str()).unwrap().unwrap();
+        assert!(item.artifact.is_none() && !item.text.contains("AKIAIOSFODNN7EXAMPLE"), "{}", item.text);
+        assert_eq!(item.metadata["artifact_ref"]["handle"], envelope.artifacts[0].handle.as_str());
+        assert_eq!(item.metadata["is_error"], true);
+        let facts = manager.stores().facts.all().unwrap();
+        assert_eq!(facts.iter().map(|fact| fact.value.chars().count()).collect::<Vec<_>>(), [12, 12]);
+        let refused = manager.ingest_envelope("c2", &envelope).unwrap_err();
+        assert_eq!(refused.to_string(), "no event `c2`; ingest the call before its result");
+        assert!(manager.ingest_envelope("c1", &envelope).is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::facts::facts;
+use super::facts::{clip, facts};
 use super::seen::Seen;
 use super::{Content, Firewall, FirewallError, IS_ERROR, MOST_BYTES_PER_TOKEN, RESULT, SHOWN_AS, strategy_name};
 use crate::brief::{Piece, pack};
@@ -141,6 +141,43 @@ impl Firewall<'_> {
             firewall: Some(self.stats(strategy, original as u64, original_tokens, self.estimator.count(&item.text))),
         };
         Ok((item, envelope))
+    }
+
+    /// Takes in a result that was processed elsewhere: returns the event for the log, as [`Firewall::ingest`] makes it, and
+    /// the facts to remember. What the envelope says is kept as it is. Facts are bounded in number and length by the
+    /// configuration, and secrets are masked where that says so. The event refers to the first artifact of the envelope
+    /// that is in the store with the same content; where none is, the first one is in its metadata, as `artifact_ref`.
+    ///
+    /// # Errors
+    /// [`FirewallError::Store`] when the store failed.
+    pub fn admit(
+        &self,
+        call: &ContextItem,
+        envelope: &ResultEnvelope,
+    ) -> Result<(ContextItem, Vec<String>), FirewallError> {
+        let mut item = event_of(call, envelope.status == Status::Error);
+        item.text = self.without_secrets(&envelope.summary).into_owned();
+        if let Some(stats) = envelope.firewall.as_ref().filter(|stats| stats.strategy != Strategy::Passthrough) {
+            item.metadata.insert(SHOWN_AS.to_owned(), strategy_name(stats.strategy).into());
+        }
+        for artifact in &envelope.artifacts {
+            match self.artifacts.reference(&artifact.handle) {
+                Ok(kept) if kept.content_hash == artifact.content_hash => {
+                    item.artifact = Some(kept);
+                    break;
+                }
+                Ok(_) | Err(StoreError::NoArtifact(_) | StoreError::Evicted { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if let (None, Some(elsewhere)) = (&item.artifact, envelope.artifacts.first()) {
+            // References always serialise.
+            let elsewhere = serde_json::to_value(elsewhere).unwrap_or_default();
+            item.metadata.insert("artifact_ref".to_owned(), elsewhere);
+        }
+        let facts = envelope.facts.iter().map(|fact| clip(&self.without_secrets(fact), self.config.max_fact_chars));
+        let facts = facts.filter(|fact| !fact.is_empty()).take(self.config.max_facts).collect();
+        Ok((item, facts))
     }
 
     /// What the prompt shows of an output that is too large: the replacement of its text, the replacement of its
