@@ -29,6 +29,7 @@ mod init;
 mod inspect;
 mod mcp;
 mod models;
+mod outside;
 mod print_tree;
 mod replay;
 mod route;

@@ -6,18 +6,20 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use contextweaver_context::event::{ContextItem, ItemKind, Phase, Sensitivity};
+use contextweaver_context::hooks::Hooks;
+use contextweaver_context::memory::{LocalMemories, MemorySource, RecallBounds, SqliteMemories};
 use contextweaver_context::store::{self, Stores};
 use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_context::{
     self as core, ContextConfig, ContextConfigError, ContextPack, HandoffRequest, ManagerError, Request, RoutePrompt,
-    ingest,
+    ingest_with,
 };
 
 use crate::errors;
 use crate::firewall::{Artifact, Envelope, View, artifacts, output, read, shown};
 use crate::json;
 use crate::routing::Route;
-use crate::session::Session;
+use crate::session::{Session, is_database};
 
 /// The configuration of the context engine: the default, a TOML file, or a mapping.
 pub(crate) fn config(value: Option<&Bound<'_, PyAny>>) -> PyResult<ContextConfig> {
@@ -35,17 +37,30 @@ where
 /// A conversation: events go in, prompts come out. Threads may share it.
 ///
 /// It lives as long as the object, or in the SQLite file at `path`, which is made when it is missing and may be open in
-/// other processes too. `config` is a mapping, or the path of a TOML file.
+/// other processes too. `config` is a mapping, or the path of a TOML file. `memory` is the path of a memory file, a session, facts,
+/// episodes or an SQLite store, which is searched for each prompt of a phase that reads memory.
 #[pyclass(frozen, module = "contextweaver_rs")]
 pub(crate) struct ContextManager(core::ContextManager);
 
 impl ContextManager {
-    pub(crate) fn open(path: Option<PathBuf>, config: ContextConfig) -> PyResult<Self> {
+    pub(crate) fn open(path: Option<PathBuf>, config: ContextConfig, memory: Option<PathBuf>) -> PyResult<Self> {
         let stores = match path {
             None => Stores::default(),
             Some(path) => Stores::sqlite(path).map_err(errors::context)?,
         };
-        Ok(Self(core::ContextManager::new(stores, Box::new(StructureSummarizer), config)))
+        let hooks = (!config.hooks.is_empty()).then(|| Hooks::of_commands(&config.hooks)).transpose();
+        let mut manager = core::ContextManager::new(stores, Box::new(StructureSummarizer), config);
+        if let Some(hooks) = hooks.map_err(errors::config)? {
+            manager = manager.with_hooks(hooks);
+        }
+        if let Some(memory) = memory {
+            let source: Box<dyn MemorySource> = match is_database(&memory) {
+                true => Box::new(SqliteMemories::open(&memory).map_err(errors::context)?),
+                false => Box::new(LocalMemories::load(&memory).map_err(errors::context)?),
+            };
+            manager = manager.with_memory(source, RecallBounds::default());
+        }
+        Ok(Self(manager))
     }
 
     pub(crate) fn stores(&self) -> &Stores {
@@ -56,10 +71,15 @@ impl ContextManager {
 #[pymethods]
 impl ContextManager {
     #[new]
-    #[pyo3(signature = (path=None, *, config=None))]
-    fn new(py: Python<'_>, path: Option<PathBuf>, config: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    #[pyo3(signature = (path=None, *, config=None, memory=None))]
+    fn new(
+        py: Python<'_>,
+        path: Option<PathBuf>,
+        config: Option<&Bound<'_, PyAny>>,
+        memory: Option<PathBuf>,
+    ) -> PyResult<Self> {
         let config = self::config(config)?;
-        py.detach(|| Self::open(path, config))
+        py.detach(|| Self::open(path, config, memory))
     }
 
     /// Adds an event. `kind` is `user_turn`, `agent_msg`, `tool_call`, `doc_snippet`, `retrieved_doc`, `memory_fact`,
@@ -125,7 +145,9 @@ impl ContextManager {
     fn ingest_conversation(&self, py: Python<'_>, conversation: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
         let bytes = json::bytes(conversation)?;
         py.detach(|| {
-            let session = ingest(bytes, name, name, self.0.config()).map_err(errors::session)?.session;
+            let hooks = Hooks::of_commands(&self.0.config().hooks).map_err(errors::config)?;
+            let taken = ingest_with(Some(&hooks), bytes, name, name, self.0.config());
+            let session = taken.map_err(errors::session)?.session;
             session.copy_to(self.0.stores()).map_err(errors::context)?;
             Ok(session.transcript.len())
         })

@@ -256,6 +256,7 @@ fn stats(packed: &[Packed], ledger: Ledger, frame: &Frame, counts: &Counts, mete
         included_items: included,
         dropped_items: ledger.dropped,
         firewall_events: ledger.events,
+        notes: Vec::new(),
     }
 }
 

@@ -9,6 +9,8 @@ use super::compile::{CompileError, Memory, Request, Workspace, compile_in};
 use super::config::ContextConfig;
 use super::firewall::{Firewall, FirewallError, Seen, fact_records};
 use super::handoff::{Handoff, HandoffRequest, hand_off};
+use super::hooks::Hooks;
+use super::memory::{MemorySource, RecallBounds, recall};
 use super::prompt::{RoutePrompt, build_call_prompt, build_route_prompt};
 use super::stats::ContextPack;
 use super::summary::{StructureSummarizer, Summarizer};
@@ -20,6 +22,8 @@ pub struct ContextManager {
     stores: Stores,
     summarizer: Box<dyn Summarizer>,
     config: ContextConfig,
+    hooks: Option<Hooks>,
+    source: Option<(Box<dyn MemorySource>, RecallBounds)>,
     workspace: Mutex<Workspace>,
     seen: Mutex<Seen>,
 }
@@ -57,7 +61,22 @@ impl ContextManager {
     /// A conversation in `stores` whose large results are summarised by `summarizer`.
     #[must_use]
     pub fn new(stores: Stores, summarizer: Box<dyn Summarizer>, config: ContextConfig) -> Self {
-        Self { stores, summarizer, config, workspace: Mutex::default(), seen: Mutex::default() }
+        let (workspace, seen) = (Mutex::default(), Mutex::default());
+        Self { stores, summarizer, config, hooks: None, source: None, workspace, seen }
+    }
+
+    /// The same with these hooks: the summariser goes before the one of the manager, the redactor masks what comes in, and
+    /// prompts are within their budget by the token counter too. What fails is in the record of the next prompt.
+    #[must_use]
+    pub fn with_hooks(self, hooks: Hooks) -> Self {
+        Self { hooks: Some(hooks), ..self }
+    }
+
+    /// The same with a memory that is searched for each prompt of a phase that reads memory. What it gives stands among the
+    /// facts of that prompt and is kept nowhere. A memory that cannot be searched stops no prompt; the record says so.
+    #[must_use]
+    pub fn with_memory(self, source: Box<dyn MemorySource>, bounds: RecallBounds) -> Self {
+        Self { source: Some((source, bounds)), ..self }
     }
 
     /// A conversation in `stores` with the default configuration; large results are summarised by their structure, with
@@ -81,7 +100,12 @@ impl ContextManager {
 
     fn firewall(&self) -> Firewall<'_> {
         let artifacts = self.stores.artifacts.as_ref();
-        Firewall::new(&self.config.firewall, self.config.estimator, self.summarizer.as_ref(), artifacts)
+        let summarizer = match &self.hooks {
+            Some(hooks) if self.config.hooks.summarizer.is_some() => hooks as &dyn Summarizer,
+            _ => self.summarizer.as_ref(),
+        };
+        Firewall::new(&self.config.firewall, self.config.estimator, summarizer, artifacts)
+            .redacted_by(self.hooks.as_ref().and_then(Hooks::redactor))
     }
 
     /// Adds an event.
@@ -163,9 +187,17 @@ impl ContextManager {
     /// # Errors
     /// As [`compile_in`].
     pub fn build_request(&self, request: &Request) -> Result<ContextPack, ManagerError> {
-        let (transcript, memory) = (self.stores.events.transcript()?, self.memory()?);
+        let (transcript, (memory, note)) =
+            (self.stores.events.transcript()?, self.memory(request.phase, request.query)?);
         let workspace = &mut lock(&self.workspace);
-        Ok(compile_in(workspace, &transcript, &memory, &self.firewall(), request, &self.config)?)
+        let compiled = |budget| {
+            let request = Request { budget: Some(budget), ..*request };
+            compile_in(workspace, &transcript, &memory, &self.firewall(), &request, &self.config)
+        };
+        let budget = request.budget.unwrap_or_else(|| self.config.budgets.of(request.phase));
+        let mut pack = self.within(budget, compiled, |pack| pack)?;
+        pack.stats.notes.extend(note);
+        Ok(pack)
     }
 
     /// The prompt for choosing among `cards`, the best first.
@@ -173,10 +205,15 @@ impl ContextManager {
     /// # Errors
     /// As [`build_route_prompt`].
     pub fn build_route_prompt(&self, query: &str, cards: &[String]) -> Result<RoutePrompt, ManagerError> {
-        let (transcript, memory) = (self.stores.events.transcript()?, self.memory()?);
-        let (workspace, request) = (&mut lock(&self.workspace), Request::new(Phase::Route, query));
-        let log = (&transcript, &memory);
-        Ok(build_route_prompt(workspace, log, &self.firewall(), &request, cards, &self.config)?)
+        let (transcript, (memory, note)) = (self.stores.events.transcript()?, self.memory(Phase::Route, query)?);
+        let workspace = &mut lock(&self.workspace);
+        let compiled = |budget| {
+            let request = Request { budget: Some(budget), ..Request::new(Phase::Route, query) };
+            build_route_prompt(workspace, (&transcript, &memory), &self.firewall(), &request, cards, &self.config)
+        };
+        let mut prompt = self.within(self.config.budgets.of(Phase::Route), compiled, |prompt| &mut prompt.pack)?;
+        prompt.pack.stats.notes.extend(note);
+        Ok(prompt)
     }
 
     /// The prompt for writing the arguments of `tool`, whose definition is `schema`.
@@ -184,10 +221,29 @@ impl ContextManager {
     /// # Errors
     /// As [`build_call_prompt`].
     pub fn build_call_prompt(&self, query: &str, tool: &str, schema: &str) -> Result<ContextPack, ManagerError> {
-        let (transcript, memory) = (self.stores.events.transcript()?, self.memory()?);
-        let (workspace, request) = (&mut lock(&self.workspace), Request::new(Phase::Call, query));
-        let log = (&transcript, &memory);
-        Ok(build_call_prompt(workspace, log, &self.firewall(), &request, (tool, schema), &self.config)?)
+        let (transcript, (memory, note)) = (self.stores.events.transcript()?, self.memory(Phase::Call, query)?);
+        let workspace = &mut lock(&self.workspace);
+        let compiled = |budget| {
+            let request = Request { budget: Some(budget), ..Request::new(Phase::Call, query) };
+            let log = (&transcript, &memory);
+            build_call_prompt(workspace, log, &self.firewall(), &request, (tool, schema), &self.config)
+        };
+        let mut pack = self.within(self.config.budgets.of(Phase::Call), compiled, |pack| pack)?;
+        pack.stats.notes.extend(note);
+        Ok(pack)
+    }
+
+    /// A prompt that is within its budget under an outer counter too, where there is one.
+    fn within<T>(
+        &self,
+        budget: usize,
+        mut compiled: impl FnMut(usize) -> Result<T, CompileError>,
+        pack: impl Fn(&mut T) -> &mut ContextPack,
+    ) -> Result<T, CompileError> {
+        match &self.hooks {
+            Some(hooks) => hooks.within(budget, compiled, pack),
+            None => compiled(budget),
+        }
     }
 
     /// What the next agent must know, within a budget.
@@ -199,9 +255,21 @@ impl ContextManager {
         Ok(hand_off(&self.stores.events.transcript()?, &memory, request, &self.config))
     }
 
-    fn memory(&self) -> Result<Memory, StoreError> {
+    /// What is remembered, with what the memory source gives for a query, and what the record says of that.
+    fn memory(&self, phase: Phase, query: &str) -> Result<(Memory, Option<String>), StoreError> {
         let episodes = self.stores.episodes.latest(self.config.memory.max_episodes)?;
-        Ok(Memory { facts: self.stores.facts.all()?, episodes })
+        let mut memory = Memory { facts: self.stores.facts.all()?, episodes };
+        let note = self.source.as_ref().map(|(source, bounds)| {
+            match recall(source.as_ref(), (phase, query), *bounds, &self.config) {
+                Ok(recalled) => {
+                    let note = recalled.note(source.name());
+                    memory.facts.extend(recalled.facts);
+                    note
+                }
+                Err(error) => error.to_string(),
+            }
+        });
+        Ok((memory, note))
     }
 }
 
@@ -210,6 +278,7 @@ mod tests {
     use super::*;
     use crate::config::{FirewallConfig, Secrets};
     use crate::event::{ItemKind, Status};
+    use crate::memory::{LocalMemories, Remembered, SourceError};
     use crate::store::MemoryArtifacts;
     use contextweaver_core::text::Estimator;
 
@@ -238,6 +307,34 @@ mod tests {
         assert!(manager.build_route_prompt("page", &["card".to_owned()]).unwrap().pack.prompt.ends_with("\ncard"));
         assert!(manager.build_call_prompt("page", "fetch", "{}").unwrap().prompt.ends_with("fetch\n{}"));
         assert_eq!(manager.build(Phase::Answer, "page").unwrap().prompt, prompt);
+    }
+
+    #[test]
+    fn a_memory_is_searched_for_each_prompt_and_stops_none() {
+        struct Broken;
+        impl MemorySource for Broken {
+            fn name(&self) -> &str {
+                "broken"
+            }
+            fn search(&self, _: &str, _: RecallBounds) -> Result<Vec<Remembered>, SourceError> {
+                Err(SourceError { source_name: "broken".to_owned(), reason: "gone".to_owned() })
+            }
+        }
+        let notes = [("pool", "The pool has 40 connections."), ("zone", "All times are UTC.")];
+        let notes = notes.map(|(id, text)| Remembered { id: id.to_owned(), text: text.to_owned() }).to_vec();
+        let source = Box::new(LocalMemories::new("notes", notes));
+        let manager = ContextManager::default().with_memory(source, RecallBounds::default());
+        manager.ingest(ContextItem::new("u1", ItemKind::UserTurn, "How large is the pool?")).unwrap();
+        let pack = manager.build(Phase::Answer, "pool").unwrap();
+        assert!(
+            pack.prompt.starts_with("[FACTS]\n- notes:pool: The pool has 40 connections.\n\n[USER]"),
+            "{}",
+            pack.prompt
+        );
+        assert!(pack.stats.notes[0].starts_with("memory `notes`: 1 memories of "), "{:?}", pack.stats.notes);
+        assert!(manager.stores().facts.all().unwrap().is_empty());
+        let manager = ContextManager::default().with_memory(Box::new(Broken), RecallBounds::default());
+        assert_eq!(manager.build(Phase::Answer, "pool").unwrap().stats.notes, ["memory `broken`: gone"]);
     }
 
     #[test]

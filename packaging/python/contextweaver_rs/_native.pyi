@@ -210,7 +210,9 @@ class Choice:
 
 @final
 class ContextManager:
-    def __new__(cls, path: _Path | None = None, *, config: _Config | None = None) -> ContextManager: ...
+    def __new__(
+        cls, path: _Path | None = None, *, config: _Config | None = None, memory: _Path | None = None
+    ) -> ContextManager: ...
     def ingest(
         self,
         id: str,

@@ -22,7 +22,7 @@ use crate::event::{
     ToolOutput, ViewSpec,
 };
 use crate::literal::{Kind, Value as Literal};
-use crate::store::{StoreError, redact};
+use crate::store::StoreError;
 use crate::view::automatic;
 
 /// What is shown for an output without content.
@@ -73,10 +73,10 @@ impl Firewall<'_> {
         seen: &mut Seen,
     ) -> Result<(ContextItem, ResultEnvelope), FirewallError> {
         let clean;
-        let output = match self.config.secrets {
-            Secrets::Keep => output,
-            Secrets::Redact => {
-                clean = without_secrets(output);
+        let output = match (self.config.secrets, self.redactor) {
+            (Secrets::Keep, None) => output,
+            _ => {
+                clean = self.redacted(output);
                 &clean
             }
         };
@@ -143,6 +143,32 @@ impl Firewall<'_> {
         Ok((item, envelope))
     }
 
+    /// The output with a mark in place of every secret in its texts.
+    fn redacted(&self, output: &ToolOutput) -> ToolOutput {
+        let clean = |text: &mut String| {
+            if let Cow::Owned(without) = self.taken_in(text) {
+                *text = without;
+            }
+        };
+        let mut output = output.clone();
+        output.structured.iter_mut().for_each(clean);
+        for part in &mut output.parts {
+            match &mut part.body {
+                PartBody::Text(text) => clean(text),
+                PartBody::ResourceText { uri, text, .. } => [uri, text].into_iter().for_each(clean),
+                PartBody::ResourceBlob { uri, .. } => clean(uri),
+                PartBody::ResourceLink { uri, name, .. } => [uri, name].into_iter().for_each(clean),
+                PartBody::Unknown(value) => {
+                    let mut json = value.to_string();
+                    clean(&mut json);
+                    *value = serde_json::from_str(&json).unwrap_or(Value::String(json));
+                }
+                PartBody::Image { .. } | PartBody::Audio { .. } => {}
+            }
+        }
+        output
+    }
+
     /// Takes in a result that was processed elsewhere: returns the event for the log, as [`Firewall::ingest`] makes it, and
     /// the facts to remember. What the envelope says is kept as it is. Facts are bounded in number and length by the
     /// configuration, and secrets are masked where that says so. The event refers to the first artifact of the envelope
@@ -156,7 +182,7 @@ impl Firewall<'_> {
         envelope: &ResultEnvelope,
     ) -> Result<(ContextItem, Vec<String>), FirewallError> {
         let mut item = event_of(call, envelope.status == Status::Error);
-        item.text = self.without_secrets(&envelope.summary).into_owned();
+        item.text = self.taken_in(&envelope.summary).into_owned();
         if let Some(stats) = envelope.firewall.as_ref().filter(|stats| stats.strategy != Strategy::Passthrough) {
             item.metadata.insert(SHOWN_AS.to_owned(), strategy_name(stats.strategy).into());
         }
@@ -175,7 +201,7 @@ impl Firewall<'_> {
             let elsewhere = serde_json::to_value(elsewhere).unwrap_or_default();
             item.metadata.insert("artifact_ref".to_owned(), elsewhere);
         }
-        let facts = envelope.facts.iter().map(|fact| clip(&self.without_secrets(fact), self.config.max_fact_chars));
+        let facts = envelope.facts.iter().map(|fact| clip(&self.taken_in(fact), self.config.max_fact_chars));
         let facts = facts.filter(|fact| !fact.is_empty()).take(self.config.max_facts).collect();
         Ok((item, facts))
     }
@@ -432,32 +458,6 @@ fn provenance(item: &ContextItem, call: &ContextItem, output: &ToolOutput, links
         provenance.insert("result_members".to_owned(), Value::Object(output.other.clone()));
     }
     provenance
-}
-
-/// The output with a mark in place of every secret in its texts.
-fn without_secrets(output: &ToolOutput) -> ToolOutput {
-    let clean = |text: &mut String| {
-        if let Cow::Owned(without) = redact(text).text {
-            *text = without;
-        }
-    };
-    let mut output = output.clone();
-    output.structured.iter_mut().for_each(clean);
-    for part in &mut output.parts {
-        match &mut part.body {
-            PartBody::Text(text) => clean(text),
-            PartBody::ResourceText { uri, text, .. } => [uri, text].into_iter().for_each(clean),
-            PartBody::ResourceBlob { uri, .. } => clean(uri),
-            PartBody::ResourceLink { uri, name, .. } => [uri, name].into_iter().for_each(clean),
-            PartBody::Unknown(value) => {
-                let mut json = value.to_string();
-                clean(&mut json);
-                *value = serde_json::from_str(&json).unwrap_or(Value::String(json));
-            }
-            PartBody::Image { .. } | PartBody::Audio { .. } => {}
-        }
-    }
-    output
 }
 
 /// A foreign name in a line of the firewall's own: on one line, without the brackets that would end it, and short.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::consolidate::MemoryFile;
 use crate::adapters::{read_episodes, read_facts};
 use crate::clean::clean;
-use crate::compile::{Memory, one_line};
+use crate::compile::Memory;
 use crate::config::{ContextConfig, Secrets};
 use crate::event::{Fact, ItemKind, Phase};
 use crate::handoff::short;
@@ -333,6 +333,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::compile::one_line;
     use crate::event::Episode;
     use contextweaver_core::text::Estimator;
 
