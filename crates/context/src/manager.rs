@@ -326,11 +326,7 @@ mod tests {
         let manager = ContextManager::default().with_memory(source, RecallBounds::default());
         manager.ingest(ContextItem::new("u1", ItemKind::UserTurn, "How large is the pool?")).unwrap();
         let pack = manager.build(Phase::Answer, "pool").unwrap();
-        assert!(
-            pack.prompt.starts_with("[FACTS]\n- notes:pool: The pool has 40 connections.\n\n[USER]"),
-            "{}",
-            pack.prompt
-        );
+        assert!(pack.prompt.starts_with("[FACTS]\n- notes:pool: The pool has 40 connections.\n\n"), "{}", pack.prompt);
         assert!(pack.stats.notes[0].starts_with("memory `notes`: 1 memories of "), "{:?}", pack.stats.notes);
         assert!(manager.stores().facts.all().unwrap().is_empty());
         let manager = ContextManager::default().with_memory(Box::new(Broken), RecallBounds::default());

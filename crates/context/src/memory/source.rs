@@ -13,10 +13,10 @@ use serde_json::Value;
 use super::consolidate::MemoryFile;
 use crate::adapters::{read_episodes, read_facts};
 use crate::clean::clean;
-use crate::compile::Memory;
+use crate::compile::{Memory, derived_from};
 use crate::config::{ContextConfig, Secrets};
-use crate::event::{Fact, ItemKind, Phase};
-use crate::handoff::short;
+use crate::event::{Fact, ItemKind, Phase, Transcript};
+use crate::handoff::{hidden, short};
 use crate::store::{EpisodicStore, FactStore, Session, redact};
 use contextweaver_core::text::{TermSet, Terms, jaccard};
 
@@ -189,7 +189,10 @@ impl LocalMemories {
                 let session = Session::parse(&bytes, path).map_err(|error| refuse(error.to_string()))?;
                 let (facts, episodes) = (session.facts.all(), session.episodes.all());
                 let failed = |error: crate::store::StoreError| refuse(error.to_string());
-                Memory { facts: facts.map_err(failed)?, episodes: episodes.map_err(failed)? }
+                Memory {
+                    facts: shareable(facts.map_err(failed)?, &session.transcript),
+                    episodes: episodes.map_err(failed)?,
+                }
             }
             _ => match (read_facts(&bytes), read_episodes(&bytes)) {
                 (_, Ok(episodes)) => Memory { facts: Vec::new(), episodes },
@@ -199,6 +202,15 @@ impl LocalMemories {
         };
         Ok(Self::new(&name, remembered(memory)))
     }
+}
+
+/// The facts of a conversation that others may see: not those that were taken from events at the usual sensitivity floor, or
+/// from what depends on these.
+fn shareable(mut facts: Vec<Fact>, transcript: &Transcript) -> Vec<Fact> {
+    let hidden = hidden(transcript, &ContextConfig::default());
+    let event = |fact: &Fact| derived_from(&fact.key).and_then(|id| transcript.position(id));
+    facts.retain(|fact| event(fact).is_none_or(|position| !hidden[position]));
+    facts
 }
 
 /// Facts and episodes as memories; the latest episode first.
@@ -253,8 +265,10 @@ impl MemorySource for SqliteMemories {
         let read = || {
             // A file that has gone is not made again.
             crate::store::SqliteStore::look(&self.path)?;
+            use crate::store::EventLog as _;
             let store = crate::store::SqliteStore::open(&self.path)?;
-            Ok(Memory { facts: store.facts().all()?, episodes: store.episodes().all()? })
+            let facts = shareable(store.facts().all()?, &store.events().transcript()?);
+            Ok(Memory { facts, episodes: store.episodes().all()? })
         };
         let refuse =
             |error: crate::store::StoreError| SourceError { source_name: self.name.clone(), reason: error.to_string() };
@@ -334,7 +348,7 @@ mod tests {
 
     use super::*;
     use crate::compile::one_line;
-    use crate::event::Episode;
+    use crate::event::{ContextItem, Episode, Sensitivity};
     use contextweaver_core::text::Estimator;
 
     fn memories(texts: &[&str]) -> LocalMemories {
@@ -434,6 +448,14 @@ mod tests {
             Fact { key: "agent:pool".to_owned(), value: "pool: 40".to_owned() }
         );
         stores.facts.put(Fact { key: "pool".to_owned(), value: "41".to_owned() }).unwrap();
+        // What was taken from an event that is too sensitive for a prompt of its own conversation is in no other.
+        let secret = ContextItem::new("r1", ItemKind::ToolResult, "the pool").with_sensitivity(Sensitivity::Restricted);
+        stores.events.append(secret).unwrap();
+        stores.facts.put(Fact { key: "r1:fact:0".to_owned(), value: "pool key: 1234".to_owned() }).unwrap();
+        assert_eq!(asked(&source, "pool key", 300).facts.len(), 1);
+        let session = folder.path().join("agent.session");
+        Session::from_stores("a test", &stores).unwrap().save(&session).unwrap();
+        assert_eq!(asked(&LocalMemories::load(&session).unwrap(), "pool key", 300).facts.len(), 1);
         assert_eq!(asked(&source, "pool", 300).facts[0].value, "pool: 41");
     }
 
