@@ -177,7 +177,7 @@ fn failed(address: &Url, reason: impl Into<String>) -> DownloadError {
 }
 
 /// What began an error.
-fn root(error: &reqwest::Error) -> String {
+pub(super) fn root(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "the server took too long".to_owned();
     }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::session::context_config;
-use super::{Outcome, note};
+use super::{Outcome, note, outside};
 use contextweaver_context::adapters::{read_episodes, read_facts};
 use contextweaver_context::event::Strategy;
 use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore};
-use contextweaver_context::{ContextConfig, Ingested, Secrets, count_kinds, ingest};
+use contextweaver_context::{ContextConfig, Ingested, Secrets, count_kinds, ingest_with};
 
 /// Read a conversation of any known format into a session file
 #[derive(Debug, clap::Args)]
@@ -47,7 +47,9 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let config = config(args)?;
     let place = args.events.display().to_string();
-    let ingested = ingest(read(&args.events)?, &prefix(&args.events), &place, &config).context(place)?;
+    let hooks = outside::hooks(&config)?;
+    let ingested =
+        ingest_with(hooks.as_ref(), read(&args.events)?, &prefix(&args.events), &place, &config).context(place)?;
     let session = &ingested.session;
     let facts = args.facts.as_deref().map(|path| read_facts(&read(path)?).context(path.display().to_string()));
     for fact in facts.transpose()?.into_iter().flatten() {

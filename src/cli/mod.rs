@@ -15,18 +15,21 @@ mod budget_check;
 mod build;
 mod catalog;
 mod completions;
+mod consolidate;
 mod demo;
 mod download;
 mod export;
 mod feedback;
 mod firewall;
 mod gold;
+mod handoff;
 mod http;
 mod ingest;
 mod init;
 mod inspect;
 mod mcp;
 mod models;
+mod outside;
 mod print_tree;
 mod replay;
 mod route;
@@ -94,6 +97,10 @@ enum Command {
     Export(export::Args),
     /// Print the prompt that a session gives for a phase
     Replay(replay::Args),
+    /// Say what the next agent must know of a session, within a budget
+    Handoff(handoff::Args),
+    /// Make one memory of several sessions: facts and episodes, with who said so
+    Consolidate(consolidate::Args),
     /// Say what a prompt holds, what it leaves out, and why
     Stats(stats::Args),
     /// Look into a session: events, artifacts, facts, prompts
@@ -105,7 +112,7 @@ enum Command {
     /// Run, show and check the benchmark
     #[command(subcommand)]
     Bench(Box<bench::Command>),
-    /// Serve the engines over HTTP: route, compile, compact, view, count, evaluate
+    /// Serve the engines over HTTP: route, compile, compact, view, count, hand over, evaluate
     Serve(Box<serve::Args>),
     /// Look into catalogs (contents, problems, differences) and convert them
     #[command(subcommand)]
@@ -163,6 +170,8 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn W
         Command::Ingest(args) => ingest::run(&args, out),
         Command::Export(args) => export::run(&args, out),
         Command::Replay(args) => replay::run(&args, out),
+        Command::Handoff(args) => handoff::run(&args, out),
+        Command::Consolidate(args) => consolidate::run(&args, out),
         Command::Stats(args) => stats::run(&args, out),
         Command::Inspect(args) => inspect::run(&args, out),
         Command::View(args) => view::run(&args, out),

@@ -29,6 +29,7 @@ schemas! {
     "gate": "gate.toml of a workspace",
     "gateway": "gateway.yaml",
     "gateway-scenario": "scenarios/gateway/*.toml",
+    "memory": "memory files (JSON)",
     "output": "the output of any command with `--format json`",
     "query": "a line of a queries file (JSON lines)",
     "results": "scorecard/results/*.json",

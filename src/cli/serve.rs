@@ -10,13 +10,13 @@ use super::http::{HttpArgs, signalled};
 use super::mcp::block_on_runtime;
 use super::session::context_config;
 use super::source::{CatalogSource, read_config};
-use super::{Outcome, feedback, models};
+use super::{Outcome, feedback, models, outside};
 use contextweaver_api::{Engines, OPENAPI, Problem};
 use contextweaver_gateway::{Answer, Api, ApiServer, HttpConfig};
 use contextweaver_routing::semantic::model::place;
 use contextweaver_routing::{Router, RoutingConfig};
 
-/// Serve the engines over HTTP: route, compile, compact, view, count, evaluate
+/// Serve the engines over HTTP: route, compile, compact, view, count, hand over, evaluate
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 GET /openapi.json says what there is; docs/http.md has examples. Answers are what the commands print with --format json.
@@ -44,6 +44,9 @@ pub(super) struct Args {
     /// Lift the tools of the catalog that similar queries led to, as this log of `contextweaver feedback` says
     #[arg(long, value_name = "FILE", requires = "catalog")]
     feedback: Option<PathBuf>,
+    /// Memory that requests may search: memory file, session, facts, SQLite store, or address of a Mem0
+    #[arg(long, value_name = "SOURCE")]
+    memory: Option<String>,
     /// Bytes of a request, at most
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     body_limit: usize,
@@ -82,7 +85,13 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     let routing = read_config(args.config.as_deref())?;
     let context = context_config(args.context_config.as_deref())?;
     let default = if args.catalog.is_empty() { None } else { Some(router(args, routing.clone())?) };
-    let mut engines = Engines::new(default, routing, context);
+    let mut engines = Engines::new(default, routing, context.clone());
+    if let Some(memory) = &args.memory {
+        engines = engines.with_memory(Arc::from(outside::memory(memory)?));
+    }
+    if let Some(hooks) = outside::hooks(&context)? {
+        engines = engines.with_hooks(hooks);
+    }
     if args.model {
         engines = engines.with_encoder(place::encoder()?);
     }

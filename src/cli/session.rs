@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 
+use super::outside;
 use contextweaver_context::event::Phase;
+use contextweaver_context::memory::{RecallBounds, recall};
 use contextweaver_context::store::{EpisodicStore, FactStore, Session, Stores};
-use contextweaver_context::summary::StructureSummarizer;
+use contextweaver_context::summary::Summarizer;
 use contextweaver_context::{ContextConfig, ContextPack, Firewall, Memory, Request, compile};
 
 /// Which session
@@ -27,13 +29,17 @@ impl SessionSource {
 
 /// The session in a session file or in an SQLite store.
 pub(super) fn load(path: &Path) -> Result<Session> {
-    let mut start = [0; DATABASE.len()];
-    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    let is_database = read.is_ok() && start == *DATABASE;
-    match is_database {
+    match is_database(path) {
         true => Ok(Session::from_stores(format!("SQLite store, {}", path.display()), &Stores::sqlite(path)?)?),
         false => Ok(Session::load(path)?),
     }
+}
+
+/// Whether a file is an SQLite database.
+pub(super) fn is_database(path: &Path) -> bool {
+    let mut start = [0; DATABASE.len()];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start == *DATABASE
 }
 
 /// What every SQLite file begins with.
@@ -51,15 +57,37 @@ pub(super) struct PromptArgs {
     /// Context configuration (TOML) [default: built in]
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
+    /// Memory to search for what the query asks: memory file, session, facts, SQLite store, or address of a Mem0
+    #[arg(long, value_name = "SOURCE")]
+    pub(super) memory: Option<String>,
+    /// Tokens of what the memory gives at most
+    #[arg(long, value_name = "N", default_value_t = RecallBounds::default().tokens, requires = "memory")]
+    pub(super) memory_tokens: usize,
 }
 
 impl PromptArgs {
     /// The prompt of `session` for `phase`, with its account.
     pub(super) fn compile(&self, session: &Session, phase: Phase, config: &ContextConfig) -> Result<ContextPack> {
-        let memory = Memory { facts: session.facts.all()?, episodes: session.episodes.all()? };
-        let firewall = Firewall::new(&config.firewall, config.estimator, &StructureSummarizer, &session.artifacts);
-        let request = Request { budget: self.budget, ..Request::new(phase, &self.query) };
-        Ok(compile(&session.transcript, &memory, &firewall, &request, config)?)
+        let mut memory = Memory { facts: session.facts.all()?, episodes: session.episodes.all()? };
+        let mut notes = Vec::new();
+        if let Some(source) = self.memory.as_deref().map(outside::memory).transpose()? {
+            let bounds = RecallBounds { tokens: self.memory_tokens, ..RecallBounds::default() };
+            let recalled = recall(source.as_ref(), (phase, &self.query), bounds, config)?;
+            notes.push(recalled.note(source.name()));
+            memory.facts.extend(recalled.facts);
+        }
+        let hooks = outside::hooks(config)?.unwrap_or_default();
+        // Without one of its own it is the summariser of structure.
+        let summarizer: &dyn Summarizer = &hooks;
+        let firewall = Firewall::new(&config.firewall, config.estimator, summarizer, &session.artifacts);
+        let compiled = |budget| {
+            let request = Request { budget: Some(budget), ..Request::new(phase, &self.query) };
+            compile(&session.transcript, &memory, &firewall, &request, config)
+        };
+        let budget = self.budget.unwrap_or_else(|| config.budgets.of(phase));
+        let mut pack = hooks.within(budget, compiled, |pack| pack)?;
+        pack.stats.notes.extend(notes);
+        Ok(pack)
     }
 }
 

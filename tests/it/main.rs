@@ -11,6 +11,7 @@ mod gateway;
 mod gateway_scenarios;
 mod layers;
 mod mcp;
+mod memory;
 mod own;
 mod pages;
 mod real_catalogs;

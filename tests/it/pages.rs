@@ -15,7 +15,7 @@ use crate::support::{Files, checkout};
 const MARK: &str = "# Not run by the tests: ";
 
 /// The pages whose blocks are run. Those about the gateway's servers and about engines of others have scripts of their own.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     "README.md",
     "docs/ci.md",
     "docs/choose.md",
@@ -25,6 +25,7 @@ const PAGES: [&str; 13] = [
     "docs/embed.md",
     "docs/fewer-tokens.md",
     "docs/install.md",
+    "docs/memory.md",
     "docs/prompts.md",
     "docs/report.md",
     "docs/route.md",
@@ -253,6 +254,8 @@ fn what_pages_say_is_what_happens() {
         not run: it compiles.
         not run: it needs a container runtime.
         not run: nothing is published yet.
+    docs/memory.md: blocks run 3, outputs compared 4
+        not run: it needs a service.
     docs/prompts.md: blocks run 3, outputs compared 4
         not run: it measures for minutes, in the checkout.
     docs/report.md: blocks run 1, outputs compared 0

@@ -19,6 +19,7 @@ use contextweaver::{GatewayConfig, RoutingConfig};
 use contextweaver_bench::own::OwnWorkspace;
 use contextweaver_bench::results::Results;
 use contextweaver_context::ContextConfig;
+use contextweaver_context::memory::MemoryFile;
 use contextweaver_context::store::Session;
 
 use crate::support::{Files, TOOLS, checkout};
@@ -254,7 +255,9 @@ fn kinds() -> Vec<Kind> {
                 json!({"estimator": "chars/4", "budgets": {"answer": 9}, "policy": {"max_items_per_kind": 3,
                 "kinds": {"route": ["user_turn"]}, "sensitivity_floor": "restricted", "sensitivity_action": "redact"},
                 "scoring": {"recency": 0.1, "priority": {"policy": 0.5}}, "dedup": {"threshold": 0.5},
-                "firewall": {"summary_tokens": 40}, "memory": {"max_episodes": 2}, "render": {"headings": "always"}}),
+                "firewall": {"summary_tokens": 40}, "memory": {"max_episodes": 2}, "render": {"headings": "always"},
+                "hooks": {"redactor": {"command": ["mask", "-l"], "timeout_ms": 5, "max_bytes": 900},
+                    "summarizer": {"url": "http://127.0.0.1:1/"}}}),
             ],
             parses: context,
             free: &[],
@@ -347,6 +350,18 @@ fn kinds() -> Vec<Kind> {
                 {"id": "u1", "kind": "user_turn", "text": "hello"}]})],
             parses: |value| Session::parse(value.to_string().as_bytes(), Path::new("s.json")).is_ok(),
             free: &["metadata"],
+        },
+        Kind {
+            schema: "memory",
+            examples: vec![json!({"format": "contextweaver memory", "schema": 1,
+                "rules": {"as_of": "2026-11-24", "min_sessions": 2, "similarity": 60, "forget_after": 90},
+                "sessions": [{"sha256": "a1", "name": "monday", "day": "2026-11-23", "events": 3, "left_out": 0}],
+                "facts": [{"key": "zone", "standing": "in_force", "agreement": "agreed", "count": 1, "weight": 977,
+                    "values": [{"value": "UTC", "seen": [
+                        {"session": "a1", "about": "zone", "said": "UTC", "events": ["u1"]}]}]}],
+                "episodes": [{"id": "monday", "standing": "faded", "summary": "s", "day": "2026-11-23", "seen": []}]})],
+            parses: |value| MemoryFile::parse(value.to_string().as_bytes(), Path::new("m.json")).is_ok(),
+            free: &[],
         },
         Kind {
             schema: "results",

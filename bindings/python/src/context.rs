@@ -6,17 +6,20 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use contextweaver_context::event::{ContextItem, ItemKind, Phase, Sensitivity};
+use contextweaver_context::hooks::Hooks;
+use contextweaver_context::memory::{LocalMemories, MemorySource, RecallBounds, SqliteMemories};
 use contextweaver_context::store::{self, Stores};
 use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_context::{
-    self as core, ContextConfig, ContextConfigError, ContextPack, ManagerError, Request, RoutePrompt, ingest,
+    self as core, ContextConfig, ContextConfigError, ContextPack, HandoffRequest, ManagerError, Request, RoutePrompt,
+    ingest_with,
 };
 
 use crate::errors;
 use crate::firewall::{Artifact, Envelope, View, artifacts, output, read, shown};
 use crate::json;
 use crate::routing::Route;
-use crate::session::Session;
+use crate::session::{Session, is_database};
 
 /// The configuration of the context engine: the default, a TOML file, or a mapping.
 pub(crate) fn config(value: Option<&Bound<'_, PyAny>>) -> PyResult<ContextConfig> {
@@ -34,17 +37,30 @@ where
 /// A conversation: events go in, prompts come out. Threads may share it.
 ///
 /// It lives as long as the object, or in the SQLite file at `path`, which is made when it is missing and may be open in
-/// other processes too. `config` is a mapping, or the path of a TOML file.
+/// other processes too. `config` is a mapping, or the path of a TOML file. `memory` is the path of a memory file, a session, facts,
+/// episodes or an SQLite store, which is searched for each prompt of a phase that reads memory.
 #[pyclass(frozen, module = "contextweaver_rs")]
 pub(crate) struct ContextManager(core::ContextManager);
 
 impl ContextManager {
-    pub(crate) fn open(path: Option<PathBuf>, config: ContextConfig) -> PyResult<Self> {
+    pub(crate) fn open(path: Option<PathBuf>, config: ContextConfig, memory: Option<PathBuf>) -> PyResult<Self> {
         let stores = match path {
             None => Stores::default(),
             Some(path) => Stores::sqlite(path).map_err(errors::context)?,
         };
-        Ok(Self(core::ContextManager::new(stores, Box::new(StructureSummarizer), config)))
+        let hooks = (!config.hooks.is_empty()).then(|| Hooks::of_commands(&config.hooks)).transpose();
+        let mut manager = core::ContextManager::new(stores, Box::new(StructureSummarizer), config);
+        if let Some(hooks) = hooks.map_err(errors::config)? {
+            manager = manager.with_hooks(hooks);
+        }
+        if let Some(memory) = memory {
+            let source: Box<dyn MemorySource> = match is_database(&memory) {
+                true => Box::new(SqliteMemories::open(&memory).map_err(errors::context)?),
+                false => Box::new(LocalMemories::load(&memory).map_err(errors::context)?),
+            };
+            manager = manager.with_memory(source, RecallBounds::default());
+        }
+        Ok(Self(manager))
     }
 
     pub(crate) fn stores(&self) -> &Stores {
@@ -55,10 +71,15 @@ impl ContextManager {
 #[pymethods]
 impl ContextManager {
     #[new]
-    #[pyo3(signature = (path=None, *, config=None))]
-    fn new(py: Python<'_>, path: Option<PathBuf>, config: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    #[pyo3(signature = (path=None, *, config=None, memory=None))]
+    fn new(
+        py: Python<'_>,
+        path: Option<PathBuf>,
+        config: Option<&Bound<'_, PyAny>>,
+        memory: Option<PathBuf>,
+    ) -> PyResult<Self> {
         let config = self::config(config)?;
-        py.detach(|| Self::open(path, config))
+        py.detach(|| Self::open(path, config, memory))
     }
 
     /// Adds an event. `kind` is `user_turn`, `agent_msg`, `tool_call`, `doc_snippet`, `retrieved_doc`, `memory_fact`,
@@ -102,13 +123,31 @@ impl ContextManager {
         py.detach(|| self.0.ingest_tool_result(call, &output)).map(Envelope).map_err(errors::context)
     }
 
+    /// Adds the result of the call with the id `call` that something else has processed already: an Envelope, or the mapping
+    /// that `contextweaver firewall --format json` prints. Prompts show its summary as it is. Returns the id of the event.
+    fn ingest_envelope(&self, py: Python<'_>, call: &str, envelope: &Bound<'_, PyAny>) -> PyResult<String> {
+        let envelope = match envelope.cast::<Envelope>() {
+            Ok(envelope) => envelope.get().0.clone(),
+            Err(_) => {
+                let mut members: serde_json::Map<String, serde_json::Value> = json::read(&json::dumps(envelope)?)?;
+                // What the command adds to every document.
+                members.retain(|name, _| !["schema_version", "kind"].contains(&name.as_str()));
+                serde_json::from_value(members.into()).map_err(errors::input)?
+            }
+        };
+        let id = py.detach(|| self.0.ingest_envelope(call, &envelope)).map_err(errors::context)?;
+        Ok(id.to_string())
+    }
+
     /// Adds a whole conversation in any format that `Session.ingest` reads; large results are stored. Returns the number of
     /// events.
     #[pyo3(signature = (conversation, *, name="session"))]
     fn ingest_conversation(&self, py: Python<'_>, conversation: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
         let bytes = json::bytes(conversation)?;
         py.detach(|| {
-            let session = ingest(bytes, name, name, self.0.config()).map_err(errors::session)?.session;
+            let hooks = Hooks::of_commands(&self.0.config().hooks).map_err(errors::config)?;
+            let taken = ingest_with(Some(&hooks), bytes, name, name, self.0.config());
+            let session = taken.map_err(errors::session)?.session;
             session.copy_to(self.0.stores()).map_err(errors::context)?;
             Ok(session.transcript.len())
         })
@@ -195,6 +234,18 @@ impl ContextManager {
         shown(py, self.stores().artifacts.as_ref(), handle, selector, cursor, (max_bytes, max_tokens))
     }
 
+    /// What the next agent must know, within `budget` tokens: the goal, rules, the open plan, decisions, what failed, what was
+    /// found and what is remembered. `query` says what the next agent is about to do; what the user asked for first and last
+    /// by default.
+    #[pyo3(signature = (query="", *, budget=1000))]
+    fn handoff(&self, py: Python<'_>, query: &str, budget: usize) -> PyResult<Handoff> {
+        py.detach(|| {
+            let pack = self.0.hand_off(&HandoffRequest { query, budget }).map_err(errors::context)?;
+            let next = pack.session("a program", self.stores().artifacts.as_ref()).map_err(errors::context)?;
+            Handoff::new(pack, &next)
+        })
+    }
+
     /// The events so far, as a list of mappings.
     #[getter]
     fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -221,6 +272,78 @@ impl ContextManager {
 
 fn pack(pack: Result<ContextPack, ManagerError>) -> PyResult<Pack> {
     Ok(Pack { pack: pack.map_err(errors::context)?, cards_shown: None })
+}
+
+/// What the next agent must know of a conversation. `str()` gives the text.
+///
+/// Made by `ContextManager.handoff` and `Session.handoff`.
+#[pyclass(frozen, module = "contextweaver_rs")]
+pub(crate) struct Handoff {
+    pack: core::Handoff,
+    /// The session that the next agent goes on from, as the bytes of a file.
+    next: Vec<u8>,
+}
+
+impl Handoff {
+    pub(crate) fn new(pack: core::Handoff, next: &store::Session) -> PyResult<Self> {
+        let mut bytes = Vec::new();
+        next.write(&mut bytes).map_err(errors::session)?;
+        Ok(Self { pack, next: bytes })
+    }
+}
+
+#[pymethods]
+impl Handoff {
+    /// The text for the next agent; empty when nothing fits.
+    #[getter]
+    fn text(&self) -> &str {
+        &self.pack.text
+    }
+
+    /// Exact tokens of the text.
+    #[getter]
+    fn tokens(&self) -> usize {
+        self.pack.tokens
+    }
+
+    /// Tokens that it may have at most.
+    #[getter]
+    fn budget(&self) -> usize {
+        self.pack.budget
+    }
+
+    /// Events that are too sensitive to be handed over.
+    #[getter]
+    fn withheld(&self) -> usize {
+        self.pack.withheld
+    }
+
+    /// The parts, each with its statements, where they are taken from, and what is left out.
+    #[getter]
+    fn sections<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::object(py, &self.pack.sections)
+    }
+
+    /// The session that the next agent goes on from, with the contents that the text names.
+    fn session(&self, py: Python<'_>) -> PyResult<Session> {
+        py.detach(|| store::Session::parse(&self.next, std::path::Path::new("hand-over")))
+            .map(Session)
+            .map_err(errors::session)
+    }
+
+    /// The hand-over as JSON text: what `contextweaver handoff --format json` prints, without `schema_version` and `kind`.
+    #[pyo3(signature = (*, indented=false))]
+    fn to_json(&self, indented: bool) -> PyResult<String> {
+        json::written(&self.pack, indented)
+    }
+
+    fn __str__(&self) -> &str {
+        &self.pack.text
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Handoff, {} of {} tokens>", self.pack.tokens, self.pack.budget)
+    }
 }
 
 /// A prompt, and the record of what it holds and what it leaves out. `str()` gives the prompt.

@@ -27,7 +27,7 @@ mod _native {
     #[pymodule_export]
     use crate::catalog::{Catalog, Tool};
     #[pymodule_export]
-    use crate::context::{ContextManager, Pack};
+    use crate::context::{ContextManager, Handoff, Pack};
     #[pymodule_export]
     use crate::errors::{
         CatalogError, ConfigError, ContextError, ContextweaverError, EvaluationError, InputError, RouteError,

@@ -9,11 +9,11 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use contextweaver_context::adapters::Format;
 use contextweaver_context::event::Phase;
+use contextweaver_context::hooks::Hooks;
 use contextweaver_context::store::{self, EpisodicStore, FactStore, Results, Stores};
-use contextweaver_context::summary::StructureSummarizer;
-use contextweaver_context::{Firewall, Memory, Request, compile, ingest};
+use contextweaver_context::{Firewall, HandoffRequest, Memory, Request, compile, hand_off, ingest_with};
 
-use crate::context::{ContextManager, Pack, config, named};
+use crate::context::{ContextManager, Handoff, Pack, config, named};
 use crate::errors::{self, InputError};
 use crate::firewall::{Artifact, View, artifacts, read, shown};
 use crate::json;
@@ -33,6 +33,13 @@ pub(crate) fn _session(py: Python<'_>, bytes: &[u8]) -> PyResult<Session> {
 /// What every SQLite file begins with.
 const DATABASE: &[u8; 16] = b"SQLite format 3\0";
 
+/// Whether a file is an SQLite database.
+pub(crate) fn is_database(path: &Path) -> bool {
+    let mut start = [0; DATABASE.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start == *DATABASE
+}
+
 #[pymethods]
 impl Session {
     /// Takes in a conversation: messages of OpenAI (chat or responses), Anthropic or Gemini, an A2A task, a recorded
@@ -50,7 +57,10 @@ impl Session {
         config: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let (bytes, config) = (json::bytes(conversation)?, self::config(config)?);
-        let taken = py.detach(|| ingest(bytes, name, source, &config)).map_err(errors::session)?;
+        let taken = py.detach(|| {
+            let hooks = Hooks::of_commands(&config.hooks).map_err(errors::config)?;
+            ingest_with(Some(&hooks), bytes, name, source, &config).map_err(errors::session)
+        })?;
         Ok(Self(taken.session))
     }
 
@@ -58,9 +68,7 @@ impl Session {
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         py.detach(|| {
-            let mut start = [0; DATABASE.len()];
-            let read = File::open(&path).and_then(|mut file| file.read_exact(&mut start));
-            if read.is_err() || start != *DATABASE {
+            if !is_database(&path) {
                 return Ok(Self(store::Session::load(&path).map_err(errors::session)?));
             }
             let stores = Stores::sqlite(&path).map_err(errors::session)?;
@@ -114,11 +122,36 @@ impl Session {
         let pack = py.detach(|| {
             let facts = self.0.facts.all().map_err(errors::session)?;
             let memory = Memory { facts, episodes: self.0.episodes.all().map_err(errors::session)? };
-            let firewall = Firewall::new(&config.firewall, config.estimator, &StructureSummarizer, &self.0.artifacts);
-            let request = Request { budget, header, footer, ..Request::new(phase, query) };
-            compile(&self.0.transcript, &memory, &firewall, &request, &config).map_err(errors::context)
+            // Without hooks it summarises by structure, and counts nothing again.
+            let hooks = Hooks::of_commands(&config.hooks).map_err(errors::config)?;
+            let firewall = Firewall::new(&config.firewall, config.estimator, &hooks, &self.0.artifacts);
+            let compiled = |budget| {
+                let request = Request { budget: Some(budget), header, footer, ..Request::new(phase, query) };
+                compile(&self.0.transcript, &memory, &firewall, &request, &config)
+            };
+            let budget = budget.unwrap_or_else(|| config.budgets.of(phase));
+            hooks.within(budget, compiled, |pack| pack).map_err(errors::context)
         })?;
         Ok(Pack { pack, cards_shown: None })
+    }
+
+    /// What the next agent must know, as `contextweaver handoff` prints it; as ContextManager.handoff.
+    #[pyo3(signature = (query="", *, budget=1000, config=None))]
+    fn handoff(
+        &self,
+        py: Python<'_>,
+        query: &str,
+        budget: usize,
+        config: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Handoff> {
+        let config = self::config(config)?;
+        py.detach(|| {
+            let facts = self.0.facts.all().map_err(errors::session)?;
+            let memory = Memory { facts, episodes: self.0.episodes.all().map_err(errors::session)? };
+            let pack = hand_off(&self.0.transcript, &memory, &HandoffRequest { query, budget }, &config);
+            let next = pack.session(&self.0.source, &self.0.artifacts).map_err(errors::session)?;
+            Handoff::new(pack, &next)
+        })
     }
 
     /// A conversation that goes on from here, in memory or in the SQLite file at `path`.
@@ -131,7 +164,7 @@ impl Session {
     ) -> PyResult<ContextManager> {
         let config = self::config(config)?;
         py.detach(|| {
-            let manager = ContextManager::open(path, config)?;
+            let manager = ContextManager::open(path, config, None)?;
             self.0.copy_to(manager.stores()).map_err(errors::context)?;
             Ok(manager)
         })

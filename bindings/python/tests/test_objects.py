@@ -246,6 +246,30 @@ def test_conversations(tmp_path):
     assert again.build("answer", "disk").prompt == session.build("answer", "disk").prompt
 
 
+def test_envelopes_memories_and_hooks(tmp_path):
+    envelope = cw.Firewall().compact("INFO request done\n" * 5000)
+    for given in (envelope, {"schema_version": 1, "kind": "firewall", **json.loads(envelope.to_json())}):
+        manager = cw.ContextManager()
+        manager.ingest("c1", "tool_call", "read_log(build)")
+        assert manager.ingest_envelope("c1", given) == "result:c1"
+        assert envelope.summary in manager.build().prompt
+    memory = tmp_path / "notes.json"
+    memory.write_text('{"pool": "40 connections"}')
+    manager = cw.ContextManager(memory=memory)
+    manager.ingest("u1", "user_turn", "How large is the pool?")
+    pack = manager.build("answer", "pool")
+    assert "- notes:pool: pool: 40 connections" in pack.prompt and pack.stats["notes"][0].startswith("memory `notes`: 1 ")
+    hook = {"command": [sys.executable, "-c", "import sys\nfor line in sys.stdin: print('{\"tokens\": 7}', flush=True)"], "timeout_ms": 20000}
+    config = {"hooks": {"token_counter": hook}}
+    manager = cw.ContextManager(config=config)
+    manager.ingest("u1", "user_turn", "How large is the pool?")
+    assert manager.build().stats["notes"] == ["hook token_counter: 7 of 6000 tokens"]
+    assert manager.session().build(config=config).stats["notes"] == ["hook token_counter: 7 of 6000 tokens"]
+    pack = manager.handoff(budget=200)
+    assert pack.tokens <= 200 and pack.withheld == 0 and str(pack) == pack.text
+    assert pack.sections[0]["statements"][0]["from"] == "u1" and len(pack.session()) == 1
+
+
 def test_a_firewall_shows_the_same_once():
     firewall = cw.Firewall(tokens=100)
     first, second = (firewall.compact(f"INFO {'x' * 50}\n" * 500, call=call) for call in "ab")
@@ -309,6 +333,10 @@ WRONG = [
     (cw.ContextError, lambda: cw.ContextManager().ingest_tool_result("a", "b")),
     (cw.ContextError, lambda: cw.ContextManager().build(header="word " * 9000)),
     (cw.ContextError, lambda: cw.ContextManager("/nowhere/chat.db")),
+    (cw.ContextError, lambda: cw.ContextManager(memory="/nowhere/notes.json")),
+    (cw.ContextError, lambda: cw.ContextManager().ingest_envelope("a", cw.compact("x"))),
+    (cw.InputError, lambda: cw.ContextManager().ingest_envelope("a", {"summary": "x"})),
+    (cw.ConfigError, lambda: cw.ContextManager(config={"hooks": {"redactor": {"url": "http://127.0.0.1/"}}})),
     (cw.ViewError, lambda: cw.Firewall().view("artifact:x", "head:5")),
     (cw.ViewError, lambda: cw.Firewall().view("artifact:x", "tail:5")),
     (cw.ViewError, lambda: cw.Firewall().read("artifact:x")),

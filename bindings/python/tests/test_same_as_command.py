@@ -183,3 +183,15 @@ def test_messages(command, tmp_path):
 def test_the_collections_are_there():
     assert {"household", "workbench", "everyday"} <= {folder.name for folder in COLLECTIONS}
     assert (ROOT / "Cargo.toml").is_file()
+
+
+def test_hand_overs(command, tmp_path):
+    log, session, next = ROOT / "scenarios/context/outage.jsonl", tmp_path / "a.session", tmp_path / "next.session"
+    command("ingest", "--events", log, "--out", session)
+    for budget in (60, 600):
+        ask = ("handoff", "--session", session, "--query", "the fix", "--budget", budget)
+        pack = cw.Session.load(session).handoff("the fix", budget=budget)
+        assert pack.text + "\n" == command(*ask, "--out", next)
+        assert document("handoff", pack.to_json(indented=True)) == command(*ask, "--format", "json")
+        assert pack.session().to_bytes() == next.read_bytes()
+        assert pack.tokens <= budget and cw.Session.load(session).manager().handoff("the fix", budget=budget).text == pack.text

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use contextweaver_context::ContextConfig;
+use contextweaver_context::hooks::Hooks;
+use contextweaver_context::memory::MemorySource;
 use contextweaver_core::catalog::Catalog;
 use contextweaver_core::text::sha256_hex;
 use contextweaver_routing::semantic::model::{Encoder, Model, VectorCache};
@@ -25,6 +27,8 @@ pub struct Engines {
     routing: RoutingConfig,
     pub(crate) context: ContextConfig,
     encoder: Option<Arc<dyn Encoder>>,
+    pub(crate) memory: Option<Arc<dyn MemorySource>>,
+    pub(crate) hooks: Hooks,
     /// By the digest of their text, the one that was used last at the end.
     kept: Mutex<Vec<(String, Arc<Router>)>>,
 }
@@ -33,7 +37,20 @@ impl Engines {
     /// Engines with these configurations. `default` answers requests that bring no catalog.
     #[must_use]
     pub fn new(default: Option<Router>, routing: RoutingConfig, context: ContextConfig) -> Self {
-        Self { default: default.map(Arc::new), routing, context, encoder: None, kept: Mutex::default() }
+        let (encoder, memory, hooks, kept) = (None, None, Hooks::default(), Mutex::default());
+        Self { default: default.map(Arc::new), routing, context, encoder, memory, hooks, kept }
+    }
+
+    /// Adds a memory, which requests that ask for it search.
+    #[must_use]
+    pub fn with_memory(self, memory: Arc<dyn MemorySource>) -> Self {
+        Self { memory: Some(memory), ..self }
+    }
+
+    /// Adds the hooks of the context configuration.
+    #[must_use]
+    pub fn with_hooks(self, hooks: Hooks) -> Self {
+        Self { hooks, ..self }
     }
 
     /// Adds the sentence encoder to the routers of the catalogs that requests bring, of up to 1,000 tools. Their vectors are not

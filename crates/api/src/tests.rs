@@ -1,6 +1,9 @@
 //! What is asked and answered, and that the document of all paths says so.
 
+use std::sync::Arc;
+
 use contextweaver_context::ContextConfig;
+use contextweaver_context::memory::{LocalMemories, Remembered};
 use contextweaver_routing::{Router, RoutingConfig};
 use serde_json::{Value, json};
 
@@ -53,6 +56,7 @@ fn wrong_requests_name_what_is_wrong() {
         ("/v1/route", json!({"query": "x", "catalog": tools, "as": "cobol"}), 400, "openai"),
         ("/v1/compile", json!({"conversation": "nothing that is known"}), 422, "`conversation`"),
         ("/v1/compile", json!({"conversation": [], "phase": "sing"}), 400, "sing"),
+        ("/v1/compile", json!({"conversation": [], "memory": 100}), 422, "no memory was given at the start"),
         ("/v1/view", json!({"selector": "lines:0..1"}), 400, "`content`"),
         ("/v1/view", json!({"content": "a", "selector": "colour:blue"}), 422, "`selector`"),
         ("/v1/view", json!({"content": "a", "selector": "lines:0..1", "cursor": "%"}), 422, "`cursor`"),
@@ -93,6 +97,22 @@ fn the_catalog_of_the_start_answers_and_one_of_a_request_goes_before_it() {
         let body = json!({"query": "pay the bill", "catalog": catalog});
         assert!(first(&body).contains(&format!("tool_{round}")));
     }
+}
+
+#[test]
+fn the_memory_of_the_start_is_searched_where_a_request_asks_for_it() {
+    let notes = vec![Remembered { id: "pool".to_owned(), text: "The pool has 40 connections.".to_owned() }];
+    let engines = engines().with_memory(Arc::new(LocalMemories::new("notes", notes)));
+    let conversation = json!([{"role": "user", "content": "how large is the pool?"}]);
+    let prompt = |memory: &Value| {
+        let mut body = json!({"conversation": conversation, "query": "pool"});
+        body.as_object_mut().unwrap().extend(memory.as_object().unwrap().clone());
+        ask(&engines, "/v1/compile", &body).unwrap()
+    };
+    let with = prompt(&json!({"memory": 100}));
+    assert!(with["prompt"].as_str().unwrap().contains("- notes:pool: The pool has 40"), "{with}");
+    assert!(with["stats"]["notes"][0].as_str().unwrap().starts_with("memory `notes`: 1 "), "{with}");
+    assert!(!prompt(&json!({}))["prompt"].as_str().unwrap().contains("notes:"));
 }
 
 #[test]

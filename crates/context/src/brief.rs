@@ -245,9 +245,33 @@ pub fn spread(count: usize) -> Vec<usize> {
     order
 }
 
+/// What of the pieces was packed.
+#[derive(Debug, Clone, Default)]
+pub struct Packed {
+    /// The pieces that fit, one below the other, without a line break at the end.
+    pub text: String,
+    /// For each piece how it is written; `None` where it is left out.
+    pub shown: Vec<Option<Shown>>,
+}
+
+/// How a piece is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown {
+    /// The position of its wording.
+    pub wording: usize,
+    /// The number of entries of a list that are shown, the first of its order; 0 for a wording that is no list.
+    pub entries: usize,
+}
+
 /// The pieces that fit into `cap` tokens of `estimator`, one below the other, without a line break at the end.
 #[must_use]
 pub fn pack(pieces: &[Piece], cap: usize, estimator: Estimator) -> String {
+    pack_shown(pieces, cap, estimator).text
+}
+
+/// As [`pack`], and says how each piece is written.
+#[must_use]
+pub fn pack_shown(pieces: &[Piece], cap: usize, estimator: Estimator) -> Packed {
     let mut order: Vec<(u32, usize, usize)> = Vec::new();
     for (piece, Piece { wordings, .. }) in pieces.iter().enumerate() {
         order.extend(wordings.iter().enumerate().map(|(number, wording)| (wording.rank, piece, number)));
@@ -257,13 +281,15 @@ pub fn pack(pieces: &[Piece], cap: usize, estimator: Estimator) -> String {
     // line is counted with a break that is not written.
     let cost = |text: &str| estimator.count(&format!("{text}\n"));
     let mut chosen: Vec<Option<(String, usize)>> = vec![None; pieces.len()];
+    let mut shown: Vec<Option<Shown>> = vec![None; pieces.len()];
     let mut used = 0;
     for &(_, piece, number) in &order {
         let before = chosen[piece].as_ref().map_or(0, |(_, cost)| *cost);
         let room = cap.saturating_sub(used - before);
-        if let Some((text, cost)) = fitted(&pieces[piece].wordings[number].text, room, &cost) {
+        if let Some((text, cost, entries)) = fitted(&pieces[piece].wordings[number].text, room, &cost) {
             used = used - before + cost;
             chosen[piece] = Some((text, cost));
+            shown[piece] = Some(Shown { wording: number, entries });
         }
     }
     let mut lines: Vec<(u32, usize, String)> = Vec::new();
@@ -271,23 +297,25 @@ pub fn pack(pieces: &[Piece], cap: usize, estimator: Estimator) -> String {
         lines.extend(text.map(|(text, _)| (pieces[number].place, number, text)));
     }
     lines.sort();
-    let mut lines: Vec<String> = lines.into_iter().map(|(_, _, text)| text).collect();
     // Exact for the vocabularies in use as far as we know; the loop makes it certain for every estimator.
     loop {
-        let text = lines.join("\n");
+        let texts: Vec<&str> = lines.iter().map(|(_, _, text)| text.as_str()).collect();
+        let text = texts.join("\n");
         if estimator.count(&text) <= cap {
-            return text;
+            return Packed { text, shown };
         }
-        lines.pop();
+        if let Some((_, piece, _)) = lines.pop() {
+            shown[piece] = None;
+        }
     }
 }
 
-/// The text and its cost, if it fits into `room`.
-fn fitted(text: &Text, room: usize, cost: &impl Fn(&str) -> usize) -> Option<(String, usize)> {
+/// The text, its cost and the number of its entries, if it fits into `room`.
+fn fitted(text: &Text, room: usize, cost: &impl Fn(&str) -> usize) -> Option<(String, usize, usize)> {
     match text {
         Text::Whole(text) => {
             let tokens = cost(text);
-            (tokens <= room).then(|| (text.clone(), tokens))
+            (tokens <= room).then(|| (text.clone(), tokens, 0))
         }
         Text::Entries { head, entries, separator, most } => {
             let body = |shown: usize| entries[..shown].join(separator);
@@ -309,8 +337,8 @@ fn fitted(text: &Text, room: usize, cost: &impl Fn(&str) -> usize) -> Option<(St
     }
 }
 
-/// The longest list with at most `most` of `all` entries that fits into `room`, and its cost. `body` writes the given
-/// number of entries.
+/// The longest list with at most `most` of `all` entries that fits into `room`, its cost and the number of entries in it.
+/// `body` writes the given number of entries.
 fn longest(
     head: &str,
     all: usize,
@@ -319,7 +347,7 @@ fn longest(
     body: impl Fn(usize) -> String,
     room: usize,
     cost: &impl Fn(&str) -> usize,
-) -> Option<(String, usize)> {
+) -> Option<(String, usize, usize)> {
     let written = |shown: usize| {
         let mut text = format!("{head}{}", body(shown));
         if shown < all {
@@ -339,7 +367,7 @@ fn longest(
     }
     let text = written(low);
     let tokens = cost(&text);
-    (low > 0 && tokens <= room).then_some((text, tokens))
+    (low > 0 && tokens <= room).then_some((text, tokens, low))
 }
 
 #[cfg(test)]
@@ -405,7 +433,15 @@ mod tests {
             pieces.push(Piece::chosen(1, "spread: ", entries.clone(), order, " ", (1, 2), 2));
             pieces.push(Piece::list(2, "list: ", entries, ", ", (1, 3), 3).or(3, "all of it"));
             for estimator in Estimator::ALL {
-                prop_assert!(estimator.count(&pack(&pieces, cap, estimator)) <= cap);
+                let packed = pack_shown(&pieces, cap, estimator);
+                prop_assert!(estimator.count(&packed.text) <= cap);
+                for (piece, shown) in pieces.iter().zip(&packed.shown) {
+                    if let (Some(shown), Some(Wording { text: Text::Whole(text), .. })) =
+                        (shown, shown.and_then(|shown| piece.wordings.get(shown.wording)))
+                    {
+                        prop_assert!(packed.text.contains(text.as_str()) && shown.entries == 0);
+                    }
+                }
             }
         }
     }

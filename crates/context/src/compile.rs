@@ -20,8 +20,9 @@ mod sensitivity;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+pub(super) use frame::derived_from;
 pub use render::unescape;
-pub(super) use render::{SCHEMA, TOOLS};
+pub(super) use render::{SCHEMA, TOOLS, named, one_line};
 
 use self::frame::Frame;
 use self::meter::Meter;
@@ -255,6 +256,7 @@ fn stats(packed: &[Packed], ledger: Ledger, frame: &Frame, counts: &Counts, mete
         included_items: included,
         dropped_items: ledger.dropped,
         firewall_events: ledger.events,
+        notes: Vec::new(),
     }
 }
 

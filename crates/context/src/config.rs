@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::hooks::HooksConfig;
 use crate::event::{ItemKind, Phase, Sensitivity};
 use contextweaver_core::text::Estimator;
 
@@ -20,6 +21,9 @@ pub struct ContextConfig {
     pub budgets: Budgets,
     /// Which items may be shown.
     pub policy: Policy,
+    /// Programs and services of others that work in place of ours.
+    #[serde(skip_serializing_if = "HooksConfig::is_empty")]
+    pub hooks: HooksConfig,
     /// How items are scored.
     pub scoring: ScoringConfig,
     /// When two items count as saying the same.
@@ -44,6 +48,14 @@ pub enum ContextConfigError {
         value: String,
         /// The values allowed.
         range: &'static str,
+    },
+    /// A hook is wrong.
+    #[error("`hooks.{hook}`: {reason}")]
+    Hook {
+        /// Which hook.
+        hook: &'static str,
+        /// What is wrong, and what to do.
+        reason: String,
     },
     /// The text is not a configuration. The message names the line.
     #[error("not a context configuration: {0}")]
@@ -84,7 +96,7 @@ impl ContextConfig {
     /// # Errors
     /// [`ContextConfigError::Range`] for the first value that is not.
     pub fn validate(&self) -> Result<(), ContextConfigError> {
-        let Self { estimator: _, budgets, policy, scoring, dedup, firewall, memory, render: _ } = self;
+        let Self { estimator: _, budgets, policy, scoring, dedup, firewall, memory, render: _, hooks } = self;
         let ScoringConfig { recency, similarity, kind, cost, priority } = scoring;
         for (parameter, value) in [
             ("scoring.recency", recency),
@@ -124,6 +136,24 @@ impl ContextConfig {
             ("memory.max_episode_chars", memory.max_episode_chars, 1, "from 1 to 1000000000"),
         ] {
             within(parameter, value, &(least..=MAX_COUNT), range)?;
+        }
+        for (name, hook) in hooks.all() {
+            let Some(hook) = hook else { continue };
+            let refuse = |reason: &str| Err(ContextConfigError::Hook { hook: name, reason: reason.to_owned() });
+            match (&hook.url, hook.command.as_slice()) {
+                (None, []) => return refuse("neither `command` nor `url`; give one"),
+                (Some(_), [_, ..]) => return refuse("both `command` and `url`; give one"),
+                (Some(url), []) if !url.starts_with("http://") && !url.starts_with("https://") => {
+                    return refuse("`url` must begin with http:// or https://");
+                }
+                _ => {}
+            }
+            if !(1..=600_000).contains(&hook.timeout_ms) {
+                return refuse("`timeout_ms` must be from 1 to 600000");
+            }
+            if !(64..=MAX_COUNT).contains(&hook.max_bytes) {
+                return refuse("`max_bytes` must be from 64 to 1000000000");
+            }
         }
         Ok(())
     }
@@ -429,8 +459,11 @@ mod tests {
           |
         1 | [budget]
           |  ^^^^^^
-        unknown field `budget`, expected one of `estimator`, `budgets`, `policy`, `scoring`, `dedup`, `firewall`, `memory`, `render`
+        unknown field `budget`, expected one of `estimator`, `budgets`, `policy`, `hooks`, `scoring`, `dedup`, `firewall`, `memory`, `render`
         ");
+        insta::assert_snapshot!(refused("[hooks.redactor]\ntimeout_ms = 5"), @"`hooks.redactor`: neither `command` nor `url`; give one");
+        insta::assert_snapshot!(refused("[hooks.summarizer]\nurl = \"ftp://a\""), @"`hooks.summarizer`: `url` must begin with http:// or https://");
+        insta::assert_snapshot!(refused("[hooks.token_counter]\ncommand = [\"a\"]\ntimeout_ms = 0"), @"`hooks.token_counter`: `timeout_ms` must be from 1 to 600000");
         let missing = ContextConfig::load(Path::new("/nonexistent/context.toml")).unwrap_err().to_string();
         assert!(missing.starts_with("cannot read `/nonexistent/context.toml`: "), "{missing}");
     }

@@ -56,6 +56,12 @@ const NOTE_SHARE: usize = 10;
 /// The number of bytes that a token of text can stand for; larger contents are not counted to see whether they fit.
 const MOST_BYTES_PER_TOKEN: usize = 16;
 
+/// Masks what nobody may see in a text, before it is stored.
+pub trait Redactor: Send + Sync {
+    /// The text with marks in place of what nobody may see.
+    fn redact<'t>(&self, text: &'t str) -> Cow<'t, str>;
+}
+
 /// Keeps large results out of prompts, but reachable.
 #[derive(Clone, Copy)]
 pub struct Firewall<'a> {
@@ -63,6 +69,7 @@ pub struct Firewall<'a> {
     estimator: Estimator,
     summarizer: &'a dyn Summarizer,
     artifacts: &'a dyn ArtifactStore,
+    redactor: Option<&'a dyn Redactor>,
 }
 
 /// A result as the prompt shows it.
@@ -127,7 +134,13 @@ impl<'a> Firewall<'a> {
         summarizer: &'a dyn Summarizer,
         artifacts: &'a dyn ArtifactStore,
     ) -> Self {
-        Self { config, estimator, summarizer, artifacts }
+        Self { config, estimator, summarizer, artifacts, redactor: None }
+    }
+
+    /// The same with another redactor, which masks what is taken in whatever the configuration says of secrets.
+    #[must_use]
+    pub fn redacted_by(self, redactor: Option<&'a dyn Redactor>) -> Self {
+        Self { redactor, ..self }
     }
 
     /// A firewall with the default configuration that stores in `artifacts` and summarises large results by their
@@ -281,6 +294,14 @@ impl<'a> Firewall<'a> {
         }
     }
 
+    /// The text as it is taken in.
+    pub(crate) fn taken_in<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.redactor {
+            Some(redactor) => redactor.redact(text),
+            None => self.without_secrets(text),
+        }
+    }
+
     /// Stores the content of the event called `id`.
     fn keep(&self, id: &ItemId, content: &Content<'_>, label: &str) -> Result<ArtifactRef, StoreError> {
         let handle = Handle::new(format!("artifact:{id}"));
@@ -408,7 +429,7 @@ impl<'a> Firewall<'a> {
 }
 
 /// Whether the call of `result` failed.
-fn is_error(result: &ContextItem) -> bool {
+pub(crate) fn is_error(result: &ContextItem) -> bool {
     result.metadata.get(IS_ERROR) == Some(&Value::Bool(true))
 }
 

@@ -4,19 +4,21 @@
 //! Order, ids and parents are checked before anything is stored. A reference to an artifact whose content is missing is
 //! kept in the metadata of its event: there is nothing that a view could show.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::config::{ContextConfig, Secrets};
+use super::config::ContextConfig;
 use super::firewall::{Firewall, FirewallError, Seen};
-use super::summary::StructureSummarizer;
+use super::hooks::Hooks;
+use super::summary::{StructureSummarizer, Summarizer};
 use crate::adapters::{AdapterError, Conversation, Event, Format, recognise};
 use crate::event::{
     ContextItem, Fact, FirewallStats, ItemId, ItemKind, PartBody, ResultEnvelope, Strategy, ToolOutput, Transcript,
     TranscriptError,
 };
-use crate::store::{EpisodicStore, FactStore, MemoryArtifacts, Session, StoreError, redact};
+use crate::store::{EpisodicStore, FactStore, MemoryArtifacts, Session, StoreError};
 
 /// A conversation that was taken in. Its artifacts are in the store of the firewall.
 #[derive(Debug, Default)]
@@ -81,13 +83,30 @@ pub enum IngestError {
 /// # Errors
 /// [`IngestError`] with the first thing that is wrong.
 pub fn ingest(bytes: Vec<u8>, name: &str, place: &str, config: &ContextConfig) -> Result<Ingested, IngestError> {
+    ingest_with(None, bytes, name, place, config)
+}
+
+/// As [`ingest`], with the summariser and the redactor of `hooks`. What these failed to do is among the remarks.
+///
+/// # Errors
+/// As [`ingest`].
+pub fn ingest_with(
+    hooks: Option<&Hooks>,
+    bytes: Vec<u8>,
+    name: &str,
+    place: &str,
+    config: &ContextConfig,
+) -> Result<Ingested, IngestError> {
     let (format, mut conversation) = recognise(&bytes, name)?;
     // Contents can be large, and the conversation holds them now.
     drop(bytes);
     let episodes = std::mem::take(&mut conversation.episodes);
     let artifacts = MemoryArtifacts::default();
-    let firewall = Firewall::new(&config.firewall, config.estimator, &StructureSummarizer, &artifacts);
-    let Intake { transcript, facts, screened, remarks } = take_in(conversation, &firewall)?;
+    let summarizer: &dyn Summarizer = hooks.map_or(&StructureSummarizer, |hooks| hooks);
+    let firewall = Firewall::new(&config.firewall, config.estimator, summarizer, &artifacts)
+        .redacted_by(hooks.and_then(Hooks::redactor));
+    let Intake { transcript, facts, screened, mut remarks } = take_in(conversation, &firewall)?;
+    remarks.extend(hooks.into_iter().flat_map(Hooks::notes));
     let session = Session { source: format!("{format}, {place}"), transcript, artifacts, ..Session::default() };
     facts.into_iter().try_for_each(|fact| session.facts.put(fact))?;
     episodes.into_iter().try_for_each(|episode| session.episodes.put(episode))?;
@@ -132,8 +151,8 @@ struct Screening<'f> {
 
 impl Screening<'_> {
     fn plain(&self, mut item: ContextItem) -> ContextItem {
-        if self.firewall.config().secrets == Secrets::Redact {
-            item.text = redact(&item.text).text.into_owned();
+        if let Cow::Owned(clean) = self.firewall.taken_in(&item.text) {
+            item.text = clean;
         }
         without_dangling_reference(item)
     }
@@ -216,7 +235,7 @@ pub fn count_kinds(transcript: &Transcript) -> Vec<(ItemKind, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::FirewallConfig;
+    use crate::config::{FirewallConfig, Secrets};
     use crate::event::{ArtifactRef, ContentHash, Handle, Part, Sensitivity};
     use crate::store::{ArtifactStore, MemoryArtifacts};
     use crate::summary::StructureSummarizer;

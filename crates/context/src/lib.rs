@@ -4,13 +4,17 @@
 
 pub mod adapters;
 pub mod brief;
+pub mod clean;
 mod compile;
 mod config;
 pub mod event;
 mod firewall;
+pub mod handoff;
+pub mod hooks;
 mod intake;
 pub mod literal;
 mod manager;
+pub mod memory;
 mod prompt;
 mod stats;
 pub mod store;
@@ -22,8 +26,9 @@ pub use config::{
     Budgets, ContextConfig, ContextConfigError, DedupConfig, FirewallConfig, Headings, KindPriority, MemoryConfig,
     Order, Policy, RawCount, RenderConfig, ScoringConfig, Secrets, SensitivityAction,
 };
-pub use firewall::{Firewall, FirewallError, Screened, Seen, fact_records};
-pub use intake::{IngestError, Ingested, Intake, IntakeError, count_kinds, ingest, take_in};
+pub use firewall::{Firewall, FirewallError, Redactor, Screened, Seen, fact_records};
+pub use handoff::{Handoff, HandoffRequest, hand_off};
+pub use intake::{IngestError, Ingested, Intake, IntakeError, count_kinds, ingest, ingest_with, take_in};
 pub use manager::{ContextManager, ManagerError};
 pub use prompt::{RoutePrompt, build_call_prompt, build_route_prompt};
 pub use stats::{BuildStats, ContextPack, DropReason, DroppedItem, FirewallCause, FirewallEvent, Form, IncludedItem};

@@ -8,6 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::compile::{CompileError, Memory, Request, Workspace, compile_in};
 use super::config::ContextConfig;
 use super::firewall::{Firewall, FirewallError, Seen, fact_records};
+use super::handoff::{Handoff, HandoffRequest, hand_off};
+use super::hooks::Hooks;
+use super::memory::{MemorySource, RecallBounds, recall};
 use super::prompt::{RoutePrompt, build_call_prompt, build_route_prompt};
 use super::stats::ContextPack;
 use super::summary::{StructureSummarizer, Summarizer};
@@ -19,6 +22,8 @@ pub struct ContextManager {
     stores: Stores,
     summarizer: Box<dyn Summarizer>,
     config: ContextConfig,
+    hooks: Option<Hooks>,
+    source: Option<(Box<dyn MemorySource>, RecallBounds)>,
     workspace: Mutex<Workspace>,
     seen: Mutex<Seen>,
 }
@@ -56,7 +61,22 @@ impl ContextManager {
     /// A conversation in `stores` whose large results are summarised by `summarizer`.
     #[must_use]
     pub fn new(stores: Stores, summarizer: Box<dyn Summarizer>, config: ContextConfig) -> Self {
-        Self { stores, summarizer, config, workspace: Mutex::default(), seen: Mutex::default() }
+        let (workspace, seen) = (Mutex::default(), Mutex::default());
+        Self { stores, summarizer, config, hooks: None, source: None, workspace, seen }
+    }
+
+    /// The same with these hooks: the summariser goes before the one of the manager, the redactor masks what comes in, and
+    /// prompts are within their budget by the token counter too. What fails is in the record of the next prompt.
+    #[must_use]
+    pub fn with_hooks(self, hooks: Hooks) -> Self {
+        Self { hooks: Some(hooks), ..self }
+    }
+
+    /// The same with a memory that is searched for each prompt of a phase that reads memory. What it gives stands among the
+    /// facts of that prompt and is kept nowhere. A memory that cannot be searched stops no prompt; the record says so.
+    #[must_use]
+    pub fn with_memory(self, source: Box<dyn MemorySource>, bounds: RecallBounds) -> Self {
+        Self { source: Some((source, bounds)), ..self }
     }
 
     /// A conversation in `stores` with the default configuration; large results are summarised by their structure, with
@@ -80,7 +100,12 @@ impl ContextManager {
 
     fn firewall(&self) -> Firewall<'_> {
         let artifacts = self.stores.artifacts.as_ref();
-        Firewall::new(&self.config.firewall, self.config.estimator, self.summarizer.as_ref(), artifacts)
+        let summarizer = match &self.hooks {
+            Some(hooks) if self.config.hooks.summarizer.is_some() => hooks as &dyn Summarizer,
+            _ => self.summarizer.as_ref(),
+        };
+        Firewall::new(&self.config.firewall, self.config.estimator, summarizer, artifacts)
+            .redacted_by(self.hooks.as_ref().and_then(Hooks::redactor))
     }
 
     /// Adds an event.
@@ -97,19 +122,40 @@ impl ContextManager {
     /// # Errors
     /// [`ManagerError::NoCall`] when the call is not in the log; otherwise the error of a store.
     pub fn ingest_tool_result(&self, call: &str, output: &ToolOutput) -> Result<ResultEnvelope, ManagerError> {
-        let call = self.stores.events.get(call)?.ok_or_else(|| ManagerError::NoCall(call.into()))?;
+        let call = self.call(call)?;
         let mut seen = lock(&self.seen);
         let (item, envelope) = self.firewall().ingest(&call, output, &mut seen)?;
-        let id = item.id.clone();
-        if let Err(error) = self.stores.events.append(item) {
+        if let Err(error) = self.record(item, &envelope.facts) {
             // A result that the log refused was not shown. Forgetting everything only costs tokens.
             *seen = Seen::default();
-            return Err(error.into());
-        }
-        for fact in fact_records(&id, &envelope.facts) {
-            self.stores.facts.put(fact)?;
+            return Err(error);
         }
         Ok(envelope)
+    }
+
+    /// Adds the result of the call `call` that something else has processed already: an executor with a firewall of its
+    /// own, a gateway, another program. Prompts show the summary of the envelope as it is. Its facts are remembered as
+    /// those of [`Self::ingest_tool_result`]. Put what its artifacts name into the artifact store of this conversation
+    /// first, under the same handles, where prompts shall name it. Returns the id of the event.
+    ///
+    /// # Errors
+    /// As [`Self::ingest_tool_result`].
+    pub fn ingest_envelope(&self, call: &str, envelope: &ResultEnvelope) -> Result<ItemId, ManagerError> {
+        let (item, facts) = self.firewall().admit(&self.call(call)?, envelope)?;
+        let id = item.id.clone();
+        self.record(item, &facts)?;
+        Ok(id)
+    }
+
+    fn call(&self, id: &str) -> Result<ContextItem, ManagerError> {
+        self.stores.events.get(id)?.ok_or_else(|| ManagerError::NoCall(id.into()))
+    }
+
+    /// Adds the event of a result, and remembers its facts.
+    fn record(&self, item: ContextItem, facts: &[String]) -> Result<(), ManagerError> {
+        let facts = fact_records(&item.id, facts);
+        self.stores.events.append(item)?;
+        Ok(facts.into_iter().try_for_each(|fact| self.stores.facts.put(fact))?)
     }
 
     /// Remembers a fact; it replaces an earlier one under the same key.
@@ -141,9 +187,17 @@ impl ContextManager {
     /// # Errors
     /// As [`compile_in`].
     pub fn build_request(&self, request: &Request) -> Result<ContextPack, ManagerError> {
-        let (transcript, memory) = (self.stores.events.transcript()?, self.memory()?);
+        let (transcript, (memory, note)) =
+            (self.stores.events.transcript()?, self.memory(request.phase, request.query)?);
         let workspace = &mut lock(&self.workspace);
-        Ok(compile_in(workspace, &transcript, &memory, &self.firewall(), request, &self.config)?)
+        let compiled = |budget| {
+            let request = Request { budget: Some(budget), ..*request };
+            compile_in(workspace, &transcript, &memory, &self.firewall(), &request, &self.config)
+        };
+        let budget = request.budget.unwrap_or_else(|| self.config.budgets.of(request.phase));
+        let mut pack = self.within(budget, compiled, |pack| pack)?;
+        pack.stats.notes.extend(note);
+        Ok(pack)
     }
 
     /// The prompt for choosing among `cards`, the best first.
@@ -151,10 +205,15 @@ impl ContextManager {
     /// # Errors
     /// As [`build_route_prompt`].
     pub fn build_route_prompt(&self, query: &str, cards: &[String]) -> Result<RoutePrompt, ManagerError> {
-        let (transcript, memory) = (self.stores.events.transcript()?, self.memory()?);
-        let (workspace, request) = (&mut lock(&self.workspace), Request::new(Phase::Route, query));
-        let log = (&transcript, &memory);
-        Ok(build_route_prompt(workspace, log, &self.firewall(), &request, cards, &self.config)?)
+        let (transcript, (memory, note)) = (self.stores.events.transcript()?, self.memory(Phase::Route, query)?);
+        let workspace = &mut lock(&self.workspace);
+        let compiled = |budget| {
+            let request = Request { budget: Some(budget), ..Request::new(Phase::Route, query) };
+            build_route_prompt(workspace, (&transcript, &memory), &self.firewall(), &request, cards, &self.config)
+        };
+        let mut prompt = self.within(self.config.budgets.of(Phase::Route), compiled, |prompt| &mut prompt.pack)?;
+        prompt.pack.stats.notes.extend(note);
+        Ok(prompt)
     }
 
     /// The prompt for writing the arguments of `tool`, whose definition is `schema`.
@@ -162,22 +221,65 @@ impl ContextManager {
     /// # Errors
     /// As [`build_call_prompt`].
     pub fn build_call_prompt(&self, query: &str, tool: &str, schema: &str) -> Result<ContextPack, ManagerError> {
-        let (transcript, memory) = (self.stores.events.transcript()?, self.memory()?);
-        let (workspace, request) = (&mut lock(&self.workspace), Request::new(Phase::Call, query));
-        let log = (&transcript, &memory);
-        Ok(build_call_prompt(workspace, log, &self.firewall(), &request, (tool, schema), &self.config)?)
+        let (transcript, (memory, note)) = (self.stores.events.transcript()?, self.memory(Phase::Call, query)?);
+        let workspace = &mut lock(&self.workspace);
+        let compiled = |budget| {
+            let request = Request { budget: Some(budget), ..Request::new(Phase::Call, query) };
+            let log = (&transcript, &memory);
+            build_call_prompt(workspace, log, &self.firewall(), &request, (tool, schema), &self.config)
+        };
+        let mut pack = self.within(self.config.budgets.of(Phase::Call), compiled, |pack| pack)?;
+        pack.stats.notes.extend(note);
+        Ok(pack)
     }
 
-    fn memory(&self) -> Result<Memory, StoreError> {
+    /// A prompt that is within its budget under an outer counter too, where there is one.
+    fn within<T>(
+        &self,
+        budget: usize,
+        mut compiled: impl FnMut(usize) -> Result<T, CompileError>,
+        pack: impl Fn(&mut T) -> &mut ContextPack,
+    ) -> Result<T, CompileError> {
+        match &self.hooks {
+            Some(hooks) => hooks.within(budget, compiled, pack),
+            None => compiled(budget),
+        }
+    }
+
+    /// What the next agent must know, within a budget.
+    ///
+    /// # Errors
+    /// [`ManagerError::Store`] when a store failed.
+    pub fn hand_off(&self, request: &HandoffRequest) -> Result<Handoff, ManagerError> {
+        let memory = Memory { facts: self.stores.facts.all()?, episodes: self.stores.episodes.all()? };
+        Ok(hand_off(&self.stores.events.transcript()?, &memory, request, &self.config))
+    }
+
+    /// What is remembered, with what the memory source gives for a query, and what the record says of that.
+    fn memory(&self, phase: Phase, query: &str) -> Result<(Memory, Option<String>), StoreError> {
         let episodes = self.stores.episodes.latest(self.config.memory.max_episodes)?;
-        Ok(Memory { facts: self.stores.facts.all()?, episodes })
+        let mut memory = Memory { facts: self.stores.facts.all()?, episodes };
+        let note = self.source.as_ref().map(|(source, bounds)| {
+            match recall(source.as_ref(), (phase, query), *bounds, &self.config) {
+                Ok(recalled) => {
+                    let note = recalled.note(source.name());
+                    memory.facts.extend(recalled.facts);
+                    note
+                }
+                Err(error) => error.to_string(),
+            }
+        });
+        Ok((memory, note))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::ItemKind;
+    use crate::config::{FirewallConfig, Secrets};
+    use crate::event::{ItemKind, Status};
+    use crate::memory::{LocalMemories, Remembered, SourceError};
+    use crate::store::MemoryArtifacts;
     use contextweaver_core::text::Estimator;
 
     struct Count;
@@ -205,6 +307,83 @@ mod tests {
         assert!(manager.build_route_prompt("page", &["card".to_owned()]).unwrap().pack.prompt.ends_with("\ncard"));
         assert!(manager.build_call_prompt("page", "fetch", "{}").unwrap().prompt.ends_with("fetch\n{}"));
         assert_eq!(manager.build(Phase::Answer, "page").unwrap().prompt, prompt);
+    }
+
+    #[test]
+    fn a_memory_is_searched_for_each_prompt_and_stops_none() {
+        struct Broken;
+        impl MemorySource for Broken {
+            fn name(&self) -> &str {
+                "broken"
+            }
+            fn search(&self, _: &str, _: RecallBounds) -> Result<Vec<Remembered>, SourceError> {
+                Err(SourceError { source_name: "broken".to_owned(), reason: "gone".to_owned() })
+            }
+        }
+        let notes = [("pool", "The pool has 40 connections."), ("zone", "All times are UTC.")];
+        let notes = notes.map(|(id, text)| Remembered { id: id.to_owned(), text: text.to_owned() }).to_vec();
+        let source = Box::new(LocalMemories::new("notes", notes));
+        let manager = ContextManager::default().with_memory(source, RecallBounds::default());
+        manager.ingest(ContextItem::new("u1", ItemKind::UserTurn, "How large is the pool?")).unwrap();
+        let pack = manager.build(Phase::Answer, "pool").unwrap();
+        assert!(pack.prompt.starts_with("[FACTS]\n- notes:pool: The pool has 40 connections.\n\n"), "{}", pack.prompt);
+        assert!(pack.stats.notes[0].starts_with("memory `notes`: 1 memories of "), "{:?}", pack.stats.notes);
+        assert!(manager.stores().facts.all().unwrap().is_empty());
+        let manager = ContextManager::default().with_memory(Box::new(Broken), RecallBounds::default());
+        assert_eq!(manager.build(Phase::Answer, "pool").unwrap().stats.notes, ["memory `broken`: gone"]);
+    }
+
+    #[test]
+    fn an_envelope_of_others_gives_the_prompt_that_its_result_gave() {
+        let long: String = (0..900).map(|n| format!("key{n}: {n}\n")).collect();
+        let begun = || {
+            let manager = ContextManager::default();
+            manager.ingest(ContextItem::new("c1", ItemKind::ToolCall, "fetch page")).unwrap();
+            manager
+        };
+        let (ours, theirs) = (begun(), begun());
+        let envelope = ours.ingest_tool_result("c1", &ToolOutput::text(long.clone())).unwrap();
+        let artifact = envelope.artifacts.first().unwrap();
+        theirs.stores().artifacts.put(&artifact.handle, long.as_bytes(), &artifact.media_type, "").unwrap();
+        let id = theirs.ingest_envelope("c1", &envelope).unwrap();
+        assert_eq!(id.as_str(), "result:c1");
+        let prompt = |manager: &ContextManager| manager.build(Phase::Answer, "page").unwrap().prompt;
+        assert_eq!(prompt(&theirs), prompt(&ours));
+        assert!(prompt(&ours).contains("[artifact:result:c1]"), "{}", prompt(&ours));
+        assert_eq!(theirs.stores().facts.all().unwrap(), ours.stores().facts.all().unwrap());
+    }
+
+    #[test]
+    fn an_envelope_is_bounded_and_names_only_what_is_kept() {
+        let config = ContextConfig {
+            firewall: FirewallConfig {
+                max_facts: 2,
+                max_fact_chars: 12,
+                secrets: Secrets::Redact,
+                ..Default::default()
+            },
+            ..ContextConfig::default()
+        };
+        let manager = ContextManager::new(Stores::default(), Box::new(Count), config);
+        manager.ingest(ContextItem::new("c1", ItemKind::ToolCall, "fetch page")).unwrap();
+        let mut envelope = Firewall::with_defaults(&MemoryArtifacts::default())
+            .result("fetch", &ToolOutput::text("x".repeat(9000)))
+            .unwrap();
+        envelope.status = Status::Error;
+        envelope.summary = "refused: the key AKIAIOSFODNN7EXAMPLE is unknown".to_owned();
+        envelope.facts = (0..9).map(|n| format!("fact {n} {}", "long ".repeat(99))).collect();
+        // The handle is taken by another content.
+        manager.stores().artifacts.put(&envelope.artifacts[0].handle, b"other", "text/plain", "").unwrap();
+        let id = manager.ingest_envelope("c1", &envelope).unwrap();
+        let item = manager.stores().events.get(id.as_str()).unwrap().unwrap();
+        assert!(item.artifact.is_none() && !item.text.contains("AKIAIOSFODNN7EXAMPLE"), "{}", item.text);
+        assert_eq!(item.metadata["artifact_ref"]["handle"], envelope.artifacts[0].handle.as_str());
+        assert_eq!(item.metadata["is_error"], true);
+        let facts = manager.stores().facts.all().unwrap();
+        assert_eq!(facts.iter().map(|fact| fact.value.chars().count()).collect::<Vec<_>>(), [12, 12]);
+        let refused = manager.ingest_envelope("c2", &envelope).unwrap_err();
+        assert_eq!(refused.to_string(), "no event `c2`; ingest the call before its result");
+        assert!(manager.ingest_envelope("c1", &envelope).is_err());
     }
 
     #[test]

@@ -59,6 +59,9 @@ pub struct BuildStats {
     pub dropped_items: Vec<DroppedItem>,
     /// What the firewall did with results.
     pub firewall_events: Vec<FirewallEvent>,
+    /// What memory sources gave, and what hooks failed to do and who did it instead.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// An item in the prompt.
@@ -195,6 +198,10 @@ impl BuildStats {
             .iter()
             .map(|item| [flat(item.item_id.as_str()), item.kind.name().to_owned(), flat(&item.reason.words())]);
         table(&mut text, "left out", &dropped.collect::<Vec<_>>());
+        if !self.notes.is_empty() {
+            text.push('\n');
+            self.notes.iter().for_each(|note| text.push_str(&format!("{}\n", flat(note))));
+        }
         text
     }
 }
@@ -247,6 +254,7 @@ mod tests {
                 dropped("r4", DropReason::KindLimit),
                 dropped("r5", DropReason::Budget),
             ],
+            notes: Vec::new(),
             firewall_events: Vec::new(),
         };
         insta::assert_snapshot!(stats.ledger(), @r"

@@ -1,16 +1,16 @@
 //! `/v1/compile`: the prompt that a conversation gives for a phase, within a budget.
 
 use contextweaver_context::event::{Handle, Phase};
+use contextweaver_context::memory::{RecallBounds, recall};
 use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore, Session};
-use contextweaver_context::summary::StructureSummarizer;
-use contextweaver_context::{BuildStats, Firewall, Memory, Request as Wanted, compile, ingest};
+use contextweaver_context::{BuildStats, Firewall, Memory, Request as Wanted, compile, ingest_with};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{document, read, text_of, whole};
 use crate::engines::Engines;
-use crate::problem::Problem;
+use crate::problem::{Kind, Problem};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,6 +23,9 @@ struct Request {
     query: String,
     #[serde(default, deserialize_with = "whole")]
     budget: Option<usize>,
+    /// Tokens of what the memory of the start gives at most.
+    #[serde(default, deserialize_with = "whole")]
+    memory: Option<usize>,
 }
 
 fn answering() -> Phase {
@@ -46,7 +49,7 @@ pub(super) fn session(
     conversation: &RawValue,
 ) -> Result<(Session, &'static str, Vec<String>), Problem> {
     let bytes = text_of(conversation)?.into_bytes();
-    let taken = ingest(bytes, "session", "a request", &engines.context);
+    let taken = ingest_with(Some(&engines.hooks), bytes, "session", "a request", &engines.context);
     let taken = taken.map_err(|error| Problem::of_member("conversation", &error))?;
     Ok((taken.session, taken.format.key(), taken.remarks))
 }
@@ -55,15 +58,38 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
     let request: Request = read(body)?;
     let (session, format, remarks) = session(engines, &request.conversation)?;
     let failed = |error: &dyn std::error::Error| Problem::internal(error);
-    let memory = Memory {
+    let mut memory = Memory {
         facts: session.facts.all().map_err(|error| failed(&error))?,
         episodes: session.episodes.all().map_err(|error| failed(&error))?,
     };
     let config = &engines.context;
-    let firewall = Firewall::new(&config.firewall, config.estimator, &StructureSummarizer, &session.artifacts);
-    let wanted = Wanted { budget: request.budget, ..Wanted::new(request.phase, &request.query) };
-    let pack = compile(&session.transcript, &memory, &firewall, &wanted, config);
-    let pack = pack.map_err(|error| Problem::unprocessable(&error))?;
+    let mut notes = Vec::new();
+    if let Some(tokens) = request.memory {
+        let missing = || Problem {
+            kind: Kind::Unprocessable,
+            message: "`memory`: no memory was given at the start (`contextweaver serve --memory`)".to_owned(),
+        };
+        let source = engines.memory.as_deref().ok_or_else(missing)?;
+        let bounds = RecallBounds { tokens, ..RecallBounds::default() };
+        let recalled = recall(source, (request.phase, &request.query), bounds, config);
+        // A memory that is not reached stops no prompt; who asked learns it from the account.
+        match recalled {
+            Ok(recalled) => {
+                notes.push(recalled.note(source.name()));
+                memory.facts.extend(recalled.facts);
+            }
+            Err(error) => notes.push(error.to_string()),
+        }
+    }
+    let firewall = Firewall::new(&config.firewall, config.estimator, &engines.hooks, &session.artifacts);
+    let compiled = |budget| {
+        let wanted = Wanted { budget: Some(budget), ..Wanted::new(request.phase, &request.query) };
+        compile(&session.transcript, &memory, &firewall, &wanted, config)
+    };
+    let budget = request.budget.unwrap_or_else(|| config.budgets.of(request.phase));
+    let pack = engines.hooks.within(budget, compiled, |pack| pack);
+    let mut pack = pack.map_err(|error| Problem::unprocessable(&error))?;
+    pack.stats.notes.extend(notes);
     let artifacts = session.artifacts.list().map_err(|error| failed(&error))?;
     let artifacts = artifacts.into_iter().map(|artifact| artifact.handle).collect();
     let (phase, prompt, stats) = (pack.phase, pack.prompt, pack.stats);

@@ -4,6 +4,7 @@ mod compact;
 mod compile;
 mod count;
 mod evaluate;
+mod handoff;
 mod route;
 mod view;
 
@@ -25,11 +26,12 @@ pub struct Operation {
 }
 
 /// All of them, by path.
-pub const OPERATIONS: [Operation; 6] = [
+pub const OPERATIONS: [Operation; 7] = [
     Operation { path: "/v1/compact", answer: compact::answer },
     Operation { path: "/v1/compile", answer: compile::answer },
     Operation { path: "/v1/count", answer: count::answer },
     Operation { path: "/v1/evaluate", answer: evaluate::answer },
+    Operation { path: "/v1/handoff", answer: handoff::answer },
     Operation { path: "/v1/route", answer: route::answer },
     Operation { path: "/v1/view", answer: view::answer },
 ];

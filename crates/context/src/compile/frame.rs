@@ -120,7 +120,7 @@ impl Lines {
 }
 
 /// The event that a fact was taken from: the facts of a result have keys `<item id>:fact:<number>`.
-fn derived_from(key: &str) -> Option<&str> {
+pub(crate) fn derived_from(key: &str) -> Option<&str> {
     key.rsplit_once(":fact:").map(|(id, _)| id)
 }
 

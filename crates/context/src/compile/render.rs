@@ -65,7 +65,7 @@ pub(super) fn line(item: &ContextItem, text: &str) -> String {
 }
 
 /// The text, with the name of the function where the item has one.
-fn named<'t>(item: &ContextItem, text: &'t str) -> Cow<'t, str> {
+pub(crate) fn named<'t>(item: &ContextItem, text: &'t str) -> Cow<'t, str> {
     let name = item.metadata.get("function_name").and_then(Value::as_str).filter(|name| !name.is_empty());
     match (name, item.kind) {
         (Some(name), ItemKind::ToolCall) => Cow::Owned(format!("{}({text})", one_line(name))),
@@ -133,7 +133,7 @@ fn is_break(character: char) -> bool {
 }
 
 /// The text in one line, runs of white space as one space.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     text.split(|c: char| c.is_whitespace() || c.is_control())
         .filter(|word| !word.is_empty())
         .collect::<Vec<_>>()

@@ -122,6 +122,12 @@ impl Transcript {
         self.places.get(id).and_then(|&place| self.items.get(place as usize))
     }
 
+    /// The position (from 0) of the event with this id.
+    #[must_use]
+    pub fn position(&self, id: &str) -> Option<usize> {
+        self.places.get(id).map(|&place| place as usize)
+    }
+
     /// All events, in order.
     #[must_use]
     pub fn items(&self) -> &[ContextItem] {

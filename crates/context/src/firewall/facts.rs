@@ -105,7 +105,7 @@ fn list_entry(line: &str) -> Option<&str> {
 }
 
 /// One line of at most `most` characters.
-fn clip(text: &str, most: usize) -> String {
+pub(super) fn clip(text: &str, most: usize) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(most) {
         None => text,

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::facts::facts;
+use super::facts::{clip, facts};
 use super::seen::Seen;
 use super::{Content, Firewall, FirewallError, IS_ERROR, MOST_BYTES_PER_TOKEN, RESULT, SHOWN_AS, strategy_name};
 use crate::brief::{Piece, pack};
@@ -22,7 +22,7 @@ use crate::event::{
     ToolOutput, ViewSpec,
 };
 use crate::literal::{Kind, Value as Literal};
-use crate::store::{StoreError, redact};
+use crate::store::StoreError;
 use crate::view::automatic;
 
 /// What is shown for an output without content.
@@ -73,10 +73,10 @@ impl Firewall<'_> {
         seen: &mut Seen,
     ) -> Result<(ContextItem, ResultEnvelope), FirewallError> {
         let clean;
-        let output = match self.config.secrets {
-            Secrets::Keep => output,
-            Secrets::Redact => {
-                clean = without_secrets(output);
+        let output = match (self.config.secrets, self.redactor) {
+            (Secrets::Keep, None) => output,
+            _ => {
+                clean = self.redacted(output);
                 &clean
             }
         };
@@ -141,6 +141,69 @@ impl Firewall<'_> {
             firewall: Some(self.stats(strategy, original as u64, original_tokens, self.estimator.count(&item.text))),
         };
         Ok((item, envelope))
+    }
+
+    /// The output with a mark in place of every secret in its texts.
+    fn redacted(&self, output: &ToolOutput) -> ToolOutput {
+        let clean = |text: &mut String| {
+            if let Cow::Owned(without) = self.taken_in(text) {
+                *text = without;
+            }
+        };
+        let mut output = output.clone();
+        output.structured.iter_mut().for_each(clean);
+        for part in &mut output.parts {
+            match &mut part.body {
+                PartBody::Text(text) => clean(text),
+                PartBody::ResourceText { uri, text, .. } => [uri, text].into_iter().for_each(clean),
+                PartBody::ResourceBlob { uri, .. } => clean(uri),
+                PartBody::ResourceLink { uri, name, .. } => [uri, name].into_iter().for_each(clean),
+                PartBody::Unknown(value) => {
+                    let mut json = value.to_string();
+                    clean(&mut json);
+                    *value = serde_json::from_str(&json).unwrap_or(Value::String(json));
+                }
+                PartBody::Image { .. } | PartBody::Audio { .. } => {}
+            }
+        }
+        output
+    }
+
+    /// Takes in a result that was processed elsewhere: returns the event for the log, as [`Firewall::ingest`] makes it, and
+    /// the facts to remember. What the envelope says is kept as it is. Facts are bounded in number and length by the
+    /// configuration, and secrets are masked where that says so. The event refers to the first artifact of the envelope
+    /// that is in the store with the same content; where none is, the first one is in its metadata, as `artifact_ref`.
+    ///
+    /// # Errors
+    /// [`FirewallError::Store`] when the store failed.
+    pub fn admit(
+        &self,
+        call: &ContextItem,
+        envelope: &ResultEnvelope,
+    ) -> Result<(ContextItem, Vec<String>), FirewallError> {
+        let mut item = event_of(call, envelope.status == Status::Error);
+        item.text = self.taken_in(&envelope.summary).into_owned();
+        if let Some(stats) = envelope.firewall.as_ref().filter(|stats| stats.strategy != Strategy::Passthrough) {
+            item.metadata.insert(SHOWN_AS.to_owned(), strategy_name(stats.strategy).into());
+        }
+        for artifact in &envelope.artifacts {
+            match self.artifacts.reference(&artifact.handle) {
+                Ok(kept) if kept.content_hash == artifact.content_hash => {
+                    item.artifact = Some(kept);
+                    break;
+                }
+                Ok(_) | Err(StoreError::NoArtifact(_) | StoreError::Evicted { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if let (None, Some(elsewhere)) = (&item.artifact, envelope.artifacts.first()) {
+            // References always serialise.
+            let elsewhere = serde_json::to_value(elsewhere).unwrap_or_default();
+            item.metadata.insert("artifact_ref".to_owned(), elsewhere);
+        }
+        let facts = envelope.facts.iter().map(|fact| clip(&self.taken_in(fact), self.config.max_fact_chars));
+        let facts = facts.filter(|fact| !fact.is_empty()).take(self.config.max_facts).collect();
+        Ok((item, facts))
     }
 
     /// What the prompt shows of an output that is too large: the replacement of its text, the replacement of its
@@ -395,32 +458,6 @@ fn provenance(item: &ContextItem, call: &ContextItem, output: &ToolOutput, links
         provenance.insert("result_members".to_owned(), Value::Object(output.other.clone()));
     }
     provenance
-}
-
-/// The output with a mark in place of every secret in its texts.
-fn without_secrets(output: &ToolOutput) -> ToolOutput {
-    let clean = |text: &mut String| {
-        if let Cow::Owned(without) = redact(text).text {
-            *text = without;
-        }
-    };
-    let mut output = output.clone();
-    output.structured.iter_mut().for_each(clean);
-    for part in &mut output.parts {
-        match &mut part.body {
-            PartBody::Text(text) => clean(text),
-            PartBody::ResourceText { uri, text, .. } => [uri, text].into_iter().for_each(clean),
-            PartBody::ResourceBlob { uri, .. } => clean(uri),
-            PartBody::ResourceLink { uri, name, .. } => [uri, name].into_iter().for_each(clean),
-            PartBody::Unknown(value) => {
-                let mut json = value.to_string();
-                clean(&mut json);
-                *value = serde_json::from_str(&json).unwrap_or(Value::String(json));
-            }
-            PartBody::Image { .. } | PartBody::Audio { .. } => {}
-        }
-    }
-    output
 }
 
 /// A foreign name in a line of the firewall's own: on one line, without the brackets that would end it, and short.

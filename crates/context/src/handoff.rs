@@ -1,0 +1,850 @@
+//! A hand-over: what the next agent must know of a conversation, within a budget.
+//!
+//! Nothing is invented: every statement is taken from an event or a fact, and says from which. The parts compete for the
+//! budget by rank, so that a small pack still has the goal, the rules and the open plan, and a large one has more of each
+//! part side by side. A statement is written short first (the sentences that the query asks for) and longer where there is
+//! room. What is left out is counted in the text and named in the record. Events at or above the sensitivity floor are
+//! withheld, with what depends on them and the facts that were taken from them, whatever the policy does with them in
+//! prompts: a mask tells the next agent nothing.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde::Serialize;
+
+use super::brief::{Piece, Shown, pack_shown};
+use super::compile::{Memory, derived_from, named, one_line};
+use super::config::{ContextConfig, Secrets, SensitivityAction};
+use super::firewall::is_error;
+use crate::event::{ArtifactRef, ContextItem, Episode, Fact, ItemKind, Sensitivity, Transcript};
+use crate::store::{ArtifactStore, EpisodicStore, FactStore, Session, StoreError, redact};
+use contextweaver_core::text::{Estimator, TermSet, Terms};
+
+/// The characters of a statement at most, from the shortest form to the longest.
+const LENGTHS: [usize; 3] = [200, 700, usize::MAX];
+
+/// The characters of a call at most, where it stands before what came of it.
+const MOST_CALL: usize = 100;
+
+/// The bytes of an event that are read; what is behind them is reached by its artifact.
+const MOST_READ: usize = 32 * 1024;
+
+/// Words that announce a decision. They only decide which statements of the agent come first.
+const DECIDED: &[&str] = &[
+    "decided",
+    "decision",
+    "chose",
+    "chosen",
+    "agreed",
+    "approved",
+    "confirmed",
+    "instead",
+    "therefore",
+    "will",
+    "go with",
+    "settled",
+    "rejected",
+    "recommend",
+];
+
+/// Words that announce a rule, in what users say.
+pub(crate) const DEMANDED: &[&str] = &[
+    "must",
+    "never",
+    "always",
+    "only",
+    "do not",
+    "don't",
+    "at most",
+    "at least",
+    "no more than",
+    "without",
+    "until",
+    "before",
+    "not allowed",
+    "under no",
+];
+
+/// What a hand-over is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct HandoffRequest<'a> {
+    /// What the next agent is about to do. Empty: what the user asked for first and last.
+    pub query: &'a str,
+    /// Tokens of the text at most.
+    pub budget: usize,
+}
+
+/// A part of a hand-over, in the order of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// What users asked for.
+    Goal,
+    /// Policies, and rules in what users said.
+    Rules,
+    /// The latest state of the plan, and calls without a result.
+    Plan,
+    /// What the agent decided and reported.
+    Decisions,
+    /// Calls that failed, with the message.
+    Failed,
+    /// What calls and documents gave, with the handle of the whole where there is one.
+    Found,
+    /// What is remembered.
+    Facts,
+}
+
+impl Part {
+    /// All parts, in the order of the text.
+    pub const ALL: [Self; 7] =
+        [Self::Goal, Self::Rules, Self::Plan, Self::Decisions, Self::Failed, Self::Found, Self::Facts];
+
+    /// The heading in the text.
+    fn heading(self) -> &'static str {
+        match self {
+            Self::Goal => "GOAL",
+            Self::Rules => "RULES",
+            Self::Plan => "PLAN",
+            Self::Decisions => "DECISIONS",
+            Self::Failed => "FAILED",
+            Self::Found => "FOUND",
+            Self::Facts => "FACTS",
+        }
+    }
+
+    /// How many statements come first, at which rank, and the rank from which the part grows.
+    fn ranks(self) -> ((u32, usize), u32) {
+        match self {
+            Self::Goal => ((0, 2), 4),
+            Self::Rules => ((1, 4), 4),
+            Self::Plan => ((1, 4), 4),
+            Self::Failed => ((2, 2), 5),
+            Self::Decisions => ((2, 3), 5),
+            Self::Facts => ((3, 4), 5),
+            Self::Found => ((3, 3), 5),
+        }
+    }
+}
+
+/// One statement of a hand-over.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Statement {
+    /// The id of the event, or the key of the fact, that it is taken from.
+    pub from: String,
+    /// What stands in the text, on one line.
+    pub text: String,
+    /// How sensitive its event is.
+    pub sensitivity: Sensitivity,
+    /// The whole content, where the event refers to one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<ArtifactRef>,
+    #[serde(skip)]
+    source: Source,
+}
+
+/// What a statement becomes in a session for the next agent.
+#[derive(Debug, Clone, PartialEq)]
+enum Source {
+    Event(ItemKind),
+    Failure,
+    Fact(Fact),
+    Episode(Episode),
+}
+
+/// The statements of one part.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Section {
+    /// Which part.
+    pub part: Part,
+    /// What the text says, in time order.
+    pub statements: Vec<Statement>,
+    /// The events and facts that it leaves out.
+    pub left_out: Vec<String>,
+}
+
+/// A hand-over.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Handoff {
+    /// The text for the next agent; empty when not even the goal fits.
+    pub text: String,
+    /// Tokens of the text at most.
+    pub budget: usize,
+    /// Tokens of the text.
+    pub tokens: usize,
+    /// The estimator of both.
+    pub token_estimator: Estimator,
+    /// The parts for which the conversation has something.
+    pub sections: Vec<Section>,
+    /// The number of events that are too sensitive to be handed over.
+    pub withheld: usize,
+}
+
+/// A statement before it is known how much of it fits.
+struct Entry {
+    from: String,
+    /// What is never shortened: the call before a result, the key of a fact.
+    lead: String,
+    body: String,
+    sensitivity: Sensitivity,
+    artifact: Option<ArtifactRef>,
+    source: Source,
+    /// Its rank within its part: what comes first is shown first.
+    order: (bool, usize, usize),
+}
+
+impl Entry {
+    fn of(item: &ContextItem, body: impl Into<String>) -> Self {
+        Self {
+            from: item.id.to_string(),
+            lead: String::new(),
+            body: body.into(),
+            sensitivity: item.sensitivity,
+            artifact: None,
+            source: Source::Event(item.kind),
+            order: (false, 0, 0),
+        }
+    }
+
+    fn written(&self, most: usize, asked: &mut Asked) -> String {
+        format!("{}{}", self.lead, asked.excerpt(&self.body, most))
+    }
+}
+
+/// What the next agent is about to do, as terms.
+struct Asked {
+    terms: Terms,
+    query: TermSet,
+}
+
+impl Asked {
+    /// The share of the query's terms that the text has, in thousandths.
+    fn relevance(&mut self, text: &str) -> usize {
+        let shared = self.terms.set(beginning(text)).intersection(&self.query);
+        shared * 1000 / self.query.len().max(1)
+    }
+
+    /// As many sentences as fit into `most` characters: the first one, then those that the query asks for, then the
+    /// others. Sentences that are left out are marked.
+    fn excerpt(&mut self, text: &str, most: usize) -> String {
+        let read = beginning(text);
+        let whole = one_line(read);
+        if read.len() == text.len() && (most == usize::MAX || whole.chars().count() <= most) {
+            return whole;
+        }
+        let sentences = sentences(read);
+        let mut order: Vec<(bool, usize, usize)> = Vec::with_capacity(sentences.len());
+        for (place, sentence) in sentences.iter().enumerate() {
+            order.push((place > 0, usize::MAX - self.relevance(sentence), place));
+        }
+        order.sort_unstable();
+        let mut chosen: Vec<usize> = Vec::new();
+        // The marks of gaps are counted with each sentence.
+        let mut left = most.saturating_sub(2);
+        for (_, _, place) in order {
+            let cost = sentences[place].chars().count() + 3;
+            if cost <= left {
+                left -= cost;
+                chosen.push(place);
+            }
+        }
+        chosen.sort_unstable();
+        if chosen.is_empty() {
+            let kept: String = whole.chars().take(most.saturating_sub(1)).collect();
+            return format!("{}…", kept.trim_end());
+        }
+        let mut shown = String::new();
+        let mut next = 0;
+        for place in chosen {
+            if place > next {
+                shown.push_str(if shown.is_empty() { "… " } else { " … " });
+            } else if !shown.is_empty() {
+                shown.push(' ');
+            }
+            shown.push_str(&sentences[place]);
+            next = place + 1;
+        }
+        if next < sentences.len() || read.len() < text.len() {
+            shown.push_str(" …");
+        }
+        shown
+    }
+}
+
+/// Makes the hand-over of a conversation and what it remembers.
+#[must_use]
+pub fn hand_off(transcript: &Transcript, memory: &Memory, request: &HandoffRequest, config: &ContextConfig) -> Handoff {
+    let clean;
+    let (transcript, memory) = match config.firewall.secrets {
+        Secrets::Keep => (transcript, memory),
+        Secrets::Redact => {
+            clean = without_secrets(transcript, memory);
+            (&clean.0, &clean.1)
+        }
+    };
+    let hidden = hidden(transcript, config);
+    let mut asked = Asked { terms: Terms::default(), query: TermSet::default() };
+    asked.query = asked.terms.set(&match request.query.trim() {
+        "" => wishes(transcript, &hidden),
+        query => query.to_owned(),
+    });
+    let mut parts = entries(transcript, memory, &hidden, &mut asked);
+    for entries in parts.values_mut() {
+        let mut known = HashSet::new();
+        entries.retain(|entry| !entry.body.trim().is_empty() && known.insert(one_line(&entry.written_whole())));
+    }
+    parts.retain(|_, entries| !entries.is_empty());
+    let withheld = hidden.iter().filter(|hidden| **hidden).count();
+    packed(&parts, withheld, request.budget, config.estimator, &mut asked)
+}
+
+impl Entry {
+    fn written_whole(&self) -> String {
+        format!("{}{}", self.lead, self.body)
+    }
+}
+
+/// Packs the parts into the budget.
+fn packed(
+    parts: &BTreeMap<Part, Vec<Entry>>,
+    withheld: usize,
+    budget: usize,
+    estimator: Estimator,
+    asked: &mut Asked,
+) -> Handoff {
+    let mut texts: Vec<[Vec<String>; 3]> = Vec::new();
+    let mut orders: Vec<Vec<usize>> = Vec::new();
+    let mut pieces: Vec<Piece> = Vec::new();
+    for (part, entries) in parts {
+        let mut order: Vec<usize> = (0..entries.len()).collect();
+        order.sort_by_key(|&at| (entries[at].order, at));
+        let forms = LENGTHS.map(|most| entries.iter().map(|entry| entry.written(most, asked)).collect::<Vec<_>>());
+        let head = format!("[{}]\n- ", part.heading());
+        let (least, later) = part.ranks();
+        let mut piece = Piece::grown(0, &head, forms[0].clone(), order.clone(), "\n- ", least, later);
+        piece.place = *part as u32;
+        for (step, longer) in (0..).zip(&forms[1..]) {
+            piece = piece.or(14 + 3 * step + least.0, format!("{head}{}", longer.join("\n- ")));
+        }
+        pieces.push(piece);
+        texts.push(forms);
+        orders.push(order);
+    }
+    let lists = pieces.first().map_or(0, |piece| piece.wordings.len() + 1 - LENGTHS.len());
+    let mut packed = pack_shown(&pieces, budget, estimator);
+    let mut footer = footer(parts, &packed.shown, withheld);
+    if !footer.is_empty() {
+        // Room for the longest footer that there can be, which the parts that are shown then make shorter.
+        let most = self::footer(parts, &vec![None; pieces.len()], withheld);
+        let room = budget.saturating_sub(estimator.count(&format!("\n{most}")));
+        packed = pack_shown(&pieces, room, estimator);
+        footer = self::footer(parts, &packed.shown, withheld);
+    }
+    let whole = if packed.text.is_empty() { footer } else { format!("{}\n{footer}", packed.text) };
+    let whole = whole.trim_end().to_owned();
+    let fits = estimator.count(&whole) <= budget;
+    if !fits {
+        packed = pack_shown(&pieces, budget, estimator);
+    }
+    let text = if fits { whole } else { packed.text };
+    let mut sections = Vec::new();
+    for (at, (part, entries)) in parts.iter().enumerate() {
+        let (mut statements, mut left_out) = (Vec::new(), Vec::new());
+        let (level, shown): (usize, HashSet<usize>) = match packed.shown[at] {
+            None => (0, HashSet::new()),
+            Some(Shown { wording, .. }) if wording >= lists => (wording + 1 - lists, (0..entries.len()).collect()),
+            Some(Shown { entries, .. }) => (0, orders[at].iter().take(entries).copied().collect()),
+        };
+        for (number, entry) in entries.iter().enumerate() {
+            if !shown.contains(&number) {
+                left_out.push(entry.from.clone());
+                continue;
+            }
+            statements.push(Statement {
+                from: entry.from.clone(),
+                text: texts[at][level][number].clone(),
+                sensitivity: entry.sensitivity,
+                artifact: entry.artifact.clone(),
+                source: entry.source.clone(),
+            });
+        }
+        sections.push(Section { part: *part, statements, left_out });
+    }
+    Handoff { tokens: estimator.count(&text), text, budget, token_estimator: estimator, sections, withheld }
+}
+
+/// The line about parts of which nothing is shown, and about what is withheld; empty where there is neither.
+fn footer(parts: &BTreeMap<Part, Vec<Entry>>, shown: &[Option<Shown>], withheld: usize) -> String {
+    let missing = parts.iter().zip(shown).filter(|(_, shown)| shown.is_none());
+    let mut said: Vec<String> =
+        missing.map(|((part, entries), _)| format!("{} of {}", entries.len(), part.heading().to_lowercase())).collect();
+    if withheld > 0 {
+        said.push(format!("{withheld} withheld as sensitive"));
+    }
+    if said.is_empty() { String::new() } else { format!("[LEFT OUT] {}", said.join(", ")) }
+}
+
+/// Which events are too sensitive to be handed over.
+pub(crate) fn hidden(transcript: &Transcript, config: &ContextConfig) -> Vec<bool> {
+    let mut hidden = vec![false; transcript.len()];
+    for (position, item) in transcript.items().iter().enumerate() {
+        let below = config.policy.sensitivity_action == SensitivityAction::Drop
+            && transcript.parent(position).is_some_and(|parent| hidden[parent]);
+        hidden[position] = below || item.sensitivity >= config.policy.sensitivity_floor;
+    }
+    hidden
+}
+
+/// What users asked for first and last.
+fn wishes(transcript: &Transcript, hidden: &[bool]) -> String {
+    let visible =
+        transcript.items().iter().zip(hidden).filter(|(item, hidden)| !**hidden && item.kind == ItemKind::UserTurn);
+    let texts: Vec<&str> = visible.map(|(item, _)| beginning(&item.text)).collect();
+    match texts.as_slice() {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first, .., last] => format!("{first} {last}"),
+    }
+}
+
+/// What was asked first and what the agent said last, in about `most` characters, with the events that say so. `None` for a
+/// conversation without either.
+pub(crate) fn gist(transcript: &Transcript, hidden: &[bool], most: usize) -> Option<(String, Vec<String>)> {
+    let of_kind = |kind: ItemKind| {
+        let visible = transcript.items().iter().zip(hidden).filter(|(_, hidden)| !**hidden).map(|(item, _)| item);
+        visible.filter(move |item| item.kind == kind && !item.text.trim().is_empty())
+    };
+    let said: Vec<&ContextItem> =
+        [of_kind(ItemKind::UserTurn).next(), of_kind(ItemKind::AgentMsg).last()].into_iter().flatten().collect();
+    let mut terms = Terms::default();
+    let mut asked = Asked { query: terms.set(&wishes(transcript, hidden)), terms };
+    let texts: Vec<String> = said.iter().map(|item| asked.excerpt(&item.text, most / 2 - 2)).collect();
+    let events = said.iter().map(|item| item.id.to_string()).collect();
+    (!texts.is_empty()).then(|| (texts.join(" → "), events))
+}
+
+/// Everything that could be said, by part, in time order.
+fn entries(transcript: &Transcript, memory: &Memory, hidden: &[bool], asked: &mut Asked) -> BTreeMap<Part, Vec<Entry>> {
+    let mut parts: BTreeMap<Part, Vec<Entry>> = BTreeMap::new();
+    let visible: Vec<(usize, &ContextItem)> =
+        transcript.items().iter().enumerate().filter(|(position, _)| !hidden[*position]).collect();
+    let of_kind = |kind: ItemKind| visible.iter().filter(move |(_, item)| item.kind == kind).map(|(at, _)| *at);
+    let (first, last) = (of_kind(ItemKind::UserTurn).next(), of_kind(ItemKind::UserTurn).next_back());
+    let plan = of_kind(ItemKind::PlanState).next_back();
+    let mut answered = HashSet::new();
+    let mut worked: BTreeMap<String, usize> = BTreeMap::new();
+    for (position, item) in &visible {
+        if let (ItemKind::ToolResult, Some(call)) = (item.kind, transcript.parent(*position)) {
+            answered.insert(call);
+            if !failed(item) {
+                worked.insert(tool_of(&transcript.items()[call]), *position);
+            }
+        }
+    }
+    for (position, item) in visible {
+        let text = beginning(&item.text);
+        // Later before earlier, among equals.
+        let recency = transcript.len() - position;
+        let relevance = 1000 - asked.relevance(text).min(1000);
+        let mut add = |part: Part, entry: Entry, order: (bool, usize, usize)| {
+            parts.entry(part).or_default().push(Entry { order, ..entry });
+        };
+        match item.kind {
+            ItemKind::UserTurn => {
+                let goes_first = Some(position) == first || Some(position) == last;
+                add(Part::Goal, Entry::of(item, &item.text), (!goes_first, relevance, recency));
+                if text.chars().count() > LENGTHS[0] {
+                    for sentence in sentences(text).iter().filter(|sentence| announces(sentence, DEMANDED)) {
+                        add(Part::Rules, Entry::of(item, sentence), (true, relevance, recency));
+                    }
+                }
+            }
+            ItemKind::Policy => add(Part::Rules, Entry::of(item, &item.text), (false, relevance, position)),
+            ItemKind::PlanState if Some(position) == plan => {
+                for (number, line) in text.lines().filter(|line| !line.trim().is_empty()).enumerate() {
+                    add(Part::Plan, Entry::of(item, line), (is_done(line), 0, number));
+                }
+            }
+            ItemKind::PlanState => {}
+            ItemKind::AgentMsg => {
+                let undecided = !announces(text, DECIDED);
+                add(Part::Decisions, Entry::of(item, &item.text), (undecided, relevance, recency));
+            }
+            ItemKind::ToolCall if !answered.contains(&position) => {
+                let call = format!("no result yet: {}", short(&named(item, text), MOST_CALL));
+                add(Part::Plan, Entry::of(item, call), (false, 1, recency));
+            }
+            ItemKind::ToolCall => {}
+            ItemKind::ToolResult => {
+                let call = transcript.parent(position).map(|call| &transcript.items()[call]);
+                let made = call.map(|call| short(&named(call, beginning(&call.text)), MOST_CALL));
+                let mut lead = made.map(|made| format!("{made}: ")).unwrap_or_default();
+                if failed(item) {
+                    let again = call.and_then(|call| worked.get(&tool_of(call))).is_some_and(|later| *later > position);
+                    if again {
+                        lead.push_str("(a later call of this tool worked) ");
+                    }
+                    let entry = Entry { lead, source: Source::Failure, ..Entry::of(item, &item.text) };
+                    add(Part::Failed, entry, (again, relevance, recency));
+                } else {
+                    if let Some(artifact) = &item.artifact {
+                        lead.push_str(&format!("[{}, {} bytes] ", artifact.handle, artifact.size_bytes));
+                    }
+                    let entry = Entry { lead, artifact: item.artifact.clone(), ..Entry::of(item, &item.text) };
+                    add(Part::Found, entry, (false, relevance, recency));
+                }
+            }
+            ItemKind::DocSnippet | ItemKind::RetrievedDoc => {
+                add(Part::Found, Entry::of(item, &item.text), (false, relevance, recency));
+            }
+            ItemKind::MemoryFact => add(Part::Facts, Entry::of(item, &item.text), (false, relevance, recency)),
+        }
+    }
+    for (number, fact) in memory.facts.iter().enumerate() {
+        let event = derived_from(&fact.key).and_then(|id| transcript.position(id));
+        if event.is_some_and(|position| hidden[position]) {
+            continue;
+        }
+        let sensitivity = event.map(|position| transcript.items()[position].sensitivity).unwrap_or_default();
+        let relevance = 1000 - asked.relevance(&format!("{} {}", fact.key, beginning(&fact.value))).min(1000);
+        // What somebody chose to remember comes before what was taken from results; the key of the latter says nothing.
+        let taken = derived_from(&fact.key).is_some();
+        parts.entry(Part::Facts).or_default().push(Entry {
+            from: fact.key.clone(),
+            lead: if taken { String::new() } else { format!("{}: ", short(&fact.key, MOST_CALL)) },
+            body: fact.value.clone(),
+            sensitivity,
+            artifact: None,
+            source: Source::Fact(fact.clone()),
+            order: (taken, relevance, number),
+        });
+    }
+    for (number, episode) in memory.episodes.iter().enumerate() {
+        let relevance = 1000 - asked.relevance(&episode.summary).min(1000);
+        parts.entry(Part::Facts).or_default().push(Entry {
+            from: episode.id.clone(),
+            lead: "before: ".to_owned(),
+            body: episode.summary.clone(),
+            sensitivity: Sensitivity::default(),
+            artifact: None,
+            source: Source::Episode(episode.clone()),
+            order: (true, relevance, memory.episodes.len() - number),
+        });
+    }
+    parts
+}
+
+/// Whether the call failed: the log says so, or the text of the result begins so.
+fn failed(item: &ContextItem) -> bool {
+    let text: String = item.text.trim_start_matches(['{', '"', ' ', '\n']).chars().take(12).collect();
+    let text = text.to_lowercase();
+    is_error(item) || ["error", "exception", "traceback", "failed"].iter().any(|word| text.starts_with(word))
+}
+
+/// The name of what a call calls.
+pub(crate) fn tool_of(call: &ContextItem) -> String {
+    let shown = named(call, &call.text);
+    shown.split(['(', '{', ' ', '\n']).next().unwrap_or_default().to_owned()
+}
+
+/// Whether a line of a plan says that it is done.
+fn is_done(line: &str) -> bool {
+    let line = line.to_lowercase();
+    ["[x]", "✓", "✔", "☑", "(done)", ": done", "- done"].iter().any(|mark| line.contains(mark))
+}
+
+/// Whether the text has one of the words, between word boundaries.
+pub(crate) fn announces(text: &str, words: &[&str]) -> bool {
+    let text = text.to_lowercase();
+    let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+    words.iter().any(|word| {
+        text.match_indices(word).any(|(at, _)| {
+            let (before, after) = (&text[..at], &text[at + word.len()..]);
+            !is_word(before.chars().next_back()) && !is_word(after.chars().next())
+        })
+    })
+}
+
+/// The beginning of a text that is read.
+fn beginning(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(MOST_READ)).unwrap_or(text)
+}
+
+/// The sentences of a text, each on one line.
+pub(crate) fn sentences(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut start = 0;
+        let mut marks = line.char_indices().peekable();
+        while let Some((at, c)) = marks.next() {
+            let ends = match c {
+                '.' | '!' | '?' => marks.peek().is_none_or(|(_, next)| next.is_whitespace()),
+                '。' | '！' | '？' => true,
+                _ => false,
+            };
+            if ends {
+                let end = at + c.len_utf8();
+                found.push(one_line(&line[start..end]));
+                start = end;
+            }
+        }
+        found.push(one_line(&line[start..]));
+    }
+    found.retain(|sentence| !sentence.is_empty());
+    found
+}
+
+/// The text on one line of at most `most` characters.
+pub(crate) fn short(text: &str, most: usize) -> String {
+    let line = one_line(text);
+    match line.char_indices().nth(most) {
+        None => line,
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default().trim_end()),
+    }
+}
+
+fn without_secrets(transcript: &Transcript, memory: &Memory) -> (Transcript, Memory) {
+    let mut clean = Transcript::default();
+    for item in transcript.items() {
+        let item = ContextItem { text: redact(&item.text).text.into_owned(), ..item.clone() };
+        // The ids and parents are those of a transcript.
+        let _ = clean.push(item);
+    }
+    let mut memory = memory.clone();
+    memory.facts.iter_mut().for_each(|fact| fact.value = redact(&fact.value).text.into_owned());
+    memory.episodes.iter_mut().for_each(|episode| episode.summary = redact(&episode.summary).text.into_owned());
+    (clean, memory)
+}
+
+impl Handoff {
+    /// The hand-over as a session that the next agent goes on from: its statements as events and facts, and the contents
+    /// that they refer to, from `artifacts`. A content that is not there any more is left out. `source` says where the
+    /// conversation came from.
+    ///
+    /// # Errors
+    /// [`StoreError`] when `artifacts` failed.
+    pub fn session(&self, source: &str, artifacts: &dyn ArtifactStore) -> Result<Session, StoreError> {
+        let mut session = Session { source: format!("hand-over of {source}"), ..Session::default() };
+        let statements = self.sections.iter().flat_map(|section| &section.statements);
+        for (number, statement) in (1..).zip(statements) {
+            let kind = match &statement.source {
+                Source::Fact(fact) => {
+                    session.facts.put(fact.clone())?;
+                    continue;
+                }
+                Source::Episode(episode) => {
+                    session.episodes.put(episode.clone())?;
+                    continue;
+                }
+                Source::Event(ItemKind::ToolCall) => ItemKind::PlanState,
+                Source::Event(kind) => *kind,
+                Source::Failure => ItemKind::ToolResult,
+            };
+            let mut item = ContextItem::new(format!("handoff:{number}"), kind, statement.text.clone())
+                .with_sensitivity(statement.sensitivity);
+            item.metadata.insert("taken_from".to_owned(), statement.from.clone().into());
+            if statement.source == Source::Failure {
+                item.metadata.insert("is_error".to_owned(), true.into());
+            }
+            if let Some(artifact) = &statement.artifact {
+                match artifacts.get(&artifact.handle) {
+                    Ok(bytes) => {
+                        let kept =
+                            session.artifacts.put(&artifact.handle, &bytes, &artifact.media_type, &artifact.label)?;
+                        item.artifact = Some(kept);
+                    }
+                    Err(StoreError::NoArtifact(_) | StoreError::Evicted { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            session.transcript.push(item).map_err(StoreError::Event)?;
+        }
+        Ok(session)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::event::{Handle, Phase, ToolOutput};
+    use crate::manager::ContextManager;
+    use crate::store::Stores;
+
+    fn conversation() -> ContextManager {
+        let manager = ContextManager::default();
+        let add = |id: &str, kind: ItemKind, text: &str, parent: Option<&str>| {
+            let item = ContextItem::new(id, kind, text);
+            manager.ingest(parent.map_or(item.clone(), |parent| item.under(parent))).unwrap();
+        };
+        add("p1", ItemKind::Policy, "Never restart the primary database.", None);
+        add("u1", ItemKind::UserTurn, "The checkout is slow since Monday. Find out why and propose a fix.", None);
+        add("plan0", ItemKind::PlanState, "1. look at logs", None);
+        add("c1", ItemKind::ToolCall, "query_metrics(service='checkout')", Some("u1"));
+        manager
+            .ingest_tool_result("c1", &ToolOutput { is_error: true, ..ToolOutput::text("timeout after 30 s") })
+            .unwrap();
+        add("c2", ItemKind::ToolCall, "read_log(service='checkout')", Some("u1"));
+        let log: String = (0..900).map(|n| format!("2026-11-23T10:00:{:02} INFO order {n} done\n", n % 60)).collect();
+        manager
+            .ingest_tool_result("c2", &ToolOutput::text(log + "2026-11-23T11:00:00 ERROR pool exhausted: 20 of 20\n"))
+            .unwrap();
+        add("a1", ItemKind::AgentMsg, "The pool is too small. I decided to raise it to 40 connections.", Some("u1"));
+        let secret =
+            ContextItem::new("s1", ItemKind::AgentMsg, "the salary of Ada").with_sensitivity(Sensitivity::Restricted);
+        manager.ingest(secret).unwrap();
+        add("s2", ItemKind::AgentMsg, "Ada earns much", Some("s1"));
+        add("plan1", ItemKind::PlanState, "[x] look at logs\n[ ] raise the pool\n[ ] watch for an hour", None);
+        add("c3", ItemKind::ToolCall, "set_pool(size=40)", Some("u1"));
+        add("u2", ItemKind::UserTurn, "Do it after 18:00 only.", None);
+        manager.add_fact("region", "eu-west-1").unwrap();
+        manager
+    }
+
+    fn handed(manager: &ContextManager, query: &str, budget: usize) -> Handoff {
+        manager.hand_off(&HandoffRequest { query, budget }).unwrap()
+    }
+
+    #[test]
+    fn a_pack_says_what_the_next_agent_must_know() {
+        let pack = handed(&conversation(), "", 400);
+        insta::assert_snapshot!(pack.text, @r"
+        [GOAL]
+        - The checkout is slow since Monday. Find out why and propose a fix.
+        - Do it after 18:00 only.
+        [RULES]
+        - Never restart the primary database.
+        [PLAN]
+        - [x] look at logs
+        - [ ] raise the pool
+        - [ ] watch for an hour
+        - no result yet: set_pool(size=40)
+        [DECISIONS]
+        - The pool is too small. I decided to raise it to 40 connections.
+        [FAILED]
+        - query_metrics(service='checkout'): timeout after 30 s
+        [FOUND]
+        - read_log(service='checkout'): [artifact:result:c2, 35941 bytes] log: 901 lines, 2 kinds of message first line: 2026-11-23T10:00:00 INFO order 0 done 1 error, first (line 901): 2026-11-23T11:00:00 ERROR pool exhausted: 20 of 20 levels: ERROR 1, INFO 900 …
+        [FACTS]
+        - region: eu-west-1
+        [LEFT OUT] 2 withheld as sensitive
+        ");
+        assert_eq!(pack.withheld, 2);
+        assert!(pack.tokens <= 400 && !pack.text.contains("Ada"), "{}", pack.text);
+    }
+
+    #[test]
+    fn a_small_pack_has_the_goal_and_says_what_it_leaves_out() {
+        let pack = handed(&conversation(), "", 90);
+        insta::assert_snapshot!(pack.text, @r"
+        [GOAL]
+        - The checkout is slow since Monday. Find out why and propose a fix.
+        - Do it after 18:00 only.
+        [RULES]
+        - Never restart the primary database.
+        [LEFT OUT] 4 of plan, 1 of decisions, 1 of failed, 1 of found, 1 of facts, 2 withheld as sensitive
+        ");
+        let left: usize = pack.sections.iter().map(|section| section.left_out.len()).sum();
+        assert!(left > 0 && pack.tokens <= 90);
+        assert_eq!(handed(&conversation(), "", 1).text, "");
+    }
+
+    #[test]
+    fn the_next_agent_goes_on_from_the_session_of_a_pack() {
+        let manager = conversation();
+        let pack = handed(&manager, "pool", 400);
+        let session = pack.session("a test", manager.stores().artifacts.as_ref()).unwrap();
+        let mut bytes = Vec::new();
+        session.write(&mut bytes).unwrap();
+        let session = Session::parse(&bytes, std::path::Path::new("pack")).unwrap();
+        let next = ContextManager::in_stores(Stores::default());
+        session.copy_to(next.stores()).unwrap();
+        let prompt = next.build(Phase::Answer, "pool").unwrap().prompt;
+        for said in ["Do it after 18:00 only.", "Never restart", "raise it to 40", "eu-west-1", "[artifact:result:c2]"]
+        {
+            assert!(prompt.contains(said), "{said}: {prompt}");
+        }
+        let whole = next.stores().artifacts.get(&Handle::new("artifact:result:c2")).unwrap();
+        assert!(whole.len() > 20_000);
+        // The pack of a pack says the same.
+        let again = handed(&next, "pool", 400);
+        assert!(again.text.contains("raise it to 40") && again.text.contains("18:00"), "{}", again.text);
+    }
+
+    #[test]
+    fn secrets_are_masked_where_the_configuration_says_so() {
+        let manager = conversation();
+        manager.add_fact("key", "AKIAIOSFODNN7EXAMPLE").unwrap();
+        assert!(handed(&manager, "key", 400).text.contains("AKIAIOSFODNN7EXAMPLE"));
+        let mut config = ContextConfig::default();
+        config.firewall.secrets = Secrets::Redact;
+        let (transcript, memory) = (
+            manager.stores().events.transcript().unwrap(),
+            Memory { facts: manager.stores().facts.all().unwrap(), episodes: Vec::new() },
+        );
+        let pack = hand_off(&transcript, &memory, &HandoffRequest { query: "key", budget: 400 }, &config);
+        assert!(!pack.text.contains("AKIAIOSFODNN7EXAMPLE") && pack.text.contains("region"), "{}", pack.text);
+    }
+
+    #[test]
+    fn excerpts_keep_what_is_asked_for() {
+        let mut terms = Terms::default();
+        let mut asked = Asked { query: terms.set("price of the blue boat"), terms };
+        let text = format!("It begins here. {}The blue boat costs 90. It ends.", "Other words stand here. ".repeat(30));
+        assert_eq!(asked.excerpt(&text, 60), "It begins here. … The blue boat costs 90. It ends.");
+        assert_eq!(asked.excerpt("one\n two", 60), "one two");
+        assert_eq!(asked.excerpt(&"x".repeat(90), 10), format!("{}…", "x".repeat(9)));
+    }
+
+    fn items() -> impl Strategy<Value = Vec<(usize, String, Option<usize>, usize, bool)>> {
+        let text = prop_oneof![
+            "[a-z .,\\[\\]\n-]{0,80}",
+            "(?s).{0,40}",
+            "(must not|decided|error:) [a-z ]{0,300}\\. [a-z ]{0,300}"
+        ];
+        prop::collection::vec(
+            (0..ItemKind::ALL.len(), text, prop::option::of(0usize..12), 0usize..4, any::<bool>()),
+            0..24,
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn no_pack_is_over_its_budget(
+            events in items(),
+            facts in prop::collection::vec(("[a-z:0-9]{1,12}", "(?s).{0,60}"), 0..6),
+            query in "[a-z ]{0,20}",
+            budget in 0usize..300,
+        ) {
+            let mut transcript = Transcript::default();
+            for (number, (kind, text, parent, level, error)) in events.into_iter().enumerate() {
+                let mut item = ContextItem::new(format!("e{number}"), ItemKind::ALL[kind], text);
+                item.sensitivity = Sensitivity::ALL[level];
+                if item.sensitivity >= Sensitivity::Confidential {
+                    item.text = format!("@@{}", item.text);
+                }
+                if let Some(parent) = parent.filter(|parent| *parent < number) {
+                    item = item.under(format!("e{parent}"));
+                }
+                if error {
+                    item.metadata.insert("is_error".to_owned(), true.into());
+                }
+                transcript.push(item).unwrap();
+            }
+            let facts = facts.into_iter().map(|(key, value)| Fact { key, value: value.replace('@', "") }).collect();
+            let memory = Memory { facts, episodes: vec![Episode { id: "e".to_owned(), summary: "before".to_owned() }] };
+            for estimator in Estimator::ALL {
+                let config = ContextConfig { estimator, ..ContextConfig::default() };
+                let request = HandoffRequest { query: &query, budget };
+                let pack = hand_off(&transcript, &memory, &request, &config);
+                prop_assert!(estimator.count(&pack.text) <= budget && pack.tokens == estimator.count(&pack.text));
+                prop_assert!(!pack.text.contains("@@"), "{}", pack.text);
+                for statement in pack.sections.iter().flat_map(|section| &section.statements) {
+                    prop_assert!(pack.text.contains(&statement.text), "{}: {}", statement.text, pack.text);
+                }
+                prop_assert_eq!(&pack, &hand_off(&transcript, &memory, &request, &config));
+                pack.session("a test", &crate::store::MemoryArtifacts::default()).unwrap();
+            }
+        }
+    }
+}

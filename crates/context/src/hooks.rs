@@ -1,0 +1,517 @@
+//! Programs and services of others that summarise, count tokens or redact in place of ours.
+//!
+//! A hook is asked one JSON object on one line and answers one on one line:
+//!
+//! | hook | is asked | answers |
+//! |---|---|---|
+//! | summarizer | `{"do": "summarize", "content", "media_type", "tokens"}` | `{"text"}`, of that many tokens at most |
+//! | token counter | `{"do": "count", "text"}` | `{"tokens"}` |
+//! | redactor | `{"do": "redact", "text"}` | `{"text"}` |
+//!
+//! Time and size of each answer are bounded. Where a hook fails (no answer in time, an end, something else than such an
+//! object, a summary over its cap), ours does the work, and the record of the prompt says so. A hook that failed several times
+//! in a row is not asked again, so that it costs a bounded time altogether.
+//!
+//! The token counter is asked about finished prompts. One that is over its budget by that count is compiled again for a
+//! smaller one until it is not, so the budget is a promise under both counts.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::compile::CompileError;
+use super::firewall::Redactor;
+use super::stats::ContextPack;
+use super::summary::{StructureSummarizer, Summarizer};
+use crate::literal::Document;
+use crate::store::redact;
+use contextweaver_core::text::Estimator;
+
+/// Failures in a row after which a hook is not asked again.
+const MOST_FAILURES: usize = 3;
+
+/// Prompts that are compiled for one count of an outer counter at most, before the last one, which is empty.
+const MOST_ROUNDS: usize = 10;
+
+/// The hooks of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HooksConfig {
+    /// What summarises large results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summarizer: Option<HookConfig>,
+    /// What counts the tokens of finished prompts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_counter: Option<HookConfig>,
+    /// What masks what nobody may see, before a result or a conversation is stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redactor: Option<HookConfig>,
+}
+
+impl HooksConfig {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The hooks with their names.
+    pub(crate) fn all(&self) -> [(&'static str, Option<&HookConfig>); 3] {
+        [
+            ("summarizer", self.summarizer.as_ref()),
+            ("token_counter", self.token_counter.as_ref()),
+            ("redactor", self.redactor.as_ref()),
+        ]
+    }
+}
+
+/// One hook: a command that reads and writes lines, or an address to which each line is sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HookConfig {
+    /// The program and its arguments. It is started once, without a shell, and asked many times.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// The address, with `http://` or `https://`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Milliseconds that an answer may take.
+    #[serde(default = "timeout_ms")]
+    pub timeout_ms: u64,
+    /// Bytes of a question and of an answer at most.
+    #[serde(default = "max_bytes")]
+    pub max_bytes: usize,
+}
+
+fn timeout_ms() -> u64 {
+    2_000
+}
+
+fn max_bytes() -> usize {
+    1 << 20
+}
+
+/// How a hook is reached.
+pub trait Exchange: Send + Sync {
+    /// The line that answers a line.
+    ///
+    /// # Errors
+    /// What happened instead.
+    fn ask(&self, line: &str) -> Result<String, String>;
+}
+
+/// A hook cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`hooks.{hook}`: {reason}")]
+pub struct HookError {
+    /// Which hook.
+    pub hook: &'static str,
+    /// What is wrong, and what to do.
+    pub reason: String,
+}
+
+struct Hook {
+    exchange: Box<dyn Exchange>,
+    max_bytes: usize,
+    failures: Mutex<usize>,
+}
+
+/// The hooks of a conversation. Threads share them by reference.
+#[derive(Default)]
+pub struct Hooks {
+    summarizer: Option<Hook>,
+    token_counter: Option<Hook>,
+    redactor: Option<Hook>,
+    notes: Mutex<BTreeMap<String, usize>>,
+}
+
+impl std::fmt::Debug for Hooks {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let there = [self.summarizer.is_some(), self.token_counter.is_some(), self.redactor.is_some()];
+        formatter.debug_tuple("Hooks").field(&there).finish()
+    }
+}
+
+impl Hooks {
+    /// The hooks of a configuration. Programs are started when they are first asked. `http` reaches hooks that have an
+    /// address.
+    ///
+    /// # Errors
+    /// That of `http`.
+    pub fn open(
+        config: &HooksConfig,
+        http: &dyn Fn(&HookConfig) -> Result<Box<dyn Exchange>, String>,
+    ) -> Result<Self, HookError> {
+        let mut hooks = Self::default();
+        for (name, hook) in config.all() {
+            let Some(hook) = hook else { continue };
+            let exchange: Box<dyn Exchange> = match hook.url {
+                None => Box::new(Process { config: hook.clone(), running: Mutex::default() }),
+                Some(_) => http(hook).map_err(|reason| HookError { hook: name, reason })?,
+            };
+            let opened = Some(Hook { exchange, max_bytes: hook.max_bytes, failures: Mutex::default() });
+            match name {
+                "summarizer" => hooks.summarizer = opened,
+                "token_counter" => hooks.token_counter = opened,
+                _ => hooks.redactor = opened,
+            }
+        }
+        Ok(hooks)
+    }
+
+    /// The hooks of a configuration that has none with an address.
+    ///
+    /// # Errors
+    /// A hook has an address.
+    pub fn of_commands(config: &HooksConfig) -> Result<Self, HookError> {
+        Self::open(config, &|_| {
+            Err("hooks with an address are for the command `contextweaver`; use a command".to_owned())
+        })
+    }
+
+    /// What failed since this was last asked, and how often: for the record of a prompt.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let notes = std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner));
+        let told = |(note, times): (String, usize)| if times > 1 { format!("{note} ({times} times)") } else { note };
+        notes.into_iter().map(told).collect()
+    }
+
+    fn note(&self, note: String) {
+        *self.notes.lock().unwrap_or_else(PoisonError::into_inner).entry(note).or_default() += 1;
+    }
+
+    /// What a hook answers, read by `read`; `None` where there is none, or where it failed, which is then noted.
+    fn asked<T>(
+        &self,
+        (name, hook): (&'static str, Option<&Hook>),
+        question: &Value,
+        read: impl FnOnce(&Value) -> Result<T, String>,
+    ) -> Option<T> {
+        let hook = hook?;
+        let mut failures = hook.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        if *failures >= MOST_FAILURES {
+            self.note(format!("hook {name}: not asked after {MOST_FAILURES} failures; ours did it"));
+            return None;
+        }
+        let answer = || {
+            let line = question.to_string();
+            if line.len() > hook.max_bytes {
+                return Err((format!("the question has more than {} bytes", hook.max_bytes), false));
+            }
+            let answer = hook.exchange.ask(&line).map_err(|reason| (reason, true))?;
+            let answer =
+                serde_json::from_str(&answer).map_err(|error| (format!("the answer is no JSON: {error}"), true))?;
+            read(&answer).map_err(|reason| (reason, true))
+        };
+        match answer() {
+            Ok(answer) => {
+                *failures = 0;
+                Some(answer)
+            }
+            Err((reason, counts)) => {
+                *failures += usize::from(counts);
+                self.note(format!("hook {name}: {reason}; ours did it"));
+                None
+            }
+        }
+    }
+
+    /// The redactor, where there is one.
+    #[must_use]
+    pub fn redactor(&self) -> Option<&dyn Redactor> {
+        self.redactor.is_some().then_some(self as &dyn Redactor)
+    }
+
+    /// The tokens of a text by the token counter; `None` without one, or where it fails.
+    #[must_use]
+    pub fn count(&self, text: &str) -> Option<usize> {
+        self.asked(("token_counter", self.token_counter.as_ref()), &json!({"do": "count", "text": text}), |answer| {
+            let tokens = answer.get("tokens").and_then(Value::as_u64).and_then(|tokens| usize::try_from(tokens).ok());
+            tokens.ok_or_else(|| "the answer has no number `tokens`".to_owned())
+        })
+    }
+
+    /// A prompt that is within `budget` under the token counter too: `compiled` makes one for a budget that may be smaller.
+    ///
+    /// # Errors
+    /// That of `compiled`.
+    pub fn within<T>(
+        &self,
+        budget: usize,
+        mut compiled: impl FnMut(usize) -> Result<T, CompileError>,
+        pack: impl Fn(&mut T) -> &mut ContextPack,
+    ) -> Result<T, CompileError> {
+        let mut room = budget;
+        let mut made = compiled(room)?;
+        let mut notes = Vec::new();
+        if self.token_counter.is_some() {
+            for round in 0.. {
+                let one = pack(&mut made);
+                let Some(tokens) = (if one.prompt.is_empty() { Some(0) } else { self.count(&one.prompt) }) else {
+                    break;
+                };
+                if tokens <= budget {
+                    notes.push(format!("hook token_counter: {tokens} of {budget} tokens"));
+                    break;
+                }
+                // As much less as the counts differ, and somewhat more each time.
+                let smaller = room.saturating_mul(budget) / tokens;
+                room =
+                    if round < MOST_ROUNDS { smaller.saturating_sub(round).min(room - room.div_ceil(16)) } else { 0 };
+                made = compiled(room)?;
+            }
+        }
+        let stats = &mut pack(&mut made).stats;
+        stats.budget = budget;
+        stats.notes.extend(notes);
+        stats.notes.extend(self.notes());
+        Ok(made)
+    }
+}
+
+fn text_of(answer: &Value) -> Result<String, String> {
+    answer.get("text").and_then(Value::as_str).map(str::to_owned).ok_or_else(|| "the answer has no `text`".to_owned())
+}
+
+impl Redactor for Hooks {
+    /// Ours works first and in any case, so that a redactor that fails lets nothing through that ours knows.
+    fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let ours = redact(text).text;
+        let question = json!({"do": "redact", "text": ours});
+        self.asked(("redactor", self.redactor.as_ref()), &question, text_of).map_or(ours, Cow::Owned)
+    }
+}
+
+impl Summarizer for Hooks {
+    fn summarize(&self, content: &str, media_type: &str, cap: usize, estimator: Estimator) -> String {
+        self.summary(content, media_type, cap, estimator)
+            .unwrap_or_else(|| StructureSummarizer.summarize(content, media_type, cap, estimator))
+    }
+
+    fn summarize_literal(&self, document: &Document<'_>, media_type: &str, cap: usize, estimator: Estimator) -> String {
+        self.summary(document.source(), media_type, cap, estimator)
+            .unwrap_or_else(|| StructureSummarizer.summarize_literal(document, media_type, cap, estimator))
+    }
+}
+
+impl Hooks {
+    fn summary(&self, content: &str, media_type: &str, cap: usize, estimator: Estimator) -> Option<String> {
+        let hook = self.summarizer.as_ref()?;
+        let question = json!({"do": "summarize", "content": content, "media_type": media_type, "tokens": cap});
+        self.asked(("summarizer", Some(hook)), &question, |answer| {
+            let text = text_of(answer)?;
+            match estimator.count(&text) {
+                tokens if tokens > cap => Err(format!("the summary has more than the {cap} tokens that it may have")),
+                0 => Err("the summary is empty".to_owned()),
+                _ => Ok(text),
+            }
+        })
+    }
+}
+
+/// A hook that is a program.
+struct Process {
+    config: HookConfig,
+    running: Mutex<Option<Running>>,
+}
+
+/// A program that was started. Two threads write and read, so that a program that does neither holds nobody.
+struct Running {
+    child: Child,
+    questions: Sender<Vec<u8>>,
+    answers: Receiver<Result<Vec<u8>, String>>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    fn start(config: &HookConfig) -> Result<Self, String> {
+        let (program, arguments) = config.command.split_first().ok_or("no command")?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().map_err(|error| format!("`{program}` does not start: {error}"))?;
+        let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(format!("`{program}` has no streams"));
+        };
+        let (questions, asked) = channel::<Vec<u8>>();
+        std::thread::spawn(move || {
+            for line in asked {
+                if input.write_all(&line).and_then(|()| input.flush()).is_err() {
+                    break;
+                }
+            }
+        });
+        let (given, answers) = channel();
+        let most = config.max_bytes;
+        std::thread::spawn(move || {
+            let mut output = BufReader::new(output);
+            loop {
+                let mut line = Vec::new();
+                let read = output.by_ref().take(most as u64 + 1).read_until(b'\n', &mut line);
+                let answer = match read {
+                    Err(error) => Err(error.to_string()),
+                    Ok(_) if line.last() == Some(&b'\n') => Ok(line),
+                    Ok(0) => Err("the program has ended".to_owned()),
+                    Ok(_) if line.len() > most => Err(format!("the answer has more than {most} bytes")),
+                    Ok(_) => Err("the program ended within its answer".to_owned()),
+                };
+                let ends = answer.is_err();
+                if given.send(answer).is_err() || ends {
+                    break;
+                }
+            }
+        });
+        Ok(Self { child, questions, answers })
+    }
+}
+
+impl Exchange for Process {
+    fn ask(&self, line: &str) -> Result<String, String> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let one = match running.take() {
+            Some(one) => one,
+            None => Running::start(&self.config)?,
+        };
+        // Where anything fails the program is ended, so that no late answer is taken for that of the next question.
+        let _ = one.questions.send(format!("{line}\n").into_bytes());
+        let answer = one.answers.recv_timeout(Duration::from_millis(self.config.timeout_ms));
+        let answer = answer.map_err(|error| match error {
+            RecvTimeoutError::Timeout => format!("no answer within {} ms", self.config.timeout_ms),
+            RecvTimeoutError::Disconnected => "the program has ended".to_owned(),
+        })??;
+        let answer = String::from_utf8(answer).map_err(|_| "the answer is not UTF-8".to_owned())?;
+        *running = Some(one);
+        Ok(answer)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::config::ContextConfig;
+    use crate::event::{ContextItem, ItemKind, Phase, ToolOutput};
+    use crate::manager::ContextManager;
+    use crate::store::Stores;
+
+    /// A hook that is this script of the shell.
+    fn script(script: &str) -> Option<HookConfig> {
+        let command = ["sh", "-c", script].map(str::to_owned).to_vec();
+        Some(HookConfig { command, url: None, timeout_ms: 400, max_bytes: 200_000 })
+    }
+
+    fn manager(hooks: HooksConfig) -> ContextManager {
+        let config = ContextConfig { hooks, ..ContextConfig::default() };
+        let hooks = Hooks::of_commands(&config.hooks).unwrap();
+        let manager = ContextManager::new(Stores::default(), Box::new(StructureSummarizer), config).with_hooks(hooks);
+        manager.ingest(ContextItem::new("u1", ItemKind::UserTurn, "Read the log.")).unwrap();
+        for number in 0..6 {
+            let call = format!("c{number}");
+            manager.ingest(ContextItem::new(call.as_str(), ItemKind::ToolCall, "read_log()").under("u1")).unwrap();
+            let log: String = (0..300).map(|line| format!("10:00 INFO job {number} block {line} copied\n")).collect();
+            manager.ingest_tool_result(&call, &ToolOutput::text(log)).unwrap();
+        }
+        manager
+    }
+
+    #[test]
+    fn a_summariser_of_others_is_asked() {
+        let summarizer = script(r#"while read -r line; do echo '{"text": "all blocks were copied"}'; done"#);
+        let pack = manager(HooksConfig { summarizer, ..HooksConfig::default() }).build(Phase::Answer, "log").unwrap();
+        assert!(pack.prompt.contains("all blocks were copied"), "{}", pack.prompt);
+        assert_eq!(pack.stats.notes, [""; 0]);
+    }
+
+    #[test]
+    fn ours_does_what_a_hook_does_not() {
+        let ours = manager(HooksConfig::default()).build(Phase::Answer, "log").unwrap();
+        for (bad, said) in [
+            ("sleep 30", "no answer within 400 ms"),
+            ("exit 3", "the program has ended"),
+            ("while read -r line; do echo rubbish; done", "the answer is no JSON"),
+            ("while read -r line; do echo '{\"words\": 1}'; done", "the answer has no `text`"),
+            ("yes x | tr -d '\\n'", "the answer has more than 200000 bytes"),
+            (
+                "while read -r line; do printf '{\"text\": \"'; yes word | head -n 5000 | tr '\\n' ' '; echo '\"}'; done",
+                "more than the 300 tokens",
+            ),
+        ] {
+            let began = Instant::now();
+            let manager = manager(HooksConfig { summarizer: script(bad), ..HooksConfig::default() });
+            let pack = manager.build(Phase::Answer, "log").unwrap();
+            assert_eq!(pack.prompt, ours.prompt, "{bad}");
+            let notes = pack.stats.notes.join("\n");
+            assert!(
+                notes.contains("hook summarizer: ") && notes.contains(said) && notes.contains("; ours did it"),
+                "{bad}: {notes}"
+            );
+            assert!(notes.contains("not asked after 3 failures"), "{bad}: {notes}");
+            assert!(began.elapsed() < Duration::from_secs(20), "{bad}");
+        }
+        let absent = HookConfig { command: vec!["/nonexistent".to_owned()], ..script("").unwrap() };
+        let pack = manager(HooksConfig { summarizer: Some(absent), ..HooksConfig::default() })
+            .build(Phase::Answer, "log")
+            .unwrap();
+        assert!(pack.stats.ledger().contains("`/nonexistent` does not start"), "{}", pack.stats.ledger());
+    }
+
+    #[test]
+    fn the_budget_holds_under_an_outer_counter() {
+        // One token for every two bytes of the question: many more than ours.
+        let counts = "LC_ALL=C; while read -r line; do echo \"{\\\"tokens\\\": $((${#line} / 2))}\"; done";
+        let manager = |counter: &str| manager(HooksConfig { token_counter: script(counter), ..HooksConfig::default() });
+        let counted = |prompt: &str| json!({"do": "count", "text": prompt}).to_string().len() / 2;
+        let one = manager(counts);
+        for budget in [40, 200, 1000, 3000] {
+            let pack = one
+                .build_request(&crate::Request { budget: Some(budget), ..crate::Request::new(Phase::Answer, "log") })
+                .unwrap();
+            assert!(counted(&pack.prompt) <= budget && pack.stats.budget == budget, "{budget}: {}", pack.prompt);
+            assert!(budget < 200 || pack.prompt.contains("Read the log."), "{budget}: {}", pack.prompt);
+        }
+        // A counter that no prompt pleases gets the empty one.
+        let pack =
+            manager("while read -r line; do echo '{\"tokens\": 1000000}'; done").build(Phase::Answer, "log").unwrap();
+        assert_eq!(pack.prompt, "");
+        let pack = manager("exit 1").build(Phase::Answer, "log").unwrap();
+        assert!(
+            !pack.prompt.is_empty() && pack.stats.notes[0].contains("hook token_counter: "),
+            "{:?}",
+            pack.stats.notes
+        );
+    }
+
+    #[test]
+    fn a_redactor_of_others_works_behind_ours() {
+        let hooks = |redactor: &str| {
+            let manager = manager(HooksConfig { redactor: script(redactor), ..HooksConfig::default() });
+            manager.ingest(ContextItem::new("s", ItemKind::ToolCall, "who()").under("u1")).unwrap();
+            manager.ingest_tool_result("s", &ToolOutput::text("Ada has the key AKIAIOSFODNN7EXAMPLE")).unwrap();
+            manager.build(Phase::Answer, "key").unwrap()
+        };
+        let pack = hooks(r#"while read -r line; do echo '{"text": "[a person] has a key"}'; done"#);
+        assert!(pack.prompt.contains("[a person] has a key") && !pack.prompt.contains("Ada"), "{}", pack.prompt);
+        let pack = hooks("exit 1");
+        assert!(
+            pack.prompt.contains("Ada has the key") && !pack.prompt.contains("AKIAIOSFODNN7EXAMPLE"),
+            "{}",
+            pack.prompt
+        );
+        assert!(pack.stats.notes.join("\n").contains("hook redactor: "), "{:?}", pack.stats.notes);
+    }
+}

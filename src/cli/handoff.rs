@@ -1,0 +1,63 @@
+//! `handoff`: what the next agent must know of a session, within a budget.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use super::session::{SessionSource, context_config};
+use super::{Format, Outcome, note, print_json};
+use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore};
+use contextweaver_context::{HandoffRequest, Memory, hand_off};
+
+/// Say what the next agent must know of a session, within a budget
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The goal, rules, the open plan, decisions, what failed, what was found and what is remembered, each taken from an event or a \
+fact. Sensitive events are withheld.
+
+Examples:
+  contextweaver handoff --session chat.session --budget 600
+  contextweaver handoff --session chat.session --query \"apply the fix\" --out next.session
+  contextweaver replay --session next.session --query \"apply the fix\"")]
+pub(super) struct Args {
+    #[command(flatten)]
+    source: SessionSource,
+    /// Tokens of the text at most
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    budget: usize,
+    /// What the next agent is about to do [default: what the user asked for first and last]
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    query: String,
+    /// Context configuration (TOML) [default: built in]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Write a session that the next agent goes on from, with the contents that are named
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let config = context_config(args.config.as_deref())?;
+    let session = args.source.load()?;
+    let memory = Memory { facts: session.facts.all()?, episodes: session.episodes.all()? };
+    let request = HandoffRequest { query: &args.query, budget: args.budget };
+    let pack = hand_off(&session.transcript, &memory, &request, &config);
+    if let Some(path) = &args.out {
+        let next = pack.session(&session.source, &session.artifacts)?;
+        next.save(path)?;
+        let contents = next.artifacts.list()?.len();
+        note(&format!("wrote {}: {} events, {contents} contents", path.display(), next.transcript.len()));
+    }
+    match args.format {
+        Format::Json => print_json(out, "handoff", &pack)?,
+        Format::Text => writeln!(out, "{}", pack.text)?,
+    }
+    if pack.text.is_empty() {
+        note(&format!("nothing fits into {} tokens; raise --budget", args.budget));
+    }
+    Ok(Outcome::Ok)
+}

@@ -1,0 +1,180 @@
+//! What the context engine asks of others: memory sources, and the hooks of a configuration.
+//!
+//! The engine is synchronous and knows no sockets. What has an address is reached from here, bounded in time and size.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use reqwest::{Client, Url, redirect};
+
+use super::session::is_database;
+use contextweaver_context::ContextConfig;
+use contextweaver_context::hooks::{Exchange, HookConfig, Hooks};
+use contextweaver_context::memory::{
+    LocalMemories, MemorySource, RecallBounds, Remembered, SourceError, SqliteMemories, mem0,
+};
+
+/// The time that a search of a memory may take, and the bytes of its answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+const MOST_BYTES: usize = 1 << 20;
+
+/// The variable that holds the key of a memory with an address.
+const KEY: &str = "MEM0_API_KEY";
+
+/// Sends JSON to an address and reads what comes back.
+struct Poster {
+    client: Client,
+    address: Url,
+    key: Option<String>,
+    most_bytes: usize,
+}
+
+impl Poster {
+    fn new(address: Url, key: Option<String>, patience: Duration, most_bytes: usize) -> Result<Self, String> {
+        // Another part of the program may have chosen one already; any will do.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        // A question may hold what only this address may read.
+        let client = Client::builder().redirect(redirect::Policy::none()).timeout(patience).build();
+        Ok(Self { client: client.map_err(|error| error.to_string())?, address, key, most_bytes })
+    }
+
+    fn post(&self, body: String) -> Result<Vec<u8>, String> {
+        // The caller may be a worker of a runtime already, and one cannot wait within another.
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                runtime.map_err(|error| error.to_string())?.block_on(self.ask(body))
+            });
+            asked.join().unwrap_or_else(|_| Err("the request broke off".to_owned()))
+        })
+    }
+
+    async fn ask(&self, body: String) -> Result<Vec<u8>, String> {
+        let told = |error: reqwest::Error| match (error.is_timeout(), error.status()) {
+            (true, _) => "no answer in time".to_owned(),
+            (_, Some(status)) => format!("the server answers {status}"),
+            _ => format!("not reached: {}", super::download::root(&error)),
+        };
+        let mut request = self.client.post(self.address.clone()).header("content-type", "application/json").body(body);
+        if let Some(key) = &self.key {
+            request = request.header("authorization", format!("Token {key}"));
+        }
+        let mut response = request.send().await.map_err(told)?;
+        if !response.status().is_success() {
+            return Err(format!("the server answers {}", response.status()));
+        }
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(told)? {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() > self.most_bytes {
+                return Err(format!("the answer has more than {} bytes", self.most_bytes));
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+impl Exchange for Poster {
+    fn ask(&self, line: &str) -> Result<String, String> {
+        String::from_utf8(self.post(line.to_owned())?).map_err(|_| "the answer is not UTF-8".to_owned())
+    }
+}
+
+/// The hooks of a configuration; `None` where it has none.
+pub(super) fn hooks(config: &ContextConfig) -> Result<Option<Hooks>> {
+    if config.hooks.is_empty() {
+        return Ok(None);
+    }
+    let http = |hook: &HookConfig| -> Result<Box<dyn Exchange>, String> {
+        let address = Url::parse(hook.url.as_deref().unwrap_or_default()).map_err(|error| error.to_string())?;
+        Ok(Box::new(Poster::new(address, None, Duration::from_millis(hook.timeout_ms), hook.max_bytes)?))
+    };
+    Ok(Some(Hooks::open(&config.hooks, &http)?))
+}
+
+/// The memory that an argument names: a file, an SQLite store, or an address with the interface of Mem0.
+pub(super) fn memory(argument: &str) -> Result<Box<dyn MemorySource>> {
+    if argument.starts_with("http://") || argument.starts_with("https://") {
+        let key = std::env::var(KEY).ok().filter(|key| !key.is_empty());
+        return Ok(Box::new(Mem0::new(argument, key, PATIENCE)?));
+    }
+    let path = Path::new(argument);
+    Ok(match is_database(path) {
+        true => Box::new(SqliteMemories::open(path)?),
+        false => Box::new(LocalMemories::load(path)?),
+    })
+}
+
+/// A memory with the interface of Mem0.
+struct Mem0 {
+    poster: Poster,
+    filters: Vec<(String, String)>,
+}
+
+impl Mem0 {
+    fn new(argument: &str, key: Option<String>, patience: Duration) -> Result<Self> {
+        let mut address = Url::parse(argument).with_context(|| argument.to_owned())?;
+        let filters = address.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
+        address.set_query(None);
+        if address.path() == "/" {
+            address.set_path(mem0::PATH);
+        }
+        let poster = Poster::new(address, key, patience, MOST_BYTES).map_err(|reason| anyhow!(reason))?;
+        Ok(Self { poster, filters })
+    }
+}
+
+impl MemorySource for Mem0 {
+    fn name(&self) -> &str {
+        "mem0"
+    }
+
+    fn search(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError> {
+        let refuse = |reason: String| SourceError { source_name: "mem0".to_owned(), reason };
+        let body = mem0::request(self.poster.address.path(), query, &self.filters, bounds).to_string();
+        mem0::read(&self.poster.post(body).map_err(refuse)?, bounds).map_err(refuse)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::download::tests::{answer, serve};
+    use super::*;
+    use contextweaver_context::event::Phase;
+    use contextweaver_context::memory::recall;
+
+    #[test]
+    fn a_memory_with_an_address_is_searched_within_bounds() {
+        let memories =
+            br#"{"results": [{"id": "m1", "memory": "The pool has\n40 connections."}, {"id": "m2", "memory": "UTC"}]}"#;
+        let many = vec![b'x'; MOST_BYTES + 1];
+        let answers = [
+            (mem0::PATH, answer("200 OK", memories)),
+            ("/v1/memories/search/", answer("200 OK", br#"[{"id": "m1", "memory": "old"}]"#)),
+            ("/rubbish", answer("200 OK", b"<html>")),
+            ("/large", answer("200 OK", &many)),
+            ("/refused", answer("401 Unauthorized", b"no")),
+            (
+                "/moved",
+                b"HTTP/1.1 302 Found\r\nLocation: /rubbish\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec(),
+            ),
+        ];
+        let server = serve(answers.map(|(path, bytes)| (path.to_owned(), bytes)).into_iter().collect());
+        let found = |path: &str| {
+            let source = Mem0::new(&format!("{server}{path}"), Some("key".to_owned()), Duration::from_secs(2)).unwrap();
+            let asked = recall(&source, (Phase::Answer, "pool"), RecallBounds::default(), &ContextConfig::default());
+            match asked {
+                Ok(recalled) => recalled.facts.iter().map(|fact| format!("{}={};", fact.key, fact.value)).collect(),
+                Err(error) => error.to_string(),
+            }
+        };
+        assert_eq!(found("?user_id=ada"), "mem0:m1=The pool has 40 connections.;mem0:m2=UTC;");
+        assert_eq!(found("/v1/memories/search/?user_id=ada"), "mem0:m1=old;");
+        assert!(found("/rubbish").starts_with("memory `mem0`: the answer is no JSON: "), "{}", found("/rubbish"));
+        assert_eq!(found("/large"), "memory `mem0`: the answer has more than 1048576 bytes");
+        assert_eq!(found("/refused"), "memory `mem0`: the server answers 401 Unauthorized");
+        assert_eq!(found("/moved"), "memory `mem0`: the server answers 302 Found");
+        assert_eq!(found("/silent"), "memory `mem0`: no answer in time");
+    }
+}
