@@ -101,7 +101,7 @@ pub fn ingest(bytes: Vec<u8>, name: &str, place: &str, config: &ContextConfig) -
 /// firewall failed.
 pub fn take_in(conversation: Conversation, firewall: &Firewall) -> Result<Intake, IntakeError> {
     check_order(&conversation.events)?;
-    let mut intake = Intake { facts: conversation.facts, ..Intake::default() };
+    let mut intake = Intake { facts: conversation.facts, remarks: conversation.remarks, ..Intake::default() };
     let mut screening = Screening { firewall, seen: Seen::default(), names: HashSet::new() };
     for event in conversation.events {
         let item = match event.item.kind {
