@@ -27,6 +27,10 @@ class Contextweaver < Formula
 
   def install
     bin.install "contextweaver"
+    bash_completion.install "share/bash-completion/completions/contextweaver"
+    zsh_completion.install "share/zsh/site-functions/_contextweaver"
+    fish_completion.install "share/fish/vendor_completions.d/contextweaver.fish"
+    man1.install Dir["share/man/man1/*.1"]
   end
 
   test do

@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         Err(error) if cli::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // Standard error may be closed as well; the exit code still tells.
-            let _ = writeln!(io::stderr(), "{}", cli::failure(&error, std::env::args_os()));
+            cli::report(&error, std::env::args_os());
             ExitCode::from(2)
         }
     }

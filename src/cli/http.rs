@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
+#[cfg(unix)]
 use tokio::signal::unix::{SignalKind, signal};
 
 use contextweaver_gateway::{HostRule, HttpConfig, OriginRule, Token, TokenHolder};
@@ -13,8 +14,7 @@ use contextweaver_gateway::{HostRule, HttpConfig, OriginRule, Token, TokenHolder
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "HTTP")]
 pub(super) struct HttpArgs {
-    /// The address to listen at [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", help = listen_help(HttpConfig::default().listen))]
     listen: Option<SocketAddr>,
     /// A file with the bearer token that clients must present
     #[arg(long, value_name = "FILE")]
@@ -25,6 +25,11 @@ pub(super) struct HttpArgs {
     /// An origin whose pages may use it, or `*`; repeatable
     #[arg(long = "allowed-origin", value_name = "ORIGIN", value_parser = OriginRule::parse)]
     allowed_origins: Vec<OriginRule>,
+}
+
+/// The help of `--listen` of a command that listens at `default`.
+pub(super) fn listen_help(default: SocketAddr) -> String {
+    format!("The address to listen at [default: {default}]")
 }
 
 impl HttpArgs {
@@ -96,6 +101,21 @@ pub(super) fn signals() -> Result<impl AsyncFnMut() -> Signal> {
 ///
 /// # Errors
 /// The signals cannot be waited for.
+#[cfg(not(unix))]
+pub(super) fn signalled() -> Result<impl Future<Output = ()>> {
+    Ok(async {
+        // Without it there is nothing to wait for, and nothing ends orderly.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })
+}
+
+/// Ends when this process is told to end. A terminal that closes ends it as well, and as orderly.
+///
+/// # Errors
+/// The signals cannot be waited for.
+#[cfg(unix)]
 pub(super) fn signalled() -> Result<impl Future<Output = ()>> {
     let mut next = signals()?;
     Ok(async move {

@@ -15,7 +15,7 @@ use contextweaver_context::{ContextConfig, Ingested, Secrets, count_kinds, inges
 /// Read a conversation of any known format into a session file
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The format is recognised by content: session JSONL, session JSON, a recorded session, OpenAI chat or Responses, Anthropic, Gemini, an A2A task.\n\nExample:\n  contextweaver ingest --events chat.json --out chat.session\n  contextweaver replay --session chat.session --query \"what went wrong\""
+    after_help = "The format is recognised by content: session JSONL, session JSON, a recorded session, OpenAI chat or Responses, Anthropic, Gemini, an A2A task, transcripts of Claude Code and Codex, OpenTelemetry spans, LangSmith runs.\n\nExample:\n  contextweaver ingest --events chat.json --out chat.session\n  contextweaver replay --session chat.session --query \"what went wrong\""
 )]
 pub(super) struct Args {
     /// The conversation; `-` is standard input

@@ -6,12 +6,13 @@
 use std::fs;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
+use super::Outcome;
 use super::bench::init::workspace;
 use super::mcp::import;
-use super::{Outcome, note};
 use contextweaver_core::catalog::{LoadOptions, ToolFormat, load};
 use contextweaver_gateway::{Conversion, quoted};
 
@@ -38,6 +39,7 @@ Examples:
   contextweaver init
   contextweaver init my-gateway --clients
   contextweaver init my-tools --tools tools.json
+  contextweaver init my-tools --tools server.py
   contextweaver init my-api --openapi openapi.yaml --no-run")]
 pub(super) struct Args {
     /// The folder to make
@@ -49,7 +51,8 @@ pub(super) struct Args {
     /// Take the servers of this file of a client; may be repeated
     #[arg(long, value_name = "FILE")]
     client: Vec<PathBuf>,
-    /// Take the tools of this file or folder, in any form that `catalog inspect` reads
+    /// Take the tools of this file or folder, in any form that `catalog inspect` reads, or of the FastMCP server in this
+    /// Python file, which `fastmcp inspect` then runs
     #[arg(long, value_name = "PATH", conflicts_with = "openapi")]
     tools: Option<PathBuf>,
     /// Take the operations of this OpenAPI document
@@ -133,7 +136,11 @@ fn asked(found: &Conversion, input: &mut dyn BufRead, out: &mut dyn Write) -> Re
             wishes.servers = Some(found.clone());
         }
     }
-    let answer = question(input, out, "A file or folder with tools, or an OpenAPI document? (a path, or nothing)")?;
+    let answer = question(
+        input,
+        out,
+        "A file or folder with tools, an OpenAPI document, or a FastMCP server in Python? (a path, or nothing)",
+    )?;
     if !answer.is_empty() {
         wishes.tools = Some(PathBuf::from(answer));
     }
@@ -163,10 +170,36 @@ fn files(folder: &Path, wishes: &Wishes) -> Result<Vec<(&'static str, Vec<u8>)>>
         let text = servers.to_text(Path::new(GATEWAY)).context("the servers make no configuration")?;
         files.push((GATEWAY, text.into_bytes()));
     }
-    if let Some(tools) = &wishes.tools {
-        files.extend(workspace(folder, tools, None)?);
+    match &wishes.tools {
+        Some(server) if server.extension().is_some_and(|ending| ending == "py") => {
+            let tools = inspected(server)?;
+            files.extend(workspace(folder, tools.path(), None).with_context(|| server.display().to_string())?);
+        }
+        Some(tools) => files.extend(workspace(folder, tools, None)?),
+        None => {}
     }
     Ok(files)
+}
+
+/// What FastMCP says of the server in a Python file, in a file of its own. It runs that file, as a client does that starts it.
+fn inspected(server: &Path) -> Result<tempfile::NamedTempFile> {
+    let said = tempfile::Builder::new().prefix("fastmcp-").suffix(".json").tempfile()?;
+    let mut command = Command::new("fastmcp");
+    command.arg("inspect").arg(server).args(["--format", "fastmcp", "--output"]).arg(said.path());
+    let place = server.display();
+    let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => anyhow!(
+            "{place}: `fastmcp inspect` reads the tools of a Python file, and there is no `fastmcp` on the PATH; install it where \
+             the server runs (pip install fastmcp), or name a list of tools"
+        ),
+        _ => anyhow!("{place}: `fastmcp` cannot be started: {error}"),
+    })?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
+        bail!("{place}: `fastmcp inspect` failed: {}", last.trim());
+    }
+    Ok(said)
 }
 
 /// Writes all files into a folder beside, and gives it its name: there are all of them, or none.
@@ -233,7 +266,7 @@ fn follow(args: &Args, wishes: &Wishes, out: &mut dyn Write) -> Result<Outcome> 
         let ran = super::run(std::iter::once("contextweaver".into()).chain(command.into_iter().map(Into::into)), out);
         // The files are there all the same, and what is wrong is said.
         if let Err(error) = ran {
-            note(&super::failure(&error, std::iter::empty()));
+            super::report(&error, std::iter::empty());
         }
     }
     writeln!(out, "\nnext:")?;

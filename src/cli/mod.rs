@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{FromArgMatches, Parser, Subcommand, ValueEnum};
 
 mod bench;
 mod budget_check;
@@ -23,6 +23,7 @@ mod feedback;
 mod firewall;
 mod gold;
 mod handoff;
+mod help;
 mod http;
 mod ingest;
 mod init;
@@ -74,6 +75,7 @@ pub(crate) enum Format {
 #[command(
     name = "contextweaver",
     version,
+    styles = help::STYLES,
     about = "Routes queries to the right tools, compiles prompts within exact budgets, and measures how well that works",
     after_help = "Start here:\n  contextweaver demo\n  contextweaver init\n  contextweaver route --catalog tools.json \"open a ticket about the login bug\"\n  contextweaver firewall result.json\n  contextweaver bench run\n\nExit codes: 0 same or fine, 1 drift or a failed gate, 2 error."
 )]
@@ -147,19 +149,20 @@ enum Command {
 /// Whatever stopped the command, with its causes. A wrong command line is reported here too; `--help` and
 /// `--version` print and succeed.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn Write) -> anyhow::Result<Outcome> {
-    let cli = match Cli::try_parse_from(arguments) {
+    let mut command = help::command();
+    let matches = command.try_get_matches_from_mut(arguments);
+    let parsed = matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+    let cli = match parsed.map_err(|error| error.format(&mut command)) {
         Ok(cli) => cli,
         // A bare command asks what there is.
-        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            write!(out, "{}", error.render())?;
-            return Ok(Outcome::Ok);
+        Err(error) if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            return Err(error.into());
         }
-        Err(error) if error.use_stderr() => {
-            let text = error.render().to_string();
-            anyhow::bail!("{}", text.trim_start_matches("error: ").trim_end());
-        }
+        // Help is for whoever looks at standard output: colours follow what that is.
         Err(help) => {
-            write!(out, "{}", help.render())?;
+            let mut stdout = anstream::stdout();
+            write!(stdout, "{}", help.render().ansi())?;
+            stdout.flush()?;
             return Ok(Outcome::Ok);
         }
     };
@@ -187,7 +190,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn W
         Command::Firewall(args) => firewall::run(&args, out),
         Command::PrintTree(args) => print_tree::run(&args, out),
         Command::Schema(args) => schema::run(&args, out),
-        Command::Completions(args) => completions::run(&args, &mut Cli::command(), out),
+        Command::Completions(args) => completions::run(&args, &mut command, out),
     }
 }
 
@@ -200,16 +203,25 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// What is said of an error: as JSON in the one form where the command line asks for JSON, else as text.
-pub(crate) fn failure(error: &anyhow::Error, arguments: impl IntoIterator<Item = OsString>) -> String {
+/// Says on standard error what went wrong: as JSON in the one form where the command line asks for JSON, else as text. That
+/// it cannot be written is no reason to fail otherwise.
+pub(crate) fn report(error: &anyhow::Error, arguments: impl IntoIterator<Item = OsString>) {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let is_json = arguments.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json")
         || arguments.iter().any(|one| one == "--format=json");
-    let message = chain(error);
-    match is_json {
-        true => contextweaver_api::Problem::document(&message).to_string(),
-        false => format!("error: {message}"),
-    }
+    let usage = error.downcast_ref::<clap::Error>().map(clap::Error::render);
+    let _ = match (is_json, usage) {
+        (false, Some(usage)) => writeln!(anstream::stderr(), "{}", usage.ansi().to_string().trim_end()),
+        (false, None) => {
+            let style = help::STYLES.get_error();
+            writeln!(anstream::stderr(), "{style}error:{style:#} {}", chain(error))
+        }
+        (true, usage) => {
+            let message = usage.map_or_else(|| chain(error), |usage| usage.to_string());
+            let message = message.trim_start_matches("error: ").trim_end();
+            writeln!(io::stderr(), "{}", contextweaver_api::Problem::document(message))
+        }
+    };
 }
 
 /// An error and its causes on one line each, without repeating what a cause already said.

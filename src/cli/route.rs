@@ -17,14 +17,17 @@ use contextweaver_routing::{
 
 /// Rank the tools of a catalog for a query
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    mut_args(super::help::under_heading),
+    after_help = "\
 Examples:
   contextweaver route --catalog tools.json \"open a ticket about the login bug\"
   contextweaver route --catalog servers/ --explain --top-k 3 \"who is on call\"
   contextweaver route --catalog servers/ --path /github/issues
   contextweaver route --catalog tools.json --model --explain \"who is on call\"
   contextweaver route --catalog tools.json --schema openai \"send the report to Kim\"
-  contextweaver route --catalog openapi.json --as anthropic --top-k 5 \"cancel the order\"")]
+  contextweaver route --catalog openapi.json --as anthropic --top-k 5 \"cancel the order\""
+)]
 pub(super) struct Args {
     #[command(flatten)]
     source: CatalogSource,

@@ -1,12 +1,13 @@
 //! `serve`: the engines over HTTP, for programs in any language.
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-use super::http::{HttpArgs, signalled};
+use super::http::{HttpArgs, listen_help, signalled};
 use super::mcp::block_on_runtime;
 use super::session::context_config;
 use super::source::{CatalogSource, read_config};
@@ -18,7 +19,7 @@ use contextweaver_routing::{Router, RoutingConfig};
 
 /// Serve the engines over HTTP: route, compile, compact, view, count, hand over, evaluate
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(mut_arg("listen", |flag| flag.help(listen_help(listen()))), after_help = "\
 GET /openapi.json says what there is; docs/http.md has examples. Answers are what the commands print with --format json.
 
 Examples:
@@ -56,6 +57,13 @@ pub(super) struct Args {
 
 /// The engines behind the transport of the gateway.
 struct Interface(Engines);
+
+/// The address where nothing else is said: not the gateway's, so that both may run.
+fn listen() -> SocketAddr {
+    let mut address = HttpConfig::default().listen;
+    address.set_port(8100);
+    address
+}
 
 impl Api for Interface {
     fn path(&self, path: &str) -> Option<&'static str> {
@@ -98,7 +106,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
     // The vocabulary is decoded before the first request waits for it.
     let _ = contextweaver_core::text::Estimator::default().count("");
     let mut http = HttpConfig { body_limit: args.body_limit, ..HttpConfig::default() };
-    http.listen.set_port(8100);
+    http.listen = listen();
     args.http.apply(&mut http)?;
     if http.body_limit == 0 {
         bail!("--body-limit must be more than 0");

@@ -451,3 +451,113 @@ fn a_reader_that_leaves_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
 }
+
+/// All commands, the outer ones first, as the help lists them.
+fn every_command() -> Vec<Vec<String>> {
+    let (mut found, mut next) = (Vec::new(), vec![Vec::<String>::new()]);
+    while let Some(words) = next.pop() {
+        let arguments: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
+        let help = run_in(&checkout(), &arguments).stdout;
+        let listed = help.split_once("Commands:\n").map_or("", |(_, after)| after.split("Options:\n").next().unwrap());
+        for line in listed.lines().filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' ')) {
+            let name = line.split(' ').next().unwrap();
+            if name != "help" {
+                next.push(words.iter().cloned().chain([name.to_owned()]).collect());
+            }
+        }
+        found.push(words);
+    }
+    found
+}
+
+#[test]
+fn help_fits_a_narrow_terminal() {
+    let commands = every_command();
+    assert!(commands.len() > 50, "{commands:?}");
+    let mut wide = String::new();
+    for words in &commands {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_contextweaver"));
+        let output = command.args(words).arg("--help").env("COLUMNS", "80").output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && !text.contains('\u{1b}'), "{words:?}");
+        for line in text.lines().filter(|line| line.chars().count() > 80) {
+            wide.push_str(&format!("{}: {line}\n", words.join(" ")));
+        }
+    }
+    assert!(wide.is_empty(), "{wide}");
+}
+
+#[test]
+fn colours_follow_what_they_are_written_to() {
+    let run = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_contextweaver"));
+        command.args(arguments).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE").envs(variables.iter().copied());
+        let output = command.output().unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    for arguments in
+        [&["--help"][..], &["route", "--help"], &["route", "--catalogue"], &["catalog", "lint", "absent.json"]]
+    {
+        let forced = run(arguments, &[("CLICOLOR_FORCE", "1")]);
+        assert!(forced.contains("\u{1b}["), "{arguments:?}: {forced}");
+        // A pipe is no terminal, and `NO_COLOR` is stronger.
+        for variables in [&[][..], &[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")]] {
+            let plain = run(arguments, variables);
+            assert!(!plain.contains('\u{1b}') && plain.len() > 20, "{arguments:?}: {plain}");
+        }
+    }
+    let json = run(&["catalog", "lint", "absent.json", "--format", "json"], &[("CLICOLOR_FORCE", "1")]);
+    assert!(!json.contains('\u{1b}') && json.starts_with('{'), "{json}");
+}
+
+#[test]
+fn help_names_the_address_that_is_listened_at() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+    let help = run_in(&checkout(), &["serve", "--help"]).stdout;
+    let named = help.split("[default: ").find_map(|part| part.split(']').next().filter(|text| text.contains(':')));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_contextweaver"))
+        .arg("serve")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Where something else has the port, the error names it.
+    assert!(said.contains(named.unwrap()), "the help says {named:?}: {said}");
+}
+
+/// A Python file is read by `fastmcp inspect`; scripts/python-recipes compares what the real one writes.
+#[cfg(unix)]
+#[test]
+fn the_tools_of_a_python_file_are_those_that_fastmcp_finds() {
+    use std::os::unix::fs::PermissionsExt;
+    let files = Files::new();
+    files.write("server.py", "");
+    let init = |folder: &str| {
+        let path = format!("{}:/usr/bin:/bin", files.path("bin").display());
+        files.run_with(&["init", folder, "--tools", "server.py", "--no-run"], &[("PATH", &path)])
+    };
+    let missing = init("none");
+    assert!(missing.code == 2 && missing.stderr.contains("there is no `fastmcp` on the PATH"), "{}", missing.shown());
+    let program = |script: String| {
+        let path = files.write("bin/fastmcp", script);
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    program("#!/bin/sh\necho 'Traceback' >&2\necho 'ImportError: no module' >&2\nexit 1\n".to_owned());
+    let failed = init("failed");
+    assert!(failed.code == 2 && failed.stderr.contains("failed: ImportError: no module"), "{}", failed.shown());
+    let sample = checkout().join("crates/core/src/catalog/formats/samples/fastmcp.json");
+    program(format!(
+        "#!/bin/sh\n[ \"$1 $3 $4 $5\" = 'inspect --format fastmcp --output' ] && cp '{}' \"$6\"\n",
+        sample.display()
+    ));
+    let made = init("made");
+    assert_eq!(made.code, 0, "{}", made.shown());
+    let catalog = std::fs::read_to_string(files.path("made/catalog.json")).unwrap();
+    assert!(catalog.contains("find_rooms") && catalog.contains("Front Desk"), "{catalog}");
+    assert_eq!(files.names(), ["bin", "made", "server.py"]);
+}

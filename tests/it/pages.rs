@@ -7,15 +7,16 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::support::{Files, checkout};
 
 /// The first line of a block that is not run.
 const MARK: &str = "# Not run by the tests: ";
 
-/// The pages whose blocks are run. Those about the gateway's servers and about engines of others have scripts of their own.
-const PAGES: [&str; 14] = [
+/// The pages whose blocks are run.
+const PAGES: [&str; 19] = [
     "README.md",
     "docs/ci.md",
     "docs/choose.md",
@@ -23,9 +24,14 @@ const PAGES: [&str; 14] = [
     "docs/comparison.md",
     "docs/concepts.md",
     "docs/embed.md",
+    "docs/engines.md",
     "docs/fewer-tokens.md",
+    "docs/from-contextweaver-py.md",
+    "docs/gateway.md",
+    "docs/http.md",
     "docs/install.md",
     "docs/memory.md",
+    "docs/performance.md",
     "docs/prompts.md",
     "docs/report.md",
     "docs/route.md",
@@ -106,10 +112,30 @@ pub(crate) fn blocks(page: &str, heading: Option<&str>) -> Vec<Block> {
 pub(crate) fn shell(files: &Files, script: &str) -> Output {
     let program = Path::new(env!("CARGO_BIN_EXE_contextweaver")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    // What it prints goes to files: one that is left behind by a command holds no pipe of ours.
+    let said = tempfile::tempdir().unwrap();
+    let file = |name: &str| said.path().join(name);
+    let into = |name: &str| Stdio::from(fs::File::create(file(name)).unwrap());
+    let mut shell = Command::new("sh");
+    shell.args(["-euc", script]).stdin(Stdio::null()).stdout(into("out")).stderr(into("err"));
+    shell.current_dir(files.path(".")).env("PATH", path).env("NO_COLOR", "1").env("COLUMNS", "100");
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut shell, 0);
+    let mut child = shell.spawn().unwrap();
     // A command that waits for more input, or for ever, must not hold the tests.
-    let mut shell = Command::new("timeout");
-    shell.args(["300", "sh", "-euc", script]).stdin(std::process::Stdio::null());
-    shell.current_dir(files.path(".")).env("PATH", path).env("NO_COLOR", "1").env("COLUMNS", "100").output().unwrap()
+    let until = Instant::now() + Duration::from_secs(300);
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if Instant::now() < until => std::thread::sleep(Duration::from_millis(2)),
+            None => {
+                let _ = Command::new("kill").args(["-9", "--", &format!("-{}", child.id())]).status();
+                let _ = child.kill();
+                break child.wait().unwrap();
+            }
+        }
+    };
+    Output { status, stdout: fs::read(file("out")).unwrap(), stderr: fs::read(file("err")).unwrap() }
 }
 
 /// Whether lines are those that were printed, where `…` stands for any text, and alone for any lines.
@@ -266,6 +292,32 @@ fn what_pages_say_is_what_happens() {
         not run: it needs Slurm.
         not run: scripts/scale/test does, with a scheduler of its own.
     "#);
+}
+
+/// Every configuration on the page of the gateway is one that the gateway takes. Those that show a part get a server.
+#[test]
+fn configurations_of_the_gateway_are_valid() {
+    let page = fs::read_to_string(checkout().join("docs/gateway.md")).unwrap();
+    let mut read = 0;
+    for block in page.split("```yaml\n").skip(1) {
+        let (text, _) = block.split_once("```").unwrap();
+        // A block in a list is indented with it.
+        let indent = text.len() - text.trim_start_matches(' ').len();
+        let mut text: String =
+            text.lines().map(|line| format!("{}\n", line.get(indent..).unwrap_or_default())).collect();
+        if !text.contains("upstreams:") {
+            text.push_str(
+                "upstreams: {git: {command: git-server}, pay: {command: pay-server}, docs: {command: docs-server}}\n",
+            );
+        }
+        let folder = Files::new();
+        folder.write("me.token", "a token of at least so many letters\n");
+        let parsed =
+            contextweaver::GatewayConfig::parse(&text, &folder.path(""), &|_| Some("value-of-a-variable".to_owned()));
+        assert!(parsed.is_ok(), "{text}{}", parsed.err().unwrap());
+        read += 1;
+    }
+    assert!(read >= 4, "{read}");
 }
 
 /// Every message on the page of messages is one that the program has: its fixed words stand in the sources.

@@ -268,6 +268,24 @@ fn every_format_is_ingested() {
         format!(
             r#"{{"id": "t1", "status": {{"state": "completed"}}, "artifacts": [{{"parts": [{{"kind": "text", "text": {text}}}]}}]}}"#
         ),
+        [
+            r#"{"type":"summary","summary":"A log","leafUuid":"l"}"#.to_owned(),
+            r#"{"type":"assistant","uuid":"a","sessionId":"s","message":{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"read","input":{}}]}}"#.to_owned(),
+            format!(r#"{{"type":"user","uuid":"b","sessionId":"s","message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c","content":{text}}}]}},"toolUseResult":{{"file":{text}}}}}"#),
+        ]
+        .join("\n"),
+        [
+            r#"{"type":"session_meta","payload":{"id":"s"}}"#.to_owned(),
+            r#"{"type":"response_item","payload":{"type":"function_call","call_id":"c","name":"read","arguments":"{}"}}"#.to_owned(),
+            format!(r#"{{"type":"response_item","payload":{{"type":"function_call_output","call_id":"c","output":{text}}}}}"#),
+        ]
+        .join("\n"),
+        format!(
+            r#"{{"resourceSpans": [{{"scopeSpans": [{{"spans": [{{"spanId": "s", "name": "execute_tool read", "startTimeUnixNano": "1", "attributes": [{{"key": "gen_ai.operation.name", "value": {{"stringValue": "execute_tool"}}}}, {{"key": "gen_ai.tool.name", "value": {{"stringValue": "read"}}}}, {{"key": "gen_ai.tool.call.id", "value": {{"stringValue": "c"}}}}, {{"key": "gen_ai.tool.call.result", "value": {{"stringValue": {text}}}}}]}}, {{"spanId": "h", "name": "GET", "startTimeUnixNano": "2", "attributes": []}}]}}]}}]}}"#
+        ),
+        format!(
+            r#"[{{"id": "r", "run_type": "chain", "name": "agent", "inputs": {{}}, "child_runs": [{{"id": "a", "run_type": "tool", "name": "read", "start_time": "1", "inputs": {{"input": "{{}}"}}, "outputs": {{"output": {text}}}}}]}}]"#
+        ),
     ];
     let accounts = formats.map(|events| {
         let files = Files::new();
@@ -592,7 +610,18 @@ fn what_is_exported_is_read_again() {
         run.stdout.lines().find(|line| line.starts_with("  events")).unwrap().to_owned()
     };
     let expected = kinds("chat.json");
-    for to in ["lines", "session-json", "openai", "openai-responses", "anthropic", "gemini"] {
+    for to in [
+        "lines",
+        "session-json",
+        "openai",
+        "openai-responses",
+        "anthropic",
+        "gemini",
+        "claude-code",
+        "codex",
+        "otel",
+        "langsmith",
+    ] {
         let run = files.run(&["export", "--events", "chat.json", "--to", to, "--out", "out.json"]);
         assert_eq!(run.shown(), "exit 0\n", "{to}");
         assert_eq!(kinds("out.json"), expected, "{to}");

@@ -120,7 +120,7 @@ pub fn ingest_with(
 /// firewall failed.
 pub fn take_in(conversation: Conversation, firewall: &Firewall) -> Result<Intake, IntakeError> {
     check_order(&conversation.events)?;
-    let mut intake = Intake { facts: conversation.facts, ..Intake::default() };
+    let mut intake = Intake { facts: conversation.facts, remarks: conversation.remarks, ..Intake::default() };
     let mut screening = Screening { firewall, seen: Seen::default(), names: HashSet::new() };
     for event in conversation.events {
         let item = match event.item.kind {

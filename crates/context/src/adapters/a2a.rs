@@ -1,10 +1,8 @@
-//! The Agent2Agent protocol: agent cards as catalog items, and tasks as outputs and conversations.
+//! The Agent2Agent protocol: tasks as outputs and conversations. Agent cards are catalogs, which the core reads.
 //!
 //! The spellings of version 0.3 (`kind`, `file`, `input-required`, role `agent`), of versions before it (`type`) and
 //! of 1.0 (parts without a kind, `TASK_STATE_INPUT_REQUIRED`, `ROLE_AGENT`) are read. Sessions of several agents are
 //! [session JSONL](super::from_session_lines).
-
-use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,61 +14,9 @@ use super::mcp::add_missing;
 use super::wire::FUNCTION_NAME;
 use super::{Conversation, Event};
 use crate::event::{ContextItem, ItemKind, Part, PartBody, Status, ToolOutput};
-use contextweaver_core::catalog::{Kind, SelectableItem, escape_name, tool_hash8};
 
 /// The metadata key of a task's result that says which of the task's lists the parts are from.
 const PARTS: &str = "a2a_parts";
-
-/// The namespace of agents in ids.
-const NAMESPACE: &str = "a2a";
-
-/// Converts an agent's card into an item: id `a2a:<name>`, the names and tags of its skills as tags, their descriptions
-/// and examples as examples. The card as received is in the item's metadata under `agent_card`.
-///
-/// # Errors
-/// [`AdapterError`] when the card has no name or a skill is malformed.
-pub fn from_a2a_card(card: &Value) -> Result<SelectableItem, AdapterError> {
-    check_nesting(card, "")?;
-    let members = object(card.clone(), "")?;
-    let name = text(&members, "name", "")?;
-    if name.trim().is_empty() {
-        return Err(AdapterError::new("", "`name` is empty; an agent is addressed by it"));
-    }
-    let description = members.get("description").and_then(Value::as_str).unwrap_or_default();
-    let mut item = SelectableItem::tool(&agent_id(name), NAMESPACE, name, description);
-    item.kind = Kind::Agent;
-    item.server =
-        members.get("provider").and_then(|provider| provider.get("organization")?.as_str()).map(str::to_owned);
-    let skills = match members.get("skills") {
-        None | Some(Value::Null) => Vec::new(),
-        Some(skills) => array(skills.clone(), "skills")?,
-    };
-    for (number, skill) in skills.into_iter().enumerate() {
-        let place = format!("skills[{number}]");
-        let skill = object(skill, &place)?;
-        item.tags.push(text(&skill, "name", &place)?.to_owned());
-        let texts =
-            |key: &str| skill.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-        item.tags.extend(texts("tags").map(str::to_owned));
-        item.examples.extend(skill.get("description").and_then(Value::as_str).map(str::to_owned));
-        item.examples.extend(texts("examples").map(str::to_owned));
-    }
-    item.tags.sort_unstable();
-    item.tags.dedup();
-    item.metadata.insert("agent_card".to_owned(), card.clone());
-    item.raw = serde_json::value::to_raw_value(card).ok().map(Arc::from);
-    Ok(item)
-}
-
-/// The id of an agent. A name that had to be escaped carries its hash, since another name may escape to the same text.
-fn agent_id(name: &str) -> String {
-    let escaped = escape_name(name);
-    if escaped == name {
-        format!("{NAMESPACE}:{name}")
-    } else {
-        format!("{NAMESPACE}:{escaped}#{}", tool_hash8(name, None))
-    }
-}
 
 /// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -355,27 +301,6 @@ mod tests {
     use crate::adapters::testing::{any_json, extra, shown as events, with};
 
     #[test]
-    fn a_card_becomes_an_agent() {
-        let card = json!({"name": "DataAgent", "description": "Reads warehouses", "url": "https://example.org",
-            "protocolVersion": "0.3.0", "provider": {"organization": "Example"},
-            "skills": [{"id": "sql", "name": "SQL Query", "description": "Run SQL", "tags": ["db", "sql"], "examples": ["count"]}]});
-        let item = from_a2a_card(&card).unwrap();
-        assert_eq!((item.id.as_str(), item.kind, item.namespace.as_str()), ("a2a:DataAgent", Kind::Agent, "a2a"));
-        assert_eq!(item.tags, ["SQL Query", "db", "sql"]);
-        assert_eq!(item.examples, ["Run SQL", "count"]);
-        assert_eq!(item.metadata["agent_card"], card);
-        assert!(contextweaver_core::catalog::Catalog::new(vec![item]).is_ok());
-        assert_eq!(
-            from_a2a_card(&json!({"name": "Data Agent"})).unwrap().id,
-            format!("a2a:Data_Agent#{}", tool_hash8("Data Agent", None))
-        );
-        let error = |card: Value| from_a2a_card(&card).unwrap_err().to_string();
-        insta::assert_snapshot!(error(json!([])), @"an object is expected, not an array");
-        insta::assert_snapshot!(error(json!({"name": ""})), @"`name` is empty; an agent is addressed by it");
-        insta::assert_snapshot!(error(json!({"name": "a", "skills": [{"id": "x"}]})), @"skills[0]: `name` is missing; a string is expected");
-    }
-
-    #[test]
     fn states_of_all_versions_have_a_status() {
         let status = |name: &str| TaskState::named(name).status();
         for name in ["completed", "TASK_STATE_COMPLETED"] {
@@ -453,7 +378,6 @@ mod tests {
 
         #[test]
         fn no_json_stops_the_readers(value in any_json()) {
-            let _ = from_a2a_card(&value);
             if let Ok(outcome) = from_a2a_task(value.clone()) {
                 prop_assert_eq!(&to_a2a_task(&outcome), &value);
             }

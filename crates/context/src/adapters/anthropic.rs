@@ -46,7 +46,11 @@ fn read_system(system: Value, reader: &mut Reader) -> Result<(), AdapterError> {
     Ok(())
 }
 
-fn read_message(mut message: Map<String, Value>, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
+pub(super) fn read_message(
+    mut message: Map<String, Value>,
+    place: &str,
+    reader: &mut Reader,
+) -> Result<(), AdapterError> {
     let kind = match text(&message, "role", place)? {
         "user" => ItemKind::UserTurn,
         "assistant" => ItemKind::AgentMsg,
@@ -115,12 +119,12 @@ pub fn to_anthropic(conversation: &Conversation) -> Result<Value, AdapterError> 
     Writer { dialect: Dialect::Anthropic, list: &["messages"], fresh: Some(fresh), output }.write(conversation)
 }
 
-const NAMES: BlockNames = BlockNames {
+pub(super) const NAMES: BlockNames = BlockNames {
     text: "text",
     image: |media_type, data| json!({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}),
 };
 
-fn fresh(item: &ContextItem, content: &Value) -> Value {
+pub(super) fn fresh(item: &ContextItem, content: &Value) -> Value {
     match item.kind {
         ItemKind::AgentMsg => json!({"role": "assistant", "content": content}),
         ItemKind::ToolCall => json!({"role": "assistant", "content": [

@@ -7,31 +7,40 @@
 mod a2a;
 mod anthropic;
 mod blocks;
+mod claude_code;
+mod codex;
 mod error;
 mod gemini;
+mod langsmith;
 mod mcp;
 mod memory;
 mod openai;
+mod otel;
 mod output;
 mod recognise;
 mod recorded;
 mod responses;
 mod session_json;
 mod session_lines;
+mod spans;
 #[cfg(test)]
 mod testing;
+mod transcripts;
 mod wire;
 
 pub use a2a::{
-    TaskOutcome, TaskState, from_a2a_card, from_a2a_task, from_a2a_task_conversation, to_a2a_task,
-    to_a2a_task_conversation,
+    TaskOutcome, TaskState, from_a2a_task, from_a2a_task_conversation, to_a2a_task, to_a2a_task_conversation,
 };
 pub use anthropic::{from_anthropic, to_anthropic};
+pub use claude_code::{from_claude_code, to_claude_code};
+pub use codex::{from_codex, to_codex};
 pub use error::AdapterError;
 pub use gemini::{from_gemini, to_gemini};
+pub use langsmith::{from_langsmith, to_langsmith};
 pub use mcp::{from_mcp_result, to_mcp_result};
 pub use memory::{episodes_to_lines, facts_to_lines, read_episodes, read_facts};
 pub use openai::{from_openai_chat, to_openai_chat};
+pub use otel::{from_otel, to_otel};
 pub use output::{Recognised, recognise_output};
 pub use recognise::{Format, MAX_LINE_BYTES, recognise};
 pub use recorded::{from_recorded, to_recorded};
@@ -66,6 +75,8 @@ pub struct Conversation {
     /// The members of the document around the events (`model`, `tools` …), for round trips; `None` for formats and
     /// documents that are bare lists of events.
     pub document: Option<Map<String, Value>>,
+    /// What of the document is no part of the conversation, for people.
+    pub remarks: Vec<String>,
 }
 
 impl From<ContextItem> for Event {

@@ -7,11 +7,13 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::error::{AdapterError, describe, shown};
+use super::error::{AdapterError, describe, parse, shown};
 use super::{
-    Conversation, from_a2a_task_conversation, from_anthropic, from_gemini, from_openai_chat, from_openai_responses,
-    from_recorded, from_session_json, from_session_lines, session_lines, to_a2a_task_conversation, to_anthropic,
-    to_gemini, to_openai_chat, to_openai_responses, to_recorded, to_session_json, to_session_lines,
+    Conversation, claude_code, codex, from_a2a_task_conversation, from_anthropic, from_claude_code, from_codex,
+    from_gemini, from_langsmith, from_openai_chat, from_openai_responses, from_otel, from_recorded, from_session_json,
+    from_session_lines, langsmith, otel, session_lines, to_a2a_task_conversation, to_anthropic, to_claude_code,
+    to_codex, to_gemini, to_langsmith, to_openai_chat, to_openai_responses, to_otel, to_recorded, to_session_json,
+    to_session_lines,
 };
 use crate::event::ItemKind;
 
@@ -37,11 +39,19 @@ pub enum Format {
     Gemini,
     /// A task of the Agent2Agent protocol.
     A2aTask,
+    /// A transcript of Claude Code.
+    ClaudeCode,
+    /// A transcript of Codex.
+    Codex,
+    /// OpenTelemetry's spans of generative AI.
+    Otel,
+    /// Runs of LangSmith.
+    LangSmith,
 }
 
 impl Format {
     /// All formats, in the order in which they are listed to people.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 12] = [
         Self::SessionLines,
         Self::SessionJson,
         Self::Recorded,
@@ -50,6 +60,10 @@ impl Format {
         Self::Anthropic,
         Self::Gemini,
         Self::A2aTask,
+        Self::ClaudeCode,
+        Self::Codex,
+        Self::Otel,
+        Self::LangSmith,
     ];
 
     /// The name of the format, for people.
@@ -64,6 +78,10 @@ impl Format {
             Self::Anthropic => "Anthropic messages",
             Self::Gemini => "Gemini contents",
             Self::A2aTask => "A2A task",
+            Self::ClaudeCode => "Claude Code transcript",
+            Self::Codex => "Codex transcript",
+            Self::Otel => "OpenTelemetry spans",
+            Self::LangSmith => "LangSmith runs",
         }
     }
 
@@ -79,6 +97,10 @@ impl Format {
             Self::Anthropic => "anthropic",
             Self::Gemini => "gemini",
             Self::A2aTask => "a2a",
+            Self::ClaudeCode => "claude-code",
+            Self::Codex => "codex",
+            Self::Otel => "otel",
+            Self::LangSmith => "langsmith",
         }
     }
 
@@ -98,6 +120,10 @@ impl Format {
             Self::Anthropic => to_anthropic(conversation)?,
             Self::Gemini => to_gemini(conversation)?,
             Self::A2aTask => to_a2a_task_conversation(conversation),
+            Self::ClaudeCode => return to_claude_code(conversation),
+            Self::Codex => return to_codex(conversation),
+            Self::Otel => to_otel(conversation)?,
+            Self::LangSmith => to_langsmith(conversation)?,
         };
         Ok(format!("{document:#}\n"))
     }
@@ -112,6 +138,10 @@ impl Format {
             Self::OpenaiResponses => "a list of items with `type`, or an object with `input` or `output`",
             Self::Gemini => "a list of contents with `parts`, or an object with `contents`",
             Self::A2aTask => "an object with `status` and `artifacts` or `history`",
+            Self::ClaudeCode => "an object with `type`, `message` and `uuid` a line",
+            Self::Codex => "an object with `type` and `payload` a line",
+            Self::Otel => "an object with `resourceSpans`",
+            Self::LangSmith => "a list of runs with `run_type`",
         }
     }
 }
@@ -153,22 +183,68 @@ pub fn recognise(bytes: &[u8], prefix: &str) -> Result<(Format, Conversation), A
         Format::Anthropic => from_anthropic(whole),
         Format::Gemini => from_gemini(whole),
         Format::A2aTask => from_a2a_task_conversation(whole),
+        Format::ClaudeCode => from_claude_code(bytes),
+        Format::Codex => from_codex(bytes),
+        Format::Otel => from_otel(whole),
+        Format::LangSmith => from_langsmith(whole),
     };
     conversation.map(|conversation| (format, conversation))
 }
 
-/// A file that is not one JSON document is a list of lines if its first line is an event.
+/// A file that is not one JSON document is a list of lines if its first line is an object. The first line that only one
+/// format has decides which it is: a transcript may begin with notes of its program.
 fn read_lines(bytes: &[u8], prefix: &str, error: &serde_json::Error) -> Result<(Format, Conversation), AdapterError> {
-    let first = lines(bytes).next().transpose()?.map_or("", |(_, line)| line);
-    match serde_json::from_str::<Value>(first) {
-        Ok(Value::Object(_)) => from_session_lines(bytes, prefix).map(|read| (Format::SessionLines, read)),
-        _ => Err(AdapterError::new("", format!("not JSON, and no JSON a line: {error}"))),
+    /// A transcript has its first message within these.
+    const LOOKED_AT: usize = 100;
+    let mut format = None;
+    for (number, line) in lines(bytes).take(LOOKED_AT).enumerate() {
+        let line = line.map(|(_, line)| serde_json::from_str::<Value>(line));
+        match line {
+            Ok(Ok(line @ Value::Object(_))) => format = of_line(&line),
+            Err(error) if number == 0 => return Err(error),
+            _ if number == 0 => return Err(AdapterError::new("", format!("not JSON, and no JSON a line: {error}"))),
+            // Its reader says what is wrong there.
+            _ => break,
+        }
+        if format.is_some() {
+            break;
+        }
+    }
+    let format = format.unwrap_or(Format::SessionLines);
+    let conversation = match format {
+        Format::ClaudeCode => from_claude_code(bytes),
+        Format::Codex => from_codex(bytes),
+        Format::Otel => documents(bytes).and_then(from_otel),
+        Format::LangSmith => documents(bytes).and_then(from_langsmith),
+        _ => from_session_lines(bytes, prefix),
+    };
+    conversation.map(|conversation| (format, conversation))
+}
+
+/// The documents of a file that has one a line.
+fn documents(bytes: &[u8]) -> Result<Value, AdapterError> {
+    lines(bytes).map(|line| line.and_then(|(number, line)| parse(line, &format!("line {number}")))).collect()
+}
+
+/// The format of a line that only one format has.
+fn of_line(line: &Value) -> Option<Format> {
+    match line {
+        line if codex::is_line(line) => Some(Format::Codex),
+        line if claude_code::is_line(line) => Some(Format::ClaudeCode),
+        line if otel::is_document(line) => Some(Format::Otel),
+        line if langsmith::is_run(line) => Some(Format::LangSmith),
+        line if session_lines::looks_like_a_line(line) => Some(Format::SessionLines),
+        _ => None,
     }
 }
 
 fn format_of(document: &Value) -> Result<Format, AdapterError> {
     let has = |key: &str| document.get(key).is_some();
     let found = match document {
+        Value::Object(_) if codex::is_line(document) => Some(Format::Codex),
+        Value::Object(_) if claude_code::is_line(document) => Some(Format::ClaudeCode),
+        _ if otel::is_document(document) => Some(Format::Otel),
+        _ if langsmith::is_document(document) => Some(Format::LangSmith),
         Value::Object(_) if has("calls") && has("goal") => Some(Format::Recorded),
         Value::Object(_) if has("events") => Some(Format::SessionJson),
         Value::Object(_) if has("contents") => Some(Format::Gemini),
@@ -302,6 +378,10 @@ mod tests {
             (json!([{"role": "user", "parts": []}]).to_string(), "Gemini contents: 1"),
             (json!({"contents": []}).to_string(), "Gemini contents: 0"),
             (json!({"status": {"state": "completed"}, "artifacts": []}).to_string(), "A2A task: 2"),
+            (json!({"type": "user", "uuid": "u", "message": said}).to_string(), "Claude Code transcript: 1"),
+            (json!({"type": "response_item", "payload": said}).to_string(), "Codex transcript: 1"),
+            (json!([{"run_type": "llm", "events": [], "inputs": {"messages": [said]}}]).to_string(), "LangSmith runs: 1"),
+            (json!({"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": [{"key": "gen_ai.input.messages", "value": {"stringValue": json!([said]).to_string()}}]}]}]}]}).to_string(), "OpenTelemetry spans: 1"),
         ] {
             assert_eq!(format(&document), expected, "{document}");
         }
@@ -310,10 +390,10 @@ mod tests {
     #[test]
     fn what_is_no_conversation_says_what_is() {
         insta::assert_snapshot!(format(" \n"), @"the file is empty; a conversation is expected");
-        insta::assert_snapshot!(format(r#"{"a": 1}"#), @"an object with `a` is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`)");
-        insta::assert_snapshot!(format(r#"{"content": []}"#), @"an object with `content` is no conversation; it looks like one result of an MCP tool, which is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`)");
+        insta::assert_snapshot!(format(r#"{"a": 1}"#), @"an object with `a` is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`)");
+        insta::assert_snapshot!(format(r#"{"content": []}"#), @"an object with `content` is no conversation; it looks like one result of an MCP tool, which is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`)");
         insta::assert_snapshot!(format(r#"{"type": "user_turn"}"#), @"its one line is no event: `type` is `user_turn` and there is no `text`; types are user_turn, agent_msg, tool_call, tool_result, doc_snippet, retrieved_doc, memory_fact, plan_state, policy");
-        insta::assert_snapshot!(format("7"), @"a number is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`)");
+        insta::assert_snapshot!(format("7"), @"a number is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`)");
         insta::assert_snapshot!(format("{\"goal\": \"g\", \"calls\": ["), @"not JSON, and no JSON a line: EOF while parsing a list at line 1 column 24");
         insta::assert_snapshot!(format("{\n  \"goal\": \"g\",\n"), @"not JSON, and no JSON a line: EOF while parsing a value at line 3 column 0");
         insta::assert_snapshot!(format(&"[".repeat(1_000_000)), @"not JSON, and no JSON a line: recursion limit exceeded at line 1 column 128");
@@ -336,6 +416,17 @@ mod tests {
             let _ = recognise(&text.as_bytes()[..cut.min(text.len())], "x");
             let _ = recognise(&bytes, "x");
             let _ = from_recorded(&text);
+            let spans = format!(r#"{{"resourceSpans": [{{"scopeSpans": [{{"spans": [{text}, {second}]}}]}}]}}"#);
+            let runs = format!(r#"[{{"run_type": "llm", "inputs": {text}, "outputs": {second}}}, {{"run_type": "tool", "inputs": {second}, "outputs": {text}}}]"#);
+            let lines = format!(r#"{{"type": "user", "uuid": "u", "message": {text}}}"#) + "\n" + &format!(r#"{{"type": "user", "message": {second}}}"#);
+            let items = format!(r#"{{"type": "response_item", "payload": {text}}}"#) + "\n" + &format!(r#"{{"type": "response_item", "payload": {second}}}"#);
+            for text in [spans, runs, lines, items] {
+                if let Ok((_, conversation)) = recognise(text.as_bytes(), "x") {
+                    for format in Format::ALL {
+                        let _ = format.write(&conversation);
+                    }
+                }
+            }
             let _ = from_session_json(&text);
         }
     }

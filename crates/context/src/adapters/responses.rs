@@ -42,7 +42,7 @@ fn read_member(document: &mut Value, key: &str, kind: ItemKind, reader: &mut Rea
     }
 }
 
-fn read_item(mut item: Map<String, Value>, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
+pub(super) fn read_item(mut item: Map<String, Value>, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
     let kind = match item.get("type") {
         None if item.contains_key("role") => "message".to_owned(),
         _ => text(&item, "type", place)?.to_owned(),
@@ -136,12 +136,12 @@ pub fn to_openai_responses(conversation: &Conversation) -> Result<Value, Adapter
         .write(conversation)
 }
 
-const NAMES: BlockNames = BlockNames {
+pub(super) const NAMES: BlockNames = BlockNames {
     text: "input_text",
     image: |media_type, data| json!({"type": "input_image", "image_url": format!("data:{media_type};base64,{data}")}),
 };
 
-fn fresh(item: &ContextItem, content: &Value) -> Value {
+pub(super) fn fresh(item: &ContextItem, content: &Value) -> Value {
     match item.kind {
         ItemKind::UserTurn => json!({"type": "message", "role": "user", "content": content}),
         ItemKind::AgentMsg => json!({"type": "message", "role": "assistant", "content": content}),

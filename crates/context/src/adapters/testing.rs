@@ -41,6 +41,23 @@ const KEYS: &[&str] = &[
     "output",
     "arguments",
     "other",
+    "uuid",
+    "message",
+    "payload",
+    "run_type",
+    "inputs",
+    "outputs",
+    "generations",
+    "kwargs",
+    "resourceSpans",
+    "scopeSpans",
+    "spans",
+    "attributes",
+    "key",
+    "value",
+    "arrayValue",
+    "kvlistValue",
+    "values",
 ];
 
 /// JSON of any shape, with a preference for the member names that the readers look for.

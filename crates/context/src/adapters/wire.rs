@@ -30,6 +30,8 @@ pub(super) enum Dialect {
     Anthropic,
     Gemini,
     Recorded,
+    ClaudeCode,
+    Codex,
 }
 
 /// The rest of a message that is kept for one of its events.
@@ -149,6 +151,10 @@ pub(super) struct Reader {
     events: Vec<Event>,
     messages: usize,
     opening: Option<Opening>,
+    /// What is put around the next message, under `inside`.
+    around: Option<Value>,
+    /// The member of a line that is the message; empty where a message stands alone.
+    inside: &'static str,
     parts: usize,
     taken: HashMap<String, usize>,
     /// The event ids of calls, by the ids that the provider gave them.
@@ -166,6 +172,8 @@ impl Reader {
             events: Vec::new(),
             messages: 0,
             opening: None,
+            around: None,
+            inside: "",
             parts: 0,
             taken: HashMap::new(),
             calls: HashMap::new(),
@@ -174,10 +182,23 @@ impl Reader {
         }
     }
 
+    /// Puts the next message under a member of what stands around it: a line of a transcript.
+    pub(super) fn enclose(&mut self, around: Value, inside: &'static str) {
+        self.around = Some(around);
+        self.inside = inside;
+    }
+
     /// Begins a message. `rest` is the message without its parts; `member` is its name in the document when it is not
     /// in the list.
     pub(super) fn open(&mut self, rest: Value, member: Option<&str>) {
-        self.opening = Some(Opening { value: rest, member: member.map(str::to_owned) });
+        let value = match self.around.take() {
+            Some(mut around) => {
+                around[self.inside] = rest;
+                around
+            }
+            None => rest,
+        };
+        self.opening = Some(Opening { value, member: member.map(str::to_owned) });
         self.messages += 1;
         self.parts = 0;
     }
@@ -309,7 +330,21 @@ impl Reader {
         self.add(item, output, part, hole);
     }
 
-    fn add(&mut self, mut item: ContextItem, output: Option<ToolOutput>, part: Option<PartOf>, hole: Option<Hole>) {
+    fn add(
+        &mut self,
+        mut item: ContextItem,
+        output: Option<ToolOutput>,
+        mut part: Option<PartOf>,
+        mut hole: Option<Hole>,
+    ) {
+        if !self.inside.is_empty() {
+            let within = |at: &mut String| *at = format!("/{}{at}", self.inside);
+            match (&mut part, &mut hole) {
+                (Some(part), _) => within(&mut part.list),
+                (None, Some(hole)) => within(&mut hole.at),
+                (None, None) => {}
+            }
+        }
         let wire = Wire {
             format: self.dialect,
             message: self.messages.saturating_sub(1),
@@ -359,20 +394,25 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Writes the document of the conversation.
-    pub(super) fn write(&self, conversation: &Conversation) -> Result<Value, AdapterError> {
+    /// The messages of the conversation in order, each with whether it was made here, from an event of another format.
+    pub(super) fn lines(&self, conversation: &Conversation) -> Result<Vec<(Value, bool)>, AdapterError> {
+        let messages = self.messages(conversation)?;
+        Ok(messages.into_iter().map(|(message, fresh)| (message.value, fresh)).collect())
+    }
+
+    fn messages(&self, conversation: &Conversation) -> Result<Vec<(Opening, bool)>, AdapterError> {
         let calls = conversation.events.iter().filter(|event| event.item.kind == ItemKind::ToolCall);
         let names: HashMap<&str, &str> =
             calls.map(|event| (event.item.id.as_str(), function_name(&event.item))).collect();
-        let mut messages: Vec<Opening> = Vec::new();
+        let mut messages: Vec<(Opening, bool)> = Vec::new();
         let mut open = None;
         for event in &conversation.events {
             let wire = wire_of(&event.item, self.dialect)?;
             match wire {
                 Some(mut wire) if wire.opens.is_some() || open == Some(wire.message) => {
-                    messages.extend(wire.opens.take());
+                    messages.extend(wire.opens.take().map(|opening| (opening, false)));
                     open = Some(wire.message);
-                    if let Some(message) = messages.last_mut() {
+                    if let Some((message, _)) = messages.last_mut() {
                         self.put(&mut message.value, wire, event)?;
                     }
                 }
@@ -386,13 +426,19 @@ impl Writer {
                         Some(name) if event.item.kind == ItemKind::ToolResult => &named(&event.item, name),
                         _ => &event.item,
                     };
-                    messages.push(Opening { value: fresh(item, &content), member: None });
+                    messages.push((Opening { value: fresh(item, &content), member: None }, true));
                     open = None;
                 }
             }
         }
+        Ok(messages)
+    }
+
+    /// Writes the document of the conversation.
+    pub(super) fn write(&self, conversation: &Conversation) -> Result<Value, AdapterError> {
+        let messages = self.messages(conversation)?.into_iter().map(|(message, _)| message);
         let Some(mut document) = conversation.document.clone() else {
-            return Ok(messages.into_iter().map(|message| message.value).collect());
+            return Ok(messages.map(|message| message.value).collect());
         };
         let list = self.list.iter().find(|key| document.contains_key(**key)).or(self.list.first());
         let mut listed = Vec::new();

@@ -249,7 +249,7 @@ impl Session {
             item.artifact = None;
             events.push(item.into());
         }
-        Ok(Conversation { events, facts: self.facts.all()?, episodes: self.episodes.all()?, document: None })
+        Ok(Conversation { events, facts: self.facts.all()?, episodes: self.episodes.all()?, ..Conversation::default() })
     }
 
     /// A session with everything that four stores hold.

@@ -1,7 +1,5 @@
 //! Messages on a byte stream: one a line.
 
-use std::os::fd::AsFd;
-
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -15,6 +13,7 @@ const LEAST: usize = 4 * 1024;
 
 /// Bytes that a pipe holds, where the system permits it: a large message takes few turns. A user's pipes hold 64 MiB
 /// together before the system makes new ones small.
+#[cfg(target_os = "linux")]
 const PIPE: usize = 256 * 1024;
 
 /// Bytes of either end of a line that is too long that are kept: there is the id.
@@ -110,13 +109,15 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 }
 
 /// Lets a pipe hold more.
-pub(crate) fn widen(pipe: &impl AsFd) {
+#[cfg(target_os = "linux")]
+pub(crate) fn widen(pipe: &impl std::os::fd::AsFd) {
     // Where the system refuses, the pipe keeps its size.
-    #[cfg(target_os = "linux")]
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
-    #[cfg(not(target_os = "linux"))]
-    let _ = (pipe, PIPE);
 }
+
+/// Other systems do not say how much a pipe holds.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn widen<P>(_pipe: &P) {}
 
 /// Writes what comes, a line each, until all senders are gone or the stream is closed.
 pub(crate) async fn write_lines<W, L>(mut sink: W, mut lines: mpsc::Receiver<L>)

@@ -1,20 +1,22 @@
 //! The transport on our own standard streams: one client, one message a line.
 
 use std::io;
+#[cfg(unix)]
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::UnixStream;
-use tokio::net::unix::pipe;
+#[cfg(unix)]
+use tokio::net::{UnixStream, unix::pipe};
 use tokio::sync::{mpsc, watch};
 
 use super::crowd::{Crowd, Place};
 use crate::guard::sign::unique;
-use crate::protocol::framing::{Line, LineReader, widen, write_lines};
+#[cfg(unix)]
+use crate::protocol::framing::widen;
+use crate::protocol::framing::{Line, LineReader, write_lines};
 use crate::protocol::message::{self, INVALID_REQUEST, Message, Raw, RpcError};
 use crate::protocol::stateless::RequestMeta;
 use crate::server::gateway::Gateway;
@@ -53,6 +55,13 @@ type Input = Box<dyn AsyncRead + Send + Unpin>;
 type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// Our own standard input and output.
+#[cfg(not(unix))]
+pub(crate) fn own_streams() -> io::Result<(Input, Output)> {
+    Ok((Box::new(tokio::io::stdin()), Box::new(tokio::io::stdout())))
+}
+
+/// Our own standard input and output.
+#[cfg(unix)]
 pub(crate) fn own_streams() -> io::Result<(Input, Output)> {
     let input = input(io::stdin().as_fd())?.unwrap_or_else(|| Box::new(tokio::io::stdin()));
     let output = output(io::stdout().as_fd())?.unwrap_or_else(|| Box::new(tokio::io::stdout()));
@@ -61,6 +70,7 @@ pub(crate) fn own_streams() -> io::Result<(Input, Output)> {
 
 /// The stream, if it can be waited for without a thread of its own, which costs two changes of context a message: it
 /// is a pipe, or a socket, which is what Node gives to its children.
+#[cfg(unix)]
 fn input(stream: BorrowedFd<'_>) -> io::Result<Option<Input>> {
     Ok(match pipe::Receiver::from_owned_fd(stream.try_clone_to_owned()?) {
         Ok(pipe) => {
@@ -72,6 +82,7 @@ fn input(stream: BorrowedFd<'_>) -> io::Result<Option<Input>> {
 }
 
 /// As [`input`], for the other direction.
+#[cfg(unix)]
 fn output(stream: BorrowedFd<'_>) -> io::Result<Option<Output>> {
     Ok(match pipe::Sender::from_owned_fd(stream.try_clone_to_owned()?) {
         Ok(pipe) => {
@@ -82,8 +93,9 @@ fn output(stream: BorrowedFd<'_>) -> io::Result<Option<Output>> {
     })
 }
 
+#[cfg(unix)]
 fn socket(stream: BorrowedFd<'_>) -> io::Result<Option<UnixStream>> {
-    let socket = net::UnixStream::from(stream.try_clone_to_owned()?);
+    let socket = std::os::unix::net::UnixStream::from(stream.try_clone_to_owned()?);
     // Only a Unix socket has an address of this kind.
     if socket.local_addr().is_err() {
         return Ok(None);

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+#[cfg(unix)]
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::process::{Child, Command};
@@ -110,7 +111,9 @@ impl LineLink {
         events: EventSender,
     ) -> Result<Self, Fault> {
         let mut process = Command::new(command);
-        process.args(args).env_clear().envs(env).process_group(0).kill_on_drop(true);
+        process.args(args).env_clear().envs(env).kill_on_drop(true);
+        #[cfg(unix)]
+        process.process_group(0);
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(cwd) = cwd {
             process.current_dir(cwd);
@@ -166,11 +169,18 @@ impl LineLink {
 }
 
 /// The processes that a child leads; they are killed when this is dropped.
+#[cfg(unix)]
 struct Group(Option<Pid>);
 
+#[cfg(unix)]
 impl Group {
     fn of(child: &Child) -> Self {
         Self(child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)))
+    }
+
+    /// Asks them to end.
+    fn ask(&self) {
+        self.signal(Signal::TERM);
     }
 
     fn signal(&self, signal: Signal) {
@@ -181,10 +191,24 @@ impl Group {
     }
 }
 
+#[cfg(unix)]
 impl Drop for Group {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
     }
+}
+
+/// Windows has no groups that a signal reaches: the child alone is killed, when it is dropped.
+#[cfg(not(unix))]
+struct Group;
+
+#[cfg(not(unix))]
+impl Group {
+    fn of(_child: &Child) -> Self {
+        Self
+    }
+
+    fn ask(&self) {}
 }
 
 /// Waits until a child ends or is to end, and sees to it that nothing of it stays.
@@ -213,7 +237,7 @@ async fn watch(
     let left = match tokio::time::timeout(GRACE, child.wait()).await {
         Ok(left) => left.ok(),
         Err(_) => {
-            group.signal(Signal::TERM);
+            group.ask();
             tokio::time::timeout(GRACE, child.wait()).await.ok().and_then(Result::ok)
         }
     };

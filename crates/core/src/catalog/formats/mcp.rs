@@ -83,6 +83,7 @@ fn resource(item: &SelectableItem) -> Map<String, Value> {
     let uri = item.metadata.get("uri").and_then(Value::as_str).unwrap_or(&item.name);
     let mut members = Map::from_iter([("uri".to_owned(), uri.into())]);
     members.extend(super::openai::described(item, &item.name));
+    members.extend(item.metadata.get("mimeType").map(|kind| ("mimeType".to_owned(), kind.clone())));
     members
 }
 

@@ -7,12 +7,14 @@
 mod a2a;
 mod anthropic;
 mod bedrock;
+mod fastmcp;
 mod frameworks;
 mod gemini;
 mod mcp;
 mod names;
 mod openai;
 mod openapi;
+mod peer;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -51,12 +53,16 @@ pub enum ToolFormat {
     OpenApi,
     /// An A2A agent card: each skill is a tool.
     A2a,
+    /// What `fastmcp inspect` writes of a server.
+    FastMcp,
     /// Tools of LangChain.
     LangChain,
     /// Tools of LlamaIndex.
     LlamaIndex,
     /// Tools of the Vercel AI SDK.
     VercelAi,
+    /// Items of the Python package `contextweaver`.
+    Peer,
     /// The contracts of `weaver-spec`: items, choice cards, capabilities.
     WeaverSpec,
 }
@@ -90,9 +96,11 @@ impl ToolFormat {
             Self::Bedrock => ("bedrock", "Bedrock Converse"),
             Self::OpenApi => ("openapi", "OpenAPI"),
             Self::A2a => ("a2a", "A2A agent card"),
+            Self::FastMcp => ("fastmcp", "FastMCP"),
             Self::LangChain => ("langchain", "LangChain"),
             Self::LlamaIndex => ("llama-index", "LlamaIndex"),
             Self::VercelAi => ("vercel-ai", "Vercel AI SDK"),
+            Self::Peer => ("contextweaver-py", "contextweaver (Python)"),
             Self::WeaverSpec => ("weaver-spec", "weaver-spec"),
         }
     }
@@ -129,6 +137,7 @@ impl Serialize for ToolFormat {
     }
 }
 
+pub(super) use self::fastmcp::{is_member as is_fastmcp, prompt as fastmcp_prompt, resource as fastmcp_resource};
 pub use self::mcp::listing as mcp_listing;
 pub(super) use self::openapi::is_document as is_openapi;
 
@@ -165,6 +174,8 @@ const ROWS: &[Row] = &[
     row(ToolFormat::A2a, a2a::is_card, Reader::Many(a2a::read)),
     row(ToolFormat::VercelAi, frameworks::is_vercel, Reader::One(frameworks::read_vercel)),
     row(ToolFormat::Mcp, |members| members.contains_key("inputSchema"), Reader::One(super::load::tool)),
+    row(ToolFormat::Peer, peer::is, Reader::One(peer::read)),
+    row(ToolFormat::FastMcp, fastmcp::is, Reader::One(fastmcp::read)),
     row(ToolFormat::Anthropic, anthropic::is, Reader::One(anthropic::read)),
     row(ToolFormat::LangChain, frameworks::is_langchain, Reader::One(frameworks::read_langchain)),
     row(ToolFormat::LlamaIndex, frameworks::is_llama_index, Reader::One(frameworks::read_llama_index)),

@@ -82,6 +82,9 @@ fn every_form_is_recognised_and_read() {
         json!({"id": "c1", "items": [{"id": "mail:send#0a1b2c3d", "label": "Send mail", "description": "Sends", "capability_id": "m"}]}),
         json!([{"id": "org.app.find", "name": "Find", "version": "1.0.0", "description": "Finds", "input_schema_ref": "https://x.example/s"}]),
         json!([with("inputSchema", schema()), {"type": "function", "function": {"name": "other"}}]),
+        json!([{"id": "billing.invoices.find", "kind": "tool", "name": "invoices_find", "description": "Finds invoices", "tags": ["billing", "read-only"],
+            "namespace": "billing", "args_schema": schema(), "output_schema": null, "examples": ["all of May"], "constraints": {}, "side_effects": false,
+            "cost_hint": 0.5, "metadata": {"owner": "desk"}, "depends_on": ["billing.login"]}, {"id": "close", "kind": "flow", "name": "close", "description": "Closes", "args_schema": {}}]),
     ];
     insta::assert_snapshot!(documents.iter().map(shown).collect::<Vec<_>>().join("\n"), @r#"
     mcp (1)
@@ -189,7 +192,83 @@ fn every_form_is_recognised_and_read() {
       mcp:other#c0b7454d |  |
       mcp:weather#923c4785 | Says the weather |
         {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+
+    contextweaver-py (2)
+      billing:invoices_find#7f379409 | Finds invoices | billing,read-only
+        {"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}
+        metadata {"depends_on":["billing.login"],"id":"billing.invoices.find","owner":"desk"}
+      mcp:close#d826463a | Closes |
+        metadata {"id":"close","kind":"flow"}
     "#);
+}
+
+/// What `fastmcp inspect` writes of samples/server.py, which scripts/python-recipes compares with the real one.
+const FASTMCP: &str = include_str!("samples/fastmcp.json");
+const FASTMCP_AS_MCP: &str = include_str!("samples/fastmcp-as-mcp.json");
+
+#[test]
+fn what_fastmcp_inspects_is_read() {
+    let read = |text: &str| load_text("inspected.json", text, Strictness::Strict).unwrap();
+    let (own, mcp) = (read(FASTMCP), read(FASTMCP_AS_MCP));
+    insta::assert_snapshot!(shown(&serde_json::from_str(FASTMCP).unwrap()), @r#"
+    fastmcp (6)
+      front-desk:cancel_booking#99e8e1fb | Cancel a booking and give its deposit back. | billing,destructive,rooms
+        {"additionalProperties":false,"properties":{"booking_id":{"type":"string"}},"required":["booking_id"],"type":"object"}
+        metadata {"meta":{"owner":"desk"}}
+      front-desk:find_rooms#08ffb0b5 | Find free rooms. | read-only,rooms
+        {"additionalProperties":false,"properties":{"beds":{"description":"How many beds are needed","type":"integer"},"quiet":{"default":false,"type":"boolean"}},"required":["beds"],"type":"object"}
+        metadata {"annotations":{"title":"Find rooms"}}
+      front-desk:now#e687c177 | The time at the desk. |
+        {"additionalProperties":false,"properties":{},"type":"object"}
+      prompt::front-desk:welcome#5c97c784 | A letter of welcome. | letters
+        {"type":"object","properties":{"guest":{"description":"The name of the guest\n\nProvide a value matching the following JSON schema: {\"description\":\"The name of the guest\",\"type\":\"string\"}. Encode non-string values as JSON.","type":"string"},"language":{"type":"string"}},"required":["guest"]}
+      resource::front-desk:rates#21e194cc | The rates of this season. | billing
+        metadata {"mimeType":"application/json","uri":"desk://rates"}
+      resource::front-desk:room#3636f05e | What is known of a room. |
+        {"additionalProperties":false,"properties":{"number":{"type":"integer"}},"required":["number"],"type":"object"}
+        metadata {"mimeType":"text/plain","uri":"desk://rooms/{number}"}
+    "#);
+    let line = |item: &SelectableItem| (item.id.clone(), item.server.clone(), item.description.clone(), item.safety);
+    let mcp_lines: Vec<_> = mcp.catalog.items().iter().map(line).collect();
+    let own_lines: Vec<_> =
+        own.catalog.items().iter().map(line).filter(|(id, ..)| !id.contains("front-desk:room#")).collect();
+    assert_eq!(own_lines, mcp_lines);
+    for (own, mcp) in own.catalog.items().iter().filter_map(|own| Some((own, mcp.catalog.get(&own.id)?))) {
+        assert_eq!((&own.args_schema, &own.output_schema), (&mcp.args_schema, &mcp.output_schema), "{}", own.id);
+    }
+    // Written as MCP's, it is what a server lists.
+    let listed = mcp_listing(&own.catalog);
+    assert_eq!(listed.pointer("/resources/0/mimeType"), Some(&json!("application/json")), "{listed:#}");
+    assert_eq!(listed.pointer("/tools/0/server"), Some(&json!("Front Desk")), "{listed:#}");
+}
+
+#[test]
+fn the_name_of_a_server_is_a_text_or_in_an_object() {
+    let tool = json!({"name": "now", "inputSchema": {"type": "object"}});
+    let server = |document: Value| match load_text("a.json", &document.to_string(), Strictness::Strict) {
+        Ok(loaded) => loaded.catalog.items()[0].server.clone().unwrap_or_else(|| "-".to_owned()),
+        Err(error) => error.to_string().rsplit_once(": ").unwrap().1.to_owned(),
+    };
+    let named = |key: &str, value: Value| server(json!({key: value, "tools": [tool]}));
+    assert_eq!(named("server", json!("a")), "a");
+    assert_eq!(named("server", json!({"name": "a", "version": "1"})), "a");
+    assert_eq!(named("server", json!({"version": "1"})), "-");
+    assert_eq!(named("server", Value::Null), "-");
+    assert_eq!(named("serverInfo", json!({"name": "a", "title": null})), "a");
+    assert_eq!(named("serverInfo", json!([1])), "-");
+    assert_eq!(server(json!({"server": "b", "serverInfo": {"name": "a"}, "tools": [tool]})), "b");
+    insta::assert_snapshot!(named("server", json!(7)), @"`server` must be a text, or an object with the text `name`; correct it, or leave it out with --lenient");
+    insta::assert_snapshot!(named("server", json!({"name": 7})), @"`server` must be a text, or an object with the text `name`; correct it, or leave it out with --lenient");
+}
+
+/// A member of a live server keeps its bytes, whatever members it has.
+#[test]
+fn a_live_resource_with_a_key_is_one_of_mcp() {
+    let raw = |text: &str| serde_json::value::RawValue::from_string(text.to_owned()).unwrap();
+    let (resources, prompts) = ([raw(r#"{"uri":"a:b","name":"b","key":"x"}"#)], [raw(r#"{"name":"p","key":"x"}"#)]);
+    let listing = crate::catalog::Listing { server: "s", tools: &[], resources: &resources, prompts: &prompts };
+    let (items, left_out) = crate::catalog::load_listings(&[listing]);
+    assert!(left_out.is_empty() && items.len() == 2 && items.iter().all(|item| item.raw.is_some()), "{items:?}");
 }
 
 fn pets() -> Value {
@@ -495,12 +574,19 @@ fn any_json() -> impl Strategy<Value = Value> {
         "fn_schema",
         "fn_schema_str",
         "metadata",
+        "key",
+        "templates",
+        "uri_template",
+        "resources",
+        "server",
         "skills",
         "id",
         "url",
         "label",
         "items",
         "choice_cards",
+        "kind",
+        "tool",
         "openapi",
         "3.1.0",
         "info",
@@ -639,9 +725,11 @@ fn the_examples_of_the_page_are_read() {
         "bedrock",
         "openapi",
         "a2a",
+        "fastmcp",
         "langchain",
         "llama-index",
         "vercel-ai",
+        "contextweaver-py",
         "weaver-spec",
     ] {
         assert!(read.iter().any(|key| key == format), "{format}");

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::super::namespace::{assign_namespaces, infer_namespace, server_namespace};
 use super::super::tool_id::{
-    PrimitiveId, PrimitiveKind, ToolIdParts, escape_name, format_primitive_id, parse_primitive_id, prompt_hash8,
-    resource_hash8, tool_hash8,
+    PrimitiveId, PrimitiveKind, ToolIdParts, escape_name, format_primitive_id, is_version, parse_primitive_id,
+    prompt_hash8, resource_hash8, tool_hash8,
 };
 use super::super::{CatalogError, Fault, Kind, SelectableItem};
 use super::mcp::URI;
@@ -34,6 +34,12 @@ impl Draft {
     /// A draft without a version and an id of its own.
     pub(in crate::catalog) fn of(item: SelectableItem) -> Self {
         Self { server: item.server.clone(), item, version: None, id: None }
+    }
+
+    /// With a declared version, if ids can hold it.
+    pub(in crate::catalog) fn with_version(mut self, version: Option<String>) -> Self {
+        self.version = version.filter(|version| is_version(version));
+        self
     }
 
     pub(super) fn set_server_if_none(&mut self, server: Option<&str>) {

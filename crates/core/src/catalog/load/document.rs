@@ -10,7 +10,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::{Fault, Kind, formats};
+use super::super::{Fault, formats};
 use super::too_deep;
 
 /// The list that a definition is in, which decides how it is read.
@@ -18,11 +18,15 @@ use super::too_deep;
 pub(super) enum Form {
     /// Tools in any form.
     Tools,
-    /// Tools of a live server, which speaks MCP.
+    /// What a live server lists, which speaks MCP.
     ServerTools,
+    ServerResources,
+    ServerPrompts,
     /// The older list of a request.
     Functions,
     Resources,
+    /// Templates of resources, as FastMCP lists them.
+    Templates,
     Prompts,
     /// Items of the native form.
     Items,
@@ -35,8 +39,9 @@ impl fmt::Display for Form {
         formatter.write_str(match self {
             Self::Tools | Self::ServerTools => "tools",
             Self::Functions => "functions",
-            Self::Resources => "resources",
-            Self::Prompts => "prompts",
+            Self::Resources | Self::ServerResources => "resources",
+            Self::Templates => "templates",
+            Self::Prompts | Self::ServerPrompts => "prompts",
             Self::Items => "items",
             Self::Whole => "top level",
         })
@@ -114,7 +119,11 @@ pub(super) struct Located {
 /// The members that the known forms have at the top level. Other members of an MCP document are ignored.
 #[derive(Deserialize)]
 struct Top<'t> {
-    server: Option<String>,
+    #[serde(borrow)]
+    server: Option<&'t RawValue>,
+    /// What a server says of itself.
+    #[serde(borrow, rename = "serverInfo")]
+    server_info: Option<&'t RawValue>,
     #[serde(borrow)]
     tools: Option<List<'t>>,
     /// What a request had before it had tools.
@@ -130,6 +139,8 @@ struct Top<'t> {
     #[serde(borrow)]
     items: Option<&'t RawValue>,
     schema: Option<&'t RawValue>,
+    #[serde(borrow)]
+    templates: Option<&'t RawValue>,
     #[serde(borrow)]
     result: Option<&'t RawValue>,
     #[serde(borrow)]
@@ -170,9 +181,6 @@ pub(super) fn parse(text: &str) -> Result<Document<'_>, Located> {
     match text.trim_start().bytes().next() {
         Some(b'[') => {
             let tools: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| located(&error))?;
-            if tools.iter().any(|tool| is_native(tool)) {
-                return Err(top_level(Fault::new("a bare list of items with `id` and `kind`").with_fix(WRITE_NATIVE)));
-            }
             Ok(Document { server: None, entries: listed(Form::Tools, tools).collect() })
         }
         Some(b'{') => parse_object(text),
@@ -190,6 +198,8 @@ pub(super) fn parse(text: &str) -> Result<Document<'_>, Located> {
 
 fn parse_object(text: &str) -> Result<Document<'_>, Located> {
     let top: Top<'_> = serde_json::from_str(text).map_err(|error| located(&error))?;
+    let server = server_name(top.server, top.server_info)?;
+    let fastmcp = top.server.is_some_and(|server| server.get().starts_with('{'));
     let lists = Lists { tools: top.tools, resources: top.resources, prompts: top.prompts };
     let within = |place: &str, error: &serde_json::Error| Located {
         place: place.to_owned(),
@@ -228,8 +238,36 @@ fn parse_object(text: &str) -> Result<Document<'_>, Located> {
     let tools = lists.tools.unwrap_or_default().0.into_iter().enumerate();
     entries.extend(tools.map(|(index, (key, raw))| Entry { key, ..Entry::new(Form::Tools, index, raw) }));
     entries.extend(listed(Form::Resources, lists.resources.unwrap_or_default()));
+    if let Some(templates) = top.templates.filter(|_| fastmcp) {
+        let templates: Vec<&RawValue> =
+            serde_json::from_str(templates.get()).map_err(|error| within("templates", &error))?;
+        entries.extend(listed(Form::Templates, templates));
+    }
     entries.extend(listed(Form::Prompts, lists.prompts.unwrap_or_default()));
-    Ok(Document { server: top.server.filter(|server| !server.trim().is_empty()), entries })
+    Ok(Document { server, entries })
+}
+
+/// The name of the server in `server` (a text, or an object as FastMCP writes it), else in `serverInfo`.
+fn server_name(server: Option<&RawValue>, info: Option<&RawValue>) -> Result<Option<String>, Located> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Named {
+        Text(String),
+        Object { name: Option<String> },
+    }
+    let name = |raw: &RawValue| match serde_json::from_str(raw.get()) {
+        Ok(Named::Text(name)) => Ok(Some(name)),
+        Ok(Named::Object { name }) => Ok(name),
+        Err(_) => Err(()),
+    };
+    let of_server = server.map(name).transpose().map_err(|()| {
+        let fault = Fault::new("`server` must be a text, or an object with the text `name`");
+        top_level(fault)
+    })?;
+    // What is of no use here is ignored, as other members are.
+    let of_info = || info.and_then(|info| name(info).ok().flatten());
+    let named = |name: &String| !name.trim().is_empty();
+    Ok(of_server.flatten().filter(named).or_else(|| of_info().filter(named)))
 }
 
 /// A document with `items` that is none of ours: a choice card.
@@ -284,18 +322,6 @@ fn parse_native(text: &str) -> Result<Document<'_>, Located> {
         }
     }
     Ok(Document { server: None, entries: listed(Form::Items, native.items).collect() })
-}
-
-/// Whether a definition is an item of the native form. A reader of MCP definitions would drop most of its fields.
-fn is_native(raw: &RawValue) -> bool {
-    #[derive(Deserialize)]
-    struct Item {
-        #[serde(rename = "id")]
-        _id: String,
-        #[serde(rename = "kind")]
-        _kind: Kind,
-    }
-    serde_json::from_str::<Item>(raw.get()).is_ok()
 }
 
 fn listed<'t>(form: Form, list: Vec<&'t RawValue>) -> impl Iterator<Item = Entry<'t>> {

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::super::tool_id::is_version;
 use super::super::{Fault, Kind, Safety, SelectableItem};
 use super::assemble::Draft;
 use super::fields::Fields;
@@ -73,10 +72,10 @@ pub(in crate::catalog) fn begin(kind: Kind, name: &str, fields: &mut Fields) -> 
 fn finish(item: SelectableItem, mut fields: Fields) -> Result<Draft, Fault> {
     let version = fields.object("_meta")?.and_then(|mut meta| meta.swap_remove("version"));
     let version = match version {
-        Some(Value::String(version)) if is_version(&version) => Some(version),
+        Some(Value::String(version)) => Some(version),
         _ => None,
     };
-    Ok(Draft { server: item.server.clone(), item, version, id: None })
+    Ok(Draft::of(item).with_version(version))
 }
 
 /// Settles the safety class of an item from what it declares and from its tags (`destructive` wins), and makes the tags
@@ -92,7 +91,7 @@ pub(in crate::catalog) fn settle_safety(item: &mut SelectableItem, declared: Saf
 }
 
 /// The arguments of a prompt as a JSON Schema, so that they are searched and checked like those of a tool.
-fn prompt_schema(arguments: Vec<Value>) -> Result<Option<Arc<Value>>, Fault> {
+pub(in crate::catalog) fn prompt_schema(arguments: Vec<Value>) -> Result<Option<Arc<Value>>, Fault> {
     if arguments.is_empty() {
         return Ok(None);
     }

@@ -28,7 +28,7 @@ pub(super) use self::assemble::Draft;
 use self::document::{Document, Entry, Form, Located};
 pub(super) use self::fields::Fields;
 pub use self::fields::describe;
-pub(super) use self::mcp::{begin, settle_safety, tool};
+pub(super) use self::mcp::{begin, prompt_schema, settle_safety, tool};
 use super::formats::{self, Found, Part, ToolFormat};
 use super::{Catalog, CatalogError, Fault};
 
@@ -170,8 +170,8 @@ pub fn load_listings(listings: &[Listing<'_>]) -> (Vec<super::SelectableItem>, V
         let file: Arc<Path> = Arc::from(Path::new(listing.server));
         let lists = [
             (Form::ServerTools, listing.tools),
-            (Form::Resources, listing.resources),
-            (Form::Prompts, listing.prompts),
+            (Form::ServerResources, listing.resources),
+            (Form::ServerPrompts, listing.prompts),
         ];
         let entries = lists
             .iter()
@@ -506,8 +506,13 @@ fn take_in(
     let found = match place.form {
         Form::Tools | Form::Functions | Form::Whole => formats::read(value, place.key.as_deref()),
         Form::ServerTools => Found::One(ToolFormat::Mcp, Fields::new(value).and_then(mcp::tool)),
-        Form::Resources => Found::One(ToolFormat::Mcp, mcp::resource(value)),
-        Form::Prompts => Found::One(ToolFormat::Mcp, mcp::prompt(value)),
+        Form::Resources if formats::is_fastmcp(&value) => {
+            Found::One(ToolFormat::FastMcp, formats::fastmcp_resource(value))
+        }
+        Form::Resources | Form::ServerResources => Found::One(ToolFormat::Mcp, mcp::resource(value)),
+        Form::Templates => Found::One(ToolFormat::FastMcp, formats::fastmcp_resource(value)),
+        Form::Prompts if formats::is_fastmcp(&value) => Found::One(ToolFormat::FastMcp, formats::fastmcp_prompt(value)),
+        Form::Prompts | Form::ServerPrompts => Found::One(ToolFormat::Mcp, mcp::prompt(value)),
         Form::Items => Found::One(ToolFormat::Native, native::item(value)),
     };
     let mut add =
@@ -771,8 +776,8 @@ items:
             ("a.yaml", deep_block.as_bytes()),
             ("a.json", b"{\"schema\": 2, \"items\": []}"),
             ("a.json", b"{\"items\": []}"),
-            ("a.json", b"[{\"name\": \"x\"}, {\"id\": \"a:x@1\", \"kind\": \"agent\", \"name\": \"x\"}]"),
-            ("a.yaml", b"- {id: \"a:x@1\", kind: tool, name: x}"),
+            ("a.json", b"[{\"name\": \"x\"}, {\"id\": \"x\", \"kind\": \"robot\", \"name\": \"x\"}]"),
+            ("a.yaml", b"- {id: x, kind: tool, name: x, cost_hint: -1}"),
             ("a.yaml", b"- name: x\n  name: y\n"),
             ("a.yaml", b"- name: x\n--- \n- name: y\n"),
             ("a.yaml", laughs.as_bytes()),
@@ -824,8 +829,8 @@ items:
         a.yaml: line 1, column 257: it is nested deeper than 127 levels; make it flatter, or leave it out with --lenient
         a.json: top level: `schema` is 2; write the file in form 1, or leave it out with --lenient
         a.json: top level: `schema` is missing; write the native form as {"schema": 1, "items": [...]}, or leave it out with --lenient
-        a.json: top level: a bare list of items with `id` and `kind`; write the native form as {"schema": 1, "items": [...]}, or leave it out with --lenient
-        a.yaml: top level: a bare list of items with `id` and `kind`; write the native form as {"schema": 1, "items": [...]}, or leave it out with --lenient
+        a.json: tools[1] `x`: unknown `kind` `robot`; use tool, agent, skill, flow, resource, prompt or internal, or leave it out with --lenient
+        a.yaml: tools[0] `x`: `cost_hint` must be a number of at least 0, not -1; correct it, or leave it out with --lenient
         a.yaml: line 2, column 3: the key `name` occurs twice; remove one, or leave it out with --lenient
         a.yaml: line 2, column 1: it holds more than one document; keep one per file, or leave it out with --lenient
         a.yaml: line 6, column 30: its anchors and aliases expand to too much; write the values out, or leave it out with --lenient

@@ -55,7 +55,11 @@ const MOST_CONNECTIONS: usize = 4_096;
 
 /// Connections for the open files that the system permits: a half, since upstreams and artifacts need the rest.
 fn most_connections() -> usize {
+    #[cfg(unix)]
     let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    // Windows has no such limit.
+    #[cfg(not(unix))]
+    let files: Option<u64> = None;
     let half = files.and_then(|files| usize::try_from(files / 2).ok()).unwrap_or(MOST_CONNECTIONS);
     half.clamp(16, MOST_CONNECTIONS)
 }

@@ -515,10 +515,11 @@ const ECHO_PID: &str = r#"echo '{"jsonrpc":"2.0","id":'$id',"result":'$$'}'"#;
 
 async fn gone(pid: i32) {
     // A child of ours is reaped; one of a child's by whoever has adopted it, in its own time.
-    let ended = || match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
-        Ok(stat) => stat.contains(") Z "),
-        Err(_) => true,
-    };
+    let id = rustix::process::Pid::from_raw(pid).unwrap();
+    let is_there = || rustix::process::test_kill_process(id).is_ok();
+    // Where nobody reaps it, it is there as what is left of a process.
+    let waits = || std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "));
+    let ended = || !is_there() || waits();
     while !ended() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -1,0 +1,327 @@
+//! Runs of LangSmith: a list of runs, an object with `runs`, or one run a line, each with its `child_runs` or with theirs
+//! beside it; both ways.
+//!
+//! Runs are read in the order in which they began. A run of a model is a turn, and says each message once however often
+//! later runs repeat it; a run of a tool adds a call and a result that no model was told. Chains, parsers and retrievers
+//! are counted and left out.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::Conversation;
+use super::error::{AdapterError, check_nesting, object, shown};
+use super::spans::{Messages, as_text, call, content, documents, left_out, object_at, split};
+use super::transcripts::uuid_of;
+
+/// Whether a value is a run.
+pub(super) fn is_run(value: &Value) -> bool {
+    value.get("run_type").is_some_and(Value::is_string)
+        && ["inputs", "outputs", "child_runs", "dotted_order"].iter().any(|key| value.get(key).is_some())
+}
+
+/// Whether a document holds runs.
+pub(super) fn is_document(document: &Value) -> bool {
+    let runs = document.get("runs").unwrap_or(document);
+    is_run(runs) || runs.as_array().and_then(|runs| runs.first()).is_some_and(is_run)
+}
+
+/// Reads runs.
+///
+/// # Errors
+/// [`AdapterError`] when no run is of a model or a tool, a message is malformed, or one answers a call that does not come
+/// before it.
+pub fn from_langsmith(mut document: Value) -> Result<Conversation, AdapterError> {
+    check_nesting(&document, "")?;
+    if let Some(runs) = document.get_mut("runs") {
+        document = runs.take();
+    }
+    let mut runs = Vec::new();
+    let mut pending = documents(document);
+    pending.reverse();
+    while let Some(mut run) = pending.pop() {
+        if let Some(children) = run.get_mut("child_runs").and_then(Value::as_array_mut) {
+            pending.extend(std::mem::take(children).into_iter().rev());
+        }
+        runs.push(object(run, "runs")?);
+    }
+    // The order of a trace; where runs do not say it, their beginnings.
+    let began = |run: &Map<String, Value>| {
+        let time = |key: &str| run.get(key).map(as_text).unwrap_or_default();
+        (time("start_time"), time("dotted_order"))
+    };
+    runs.sort_by_cached_key(began);
+    let mut messages = Messages::default();
+    let mut others: BTreeMap<String, usize> = BTreeMap::new();
+    let mut read = 0;
+    for run in &runs {
+        let text = |key: &str| run.get(key).and_then(Value::as_str).unwrap_or_default();
+        let place = format!("run `{}`", shown(text("id")));
+        let (inputs, outputs) = (run.get("inputs"), run.get("outputs"));
+        match text("run_type") {
+            "llm" => {
+                let mut turn = inputs.map_or_else(Vec::new, sent);
+                turn.extend(outputs.map_or_else(Vec::new, answered));
+                let turn: Result<Vec<Value>, _> = turn.iter().map(|message| read_message(message, &place)).collect();
+                messages.turn(turn?, text("id"));
+                read += 1;
+            }
+            "tool" => {
+                let (id, result) = outcome(outputs, run.get("error"));
+                let input = inputs.map(|inputs| only(inputs, "input")).unwrap_or(&Value::Null);
+                messages.tool(id, text("name"), input, result.as_ref(), text("id"));
+                read += 1;
+            }
+            kind => *others.entry(shown(kind)).or_default() += 1,
+        }
+    }
+    if read == 0 {
+        return Err(AdapterError::new(
+            "",
+            "no run is of `run_type` `llm` or `tool`; export whole traces, not their roots alone",
+        ));
+    }
+    let mut conversation = messages.finish()?;
+    conversation.remarks.extend(left_out("runs that are no messages", &others));
+    Ok(conversation)
+}
+
+/// The only member of an object, if it is called so; otherwise the object.
+fn only<'v>(value: &'v Value, key: &str) -> &'v Value {
+    value.as_object().filter(|members| members.len() == 1).and_then(|members| members.get(key)).unwrap_or(value)
+}
+
+/// What a model was sent.
+fn sent(inputs: &Value) -> Vec<Value> {
+    let found = ["messages", "prompts", "input", "prompt"].into_iter().find_map(|key| inputs.get(key));
+    found.map_or_else(Vec::new, batch)
+}
+
+/// What a model answered.
+fn answered(outputs: &Value) -> Vec<Value> {
+    let first = |list: &Value| batch(list).into_iter().next();
+    let message = |choice: &Value| match choice.get("message") {
+        Some(message) => message.clone(),
+        None => json!({"role": "assistant", "content": choice.get("text")}),
+    };
+    if let Some(found) = outputs.get("generations").or_else(|| outputs.get("choices")) {
+        return first(found).iter().map(message).collect();
+    }
+    let found = ["messages", "message", "output"].into_iter().find_map(|key| outputs.get(key));
+    let said = |value: Value| match value {
+        Value::String(text) => json!({"role": "assistant", "content": text}),
+        other => other,
+    };
+    match found {
+        Some(found) => batch(found).into_iter().map(said).collect(),
+        None if outputs.get("content").is_some() => vec![with_role(outputs, "assistant")],
+        None => Vec::new(),
+    }
+}
+
+fn with_role(message: &Value, role: &str) -> Value {
+    let mut message = message.clone();
+    if message.get("role").is_none() && message.get("kwargs").is_none() {
+        message["role"] = role.into();
+    }
+    message
+}
+
+/// The messages of a value: a list, the first list of a batch, or one message.
+fn batch(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Array(entries) => match entries.first() {
+            Some(first @ Value::Array(_)) => batch(first),
+            _ => entries.clone(),
+        },
+        Value::Null => Vec::new(),
+        one => vec![one.clone()],
+    }
+}
+
+/// The id of the call that a run of a tool answers, where it says it, and the result.
+fn outcome<'v>(outputs: Option<&'v Value>, error: Option<&Value>) -> (Option<&'v str>, Option<Value>) {
+    let output = outputs.map(|outputs| only(outputs, "output"));
+    let message = output.map(|output| output.get("kwargs").unwrap_or(output));
+    let id = message.and_then(|message| message.get("tool_call_id")?.as_str());
+    let result = match (id, message) {
+        (Some(_), Some(message)) => message.get("content").cloned(),
+        (None, Some(message)) if !message.is_null() => Some(message.clone()),
+        _ => error.filter(|error| !error.is_null()).map(|error| format!("Error: {}", as_text(error)).into()),
+    };
+    (id, result)
+}
+
+/// A message of LangChain (as its serialiser or its dump writes it) or of OpenAI as one of OpenAI's chat.
+fn read_message(message: &Value, place: &str) -> Result<Value, AdapterError> {
+    if let Value::String(text) = message {
+        return Ok(json!({"role": "user", "content": text}));
+    }
+    let class = message.get("id").and_then(Value::as_array).and_then(|path| path.last()).and_then(Value::as_str);
+    let members = match object_at(message, "kwargs").or_else(|| object_at(message, "data")) {
+        Some(members) => members,
+        None => message.as_object().ok_or_else(|| {
+            AdapterError::new(place, format!("a message must be an object, not {}", super::error::describe(message)))
+        })?,
+    };
+    let said = members.get("role").and_then(Value::as_str);
+    let kind = said.or(class).or_else(|| message.get("type").and_then(Value::as_str)).unwrap_or_default();
+    let role = match kind.trim_end_matches("Chunk").trim_end_matches("Message").to_ascii_lowercase().as_str() {
+        "human" | "user" => "user",
+        "ai" | "assistant" | "model" => "assistant",
+        "system" | "developer" => "system",
+        "tool" => "tool",
+        _ => {
+            let reason = format!("unknown kind of message `{}`; use human, ai, system or tool", shown(kind));
+            return Err(AdapterError::new(place, reason));
+        }
+    };
+    let text = match members.get("content") {
+        // Providers' blocks of calls say again what `tool_calls` says.
+        Some(Value::Array(parts)) => {
+            let is_call = |part: &Value| part.get("type").is_some_and(|kind| kind == "tool_use" || kind == "tool_call");
+            content(parts.iter().filter(|part| !is_call(part)).map(as_part).collect())
+        }
+        found => found.cloned().unwrap_or_default(),
+    };
+    let mut written = json!({"role": role, "content": text});
+    if let Some(id) = members.get("tool_call_id") {
+        written["tool_call_id"] = id.clone();
+    }
+    let list = |value: &Value| value.as_array().filter(|calls| !calls.is_empty()).cloned();
+    let calls = members.get("tool_calls").and_then(list);
+    let calls = calls.or_else(|| list(object_at(message, "kwargs")?.get("additional_kwargs")?.get("tool_calls")?));
+    if let Some(calls) = calls {
+        written["tool_calls"] = calls.into_iter().map(as_call).collect();
+    }
+    Ok(written)
+}
+
+fn as_part(part: &Value) -> Value {
+    match part {
+        Value::String(text) => json!({"type": "text", "text": text}),
+        part => part.clone(),
+    }
+}
+
+/// A call of LangChain as one of OpenAI's chat, which stays as it is.
+fn as_call(found: Value) -> Value {
+    match (found.get("name").and_then(Value::as_str), found.get("id").and_then(Value::as_str)) {
+        (Some(name), Some(id)) => call(id, name, found.get("args").unwrap_or(&json!({}))),
+        _ => found,
+    }
+}
+
+/// Writes a conversation as the run of one call of a model, whose id is made from the messages: it has no time, and
+/// [`from_langsmith`] reads the same messages.
+///
+/// # Errors
+/// [`AdapterError`] when an event's metadata was edited so that it no longer fits.
+pub fn to_langsmith(conversation: &Conversation) -> Result<Value, AdapterError> {
+    let (input, output) = split(conversation)?;
+    let mut run = json!({"name": "conversation", "run_type": "llm", "inputs": {"messages": input}});
+    run["outputs"] = json!({"messages": output.into_iter().collect::<Vec<_>>()});
+    let id = uuid_of(&run.to_string());
+    let mut ids = json!({"id": id, "trace_id": id});
+    if let (Value::Object(ids), Value::Object(run)) = (&mut ids, run) {
+        ids.extend(run);
+    }
+    Ok(json!([ids]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adapters::testing::shown as events;
+
+    fn message(class: &str, kwargs: Value) -> Value {
+        json!({"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", class], "kwargs": kwargs})
+    }
+
+    fn runs() -> Value {
+        let human = message("HumanMessage", json!({"content": "Why?", "type": "human"}));
+        let called = message(
+            "AIMessage",
+            json!({"content": [{"type": "text", "text": "I look."}, {"type": "tool_use", "id": "c1", "name": "df", "input": {}}],
+            "tool_calls": [{"name": "df", "args": {"path": "/"}, "id": "c1", "type": "tool_call"}]}),
+        );
+        let answered = message("ToolMessage", json!({"content": "full", "tool_call_id": "c1", "name": "df"}));
+        let said = message("AIMessage", json!({"content": "Full."}));
+        let run = |id: &str, kind: &str, began: &str, inputs: Value, outputs: Value| json!({"id": id, "run_type": kind, "name": if kind == "tool" { "df" } else { "m" }, "start_time": began, "inputs": inputs, "outputs": outputs, "events": []});
+        let mut root = run("r", "chain", "1", json!({"input": "Why?"}), json!({"output": "Full."}));
+        root["child_runs"] = json!([
+            run(
+                "c",
+                "llm",
+                "4",
+                json!({"messages": [[human, called, answered]]}),
+                json!({"generations": [[{"text": "Full.", "message": said}]]})
+            ),
+            run("b", "tool", "3", json!({"input": "{'path': '/'}"}), json!({"output": "full"})),
+            run(
+                "a",
+                "llm",
+                "2",
+                json!({"messages": [[human]]}),
+                json!({"generations": [[{"text": "I look.", "message": called}]]})
+            ),
+        ]);
+        json!([root])
+    }
+
+    #[test]
+    fn what_runs_repeat_is_said_once() {
+        let conversation = from_langsmith(runs()).unwrap();
+        insta::assert_snapshot!(events(&conversation), @r#"
+        user_turn m1 "Why?"
+        agent_msg m2 "I look."
+        tool_call c1 df "{\"path\":\"/\"}"
+        tool_result result:c1 < c1 "full"
+        agent_msg m4 "Full."
+        "#);
+        insta::assert_snapshot!(conversation.remarks.join("\n"), @"runs that are no messages were left out: 1 chain");
+        assert_eq!(from_langsmith(json!({"runs": runs()})).unwrap(), conversation);
+        let again = from_langsmith(to_langsmith(&conversation).unwrap()).unwrap();
+        assert_eq!(events(&again), events(&conversation));
+        assert_eq!(to_langsmith(&again).unwrap(), to_langsmith(&conversation).unwrap());
+    }
+
+    #[test]
+    fn the_forms_of_messages_are_read() {
+        let llm =
+            |inputs: Value, outputs: Value| json!({"id": "a", "run_type": "llm", "inputs": inputs, "outputs": outputs});
+        let failed = json!({"id": "t", "run_type": "tool", "name": "df", "inputs": {"path": "/"}, "outputs": null, "error": "gone"});
+        let runs = [
+            json!([llm(
+                json!({"messages": [{"role": "user", "content": "Hi"}]}),
+                json!({"choices": [{"message": {"role": "assistant", "content": "Ho"}}]})
+            )]),
+            json!([llm(json!({"prompts": ["Hi"]}), json!({"generations": [[{"text": "Ho"}]]}))]),
+            json!([llm(json!({"messages": [{"type": "human", "data": {"content": "Hi"}}]}), json!({"content": "Ho"}))]),
+            json!([llm(json!({"input": "Hi"}), json!({"output": "Ho"})), failed]),
+        ];
+        insta::assert_snapshot!(runs.map(|runs| events(&from_langsmith(runs).unwrap())).join("\n\n"), @r#"
+        user_turn m1 "Hi"
+        agent_msg m2 "Ho"
+
+        user_turn m1 "Hi"
+        agent_msg m2 "Ho"
+
+        user_turn m1 "Hi"
+        agent_msg m2 "Ho"
+
+        user_turn m1 "Hi"
+        agent_msg m2 "Ho"
+        tool_call t df "{\"path\":\"/\"}"
+        tool_result result:t < t "Error: gone"
+        "#);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_run() {
+        let error = |runs: Value| from_langsmith(runs).unwrap_err().to_string();
+        insta::assert_snapshot!(error(json!([{"id": "a", "run_type": "chain", "inputs": {}}])), @"no run is of `run_type` `llm` or `tool`; export whole traces, not their roots alone");
+        insta::assert_snapshot!(error(json!([{"id": "a", "run_type": "llm", "inputs": {"messages": [{"type": "robot", "content": ""}]}}])), @"run `a`: unknown kind of message `robot`; use human, ai, system or tool");
+        insta::assert_snapshot!(error(json!([{"id": "a", "run_type": "llm", "inputs": {"messages": [7]}}])), @"run `a`: a message must be an object, not a number");
+    }
+}
