@@ -394,7 +394,7 @@ impl Guard for Rules {
             (Verdict::Allow, _) => {}
             (Verdict::Deny(reason), _) => return Err(GatewayError::new(Code::PolicyDenied, reason).at(call.subject())),
             (Verdict::Ask(reason), Some(_)) if call.caller.can_fill_forms() || self.desk.is_open() => {
-                call.approval = Some(reason)
+                call.approval = Some(reason);
             }
             (Verdict::Ask(reason), Some(item)) => {
                 let why = "it needs an approval, and this client cannot ask for one";

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::holdings::{HandleKey, Holdings};
 use crate::guard::sign::Key;
 use crate::session::client::Session;
+use contextweaver_context::event::{ArtifactRef, Handle};
 use contextweaver_context::store::{
     ArtifactStore, FileArtifacts, Ledger, Limited, Limits, MemoryArtifacts, SqliteStore, StoreError, SystemClock,
 };
@@ -94,23 +95,20 @@ impl Artifacts {
         Self { key: HandleKey::Open, ..self }
     }
 
-    /// How many results all callers have there, how many bytes, and the largest: handle, media type and bytes.
+    /// The results that all callers have there, the largest first, with their handles as the callers know them.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub(crate) fn sizes(&self, most: usize) -> Result<(usize, u64, Vec<(String, String, u64)>), StoreError> {
+    pub(crate) fn all(&self) -> Result<Vec<ArtifactRef>, StoreError> {
         let mut all = self.store.list()?;
-        let bytes = all.iter().map(|artifact| artifact.size_bytes).sum();
+        for artifact in &mut all {
+            // What is before the handle stands for its owner.
+            artifact.handle = Handle::new(artifact.handle.as_str().rsplit('/').next().unwrap_or_default());
+        }
         all.sort_by(|left, right| {
             right.size_bytes.cmp(&left.size_bytes).then_with(|| left.handle.as_str().cmp(right.handle.as_str()))
         });
-        let count = all.len();
-        let shown = all.into_iter().take(most).map(|artifact| {
-            // What is before the handle stands for its owner.
-            let handle = artifact.handle.as_str().rsplit('/').next().unwrap_or_default().to_owned();
-            (handle, artifact.media_type, artifact.size_bytes)
-        });
-        Ok((count, bytes, shown.collect()))
+        Ok(all)
     }
 
     /// What the caller of this session has there.

@@ -120,13 +120,18 @@ impl Slow {
         }
         if self.artifacts.as_ref().is_none_or(|(looked, _)| looked.elapsed() > EVERY) {
             let store = gateway.artifacts();
-            let found = store.sizes(MOST_ARTIFACTS).map(|(count, bytes, largest)| Artifacts {
-                count,
-                bytes,
+            let found = store.all().map(|all| Artifacts {
+                count: all.len(),
+                bytes: all.iter().map(|artifact| artifact.size_bytes).sum(),
                 on_disk: store.on_disk,
-                largest: largest
+                largest: all
                     .into_iter()
-                    .map(|(handle, media_type, bytes)| Artifact { handle, media_type, bytes })
+                    .take(MOST_ARTIFACTS)
+                    .map(|artifact| Artifact {
+                        handle: artifact.handle.to_string(),
+                        media_type: artifact.media_type,
+                        bytes: artifact.size_bytes,
+                    })
                     .collect(),
             });
             self.artifacts = Some((Instant::now(), found.unwrap_or_default()));
