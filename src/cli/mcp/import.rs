@@ -395,7 +395,8 @@ fn planned(
 /// Says what changed in clients' files, without secrets.
 fn told(changes: &[Change], values: &BTreeMap<String, String>, out: &mut dyn Write) -> Result<()> {
     for Change { path, before, after, .. } in changes {
-        line(out, format_args!("\n{}, backup {}:", path.display(), backup_of(path).display()))?;
+        writeln!(out)?;
+        line(out, format_args!("{}, backup {}:", path.display(), backup_of(path).display()))?;
         for text in difference(&covered(before, values), &covered(after, values)) {
             line(out, format_args!("  {text}"))?;
         }
