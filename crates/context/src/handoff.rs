@@ -540,7 +540,7 @@ fn failed(item: &ContextItem) -> bool {
 }
 
 /// The name of what a call calls.
-pub(crate) fn tool_of(call: &ContextItem) -> String {
+fn tool_of(call: &ContextItem) -> String {
     let shown = named(call, &call.text);
     shown.split(['(', '{', ' ', '\n']).next().unwrap_or_default().to_owned()
 }
