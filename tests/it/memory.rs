@@ -2,8 +2,6 @@
 
 use std::fs;
 
-use serde_json::Value;
-
 use crate::support::{Files, Run, checkout};
 
 /// A session of the log of a scenario, with facts.
@@ -19,47 +17,6 @@ fn ingested(files: &Files, scenario: &str, facts: &str) -> String {
 fn good(run: &Run) -> &str {
     assert_eq!(run.code, 0, "{}", run.shown());
     &run.stdout
-}
-
-/// What the answer of a scenario rests on is in the hand-over, or behind a handle that the hand-over names.
-#[test]
-fn what_a_scenario_rests_on_survives_a_hand_over() {
-    let mut lost = Vec::new();
-    for scenario in ["handover", "outage", "refund", "review", "travel"] {
-        let files = Files::new();
-        let session = ingested(&files, scenario, "{}");
-        let about = fs::read_to_string(checkout().join(format!("scenarios/context/{scenario}.toml"))).unwrap();
-        let about: toml::Table = toml::from_str(&about).unwrap();
-        let query = about["query"].as_str().unwrap();
-        for (budget, out) in [("300", "small.session"), ("3000", "next.session")] {
-            let ask = [
-                "handoff",
-                "--session",
-                &session,
-                "--query",
-                query,
-                "--budget",
-                budget,
-                "--out",
-                out,
-                "--format",
-                "json",
-            ];
-            let pack: Value = serde_json::from_str(good(&files.run(&ask))).unwrap();
-            assert!(pack["tokens"].as_u64() <= budget.parse().ok(), "{scenario}: {pack}");
-        }
-        let next = fs::read_to_string(files.path("next.session")).unwrap();
-        for fact in about["fact"].as_array().unwrap() {
-            let value = fact["value"].as_str().unwrap();
-            // In the file of the next agent: in a statement, or in a content that a statement names.
-            if !next.contains(value) {
-                lost.push(format!("{scenario}: {value}"));
-            }
-        }
-        let prompt = files.run(&["replay", "--session", "next.session", "--query", query]);
-        assert!(!good(&prompt).is_empty());
-    }
-    assert!(lost.is_empty(), "{lost:?}");
 }
 
 #[test]

@@ -540,7 +540,7 @@ fn failed(item: &ContextItem) -> bool {
 }
 
 /// The name of what a call calls.
-pub(crate) fn tool_of(call: &ContextItem) -> String {
+fn tool_of(call: &ContextItem) -> String {
     let shown = named(call, &call.text);
     shown.split(['(', '{', ' ', '\n']).next().unwrap_or_default().to_owned()
 }
@@ -768,6 +768,44 @@ mod tests {
         // The pack of a pack says the same.
         let again = handed(&next, "pool", 400);
         assert!(again.text.contains("raise it to 40") && again.text.contains("18:00"), "{}", again.text);
+    }
+
+    /// What the answer of a scenario rests on is in the session for the next agent: in a statement, or in a content that a
+    /// statement names. One value is not: it stands in a longer message of a log of 157 events.
+    #[test]
+    fn what_a_scenario_rests_on_survives_a_hand_over() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/context");
+        let (mut lost, mut asked) = (Vec::new(), 0);
+        for name in ["handover", "outage", "refund", "review", "travel"] {
+            let about = std::fs::read_to_string(folder.join(format!("{name}.toml"))).unwrap();
+            let about: toml::Table = about.parse().unwrap();
+            let log = std::fs::read(folder.join(format!("{name}.jsonl"))).unwrap();
+            let config = ContextConfig::default();
+            let session = crate::ingest(log, name, name, &config).unwrap().session;
+            let memory = Memory { facts: session.facts.all().unwrap(), episodes: session.episodes.all().unwrap() };
+            let pack = |budget| {
+                let request = HandoffRequest { query: about["query"].as_str().unwrap(), budget };
+                hand_off(&session.transcript, &memory, &request, &config)
+            };
+            assert!(pack(300).tokens <= 300 && pack(3000).tokens <= 3000);
+            let next = pack(3000).session(name, &session.artifacts).unwrap();
+            let contents: Vec<String> = next
+                .artifacts
+                .list()
+                .unwrap()
+                .iter()
+                .map(|one| String::from_utf8_lossy(&next.artifacts.get(&one.handle).unwrap()).into_owned())
+                .collect();
+            for fact in about["fact"].as_array().unwrap() {
+                let value = fact["value"].as_str().unwrap();
+                let said = next.transcript.items().iter().any(|item| item.text.contains(value));
+                asked += 1;
+                if !said && !contents.iter().any(|content| content.contains(value)) {
+                    lost.push(format!("{name}: {value}"));
+                }
+            }
+        }
+        assert_eq!((asked, lost), (26, vec!["outage: ACCESS EXCLUSIVE".to_owned()]));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! force yet or any more, so that consolidating it again, alone or with further sessions, gives what consolidating all
 //! sessions at once gives.
 //!
-//! What is observed: remembered facts, `key: value` facts taken from results (as `<tool>.<key>`), events that are memory,
+//! What is observed: remembered facts, `key: value` facts taken from results (as `<call>.<key>`), events that are memory,
 //! policies, sentences in which users demand something, episodes, and of each session what was asked and how it ended.
 //! Events that are too sensitive for prompts are not read, and secrets are masked whatever the configuration says: a memory
 //! outlives the conversation that it is of.
@@ -20,10 +20,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::day::Day;
-use crate::compile::{Memory, derived_from, one_line};
+use crate::compile::{Memory, derived_from, named, one_line};
 use crate::config::ContextConfig;
 use crate::event::{Episode, Fact, ItemKind};
-use crate::handoff::{DEMANDED, announces, gist, hidden, sentences, short, tool_of};
+use crate::handoff::{DEMANDED, announces, gist, hidden, sentences, short};
 use crate::store::{EpisodicStore, FactStore, Session, StoreError, redact};
 use contextweaver_core::files::{WriteError, replace_file_with};
 use contextweaver_core::text::{TermSet, Terms, sha256_hex};
@@ -35,8 +35,11 @@ const SCHEMA: u32 = 1;
 const MOST_STATEMENTS: usize = 5_000;
 
 /// Characters of a key and of a value at most.
-const MOST_KEY: usize = 80;
+const MOST_KEY: usize = 100;
 const MOST_VALUE: usize = 400;
+
+/// Characters of a call at most whose results give facts: keys of different calls must not become the same.
+const MOST_CALL: usize = 48;
 
 /// The thousandths that a session weighs on the day of the memory, and the days in which that halves.
 const WEIGHT: u64 = 1_000;
@@ -367,16 +370,30 @@ fn observations(
             found.push((topic, Seen { session: sha256.clone(), about, said, events }));
         }
     };
+    // Of what one call said again and again, the last holds.
+    let mut taken: BTreeMap<String, (usize, String, String)> = BTreeMap::new();
     for fact in session.facts.all()? {
         let Some(event) = derived_from(&fact.key) else {
             add(Topic::Key, &fact.key, &fact.value, Vec::new());
             continue;
         };
         let position = transcript.position(event).filter(|position| !hidden[*position]);
-        let call = position.and_then(|position| transcript.parent(position)).map(|call| &transcript.items()[call]);
-        if let (Some(call), Some((key, value))) = (call, fact.value.split_once(": ")) {
-            add(Topic::Key, &format!("{}.{key}", tool_of(call)), value, vec![event.to_owned()]);
+        let Some((position, call)) = position.and_then(|position| Some((position, transcript.parent(position)?)))
+        else {
+            continue;
+        };
+        let call = &transcript.items()[call];
+        let call = one_line(&named(call, &call.text));
+        // The same words about another subject are no contradiction, so a key has the whole call, or there is none.
+        if let (true, Some((key, value))) = (call.chars().count() <= MOST_CALL, fact.value.split_once(": ")) {
+            let about = format!("{call}.{key}");
+            if taken.get(&about).is_none_or(|(before, ..)| *before <= position) {
+                taken.insert(about, (position, value.to_owned(), event.to_owned()));
+            }
         }
+    }
+    for (about, (_, value, event)) in taken {
+        add(Topic::Key, &about, &value, vec![event]);
     }
     let visible = transcript.items().iter().zip(&hidden).filter(|(_, hidden)| !**hidden).map(|(item, _)| item);
     for item in visible {
@@ -786,7 +803,7 @@ mod tests {
         };
         let rules = Rules { min_sessions: 1, ..Rules::default() };
         let memory = of(&[("a", &build("up", Sensitivity::Public))], &rules);
-        let state = memory.facts.iter().find(|fact| fact.key == "get_host.state").unwrap();
+        let state = memory.facts.iter().find(|fact| fact.key == "get_host(name='db1').state").unwrap();
         assert_eq!(
             (state.told().as_str(), state.values[0].seen[0].events.as_slice()),
             ("up", &["result:c1".to_owned()][..])
