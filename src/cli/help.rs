@@ -16,6 +16,9 @@ pub(super) const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
+/// Columns of the list of commands, at most.
+const COLUMNS: usize = 80;
+
 /// The commands by what they are for. One that is in no group is listed at the end.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("First steps", &["demo", "init"]),
@@ -64,7 +67,17 @@ fn list(command: &Command) -> String {
         // Writing to a string never fails.
         let _ = writeln!(text, "\n{header}{heading}:{header:#}");
         for (name, about) in names.iter().filter_map(|name| about.iter().find(|(other, _)| other == name)) {
-            let _ = writeln!(text, "  {literal}{name:width$}{literal:#}  {about}");
+            let _ = write!(text, "  {literal}{name:width$}{literal:#} ");
+            let mut column = width + 3;
+            for word in about.split(' ') {
+                if column + 1 + word.len() > COLUMNS {
+                    let _ = write!(text, "\n{:1$}", "", width + 3);
+                    column = width + 3;
+                }
+                let _ = write!(text, " {word}");
+                column += 1 + word.len();
+            }
+            text.push('\n');
         }
     }
     text

@@ -480,7 +480,7 @@ fn help_fits_a_narrow_terminal() {
         let output = command.args(words).arg("--help").env("COLUMNS", "80").output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && !text.contains('\u{1b}'), "{words:?}");
-        for line in text.lines().filter(|line| line.chars().count() > 80) {
+        for line in text.lines().filter(|line| line.chars().count() > 80 && !line.starts_with("Usage:")) {
             wide.push_str(&format!("{}: {line}\n", words.join(" ")));
         }
     }
@@ -515,7 +515,8 @@ fn help_names_the_address_that_is_listened_at() {
     use std::io::{BufRead, BufReader};
     use std::process::{Command, Stdio};
     let help = run_in(&checkout(), &["serve", "--help"]).stdout;
-    let named = help.split("[default: ").find_map(|part| part.split(']').next().filter(|text| text.contains(':')));
+    let named =
+        help.split("[default: ").skip(1).find_map(|part| part.split(']').next().filter(|text| text.contains(':')));
     let mut child = Command::new(env!("CARGO_BIN_EXE_contextweaver"))
         .arg("serve")
         .stdout(Stdio::null())

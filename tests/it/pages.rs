@@ -307,7 +307,7 @@ fn configurations_of_the_gateway_are_valid() {
             text.lines().map(|line| format!("{}\n", line.get(indent..).unwrap_or_default())).collect();
         if !text.contains("upstreams:") {
             text.push_str(
-                "upstreams: {git: {command: git-server}, pay: {command: pay-server}, docs: {command: docs-server}}\n",
+                "upstreams: {git: {command: git-server}, pay: {command: pay-server}, docs: {command: docs-server}, admin: {command: admin-server}}\n",
             );
         }
         let folder = Files::new();

@@ -351,6 +351,42 @@ fn every_format_is_ingested() {
       memory     0 facts, 0 episodes
     kept out of prompts, 1 results:
       result:task:t1  10109 bytes -> 287 tokens (a summary)
+
+    exit 0
+    wrote it.session: Claude Code transcript, 2 events
+      events     1 tool_call, 1 tool_result
+      artifacts  1, 10109 bytes
+      memory     0 facts, 0 episodes
+    kept out of prompts, 1 results:
+      result:c  10109 bytes -> 287 tokens (a summary)
+    note: lines that are no messages were left out: 1 summary
+
+    exit 0
+    wrote it.session: Codex transcript, 2 events
+      events     1 tool_call, 1 tool_result
+      artifacts  1, 10109 bytes
+      memory     0 facts, 0 episodes
+    kept out of prompts, 1 results:
+      result:c  10109 bytes -> 287 tokens (a summary)
+    note: lines that are no messages were left out: 1 session_meta
+
+    exit 0
+    wrote it.session: OpenTelemetry spans, 2 events
+      events     1 tool_call, 1 tool_result
+      artifacts  1, 10109 bytes
+      memory     0 facts, 0 episodes
+    kept out of prompts, 1 results:
+      result:c  10109 bytes -> 287 tokens (a summary)
+    note: spans that are no messages were left out: 1 other
+
+    exit 0
+    wrote it.session: LangSmith runs, 2 events
+      events     1 tool_call, 1 tool_result
+      artifacts  1, 10109 bytes
+      memory     0 facts, 0 episodes
+    kept out of prompts, 1 results:
+      result:a  10109 bytes -> 287 tokens (a summary)
+    note: runs that are no messages were left out: 1 chain
     ");
 }
 
