@@ -23,6 +23,9 @@ const SHOWN: [&str; 2] = ["nDCG@10", "recall@5"];
 /// Stands where an engine was never asked.
 const NOT_RUN: &str = "not run";
 
+/// Values of ours and of another engine, query by query.
+type Pairs = Vec<(f64, f64)>;
+
 /// Ours minus an engine, over the collections that both have finished.
 struct Behind {
     /// How many those are.
@@ -102,11 +105,11 @@ impl<'r> Board<'r> {
 
     /// Ours minus an engine; `None` where there is no collection that both have finished.
     fn behind_ours(&self, measure: &str, engine: &str) -> Option<Behind> {
-        let pairs = |collection: &&'r str| -> Option<(&'r str, Vec<(f64, f64)>)> {
+        let pairs = |collection: &&'r str| -> Option<(&'r str, Pairs)> {
             let [ours, theirs] = [DEFAULT, engine].map(|name| self.facts(name, collection)?.by_query(measure));
             Some((*collection, ours?.into_iter().zip(theirs?).collect()))
         };
-        let (names, sets): (Vec<&str>, Vec<Vec<(f64, f64)>>) = self.collections.iter().filter_map(pairs).unzip();
+        let (names, sets): (Vec<&str>, Vec<Pairs>) = self.collections.iter().filter_map(pairs).unzip();
         if sets.is_empty() {
             return None;
         }
