@@ -15,6 +15,8 @@ mod rot;
 mod run;
 mod sweep;
 
+pub(in crate::cli) use eval::threshold;
+
 use std::io::Write;
 use std::path::PathBuf;
 

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::support::{Files, Run};
+use crate::support::{Files, Run, checkout};
 
 const TOOLS: &str =
     r#"[{"name": "send_mail", "description": "Send a letter"}, {"name": "lock_door", "description": "Lock a door"}]"#;
@@ -35,7 +35,7 @@ fn run_files_are_compared_on_their_collection() {
     insta::assert_snapshot!(worse.stdout, @r#"
     recall@5, base.tsv -> head.tsv: regressed
       −.250 [−.375, −.150] over 40 queries, of which 10 differ; p = .0020
-      a difference of 0.194 would be seen four times out of five; one of .010 takes 15,054 queries more
+      a difference of .194 would be seen four times out of five; one of .010 takes 15,054 queries more
 
     also        base  head  difference      p      q
     recall@1   1.000  .750       −.250  .0020  .0020
@@ -93,6 +93,45 @@ fn outputs_and_revisions_of_them_are_compared() {
     assert!(other.stdout.contains("not comparable") && other.stderr.contains("--changed-inputs"), "{}", other.shown());
     let asked = compare(&files, &["HEAD:results.json", "results.json", "--changed-inputs"]);
     assert_eq!(asked.code, 0, "{}", asked.shown());
+}
+
+#[test]
+fn recorded_engines_are_compared_and_said_to_be_recorded() {
+    let files = files();
+    let root = checkout().display().to_string();
+    let results = format!("{root}/scorecard/results/rivals.json");
+    // Of collections that are not here nothing is needed but their records.
+    let compared = |base: &str, head: &str| compare(&files, &["--root", &root, "--public", ".", base, head]);
+    let better = compared("minilm", "default");
+    assert_eq!(better.code, 0, "{}", better.shown());
+    assert!(better.stdout.starts_with("recall@5, minilm (recorded 20"), "{}", better.stdout);
+    let first = better.stdout.lines().next().unwrap();
+    assert!(first.contains(" -> default (recorded 20") && first.ends_with("): improved"), "{first}");
+    let worse = compared(&format!("{results}#default"), &format!("{results}#minilm"));
+    assert_eq!(worse.code, 1, "{}", worse.shown());
+    assert!(worse.stdout.contains("metatool_single"), "{}", worse.stdout);
+    let table = [
+        (
+            results.clone(),
+            "minilm",
+            "it holds several engines; name one behind it, as in `FILE#best`; there are best, bm25",
+        ),
+        (format!("{results}#pizza"), "minilm", "it has no engine `pizza`; there are best, bm25"),
+        (format!("{root}/scorecard/results/default.json#minilm"), "minilm", "it holds one engine; leave out `#minilm`"),
+        (
+            "contextweaver-py".to_owned(),
+            "minilm",
+            "the inputs differ: `bfcl_synth` is not in `contextweaver-py (recorded",
+        ),
+    ];
+    for (base, head, expected) in table {
+        let refused = compared(&base, head);
+        assert_eq!(refused.code, 2, "{base}: {}", refused.shown());
+        assert!(refused.stderr.contains(expected), "{base}: {}", refused.stderr);
+    }
+    let own = ["--catalog", "tools.json", "--queries", "queries.jsonl", "--root", &root, "minilm", "base.tsv"];
+    let refused = compare(&files, &own);
+    assert!(refused.code == 2 && refused.stderr.contains("leave out --catalog and --queries"), "{}", refused.shown());
 }
 
 #[test]

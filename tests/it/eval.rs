@@ -128,6 +128,52 @@ fn every_form_has_one_row_for_each_engine() {
     let names =
         jsonl.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["configuration"].clone());
     assert_eq!(names.collect::<Vec<_>>(), ["bm25", "say \"hi\", twice.toml"]);
+    for line in jsonl.lines() {
+        assert!(line.starts_with("{\"schema_version\":1,\"kind\":\"bench eval engine\","), "{line}");
+    }
+}
+
+#[test]
+fn a_program_that_gives_nothing_is_a_row_and_the_others_are_measured() {
+    let files = files();
+    let programs = ["--engine", "lexical", "--process", "bad=no-such-program", "--process", "letters=sh engine.sh"];
+    let run = |more: &[&str]| {
+        let run = eval(&files, &[&programs[..], more].concat());
+        assert_eq!(run.code, 2, "{}", run.shown());
+        assert!(run.stderr.contains("some engines gave nothing: `bad`: missing: no-such-program"), "{}", run.stderr);
+        run.stdout
+    };
+    let text = run(&[]);
+    let places = ["configuration: lexical", "process: letters (letters 0.1)", "process: bad\nmissing: no-such-program"];
+    let places: Vec<usize> =
+        places.iter().map(|part| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"))).collect();
+    assert!(places.is_sorted(), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&run(&["--format", "json"])).unwrap();
+    assert_eq!(json["evaluations"].as_array().unwrap().len(), 2);
+    let failed = &json["failed"][0];
+    assert_eq!([&failed["configuration"], &failed["word"], &failed["origin"]], ["bad", "missing", "process"]);
+    let last = run(&["--format", "jsonl"]).lines().last().unwrap().to_owned();
+    assert!(
+        last.starts_with("{\"schema_version\":1,\"kind\":\"bench eval failed\",\"configuration\":\"bad\""),
+        "{last}"
+    );
+    let csv = run(&["--format", "csv"]);
+    assert!(csv.lines().last().unwrap().starts_with("bad,process,,") && csv.ends_with(",missing\n"), "{csv}");
+    run(&["--html", "report.html"]);
+    let html = fs::read_to_string(files.path("report.html")).unwrap();
+    assert!(html.contains("<bdi>bad</bdi></th><td colspan=\"6\"><bdi>missing: no-such-program"), "{html}");
+
+    // Gates judge the first engine; where that one is the one that is not there, nothing is judged in its place.
+    let first = eval(&files, &["--process", "bad=false", "--run", "theirs=none.tsv", "--fail-under", "recall@5=1"]);
+    assert_eq!(first.code, 2, "{}", first.shown());
+    files.write("none.tsv", "q1\t1\tsend_mail\n");
+    let first = eval(&files, &["--process", "bad=false", "--run", "theirs=none.tsv", "--fail-under", "recall@5=1"]);
+    assert_eq!(first.code, 2, "{}", first.shown());
+    assert!(
+        !first.stdout.contains("below") && first.stderr.contains("the gates judge the first engine"),
+        "{}",
+        first.shown()
+    );
 }
 
 #[test]
@@ -163,6 +209,77 @@ fn failures_are_listed_with_what_stands_in_front() {
       found    nothing
       because  no word of the query is in the tool's definition
     ");
+    let form = |name: &str| eval(&files, &["--engine", "lexical", "--failures", "--format", name]);
+    let json: serde_json::Value = serde_json::from_str(&form("json").stdout).unwrap();
+    let failure = &json["evaluations"][0]["failures"][0];
+    assert_eq!([&failure["query"], &failure["wanted"][0]["tool"]], ["q3", "lock_door"]);
+    assert_eq!(failure["wanted"][0]["rank"], serde_json::Value::Null);
+    let markdown = form("markdown").stdout;
+    let row = "| `q3` | `nobody should get in` | `lock_door`: not found | nothing | no word of the query is in the tool's definition |";
+    assert!(markdown.lines().any(|line| line == row), "{markdown}");
+    let csv = form("csv");
+    assert!(csv.code == 2 && csv.stderr.contains("--failures has no place in a CSV table"), "{}", csv.shown());
+}
+
+/// Proportions as nobody writes them here: with a zero in front of the point.
+fn with_a_zero(text: &str) -> Vec<&str> {
+    let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
+    let words = text.split(|letter: char| letter.is_whitespace() || "[](),;:=".contains(letter));
+    let number = |word: &&str| {
+        let bare = word.trim_start_matches(['+', '-', '−']).trim_end_matches('.');
+        bare.starts_with("0.") && bare.chars().all(is_number)
+    };
+    words.filter(number).collect()
+}
+
+#[test]
+fn proportions_are_written_in_one_style() {
+    assert_eq!(with_a_zero("recall@5 0.789, +0.012 [−0.5, .7]; version 0.1.0x"), ["0.789", "+0.012", "−0.5"]);
+    let files = files();
+    files.write("gate.tools.json", TOOLS);
+    files.write("theirs.tsv", "q1\t1\tcreate_issue\n");
+    let base = eval(&files, &["--engine", "lexical", "--format", "json"]);
+    files.write("base.json", &base.stdout);
+    let own = ["--catalog", "tools.json", "--queries", "queries.jsonl"];
+    let commands: [&[&str]; 6] = [
+        &[
+            "bench",
+            "eval",
+            "--engine",
+            "lexical",
+            "--engine",
+            "bm25",
+            "--baseline",
+            "base.json",
+            "--fail-under",
+            "recall@5=.9",
+        ],
+        &["bench", "eval", "--engine", "lexical", "--engine", "bm25", "--format", "markdown"],
+        &["bench", "rot", "--size", "20", "--seeds", "2"],
+        &["bench", "compare", "lexical", "theirs.tsv"],
+        &[
+            "catalog",
+            "diff",
+            "tools.json",
+            "gate.tools.json",
+            "--impact",
+            "--queries",
+            "queries.jsonl",
+            "--fail-under",
+            "recall@5=.9",
+        ],
+        &["bench", "init", "gate"],
+    ];
+    for command in commands {
+        let arguments: Vec<&str> =
+            if command[0] == "catalog" { command.to_vec() } else { [command, &own[..]].concat() };
+        let run = files.run(&arguments);
+        assert!(run.code < 2, "{arguments:?}: {}", run.shown());
+        assert_eq!(with_a_zero(&run.stdout), Vec::<&str>::new(), "{arguments:?}: {}", run.stdout);
+    }
+    let gated = files.run(&["bench", "run", "--root", "gate"]);
+    assert!(gated.code < 2, "{}", gated.shown());
+    assert_eq!(with_a_zero(&gated.stdout), Vec::<&str>::new(), "{}", gated.stdout);
 }
 
 #[test]
@@ -174,7 +291,7 @@ fn gates_fail_with_exit_code_1_and_say_why() {
     assert_eq!(failed.code, 1, "{}", failed.shown());
     let lines: Vec<&str> = failed.stdout.lines().filter(|line| line.starts_with("failed: ")).collect();
     assert_eq!(lines.len(), 2, "{lines:?}");
-    assert_eq!(lines[0], "failed: recall@5 of lexical is 0.666667, below 0.7");
+    assert_eq!(lines[0], "failed: recall@5 of lexical is .667, below .700");
     assert!(lines[1].starts_with("failed: all definitions take "), "{lines:?}");
 }
 
@@ -221,7 +338,7 @@ fn what_cannot_be_measured_is_refused_by_name() {
         (&["--run", "x=none.tsv"], "none.tsv"),
         (&["--baseline", "bad.json"], "is it the output of `bench eval --format json`?"),
         (&["--fail-under", "recall@7=.5"], "no measure `recall@7`"),
-        (&["--fail-under", "recall@5=80"], "`80` is no number from 0 to 1"),
+        (&["--fail-under", "recall@5=80"], "`recall@5` is 80, which is no number from 0 to 1"),
     ];
     for (arguments, expected) in table {
         let run = eval(&files, arguments);

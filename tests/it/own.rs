@@ -29,6 +29,28 @@ fn the_results_of_a_workspace_are_a_baseline_of_eval() {
     assert!(check.code == 0 && check.stdout.starts_with("Nothing moved"), "{}", check.shown());
 }
 
+#[test]
+fn a_workspace_writes_its_report() {
+    let files = workspace();
+    let text = fs::read_to_string(files.path("gate/gate.toml")).unwrap();
+    assert!(text.starts_with("#:schema gate.schema.json\n"), "{text}");
+    for command in ["run", "check"] {
+        let page = format!("{command}.html");
+        let run = files.run(&["bench", command, "--root", "gate", "--html", &page]);
+        assert_eq!(run.code, 0, "{}", run.shown());
+        let html = fs::read_to_string(files.path(&page)).unwrap();
+        let eval = "contextweaver bench eval --catalog gate/catalog.json --queries gate/queries.jsonl --engine default";
+        for shown in ["<h2>The gate ", "your catalog", "badge computed", &format!("{eval}</code>"), "Nothing to do."] {
+            assert!(html.contains(shown), "{command}: {shown}");
+        }
+    }
+    // A report is of a workspace; a checkout has another command for its own.
+    let root = checkout().display().to_string();
+    let refused = files.run(&["bench", "run", "--root", &root, "--html", "x.html"]);
+    assert!(refused.code == 2 && refused.stderr.contains("bench render --html"), "{}", refused.shown());
+    assert!(!files.path("x.html").exists());
+}
+
 /// Puts tools that claim to do everything in front of the others.
 fn make_worse(files: &Files) {
     let path = files.path("gate/catalog.json");
@@ -71,10 +93,10 @@ fn a_worse_catalog_regresses_and_the_comment_says_what_moved() {
     for expected in [
         "Regressed: recall@5 of your catalog .",
         "results.json is not up to date either: run `contextweaver bench run --root gate` and commit results.json",
-        "failed: recall@5 fell from 0.",
+        "failed: recall@5 fell from .",
         "worst query: hh-",
         "the catalog or the queries changed; only queries that were asked alike are compared",
-        "30 queries show a loss of .",
+        "30 queries, of which 10 % are taken to change: a difference of .",
         "results.json differs from what is computed",
         "  default · facts.",
     ] {

@@ -47,7 +47,8 @@ fn files_in(folder: &str, ending: &str) -> Vec<PathBuf> {
 
 #[test]
 fn every_file_of_the_project_is_valid() {
-    let of_gold = |name: &str| ["household", "workbench"].map(|one| checkout().join("gold").join(one).join(name));
+    let of_gold =
+        |name: &str| ["everyday", "household", "workbench"].map(|one| checkout().join("gold").join(one).join(name));
     let (engines, scenarios): (Vec<PathBuf>, Vec<PathBuf>) =
         files_in("scenarios", "toml").into_iter().partition(|path| path.ends_with("engines.toml"));
     type Committed = (&'static str, Vec<PathBuf>, fn(&Path) -> Value);

@@ -42,6 +42,9 @@ pub(in crate::cli) struct CheckArgs {
     /// In a workspace: judge against this results file, such as that of the base branch
     #[arg(long, value_name = "FILE")]
     base: Option<PathBuf>,
+    /// In a workspace: write a report into one HTML file, with the failures, what is taken for what, every query, the gate
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     format: CheckFormat,
@@ -51,10 +54,10 @@ pub(super) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = match args.place.home()? {
         Home::Own(home) => {
             refuse_in_workspace(&[("--all or --large", args.everything.scope() != Scope::Usual)])?;
-            return own::check(&home, args.base.as_deref(), args.format, out);
+            return own::check(&home, args.base.as_deref(), args.html.as_deref(), args.format, out);
         }
-        Home::Checkout(_) if args.base.is_some() || args.format == CheckFormat::Markdown => {
-            bail!("--base and --format markdown are for a workspace; make one with `contextweaver bench init`")
+        Home::Checkout(_) if args.base.is_some() || args.html.is_some() || args.format == CheckFormat::Markdown => {
+            bail!("--base, --html and --format markdown are for a workspace; make one with `contextweaver bench init`")
         }
         Home::Checkout(workspace) => workspace,
     };

@@ -1,5 +1,5 @@
-//! `bench compare`: what changed from base to head, with a verdict. Results, runs and logs are read; engines and
-//! configurations are measured.
+//! `bench compare`: what changed from base to head, with a verdict. Results, runs, logs and what is recorded of engines in
+//! other programs are read; our engines and configurations are measured.
 
 use std::fs;
 use std::io::Write;
@@ -13,8 +13,9 @@ use clap::Args;
 use super::Place;
 use crate::cli::source::CatalogSource;
 use crate::cli::{Format, Outcome, print_json};
+use contextweaver_bench::comparison;
 use contextweaver_bench::comparison::outcomes::{ItemSet, Outcomes};
-use contextweaver_bench::comparison::{self, read};
+use contextweaver_bench::comparison::read::{self, Part};
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::context::sweep::{self, Candidate};
 use contextweaver_bench::eval::decision::Word;
@@ -22,6 +23,7 @@ use contextweaver_bench::eval::engine::{Engine, RouterEngine};
 use contextweaver_bench::eval::imported::read_run;
 use contextweaver_bench::eval::matrix;
 use contextweaver_bench::eval::measure::Measure;
+use contextweaver_bench::eval::rival::RESULTS_FILE;
 use contextweaver_bench::eval::run::{PromptTokens, evaluate, evaluate_imported};
 use contextweaver_bench::report;
 use contextweaver_context::ContextConfig;
@@ -32,16 +34,20 @@ pub(super) const EXAMPLE: &str = "\
 BASE and HEAD are each one of
   a results file      scorecard/results/default.json, or what `bench eval --format json` wrote
   a revision of one   main:scorecard/results/default.json
-  an engine           default, lexical, bm25 …
+  an engine           default, lexical, bm25 …, or a program of scenarios/engines.toml, of which the recorded results are read
   a configuration     a TOML file of the router; two of the context engine are compared scenario by scenario
   a run file          TREC or tab-separated, with --catalog and --queries
   a log               of inspect-ai, promptfoo, lm-eval or ir_measures, with a score for each item
 
-Engines and configurations are measured on every collection of the checkout, or on --catalog and --queries.
+A results file with several engines takes a name behind it: scorecard/results/rivals.json#minilm.
+
+Engines and configurations are measured on every collection of the checkout, or on --catalog and --queries. Beside a program
+of others, our engine is read from the same records: what it gave by the same door. The output then says `recorded`.
 
 Examples:
   contextweaver bench compare main:scorecard/results/default.json scorecard/results/default.json
   contextweaver bench compare lexical default
+  contextweaver bench compare minilm default
   contextweaver bench compare --catalog tools.json --queries queries.jsonl base.tsv head.tsv
   contextweaver bench compare before.eval after.eval --measure accuracy
 
@@ -79,11 +85,33 @@ pub(in crate::cli) struct CompareArgs {
 enum Side {
     Context(Box<ContextConfig>),
     Engine(Box<RouterEngine>),
-    File { name: PathBuf, bytes: Vec<u8> },
+    File { name: PathBuf, bytes: Vec<u8>, engine: Option<String> },
+}
+
+/// What `bench run --engines` left in the checkout.
+struct Records {
+    path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl Records {
+    /// Where there are some: in a checkout, and where nothing else is asked for.
+    fn of(args: &CompareArgs) -> Option<Self> {
+        let workspace = args.place.workspace().ok().filter(|_| args.queries.is_none())?;
+        let path = workspace.path("scorecard/results").join(RESULTS_FILE);
+        let bytes = fs::read(&path).ok()?;
+        Some(Self { path, bytes })
+    }
+
+    /// What is recorded of an engine.
+    fn engine(&self, name: &str) -> Result<Side, read::ReadError> {
+        read::read(&self.path, &self.bytes, Part { engine: Some(name), ..Part::default() })?;
+        Ok(Side::File { name: self.path.clone(), bytes: self.bytes.clone(), engine: Some(name.to_owned()) })
+    }
 }
 
 pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<Outcome> {
-    let (base, head) = (side(args, &args.base)?, side(args, &args.head)?);
+    let (base, head) = sides(args)?;
     if let (Side::Context(base), Side::Context(head)) = (&base, &head) {
         return context(args, [base.as_ref().clone(), head.as_ref().clone()], out);
     }
@@ -112,15 +140,33 @@ pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<Outcome> {
     }
 }
 
+/// What both arguments name. An engine of ours beside the records of another is taken from them too, where it is there.
+fn sides(args: &CompareArgs) -> Result<(Side, Side)> {
+    let (base, head) = (side(args, &args.base)?, side(args, &args.head)?);
+    let beside = |own: &Side, other: &Side| match (own, other) {
+        (Side::Engine(own), Side::File { name, bytes, engine: Some(_) }) => {
+            let records = Records { path: name.clone(), bytes: bytes.clone() };
+            records.engine(own.name()).ok()
+        }
+        _ => None,
+    };
+    let (left, right) = (beside(&base, &head), beside(&head, &base));
+    Ok((left.unwrap_or(base), right.unwrap_or(head)))
+}
+
 /// What an argument names: a file, a revision of one, or an engine.
 fn side(args: &CompareArgs, argument: &str) -> Result<Side> {
+    let (argument, engine) = match argument.rsplit_once('#') {
+        Some((file, engine)) if !Path::new(argument).is_file() && !engine.is_empty() => (file, Some(engine.to_owned())),
+        _ => (argument, None),
+    };
     let path = Path::new(argument);
     if path.is_file() {
         let bytes = fs::read(path).with_context(|| argument.to_owned())?;
         return if path.extension().is_some_and(|ending| ending == "toml") {
             configuration(path, &bytes)
         } else {
-            Ok(Side::File { name: path.to_owned(), bytes })
+            Ok(Side::File { name: path.to_owned(), bytes, engine })
         };
     }
     let engines = matrix::builtin_engines()?;
@@ -128,9 +174,24 @@ fn side(args: &CompareArgs, argument: &str) -> Result<Side> {
         return Ok(Side::Engine(Box::new(engine.clone())));
     }
     if argument.contains(':') {
-        return Ok(Side::File { name: path.to_owned(), bytes: revision(args, argument)? });
+        return Ok(Side::File { name: path.to_owned(), bytes: revision(args, argument)?, engine });
     }
-    let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
+    let workspace = args.place.workspace().ok();
+    let matrix = workspace.map(|workspace| workspace.matrix()).transpose()?;
+    let programs: Vec<String> = matrix.into_iter().flat_map(|matrix| matrix.rivals).map(|rival| rival.name).collect();
+    if programs.iter().any(|name| name == argument) {
+        if args.queries.is_some() {
+            bail!(
+                "{argument}: a program of scenarios/engines.toml is recorded on the collections of the checkout; leave out \
+                 --catalog and --queries, or measure it with `bench eval --process` and name its output here"
+            );
+        }
+        let record = format!("`contextweaver bench run --engines {argument}` records it");
+        let records = Records::of(args).with_context(|| format!("{argument}: nothing is recorded of it; {record}"))?;
+        return records.engine(argument).with_context(|| format!("{argument}: {record}"));
+    }
+    let names: Vec<&str> =
+        engines.iter().map(|engine| engine.name()).chain(programs.iter().map(String::as_str)).collect();
     bail!("{argument}: neither a file, nor REVISION:FILE, nor an engine ({})", names.join(", "))
 }
 
@@ -181,7 +242,7 @@ fn outcomes(args: &CompareArgs, collections: &[Arc<Collection>], side: Side) -> 
     match side {
         Side::Context(_) => bail!("a configuration of the context engine can only be compared with another one"),
         Side::Engine(engine) => measured(&engine, collections),
-        Side::File { name, bytes } => {
+        Side::File { name, bytes, engine } => {
             if let (Some(_), [collection]) = (&args.queries, collections)
                 && serde_json::from_slice::<serde_json::Value>(&bytes).is_err()
             {
@@ -191,7 +252,8 @@ fn outcomes(args: &CompareArgs, collections: &[Arc<Collection>], side: Side) -> 
                 let sets = [(collection.name.clone(), set)].into();
                 return Ok(Outcomes { name: name.display().to_string(), sets, ..Outcomes::default() });
             }
-            let mut outcomes = read::read(&name, &bytes, args.measure.as_deref())?;
+            let part = Part { score: args.measure.as_deref(), engine: engine.as_deref() };
+            let mut outcomes = read::read(&name, &bytes, part)?;
             for collection in collections {
                 if let Some(set) = outcomes.sets.remove(&collection.name) {
                     outcomes.sets.insert(collection.name.clone(), set.named_by(collection));
@@ -227,12 +289,18 @@ fn context(args: &CompareArgs, configs: [ContextConfig; 2], out: &mut dyn Write)
         scenarios.push((scenario, conversation));
     }
     let [first, second] = configs;
-    let candidates = [("A", first), ("B", second)].map(|(name, config)| Candidate { name: name.to_owned(), config });
+    let candidate = |(name, config): (&str, _)| Candidate { name: name.to_owned(), config, numbers: Vec::new() };
+    let candidates = [("A", first), ("B", second)].map(candidate);
     let outcomes =
         sweep::sweep(&candidates, &scenarios, &StructureSummarizer, || ()).map_err(|error| anyhow!(error))?;
+    let [base, head] = outcomes.as_slice() else { bail!("two configurations give two outcomes") };
+    let verdict = sweep::verdict(base, head);
     match args.format {
-        Format::Json => print_json(out, "bench compare", &outcomes)?,
-        Format::Text => write!(out, "{}", report::trials::side_by_side_trials(&outcomes))?,
+        Format::Json => {
+            let found = serde_json::json!({ "in_sample": true, "verdict": verdict, "configurations": outcomes });
+            print_json(out, "bench compare", &found)?;
+        }
+        Format::Text => write!(out, "{}", report::trials::side_by_side_trials(&outcomes, &verdict))?,
     }
-    Ok(Outcome::Ok)
+    Ok(if verdict.word == Word::Regressed { Outcome::Drift } else { Outcome::Ok })
 }

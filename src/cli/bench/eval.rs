@@ -12,23 +12,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Outcome, note, print_json};
-use contextweaver_api::SCHEMA_VERSION;
+use contextweaver_api::{SCHEMA_VERSION, envelope};
 use contextweaver_bench::chapters::routing::facts;
-use contextweaver_bench::eval::collection::Collection;
+use contextweaver_bench::comparison::text::power;
+use contextweaver_bench::eval::collection::{Collection, Query};
 use contextweaver_bench::eval::decision::{Decision, MARGIN, Pair, Word, decide};
-use contextweaver_bench::eval::engine::{Engine, RouterEngine};
+use contextweaver_bench::eval::engine::{Engine, Ranking, RouterEngine};
+use contextweaver_bench::eval::error::EvalError;
 use contextweaver_bench::eval::export;
 use contextweaver_bench::eval::files::{make_folder, replace_file};
 use contextweaver_bench::eval::imported::read_run;
 use contextweaver_bench::eval::matrix;
 use contextweaver_bench::eval::measure::{Found, Measure};
 use contextweaver_bench::eval::process::mcp::SearchTool;
-use contextweaver_bench::eval::process::{Door, ProcessEngine, ProcessReport};
+use contextweaver_bench::eval::process::{Door, ProcessEngine, ProcessError, ProcessReport};
 use contextweaver_bench::eval::record::{Estimate, Facts};
-use contextweaver_bench::eval::run::{Evaluation, PromptTokens, against, evaluate, evaluate_imported};
-use contextweaver_bench::report::html::{self, Evidence, Ranked, Section};
-use contextweaver_bench::report::number::{share, verdict_name};
+use contextweaver_bench::eval::run::{Evaluation, PromptTokens, QueryOutcome, against, evaluate, evaluate_imported};
+use contextweaver_bench::own::words::code;
+use contextweaver_bench::own::workspace::least;
+use contextweaver_bench::report::html::{self, Evidence, Failed, Ranked, Section};
+use contextweaver_bench::report::number::{count, share, verdict_name};
 use contextweaver_bench::report::table::Table;
+use contextweaver_gateway::quoted;
 
 pub(super) const EXAMPLE: &str = "\
 Queries are JSON lines; `relevant` names tools as in the catalog, an empty list means that no tool answers:
@@ -46,9 +51,11 @@ Examples:
     --fail-under recall@5=.80 --max-tokens 40000
 
 Engines are measured in the order engines, configurations, processes, runs; each is compared with the first, query by
-query, and gates judge the first. docs/engines.md says how a program takes part.
+query, and gates judge the first. docs/engines.md says how a program takes part. One that does not (missing, unsupported,
+failed, timed out) is a row with that word; the others are measured and printed.
 
-Exit codes: 0 measured and no gate failed, 1 a gate failed, 2 error, or a baseline of other inputs.";
+Exit codes: 0 measured and no gate failed, 1 a gate failed, 2 error, an engine that gave nothing, or a baseline of other
+inputs.";
 
 /// Measure engines on your own catalog and queries, and gate on the result
 #[derive(Debug, Args)]
@@ -95,7 +102,7 @@ pub(in crate::cli) struct EvalArgs {
     changed_inputs: bool,
     /// Fail when a measure of the first engine is below a value; may be repeated
     #[arg(long, value_name = "MEASURE=VALUE", help_heading = "Gates", value_parser = threshold)]
-    fail_under: Vec<Threshold>,
+    fail_under: Vec<(Measure, f64)>,
     /// Fail when all definitions of the catalog take more tokens
     #[arg(long, value_name = "TOKENS", help_heading = "Gates")]
     max_tokens: Option<usize>,
@@ -130,13 +137,6 @@ enum Form {
     Markdown,
 }
 
-/// The least value of a measure.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Threshold {
-    measure: Measure,
-    least: f64,
-}
-
 /// `NAME=VALUE`, both of which say something.
 fn named(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -147,21 +147,20 @@ fn named(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn threshold(text: &str) -> Result<Threshold, String> {
-    let (name, value) = named(text)?;
-    let known = || Measure::ALL.map(|measure| measure.to_string()).join(", ");
-    let measure = Measure::ALL.into_iter().find(|measure| measure.to_string().eq_ignore_ascii_case(&name));
-    let measure = measure.ok_or_else(|| format!("no measure `{name}`; there are {}", known()))?;
-    match value.parse::<f64>() {
-        Ok(least) if (0.0..=1.0).contains(&least) => Ok(Threshold { measure, least }),
-        _ => Err(format!("`{value}` is no number from 0 to 1")),
-    }
+/// `MEASURE=VALUE`, the least value of a measure.
+pub(in crate::cli) fn threshold(text: &str) -> Result<(Measure, f64), String> {
+    let (name, value) = text.split_once('=').ok_or("not of the form MEASURE=VALUE")?;
+    let value = value.trim().parse().map_err(|_| format!("`{value}` is no number from 0 to 1"))?;
+    least(name.trim(), value)
 }
 
 #[derive(Serialize)]
 struct Output<'a> {
     inputs_sha256: &'a str,
     evaluations: Vec<Entry<'a>>,
+    /// The engines that gave nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    failed: Vec<FailedEntry<'a>>,
     /// The tools that each query with an answer needs.
     wanted: BTreeMap<&'a str, Vec<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -179,6 +178,39 @@ struct Entry<'a> {
     facts: &'a Facts,
     /// The rank of each relevant tool by query; only queries with an answer.
     ranks: BTreeMap<&'a str, &'a [Option<usize>]>,
+    /// The queries that lack a tool among the first five, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failures: Option<Vec<Failure<'a>>>,
+}
+
+/// An engine that gave nothing.
+#[derive(Serialize)]
+struct FailedEntry<'a> {
+    configuration: &'a str,
+    origin: Origin,
+    /// missing, unsupported, failed or timed out.
+    word: &'static str,
+    /// The word, and why.
+    reason: &'a str,
+}
+
+/// A query that lacks a tool among the first five.
+#[derive(Serialize)]
+struct Failure<'a> {
+    query: &'a str,
+    text: &'a str,
+    /// The tools that are missing.
+    wanted: Vec<Wanted<'a>>,
+    /// What stands in front instead.
+    found: Vec<&'a str>,
+    because: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Wanted<'a> {
+    tool: &'a str,
+    /// Its rank; `None` where it was not found.
+    rank: Option<usize>,
 }
 
 /// Where rankings come from.
@@ -201,6 +233,42 @@ struct Measured {
     evaluation: Evaluation,
 }
 
+/// An engine that gave nothing, and why.
+struct Absent {
+    name: String,
+    origin: Origin,
+    word: &'static str,
+    reason: String,
+}
+
+impl Absent {
+    fn of(name: &str, origin: Origin, error: &ProcessError) -> Self {
+        Self { name: name.to_owned(), origin, word: error.word(), reason: error.to_string() }
+    }
+}
+
+/// What all engines gave.
+#[derive(Default)]
+struct Ran {
+    measured: Vec<Measured>,
+    absent: Vec<Absent>,
+    /// Whether the first engine that was asked for is among those that gave nothing: there is nothing to judge or to compare
+    /// with.
+    lacks_first: bool,
+}
+
+impl Ran {
+    fn add(&mut self, one: Result<Measured, Absent>) {
+        match one {
+            Ok(one) => self.measured.push(one),
+            Err(absent) => {
+                self.lacks_first |= self.measured.is_empty() && self.absent.is_empty();
+                self.absent.push(absent);
+            }
+        }
+    }
+}
+
 /// What `--baseline` needs of an earlier output.
 #[derive(Deserialize)]
 struct Baseline {
@@ -220,14 +288,18 @@ struct BaselineEntry {
 pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
     let collection = args.source.collection(&args.queries)?;
-    let mut measured = measure(args, &collection)?;
+    if args.failures && args.format == Form::Csv {
+        bail!("--failures has no place in a CSV table; use text, json, jsonl or markdown");
+    }
+    let Ran { mut measured, absent, lacks_first } = measure(args, &collection)?;
+    let reasons = || absent.iter().map(|one| format!("`{}`: {}", one.name, one.reason)).collect::<Vec<_>>().join("; ");
     let first_recall = measured.first().map(|one| one.evaluation.recall_at_5.clone()).unwrap_or_default();
     let first_name = measured.first().map(|one| one.name.clone()).unwrap_or_default();
-    for one in measured.iter_mut().skip(1) {
+    for one in measured.iter_mut().skip(1).filter(|_| !lacks_first) {
         let paired = against(&first_name, &first_recall, &one.evaluation.recall_at_5);
         one.evaluation.facts.versus_control = Some(paired);
     }
-    let Some(first) = measured.first() else { return Ok(Outcome::Ok) };
+    let Some(first) = measured.first() else { bail!("no engine gave anything: {}", reasons()) };
     // Everything is made before the first file is written.
     let mut files = Vec::new();
     if let Some(folder) = &args.trec_out {
@@ -239,7 +311,7 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         files.push((path.clone(), export::tab_run(&collection, &first.evaluation)?));
     }
     if let Some(path) = &args.html {
-        files.push((path.clone(), report(args, &collection, &measured)?.into()));
+        files.push((path.clone(), report(args, &collection, &measured, &absent)?.into()));
     }
     for (path, bytes) in &files {
         replace_file(path, bytes)?;
@@ -247,15 +319,20 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     if first.evaluation.facts.answerable == 0 {
         note("no query has a relevant tool: there is nothing to measure but abstention and tokens");
     }
-    let decision = baseline.map(|baseline| compare(args, &collection, first, &baseline)).transpose()?;
-    let failed = failed_gates(args, first, decision.as_ref());
+    let judged = (!lacks_first).then_some(first);
+    let decision = match (judged, &baseline) {
+        (Some(first), Some(baseline)) => Some(compare(args, &collection, first, baseline)?),
+        _ => None,
+    };
+    let failed = judged.map_or_else(Vec::new, |first| failed_gates(args, first, decision.as_ref()));
     match args.format {
         Form::Json => {
-            let evaluations = measured.iter().map(|one| entry(&collection, one)).collect();
+            let evaluations = measured.iter().map(|one| entry(args, &collection, one)).collect();
             let inputs_sha256 = &collection.inputs_sha256;
             let output = Output {
                 inputs_sha256,
                 evaluations,
+                failed: absent.iter().map(Absent::entry).collect(),
                 wanted: wanted(&collection),
                 versus_baseline: decision,
                 failed_gates: &failed,
@@ -264,11 +341,21 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         }
         Form::Jsonl => {
             for one in &measured {
-                writeln!(out, "{}", serde_json::to_string(&entry(&collection, one))?)?;
+                let line = envelope("bench eval engine", &entry(args, &collection, one))?;
+                writeln!(out, "{}", serde_json::to_string(&line)?)?;
+            }
+            for one in &absent {
+                let line = envelope("bench eval failed", &one.entry())?;
+                writeln!(out, "{}", serde_json::to_string(&line)?)?;
             }
         }
-        Form::Csv => write!(out, "{}", table(&measured, |value| value.to_string()).csv())?,
-        Form::Markdown => write!(out, "{}", table(&measured, share).markdown())?,
+        Form::Csv => write!(out, "{}", table(&measured, &absent, |value| value.to_string()).csv())?,
+        Form::Markdown => {
+            write!(out, "{}", table(&measured, &absent, share).markdown())?;
+            for one in measured.iter().filter(|_| args.failures) {
+                write!(out, "\n{}", failures_markdown(&collection, one))?;
+            }
+        }
         Form::Text => {
             for (number, one) in measured.iter().enumerate() {
                 if number > 0 {
@@ -276,11 +363,14 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
                 }
                 print_one(out, one)?;
                 if args.failures {
-                    write!(out, "{}", failures(&collection, &one.evaluation))?;
+                    write!(out, "{}", failures_text(&collection, &one.evaluation))?;
                 }
             }
+            for one in &absent {
+                writeln!(out, "\n{}: {}\n{}", one.origin.name(), one.name, one.reason)?;
+            }
             if let Some(decision) = &decision {
-                writeln!(out, "\n{}", sentence(decision))?;
+                writeln!(out, "\nrecall@5 against the baseline: {}\n{}", decision.word, power(decision, 1))?;
             }
             for failure in &failed {
                 writeln!(out, "failed: {failure}")?;
@@ -288,6 +378,12 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         }
     }
     match decision {
+        _ if !absent.is_empty() => {
+            let gates = !args.fail_under.is_empty() || args.max_tokens.is_some() || args.baseline.is_some();
+            let unjudged =
+                if lacks_first && gates { "; the gates judge the first engine, which is not there" } else { "" };
+            bail!("some engines gave nothing: {}{unjudged}", reasons())
+        }
         Some(decision) if decision.word == Word::NotComparable => {
             bail!(
                 "the baseline was measured on another catalog or other queries; record it again, or compare the queries \
@@ -300,29 +396,33 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
 }
 
 /// Every engine that was asked for, in the order of the help.
-fn measure(args: &EvalArgs, collection: &Collection) -> Result<Vec<Measured>> {
-    let mut measured = Vec::new();
+fn measure(args: &EvalArgs, collection: &Collection) -> Result<Ran> {
+    let mut ran = Ran::default();
     for engine in routers(args)? {
-        let name = engine.name().to_owned();
-        let evaluation = evaluate(collection, &engine, PromptTokens::Count).with_context(|| name.clone())?;
-        measured.push(Measured { name, origin: Origin::Computed, process: None, evaluation });
+        let (name, origin) = (engine.name().to_owned(), Origin::Computed);
+        let evaluation = evaluate(collection, &engine, PromptTokens::Count);
+        let failed = |error: EvalError| Absent::of(&name, origin, &ProcessError::Failed(error.to_string()));
+        let one = evaluation.map_err(failed);
+        ran.add(one.map(|evaluation| Measured { name: name.clone(), origin, process: None, evaluation }));
     }
     for (name, command, door) in programs(args)? {
         let run = ProcessEngine::parse(command).and_then(|engine| ProcessEngine { door, ..engine }.run(collection));
-        let run = run.with_context(|| format!("engine `{name}`"))?;
-        let evaluation = evaluate_imported(collection, run.rankings, PromptTokens::Count)?;
-        measured.push(Measured { name: name.clone(), origin: Origin::Process, process: Some(run.report), evaluation });
+        let one = run.and_then(|run| {
+            let evaluation = evaluate_imported(collection, run.rankings, PromptTokens::Count);
+            let evaluation = evaluation.map_err(|error| ProcessError::Failed(error.to_string()))?;
+            Ok(Measured { name: name.clone(), origin: Origin::Process, process: Some(run.report), evaluation })
+        });
+        ran.add(one.map_err(|error| Absent::of(name, Origin::Process, &error)));
     }
     for (name, path) in &args.run {
         let text = fs::read_to_string(path).with_context(|| path.clone())?;
         let imported = read_run(Path::new(path), &text, collection)?;
         let evaluation = evaluate_imported(collection, imported, PromptTokens::Count)?;
-        measured.push(Measured { name: name.clone(), origin: Origin::Imported, process: None, evaluation });
+        ran.add(Ok(Measured { name: name.clone(), origin: Origin::Imported, process: None, evaluation }));
     }
-    Ok(measured)
+    Ok(ran)
 }
 
-/// The routers that were asked for; the default when nothing was.
 /// Programs with their doors: processes, then the gateway.
 fn programs(args: &EvalArgs) -> Result<Vec<(&String, &String, Door)>> {
     let lines = args.process.iter().map(|(name, command)| (name, command, Door::Lines));
@@ -340,6 +440,7 @@ fn programs(args: &EvalArgs) -> Result<Vec<(&String, &String, Door)>> {
     Ok(programs)
 }
 
+/// The routers that were asked for; the default when nothing was.
 fn routers(args: &EvalArgs) -> Result<Vec<RouterEngine>> {
     let mut engines = args.engine.iter().map(|name| matrix::builtin_engine(name)).collect::<Result<Vec<_>, _>>()?;
     for path in &args.config {
@@ -352,7 +453,7 @@ fn routers(args: &EvalArgs) -> Result<Vec<RouterEngine>> {
 }
 
 /// The report of everything that was measured.
-fn report(args: &EvalArgs, collection: &Collection, measured: &[Measured]) -> Result<String> {
+fn report(args: &EvalArgs, collection: &Collection, measured: &[Measured], absent: &[Absent]) -> Result<String> {
     let ranked = measured.iter().map(|one| Ranked {
         engine: &one.name,
         evidence: match one.origin {
@@ -363,8 +464,15 @@ fn report(args: &EvalArgs, collection: &Collection, measured: &[Measured]) -> Re
         evaluation: &one.evaluation,
     });
     let name = args.source.catalog.first().and_then(|path| path.file_stem()).unwrap_or_default().to_string_lossy();
-    let section =
-        Section { name: &name, collection, ranked: ranked.collect(), recorded: Vec::new(), command: command(args) };
+    let failed = absent.iter().map(|one| Failed { engine: &one.name, reason: &one.reason });
+    let section = Section {
+        name: &name,
+        collection,
+        ranked: ranked.collect(),
+        recorded: Vec::new(),
+        failed: failed.collect(),
+        command: command(args),
+    };
     Ok(html::render(&format!("Routing on {name}"), &[section], &[])?)
 }
 
@@ -378,16 +486,11 @@ fn command(args: &EvalArgs) -> String {
     words.extend(args.config.iter().map(|one| path("--config", one)));
     words.extend(args.process.iter().map(|one| pair("--process", one)));
     words.extend(args.run.iter().map(|one| pair("--run", one)));
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
-    let quoted = |word: &str| match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    };
     let words: Vec<String> = words.iter().map(|(name, value)| format!("{name} {}", quoted(value))).collect();
     format!("contextweaver bench eval {}{}", words.join(" "), if args.source.lenient { " --lenient" } else { "" })
 }
 
-fn entry<'a>(collection: &'a Collection, one: &'a Measured) -> Entry<'a> {
+fn entry<'a>(args: &EvalArgs, collection: &'a Collection, one: &'a Measured) -> Entry<'a> {
     let outcomes = collection.queries.iter().zip(&one.evaluation.outcomes);
     Entry {
         configuration: &one.name,
@@ -397,6 +500,24 @@ fn entry<'a>(collection: &'a Collection, one: &'a Measured) -> Entry<'a> {
         ranks: outcomes
             .filter_map(|(query, outcome)| Some((query.id.as_str(), outcome.as_ref()?.found.ranks())))
             .collect(),
+        failures: args.failures.then(|| failures(collection, &one.evaluation)),
+    }
+}
+
+impl Absent {
+    fn entry(&self) -> FailedEntry<'_> {
+        FailedEntry { configuration: &self.name, origin: self.origin, word: self.word, reason: &self.reason }
+    }
+}
+
+impl Origin {
+    /// The word in tables.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Computed => "computed",
+            Self::Process => "process",
+            Self::Imported => "imported",
+        }
     }
 }
 
@@ -410,20 +531,18 @@ fn wanted(collection: &Collection) -> BTreeMap<&str, Vec<&str>> {
 }
 
 /// One row for each engine: every measure, the interval of recall@5, and the difference of it from the first engine.
-fn table(measured: &[Measured], number: impl Fn(f64) -> String) -> Table {
+/// An engine that gave nothing has the word for it as its verdict.
+fn table(measured: &[Measured], absent: &[Absent], number: impl Fn(f64) -> String) -> Table {
     let measures = Measure::ALL.map(|measure| measure.to_string());
     let front = ["engine", "origin", "tools", "queries"].map(str::to_owned);
     let back = ["recall@5 low", "recall@5 high", "difference", "difference low", "difference high", "verdict"];
-    let titles = front.into_iter().chain(measures.clone()).chain(back.map(str::to_owned));
+    let titles: Vec<String> = front.into_iter().chain(measures.clone()).chain(back.map(str::to_owned)).collect();
+    let columns = titles.len();
     let mut table = Table::new(titles).words(&["origin", "verdict"]);
     for Measured { name, origin, evaluation, .. } in measured {
         let facts = &evaluation.facts;
-        let origin = match origin {
-            Origin::Computed => "computed",
-            Origin::Process => "process",
-            Origin::Imported => "imported",
-        };
-        let mut row = vec![name.clone(), origin.to_owned(), facts.tools.to_string(), facts.answerable.to_string()];
+        let mut row =
+            vec![name.clone(), origin.name().to_owned(), facts.tools.to_string(), facts.answerable.to_string()];
         row.extend(measures.iter().map(|one| facts.measures.get(one).map_or_else(String::new, |one| number(one.mean))));
         let recall = facts.measures.get(&Measure::RECALL_5.to_string());
         row.extend(recall.map_or_else(|| vec![String::new(); 2], |one| vec![number(one.low), number(one.high)]));
@@ -432,6 +551,12 @@ fn table(measured: &[Measured], number: impl Fn(f64) -> String) -> Table {
             row.extend([mean, low, high].map(&number));
             row.push(verdict_name(paired.verdict).to_owned());
         }
+        table.row(row);
+    }
+    for one in absent {
+        let mut row = vec![one.name.clone(), one.origin.name().to_owned()];
+        row.resize(columns - 1, String::new());
+        row.push(one.word.to_owned());
         table.row(row);
     }
     table
@@ -472,35 +597,67 @@ fn print_one(out: &mut dyn Write, one: &Measured) -> Result<()> {
 const IN_FRONT: usize = 3;
 
 /// The queries with a relevant tool that is not among the first five.
-fn failures(collection: &Collection, evaluation: &Evaluation) -> String {
-    let mut text = String::new();
+fn failures<'a>(collection: &'a Collection, evaluation: &'a Evaluation) -> Vec<Failure<'a>> {
     let rows = collection.queries.iter().zip(&evaluation.outcomes).zip(&evaluation.rankings);
-    let mut failed = 0;
-    for ((query, outcome), ranking) in rows {
-        let Some(outcome) = outcome else { continue };
-        let missing: Vec<_> = query
-            .groups
-            .iter()
-            .zip(outcome.found.ranks())
-            .filter(|(_, rank)| rank.is_none_or(|rank| rank > 5))
-            .collect();
-        if missing.is_empty() {
-            continue;
+    let failure = |((query, outcome), ranking): ((&'a Query, &'a Option<QueryOutcome>), &'a Ranking)| {
+        let outcome = outcome.as_ref()?;
+        let missing =
+            query.groups.iter().zip(outcome.found.ranks()).filter(|(_, rank)| rank.is_none_or(|rank| rank > 5));
+        let wanted = missing.map(|(group, rank)| Wanted {
+            tool: group.first().map_or("", |item| collection.tool_handle(*item)),
+            rank: *rank,
+        });
+        let wanted: Vec<Wanted<'a>> = wanted.collect();
+        let found = ranking.hits.iter().take(IN_FRONT).map(|hit| collection.tool_handle(hit.item)).collect();
+        let because = outcome.loss.causes();
+        (!wanted.is_empty()).then_some(Failure { query: &query.id, text: &query.text, wanted, found, because })
+    };
+    rows.filter_map(failure).collect()
+}
+
+impl Failure<'_> {
+    /// The missing tools, each with its rank.
+    fn wanted(&self, show: fn(&str) -> String) -> Vec<String> {
+        let rank = |rank: Option<usize>| rank.map_or_else(|| "not found".to_owned(), |rank| format!("rank {rank}"));
+        self.wanted.iter().map(|one| format!("{}: {}", show(one.tool), rank(one.rank))).collect()
+    }
+
+    fn found(&self, show: fn(&str) -> String) -> String {
+        match self.found.as_slice() {
+            [] => "nothing".to_owned(),
+            found => found.iter().map(|tool| show(tool)).collect::<Vec<_>>().join(", "),
         }
-        failed += 1;
-        let _ = writeln!(text, "\n{}  {}", query.id, query.text);
-        for (group, rank) in missing {
-            let tool = group.first().map_or("", |item| collection.tool_handle(*item));
-            let rank = rank.map_or_else(|| "not found".to_owned(), |rank| format!("rank {rank}"));
-            let _ = writeln!(text, "  wanted   {tool}: {rank}");
+    }
+}
+
+fn failures_text(collection: &Collection, evaluation: &Evaluation) -> String {
+    let mut text = String::new();
+    let failures = failures(collection, evaluation);
+    for one in &failures {
+        let _ = writeln!(text, "\n{}  {}", one.query, one.text);
+        for wanted in one.wanted(str::to_owned) {
+            let _ = writeln!(text, "  wanted   {wanted}");
         }
-        let front: Vec<&str> = ranking.hits.iter().take(IN_FRONT).map(|hit| collection.tool_handle(hit.item)).collect();
-        let front = if front.is_empty() { "nothing".to_owned() } else { front.join(", ") };
-        let _ = writeln!(text, "  found    {front}");
-        let _ = writeln!(text, "  because  {}", outcome.loss.causes().join("; "));
+        let _ = writeln!(text, "  found    {}", one.found(str::to_owned));
+        let _ = writeln!(text, "  because  {}", one.because.join("; "));
     }
     let answerable = evaluation.facts.answerable;
-    format!("\n{failed} of {answerable} queries lack a tool among the first five\n{text}")
+    format!("\n{} of {answerable} queries lack a tool among the first five\n{text}", failures.len())
+}
+
+/// The same as a Markdown table whose texts are code, so that none of them is a link or a tag.
+fn failures_markdown(collection: &Collection, one: &Measured) -> String {
+    let failures = failures(collection, &one.evaluation);
+    let (failed, answerable) = (count(failures.len()), count(one.evaluation.facts.answerable));
+    let mut text = format!("{}: {failed} of {answerable} queries lack a tool among the first five.\n", code(&one.name));
+    if !failures.is_empty() {
+        text.push_str("\n| query | asked | wanted | found | because |\n| --- | --- | --- | --- | --- |\n");
+    }
+    for one in &failures {
+        let (query, asked, wanted) = (code(one.query), code(one.text), one.wanted(code).join(", "));
+        let _ = writeln!(text, "| {query} | {asked} | {wanted} | {} | {} |", one.found(code), one.because.join("; "));
+    }
+    text
 }
 
 fn read_baseline(path: &Path) -> Result<Baseline> {
@@ -543,33 +700,20 @@ fn compare(args: &EvalArgs, collection: &Collection, first: &Measured, baseline:
     Ok(decision)
 }
 
-/// A verdict with its power.
-fn sentence(decision: &Decision) -> String {
-    let Decision { word, queries, differing, difference, low, high, p, could_have_seen, more_queries, .. } = decision;
-    let mut text = format!(
-        "recall@5 against the baseline: {word}\n  {difference:+.3} [{low:+.3}, {high:+.3}] over {queries} queries, of \
-         which {differing} differ; p = {p:.4}\n  a difference of {could_have_seen:.3} would be seen four times out of five"
-    );
-    if *more_queries > 0 {
-        let _ = write!(text, "; one of .010 takes {more_queries} queries more");
-    }
-    text
-}
-
 /// What failed, in sentences.
 fn failed_gates(args: &EvalArgs, first: &Measured, decision: Option<&Decision>) -> Vec<String> {
     let facts = &first.evaluation.facts;
     let mut failed = Vec::new();
-    for Threshold { measure, least } in &args.fail_under {
+    for (measure, least) in &args.fail_under {
         let value = facts.measures.get(&measure.to_string()).map_or(0.0, |estimate| estimate.mean);
         if value < *least {
-            failed.push(format!("{measure} of {} is {value}, below {least}", first.name));
+            failed.push(format!("{measure} of {} is {}, below {}", first.name, share(value), share(*least)));
         }
     }
     if let (Some(most), Some(tokens)) = (args.max_tokens, &facts.tokens)
         && tokens.naive > most
     {
-        failed.push(format!("all definitions take {} tokens, more than {most}", tokens.naive));
+        failed.push(format!("all definitions take {} tokens, more than {}", count(tokens.naive), count(most)));
     }
     if decision.is_some_and(|decision| decision.word == Word::Regressed) {
         failed.push(format!("{} regressed against the baseline", first.name));

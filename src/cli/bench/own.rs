@@ -15,12 +15,15 @@ use contextweaver_bench::chapters::routing::facts;
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::decision::Word;
 use contextweaver_bench::eval::files::replace_file;
+use contextweaver_bench::eval::run::Evaluation;
 use contextweaver_bench::eval::sweep as routing;
 use contextweaver_bench::own::results::Base;
 use contextweaver_bench::own::words::{self, Committed};
 use contextweaver_bench::own::{Judged, Measured, OwnWorkspace, RESULTS_FILE, judge, measure};
 use contextweaver_bench::report;
+use contextweaver_bench::report::html::{self, Evidence, Extra, Ranked, Section};
 use contextweaver_bench::results::compare::Difference;
+use contextweaver_gateway::quoted;
 
 /// Differences from the committed file that are printed.
 const SHOWN: usize = 10;
@@ -49,16 +52,45 @@ struct Output<'a> {
 /// What was measured in a workspace, with its collection.
 struct Fresh {
     collection: Collection,
+    evaluations: Vec<(String, Evaluation)>,
     measured: Measured,
 }
 
 fn fresh(own: &OwnWorkspace) -> Result<Fresh> {
     let collection = own.collection()?;
-    let measured = measure(own, &collection)?;
+    let evaluations = measure(own, &collection)?;
+    let measured = Measured::of(&collection, &evaluations);
     if measured.evaluations.first().is_some_and(|one| one.facts.answerable == 0) {
         bail!("no query of your catalog has a relevant tool, so there is nothing to judge");
     }
-    Ok(Fresh { collection, measured })
+    Ok(Fresh { collection, evaluations, measured })
+}
+
+/// The report of what was measured and judged.
+fn report(own: &OwnWorkspace, fresh: &Fresh, judged: &Judged, committed: Committed) -> Result<String> {
+    let ranked = fresh.evaluations.iter().map(|(engine, evaluation)| Ranked {
+        engine,
+        evidence: Evidence::Computed,
+        evaluation,
+    });
+    let section = Section {
+        name: "your catalog",
+        collection: &fresh.collection,
+        ranked: ranked.collect(),
+        recorded: Vec::new(),
+        failed: Vec::new(),
+        command: own.eval_command(),
+    };
+    let (reading, table) = words::summary(judged, own, committed);
+    let gate = Extra {
+        title: "The gate".to_owned(),
+        reading,
+        evidence: Evidence::Computed,
+        table: Some(table),
+        figures: Vec::new(),
+        command: format!("contextweaver bench run --root {}", quoted(&own.shown())),
+    };
+    Ok(html::render("Your catalog", &[section], &[gate])?)
 }
 
 fn judged(own: &OwnWorkspace, fresh: &Fresh, base: Option<&Base>) -> Result<Judged> {
@@ -66,7 +98,8 @@ fn judged(own: &OwnWorkspace, fresh: &Fresh, base: Option<&Base>) -> Result<Judg
 }
 
 /// Measures, judges against the results of the last run, and writes the new ones.
-pub(super) fn run(own: &OwnWorkspace, format: Format, out: &mut dyn Write) -> Result<Outcome> {
+/// `html` is where the report goes.
+pub(super) fn run(own: &OwnWorkspace, html: Option<&Path>, format: Format, out: &mut dyn Write) -> Result<Outcome> {
     let fresh = fresh(own)?;
     let path = own.path(RESULTS_FILE);
     let base = match path.exists().then(|| Base::read(&path)).transpose() {
@@ -77,7 +110,13 @@ pub(super) fn run(own: &OwnWorkspace, format: Format, out: &mut dyn Write) -> Re
         }
     };
     let judged = judged(own, &fresh, base.as_ref())?;
+    let page = html
+        .map(|path| Ok::<_, anyhow::Error>((path, report(own, &fresh, &judged, Committed::NotAsked)?)))
+        .transpose()?;
     replace_file(&path, fresh.measured.to_json()?.as_bytes())?;
+    if let Some((path, page)) = &page {
+        replace_file(path, page.as_bytes())?;
+    }
     match format {
         Format::Json => print_json(out, "bench run", &Output { judged: &judged, committed_differs: &[] })?,
         Format::Text => {
@@ -86,15 +125,20 @@ pub(super) fn run(own: &OwnWorkspace, format: Format, out: &mut dyn Write) -> Re
             }
             write!(out, "{}", words::plain(&judged, own, Committed::NotAsked))?;
             writeln!(out, "\nWrote {} — commit it", path.display())?;
+            if let Some((path, _)) = &page {
+                writeln!(out, "Wrote {}", path.display())?;
+            }
         }
     }
     Ok(if judged.failed.is_empty() { Outcome::Ok } else { Outcome::Drift })
 }
 
-/// Measures again and compares: with the committed results, and the gate with `base` where it is given.
+/// Measures again and compares: with the committed results, and the gate with `base` where it is given. `html` is where the
+/// report goes.
 pub(super) fn check(
     own: &OwnWorkspace,
     base: Option<&Path>,
+    html: Option<&Path>,
     format: CheckFormat,
     out: &mut dyn Write,
 ) -> Result<Outcome> {
@@ -108,6 +152,9 @@ pub(super) fn check(
     let differs = fresh.measured.differences(&text)?;
     let committed = if differs.is_empty() { Committed::Same } else { Committed::Differs };
     let judged = judged(own, &fresh, Some(base.as_ref().unwrap_or(&earlier)))?;
+    if let Some(path) = html {
+        replace_file(path, report(own, &fresh, &judged, committed)?.as_bytes())?;
+    }
     match format {
         CheckFormat::Json => {
             print_json(out, "bench check", &Output { judged: &judged, committed_differs: &differs })?;

@@ -5,20 +5,27 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Format, Outcome as Exit, note, print_json};
 use contextweaver_bench::chapters::routing::context_rot;
+use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::engine::RouterEngine;
 use contextweaver_bench::eval::files::replace_file;
-use contextweaver_bench::eval::record::{Estimate, Grade, Growth};
-use contextweaver_bench::eval::run::{PromptTokens, evaluate, grown};
+use contextweaver_bench::eval::growth::{GrowthError, SEED, grow};
+use contextweaver_bench::eval::record::{Estimate, Facts, Grade, Growth};
+use contextweaver_bench::eval::run::{PromptTokens, evaluate};
+use contextweaver_bench::eval::statistics::mean;
+use contextweaver_bench::report::number::{count, estimate, share};
+use contextweaver_bench::report::table::Table;
 
 pub(super) const EXAMPLE: &str = "\
 Examples:
   contextweaver bench rot --catalog tools.json --queries queries.jsonl
   contextweaver bench rot --catalog tools.json --queries queries.jsonl --grade near_duplicate --size 200 --size 2000
+  contextweaver bench rot --catalog tools.json --queries queries.jsonl --seeds 20 --grade mixed --size 1000
   contextweaver bench rot --catalog tools.json --queries queries.jsonl --svg rot.svg";
 
 /// Grow your own catalog with distractors and see what recall is left
@@ -39,7 +46,10 @@ pub(in crate::cli) struct RotArgs {
     /// Number of tools after growth; may be repeated [default: 50 to 10 000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     size: Vec<u32>,
-    /// Draw the curve into this file
+    /// Draw the distractors with so many seeds: least and most say how much of a figure is the draw
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
+    seeds: u64,
+    /// Draw the curve of the first seed into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Form of the output
@@ -53,7 +63,28 @@ struct Point {
     grade: Grade,
     tools: usize,
     queries: usize,
+    /// With the first seed: the mean over the queries, and its interval.
     recall_at_5: Estimate,
+    /// The mean over the queries with each seed.
+    by_seed: Vec<f64>,
+    /// The least of these.
+    least: f64,
+    /// The most.
+    most: f64,
+}
+
+/// What a kind and number of distractors leave, with each seed; the facts are those of the first.
+struct Drawn {
+    facts: Facts,
+    by_seed: Vec<f64>,
+}
+
+/// Grows and measures with each seed; `None` where no recall is known.
+fn drawn(collection: &Collection, engine: &RouterEngine, growth: Growth, seeds: u64) -> Result<Option<Drawn>> {
+    let one = |seed: u64| Ok(evaluate(&grow(collection, growth, seed)?, engine, PromptTokens::Skip)?.facts);
+    let all = (SEED..SEED + seeds).into_par_iter().map(one).collect::<Result<Vec<Facts>>>()?;
+    let by_seed: Option<Vec<f64>> = all.iter().map(|facts| Some(facts.measures.get("recall@5")?.mean)).collect();
+    Ok(by_seed.and_then(|by_seed| Some(Drawn { facts: all.into_iter().next()?, by_seed })))
 }
 
 pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
@@ -61,7 +92,6 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
     if collection.counts().answerable == 0 {
         bail!("{}: no query has a relevant tool, so there is no recall to lose", args.queries.display());
     }
-    let collection = std::sync::Arc::new(collection);
     let engine = RouterEngine::new("yours", read_config(args.config.as_deref())?);
     let grades: Vec<Grade> = if args.grade.is_empty() { Grade::DISTRACTORS.to_vec() } else { args.grade.clone() };
     let sizes: Vec<usize> = if args.size.is_empty() {
@@ -74,18 +104,28 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
     for &grade in &grades {
         for &size in &sizes {
             let growth = Growth { grade, size };
-            let grown = match grown(&collection, Some(growth)) {
-                Ok(grown) => grown,
+            let drawn = match drawn(&collection, &engine, growth, args.seeds) {
+                Ok(drawn) => drawn,
                 // The usual sizes are tried as far as they go; a size that was asked for must work.
-                Err(error) if args.size.is_empty() => {
+                Err(error) if args.size.is_empty() && error.is::<GrowthError>() => {
                     note(&error.to_string());
                     continue;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             };
-            let facts = evaluate(&grown, &engine, PromptTokens::Skip)?.facts;
+            let Some(Drawn { facts, by_seed }) = drawn else { continue };
             let Some(&recall_at_5) = facts.measures.get("recall@5") else { continue };
-            points.push(Point { grade, tools: facts.tools, queries: facts.answerable, recall_at_5 });
+            let ends = |of: fn(f64, f64) -> f64| by_seed.iter().copied().reduce(of).unwrap_or(recall_at_5.mean);
+            let (least, most) = (ends(f64::min), ends(f64::max));
+            points.push(Point {
+                grade,
+                tools: facts.tools,
+                queries: facts.answerable,
+                recall_at_5,
+                by_seed,
+                least,
+                most,
+            });
             outcomes.push((growth, facts));
         }
     }
@@ -96,12 +136,21 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
     match args.format {
         Format::Json => print_json(out, "bench rot", &points)?,
         Format::Text => {
-            writeln!(out, "{:<16} {:>7} {:>8}   recall@5 (95 % interval)", "distractors", "tools", "queries")?;
+            let titles = ["distractors", "tools", "queries", "recall@5", "mean of the seeds", "least", "most"];
+            let mut table = Table::new(titles);
             for point in &points {
-                let Estimate { mean, low, high } = point.recall_at_5;
-                let (grade, tools, queries) = (point.grade.name(), point.tools, point.queries);
-                writeln!(out, "{grade:<16} {tools:>7} {queries:>8}   {mean:.3} [{low:.3}, {high:.3}]")?;
+                table.row([
+                    point.grade.name().to_owned(),
+                    count(point.tools),
+                    count(point.queries),
+                    estimate(&point.recall_at_5),
+                    share(mean(point.by_seed.iter().copied())),
+                    share(point.least),
+                    share(point.most),
+                ]);
             }
+            write!(out, "{}", table.plain())?;
+            writeln!(out, "\nrecall@5 with the first seed and its 95 % interval over queries; seeds: {}", args.seeds)?;
         }
     }
     Ok(Exit::Ok)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -19,7 +19,7 @@ use contextweaver_bench::eval::rival::{RivalFacts, RivalRun, RivalTimes};
 use contextweaver_bench::eval::timing::TimingRow;
 use contextweaver_bench::eval::workspace::{Bench, Scope};
 use contextweaver_bench::own::Home;
-use contextweaver_bench::report;
+use contextweaver_bench::report::{self, number::share};
 use contextweaver_bench::results::Results;
 use contextweaver_bench::scorecard::cells::{Share, Store, Work};
 use contextweaver_bench::scorecard::engines::{Cell, ContextCell, Selection, record, record_context};
@@ -34,6 +34,7 @@ Examples:
   contextweaver bench run
   contextweaver bench run --record-timings
   contextweaver bench run --root gate
+  contextweaver bench run --root gate --html report.html
 
 Exit codes in a workspace: 0 the gate passed, 1 it failed or regressed, 2 error.";
 
@@ -74,6 +75,9 @@ pub(in crate::cli) struct RunArgs {
     /// Compare with what is recorded, to six decimals, and write nothing: exit 1 where it differs
     #[arg(long, requires = "engines")]
     check: bool,
+    /// In a workspace: write a report into one HTML file, with the failures, what is taken for what, every query, the gate
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -119,7 +123,10 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
                 ("--engines", !args.engines.is_empty()),
             ];
             refuse_in_workspace(&foreign)?;
-            return own::run(&home, args.format, out);
+            return own::run(&home, args.html.as_deref(), args.format, out);
+        }
+        Home::Checkout(_) if args.html.is_some() => {
+            bail!("--html writes the report of a workspace; in a checkout `contextweaver bench render --html` does")
         }
         Home::Checkout(workspace) => workspace,
     };
@@ -318,7 +325,7 @@ fn line(cell: &Cell<'_>, is_same: Option<bool>) -> String {
         Measured::Measured(facts) => {
             let mean = |name: &str| facts.measures.get(name).map_or(0.0, |estimate| estimate.mean);
             let time = cell.run.times.as_ref().map_or(0, |times| times.p50_us);
-            format!("nDCG@10 {:.3}  recall@5 {:.3}  {time} us", mean("nDCG@10"), mean("recall@5"))
+            format!("nDCG@10 {}  recall@5 {}  {time} us", share(mean("nDCG@10")), share(mean("recall@5")))
         }
     };
     format!("{head} {found}{}", beside(is_same))
@@ -369,7 +376,7 @@ pub(super) fn progress(steps: usize) -> ProgressBar {
     }
     let (bar, template) = match steps {
         0 => (ProgressBar::new_spinner(), "{spinner} {prefix} {wide_msg}"),
-        steps => (ProgressBar::new(steps as u64), "{bar:30} {pos}/{len} {wide_msg}"),
+        steps => (ProgressBar::new(steps as u64), "{bar:30} {pos}/{len}, about {eta} left {wide_msg}"),
     };
     let style = ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar());
     let bar = bar.with_style(style);

@@ -1,6 +1,6 @@
 //! `bench sweep`: a grid of configurations, and which of them are worth having.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use contextweaver_bench::eval::sweep as routing;
 use contextweaver_bench::eval::workspace::Workspace;
 use contextweaver_bench::own::Home;
 use contextweaver_bench::report;
+use contextweaver_bench::report::number::{count, share};
 use contextweaver_context::summary::StructureSummarizer;
 
 pub(super) const EXAMPLE: &str = "\
@@ -81,12 +82,40 @@ fn context(workspace: &Workspace, args: &SweepArgs, out: &mut dyn Write) -> Resu
         .filter(|(at, one)| args.all || *at == 0 || one.on_front_of_kept || one.on_front_of_fidelity)
         .map(|(_, one)| one)
         .collect();
+    let (held_out, edges) = (sweep::held_out(&outcomes), sweep::at_the_edge(&candidates, &outcomes));
     if args.format == Format::Json {
-        print_json(out, "bench sweep", &shown)?;
+        let found = serde_json::json!({
+            "in_sample": true, "configurations": shown, "held_out": held_out, "at_the_edge": edges
+        });
+        print_json(out, "bench sweep", &found)?;
         return Ok(Outcome::Ok);
     }
     note(&format!("{} configurations on {} scenarios", outcomes.len(), scenarios.len()));
     write!(out, "{}", report::trials::sweep(&shown))?;
+    writeln!(
+        out,
+        "\nAll rows are in-sample: measured on the scenarios that one would choose by. Of so many, some are better by chance."
+    )?;
+    if let Some(held) = held_out {
+        let (kept, tokens) = (share(held.kept), count(held.tokens));
+        writeln!(out, "chosen without the scenario that is scored: kept {kept}, {tokens} tokens")?;
+        writeln!(out, "by {}", chosen(&held.chosen))?;
+    }
+    print_edges(&edges, out)
+}
+
+/// The candidates that were chosen, and how often.
+fn chosen(chosen: &BTreeMap<String, usize>) -> String {
+    chosen.iter().map(|(name, times)| format!("{name} ({times})")).collect::<Vec<_>>().join(", ")
+}
+
+fn print_edges(edges: &[(String, f64)], out: &mut dyn Write) -> Result<Outcome> {
+    for (parameter, value) in edges {
+        writeln!(
+            out,
+            "{parameter}: the best value that was tried, {value}, is the last one; a better one may lie beyond"
+        )?;
+    }
     Ok(Outcome::Ok)
 }
 
@@ -110,16 +139,14 @@ fn routing_grid(workspace: &Workspace, args: &SweepArgs, out: &mut dyn Write) ->
     note(&format!("{} configurations on {} collections", outcomes.len(), collections.len()));
     write!(out, "{}", report::trials::routing_sweep(&outcomes, args.all))?;
     if let Some(held) = held_out {
-        let chosen: Vec<String> = held.chosen.iter().map(|(name, times)| format!("{name} ({times})")).collect();
         let (ndcg, recall) = (held.ndcg_at_10, held.recall_at_5);
-        writeln!(out, "\nchosen without the collection that is scored: nDCG@10 {ndcg:.3}, recall@5 {recall:.3}")?;
-        writeln!(out, "by {}", chosen.join(", "))?;
-    }
-    for (parameter, value) in edges {
         writeln!(
             out,
-            "{parameter}: the best value that was tried, {value}, is the last one; a better one may lie beyond"
+            "\nchosen without the collection that is scored: nDCG@10 {}, recall@5 {}",
+            share(ndcg),
+            share(recall)
         )?;
+        writeln!(out, "by {}", chosen(&held.chosen))?;
     }
-    Ok(Outcome::Ok)
+    print_edges(&edges, out)
 }

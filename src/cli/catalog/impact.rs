@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use crate::cli::bench::threshold;
 use crate::cli::source::read_config;
 use crate::cli::{Outcome, print_document, print_json};
 use contextweaver_bench::eval::collection::asked;
@@ -15,8 +16,8 @@ use contextweaver_bench::eval::engine::RouterEngine;
 use contextweaver_bench::eval::matrix::DEFAULT;
 use contextweaver_bench::eval::measure::Measure;
 use contextweaver_bench::own::checks::{Budget, Check, checks, fails};
+use contextweaver_bench::own::formats;
 use contextweaver_bench::own::impact::{Impact, Sides, measure};
-use contextweaver_bench::own::{formats, workspace};
 use contextweaver_core::catalog::{Catalog, DiffReport};
 
 /// What is measured of a change, and what must hold.
@@ -54,12 +55,6 @@ pub(super) enum DiffFormat {
     Junit,
     /// SARIF 2.1.0, which points at the definition at fault; with --impact.
     Sarif,
-}
-
-fn threshold(text: &str) -> Result<(Measure, f64), String> {
-    let (name, value) = text.split_once('=').ok_or("not of the form MEASURE=VALUE")?;
-    let value = value.trim().parse().map_err(|_| format!("`{value}` is no number from 0 to 1"))?;
-    workspace::least(name.trim(), value)
 }
 
 #[derive(Serialize)]

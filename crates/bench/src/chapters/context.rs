@@ -35,7 +35,8 @@ use crate::report::document::{Document, Figure};
 use crate::report::number::{MISSING, count, fixed, percent, share};
 use crate::report::plot::{Interval, IntervalPlot, Scale};
 use crate::report::table::Table;
-use crate::results::Results;
+use crate::report::readme::FOLDER;
+use crate::results::{KEPT, Results, worst};
 use contextweaver_context::ContextConfig;
 use contextweaver_context::summary::StructureSummarizer;
 
@@ -171,12 +172,13 @@ impl Chapter for ContextChapter {
     }
 
     fn front(&self, own: &[Results<ContextRecord>]) -> Vec<String> {
-        parts(own).0.iter().filter_map(sentence).collect()
+        let (ours, others) = parts(own);
+        ours.iter().filter_map(|results| sentence(results, &others)).collect()
     }
 
     fn answers(&self, own: &[Results<ContextRecord>], _: &Tables) -> Vec<Answer> {
         let (ours, others) = parts(own);
-        let answers = ours.iter().flat_map(|results| answers(results).into_iter().chain(others.answer(results)));
+        let answers = ours.iter().flat_map(|results| answers(results, &others).into_iter().chain(others.answer(results)));
         answers.collect()
     }
 
@@ -574,6 +576,7 @@ fn tokens_figure(context: &ContextResults) -> Option<Figure> {
         scale: Scale::Log,
         series: vec!["compiled".to_owned(), "conversation".to_owned()],
         rows: rows.collect(),
+        one_lane: false,
     };
     plot.svg().map(|svg| Figure { path: "context-tokens.svg".to_owned(), alt: title, svg })
 }
@@ -587,18 +590,20 @@ fn budget_figure(context: &ContextResults) -> Option<Figure> {
         scale: Scale::Share,
         series: vec!["budget use".to_owned()],
         rows: rows.collect(),
+        one_lane: false,
     };
     plot.svg().map(|svg| Figure { path: "context-budget.svg".to_owned(), alt: title, svg })
 }
 
 /// What conversations save, and what summaries lose against controls of the same length.
-fn answers(context: &ContextResults) -> Vec<Answer> {
+fn answers(context: &ContextResults, others: &Others) -> Vec<Answer> {
     let saved = Savings::of(context).map(|savings| {
         let text = format!(
-            "The median of {} [conversations](context.md) saves {}, and {} prompts are longer than theirs.",
+            "The median of {} [conversations](context.md) saves {}, and {} prompts are longer than theirs{}",
             count(savings.scenarios),
             percent(savings.median),
             count(savings.grown),
+            beside_others(context, others, "context.md"),
         );
         Answer::new(Question::Saving, text)
     });
@@ -613,18 +618,34 @@ fn answers(context: &ContextResults) -> Vec<Answer> {
     [saved, fidelity].into_iter().chain(failures).flatten().collect()
 }
 
-/// One sentence for the project's front page; `None` when nothing was measured.
-fn sentence(context: &ContextResults) -> Option<String> {
+/// The end of the sentence on savings: how many facts our prompts state and how many are over budget, and the same of engines of
+/// others, with the mark of what is recorded; a full stop where there are none.
+fn beside_others(context: &ContextResults, others: &Others, page: &str) -> String {
+    let Some(beside) = others.beside(context) else { return ".".to_owned() };
+    let sum = |of: fn(&ContextFacts) -> usize| count(context.measured().map(|(_, facts)| of(facts)).sum());
+    format!(
+        "; they state {} of {} planted facts, and {} are over budget. [Others]({page}#beside-other-engines) on the same (saved, \
+         facts, over budget): {beside}.{}",
+        sum(|facts| facts.kept.facts_in_prompt),
+        sum(|facts| facts.kept.facts),
+        sum(|facts| usize::from(facts.prompt_tokens > facts.budget)),
+        worst([context.worst_mark(), KEPT]),
+    )
+}
+
+/// What stands on the project's front page; `None` when nothing was measured.
+fn sentence(context: &ContextResults, others: &Others) -> Option<String> {
     let savings = Savings::of(context)?;
     let headline = Headline::of(&together(context), &by_people(context))?;
     Some(format!(
-        "Context: the median of {} scenarios saves {} of the tokens of its conversation, and {} prompts are longer than \
-         theirs; summaries of {} tokens {}.",
+        "Context: summaries of {} tokens {}. The median of {} scenarios saves {} of the tokens of its conversation, and {} \
+         prompts are longer than theirs{}",
+        count(fidelity::DEFAULT_CAP),
+        headline.text(),
         count(savings.scenarios),
         percent(savings.median),
         count(savings.grown),
-        count(fidelity::DEFAULT_CAP),
-        headline.text(),
+        beside_others(context, others, &format!("{FOLDER}context.md")),
     ))
 }
 

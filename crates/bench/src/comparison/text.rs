@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::outcomes::Value;
 use super::{Comparison, SetComparison, WorstQuery};
-use crate::eval::decision::{Decision, Word};
-use crate::report::number::{count, share, signed};
+use crate::eval::decision::{Decision, MARGIN, Word};
+use crate::report::number::{could_be_seen, count, share, signed};
 use crate::report::table::Table;
 
 /// Below this false discovery rate a descriptive measure is listed when more than a few are.
@@ -61,10 +61,7 @@ pub fn power(verdict: &Decision, sets: usize) -> String {
     if clusters < queries {
         let _ = writeln!(text, "  queries for the same tool count together: {} tools", count(*clusters));
     }
-    let _ = write!(text, "  a difference of {could_have_seen:.3} would be seen four times out of five");
-    if *more_queries > 0 {
-        let _ = write!(text, "; one of .010 takes {} queries more", count(*more_queries));
-    }
+    let _ = write!(text, "  {}", could_be_seen(*could_have_seen, MARGIN, *more_queries));
     if let Some(other) = verdict.another_seed {
         let _ = write!(text, "\n  at the edge: another seed says {other}");
     }

@@ -37,6 +37,21 @@ const PYTHON: &str = "python";
 /// In a command, this program: our own engines come in by the same door.
 const OURS: &str = "{contextweaver}";
 
+/// The results file of engines that rank, in `scorecard/results/`.
+pub const RESULTS_FILE: &str = "rivals.json";
+
+/// The case of an engine on a collection.
+#[must_use]
+pub fn case(engine: &str, collection: &str) -> String {
+    format!("{engine}/{collection}")
+}
+
+/// The engine and the collection of a case.
+#[must_use]
+pub fn parts(case: &str) -> (&str, &str) {
+    case.split_once('/').unwrap_or((case, ""))
+}
+
 /// The measures that are recorded, in the order of the page.
 pub const MEASURES: [&str; 5] = ["recall@1", "recall@5", "recall@10", "nDCG@10", "hit@1"];
 
@@ -177,10 +192,14 @@ pub struct RivalFacts {
     pub tools: usize,
     /// Measure name to its estimate, for [`MEASURES`]; a declared equivalent counts as the tool it stands for.
     pub measures: BTreeMap<String, Estimate>,
-    /// Queries that were asked with the catalog in another order.
+    /// Queries that a second process was asked, which got the catalog in another order.
     pub order_asked: usize,
-    /// How many of those were answered otherwise.
+    /// How many of those had another list of up to a hundred tools, orders of equal scores aside.
     pub order_changes: usize,
+    /// For each query that a tool answers, the number of the first tool that it needs: queries of one number stand or fall
+    /// together. It is the same for every engine, so that only our own records have it; empty elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_tools: Vec<u32>,
     /// For each query that a tool answers, in the order of the queries file, the rank of each needed tool, from 1; `None`
     /// where it was not among the first hundred.
     pub ranks: Ranks,
@@ -207,6 +226,7 @@ impl RivalFacts {
         version: String,
         requirements_sha256: Option<String>,
         report: &ProcessReport,
+        first_tools: Vec<u32>,
         evaluation: &Evaluation,
     ) -> Self {
         let facts = Self {
@@ -216,6 +236,7 @@ impl RivalFacts {
             measures: BTreeMap::new(),
             order_asked: report.order_asked,
             order_changes: report.order_changes,
+            first_tools,
             ranks: evaluation.facts.ranks.clone(),
         };
         Self { measures: facts.recomputed(), ..facts }
@@ -312,7 +333,8 @@ impl Rival {
         let run = engine.run(collection)?;
         let evaluation = evaluate_imported(collection, run.rankings, PromptTokens::Skip)
             .map_err(|error| ProcessError::Failed(error.to_string()))?;
-        Ok((RivalFacts::of(version, requirements_sha256, &run.report, &evaluation), run.report))
+        let first_tools = if self.is_ours() { collection.first_tools() } else { Vec::new() };
+        Ok((RivalFacts::of(version, requirements_sha256, &run.report, first_tools, &evaluation), run.report))
     }
 
     /// What is here of it.

@@ -188,6 +188,13 @@ pub fn at_the_edge(candidates: &[Candidate], outcomes: &[Outcome]) -> Vec<(Strin
         let values = tried.entry(parameter).or_insert_with(|| vec![(*default, first.ndcg_at_10)]);
         values.push((*value, outcome.ndcg_at_10));
     }
+    edges(tried)
+}
+
+/// Of each parameter the value that was best, where it is the smallest or the largest of those that were tried: the grid
+/// does not show where its best is. Values are given with what they gave, more is better.
+#[must_use]
+pub fn edges(tried: BTreeMap<&str, Vec<(f64, f64)>>) -> Vec<(String, f64)> {
     let edge = |(parameter, mut values): (&str, Vec<(f64, f64)>)| {
         values.sort_by(|left, right| left.0.total_cmp(&right.0));
         let best = values.iter().map(|(_, found)| *found).fold(f64::MIN, f64::max);

@@ -101,7 +101,7 @@ pub fn checks(impact: &Impact, budget: &Budget) -> Vec<Check> {
     found.push(tools_stay(impact));
     for (measure, least) in &budget.least {
         let value = impact.measures.get(&measure.to_string()).copied().unwrap_or(0.0);
-        let message = format!("{measure} is {value:.3}, and the least is {least:.3}");
+        let message = format!("{measure} is {}, and the least is {}", share(value), share(*least));
         found.push(check(Rule::LeastValue, &measure.to_string(), value < *least, message, worst(impact)));
     }
     if let Some(most) = budget.most_tokens {

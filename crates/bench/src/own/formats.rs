@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use super::checks::{Check, Rule, Status};
 use super::impact::{Definition, Impact, MEASURED_ALONE};
 use super::words::{code, shortened};
-use crate::eval::decision::Word;
-use crate::report::number::{count, share, signed};
+use crate::eval::decision::{MARGIN, Word};
+use crate::report::markup::escaped_xml;
+use crate::report::number::{could_be_seen, count, share, signed};
 use crate::report::table::Table;
 
 /// Definitions that text and Markdown list.
@@ -84,10 +85,11 @@ fn rest(impact: &Impact) -> String {
     if definitions > MEASURED_ALONE {
         let _ = writeln!(text, "{} definitions were not measured alone", count(definitions - MEASURED_ALONE));
     }
-    let growth = impact.tokens_after as i64 - impact.tokens_before as i64;
+    let sign = if impact.tokens_after < impact.tokens_before { '−' } else { '+' };
+    let growth = count(impact.tokens_after.abs_diff(impact.tokens_before));
     let _ = write!(
         text,
-        "\ntokens {} -> {} ({growth:+}); recall@5 {} -> {}; nDCG@10 {} -> {}\n",
+        "\ntokens {} -> {} ({sign}{growth}); recall@5 {} -> {}; nDCG@10 {} -> {}\n",
         count(impact.tokens_before),
         count(impact.tokens_after),
         share(impact.recall_at_5_before),
@@ -102,7 +104,7 @@ fn power(impact: &Impact) -> String {
     let decision = &impact.decision;
     let seen = match decision.word {
         Word::Same if decision.differing == 0 => "no answer changed".to_owned(),
-        _ => format!("a difference of {} would be seen four times out of five", share(decision.could_have_seen)),
+        _ => could_be_seen(decision.could_have_seen, MARGIN, decision.more_queries),
     };
     let new = match impact.new_queries {
         0 => String::new(),
@@ -130,9 +132,9 @@ pub fn junit(checks: &[Check]) -> String {
          <testsuite name=\"catalog\" {counts} skipped=\"0\">\n"
     );
     for check in checks {
-        let (rule, subject, message) = (check.rule.id(), xml(&check.subject), xml(&check.message));
+        let (rule, subject, message) = (check.rule.id(), escaped_xml(&check.subject), escaped_xml(&check.message));
         let file = check.place.as_ref().map_or_else(String::new, |place| {
-            format!(" file=\"{}\" line=\"{}\"", xml(&place.path.display().to_string()), place.line)
+            format!(" file=\"{}\" line=\"{}\"", escaped_xml(&place.path.display().to_string()), place.line)
         });
         let _ = write!(text, "    <testcase classname=\"catalog.{rule}\" name=\"{rule}: {subject}\"{file}");
         let _ = match check.status {
@@ -148,28 +150,6 @@ pub fn junit(checks: &[Check]) -> String {
     }
     text.push_str("  </testsuite>\n</testsuites>\n");
     text
-}
-
-/// A text for XML, between tags or quotes.
-#[must_use]
-pub fn xml(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&apos;"),
-            '\t' | '\n' | '\r' => {
-                let _ = write!(out, "&#{};", u32::from(c));
-            }
-            // XML 1.0 has neither other control characters nor these two.
-            c if c < ' ' || c == '\u{fffe}' || c == '\u{ffff}' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// Where the form of SARIF 2.1.0 is published.
@@ -282,19 +262,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn no_name_breaks_xml(text in any::<String>()) {
-            let escaped = xml(&text);
-            prop_assert!(!escaped.contains(['<', '>', '"', '\'']));
-            let unknown = |c: char| c < ' ' || c == '\u{fffe}' || c == '\u{ffff}';
-            prop_assert!(!escaped.contains(unknown));
-            // Every ampersand begins one of the entities above.
-            for rest in escaped.split('&').skip(1) {
-                let known = ["amp;", "lt;", "gt;", "quot;", "apos;", "#9;", "#10;", "#13;"];
-                prop_assert!(known.iter().any(|entity| rest.starts_with(entity)), "{escaped:?}");
-            }
-        }
-
         #[test]
         fn uris_are_ascii(path in "\\PC{0,30}") {
             let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~/%:".contains(c);

@@ -13,6 +13,7 @@ use crate::eval::measure::{Found, Measure};
 use crate::eval::record::Estimate;
 use crate::eval::statistics::{mean, minimum_detectable_difference, round6};
 use crate::report::count;
+use crate::report::number::share;
 
 /// The share of queries whose answers are assumed to differ, at least, where it is said what could have been seen.
 const DIFFERING: f64 = 0.1;
@@ -255,7 +256,7 @@ fn failed(limits: &Limits, first: &EngineFacts, against: Option<&Against>) -> Ve
     for (measure, least) in &limits.least {
         let value = first.facts.measures.get(&measure.to_string()).map_or(0.0, |estimate| estimate.mean);
         if value < *least {
-            failed.push(format!("{measure} is {value:.3}, below the least of {least:.3}"));
+            failed.push(format!("{measure} is {}, below the least of {}", share(value), share(*least)));
         }
     }
     if let (Some(most), Some(tokens)) = (limits.most_tokens, &first.facts.tokens)
@@ -264,7 +265,7 @@ fn failed(limits: &Limits, first: &EngineFacts, against: Option<&Against>) -> Ve
         failed.push(format!("all definitions take {} tokens, more than {}", count(tokens.naive), count(most)));
     }
     if let Some(against) = against.filter(|one| one.decision.word == Word::Regressed) {
-        failed.push(format!("recall@5 fell from {:.3} to {:.3}", against.recall_before, against.recall_after));
+        failed.push(format!("recall@5 fell from {} to {}", share(against.recall_before), share(against.recall_after)));
     }
     failed
 }

@@ -16,7 +16,7 @@ use super::workspace::OwnWorkspace;
 use crate::eval::collection::{Collection, Query};
 use crate::eval::engine::Engine;
 use crate::eval::record::Facts;
-use crate::eval::run::{PromptTokens, against, evaluate};
+use crate::eval::run::{Evaluation, PromptTokens, against, evaluate};
 use crate::results::compare::{self, Difference};
 use contextweaver_core::text::sha256_hex;
 
@@ -51,12 +51,12 @@ pub struct EngineFacts {
     pub ranks: BTreeMap<String, Vec<Option<usize>>>,
 }
 
-/// Measures the engines of `workspace` on `collection`, each compared with the first.
+/// Measures the engines of `workspace` on `collection`, by name, each compared with the first.
 ///
 /// # Errors
 /// The message of an engine that cannot serve the catalog.
-pub fn measure(workspace: &OwnWorkspace, collection: &Collection) -> Result<Measured> {
-    let mut evaluations: Vec<EngineFacts> = Vec::new();
+pub fn measure(workspace: &OwnWorkspace, collection: &Collection) -> Result<Vec<(String, Evaluation)>> {
+    let mut evaluations = Vec::new();
     let mut first: Option<(String, Vec<f64>)> = None;
     for engine in workspace.engines()? {
         let name = engine.name().to_owned();
@@ -67,19 +67,9 @@ pub fn measure(workspace: &OwnWorkspace, collection: &Collection) -> Result<Meas
                 evaluation.facts.versus_control = Some(against(control, recall, &evaluation.recall_at_5));
             }
         }
-        let outcomes = collection.queries.iter().zip(&evaluation.outcomes);
-        let ranks =
-            outcomes.filter_map(|(query, outcome)| Some((query.id.clone(), outcome.as_ref()?.found.ranks().to_vec())));
-        let ranks = ranks.collect();
-        evaluations.push(EngineFacts { configuration: name, origin: "computed", facts: evaluation.facts, ranks });
+        evaluations.push((name, evaluation));
     }
-    let answerable = collection.queries.iter().filter(|query| !query.groups.is_empty());
-    Ok(Measured {
-        schema_version: SCHEMA,
-        inputs_sha256: collection.inputs_sha256.clone(),
-        queries: answerable.map(|query| (query.id.clone(), digest(collection, query))).collect(),
-        evaluations,
-    })
+    Ok(evaluations)
 }
 
 /// What tells a query from another with the same id: its text and what answers it, in twelve hexadecimal digits.
@@ -92,6 +82,25 @@ fn digest(collection: &Collection, query: &Query) -> String {
 }
 
 impl Measured {
+    /// What engines gave on `collection`, in the form of the file.
+    #[must_use]
+    pub fn of(collection: &Collection, evaluations: &[(String, Evaluation)]) -> Self {
+        let facts = |(name, evaluation): &(String, Evaluation)| {
+            let outcomes = collection.queries.iter().zip(&evaluation.outcomes);
+            let ranks = outcomes
+                .filter_map(|(query, outcome)| Some((query.id.clone(), outcome.as_ref()?.found.ranks().to_vec())));
+            let (configuration, facts) = (name.clone(), evaluation.facts.clone());
+            EngineFacts { configuration, origin: "computed", facts, ranks: ranks.collect() }
+        };
+        let answerable = collection.queries.iter().filter(|query| !query.groups.is_empty());
+        Self {
+            schema_version: SCHEMA,
+            inputs_sha256: collection.inputs_sha256.clone(),
+            queries: answerable.map(|query| (query.id.clone(), digest(collection, query))).collect(),
+            evaluations: evaluations.iter().map(facts).collect(),
+        }
+    }
+
     /// In what this differs from the text of a committed file: the inputs, then by engine its facts and its ranks.
     ///
     /// # Errors

@@ -31,7 +31,10 @@ pub fn gate(start: Start) -> String {
     };
     let tokens = rounded_up(start.tokens);
     format!(
-        r#"# The gate of your catalog, for `contextweaver bench run` and `bench check`. Paths are relative to this file.
+        r#"#:schema gate.schema.json
+# For completion in editors: contextweaver schema gate > gate.schema.json
+
+# The gate of your catalog, for `contextweaver bench run` and `bench check`. Paths are relative to this file.
 
 # The tools: a file, or a list of files and folders. Any form of docs/formats.md will do.
 catalog = "{CATALOG}"
@@ -99,6 +102,7 @@ pub fn readme(folder: &Path, drafts: bool) -> String {
          contextweaver bench run --root {folder}     # measure, write results.json, and judge\n\
          contextweaver bench check --root {folder}   # does results.json still hold? for CI\n\
          contextweaver bench sweep --root {folder}   # would another configuration of the router do better?\n\
+         contextweaver bench run --root {folder} --html report.html   # and a report: failures first, query by query\n\
          ```\n\n\
          Commit all files of this folder, `results.json` too: it is what later changes are compared with.\n"
     )
@@ -112,7 +116,9 @@ mod tests {
     #[test]
     fn a_new_gate_is_a_valid_one() {
         for (recall_at_5, least) in [(Some(0.871), vec![0.82]), (Some(0.0), vec![0.0]), (None, vec![])] {
-            let own = OwnWorkspace::parse(Path::new(""), &gate(Start { recall_at_5, tokens: 4_321 })).unwrap();
+            let text = gate(Start { recall_at_5, tokens: 4_321 });
+            assert!(text.starts_with("#:schema gate.schema.json\n"), "{text}");
+            let own = OwnWorkspace::parse(Path::new(""), &text).unwrap();
             assert_eq!(own.limits.least.iter().map(|(_, value)| *value).collect::<Vec<_>>(), least);
             assert_eq!((own.limits.most_tokens, own.limits.fewest_queries), (Some(4_800), 20));
         }

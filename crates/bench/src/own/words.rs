@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::gate::{Against, Judged, Moved, Power};
 use super::workspace::OwnWorkspace;
 use crate::eval::decision::Word;
-use crate::report::number::{MISSING, count, estimate, share, signed};
+use crate::report::number::{MISSING, could_be_seen, count, estimate, fixed, share, signed};
 use crate::report::table::Table;
 
 /// The mark by which a comment is found again, and whether anything moved.
@@ -113,6 +113,14 @@ pub fn markdown(judged: &Judged, workspace: &OwnWorkspace, committed: Committed)
     text
 }
 
+/// The verdict with what to do, and the figures before and now: what a report says of the gate.
+#[must_use]
+pub fn summary(judged: &Judged, workspace: &OwnWorkspace, committed: Committed) -> (String, Table) {
+    let failed: String = judged.failed.iter().map(|failure| format!(" Failed: {failure}.")).collect();
+    let next = what_to_do(judged, workspace, committed);
+    (format!("{}.{failed} {next} {}.", verdict(judged), power(&judged.power)), figures(judged))
+}
+
 /// One sentence: what became of the workspace.
 fn verdict(judged: &Judged) -> String {
     let word = judged.against.as_ref().map(|one| one.decision.word);
@@ -202,14 +210,11 @@ fn worst(against: &Against) -> Option<&Moved> {
 /// What could have been seen, in one sentence without its full stop.
 fn power(power: &Power) -> String {
     let mut text = format!(
-        "{} queries show a loss of {} four times out of five if {} % of the answers change",
+        "{} queries, of which {} % are taken to change: {}",
         count(power.queries),
-        share(power.could_have_seen),
-        (power.differing * 100.0).round()
+        fixed(power.differing * 100.0, 0),
+        could_be_seen(power.could_have_seen, power.margin, power.more_queries),
     );
-    if power.more_queries > 0 {
-        let _ = write!(text, "; one of {} takes {} more", share(power.margin), count(power.more_queries));
-    }
     if power.hardly_fails {
         text.push_str(". With so few queries this gate can hardly fail");
     }

@@ -16,6 +16,7 @@ use crate::eval::measure::Measure;
 use crate::eval::record::Origin;
 use crate::eval::workspace::Workspace;
 use contextweaver_core::catalog::{LoadOptions, load};
+use contextweaver_gateway::quoted;
 use contextweaver_routing::RoutingConfig;
 
 /// The file that makes a folder a workspace.
@@ -144,12 +145,12 @@ fn default_engines() -> Vec<String> {
     vec![DEFAULT.to_owned()]
 }
 
-/// The least value of a measure, by its name.
+/// The least value of a measure, by its name in letters of either case.
 ///
 /// # Errors
 /// Why there is no such measure, or no such value.
 pub fn least(name: &str, value: f64) -> Result<(Measure, f64), String> {
-    let measure = Measure::ALL.into_iter().find(|measure| measure.to_string() == name);
+    let measure = Measure::ALL.into_iter().find(|measure| measure.to_string().eq_ignore_ascii_case(name));
     let measure = measure.ok_or_else(|| {
         let names = Measure::ALL.map(|measure| measure.to_string()).join(", ");
         format!("no measure `{name}`; there are {names}")
@@ -223,15 +224,31 @@ impl OwnWorkspace {
         self.file.snapshot.as_deref()
     }
 
+    fn catalog(&self) -> Vec<PathBuf> {
+        match &self.file.catalog {
+            Paths::One(path) => vec![self.path(path)],
+            Paths::Several(paths) => paths.iter().map(|path| self.path(path)).collect(),
+        }
+    }
+
+    /// The `bench eval` that measures the same without the workspace, for a shell.
+    #[must_use]
+    pub fn eval_command(&self) -> String {
+        let mut words: Vec<(&str, String)> =
+            self.catalog().iter().map(|path| ("--catalog", path.display().to_string())).collect();
+        words.push(("--queries", self.path(&self.file.queries).display().to_string()));
+        words.extend(self.file.engines.iter().map(|name| ("--engine", name.clone())));
+        words.extend(self.file.configuration.iter().map(|path| ("--config", self.path(path).display().to_string())));
+        let words: Vec<String> = words.iter().map(|(name, value)| format!("{name} {}", quoted(value))).collect();
+        format!("contextweaver bench eval {}", words.join(" "))
+    }
+
     /// The catalog with its queries.
     ///
     /// # Errors
     /// When either cannot be read, or a query is a draft; the message names the file and, where there is one, the line.
     pub fn collection(&self) -> Result<Collection> {
-        let paths = match &self.file.catalog {
-            Paths::One(path) => vec![self.path(path)],
-            Paths::Several(paths) => paths.iter().map(|path| self.path(path)).collect(),
-        };
+        let paths = self.catalog();
         let loaded = load(&paths, LoadOptions::default());
         let catalog = loaded.with_context(|| match self.snapshot() {
             Some(command) => format!("your catalog cannot be read; gate.toml writes it with `{command}`"),

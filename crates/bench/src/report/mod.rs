@@ -5,6 +5,7 @@
 
 pub mod document;
 pub mod html;
+pub mod markup;
 pub mod number;
 pub mod plot;
 pub mod readme;

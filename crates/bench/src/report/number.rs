@@ -99,11 +99,23 @@ pub fn signed(value: f64) -> String {
     if positive { format!("+{text}") } else { text }
 }
 
-fn without_zero(text: &str) -> String {
+/// The text of a number without the zero in front of its point.
+pub(super) fn without_zero(text: &str) -> String {
     match text.strip_prefix('−') {
         Some(rest) => format!("−{}", without_zero(rest)),
         None => text.strip_prefix('0').filter(|rest| rest.starts_with('.')).unwrap_or(text).to_owned(),
     }
+}
+
+/// The smallest difference that so many queries show, and how many more show one of `margin`: the sentence under every gate,
+/// without its full stop.
+#[must_use]
+pub fn could_be_seen(difference: f64, margin: f64, more_queries: usize) -> String {
+    let mut text = format!("a difference of {} would be seen four times out of five", share(difference));
+    if more_queries > 0 {
+        text.push_str(&format!("; one of {} takes {} queries more", share(margin), count(more_queries)));
+    }
+    text
 }
 
 /// The word for a verdict.

@@ -2,6 +2,8 @@
 //!
 //! The first column holds names and is aligned to the left, the others to the right unless said otherwise.
 
+use super::markup::escaped_xml;
+
 /// A header and rows of equal length.
 #[derive(Debug, Clone)]
 pub struct Table {
@@ -93,16 +95,16 @@ impl Table {
         let mut text = format!(
             "<div class=\"scroll\" role=\"region\" aria-label=\"{caption}\" tabindex=\"0\">\n<table class=\"plain\">\n\
              <caption>{caption}</caption>\n<thead><tr>",
-            caption = escaped_html(caption)
+            caption = escaped_xml(caption)
         );
         for column in &self.columns {
-            text.push_str(&format!("<th scope=\"col\"{}>{}</th>", class(column), escaped_html(&column.title)));
+            text.push_str(&format!("<th scope=\"col\"{}>{}</th>", class(column), escaped_xml(&column.title)));
         }
         text.push_str("</tr></thead>\n<tbody>\n");
         for row in &self.rows {
             let cells = self.columns.iter().zip(row).enumerate().map(|(at, (column, cell))| match at {
-                0 => format!("<th scope=\"row\"{}>{}</th>", class(column), escaped_html(cell)),
-                _ => format!("<td{}>{}</td>", class(column), escaped_html(cell)),
+                0 => format!("<th scope=\"row\"{}>{}</th>", class(column), escaped_xml(cell)),
+                _ => format!("<td{}>{}</td>", class(column), escaped_xml(cell)),
             });
             text.push_str(&format!("<tr>{}</tr>\n", cells.collect::<String>()));
         }
@@ -172,25 +174,6 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// `text` as HTML shows it, in an element or in an attribute in quotes. Characters that no page can hold become
-/// replacement characters.
-#[must_use]
-pub fn escaped_html(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            control if control.is_control() && !matches!(control, '\n' | '\t') => out.push('\u{fffd}'),
-            other => out.push(other),
-        }
-    }
-    out
-}
-
 /// Those of `tables` that have rows, as plain text one below the other.
 #[must_use]
 pub fn plain(tables: &[Table]) -> String {
@@ -237,7 +220,7 @@ mod tests {
     fn html_is_escaped_and_has_its_heads() {
         let html = sample().html("t<i>");
         assert!(
-            html.contains("<caption>t&lt;i&gt;</caption>") && html.contains("<th scope=\"row\">été\n&lt;x&gt;</th>")
+            html.contains("<caption>t&lt;i&gt;</caption>") && html.contains("<th scope=\"row\">été&#10;&lt;x&gt;</th>")
         );
         assert!(html.contains("<td class=\"n\">1,000</td>") && html.contains("<td>better</td>"), "{html}");
     }

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::number::{conclusion, count, difference, share};
+use super::number::{conclusion, could_be_seen, count, difference, share};
 use super::table::Table;
 use crate::eval::context::sweep::Outcome;
+use crate::eval::decision::{Decision, MARGIN};
 use crate::eval::record::Paired;
 use crate::eval::sweep::Outcome as Routed;
 
@@ -55,9 +56,10 @@ pub fn sweep(outcomes: &[&Outcome]) -> String {
     table.plain()
 }
 
-/// What `bench compare` prints of two configurations of the context engine: scenario by scenario, then the verdicts.
+/// What `bench compare` prints of two configurations of the context engine: scenario by scenario, then what `verdict` says of
+/// what is kept.
 #[must_use]
-pub fn side_by_side_trials(outcomes: &[Outcome]) -> String {
+pub fn side_by_side_trials(outcomes: &[Outcome], verdict: &Decision) -> String {
     let [first, second] = outcomes else { return String::new() };
     let mut table = Table::new(["scenario", "tokens A", "tokens B", "kept A", "kept B", "verdict"]).words(&["verdict"]);
     for (left, right) in first.trials.iter().zip(&second.trials) {
@@ -79,5 +81,9 @@ pub fn side_by_side_trials(outcomes: &[Outcome]) -> String {
     let _ = writeln!(text, "\ntokens: A {}, B {}", count(first.tokens), count(second.tokens));
     let _ = writeln!(text, "kept, B - A over scenarios: {}", paired(&second.kept_against_first));
     let _ = writeln!(text, "fidelity, B - A over results: {}", paired(&second.fidelity_against_first));
+    let Decision { word, queries, could_have_seen, more_queries, .. } = verdict;
+    let seen = could_be_seen(*could_have_seen, MARGIN, *more_queries).replace("queries", "scenarios");
+    let _ = writeln!(text, "\nkept, A -> B: {word} over {} scenarios; {seen}", count(*queries));
+    text.push_str("in-sample: a configuration that was chosen by these scenarios looks better here than elsewhere\n");
     text
 }

@@ -361,6 +361,22 @@ mod tests {
     }
 
     #[test]
+    fn what_it_costs_and_saves_has_a_control_beside_it() {
+        let workspace = Workspace::find(Some(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")), None).unwrap();
+        let recordings = committed(&workspace, &workspace.matrix().unwrap()).unwrap();
+        let tables = Tables::read(&workspace).unwrap();
+        let answers = CHAPTERS.iter().flat_map(|chapter| chapter.answers(&recordings, &tables).unwrap());
+        let priced = answers.filter(|one| matches!(one.question, Question::Cost | Question::Saving));
+        let priced: Vec<String> = priced.map(|one| one.text).collect();
+        assert!(priced.len() >= 6, "{priced:?}");
+        for text in priced {
+            // Flat BM25, a relay of bytes, a list without schemas, and engines of others.
+            let controls = ["flat BM25", "a relay of bytes", "the control", "[Others]("];
+            assert!(controls.iter().any(|control| text.contains(control)), "{text}");
+        }
+    }
+
+    #[test]
     fn links_between_pages_lead_somewhere_and_pages_are_short() {
         let workspace = Workspace::find(Some(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")), None).unwrap();
         let recordings = committed(&workspace, &workspace.matrix().unwrap()).unwrap();

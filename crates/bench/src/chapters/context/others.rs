@@ -53,6 +53,37 @@ struct Row<'r> {
     words: BTreeMap<&'r str, usize>,
 }
 
+/// What the prompts of an engine take and hold together.
+struct Held {
+    /// The median share that they save of their conversation.
+    median_saved: f64,
+    /// Prompts over their budget.
+    over: usize,
+    /// Facts that they state.
+    facts_in_prompt: usize,
+    /// Facts that were looked for.
+    facts: usize,
+}
+
+impl Row<'_> {
+    fn sum(&self, of: fn(&RivalPrompt) -> usize) -> usize {
+        self.prompts.iter().map(|(prompt, _)| of(prompt)).sum()
+    }
+
+    /// `None` where it gave no prompt.
+    fn held(&self) -> Option<Held> {
+        let carrying = self.prompts.iter().filter(|(_, facts)| carried(facts) > 0);
+        let saved: Vec<f64> =
+            carrying.map(|(prompt, facts)| 1.0 - prompt.tokens as f64 / carried(facts) as f64).collect();
+        (!self.prompts.is_empty()).then(|| Held {
+            median_saved: median(&saved),
+            over: self.sum(|prompt| usize::from(prompt.tokens > prompt.budget)),
+            facts_in_prompt: self.sum(|prompt| prompt.facts_in_prompt),
+            facts: self.sum(|prompt| prompt.facts),
+        })
+    }
+}
+
 /// The word of a failure that comes before its reason.
 fn word(reason: &str) -> &str {
     reason.split(':').next().unwrap_or_default()
@@ -107,26 +138,20 @@ impl Others {
         let own: Vec<RivalPrompt> = ours.measured().map(|(_, facts)| as_prompt(facts)).collect();
         let with = own.iter().zip(ours.measured().map(|(_, facts)| facts.as_ref())).collect();
         let first = Row { name: "ours".to_owned(), prompts: with, words: BTreeMap::new() };
-        for Row { name, prompts, words } in std::iter::once(first).chain(self.rows(ours)) {
-            let sum = |of: fn(&RivalPrompt) -> usize| prompts.iter().map(|(prompt, _)| of(prompt)).sum::<usize>();
-            let saved: Vec<f64> = prompts
-                .iter()
-                .filter(|(_, facts)| carried(facts) > 0)
-                .map(|(prompt, facts)| 1.0 - prompt.tokens as f64 / carried(facts) as f64)
-                .collect();
-            let words: Vec<String> = words.iter().map(|(word, times)| format!("{word} ({})", count(*times))).collect();
-            let cells = match prompts.len() {
-                0 => [MISSING; 5].map(str::to_owned),
-                _ => [
-                    count(sum(|prompt| prompt.tokens)),
-                    percent(median(&saved)),
-                    count(sum(|prompt| usize::from(prompt.tokens > prompt.budget))),
-                    ratio(sum(|prompt| prompt.facts_in_prompt), sum(|prompt| prompt.facts)),
-                    ratio(sum(|prompt| prompt.forbidden_in_prompt), sum(|prompt| prompt.forbidden)),
+        for row in std::iter::once(first).chain(self.rows(ours)) {
+            let words: Vec<String> = row.words.iter().map(|(word, times)| format!("{word} ({})", count(*times))).collect();
+            let cells = match row.held() {
+                None => [MISSING; 5].map(str::to_owned),
+                Some(held) => [
+                    count(row.sum(|prompt| prompt.tokens)),
+                    percent(held.median_saved),
+                    count(held.over),
+                    ratio(held.facts_in_prompt, held.facts),
+                    ratio(row.sum(|prompt| prompt.forbidden_in_prompt), row.sum(|prompt| prompt.forbidden)),
                 ],
             };
             let ends = if words.is_empty() { MISSING.to_owned() } else { words.join(", ") };
-            table.row([name, count(prompts.len())].into_iter().chain(cells).chain([ends]));
+            table.row([row.name, count(row.prompts.len())].into_iter().chain(cells).chain([ends]));
         }
         table
     }
@@ -191,6 +216,17 @@ impl Others {
     /// Whether nothing is recorded.
     pub(super) fn is_empty(&self) -> bool {
         self.0.iter().all(|results| results.records.is_empty())
+    }
+
+    /// What the prompts of others save and hold of the same conversations, as the end of a sentence; `None` without one.
+    pub(super) fn beside(&self, ours: &ContextResults) -> Option<String> {
+        let one = |row: Row<'_>| {
+            let Held { median_saved, over, facts_in_prompt, .. } = row.held()?;
+            let (name, saved) = (row.name.trim_end_matches(" †"), percent(median_saved));
+            Some(format!("{name} {saved}, {}, {}", count(facts_in_prompt), count(over)))
+        };
+        let rows: Vec<String> = self.rows(ours).into_iter().filter_map(one).collect();
+        (!rows.is_empty()).then(|| rows.join("; "))
     }
 
     /// Where prompts of others hold more facts than ours within the same budgets.

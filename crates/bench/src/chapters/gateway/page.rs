@@ -301,6 +301,7 @@ fn figure(path: &str, title: &str, series: &[&str], rows: Vec<(String, Vec<Optio
         scale: Scale::Log,
         series: series.iter().map(|name| (*name).to_owned()).collect(),
         rows,
+        one_lane: false,
     };
     plot.svg().map(|svg| Figure { path: path.to_owned(), alt: title.to_owned(), svg })
 }
@@ -330,10 +331,12 @@ pub(super) fn sentence(gateway: &GatewayResults) -> Option<String> {
     let (_, _, all) = together?;
     let played = Played::of(gateway).map(|played| format!("; {played}")).unwrap_or_default();
     Some(format!(
-        "Gateway: the {} tools of {} real servers are {} tokens of definitions, and {} behind one gateway{played}.",
+        "Gateway: the {} tools of {} real servers are {} tokens of definitions, {} without their schemas (the control, proxy \
+         mode), and {} behind one gateway{played}.",
         count(all.tools),
         count(all.servers),
         count(all.direct_tokens),
+        count(all.proxy_tokens),
         count(all.gateway_tokens),
     ))
 }
@@ -343,11 +346,14 @@ pub(super) fn answers(gateway: &GatewayResults) -> Vec<Answer> {
     let (_, together) = apart(gateway);
     let surface = together.map(|(_, _, all)| {
         let text = format!(
-            "Behind one [gateway](gateway.md) the {} tools of {} real servers take {} tokens instead of {}.",
+            "Behind one [gateway](gateway.md) the {} tools of {} real servers take {} tokens instead of {}; the control, every \
+             tool listed without its schema (proxy mode), takes {}. A search through it adds at most {}.",
             count(all.tools),
             count(all.servers),
             count(all.gateway_tokens),
             count(all.direct_tokens),
+            count(all.proxy_tokens),
+            count(all.page_tokens),
         );
         Answer::new(Question::Saving, text)
     });

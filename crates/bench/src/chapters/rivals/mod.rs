@@ -28,17 +28,7 @@ pub struct Rivals;
 /// The name of the chapter and of its results file.
 pub const NAME: &str = "rivals";
 
-/// The case of an engine on a collection.
-#[must_use]
-pub fn case(engine: &str, collection: &str) -> String {
-    format!("{engine}/{collection}")
-}
-
-/// The engine and the collection of a case.
-#[must_use]
-pub fn parts(case: &str) -> (&str, &str) {
-    case.split_once('/').unwrap_or((case, ""))
-}
+pub use crate::eval::rival::{case, parts};
 
 impl Chapter for Rivals {
     type Facts = RivalFacts;
@@ -82,6 +72,8 @@ impl Chapter for Rivals {
             let mut broken = Broken::default();
             broken.unless(facts.recomputed() == facts.measures, "its measures are not those that its ranks give");
             broken.unless(facts.order_changes <= facts.order_asked, "more answers changed than were asked for");
+            let tools = facts.first_tools.len();
+            broken.unless(tools == 0 || tools == facts.ranks.queries(), "it names tools for other queries than it ranked");
             let stated = facts.measures.keys().map(String::as_str);
             broken.unless(stated.eq(sorted(MEASURES)), "it has other measures than are recorded");
             if let Some(inside) = ranked.facts(engine, collection) {
@@ -112,8 +104,8 @@ impl Chapter for Rivals {
         own.iter().filter_map(page::front).collect()
     }
 
-    fn answers(&self, own: &[Results<RivalFacts>], _: &Tables) -> Vec<Answer> {
-        own.iter().flat_map(page::answers).collect()
+    fn answers(&self, own: &[Results<RivalFacts>], tables: &Tables) -> Vec<Answer> {
+        own.iter().flat_map(|results| page::answers(results, tables)).collect()
     }
 
     fn terminal(&self, own: &[Results<RivalFacts>]) -> String {

@@ -4,20 +4,58 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::parts;
 use crate::chapter::{Answer, Question};
-use crate::eval::matrix::DEFAULT;
+use crate::eval::matrix::{CONTROL, DEFAULT};
 use crate::eval::record::{Estimate, Outcome, Paired, Verdict};
+use crate::eval::process::{SECOND_ORDER, TOP};
 use crate::eval::rival::{RivalFacts, RivalTimes, TIMES_FILE};
-use crate::eval::statistics::{macro_mean, mean, median, paired, paired_macro, round6};
+use crate::eval::statistics::{clustered_macro, macro_mean, mean, median, over_sets, paired, paired_macro, round6};
 use crate::eval::tables::Tables;
 use crate::report::document::{Document, Figure};
-use crate::report::number::{MISSING, conclusion, count, difference, estimate, quantity, share, signed};
+use crate::report::number::{MISSING, conclusion, count, difference, estimate, quantity, share};
 use crate::report::plot::{Front, Interval, IntervalPlot, Named, Scale};
 use crate::report::readme::FOLDER;
 use crate::report::table::Table;
-use crate::results::{Record, Results};
+use crate::results::{KEPT, Record, Results};
 
 /// The two measures of the page.
 const SHOWN: [&str; 2] = ["nDCG@10", "recall@5"];
+
+/// Stands where an engine was never asked.
+const NOT_RUN: &str = "not run";
+
+/// Values of ours and of another engine, query by query.
+type Pairs = Vec<(f64, f64)>;
+
+/// Ours minus an engine, over the collections that both have finished.
+struct Behind {
+    /// How many those are.
+    collections: usize,
+    /// The mean difference with the interval of the queries of these collections, or, where it is wider, of their tools.
+    paired: Paired,
+    /// The same mean with the interval for a collection that is not among them; `None` of fewer than two.
+    another: Option<Estimate>,
+}
+
+/// Whose engine a row is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Ours,
+    Others,
+    Control,
+}
+
+impl Whose {
+    /// In the order of the key.
+    const ALL: [Self; 3] = [Self::Ours, Self::Others, Self::Control];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ours => "ours",
+            Self::Others => "of others",
+            Self::Control => "control, flat BM25",
+        }
+    }
+}
 
 /// The recorded results by engine and collection.
 struct Board<'r> {
@@ -65,14 +103,46 @@ impl<'r> Board<'r> {
         Some(macro_mean(&self.by_query(measure, engine)?))
     }
 
-    /// Ours minus an engine, on the collections that both have finished, and how many those are.
-    fn behind_ours(&self, measure: &str, engine: &str) -> Option<(usize, Paired)> {
-        let pairs = |collection: &&str| -> Option<Vec<(f64, f64)>> {
+    /// Ours minus an engine; `None` where there is no collection that both have finished.
+    fn behind_ours(&self, measure: &str, engine: &str) -> Option<Behind> {
+        let pairs = |collection: &&'r str| -> Option<(&'r str, Pairs)> {
             let [ours, theirs] = [DEFAULT, engine].map(|name| self.facts(name, collection)?.by_query(measure));
-            Some(ours?.into_iter().zip(theirs?).collect())
+            Some((*collection, ours?.into_iter().zip(theirs?).collect()))
         };
-        let sets: Vec<Vec<(f64, f64)>> = self.collections.iter().filter_map(pairs).collect();
-        (!sets.is_empty()).then(|| (sets.len(), paired_macro(engine, &sets)))
+        let (names, sets): (Vec<&str>, Vec<Pairs>) = self.collections.iter().filter_map(pairs).unzip();
+        if sets.is_empty() {
+            return None;
+        }
+        let mut paired = paired_macro(engine, &sets);
+        let clusters: Option<Vec<Vec<(f64, usize)>>> =
+            names.iter().zip(&sets).map(|(name, pairs)| Some(clustered(self.first_tools(name, pairs.len())?, pairs))).collect();
+        if let Some(by_tool) = clusters.map(|sets| clustered_macro(&sets))
+            && by_tool.high - by_tool.low > paired.difference.high - paired.difference.low
+        {
+            paired.verdict = Verdict::of(&by_tool);
+            paired.difference = by_tool;
+        }
+        let differences = sets.iter().map(|pairs| mean(pairs.iter().map(|(ours, theirs)| ours - theirs)));
+        let another = over_sets(&differences.collect::<Vec<f64>>());
+        Some(Behind { collections: sets.len(), paired, another })
+    }
+
+    /// The first tool that each of the `queries` of a collection needs, where a record says it.
+    fn first_tools(&self, collection: &str, queries: usize) -> Option<&'r [u32]> {
+        let all = self.engines.iter().filter_map(|engine| Some(self.facts(engine, collection)?.first_tools.as_slice()));
+        all.into_iter().find(|tools| tools.len() == queries)
+    }
+
+    fn whose(&self, engine: &str) -> Whose {
+        let is_installed = |collection: &&str| {
+            self.facts(engine, collection).is_some_and(|facts| facts.requirements_sha256.is_some())
+        };
+        match engine {
+            CONTROL => Whose::Control,
+            DEFAULT => Whose::Ours,
+            _ if self.collections.iter().any(is_installed) => Whose::Others,
+            _ => Whose::Ours,
+        }
     }
 
     /// A figure, or the word for why there is none.
@@ -80,9 +150,19 @@ impl<'r> Board<'r> {
         match self.records.get(&(engine, collection)).map(|record| &record.outcome) {
             Some(Outcome::Measured(facts)) => facts.measures.get(measure).map_or(MISSING.to_owned(), |one| share(one.mean)),
             Some(Outcome::Failed(reason)) => reason.split(':').next().unwrap_or_default().to_owned(),
-            None => MISSING.to_owned(),
+            None => NOT_RUN.to_owned(),
         }
     }
+}
+
+/// The differences of queries, summed over those that need the same tool first, with their number.
+fn clustered(tools: &[u32], pairs: &[(f64, f64)]) -> Vec<(f64, usize)> {
+    let mut sums: BTreeMap<u32, (f64, usize)> = BTreeMap::new();
+    for (tool, (ours, theirs)) in tools.iter().zip(pairs) {
+        let sum = sums.entry(*tool).or_default();
+        *sum = (sum.0 + ours - theirs, sum.1 + 1);
+    }
+    sums.into_values().collect()
 }
 
 pub(super) fn chapter(page: &mut Document, results: &Results<RivalFacts>, tables: &Tables) {
@@ -96,53 +176,68 @@ pub(super) fn chapter(page: &mut Document, results: &Results<RivalFacts>, tables
          and orders that say nothing, no judgement within reach. Recorded by `contextweaver bench run --engines all` (†), \
          {}; `bench check` computes them nowhere, and holds every mean against the recorded ranks and ours against what they \
          give inside the harness. Engines are sorted by mean nDCG@10; the mean gives every collection the same weight, its \
-         interval is that of the queries. A word stands where an engine did not finish.",
+         interval is that of the queries. A word stands where an engine did not finish or was not run.",
         days(results)
     ));
     let [ndcg, recall, paired] = quality(results);
     page.table("nDCG@10.", &ndcg);
     page.table("recall@5.", &recall);
-    page.figure(figure(&board));
+    page.figure(figure(&board, results));
     page.table(
-        "Our default minus each engine, query by query, over the collections that both finished: mean difference with its \
-         95 % interval, and what the interval says of ours.",
+        "Our default minus each engine, query by query, over the collections that both finished: the mean difference with its \
+         95 % interval on these collections, and what that says of ours; then the interval for a collection that is not among \
+         them (Student's t over the collections). The first resamples queries, or, where it is wider, tools with all their \
+         queries, as far as the records say which tool a query needs.",
         &paired,
     );
-    page.table("Versions, and how many answers changed with the order of the catalog.", &versions(&board));
+    page.table(
+        &format!(
+            "Versions, and what the order of the catalog changes. A second process gets the catalog in another order and up to \
+             {SECOND_ORDER} queries of each collection (*asked*); *other lists* are those of its answers that are not the first \
+             process's list of up to {TOP} tools, the order of equal scores and a cut among them aside. A list can differ far \
+             below the places that are measured. Repeats have no column: the first process is asked a tenth of the queries \
+             twice, and one answer that differs ends the run as failed."
+        ),
+        &versions(&board),
+    );
     costs(page, &board, tables);
 }
 
 /// The picture of the front page: ours beside engines of others.
 pub(super) fn front(results: &Results<RivalFacts>) -> Option<String> {
-    figure(&Board::of(results)).map(|figure| figure.link(FOLDER))
+    figure(&Board::of(results), results).map(|figure| figure.link(FOLDER))
 }
 
 /// How engines of others compare, and which of them find more than ours.
-pub(super) fn answers(results: &Results<RivalFacts>) -> Vec<Answer> {
+pub(super) fn answers(results: &Results<RivalFacts>, tables: &Tables) -> Vec<Answer> {
     let board = Board::of(results);
-    let of_others = |engine: &&&str| {
-        let facts = |collection: &&str| board.facts(engine, collection);
-        board.collections.iter().filter_map(facts).any(|facts| facts.requirements_sha256.is_some())
-    };
-    let others: Vec<(&str, usize, Paired)> = (board.engines.iter().filter(of_others))
-        .filter_map(|engine| board.behind_ours(SHOWN[0], engine).map(|(sets, paired)| (*engine, sets, paired)))
+    let of_others = |engine: &&&str| board.whose(engine) == Whose::Others;
+    let others: Vec<(&str, Behind)> = (board.engines.iter().filter(of_others))
+        .filter_map(|engine| Some((*engine, board.behind_ours(SHOWN[0], engine)?)))
         .collect();
     if others.is_empty() {
         return Vec::new();
     }
-    let row = |(engine, sets, paired): &(&str, usize, Paired)| {
-        format!("{engine} {} ({})", signed(paired.difference.mean), count(*sets))
-    };
     let measure = SHOWN[0];
-    let mut answers = vec![Answer::new(
-        Question::Good,
-        format!(
-            "{measure} of `{DEFAULT}` minus that of [engines of others](rivals.md), recorded {}, on the collections that both \
-             finished (in brackets): {}.",
-            days(results),
-            others.iter().map(row).collect::<Vec<_>>().join("; "),
-        ),
-    )];
+    let mut table = Table::new(["default − … †", "collections", "on these", "on another such collection"]);
+    for (engine, behind) in &others {
+        table.row([
+            (*engine).to_owned(),
+            count(behind.collections),
+            difference(&behind.paired.difference),
+            behind.another.as_ref().map_or(MISSING.to_owned(), difference),
+        ]);
+    }
+    let mut text = format!(
+        "{measure} of `{DEFAULT}` minus that of [engines of others](rivals.md), recorded {}, on the collections that both \
+         finished, with the 95 % interval of their queries and that for another collection (Student's t):\n\n{}",
+        days(results),
+        table.markdown(),
+    );
+    if let Some(figure) = figure(&board, results) {
+        text = format!("{}\n\n{}", text.trim_end(), figure.link(""));
+    }
+    let mut answers = vec![Answer::new(Question::Good, text)];
     let ahead = others.iter().flat_map(|(engine, ..)| {
         let on = |collection: &&&str| {
             let [ours, theirs] = [DEFAULT, engine].map(|name| board.facts(name, collection)?.by_query(measure));
@@ -159,7 +254,33 @@ pub(super) fn answers(results: &Results<RivalFacts>) -> Vec<Answer> {
             format!("[Engines of others](rivals.md) that find more than `{DEFAULT}` by {measure}: {}.", ahead.join("; ")),
         ));
     }
+    answers.extend(cost(&board, tables));
     answers
+}
+
+/// What an answer takes beside engines of others: the fastest of them, and the one that finds most.
+fn cost(board: &Board<'_>, tables: &Tables) -> Option<Answer> {
+    let most = tables.engines.iter().max_by_key(|row| row.tools)?;
+    let on_it = |engine: &&str| {
+        let is_it = |row: &&RivalTimes| row.engine == **engine && row.collection == most.collection;
+        tables.engines.iter().find(is_it).map(|row| (row.engine.as_str(), row.p50_us))
+    };
+    let own = on_it(&DEFAULT)?;
+    let others = board.engines.iter().filter(|engine| board.whose(engine) == Whose::Others);
+    let others: Vec<(&str, u64)> = others.filter_map(on_it).collect();
+    let (best, fastest) = (others.first()?, others.iter().min_by_key(|(_, us)| *us)?);
+    let mut shown = vec![own];
+    shown.extend(on_it(&CONTROL));
+    shown.push(*fastest);
+    shown.extend((best != fastest).then_some(*best));
+    let shown: Vec<String> = shown.iter().map(|(engine, us)| format!("{engine} {}", quantity(*us as f64))).collect();
+    let text = format!(
+        "Through one door among {} tools, the median µs of an answer of ours, of the control, and of the fastest and the best of \
+         [others](rivals.md#what-they-cost): {}.{KEPT}",
+        count(most.tools),
+        shown.join(", "),
+    );
+    Some(Answer::new(Question::Cost, text))
 }
 
 /// The tables of quality: two measures, and the differences.
@@ -180,16 +301,22 @@ fn by_collection(board: &Board<'_>, measure: &str) -> Table {
 }
 
 fn differences(board: &Board<'_>) -> Table {
-    let titles = SHOWN.map(|measure| [measure.to_owned(), format!("ours on {measure}")]);
-    let words = titles.clone().map(|[_, word]| word);
+    let titles = SHOWN.map(|measure| {
+        [measure.to_owned(), format!("ours on {measure}"), format!("{measure} on another collection")]
+    });
+    let words = titles.clone().map(|[_, word, _]| word);
     let titles = ["default − …", "collections"].map(str::to_owned).into_iter().chain(titles.into_iter().flatten());
     let mut table = Table::new(titles).words(&words.each_ref().map(String::as_str));
     for engine in board.engines.iter().filter(|engine| **engine != DEFAULT) {
         let both = SHOWN.map(|measure| board.behind_ours(measure, engine));
-        let sets = both[0].as_ref().map_or(MISSING.to_owned(), |(sets, _)| count(*sets));
+        let sets = both[0].as_ref().map_or(MISSING.to_owned(), |behind| count(behind.collections));
         let cells = both.iter().flat_map(|one| match one {
-            Some((_, paired)) => [difference(&paired.difference), conclusion(paired)],
-            None => [MISSING, MISSING].map(str::to_owned),
+            Some(Behind { paired, another, .. }) => [
+                difference(&paired.difference),
+                conclusion(paired),
+                another.as_ref().map_or(MISSING.to_owned(), difference),
+            ],
+            None => [MISSING; 3].map(str::to_owned),
         });
         table.row([(*engine).to_owned(), sets].into_iter().chain(cells));
     }
@@ -197,7 +324,8 @@ fn differences(board: &Board<'_>) -> Table {
 }
 
 fn versions(board: &Board<'_>) -> Table {
-    let mut table = Table::new(["engine †", "version", "requirements", "asked again", "changed"]).words(&["version", "requirements"]);
+    let titles = ["engine †", "version", "requirements", "asked", "other lists"];
+    let mut table = Table::new(titles).words(&["version", "requirements"]);
     for engine in &board.engines {
         let facts: Vec<&RivalFacts> =
             board.collections.iter().filter_map(|collection| board.facts(engine, collection)).collect();
@@ -273,20 +401,26 @@ fn quality_by_time(board: &Board<'_>, times: &[RivalTimes]) -> Option<Figure> {
     front.svg().map(|svg| Figure { path: "rivals-front.svg".to_owned(), alt, svg })
 }
 
-/// Means with their intervals, best first.
-fn figure(board: &Board<'_>) -> Option<Figure> {
+/// Means with their intervals, best first; whose an engine is, its mark says.
+fn figure(board: &Board<'_>, results: &Results<RivalFacts>) -> Option<Figure> {
     let rows = board.engines.iter().filter_map(|engine| {
-        let means = SHOWN.map(|measure| board.interval(measure, engine));
-        means[0]?;
-        let dot = |value: Option<Estimate>| value.map(|Estimate { mean, low, high }| Interval { mean, low, high });
-        Some(((*engine).to_owned(), means.map(dot).to_vec()))
+        let Estimate { mean, low, high } = board.interval(SHOWN[0], engine)?;
+        let whose = board.whose(engine);
+        let dot = |one: Whose| (one == whose).then_some(Interval { mean, low, high });
+        Some(((*engine).to_owned(), Whose::ALL.map(dot).to_vec()))
     });
     let plot = IntervalPlot {
-        title: format!("Mean over {} collections, with the interval of their queries", board.collections.len()),
-        x_title: SHOWN.join(" and "),
+        title: format!(
+            "Mean {} over {} collections, with the interval of their queries{}",
+            SHOWN[0],
+            board.collections.len(),
+            results.worst_mark(),
+        ),
+        x_title: SHOWN[0].to_owned(),
         scale: Scale::Share,
-        series: SHOWN.map(str::to_owned).to_vec(),
+        series: Whose::ALL.map(|whose| whose.name().to_owned()).to_vec(),
         rows: rows.collect(),
+        one_lane: true,
     };
     let alt = plot.title.clone();
     plot.svg().map(|svg| Figure { path: "rivals.svg".to_owned(), alt, svg })
@@ -316,6 +450,7 @@ mod tests {
             measures: BTreeMap::new(),
             order_asked: 4,
             order_changes: 1,
+            first_tools: Vec::new(),
             ranks: ranks.iter().map(|rank| vec![*rank]).collect(),
         };
         Outcome::Measured(RivalFacts { measures: facts.recomputed(), ..facts })
@@ -349,15 +484,59 @@ mod tests {
 
     #[test]
     fn the_front_says_who_finds_more_and_where() {
-        let texts: Vec<String> = answers(&results()).into_iter().map(|answer| answer.text).collect();
-        assert!(texts[0].contains("other +.308 (2); slow .000 (1)"), "{texts:?}");
+        let texts: Vec<String> = answers(&results(), &Tables::default()).into_iter().map(|answer| answer.text).collect();
+        let cells: String = texts[0].split_whitespace().collect::<Vec<_>>().join(" ");
+        for row in ["| other | 2 | +.308 [", "| slow | 1 | .000 [.000, .000] | – |"] {
+            assert!(cells.contains(row), "{row}: {cells}");
+        }
+        assert!(texts[0].ends_with("](rivals.svg)"), "{texts:?}");
         // Two queries are no proof.
         assert_eq!(texts.len(), 1);
         let ranks = |rank: usize| vec![Some(rank); 12];
         let records = vec![("default/farm", at(&ranks(3))), ("other/farm", at(&ranks(1)))];
-        let front = answers(&recorded("rivals", records));
+        let front = answers(&recorded("rivals", records), &Tables::default());
         assert!(front[1].text.ends_with("that find more than `default` by nDCG@10: other on farm."));
-        assert_eq!(answers(&recorded("rivals", Vec::new())), []);
+        assert_eq!(answers(&recorded("rivals", Vec::new()), &Tables::default()), []);
+    }
+
+    #[test]
+    fn a_lead_on_one_collection_and_a_loss_on_another_say_nothing_of_a_third() {
+        let records = vec![
+            ("default/farm", at(&[Some(1); 12])),
+            ("other/farm", at(&[Some(2); 12])),
+            ("default/town", at(&[Some(2); 12])),
+            ("other/town", at(&[Some(1); 12])),
+        ];
+        let results = recorded("rivals", records);
+        let behind = Board::of(&results).behind_ours("hit@1", "other").unwrap();
+        let Estimate { low, high, .. } = behind.another.unwrap();
+        assert!(low < 0.0 && high > 0.0, "{low} {high}");
+        // The queries of these two collections alone do not show it: each of them says the same.
+        assert_eq!((behind.paired.difference.low, behind.paired.difference.high), (0.0, 0.0));
+        assert!(answers(&results, &Tables::default())[0].text.contains(&difference(&Board::of(&results).behind_ours(SHOWN[0], "other").unwrap().another.unwrap())));
+    }
+
+    #[test]
+    fn queries_for_one_tool_count_together_and_what_was_never_asked_is_said() {
+        let ranks: Vec<Option<usize>> = (0..24).map(|query| Some(if query < 12 { 1 } else { 3 })).collect();
+        let with = |first_tools: Vec<u32>| {
+            let Outcome::Measured(facts) = at(&ranks) else { unreachable!() };
+            let others: Vec<Option<usize>> = vec![Some(2); 24];
+            let records = vec![
+                ("default/farm", Outcome::Measured(RivalFacts { first_tools, ..facts })),
+                ("other/farm", at(&others)),
+                ("other/town", at(&others)),
+            ];
+            recorded("rivals", records)
+        };
+        let width = |results: &Results<RivalFacts>| {
+            let Estimate { low, high, .. } = Board::of(results).behind_ours("nDCG@10", "other").unwrap().paired.difference;
+            high - low
+        };
+        let (apart, together) = (with((0..24).collect()), with((0..24).map(|query| query / 12).collect()));
+        assert!(width(&together) > 1.5 * width(&apart), "{} {}", width(&together), width(&apart));
+        assert_eq!(width(&apart), width(&with(Vec::new())));
+        assert!(quality(&together)[0].plain().contains("not run"));
     }
 
     #[test]
@@ -381,6 +560,9 @@ mod tests {
         for shown in ["0123456789ab", "rivals.svg", "## What they cost", "2,100", "2026-01-31"] {
             assert!(page.text().contains(shown), "{shown}: {}", page.text());
         }
+        let cost = answers(&results(), &tables).pop().unwrap();
+        assert_eq!(cost.question, Question::Cost);
+        assert!(cost.text.ends_with(": default 50.0, other 700. †"), "{}", cost.text);
         let mut nothing = Document::default();
         chapter(&mut nothing, &recorded("rivals", Vec::new()), &tables);
         assert_eq!(nothing.text(), "");

@@ -46,16 +46,28 @@ struct Content<'f> {
     json: Option<Json>,
     /// The score that was asked for by name.
     score: Option<&'f str>,
+    /// The engine that was asked for by name.
+    engine: Option<&'f str>,
 }
 
-/// Reads the measurement in `bytes`, the content of `path`; `score` names the score that is taken from logs with several.
+/// What is taken from a file that holds several things.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Part<'f> {
+    /// The score of a log; `None` for its first.
+    pub score: Option<&'f str>,
+    /// The engine of a results file; `None` for the only one.
+    pub engine: Option<&'f str>,
+}
+
+/// Reads the measurement in `bytes`, the content of `path`; `part` says which where there are several.
 ///
 /// # Errors
 /// [`ReadError`] with the forms that are read.
-pub fn read(path: &Path, bytes: &[u8], score: Option<&str>) -> Result<Outcomes, ReadError> {
+pub fn read(path: &Path, bytes: &[u8], part: Part<'_>) -> Result<Outcomes, ReadError> {
     let text = std::str::from_utf8(bytes).ok();
     let json = text.and_then(|text| serde_json::from_str(text).ok());
-    let content = Content { bytes, text, json, score };
+    let Part { score, engine } = part;
+    let content = Content { bytes, text, json, score, engine };
     let refuse = |reason: String| ReadError { path: path.to_owned(), reason };
     let found = FORMS.iter().find_map(|(_, form)| form(&content));
     let mut outcomes = found
@@ -64,7 +76,9 @@ pub fn read(path: &Path, bytes: &[u8], score: Option<&str>) -> Result<Outcomes, 
     if outcomes.sets.values().all(|set| set.items.is_empty()) {
         return Err(refuse("it has no item to compare".to_owned()));
     }
-    outcomes.name = path.display().to_string();
+    if outcomes.name.is_empty() {
+        outcomes.name = path.display().to_string();
+    }
     Ok(outcomes)
 }
 
@@ -119,7 +133,7 @@ mod tests {
     use super::*;
 
     fn read_text(text: &str, score: Option<&str>) -> Result<Outcomes, String> {
-        read(Path::new("log"), text.as_bytes(), score).map_err(|error| error.to_string())
+        read(Path::new("log"), text.as_bytes(), Part { score, engine: None }).map_err(|error| error.to_string())
     }
 
     /// Name of the score, and the items with their values.
@@ -193,9 +207,9 @@ mod tests {
             archive.write_all(text.as_bytes()).unwrap();
         }
         let bytes = archive.finish().unwrap().into_inner();
-        let outcomes = read(Path::new("a.eval"), &bytes, None).unwrap();
+        let outcomes = read(Path::new("a.eval"), &bytes, Part::default()).unwrap();
         assert_eq!(shown(&outcomes), "match: tools[1=Score(1.0) 2=Score(0.0)]");
-        let torn = read(Path::new("a.eval"), &bytes[..bytes.len() / 2], None).unwrap_err().to_string();
+        let torn = read(Path::new("a.eval"), &bytes[..bytes.len() / 2], Part::default()).unwrap_err().to_string();
         assert!(torn.contains("no whole archive"), "{torn}");
     }
 }

@@ -1,11 +1,18 @@
-//! `scorecard/results/*.json` of an engine: ranks by collection, without the names of queries.
+//! `scorecard/results/*.json`: ranks by collection, without the names of queries. The file of one of our engines has one
+//! engine; that of engines by the door of others has several, of which one is asked for by name.
+
+use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
 use super::super::outcomes::{ItemSet, Outcomes};
 use super::Content;
 use crate::eval::record::{Facts, Growth};
-use crate::results::Results;
+use crate::eval::rival::{RivalFacts, parts};
+use crate::results::{Day, Results};
+
+/// A member that every record of an engine by the door of others has, and no other record.
+const BY_THE_DOOR: &str = "order_asked";
 
 #[derive(Deserialize)]
 struct Head {
@@ -14,12 +21,30 @@ struct Head {
     _schema: u32,
     #[serde(rename = "digest")]
     _digest: String,
+    records: Vec<Peek>,
+}
+
+#[derive(Deserialize)]
+struct Peek {
+    outcome: serde_json::Value,
 }
 
 pub(super) fn read(content: &Content<'_>) -> Option<Result<Outcomes, String>> {
     let head = Head::deserialize(content.json.as_ref()?).ok()?;
-    let results = Results::<Box<Facts>>::from_json(&head.name, content.text?);
-    Some(results.map(|results| outcomes(&results)).map_err(|error| error.to_string()))
+    let is_by_door = |one: &Peek| one.outcome.get("measured").is_some_and(|facts| facts.get(BY_THE_DOOR).is_some());
+    let text = content.text?;
+    if head.records.iter().any(is_by_door) {
+        let results = Results::<RivalFacts>::from_json(&head.name, text);
+        return Some(
+            results.map_err(|error| error.to_string()).and_then(|results| by_the_door(&results, content.engine)),
+        );
+    }
+    let results = Results::<Box<Facts>>::from_json(&head.name, text);
+    Some(match (results, content.engine) {
+        (Ok(results), None) => Ok(outcomes(&results)),
+        (Ok(_), Some(engine)) => Err(format!("it holds one engine; leave out `#{engine}`")),
+        (Err(error), _) => Err(error.to_string()),
+    })
 }
 
 /// The collections as they are: grown ones ask the same queries again.
@@ -31,4 +56,43 @@ fn outcomes(results: &Results<Box<Facts>>) -> Outcomes {
     });
     let failed = results.failed().map(|(case, reason)| (case.to_owned(), reason.to_owned()));
     Outcomes { sets: sets.collect(), failed: failed.collect(), ..Outcomes::default() }
+}
+
+/// One of the engines of a file, with the days on which it was recorded.
+fn by_the_door(results: &Results<RivalFacts>, asked: Option<&str>) -> Result<Outcomes, String> {
+    let engines: BTreeSet<&str> = results.records.iter().map(|record| parts(&record.case).0).collect();
+    let all = || engines.iter().copied().collect::<Vec<_>>().join(", ");
+    let engine = match asked {
+        Some(asked) => {
+            engines.get(asked).copied().ok_or_else(|| format!("it has no engine `{asked}`; there are {}", all()))?
+        }
+        None => match engines.iter().collect::<Vec<_>>()[..] {
+            [one] => *one,
+            _ => {
+                return Err(format!(
+                    "it holds several engines; name one behind it, as in `FILE#{}`; there are {}",
+                    engines.first().unwrap_or(&"NAME"),
+                    all()
+                ));
+            }
+        },
+    };
+    let own =
+        |case: &str| Some(parts(case)).filter(|(name, _)| *name == engine).map(|(_, collection)| collection.to_owned());
+    let sets = results.measured().filter_map(|(record, facts)| {
+        Some((own(&record.case)?, ItemSet::in_order(&record.provenance.inputs_sha256, &facts.ranks)))
+    });
+    let failed = results.failed().filter_map(|(case, reason)| Some((own(case)?, reason.to_owned())));
+    let days: BTreeSet<&Day> = results
+        .records
+        .iter()
+        .filter(|record| own(&record.case).is_some())
+        .map(|record| &record.provenance.recorded)
+        .collect();
+    let recorded = match (days.first(), days.last()) {
+        (Some(first), Some(last)) if first != last => format!("{engine} (recorded {first} to {last})"),
+        (Some(day), _) => format!("{engine} (recorded {day})"),
+        _ => engine.to_owned(),
+    };
+    Ok(Outcomes { name: recorded, sets: sets.collect(), failed: failed.collect(), ..Outcomes::default() })
 }

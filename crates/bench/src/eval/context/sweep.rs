@@ -13,8 +13,10 @@ use super::fidelity::{Content, measure};
 use super::probe::Class;
 use super::run::{compiled, large_results};
 use super::scenario::Scenario;
+use crate::eval::decision::{Decision, MARGIN, Pair, decide};
 use crate::eval::record::Paired;
 use crate::eval::statistics::{mean, paired, round6};
+use crate::eval::sweep::edges;
 use contextweaver_context::adapters::Conversation;
 use contextweaver_context::summary::Summarizer;
 use contextweaver_context::{ContextConfig, ScoringConfig};
@@ -26,6 +28,19 @@ pub struct Candidate {
     pub name: String,
     /// The whole configuration, the parts that are the default's included.
     pub config: ContextConfig,
+    /// The numbers that a grid varies, by name; empty outside of one.
+    pub numbers: Vec<(&'static str, f64)>,
+}
+
+/// What choosing from a grid is worth on scenarios that the choice did not see.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HeldOut {
+    /// Mean over scenarios of what is kept.
+    pub kept: f64,
+    /// Tokens of all prompts.
+    pub tokens: usize,
+    /// How often each candidate was chosen.
+    pub chosen: BTreeMap<String, usize>,
 }
 
 /// What one scenario gave under one configuration.
@@ -70,7 +85,11 @@ pub struct Outcome {
 #[must_use]
 pub fn grid() -> Vec<Candidate> {
     let default = ContextConfig::default();
-    let mut all = vec![Candidate { name: "default".to_owned(), config: default.clone() }];
+    let numbers = |config: &ContextConfig, share: f64| {
+        vec![("summary", config.firewall.summary_tokens as f64), ("dedup", config.dedup.threshold), ("budget", share)]
+    };
+    let mut all =
+        vec![Candidate { name: "default".to_owned(), numbers: numbers(&default, 1.0), config: default.clone() }];
     let scoring = default.scoring;
     let weights: [(&str, ScoringConfig); 4] = [
         ("weights default", scoring),
@@ -94,13 +113,67 @@ pub fn grid() -> Vec<Candidate> {
                     budgets.answer = scaled(budgets.answer);
                     let name = format!("summary {summary}, dedup {dedup:.2}, budget {share:.2}, {weight_name}");
                     if config != default {
-                        all.push(Candidate { name, config });
+                        // Weights are no number: their rows are none of a line of numbers.
+                        let numbers = if *weights == scoring { numbers(&config, share) } else { Vec::new() };
+                        all.push(Candidate { name, config, numbers });
                     }
                 }
             }
         }
     }
     all
+}
+
+/// The numbers of the grid whose best value by what is kept is the smallest or the largest that was tried, with that value,
+/// the others being those of the first candidate, the default.
+#[must_use]
+pub fn at_the_edge(candidates: &[Candidate], outcomes: &[Outcome]) -> Vec<(String, f64)> {
+    let Some(first) = candidates.first() else { return Vec::new() };
+    let mut tried: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    for (at, (parameter, _)) in first.numbers.iter().enumerate() {
+        for (candidate, outcome) in candidates.iter().zip(outcomes) {
+            let others = |numbers: &[(&'static str, f64)]| {
+                numbers.iter().enumerate().filter(|(place, _)| *place != at).map(|(_, one)| *one).collect::<Vec<_>>()
+            };
+            if let Some((_, value)) = candidate.numbers.get(at)
+                && others(&candidate.numbers) == others(&first.numbers)
+            {
+                tried.entry(parameter).or_default().push((*value, outcome.kept));
+            }
+        }
+    }
+    edges(tried)
+}
+
+/// For each scenario the candidate that keeps most on the others (of equals the one with fewer tokens, then the first), and
+/// what these choices give where they were not made. `None` with fewer than two scenarios.
+#[must_use]
+pub fn held_out(outcomes: &[Outcome]) -> Option<HeldOut> {
+    let scenarios = outcomes.first()?.trials.len();
+    if scenarios < 2 {
+        return None;
+    }
+    let (mut kept, mut tokens, mut chosen) = (Vec::new(), 0, BTreeMap::new());
+    for unseen in 0..scenarios {
+        let seen = |outcome: &Outcome| {
+            let trials = outcome.trials.iter().enumerate().filter(|(at, _)| *at != unseen).map(|(_, trial)| trial);
+            let kept = round6(mean(trials.clone().map(|trial| trial.kept)));
+            (kept, std::cmp::Reverse(trials.map(|trial| trial.tokens).sum::<usize>()))
+        };
+        let best = outcomes.iter().reduce(|best, one| if seen(one) > seen(best) { one } else { best })?;
+        let trial = best.trials.get(unseen)?;
+        kept.push(trial.kept);
+        tokens += trial.tokens;
+        *chosen.entry(best.name.clone()).or_default() += 1;
+    }
+    Some(HeldOut { kept: round6(mean(kept)), tokens, chosen })
+}
+
+/// Whether the second configuration keeps less or more than the first, over scenarios.
+#[must_use]
+pub fn verdict(first: &Outcome, second: &Outcome) -> Decision {
+    let pairs = first.trials.iter().zip(&second.trials).map(|(base, head)| (base.kept, head.kept));
+    decide(&[Pair::single(pairs)], MARGIN)
 }
 
 /// Runs every candidate on every scenario, in parallel; `step` is called after each candidate. Comparisons are with the
@@ -212,6 +285,7 @@ fn is_on_front(points: &[(usize, f64)], at: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::eval::decision::Word;
 
     #[test]
     fn the_front_holds_what_nothing_beats() {
@@ -226,5 +300,40 @@ mod tests {
         let defaults = grid.iter().filter(|candidate| candidate.config == ContextConfig::default()).count();
         assert_eq!((defaults, grid.len()), (1, 144));
         assert_eq!(grid[0].name, "default");
+    }
+
+    /// An outcome that keeps these shares of its scenarios.
+    fn kept(name: &str, shares: &[f64], tokens: usize) -> Outcome {
+        let trial =
+            |(at, kept): (usize, &f64)| Trial { scenario: format!("s{at}"), tokens, kept: *kept, fidelity: Vec::new() };
+        let candidate = Candidate { name: name.to_owned(), config: ContextConfig::default(), numbers: Vec::new() };
+        let trials: Vec<Trial> = shares.iter().enumerate().map(trial).collect();
+        outcome(&candidate, trials.clone(), "first", &trials)
+    }
+
+    #[test]
+    fn a_choice_is_scored_where_it_was_not_made_and_edges_are_named() {
+        // Each is best where the other one is not: what is chosen on one scenario fails on the other.
+        let outcomes = [kept("a", &[1.0, 0.2], 10), kept("b", &[0.2, 1.0], 10)];
+        let left = held_out(&outcomes).unwrap();
+        assert_eq!((left.kept, left.tokens, left.chosen.len()), (0.2, 20, 2));
+        // Of equals the one with fewer tokens.
+        let outcomes = [kept("a", &[1.0, 1.0], 10), kept("b", &[1.0, 1.0], 9)];
+        assert_eq!(held_out(&outcomes).unwrap().chosen.keys().collect::<Vec<_>>(), ["b"]);
+        assert_eq!(held_out(&outcomes[..0]), None);
+
+        let candidates = grid();
+        let is_long = |candidate: &Candidate| candidate.config.firewall.summary_tokens == 600;
+        let share = |candidate: &Candidate| if is_long(candidate) { 0.9 } else { 0.5 };
+        let outcomes: Vec<Outcome> =
+            candidates.iter().map(|candidate| kept(&candidate.name, &[share(candidate)], 10)).collect();
+        assert_eq!(at_the_edge(&candidates, &outcomes), [("summary".to_owned(), 600.0)]);
+    }
+
+    #[test]
+    fn two_configurations_get_a_verdict() {
+        let many = |share: f64| kept("a", &[share; 30], 10);
+        assert_eq!(verdict(&many(1.0), &many(0.5)).word, Word::Regressed);
+        assert_eq!(verdict(&many(0.5), &many(0.5)).word, Word::Same);
     }
 }

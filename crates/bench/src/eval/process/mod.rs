@@ -32,14 +32,14 @@ pub const PROTOCOL: u32 = 1;
 const SEED: u64 = 0x00e4_67e5;
 
 /// Tools asked for each query.
-const TOP: usize = 100;
+pub(crate) const TOP: usize = 100;
 
 /// Questions before the first that counts, made of tools' names, and questions that measure the way there and back.
 const WARM_UP: usize = 20;
 const PINGS: usize = 21;
 
 /// Queries that the second process is asked, at most.
-const SECOND_ORDER: usize = 200;
+pub(crate) const SECOND_ORDER: usize = 200;
 
 /// A program that ranks tools.
 #[derive(Debug, Clone)]
@@ -143,6 +143,19 @@ pub enum ProcessError {
         /// The bound.
         limit: Duration,
     },
+}
+
+impl ProcessError {
+    /// The word for it in tables: missing, unsupported, failed or timed out.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Missing { .. } => "missing",
+            Self::Unsupported(_) => "unsupported",
+            Self::Failed(_) => "failed",
+            Self::TimedOut { .. } => "timed out",
+        }
+    }
 }
 
 impl ProcessEngine {

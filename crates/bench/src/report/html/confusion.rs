@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use crate::eval::collection::Collection;
 use crate::eval::run::Evaluation;
+use crate::report::markup::escaped_xml;
 use crate::report::number::count;
-use crate::report::table::escaped_html;
 
 /// Rows and columns of the matrix, at most.
 const SIDE: usize = 10;
@@ -44,7 +44,7 @@ impl Confusion {
         if self.pairs.is_empty() {
             return "<p>Whenever a tool is found, the first one is needed.</p>\n".to_owned();
         }
-        let name = |item: u32| format!("<bdi>{}</bdi>", escaped_html(collection.tool_handle(item)));
+        let name = |item: u32| format!("<bdi>{}</bdi>", escaped_xml(collection.tool_handle(item)));
         let mut text = self.matrix(name);
         text.push_str(
             "<div class=\"scroll\" role=\"region\" aria-label=\"Pairs of tools\" tabindex=\"0\">\n<table>\n<caption>The most frequent \

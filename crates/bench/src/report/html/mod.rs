@@ -17,8 +17,9 @@ use serde::Serialize;
 
 use self::confusion::Confusion;
 use super::document::Figure;
+use super::markup::escaped_xml;
 use super::number::{MISSING, count, difference, estimate, percent, share, verdict_name};
-use super::table::{Table, escaped_html};
+use super::table::Table;
 use crate::eval::collection::Collection;
 use crate::eval::day::Day;
 use crate::eval::measure::Measure;
@@ -88,6 +89,15 @@ pub struct Recorded<'e> {
     pub ranks: &'e Ranks,
 }
 
+/// An engine that gave nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Failed<'e> {
+    /// The name of the engine.
+    pub engine: &'e str,
+    /// Why, beginning with the word for it: missing, unsupported, failed or timed out.
+    pub reason: &'e str,
+}
+
 /// One collection with the engines that ranked its queries; the first is the one that is judged.
 #[derive(Debug)]
 pub struct Section<'e> {
@@ -99,6 +109,8 @@ pub struct Section<'e> {
     pub ranked: Vec<Ranked<'e>>,
     /// What is recorded of others on the same collection.
     pub recorded: Vec<Recorded<'e>>,
+    /// What was asked and gave nothing.
+    pub failed: Vec<Failed<'e>>,
     /// The command that gives these figures.
     pub command: String,
 }
@@ -116,7 +128,7 @@ pub struct Extra {
     pub table: Option<Table>,
     /// Pictures.
     pub figures: Vec<Figure>,
-    /// The command that gives these figures.
+    /// The command that gives the table; below a picture the name of its file stands behind it.
     pub command: String,
 }
 
@@ -139,7 +151,7 @@ pub fn render(title: &str, sections: &[Section<'_>], extras: &[Extra]) -> Result
     legend(&mut body);
     body.push_str("</main>\n");
     let data = data(sections)?;
-    let title = escaped_html(title);
+    let title = escaped_xml(title);
     Ok(format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -151,13 +163,23 @@ pub fn render(title: &str, sections: &[Section<'_>], extras: &[Extra]) -> Result
 
 /// The verdict and one thing to do next.
 fn banner(body: &mut String, title: &str, sections: &[Section<'_>]) {
-    let _ = writeln!(body, "<header>\n<h1>{}</h1>", escaped_html(title));
+    let _ = writeln!(body, "<header>\n<h1>{}</h1>", escaped_xml(title));
     let verdicts: Vec<String> = sections.iter().filter_map(verdict).collect();
-    if verdicts.is_empty() {
-        body.push_str("<p class=\"verdict\">No query has a relevant tool, so there is nothing to judge.</p>\n");
-    }
-    for verdict in verdicts {
-        let _ = writeln!(body, "<p class=\"verdict\">{verdict}</p>");
+    match verdicts.as_slice() {
+        [] => body.push_str("<p class=\"verdict\">No query has a relevant tool, so there is nothing to judge.</p>\n"),
+        [one] => {
+            let _ = writeln!(body, "<p class=\"verdict\">{one}</p>");
+        }
+        several => {
+            if let Some(mean) = mean_verdict(sections) {
+                let _ = writeln!(body, "<p class=\"verdict\">{mean}</p>");
+            }
+            body.push_str("<details>\n<summary>By collection</summary>\n<ul>\n");
+            several.iter().for_each(|one| {
+                let _ = writeln!(body, "<li>{one}</li>");
+            });
+            body.push_str("</ul>\n</details>\n");
+        }
     }
     if let Some(next) = next_step(sections) {
         let _ = writeln!(body, "<p class=\"next\"><strong>Next:</strong> {next}</p>");
@@ -176,16 +198,45 @@ fn verdict(section: &Section<'_>) -> Option<String> {
     let mut text = format!(
         "<bdi>{}</bdi> finds <strong>{}</strong> of the needed tools among the first five on <bdi>{}</bdi>; {} of {} queries lack \
          one",
-        escaped_html(first.engine),
+        escaped_xml(first.engine),
         percent(recall.mean),
-        escaped_html(section.name),
+        escaped_xml(section.name),
         count(failed),
         count(first.evaluation.facts.answerable),
     );
     let others = section.ranked.iter().skip(1).filter_map(|other| {
         let recall = other.evaluation.facts.measures.get("recall@5")?;
-        Some(format!("<bdi>{}</bdi> {}", escaped_html(other.engine), percent(recall.mean)))
+        Some(format!("<bdi>{}</bdi> {}", escaped_xml(other.engine), percent(recall.mean)))
     });
+    let others: Vec<String> = others.collect();
+    if !others.is_empty() {
+        let _ = write!(text, " ({})", others.join(", "));
+    }
+    text.push('.');
+    Some(text)
+}
+
+/// The mean over collections of what the first engine finds, beside the engines that ranked all of them too.
+fn mean_verdict(sections: &[Section<'_>]) -> Option<String> {
+    let judged: Vec<&Section<'_>> = sections.iter().filter(|section| verdict(section).is_some()).collect();
+    let mean = |engine: &str| -> Option<f64> {
+        let recall = |section: &&Section<'_>| -> Option<f64> {
+            let one = section.ranked.iter().find(|one| one.engine == engine)?;
+            Some(one.evaluation.facts.measures.get("recall@5")?.mean)
+        };
+        judged.iter().map(recall).sum::<Option<f64>>().map(|sum| sum / judged.len() as f64)
+    };
+    let first = judged.first()?.ranked.first()?;
+    let mut text = format!(
+        "<bdi>{}</bdi> finds <strong>{}</strong> of the needed tools among the first five, the mean over {} collections",
+        escaped_xml(first.engine),
+        percent(mean(first.engine)?),
+        count(judged.len()),
+    );
+    let others =
+        judged.first()?.ranked.iter().skip(1).filter_map(|other| {
+            Some(format!("<bdi>{}</bdi> {}", escaped_xml(other.engine), percent(mean(other.engine)?)))
+        });
     let others: Vec<String> = others.collect();
     if !others.is_empty() {
         let _ = write!(text, " ({})", others.join(", "));
@@ -200,7 +251,7 @@ fn next_step(sections: &[Section<'_>]) -> Option<String> {
     let Loss { vocabulary, pruning, tie, ranking, .. } = first.evaluation.facts.loss;
     let worst = confusion::worst_tool(section.collection, first.evaluation);
     let tool = worst.map_or_else(String::new, |(item, failed)| {
-        let name = escaped_html(section.collection.tool_handle(item));
+        let name = escaped_xml(section.collection.tool_handle(item));
         format!(" Begin with <code><bdi>{name}</bdi></code>, which {} queries miss.", count(failed))
     });
     let most = [vocabulary, pruning, tie, ranking].into_iter().fold(0.0, f64::max);
@@ -257,13 +308,13 @@ fn failures(body: &mut String, sections: &[Section<'_>]) {
         }
     }
     body.push_str("</tbody>\n</table>\n</div>\n<p><button id=\"more\" type=\"button\" hidden>Show more</button></p>\n");
-    sections.iter().for_each(|section| command(body, &section.command));
+    sections.iter().for_each(|section| command(body, &format!("{} --failures", section.command)));
     body.push_str("</section>\n");
 }
 
 fn row(body: &mut String, section: &Section<'_>, ranked: &Ranked<'_>, at: usize, rank: Option<usize>) {
     let (query, collection) = (&section.collection.queries[at], section.collection);
-    let name = |item: u32| format!("<bdi>{}</bdi>", escaped_html(collection.tool_handle(item)));
+    let name = |item: u32| format!("<bdi>{}</bdi>", escaped_xml(collection.tool_handle(item)));
     let needed: Vec<String> = query.groups.iter().filter_map(|group| group.first()).map(|item| name(*item)).collect();
     let first = ranked.evaluation.rankings.get(at).and_then(|ranking| ranking.hits.first());
     let because = ranked.evaluation.outcomes[at].as_ref().map_or_else(String::new, |one| one.loss.causes().join("; "));
@@ -271,9 +322,9 @@ fn row(body: &mut String, section: &Section<'_>, ranked: &Ranked<'_>, at: usize,
         body,
         "<tr><th scope=\"row\"><bdi>{}/{}</bdi></th><td><bdi>{}</bdi></td><td>{}</td><td class=\"n\">{}</td><td>{}</td>\
          <td>{because}</td></tr>",
-        escaped_html(section.name),
-        escaped_html(&query.id),
-        escaped_html(&query.text),
+        escaped_xml(section.name),
+        escaped_xml(&query.id),
+        escaped_xml(&query.text),
         needed.join("<br>"),
         rank.map_or_else(|| "–".to_owned(), count),
         first.map_or_else(|| "–".to_owned(), |hit| name(hit.item)),
@@ -290,7 +341,7 @@ fn summary(body: &mut String, sections: &[Section<'_>]) {
         let _ = writeln!(
             body,
             "<h3><bdi>{}</bdi></h3>\n<p>{} tools, {} queries that a tool answers, {} that none does.</p>",
-            escaped_html(section.name),
+            escaped_xml(section.name),
             count(section.collection.catalog.len()),
             count(facts.map_or(0, |facts| facts.answerable)),
             count(facts.map_or(0, |facts| facts.unanswerable)),
@@ -321,6 +372,13 @@ fn summary(body: &mut String, sections: &[Section<'_>]) {
             let own = recorded.ranks.values(Measure::RECALL_5);
             measures(body, recorded.engine, &badge, recorded.measures, Some((first, &own)), None);
         }
+        for Failed { engine, reason } in &section.failed {
+            let (engine, reason) = (escaped_xml(engine), escaped_xml(reason));
+            let _ = writeln!(
+                body,
+                "<tr><th scope=\"row\"><bdi>{engine}</bdi></th><td colspan=\"6\"><bdi>{reason}</bdi></td></tr>"
+            );
+        }
         body.push_str("</tbody>\n</table>\n</div>\n");
         command(body, &section.command);
     }
@@ -347,7 +405,7 @@ fn measures(
         body,
         "<tr><th scope=\"row\"><bdi>{}</bdi></th><td>{badge}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
          <td class=\"n\">{hit}</td><td class=\"n\">{}</td><td class=\"n\">{tokens}</td></tr>",
-        escaped_html(engine),
+        escaped_xml(engine),
         shown("recall@5"),
         shown("nDCG@10"),
         paired.unwrap_or_else(|| MISSING.to_owned()),
@@ -360,7 +418,7 @@ fn badge(evidence: Evidence) -> String {
 }
 
 fn command(body: &mut String, command: &str) {
-    let _ = writeln!(body, "<p class=\"command\"><code>{}</code></p>", escaped_html(command));
+    let _ = writeln!(body, "<p class=\"command\"><code>{}</code></p>", escaped_xml(command));
 }
 
 /// Which tools are taken for which, by the first engine.
@@ -370,29 +428,32 @@ fn confusions(body: &mut String, section: &Section<'_>) {
     let _ = writeln!(
         body,
         "<h3><bdi>{}</bdi> by <bdi>{}</bdi></h3>\n{}",
-        escaped_html(section.name),
-        escaped_html(first.engine),
+        escaped_xml(section.name),
+        escaped_xml(first.engine),
         confusion.html(section.collection),
     );
-    command(body, &section.command);
+    command(body, &format!("{} --html report.html", section.command));
 }
 
 fn further(body: &mut String, extra: &Extra) {
     let _ = writeln!(
         body,
         "<section>\n<h2>{} {}</h2>\n<p>{}</p>",
-        escaped_html(&extra.title),
+        escaped_xml(&extra.title),
         badge(extra.evidence),
-        escaped_html(&extra.reading)
+        escaped_xml(&extra.reading)
     );
     if let Some(table) = &extra.table {
         body.push_str(&table.html(&extra.title));
     }
     for figure in &extra.figures {
-        let (alt, data) = (escaped_html(&figure.alt), BASE64_STANDARD.encode(&figure.svg));
+        let (alt, data) = (escaped_xml(&figure.alt), BASE64_STANDARD.encode(&figure.svg));
         let _ = writeln!(body, "<img alt=\"{alt}\" src=\"data:image/svg+xml;base64,{data}\">");
+        command(body, &format!("{} # {}", extra.command, figure.path));
     }
-    command(body, &extra.command);
+    if extra.figures.is_empty() {
+        command(body, &extra.command);
+    }
     body.push_str("</section>\n");
 }
 
@@ -547,6 +608,7 @@ mod tests {
             collection: &collection,
             ranked: vec![ranked("default"), ranked("o<ther")],
             recorded: vec![Recorded { engine: "elsewhere", day: &day, measures: &measures, ranks: &ranks }],
+            failed: vec![Failed { engine: "b<ad", reason: "timed out: <img> took more than 1 ms" }],
             command: "contextweaver bench eval --catalog 'a & b'".to_owned(),
         };
         render("Report of a<b", &[section], &[]).unwrap()
@@ -560,6 +622,38 @@ mod tests {
             assert!(!html.contains("<img") && !html.contains("<b>now") && !html.contains("a<b"));
             assert!(html.contains("&lt;/script&gt;") && html.contains("--catalog &#39;a &amp; b&#39;"));
         }
+    }
+
+    #[test]
+    fn several_collections_are_one_mean_and_a_list() {
+        let collection = collection(3);
+        let engine = RouterEngine::new("default", RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
+        let evaluation = evaluate(&collection, &engine, PromptTokens::Skip).unwrap();
+        let section = |name: &'static str| Section {
+            name,
+            collection: &collection,
+            ranked: vec![Ranked { engine: "default", evidence: Evidence::Computed, evaluation: &evaluation }],
+            recorded: Vec::new(),
+            failed: Vec::new(),
+            command: format!("contextweaver bench eval --catalog {name}.json"),
+        };
+        let picture = |path: &str| Figure { path: path.to_owned(), alt: "a".to_owned(), svg: "<svg/>".to_owned() };
+        let extra = Extra {
+            title: "t".to_owned(),
+            reading: String::new(),
+            evidence: Evidence::Recorded,
+            table: None,
+            figures: vec![picture("one.svg"), picture("two.svg")],
+            command: "draw".to_owned(),
+        };
+        let html = render("r", &[section("farm"), section("town")], &[extra]).unwrap();
+        assert_eq!(html.matches("class=\"verdict\"").count(), 1);
+        assert!(html.contains("the mean over 2 collections.</p>\n<details>\n<summary>By collection</summary>"));
+        for command in ["farm.json --failures", "town.json --html report.html", "draw # one.svg", "draw # two.svg"] {
+            assert!(html.contains(&format!("{command}</code>")), "{command}");
+        }
+        let alone = render("r", &[section("farm")], &[]).unwrap();
+        assert!(!alone.contains("<details>") && !alone.contains("the mean over"));
     }
 
     #[test]
@@ -591,5 +685,6 @@ mod tests {
         );
         assert_eq!(markup.matches("<th scope=\"row\"><bdi>a&lt;b/q").count(), LISTED);
         assert!(markup.contains("list_files"));
+        assert!(markup.contains("<td colspan=\"6\"><bdi>timed out: &lt;img&gt; took"));
     }
 }

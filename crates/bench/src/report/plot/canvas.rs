@@ -6,6 +6,8 @@
 
 use std::fmt::Write as _;
 
+use super::super::markup::escaped_xml;
+
 /// The width of every picture, in pixels: text stays readable when a telephone shows it at two thirds.
 pub(super) const WIDTH: i32 = 640;
 
@@ -71,7 +73,7 @@ impl Canvas {
         let mut canvas = Self { title: title.to_owned(), description, body: String::new(), top: 0 };
         for (at, line) in lines(title).iter().enumerate() {
             let y = 24 + TITLE_STEP * at as i32;
-            let _ = writeln!(canvas.body, "<text class=\"h\" x=\"14\" y=\"{}\">{}</text>", y + 5, escaped(line));
+            let _ = writeln!(canvas.body, "<text class=\"h\" x=\"14\" y=\"{}\">{}</text>", y + 5, escaped_xml(line));
             canvas.top = y + 18;
         }
         canvas
@@ -96,7 +98,7 @@ impl Canvas {
             Ink::OnDeep => "d",
         };
         let y = y + TEXT_PX / 3;
-        let _ = writeln!(self.body, "<text class=\"{class}\"{anchor} x=\"{x}\" y=\"{y}\">{}</text>", escaped(text));
+        let _ = writeln!(self.body, "<text class=\"{class}\"{anchor} x=\"{x}\" y=\"{y}\">{}</text>", escaped_xml(text));
     }
 
     /// A line of the grid.
@@ -175,7 +177,7 @@ impl Canvas {
     /// The picture with this height, in pixels.
     pub(super) fn svg(self, height: i32) -> String {
         let Self { title, description, body, .. } = self;
-        let (title, description) = (escaped(&title), escaped(&description));
+        let (title, description) = (escaped_xml(&title), escaped_xml(&description));
         let style = style();
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
@@ -227,23 +229,6 @@ fn path(points: &[At]) -> String {
         let _ = write!(text, "{}{x} {y}", if at == 0 { "M" } else { "L" });
     }
     text
-}
-
-/// `text` as XML shows it; what XML cannot hold becomes a replacement character.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\t' | '\n' | '\r' => out.push(' '),
-            control if control < ' ' || matches!(control, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            other => out.push(other),
-        }
-    }
-    out
 }
 
 /// The style sheet: geometry once, colours for light pages, and those of dark pages in their place.

@@ -11,12 +11,14 @@ pub struct IntervalPlot {
     pub title: String,
     /// Title and unit of the horizontal axis.
     pub x_title: String,
-    /// The scale of the horizontal axis; shares always span it from zero to one.
+    /// The scale of the horizontal axis; of shares it has the tenths around the intervals.
     pub scale: Scale,
     /// The names of the series, in the order of their dots within a row.
     pub series: Vec<String>,
     /// A label and, per series, the mean and the ends of its interval.
     pub rows: Vec<(String, Vec<Option<Interval>>)>,
+    /// Whether the dots of a row stand on one line: for rows that have one value each, where a series is a kind of row.
+    pub one_lane: bool,
 }
 
 /// A mean and its interval.
@@ -65,14 +67,23 @@ impl IntervalPlot {
     }
 
     fn row_height(&self) -> i32 {
-        LANE * self.series.len().max(1) as i32 + 8
+        LANE * self.lanes() + 8
+    }
+
+    fn lanes(&self) -> i32 {
+        if self.one_lane { 1 } else { self.series.len().max(1) as i32 }
     }
 
     fn ticks(&self) -> Vec<Tick> {
-        if self.scale == Scale::Share {
-            return share_ticks(0.0, 1.0).into_iter().step_by(2).collect();
-        }
         let values = self.rows.iter().flat_map(|(_, values)| values).filter_map(|value| self.shown(*value));
+        if self.scale == Scale::Share {
+            let ends = values.fold(None, |ends: Option<(f64, f64)>, value| {
+                let (least, most) = ends.unwrap_or((value.low, value.high));
+                Some((least.min(value.low), most.max(value.high)))
+            });
+            let (least, most) = ends.unwrap_or((0.0, 1.0));
+            return share_ticks(least, most);
+        }
         let (least, most) =
             values.fold((f64::INFINITY, 1.0f64), |(least, most), value| (least.min(value.low), most.max(value.high)));
         log_ticks(least.min(most), most)
@@ -101,13 +112,14 @@ impl IntervalPlot {
             canvas.text((start - 14, y + self.row_height() / 2), Anchor::End, Ink::Text, &fitted(label, labels));
             for (series, value) in values.iter().enumerate() {
                 let Some(value) = self.shown(*value) else { continue };
-                let y = y + 4 + LANE * series as i32 + LANE / 2;
+                let lane = if self.one_lane { 0 } else { series as i32 };
+                let y = y + 4 + LANE * lane + LANE / 2;
                 if value.low < value.high {
                     canvas.stroke(series, false, &[(place(value.low), y), (place(value.high), y)]);
                 }
                 canvas.marker(series, (place(value.mean), y), false);
                 let number = value_name(self.scale, value.mean);
-                canvas.text((WIDTH - 10, y), Anchor::End, if series == 0 { Ink::Text } else { Ink::Quiet }, &number);
+                canvas.text((WIDTH - 10, y), Anchor::End, if lane == 0 { Ink::Text } else { Ink::Quiet }, &number);
             }
         }
         canvas.axis((start, bottom), (end, bottom));
@@ -137,10 +149,33 @@ mod tests {
             scale: Scale::Log,
             series: vec!["after".to_owned(), "before".to_owned()],
             rows: vec![("a".to_owned(), vec![dot(120.0), dot(4_500.0)]), ("b".to_owned(), vec![None, dot(0.0)])],
+            one_lane: false,
         };
         let svg = plot.svg().unwrap();
         assert!(svg.contains("tokens. a: after 120, before 4,500; b: ."), "{svg}");
         assert_eq!(svg.matches(">4,500</text>").count(), 1);
         assert!(IntervalPlot { rows: Vec::new(), ..plot }.svg().is_none());
+    }
+
+    #[test]
+    fn kinds_of_rows_share_a_line_and_the_axis_of_shares_is_that_of_the_intervals() {
+        let value = Interval { mean: 0.72, low: 0.7, high: 0.74 };
+        let row = |label: &str, kind: usize| {
+            (label.to_owned(), (0..2).map(|series| (series == kind).then_some(value)).collect())
+        };
+        let plot = IntervalPlot {
+            title: "t".to_owned(),
+            x_title: "nDCG@10".to_owned(),
+            scale: Scale::Share,
+            series: vec!["ours".to_owned(), "of others".to_owned()],
+            rows: vec![row("a", 0), row("b", 1)],
+            one_lane: true,
+        };
+        let (one, two) = (plot.svg().unwrap(), IntervalPlot { one_lane: false, ..plot }.svg().unwrap());
+        assert!(one.contains("nDCG@10. a: ours .720; b: of others .720."), "{one}");
+        assert!(one.contains(">.7</text>") && one.contains(">.8</text>") && !one.contains(">.6</text>"), "{one}");
+        let height =
+            |svg: &str| svg.split("height=\"").nth(1).and_then(|rest| rest.split('"').next()?.parse::<i32>().ok());
+        assert!(height(&one) < height(&two));
     }
 }

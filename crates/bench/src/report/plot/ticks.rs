@@ -1,6 +1,6 @@
 //! Where the labelled places of an axis are.
 
-use super::super::number::{fixed, quantity};
+use super::super::number::{fixed, quantity, without_zero};
 
 /// A labelled place on an axis, in axis coordinates.
 #[derive(Debug, Clone)]
@@ -42,7 +42,10 @@ impl Axis {
 pub(super) fn share_ticks(least: f64, most: f64) -> Vec<Tick> {
     let first = ((least * 10.0).floor() as u32).min(9);
     let last = ((most * 10.0).ceil() as u32).clamp(first + 1, 10);
-    (first..=last).map(|tenth| f64::from(tenth) / 10.0).map(|at| Tick { at, label: format!("{at:.1}") }).collect()
+    (first..=last)
+        .map(|tenth| f64::from(tenth) / 10.0)
+        .map(|at| Tick { at, label: without_zero(&fixed(at, 1)) })
+        .collect()
 }
 
 /// Powers of ten around `least` and `most`, with their double and fivefold while these are few.
@@ -69,7 +72,7 @@ pub(super) fn difference_ticks(least: f64, most: f64) -> Vec<Tick> {
     let tick = |count: i32| {
         let at = f64::from(count) * step;
         let sign = if count > 0 { "+" } else { "" };
-        Tick { at, label: format!("{sign}{}", fixed(at, 2)) }
+        Tick { at, label: format!("{sign}{}", without_zero(&fixed(at, 2))) }
     };
     (first..=last.max(first + 1)).map(tick).collect()
 }
@@ -109,18 +112,15 @@ mod tests {
 
     #[test]
     fn ticks_enclose_the_values() {
-        assert_eq!(labels(&share_ticks(0.62, 0.88)), ["0.6", "0.7", "0.8", "0.9"]);
-        assert_eq!(labels(&share_ticks(1.0, 1.0)), ["0.9", "1.0"]);
-        assert_eq!(labels(&share_ticks(0.0, 0.0)), ["0.0", "0.1"]);
+        assert_eq!(labels(&share_ticks(0.62, 0.88)), [".6", ".7", ".8", ".9"]);
+        assert_eq!(labels(&share_ticks(1.0, 1.0)), [".9", "1.0"]);
+        assert_eq!(labels(&share_ticks(0.0, 0.0)), [".0", ".1"]);
         assert_eq!(labels(&log_ticks(2.4, 120.0)), ["2", "5", "10", "20", "50", "100", "200"]);
         assert_eq!(labels(&log_ticks(430.0, 1.4e6)), ["100", "1k", "10k", "100k", "1M", "10M"]);
         assert_eq!(labels(&log_ticks(10.0, 10.0)), ["10"]);
         assert_eq!(labels(&log_ticks(0.25, 1.0)), ["0.20", "0.50", "1"]);
-        assert_eq!(
-            labels(&difference_ticks(-0.006, 0.044)),
-            ["−0.01", "0.00", "+0.01", "+0.02", "+0.03", "+0.04", "+0.05"]
-        );
-        assert_eq!(labels(&difference_ticks(0.0, 0.0)), ["0.00", "+0.01"]);
+        assert_eq!(labels(&difference_ticks(-0.006, 0.044)), ["−.01", ".00", "+.01", "+.02", "+.03", "+.04", "+.05"]);
+        assert_eq!(labels(&difference_ticks(0.0, 0.0)), [".00", "+.01"]);
     }
 
     #[test]
