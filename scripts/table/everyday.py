@@ -18,8 +18,8 @@ def _parameters(tool):
 
 
 def add(data, requests, catalogs, kept_apart, paraphrases=None):
-    """Adds requests and tools to `data`, all but those of servers that are kept apart and what says the same. Further requests are
-    drawn from the file `paraphrases`, if there is one."""
+    """Adds requests and tools to `data`, all but those of servers that are kept apart and what says the same. Further
+    requests are drawn from the file `paraphrases`, if there is one."""
     known = Paraphrases(paraphrases)
     read = lambda server: json.loads((catalogs / f"{server}.json").read_text(encoding="utf-8"))["tools"]
     apart = [{"name": t["name"], "description": t.get("description") or ""} for name in kept_apart for t in read(name)]
