@@ -22,8 +22,7 @@ The log is a local file for its owner alone: queries stand in it as they were as
 and 4 MB by dropping the older half.
 
 Example:
-  contextweaver feedback add --log feedback.jsonl --catalog tools.json --tool \"pager:get_schedule#0a1b2c3d\" \\
-    \"who is on call\"")]
+  contextweaver feedback add --log f.jsonl --catalog tools.json --tool \"pager:get_schedule#0a1b2c3d\" \"who is on call\"")]
     Add(AddArgs),
     /// Say what a log holds
     #[command(after_help = "Example:\n  contextweaver feedback show --log feedback.jsonl")]
