@@ -8,6 +8,7 @@ import collections
 import json
 
 import text
+from paraphrases import Paraphrases
 from data import HELD_OUT, Data, looks, same
 
 # What a source of general pairs counts: those nearer to the use are drawn more often.
@@ -30,7 +31,7 @@ class Example:
 class Examples:
     """`texts` of tools; `servers` and `sources`: lists of examples by name."""
 
-    def __init__(self, pairs_folder, everyday, catalogs, kept_apart):
+    def __init__(self, pairs_folder, everyday, catalogs, kept_apart, paraphrases=None):
         self.texts, self._numbers = [], {}
         apart = [tool for server in kept_apart for tool in catalog(catalogs, server)]
         apart_looks = set().union(*(looks(tool) for tool in apart)) if apart else set()
@@ -41,6 +42,7 @@ class Examples:
         self.unanswerable = collections.defaultdict(list)
         tools = {}
         self.left_out = 0
+        known = Paraphrases(paraphrases)
         for line in open(everyday, encoding="utf-8"):
             request = json.loads(line)
             server = request["server"]
@@ -57,7 +59,12 @@ class Examples:
                 if looks(tools[server][name]) & apart_looks:
                     self.left_out += 1
                     continue
-                self.servers[server].append(Example([request["said"]], request["asked"], of(name), allowed))
+                # Where one thing is wanted, it is asked for in other words too.
+                others = []
+                if len(request["relevant"]) == 1:
+                    others = [other for asked in request["asked"] for other in known.of_request(asked)] + known.of_tool(name)
+                said = [request["said"], *others]
+                self.servers[server].append(Example(said, request["asked"], of(name), allowed))
         data = Data(pairs_folder, HELD_OUT)
         for pair in data.pairs:
             source = pair["source"]

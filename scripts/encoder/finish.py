@@ -10,7 +10,7 @@ import numpy as np
 import network
 
 # How much of the trained weights there is in the mean with those from before: the rest keeps what is known in general.
-TRAINED = 0.8
+TRAINED = 0.9
 
 
 def between(before, after, share):

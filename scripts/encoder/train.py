@@ -85,6 +85,7 @@ def main():
     arguments.add_argument("model", type=pathlib.Path)
     arguments.add_argument("work", type=pathlib.Path)
     arguments.add_argument("--kept-apart", action="append", default=[], metavar="SERVER")
+    arguments.add_argument("--paraphrases", type=pathlib.Path, help="draw further requests from these")
     arguments.add_argument("--steps", type=int, default=450)
     arguments.add_argument("--until", type=int, default=10**9, help="stop after this step, to go on later")
     given = arguments.parse_args()
@@ -96,7 +97,7 @@ def main():
     tokenizer = text.Tokenizer(vocabulary[:-1] if vocabulary[-1] == "" else vocabulary)
     read = functools.cache(lambda line, most: tokenizer.encode(line, most))
     base = network.read(given.model / "model.safetensors")
-    drawn = data.Examples(given.pairs, given.everyday, given.catalogs, set(given.kept_apart))
+    drawn = data.Examples(given.pairs, given.everyday, given.catalogs, set(given.kept_apart), given.paraphrases)
     log(f"{len(drawn.texts)} tools; everyday {sum(map(len, drawn.servers.values()))} of {len(drawn.servers)} servers; "
         f"general {dict((name, len(of)) for name, of in drawn.sources.items())}; left out {drawn.left_out}")
 
@@ -164,7 +165,8 @@ def main():
     digest = lambda path: hashlib.sha256(path.read_bytes()).hexdigest()
     manifest = {
         "inputs": {path.name: digest(path) for path in (
-            given.pairs / "pairs.jsonl.gz", given.pairs / "tools.jsonl.gz", given.everyday, given.model / "model.safetensors")},
+            given.pairs / "pairs.jsonl.gz", given.pairs / "tools.jsonl.gz", given.everyday, given.model / "model.safetensors",
+            *([given.paraphrases] if given.paraphrases else []))},
         "kept_apart": given.kept_apart, "left_out": data.HELD_OUT, "steps": given.steps,
         "parameters": {k: globals()[k] for k in (
             "SEED", "BATCH", "TEMPERATURE", "RATE", "WARM", "BACKWARD", "UNANSWERABLE", "QUERY_PIECES", "TOOL_PIECES", "ONE_PLACE", "SAID", "MEMORY")},

@@ -3,6 +3,7 @@
 import json
 
 from data import looks, same
+from paraphrases import Paraphrases
 
 SAID, ASKED = "everyday_said", "everyday_asked"
 LICENCE = "Apache-2.0 (gold/training of this project; tools of the servers' catalogs under their own licences)"
@@ -16,8 +17,10 @@ def _parameters(tool):
     return " . ".join(parts)
 
 
-def add(data, requests, catalogs, kept_apart):
-    """Adds requests and tools to `data`, all but those of servers that are kept apart and what says the same."""
+def add(data, requests, catalogs, kept_apart, paraphrases=None):
+    """Adds requests and tools to `data`, all but those of servers that are kept apart and what says the same. Further
+    requests are drawn from the file `paraphrases`, if there is one."""
+    known = Paraphrases(paraphrases)
     read = lambda server: json.loads((catalogs / f"{server}.json").read_text(encoding="utf-8"))["tools"]
     apart = [{"name": t["name"], "description": t.get("description") or ""} for name in kept_apart for t in read(name)]
     apart_looks = set().union(*(looks(tool) for tool in apart)) if apart else set()
@@ -53,5 +56,9 @@ def add(data, requests, catalogs, kept_apart):
         if not wanted:
             continue
         data.pairs.append({"source": SAID, "query": request["said"], "tools": wanted, "fine": fine})
+        if len(wanted) == 1:
+            others = [other for asked in request["asked"] for other in known.of_request(asked)]
+            others += [said for name in request["relevant"] for said in known.of_tool(name)]
+            data.pairs.extend({"source": SAID, "query": other, "tools": wanted, "fine": fine} for other in sorted(set(others)))
         data.pairs.extend({"source": ASKED, "query": asked, "tools": wanted, "fine": fine} for asked in request["asked"])
     data.sources = sorted({pair["source"] for pair in data.pairs})

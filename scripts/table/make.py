@@ -37,7 +37,7 @@ def distilled(given, left_out, dims=contrast.DIMS[-1], log=log):
     everything = Data(given.data)
     data = Data(given.data, left_out) if left_out else everything
     for part in {id(everything): everything, id(data): data}.values():
-        everyday.add(part, given.everyday, given.catalogs, given.kept_apart)
+        everyday.add(part, given.everyday, given.catalogs, given.kept_apart, given.paraphrases)
     vocabulary = (given.model / "vocab.txt").read_text(encoding="utf-8").splitlines()
     counts = distil.count_words(texts_of(everything))
     kept = distil.choose(vocabulary, distil.count_words(texts_of(data)) if left_out else counts)
@@ -75,6 +75,7 @@ def main():
     arguments.add_argument("--everyday", type=pathlib.Path, required=True)
     arguments.add_argument("--catalogs", type=pathlib.Path, required=True)
     arguments.add_argument("--kept-apart", action="append", default=[], metavar="SERVER")
+    arguments.add_argument("--paraphrases", type=pathlib.Path, help="draw further requests from these")
     arguments.add_argument("--work", type=pathlib.Path, required=True)
     arguments.add_argument("--leave-out", action="append", default=[], metavar="SOURCE")
     arguments.add_argument("--all-sources", action="store_true")
@@ -92,6 +93,7 @@ def main():
         "inputs": {
             "teacher": {"sha256": digest((given.model / "model.safetensors").read_bytes())},
             "everyday": {"sha256": digest(given.everyday.read_bytes())},
+            **({"paraphrases": {"sha256": digest(given.paraphrases.read_bytes())}} if given.paraphrases else {}),
             **{n: {"sha256": digest((given.data / n).read_bytes())} for n in ("tools.jsonl.gz", "pairs.jsonl.gz")},
         },
         "left_out": left_out,

@@ -22,7 +22,7 @@ The log is a local file for its owner alone: queries stand in it as they were as
 and 4 MB by dropping the older half.
 
 Example:
-  contextweaver feedback add --log feedback.jsonl --tool \"pager:get_schedule#0a1b2c3d\" \"who is on call\"")]
+  contextweaver feedback add --log f.jsonl --catalog tools.json --tool \"pager:get_schedule#0a1b2c3d\" \"who is on call\"")]
     Add(AddArgs),
     /// Say what a log holds
     #[command(after_help = "Example:\n  contextweaver feedback show --log feedback.jsonl")]
@@ -44,8 +44,11 @@ pub(super) struct AddArgs {
     #[arg(long, value_name = "SECONDS")]
     at: Option<u64>,
     /// Catalog that must have the tool; may be repeated
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", required_unless_present = "force")]
     catalog: Vec<PathBuf>,
+    /// Add it without a catalog: an id that no tool has lifts nothing
+    #[arg(long, conflicts_with = "catalog")]
+    force: bool,
     /// The query as it was asked
     query: String,
 }
@@ -77,7 +80,7 @@ pub(super) fn read(path: &Path) -> Result<FeedbackLog> {
 }
 
 fn add(args: &AddArgs, out: &mut dyn Write) -> Result<Outcome> {
-    if !args.catalog.is_empty() && load(&args.catalog, LoadOptions::default())?.catalog.get(&args.tool).is_none() {
+    if !args.force && load(&args.catalog, LoadOptions::default())?.catalog.get(&args.tool).is_none() {
         bail!("no tool has the id `{}`; `contextweaver route` shows the ids", args.tool);
     }
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs());

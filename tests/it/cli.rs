@@ -27,7 +27,7 @@ fn route_explains() {
     [2/2] forge:list_issues#fd2ca69d (tool) — List the issues of a repository. [read-only]
           score 0.20 = 0.19 repository + 0.01 (meaning)
 
-    confidence 0.99, words that no tool has: 1
+    confidence 0.90, words that no tool has: 1
     ");
 }
 
@@ -181,7 +181,10 @@ fn a_log_of_feedback_lifts_what_queries_led_to() {
         assert_eq!(add(&[&tool[..], &[query]].concat()).code, 0);
     }
     assert_eq!(add(&["--catalog", "tools.json", "--tool", "gone:tool", "x"]).code, 2);
-    assert_eq!(add(&["--tool", "forge:list_issues#fd2ca69d", "--not-useful", "ping the board"]).code, 0);
+    let unchecked = ["--tool", "forge:list_issues#fd2ca69d", "--not-useful", "ping the board"];
+    let refused = add(&unchecked);
+    assert!(refused.code == 2 && refused.stderr.contains("--catalog"), "{}", refused.shown());
+    assert_eq!(add(&[&["--force"], &unchecked[..]].concat()).code, 0);
     let taught = route(&["--feedback", "log.jsonl", "--explain", "ping the board"]);
     assert!(taught.stdout.starts_with("[1/1] forge:create_issue#3955128d"), "{}", taught.shown());
     assert!(taught.stdout.contains(" (feedback)\n"), "{}", taught.shown());

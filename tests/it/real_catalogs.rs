@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use contextweaver::catalog::{LoadOptions, format_primitive_id, load, parse_primitive_id};
+use contextweaver::routing::semantic::model::{Model, VectorCache, place};
 use contextweaver::routing::{CARD_CAP, CardDeck, Navigation, Path, Router, RoutingConfig};
 use contextweaver::text::Estimator;
 
@@ -63,4 +64,36 @@ fn every_real_tool_is_found_by_its_name_and_reached_by_browsing() {
         }
     }
     assert_eq!(reached.len(), catalog.len());
+}
+
+#[test]
+fn a_ticket_is_opened_by_a_tracker_among_eight_servers() {
+    const SERVERS: [&str; 8] = [
+        "mcp-atlassian",
+        "modelcontextprotocol__server-github",
+        "modelcontextprotocol__server-slack",
+        "notionhq__notion-mcp-server",
+        "office-powerpoint-mcp-server",
+        "playwright__mcp",
+        "winor30__mcp-server-datadog",
+        "kubernetes-mcp-server",
+    ];
+    let Some(folder) = real_catalogs() else { return };
+    let paths = SERVERS.map(|server| folder.join(format!("{server}.json")));
+    let catalog = Arc::new(load(&paths, LoadOptions::default()).unwrap().catalog);
+    let request = "open a ticket about the login bug";
+    let first = |router: &Router| -> Vec<String> {
+        let hits = router.search(request, 5, &mut Default::default());
+        hits.iter().map(|hit| catalog.items()[hit.item as usize].name.clone()).collect()
+    };
+    let is_right = |name: &String| ["jira_create_issue", "create_issue"].contains(&name.as_str());
+    let router = Router::build(Arc::clone(&catalog), RoutingConfig::default()).unwrap();
+    assert!(first(&router).iter().any(is_right), "{:?}", first(&router));
+    let Ok(encoder) = place::encoder() else {
+        println!("skipped with the encoder: this program was built without one");
+        return;
+    };
+    let model = Model::build(encoder, &catalog, &mut VectorCache::default());
+    let found = first(&router.with_model(model));
+    assert!(is_right(&found[0]), "{found:?}");
 }

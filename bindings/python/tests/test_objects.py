@@ -108,7 +108,8 @@ def test_feedback_lifts(tmp_path):
     log = tmp_path / "log.jsonl"
     tool = next(tool for tool in cw.Catalog(TOOLS) if tool.name == "rollback")
     for _ in range(5):
-        subprocess.run([os.environ["CONTEXTWEAVER"], "feedback", "add", "--log", log, "--tool", tool.id, "revert it all"],
+        subprocess.run([os.environ["CONTEXTWEAVER"], "feedback", "add", "--force", "--log", log, "--tool", tool.id,
+                        "revert it all"],
                        check=True, capture_output=True)
     route = cw.Router(TOOLS, feedback=log).route("revert it all")
     assert any(source == "(feedback)" for source, _ in route[0].parts)

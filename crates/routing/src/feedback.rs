@@ -1,20 +1,34 @@
-//! Turns what earlier queries led to into lifts for similar queries.
+//! Turns what earlier queries led to into lifts for the same and for similar queries.
 //!
 //! A site knows what no catalog says: that "the board" means the tracker here, and that "who is on call" is answered by
-//! the pager. Every observation (this query led to that tool) gives the words of its query to the tool, and a later
-//! query is answered by a vote of its words. With `w(t, q)` the weight of the observations in which word `q` led to
-//! tool `t`, and `W(q)` the same over all tools:
+//! the pager. Every observation says that a query led to a tool, or that it did not. Three things are made of them.
+//!
+//! **A query that comes again word for word** (case and punctuation aside) is answered by what it led to: the tool
+//! that has more votes for it than against it stands just above the first. Where several tools have, the first of them must
+//! have half as many votes again as the next, so that a query which led here and there decides nothing.
+//!
+//! **A query with the same words.** An observation gives the words of its query to the tool, and a later query is answered by a
+//! vote of its words. With `w(t, q)` the weight of the observations in which word `q` led to tool `t`, and `W(q)` the same over
+//! all tools:
 //!
 //! | quantity | value |
 //! |---|---|
 //! | vote of a word | `√(w(t, q) / (W(q) + 1))`, so that words that led everywhere say little |
 //! | share of the query | the votes of its words weighted by their rarity in the catalog, divided by the rarity of the whole query |
 //! | agreement | the largest `w(t, q)` of the query's words |
-//! | lift | the best score · min(share · min(1, 0.2 · agreement), [`FeedbackConfig::most`]) |
+//! | lift | the best score · share · min(1, 0.2 · agreement) |
 //!
-//! Decided: a lift is relative to the best score, because BM25 scores have no upper bound; so feedback alone adds at
-//! most one best score. One observation lifts by at most 0.2, and by that much only for the very same query: it settles
-//! close calls and overturns nothing that is clear. Similarity and agreement are multiplied: if agreement were only a
+//! **A query of the same meaning.** Observed queries whose cosine with the query by the semantic table is above [`NEAR`] vote for
+//! their tools, each with `(cosine − NEAR) / (1 − NEAR)`. With `v(t)` the votes of a tool and `V` those of all:
+//!
+//! | quantity | value |
+//! |---|---|
+//! | lift | the best score · `v(t) / (V + 1)`, which needs both many votes and one opinion |
+//!
+//! The larger of both lifts counts, at most [`FeedbackConfig::most`] of the best score.
+//!
+//! Decided: a lift is relative to the best score, because BM25 scores have no upper bound. One observation of a similar query
+//! settles close calls and overturns nothing that is clear. Similarity and agreement are multiplied: if agreement were only a
 //! limit, one observation would lift as much for a shared word as for the same query, and queries of one form (create
 //! …, list …) would teach each other wrong answers. Feedback adds and never subtracts; an observation that a tool was
 //! not useful takes back what others gave. A tool that shares no word with the query can be found. A query that gives a
@@ -22,7 +36,7 @@
 //! later ones; age is counted in observations and not in days, so that a quiet site forgets nothing and a ranking reads
 //! no clock.
 //!
-//! Tried and left out: squaring the share, which does as little harm and halves the gain; a smaller lift where the best
+//! Tried and left out: squaring the share of words, which does as little harm and halves the gain; a smaller lift where the best
 //! tool covers the query, which gains less and keeps even agreed feedback from ever overturning the words.
 
 mod log;
@@ -33,6 +47,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::index::{Index, MAX_QUERY_TERMS};
+use super::semantic::QueryVector;
 use contextweaver_core::catalog::Catalog;
 use contextweaver_core::text::{Analyzer, for_each_word, is_stop_word};
 
@@ -42,8 +57,14 @@ pub use log::{FeedbackError, FeedbackLog, MAX_LOG_BYTES, MAX_OBSERVATIONS, Obser
 /// less.
 const DOUBT: f64 = 1.0;
 
-/// What one observation of the same query lifts at most, as a share of the best score.
+/// What one observation with the same words lifts at most, as a share of the best score.
 const SINGLE: f64 = 0.2;
+
+/// The cosine by the semantic table above which two queries mean the same to some degree.
+const NEAR: f64 = 0.5;
+
+/// A tool answers a repeated query where it has so many times the votes of any other.
+const UNOPPOSED: f64 = 1.5;
 
 /// How much feedback may add. Used only by a router that was given some.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -51,7 +72,7 @@ const SINGLE: f64 = 0.2;
 pub struct FeedbackConfig {
     /// The number of later observations after which an observation counts half, above 0.
     pub half_life: f64,
-    /// The largest lift, as a share of the best score, in [0, 1].
+    /// The largest lift by similar queries, as a share of the best score, in [0, 1]; 0 turns feedback off.
     pub most: f64,
 }
 
@@ -67,7 +88,14 @@ pub(super) struct Feedback {
     analyzer: Analyzer,
     most: f64,
     words: FxHashMap<Box<str>, Votes>,
+    /// What each query led to, by its words in their order.
+    repeats: FxHashMap<Box<str>, Led>,
+    /// The queries that the table knows something of, with what they led to.
+    meanings: Vec<(QueryVector, Led)>,
 }
+
+/// The tools that one query led to, with their weights: above zero, ascending by item.
+type Led = Vec<(u32, f64)>;
 
 /// What one word led to.
 #[derive(Debug, Default)]
@@ -77,7 +105,7 @@ struct Votes {
     /// The weight of all observations with the word.
     total: f64,
     /// The weight per item, ascending by item; above zero.
-    tools: Vec<(u32, f64)>,
+    tools: Led,
 }
 
 /// What the words of a query add up to for one item.
@@ -85,6 +113,15 @@ struct Votes {
 struct Support {
     share: f64,
     agreement: f64,
+}
+
+/// What feedback says to one query.
+#[derive(Debug, Default)]
+pub(super) struct Lifts {
+    /// What each item gains, by item and above zero.
+    pub(super) by_item: BTreeMap<u32, u64>,
+    /// The item that is to stand just above the first, since it answered the very same query.
+    pub(super) repeated: Option<u32>,
 }
 
 impl Feedback {
@@ -99,6 +136,7 @@ impl Feedback {
         let analyzer = Analyzer::default();
         let tools = Tools::of(catalog);
         let mut weights: BTreeMap<String, BTreeMap<u32, f64>> = BTreeMap::new();
+        let mut queries: BTreeMap<String, (&str, BTreeMap<u32, f64>)> = BTreeMap::new();
         for (age, observation) in observations.iter().rev().enumerate() {
             let Some(item) = tools.find(&observation.tool) else { continue };
             let weight = libm::exp2(-(age as f64) / config.half_life);
@@ -108,22 +146,42 @@ impl Feedback {
             for word in words {
                 *weights.entry(word).or_default().entry(item).or_default() += signed;
             }
+            let (_, led) = queries.entry(key(&observation.query)).or_insert((&observation.query, BTreeMap::new()));
+            *led.entry(item).or_default() += signed;
         }
         let votes = |(word, weights): (String, BTreeMap<u32, f64>)| {
-            let tools: Vec<(u32, f64)> = weights.into_iter().filter(|(_, weight)| *weight > 0.0).collect();
+            let tools = above_zero(weights)?;
             let total = tools.iter().map(|(_, weight)| weight).sum();
-            (!tools.is_empty()).then(|| {
-                let votes = Votes { rarity: index.rarity(&word), total, tools };
-                (word.into_boxed_str(), votes)
-            })
+            let votes = Votes { rarity: index.rarity(&word), total, tools };
+            Some((word.into_boxed_str(), votes))
         };
         let words = weights.into_iter().filter_map(votes).collect();
-        Self { analyzer, most: config.most, words }
+        let mut repeats = FxHashMap::default();
+        let mut meanings = Vec::new();
+        for (key, (query, led)) in queries {
+            let Some(led) = above_zero(led).filter(|_| !key.is_empty()) else { continue };
+            meanings.extend(index.meaning(query).map(|meaning| (meaning, led.clone())));
+            repeats.insert(key.into_boxed_str(), led);
+        }
+        Self { analyzer, most: config.most, words, repeats, meanings }
     }
 
-    /// What each item gains for the query `text`, per item and above zero, in the units of `best`, the best score
-    /// without feedback. `ceiling` is the rarity of the whole query.
-    pub(super) fn lifts(&self, text: &str, ceiling: f64, best: u64) -> BTreeMap<u32, u64> {
+    /// What feedback says to the query `text` of this `meaning`, in the units of `best`, the best score without feedback.
+    /// `ceiling` is the rarity of the whole query.
+    pub(super) fn lifts(&self, text: &str, meaning: Option<&QueryVector>, ceiling: f64, best: u64) -> Lifts {
+        let mut shares = self.by_words(text, ceiling);
+        for (item, share) in meaning.map(|meaning| self.by_meaning(meaning)).unwrap_or_default() {
+            let known = shares.entry(item).or_default();
+            *known = known.max(share);
+        }
+        let lifts =
+            shares.into_iter().map(|(item, share)| (item, (share.min(self.most).min(1.0) * best as f64) as u64));
+        let repeated = self.repeats.get(key(text).as_str()).filter(|_| self.most > 0.0).and_then(leader);
+        Lifts { by_item: lifts.filter(|(_, lift)| *lift > 0).collect(), repeated }
+    }
+
+    /// The lift of each item by queries with the same words, as a share of the best score.
+    fn by_words(&self, text: &str, ceiling: f64) -> BTreeMap<u32, f64> {
         let mut supports: BTreeMap<u32, Support> = BTreeMap::new();
         let mut words = BTreeSet::new();
         for_each_term(&self.analyzer, text, |word| {
@@ -140,12 +198,49 @@ impl Feedback {
         }
         let lift = |support: Support| {
             let share = if ceiling > 0.0 { support.share / ceiling } else { 0.0 };
-            let trust = (SINGLE * support.agreement).min(1.0);
-            ((share * trust).min(self.most).min(1.0) * best as f64) as u64
+            share * (SINGLE * support.agreement).min(1.0)
         };
-        let lifts = supports.into_iter().map(|(item, support)| (item, lift(support)));
-        lifts.filter(|(_, lift)| *lift > 0).collect()
+        supports.into_iter().map(|(item, support)| (item, lift(support))).collect()
     }
+
+    /// The lift of each item by queries of the same meaning, as a share of the best score.
+    fn by_meaning(&self, meaning: &QueryVector) -> BTreeMap<u32, f64> {
+        let mut votes: BTreeMap<u32, f64> = BTreeMap::new();
+        let mut all = 0.0;
+        for (other, led) in &self.meanings {
+            let near = (meaning.cosine(other) - NEAR) / (1.0 - NEAR);
+            if near > 0.0 {
+                for (item, weight) in led {
+                    let vote = near * weight;
+                    *votes.entry(*item).or_default() += vote;
+                    all += vote;
+                }
+            }
+        }
+        votes.into_iter().map(|(item, vote)| (item, vote / (all + DOUBT))).collect()
+    }
+}
+
+/// The tools with a weight above zero; `None` where none has.
+fn above_zero(weights: BTreeMap<u32, f64>) -> Option<Led> {
+    let tools: Led = weights.into_iter().filter(|(_, weight)| *weight > 0.0).collect();
+    (!tools.is_empty()).then_some(tools)
+}
+
+/// The one tool that a query led to, or that it led to clearly more than to any other.
+fn leader(led: &Led) -> Option<u32> {
+    let (first, most) = led.iter().copied().reduce(|one, other| if other.1 > one.1 { other } else { one })?;
+    led.iter().all(|(item, weight)| *item == first || UNOPPOSED * weight <= most).then_some(first)
+}
+
+/// The words of a query, by which it is known again.
+fn key(query: &str) -> String {
+    let mut key = String::new();
+    for_each_word(log::bounded(query), |word| {
+        key.push_str(word);
+        key.push(' ');
+    });
+    key
 }
 
 /// Calls `emit` with the stem of every word that counts.
@@ -247,15 +342,64 @@ mod tests {
     }
 
     #[test]
-    fn one_observation_overturns_nothing_that_is_clear_and_agreement_does() {
-        let query = "list the issues";
+    fn one_similar_query_overturns_nothing_that_is_clear_and_agreement_does() {
+        let query = "list the issues please";
         assert!(routed(&[], query).starts_with("list_issues"));
         let wrong = |times: usize| observations(&vec![("list the issues", "mail:send_mail"); times]);
-        assert!(routed(&wrong(1), query).starts_with("list_issues 0, send_mail 14"), "{}", routed(&wrong(1), query));
+        assert!(routed(&wrong(1), query).starts_with("list_issues 0, send_mail"), "{}", routed(&wrong(1), query));
         assert!(routed(&wrong(9), query).starts_with("send_mail"), "{}", routed(&wrong(9), query));
         let mut outvoted = wrong(2);
         outvoted.extend(observations(&[("list the issues", "forge:list_issues"); 4]));
         assert!(routed(&outvoted, query).starts_with("list_issues"), "{}", routed(&outvoted, query));
+    }
+
+    #[test]
+    fn a_query_that_comes_again_has_what_it_led_to_first() {
+        let asked = "List the issues!";
+        assert!(routed(&[], asked).starts_with("list_issues"));
+        let led = |listed: &[(&str, bool)]| {
+            let one = |&(tool, useful): &(&str, bool)| observation("list the issues", tool, useful);
+            routed(&listed.iter().map(one).collect::<Vec<_>>(), asked)
+        };
+        let (mail, own) = ("mail:send_mail", "forge:list_issues");
+        let table: [(&[(&str, bool)], &str); 6] = [
+            (&[(mail, true)], "send_mail"),
+            (&[(mail, true), (mail, false)], "list_issues"),
+            // Half of the votes are no verdict, and two in three are one.
+            (&[(mail, true), (own, true)], "list_issues"),
+            (&[(mail, true), (mail, true), (own, true)], "send_mail"),
+            (&[(mail, true), (own, true), (own, true)], "list_issues"),
+            (&[("gone:tool", true)], "list_issues"),
+        ];
+        for (listed, first) in table {
+            assert!(led(listed).starts_with(first), "{listed:?}: {}", led(listed));
+        }
+        let config = FeedbackConfig { most: 0.0, ..FeedbackConfig::default() };
+        let config = RoutingConfig { semantic: 0.0, feedback: config, ..RoutingConfig::default() };
+        let off =
+            Router::build(catalog(), config).unwrap().with_feedback(&[observation("list the issues", mail, true)]);
+        let found = off.search(asked, 1, &mut Scratch::default());
+        assert_eq!(catalog_id(&off, found[0].item), "forge:list_issues#00000001");
+    }
+
+    #[test]
+    fn queries_of_the_same_meaning_vote_without_a_word_in_common() {
+        let learnt = observations(&[("erase the picture", "pager:get_schedule"); 5]);
+        let learned = |semantic: f64| {
+            let config = RoutingConfig { semantic, ..RoutingConfig::default() };
+            let router = Router::build(catalog(), config).unwrap().with_feedback(&learnt);
+            let route = router.route(&Request::new("delete images")).unwrap();
+            let is_lifted =
+                |choice: &crate::Choice| choice.parts.iter().any(|part| part.source == PartSource::Feedback);
+            route
+                .choices
+                .iter()
+                .filter(|choice| is_lifted(choice))
+                .map(|choice| choice.card.name().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(learned(0.5), ["get_schedule"]);
+        assert!(learned(0.0).is_empty());
     }
 
     #[test]
@@ -309,7 +453,8 @@ mod tests {
             for choice in &route.choices {
                 prop_assert_eq!(choice.parts.iter().map(|part| part.value).sum::<i64>(), choice.score as i64);
                 let lift = choice.parts.iter().filter(|part| part.source == PartSource::Feedback);
-                prop_assert!(lift.map(|part| part.value).sum::<i64>() <= best as i64);
+                // A repeated query stands above what others are lifted to, which is at most one best score.
+                prop_assert!(lift.map(|part| part.value).sum::<i64>() <= 2 * best as i64 + 1);
             }
             // The first tools are the same however many are asked for, and those of the short way.
             let all = lifted.route(&Request { top_k: Some(5), ..request }).unwrap();

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use super::confidence::Nearness;
+use super::confidence::{Evidence, LEAD_OVER};
 use super::config::{RoutingConfig, Scorer};
 use super::dictionary::{Dictionary, PairTable};
 use super::exact::{ExactNames, Sequence};
@@ -22,7 +22,6 @@ use super::image::{Image, Part, long};
 use super::indexing::{self, FIELDS};
 use super::patch::{Patch, Side};
 use super::postings::{Found, Lists, Posting, Scores};
-use super::semantic::TABLE_UNITS_OF_ONE;
 use super::semantic::model::{self, Fusions, Model, ModelVector, rank};
 use super::semantic::{DocumentVectors, Fusion, Heads, Near, QueryVector, Table, TextPieces};
 use super::spelling::{MOST_CORRECTED, Spelling, share};
@@ -403,6 +402,12 @@ impl Index {
         DocumentVectors::of(&self.image)
     }
 
+    /// The vector of the meaning of `text` by the table; `None` where the table takes no part or knows nothing of it.
+    pub(super) fn meaning(&self, text: &str) -> Option<QueryVector> {
+        let meaning = self.semantic.as_ref()?.table.encode_query(text);
+        (meaning.0.iter().any(|value| *value != 0)).then_some(meaning)
+    }
+
     /// Analyses a query.
     #[must_use]
     pub fn analyze(&self, text: &str) -> Query {
@@ -746,16 +751,23 @@ impl Index {
         fusions
     }
 
-    /// How near the nearest of `items` is to `query` in meaning; `None` for a query that is ranked by words alone.
-    pub(super) fn nearness(&self, query: &Query, items: impl Iterator<Item = u32>) -> Option<Nearness> {
-        // A query that the table or the encoder knows nothing of is near to nothing.
+    /// What tells whether `hits`, the first of the ranking of `query`, fit it.
+    pub(super) fn evidence(&self, query: &Query, hits: &[Hit]) -> Evidence {
         if let (Some((_, model)), Some(meaning)) = (&self.model, &query.model) {
-            let best = items.map(|item| model.similarity(item, meaning)).max().filter(|best| *best > 0)?;
-            return Some(Nearness::Model(f64::from(best) / model::UNITS_OF_ONE));
+            let best = hits.iter().map(|hit| model.similarity(hit.item, meaning)).max().unwrap_or(0);
+            return Evidence::Model { cosine: f64::from(best) / model::UNITS_OF_ONE };
         }
-        let meaning = query.meaning.as_ref().filter(|_| self.semantic.is_some())?;
-        let best = items.map(|item| self.similarity(item, meaning)).max().filter(|best| *best > 0)?;
-        Some(Nearness::Table(f64::from(best) / TABLE_UNITS_OF_ONE))
+        let rare = self.rarity_of_unknown();
+        let Some(first) = hits.first() else { return Evidence::Formula { coverage: 0.0, lead: 0.0 } };
+        if !is_fielded(self.reading.scorer) {
+            let last = hits.get(LEAD_OVER).map_or(0, |hit| hit.score);
+            let lead = first.score.saturating_sub(last) as f64 / SCORE_UNITS as f64 / rare;
+            return Evidence::Formula { coverage: self.coverage(query, first.score), lead };
+        }
+        let words: u64 = query.terms.iter().map(|&term| self.contribution(term, first.item)).sum();
+        let all = self.rarities(query);
+        let unknown = if all > 0.0 { rare * query.unknown as f64 / all } else { 0.0 };
+        Evidence::Words { coverage: self.coverage(query, words), said: all / rare, unknown }
     }
 
     /// What table and encoder together add to the score of `item`.
@@ -870,16 +882,10 @@ impl Index {
         if total > 0.0 { (total + self.reading.name_share) * SCORE_UNITS as f64 } else { 0.0 }
     }
 
-    /// The share of the query that `score` accounts for, in [0, 1]: the score divided by [`Self::ideal`] and what the
-    /// semantic parts can add to it, capped at 1. It is one half of confidence: an unanswerable query has words that no
-    /// tool has.
+    /// The share of the query that a score by words accounts for, in [0, 1]: the score divided by [`Self::ideal`], capped at 1.
     #[must_use]
     pub fn coverage(&self, query: &Query, score: u64) -> f64 {
-        // Each semantic part can add its weight in words that no item has.
-        let table = query.meaning.and(self.semantic.as_ref()).map_or(0.0, |semantic| semantic.weight);
-        let model = query.model.as_ref().and(self.model.as_ref()).map_or(0.0, |(weight, _)| *weight);
-        let words = self.ideal(query);
-        let ideal = if words > 0.0 { words + (table + model) * self.scale as f64 } else { 0.0 };
+        let ideal = self.ideal(query);
         if ideal > 0.0 { (score as f64 / ideal).min(1.0) } else { 0.0 }
     }
 }

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::beam::{BeamResult, Postings, beam_search, exact_search};
 use super::card::{CardDeck, ChoiceCard};
-use super::confidence::{self, LEAD_OVER, Nearness};
+use super::confidence::{self, LEAD_OVER};
 use super::config::{ConfigError, Copies, Navigation, RoutingConfig};
 use super::copies::CopyGroups;
-use super::feedback::{Feedback, Observation};
+use super::feedback::{Feedback, Lifts, Observation};
 use super::filter::{AllowSet, Filter, FilterError, Placed, Placement};
 use super::graph::{ChoiceGraph, GraphError, NodeId, NodeKind};
 use super::history::{History, ScorePart, ScoreSource, total_score};
@@ -410,9 +410,7 @@ impl Router {
         if self.feedback().is_some() || self.copies.is_some() {
             let query = self.index().analyze(text);
             let Found { hits: mut found, fusion, .. } = self.find(&query, k, |_| true, scratch);
-            let best = found.first().map_or(0, |hit| hit.score);
-            let lifts = self.lifts(text, &query, best);
-            self.add_lifted(&mut found, &query, &fusion, &lifts, |_| true, scratch);
+            let lifts = self.lift_found(&mut found, text, &query, &fusion, |_| true, scratch);
             found.iter_mut().for_each(|hit| hit.score += lift(&lifts, hit.item));
             self.fold(&mut found, |hit| hit.item, |_| false);
             found.truncate(k);
@@ -509,12 +507,7 @@ impl Router {
         if !query.exact.is_empty() {
             return 1.0;
         }
-        let score = |place: usize| hits.get(place).map_or(0, |hit| hit.score);
-        let lead = score(0).saturating_sub(score(LEAD_OVER)) as f64 / SCORE_UNITS as f64;
-        let first = hits.iter().take(LEAD_OVER + 1).map(|hit| hit.item);
-        let nearness =
-            self.index().nearness(query, first).unwrap_or(Nearness::Coverage(self.index().coverage(query, score(0))));
-        confidence::estimate(nearness, lead / self.index().rarity_of_unknown())
+        confidence::estimate(self.index().evidence(query, hits.get(..=LEAD_OVER).unwrap_or(hits)))
     }
 
     /// The first of `hits`, a ranking, when they are too close to call, best first: the tools to ask about. Otherwise
@@ -555,8 +548,8 @@ impl Router {
             self.fold(&mut distinct, |hit| hit.item, |_| false);
             let confidence = self.confidence(&query, &distinct);
             self.add_pins(&mut found, &query, &fusion, request, &allowed, scratch);
-            let lifts = self.lifts(&request.query, &query, best);
-            self.add_lifted(&mut found, &query, &fusion, &lifts, |item| allowed.allows(item), scratch);
+            let allow = |item| allowed.allows(item);
+            let lifts = self.lift_found(&mut found, &request.query, &query, &fusion, allow, scratch);
             (found, fusion, best, confidence, lifts, explored)
         });
         let mut ranked = self.rerank(found, best, &lifts, request, top_k);
@@ -659,35 +652,37 @@ impl Router {
 
     /// What feedback adds to each item, by item. A query that gives a tool's name is answered by the name alone; where
     /// the words find nothing, a score of one stands in for the best.
-    fn lifts(&self, text: &str, query: &Query, best: u64) -> BTreeMap<u32, u64> {
-        match self.feedback() {
-            Some(feedback) if query.exact.is_empty() => {
-                let best = if best > 0 { best } else { SCORE_UNITS };
-                feedback.lifts(text, self.index().rarities(query), best)
-            }
-            _ => BTreeMap::new(),
-        }
-    }
-
-    /// Adds the lifted items that were not retrieved, and sorts everything by score with lifts. An item without a lift
-    /// that was not retrieved ranks behind those that were, so the first ones are exact.
-    fn add_lifted(
+    ///
+    /// The lifted items that were not retrieved are added, and everything is sorted by score with lifts. An item without a
+    /// lift that was not retrieved ranks behind those that were, so the first ones are exact.
+    fn lift_found(
         &self,
         found: &mut Vec<Hit>,
+        text: &str,
         query: &Query,
         fusion: &Fusions,
-        lifts: &BTreeMap<u32, u64>,
         allow: impl Fn(u32) -> bool,
         scratch: &mut Scratch,
-    ) {
-        if lifts.is_empty() {
-            return;
-        }
+    ) -> BTreeMap<u32, u64> {
+        let Some(feedback) = self.feedback().filter(|_| query.exact.is_empty()) else { return BTreeMap::new() };
+        let best = found.iter().map(|hit| hit.score).max().filter(|best| *best > 0).unwrap_or(SCORE_UNITS);
+        let Lifts { by_item: mut lifts, repeated } =
+            feedback.lifts(text, query.meaning.as_ref(), self.index().rarities(query), best);
         let known: BTreeSet<u32> = found.iter().map(|hit| hit.item).collect();
-        for &item in lifts.keys().filter(|item| !known.contains(item) && allow(**item)) {
+        let lifted: BTreeSet<u32> = lifts.keys().copied().chain(repeated).collect();
+        for item in lifted.into_iter().filter(|item| !known.contains(item) && allow(*item)) {
             found.push(Hit { item, score: self.index().score(query, fusion, item, scratch) });
         }
-        found.sort_by_key(|hit| Hit { item: hit.item, score: hit.score + lift(lifts, hit.item) }.order());
+        let with_lift = |hit: &Hit, lifts: &BTreeMap<u32, u64>| hit.score + lift(lifts, hit.item);
+        if let Some(repeated) = repeated.and_then(|item| found.iter().find(|hit| hit.item == item)) {
+            let others = found.iter().filter(|hit| hit.item != repeated.item);
+            let first = others.map(|hit| with_lift(hit, &lifts)).max().unwrap_or(0);
+            if with_lift(repeated, &lifts) <= first {
+                lifts.insert(repeated.item, first + 1 - repeated.score);
+            }
+        }
+        found.sort_by_key(|hit| Hit { item: hit.item, score: with_lift(hit, &lifts) }.order());
+        lifts
     }
 
     /// The candidates with what feedback and history add or subtract, best first. History is looked up only for the

@@ -4,6 +4,8 @@
 //! speaks, and as a model asks a search that knew the request and not the tools. A request that took a model two searches
 //! is answered by both in turn. The servers are kept out of everything that is trained.
 
+mod crowd;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use crate::chapter::{Absent, Answer, Chapter, Fresh, Plan, Planned, Question, Recordings, Step, Wrong, measurable};
+use crate::eval::abstention::told_apart;
 use crate::eval::collection::{ASKED_FILE, CATALOG_FILE, Collection, QUERIES_FILE};
 use crate::eval::engine::{Engine, Prepared, Ranking, RouterEngine, Size};
 use crate::eval::error::EvalError;
@@ -32,6 +35,9 @@ use contextweaver_routing::Hit;
 /// The folder in `gold/`.
 const COLLECTION: &str = "everyday";
 
+/// Catalogs of other servers, beside the checkout.
+const CATALOGS: &str = "../shared/data/catalogs";
+
 /// The engines, in the order of the tables.
 const ENGINES: [&str; 4] = [DEFAULT, "best", "lexical", CONTROL];
 
@@ -45,15 +51,22 @@ enum Manner {
     Said,
     /// As a model asks a search for tools.
     Asked,
+    /// The same, among the tools of many more servers.
+    Crowded,
 }
 
 impl Manner {
+    /// The manners over the servers of the collection alone.
     const ALL: [Self; 2] = [Self::Said, Self::Asked];
+
+    /// All of them.
+    const EVERY: [Self; 3] = [Self::Said, Self::Asked, Self::Crowded];
 
     fn name(self) -> &'static str {
         match self {
             Self::Said => "said",
             Self::Asked => "asked",
+            Self::Crowded => "crowded",
         }
     }
 
@@ -61,20 +74,30 @@ impl Manner {
         match self {
             Self::Said => "as people speak",
             Self::Asked => "as models ask",
+            Self::Crowded => "as models ask, in a crowd",
         }
     }
 
     fn file(self) -> &'static str {
         match self {
             Self::Said => QUERIES_FILE,
-            Self::Asked => ASKED_FILE,
+            Self::Asked | Self::Crowded => ASKED_FILE,
         }
     }
 
-    fn collection(self, workspace: &Workspace) -> Result<Collection> {
+    fn origin(self) -> Origin {
+        if self == Self::Crowded { Origin::Public } else { Origin::Embedded }
+    }
+
+    /// The collection; `None` where the catalogs of other servers are not here.
+    fn collection(self, workspace: &Workspace) -> Result<Option<Collection>> {
         let folder = workspace.path("gold").join(COLLECTION);
+        if self == Self::Crowded {
+            let catalogs = workspace.path(CATALOGS);
+            return catalogs.is_dir().then(|| crowd::collection(&folder, &catalogs)).transpose();
+        }
         let load = |queries: &Path| Collection::from_files(COLLECTION, Origin::Embedded, &folder.join(CATALOG_FILE), queries);
-        Ok(load(&folder.join(self.file()))?)
+        Ok(Some(load(&folder.join(self.file()))?))
     }
 
     fn case(self, engine: &str) -> String {
@@ -98,13 +121,17 @@ impl Chapter for Everyday {
         let mut cases = Vec::new();
         // A checkout of a part of the project may do without.
         let is_here = bench.workspace.path("gold").join(COLLECTION).is_dir();
-        for manner in Manner::ALL.into_iter().filter(|_| is_here) {
+        for manner in Manner::EVERY.into_iter().filter(|_| is_here) {
             let collection = manner.collection(&bench.workspace)?;
+            let too_large = |engine: &RouterEngine| engine.has_encoder() && bench.scope == Scope::Usual;
             cases.extend(engines.iter().map(|engine| Planned {
                 case: manner.case(engine.name()),
-                origin: Origin::Embedded,
-                absent: (engine.has_encoder() && bench.scope == Scope::Usual).then_some(Absent::TooLarge),
-                inputs_sha256: Some(collection.inputs_sha256.clone()),
+                origin: manner.origin(),
+                absent: match collection {
+                    None => Some(Absent::Inputs),
+                    Some(_) => too_large(engine).then_some(Absent::TooLarge),
+                },
+                inputs_sha256: collection.as_ref().map(|collection| collection.inputs_sha256.clone()),
             }));
         }
         let versions: Vec<&str> = engines.iter().map(|engine| version::of_engine(engine)).collect();
@@ -126,13 +153,13 @@ impl Chapter for Everyday {
         let wanted: BTreeSet<&str> = measurable(plans).collect();
         let engines = engines(&bench.matrix);
         let mut measured = Vec::new();
-        for manner in Manner::ALL {
+        for manner in Manner::EVERY {
             let own: Vec<&&RouterEngine> =
                 engines.iter().filter(|engine| wanted.contains(manner.case(engine.name()).as_str())).collect();
             if own.is_empty() {
                 continue;
             }
-            let collection = manner.collection(&bench.workspace)?;
+            let Some(collection) = manner.collection(&bench.workspace)? else { continue };
             let control = bench.matrix.engine(CONTROL);
             let control = control.map(|control| evaluate(&collection, &Interleaved(control), PromptTokens::Skip));
             let control = control.transpose()?;
@@ -183,7 +210,8 @@ impl Chapter for Everyday {
         document.table("Measures with their 95 % intervals, and recall@5 less that of flat BM25 on the same requests.", &measures(results));
         document.table("recall@5 by the kind of request, as people speak; their number in brackets.", &by_kind(results));
         document.table(
-            "How well confidence tells a request that no tool serves from one that a tool does (AUROC; .500 is chance).",
+            "How well confidence tells a request that no tool serves from one that a tool does: AUROC with its 95 % interval (.500 is \
+             chance), and ECE, the mean distance of confidence from the share of right answers.",
             &telling_none(results),
         );
     }
@@ -217,6 +245,7 @@ impl Chapter for Everyday {
                 in_short(results).markdown().trim_end()
             ),
         )];
+        answers.extend(in_short_none(results).map(|text| Answer::new(Question::Good, text)));
         let recall = |engine: &str| facts(results, Manner::Said, engine).map(|facts| shown(facts, "recall@5"));
         if let Some((ours, control)) = recall(DEFAULT).zip(recall(CONTROL)) {
             answers.push(Answer::new(
@@ -313,13 +342,15 @@ fn reading(results: &Results<EverydayFacts>) -> String {
     format!(
         "The collection [`gold/everyday`](../gold/everyday/README.md):{sizes} \"As people speak\" is what somebody says, seldom \
          with a word of the tool. \"As models ask\" is what a model that knew the request and not the tools sent to a search; \
-         where it sent two queries, their answers are taken in turn. No server of the collection is among the training data of \
+         where it sent two queries, their answers are taken in turn. \"In a crowd\" are the same queries among the tools of the real \
+         servers that the project has catalogs of; tools of others that do the same count as right where the query names no \
+         product. No server of the collection is among the training data of \
          any table or encoder here."
     )
 }
 
 fn rows(results: &Results<EverydayFacts>) -> impl Iterator<Item = (Manner, &'static str, &Facts)> {
-    let pairs = Manner::ALL.into_iter().flat_map(|manner| ENGINES.map(|engine| (manner, engine)));
+    let pairs = Manner::EVERY.into_iter().flat_map(|manner| ENGINES.map(|engine| (manner, engine)));
     pairs.filter_map(|(manner, engine)| Some((manner, engine, facts(results, manner, engine)?)))
 }
 
@@ -382,20 +413,43 @@ fn by_kind(results: &Results<EverydayFacts>) -> Table {
 }
 
 fn telling_none(results: &Results<EverydayFacts>) -> Table {
-    let mut table = Table::new(["engine"].into_iter().chain(Manner::ALL.map(Manner::title)));
+    let titles = Manner::ALL.iter().flat_map(|manner| [manner.title().to_owned(), format!("{}: ECE", manner.name())]);
+    let mut table = Table::new(["engine".to_owned()].into_iter().chain(titles));
+    let missing = || MISSING.to_owned();
     for engine in ENGINES {
-        let auroc = |manner: Manner| facts(results, manner, engine).and_then(|facts| Some(facts.abstention.as_ref()?.auroc));
-        let cells = Manner::ALL.map(|manner| auroc(manner).map_or_else(|| MISSING.to_owned(), share));
+        let cells = Manner::ALL.iter().flat_map(|manner| {
+            let facts = facts(results, *manner, engine);
+            let ece = facts.and_then(|facts| facts.abstention.as_ref()?.ece);
+            [facts.and_then(told_apart).map_or_else(missing, |area| estimate(&area)), ece.map_or_else(missing, share)]
+        });
         table.row([label(results, Manner::Said, engine)].into_iter().chain(cells));
     }
     table
+}
+
+/// How well requests that no tool serves are told apart, by each engine that users may choose and by the control.
+fn in_short_none(results: &Results<EverydayFacts>) -> Option<String> {
+    let of = |manner: Manner| {
+        let area = |engine: &str| {
+            let area = told_apart(facts(results, manner, engine)?)?;
+            Some(format!("`{}` {}", label(results, manner, engine), estimate(&area)))
+        };
+        let areas: Vec<String> = [DEFAULT, "best", CONTROL].into_iter().filter_map(area).collect();
+        (!areas.is_empty()).then(|| format!("{}: {}", manner.title(), areas.join(", ")))
+    };
+    let both: Vec<String> = Manner::ALL.into_iter().rev().filter_map(of).collect();
+    (!both.is_empty()).then(|| {
+        let both = both.join("; ");
+        format!("How well confidence tells [everyday requests](everyday.md) that no tool serves from the others, AUROC with its 95 % interval (.500 is chance), {both}.")
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::eval::collection::Source;
-    use contextweaver_routing::RoutingConfig;
+    use crate::eval::engine::EncoderChoice;
+    use contextweaver_routing::{RoutingConfig, Scorer};
 
     #[test]
     fn answers_of_several_queries_are_taken_in_turn() {
@@ -423,12 +477,60 @@ mod tests {
     fn what_is_said_and_what_is_asked_are_the_same_requests() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let workspace = Workspace::find(Some(&root), None).unwrap();
-        let [said, asked] = Manner::ALL.map(|manner| manner.collection(&workspace).unwrap());
+        let [said, asked] = Manner::ALL.map(|manner| manner.collection(&workspace).unwrap().unwrap());
         assert!(said.queries.len() >= 400, "{}", said.queries.len());
         let labels = |collection: &Collection| -> Vec<_> {
             collection.queries.iter().map(|query| (query.id.clone(), query.groups.clone())).collect()
         };
         assert_eq!(labels(&said), labels(&asked));
+    }
+
+    #[test]
+    fn requests_that_no_tool_serves_are_told_apart() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../gold");
+        let load = |name: &str, queries: &str| {
+            let folder = root.join(name);
+            Collection::from_files(name, Origin::Embedded, &folder.join(CATALOG_FILE), &folder.join(queries)).unwrap()
+        };
+        let default = RouterEngine::new(DEFAULT, RoutingConfig::default());
+        let best = default.clone().with(EncoderChoice::MiniLm);
+        let flat = RoutingConfig { scorer: Scorer::Bm25, k1: 1.2, b: 0.75, ..RoutingConfig::default() };
+        let control = RouterEngine::new(CONTROL, flat);
+        let area = |collection: &Collection, engine: &RouterEngine| {
+            let evaluation = evaluate(collection, &Interleaved(engine), PromptTokens::Skip).unwrap();
+            evaluation.facts.abstention.unwrap().auroc
+        };
+        // The least of the default, and of the encoder where it is asked: its queries take milliseconds.
+        let table = [
+            ("household", QUERIES_FILE, 0.74, Some(0.85)),
+            ("workbench", QUERIES_FILE, 0.80, None),
+            (COLLECTION, ASKED_FILE, 0.92, Some(0.95)),
+            (COLLECTION, QUERIES_FILE, 0.45, None),
+        ];
+        for (name, queries, least, with_encoder) in table {
+            let collection = load(name, queries);
+            let found = area(&collection, &default);
+            assert!(found >= least, "{name} {queries}: {found}");
+            assert!(found >= area(&collection, &control), "{name} {queries}: flat BM25 is better than {found}");
+            if let Some(least) = with_encoder {
+                let found = area(&collection, &best);
+                assert!(found >= least, "{name} {queries} with the encoder: {found}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_crowd_has_the_same_requests_and_more_that_is_right() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let workspace = Workspace::find(Some(&root), None).unwrap();
+        let Some(crowd) = Manner::Crowded.collection(&workspace).unwrap() else {
+            println!("skipped: no catalogs of other servers beside the checkout");
+            return;
+        };
+        let asked = Manner::Asked.collection(&workspace).unwrap().unwrap();
+        let labels = |collection: &Collection| -> usize { collection.queries.iter().flat_map(|query| &query.groups).flatten().count() };
+        assert_eq!(crowd.queries.len(), asked.queries.len());
+        assert!(crowd.catalog.len() > 1500 && labels(&crowd) > labels(&asked) + 100, "{} {}", crowd.catalog.len(), labels(&crowd));
     }
 
     #[test]

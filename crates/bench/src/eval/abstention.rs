@@ -3,8 +3,11 @@
 //! Queries are answered in descending confidence. Equal confidences have no order: inside a tie the errors are spread
 //! evenly, which is their mean over all orders, so nothing here depends on how the queries were listed.
 
-use super::record::{Abstention, RiskPoint};
+use super::record::{Abstention, Estimate, Facts, RiskPoint};
 use super::statistics::round6;
+
+/// The standard deviations between the middle and the ends of a 95 % interval.
+const NORMAL_95: f64 = 1.96;
 
 /// What would come of answering a query with the first five tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,7 +39,23 @@ pub fn abstention(queries: &[(f64, Answer)]) -> Option<Abstention> {
         let coverage = f64::from(tenths) / 10.0;
         RiskPoint { coverage, risk: round6(errors.risk(coverage * n)) }
     };
-    Some(Abstention { aurc: round6(aurc), auroc: round6(auroc), curve: (1..=10).map(point).collect() })
+    Some(Abstention { aurc: round6(aurc), auroc: round6(auroc), curve: (1..=10).map(point).collect(), ece: None })
+}
+
+/// How well the confidence of an engine tells the queries that a tool answers from the others: AUROC with its 95 % interval
+/// (Hanley and McNeil, Radiology 143(1), 1982, for which the queries are a sample); `None` without both sorts of queries.
+#[must_use]
+pub fn told_apart(facts: &Facts) -> Option<Estimate> {
+    let area = facts.abstention.as_ref()?.auroc;
+    let (yes, no) = (facts.answerable as f64, facts.unanswerable as f64);
+    if facts.answerable == 0 || facts.unanswerable == 0 {
+        return None;
+    }
+    let square = area * area;
+    let (one, other) = (area / (2.0 - area) - square, 2.0 * square / (1.0 + area) - square);
+    let variance = (area * (1.0 - area) + (yes - 1.0) * one + (no - 1.0) * other) / (yes * no);
+    let half = NORMAL_95 * variance.max(0.0).sqrt();
+    Some(Estimate { mean: area, low: round6((area - half).max(0.0)), high: round6((area + half).min(1.0)) })
 }
 
 /// The expected calibration error over ten bins of equal width: the mean distance between confidence and the share of

@@ -72,7 +72,8 @@ impl Broken {
     }
 
     /// Areas and risks are shares, and the curve goes through the tenths.
-    pub fn abstention(&mut self, Abstention { aurc, auroc, curve }: &Abstention) {
+    pub fn abstention(&mut self, Abstention { aurc, auroc, curve, ece }: &Abstention) {
+        ece.iter().for_each(|error| self.share("ECE", *error));
         self.share("AURC", *aurc);
         self.share("AUROC", *auroc);
         for (tenth, point) in (1..).zip(curve) {

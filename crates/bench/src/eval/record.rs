@@ -220,6 +220,10 @@ pub struct Abstention {
     pub auroc: f64,
     /// Risk (share of answered queries without a relevant tool in the first five) at coverages .1, .2 … 1.
     pub curve: Vec<RiskPoint>,
+    /// The expected calibration error over the queries as they are asked; `None` where it is stated elsewhere, and in records
+    /// that are older than it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ece: Option<f64>,
 }
 
 /// One point of a risk–coverage curve.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::abstention::{Answer as Answered, abstention};
+use super::abstention::{Answer as Answered, abstention, calibration_error};
 use super::collection::{Collection, Hashes, Query};
 use super::engine::{Engine, Ranking, Size};
 use super::error::EvalError;
@@ -315,7 +315,8 @@ fn selective(rows: &[Row]) -> Option<Abstention> {
         Some(_) => Answered::Wrong,
         None => Answered::Unanswerable,
     };
-    abstention(&rows.iter().map(|row| (row.ranking.confidence, answered(row))).collect::<Vec<_>>())
+    let asked: Vec<_> = rows.iter().map(|row| (row.ranking.confidence, answered(row))).collect();
+    Some(Abstention { ece: Some(calibration_error(&asked)), ..abstention(&asked)? })
 }
 
 fn prompt_tokens(collection: &Collection, rows: &[Row]) -> Tokens {

@@ -79,7 +79,7 @@ impl MetaTool {
         let object = |properties: Value, required: &[&str]| json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
         let browse = |what: &str| {
             json!({
-                "query": {"type": "string", "description": format!("what you want to do, in words: finds the best {what}")},
+                "query": {"type": "string", "description": format!("short, in words of its description: finds the best {what}")},
                 "path": {"type": "string", "description": "or a path to list instead: `/`, `/namespace`, …"},
                 "top_k": {"type": "integer", "minimum": 1, "description": "fewer of them"},
                 "cursor": {"type": "string", "description": "goes on with a path"},

@@ -227,7 +227,7 @@ impl Cards {
                 by_path(shelf, path, cursor.as_deref(), most)?
             }
             _ => {
-                let reason = "give exactly one of `queries` or `query` (what you want to do) and `path` (`/` lists the \
+                let reason = "give exactly one of `queries` or `query` (in words that a tool has) and `path` (`/` lists the \
                     namespaces); a `cursor` goes with its path";
                 return Err(GatewayError::new(Code::ArgsInvalid, reason));
             }

@@ -130,10 +130,13 @@ fn line(observation: &Observation) -> Result<String, FeedbackError> {
     if observation.tool.len() > MAX_TOOL_BYTES {
         return Err(FeedbackError::Observation("the id of the tool is too long to be one"));
     }
-    let mut bounded = observation.clone();
-    let end = (0..=MAX_QUERY_BYTES.min(bounded.query.len())).rev().find(|end| bounded.query.is_char_boundary(*end));
-    bounded.query.truncate(end.unwrap_or(0));
-    serde_json::to_string(&bounded).map_err(|_| FeedbackError::Observation("the observation is no JSON"))
+    let written = Observation { query: bounded(&observation.query).to_owned(), ..observation.clone() };
+    serde_json::to_string(&written).map_err(|_| FeedbackError::Observation("the observation is no JSON"))
+}
+
+/// As much of a query as a log keeps.
+pub(super) fn bounded(query: &str) -> &str {
+    query.get(..query.floor_char_boundary(MAX_QUERY_BYTES)).unwrap_or_default()
 }
 
 /// Appends `line`, after a line break where the file does not end with one, and returns the new size of the file in

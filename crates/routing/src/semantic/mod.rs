@@ -17,7 +17,7 @@ mod table;
 mod vectors;
 
 pub use fuse::Fusion;
+pub(crate) use table::TextPieces;
 pub use table::{DIMS, QueryVector, Table, TableError, ToolVector};
-pub(crate) use table::{TextPieces, UNITS_OF_ONE as TABLE_UNITS_OF_ONE};
 pub(crate) use vectors::Heads;
 pub use vectors::{DocumentVectors, Near};

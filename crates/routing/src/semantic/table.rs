@@ -29,7 +29,7 @@ pub const DIMS: usize = 128;
 const UNIT: f32 = 300.0;
 
 /// The similarity of two vectors of one direction, a cosine of 1.
-pub(crate) const UNITS_OF_ONE: f64 = (UNIT * UNIT) as f64;
+const UNITS_OF_ONE: f64 = (UNIT * UNIT) as f64;
 
 /// Each field of a tool, and a query, is read up to this many pieces, so that a text of any length costs bounded time.
 const MOST_PIECES: usize = 512;
@@ -166,6 +166,14 @@ pub(crate) struct TextPieces(Vec<PieceId>);
 impl TextPieces {
     pub(crate) fn clear(&mut self) {
         self.0.clear();
+    }
+}
+
+impl QueryVector {
+    /// The cosine of two queries; about 0 where the table knows nothing of one of them.
+    pub(crate) fn cosine(&self, other: &Self) -> f64 {
+        let product: i32 = self.0.iter().zip(&other.0).map(|(left, right)| i32::from(*left) * i32::from(*right)).sum();
+        f64::from(product) / UNITS_OF_ONE
     }
 }
 

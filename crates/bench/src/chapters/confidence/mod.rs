@@ -13,7 +13,6 @@ mod page;
 
 use super::collections::CollectionChapter;
 use super::routing::Ranked;
-use crate::chapter::Answer;
 use crate::eval::collection::Collection;
 use crate::eval::engine::RouterEngine;
 use crate::eval::error::EvalError;
@@ -82,9 +81,5 @@ impl CollectionChapter for Confidence {
 
     fn tables(&self, own: &Results<ConfidenceFacts>) -> Vec<Table> {
         page::tables(own).into()
-    }
-
-    fn answers(&self, own: &Results<ConfidenceFacts>) -> Vec<Answer> {
-        page::answer(own).into_iter().collect()
     }
 }

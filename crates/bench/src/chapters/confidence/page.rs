@@ -2,7 +2,6 @@
 
 use super::asked;
 use super::facts::{ConfidenceFacts, Questions, THRESHOLD_TENTHS, Threshold};
-use crate::chapter::{Answer, Question};
 use crate::eval::record::RiskPoint;
 use crate::eval::statistics::mean;
 use crate::results::Results;
@@ -18,10 +17,12 @@ pub(super) fn chapter(page: &mut Document, confidence: &Results<ConfidenceFacts>
     let [calibration, as_asked, thresholds, questions, failed] = tables(confidence);
     page.heading("Confidence of the default engine");
     page.table(
-        "Every answerable query is asked with its tools and again with them left out of the ranking, which makes a query that \
+        "Real requests that no tool serves are on the pages of [abstention](routing-queries.md#abstention) and of \
+         [everyday requests](everyday.md), with the engine `best` and flat BM25 beside the default. Here every answerable query is \
+         asked with its tools and again with them left out of the ranking, which makes a query that \
          no tool answers and that sounds like the others; confidence says how likely one of the first five tools is \
          relevant. ECE is the mean distance of confidence from the share of right answers, better when lower; AUROC, AURC and \
-         the risks are those of [abstention](routing-queries.md#abstention).",
+         the risks are as there.",
         &calibration,
     );
     page.table(
@@ -44,20 +45,6 @@ pub(super) fn chapter(page: &mut Document, confidence: &Results<ConfidenceFacts>
     if !failed.is_empty() {
         page.table("Collections that could not be asked.", &failed);
     }
-}
-
-/// How well confidence tells queries that nothing answers, in a sentence.
-pub(super) fn answer(confidence: &Results<ConfidenceFacts>) -> Option<Answer> {
-    let measured: Vec<&ConfidenceFacts> = confidence.measured().map(|(_, facts)| facts).collect();
-    (!measured.is_empty()).then(|| {
-        let auroc = mean(measured.iter().map(|facts| facts.abstention.auroc));
-        let text = format!(
-            "It does not know well when no tool fits: [confidence](confidence.md) tells such a query from one that a tool \
-             answers with AUROC {}, where .500 is chance.",
-            share(auroc),
-        );
-        Answer::new(Question::Failure, text)
-    })
 }
 
 /// The tables of the sections, for a terminal.
@@ -159,7 +146,7 @@ mod tests {
             answerable: 1000,
             unanswerable: 7,
             ece,
-            abstention: Abstention { aurc: 0.3, auroc: 0.7, curve },
+            abstention: Abstention { aurc: 0.3, auroc: 0.7, curve, ece: None },
             thresholds: vec![Threshold { tenths: 2, right_lost: 0.011, silence_gained: 0.122 }],
             questions: Questions { asked: 0.4, among: 0.8, first_when_asked: 0.5, first_otherwise: 0.9 },
             ece_as_asked: 0.25,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::figures;
 use super::scores::{BEAM, BEST, CONTROL, Case, DEFAULT, LEXICAL, RECALL, Scores, grade_name, recall};
+use crate::eval::abstention::told_apart;
 use crate::eval::record::{Facts, Grade, Origin, Paired, Slice};
 use crate::eval::tables::Tables;
 use crate::report::document::Document;
@@ -311,7 +312,7 @@ fn by_slice<'a>(
 fn abstention(page: &mut Document, scores: &Scores<'_>) {
     const COVERAGES: [(f64, &str); 3] = [(0.5, "risk at half"), (0.8, "risk at four fifths"), (1.0, "risk at all")];
     page.heading("Abstention");
-    let titles = ["case", "engine", "answerable", "unanswerable", "AUROC", "AURC"];
+    let titles = ["case", "engine", "answerable", "unanswerable", "AUROC", "ECE", "AURC"];
     let mut table = Table::new(titles.into_iter().chain(COVERAGES.map(|(_, title)| title))).words(&["engine"]);
     let has_abstention = |case: &Case<'_>| scores.any_facts(case.name).is_some_and(|facts| facts.abstention.is_some());
     for case in scores.cases(|case| case.growth.is_none() && has_abstention(case)) {
@@ -322,7 +323,8 @@ fn abstention(page: &mut Document, scores: &Scores<'_>) {
                 engine.to_owned(),
                 cell(&|facts| Some(count(facts.answerable))),
                 cell(&|facts| Some(count(facts.unanswerable))),
-                cell(&|facts| Some(share(facts.abstention.as_ref()?.auroc))),
+                cell(&|facts| Some(estimate(&told_apart(facts)?))),
+                cell(&|facts| Some(share(facts.abstention.as_ref()?.ece?))),
                 cell(&|facts| Some(share(facts.abstention.as_ref()?.aurc))),
             ];
             cells.extend(COVERAGES.map(|(coverage, _)| cell(&|facts| Some(share(risk_at(facts, coverage)?)))));
@@ -330,8 +332,9 @@ fn abstention(page: &mut Document, scores: &Scores<'_>) {
         }
     }
     page.table(
-        "How well an engine's confidence tells queries that a tool answers from those that none does: AUROC is better \
-         when higher, AURC and the risks when lower; a risk is the share of answers without a relevant tool when only \
+        "How well an engine's confidence tells queries that a tool answers from those that none does: AUROC (with its 95 % \
+         interval) is better when higher, the rest when lower. ECE is the mean distance of confidence from the share of right \
+         answers, over the queries as they are asked; a risk is the share of answers without a relevant tool when only \
          the most confident part of the queries is answered.",
         &table,
     );
@@ -680,12 +683,12 @@ mod tests {
 
         ## Abstention
 
-        How well an engine's confidence tells queries that a tool answers from those that none does: AUROC is better when higher, AURC and the risks when lower; a risk is the share of answers without a relevant tool when only the most confident part of the queries is answered.
+        How well an engine's confidence tells queries that a tool answers from those that none does: AUROC (with its 95 % interval) is better when higher, the rest when lower. ECE is the mean distance of confidence from the share of right answers, over the queries as they are asked; a risk is the share of answers without a relevant tool when only the most confident part of the queries is answered.
 
-        | case      | engine  | answerable | unanswerable | AUROC | AURC | risk at half | risk at four fifths | risk at all |
-        | --------- | ------- | ---------: | -----------: | ----: | ---: | -----------: | ------------------: | ----------: |
-        | household | default |        164 |           44 |  .810 | .110 |         .080 |                .158 |        .230 |
-        | household | bm25    |        164 |           44 |  .803 | .117 |         .080 |                .158 |        .230 |
+        | case      | engine  | answerable | unanswerable |           AUROC |  ECE | AURC | risk at half | risk at four fifths | risk at all |
+        | --------- | ------- | ---------: | -----------: | --------------: | ---: | ---: | -----------: | ------------------: | ----------: |
+        | household | default |        164 |           44 | .810 [.75, .87] | .050 | .110 |         .080 |                .158 |        .230 |
+        | household | bm25    |        164 |           44 | .803 [.74, .87] | .050 | .117 |         .080 |                .158 |        .230 |
         # What engines cost
 
         ## Tokens

@@ -211,6 +211,7 @@ fn facts_of(shape: &Shape) -> Facts {
                 .map(|at| f64::from(at) / 10.0)
                 .map(|coverage| RiskPoint { coverage, risk: 0.03 + 0.2 * coverage * coverage })
                 .collect(),
+            ece: Some(0.05),
         }),
         tokens: Some(Tokens {
             estimator: "cl100k_base".to_owned(),
