@@ -145,7 +145,7 @@ impl ConsoleServer {
         gateway.desk().open();
         let shared = Shared {
             live,
-            config: Arc::clone(listener.config()),
+            config: Arc::clone(&listener.doors().now().config),
             state: watch::channel(Arc::from("")).0,
             looking: tokio::sync::Mutex::default(),
             history: Mutex::default(),
