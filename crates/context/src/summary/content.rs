@@ -62,7 +62,7 @@ fn packed(found: &Found<'_>, cap: usize, estimator: Estimator) -> String {
         }
     }
     let is_tree = pieces.iter().all(|piece| piece.place < rank::TABLE_PLACE);
-    ends::around(pieces, found.document.source().trim(), if is_tree { TREE } else { 100 }, cap, estimator)
+    ends::around(&pieces, found.document.source().trim(), if is_tree { TREE } else { 100 }, cap, estimator)
 }
 
 /// The part of the statement that says more than the whole itself: sizes and statistics, but no rows, values or names.
@@ -202,7 +202,7 @@ fn told(text: &str, cap: usize, estimator: Estimator) -> String {
         return pack(&about_text(text), cap, estimator);
     }
     let kind = lines::kind_of(text);
-    ends::around(lines::pieces(kind, text), text, lines::share_of(kind), cap, estimator)
+    ends::around(&lines::pieces(kind, text), text, lines::share_of(kind), cap, estimator)
 }
 
 fn moved(mut piece: Piece, place: u32, delay: u32) -> Piece {

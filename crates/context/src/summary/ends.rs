@@ -4,7 +4,7 @@
 //! about the text replaces it. There the structure gets a part of the cap, and the text itself the rest.
 
 use super::{Pieces, lines};
-use crate::brief::pack;
+use crate::brief::{Piece, pack};
 use contextweaver_core::text::Estimator;
 
 /// Between the beginning and the end.
@@ -19,12 +19,12 @@ const NEEDED: usize = 60;
 
 /// `pieces` in at most `share` hundredths of the cap, then the beginning and the end of `content` in what is left of it. What
 /// went wrong in the middle is said whatever the share.
-pub(super) fn around(pieces: Pieces, content: &str, share: usize, cap: usize, estimator: Estimator) -> String {
-    let needed: Pieces = pieces.iter().filter_map(|piece| lines::needed(piece)).collect();
+pub(super) fn around(pieces: &[Piece], content: &str, share: usize, cap: usize, estimator: Estimator) -> String {
+    let needed: Pieces = pieces.iter().filter_map(lines::needed).collect();
     let needed = estimator.count(&pack(&needed, cap * NEEDED / 100, estimator)) + 1;
     let own = (cap * share / 100).max(needed.min(cap));
     if cap - own < LEAST {
-        return pack(&pieces, cap, estimator);
+        return pack(pieces, cap, estimator);
     }
     let said: Pieces = pieces.iter().filter(|piece| !lines::quotes_ends(piece.place)).cloned().collect();
     let said = pack(&said, own, estimator);
@@ -40,7 +40,7 @@ pub(super) fn around(pieces: Pieces, content: &str, share: usize, cap: usize, es
             return text;
         }
         if room == 0 {
-            return pack(&pieces, cap, estimator);
+            return pack(pieces, cap, estimator);
         }
         room -= 1;
     }
@@ -94,13 +94,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::brief::Piece;
 
     #[test]
     fn a_text_stands_behind_what_is_said_of_it() {
         let text: String = (0..60).map(|number| format!("line {number}: größe\n")).collect();
-        let pieces = vec![Piece::line(0, 0, "60 lines")];
-        let told = around(pieces, &text, 40, 60, Estimator::Cl100kBase);
+        let pieces = [Piece::line(0, 0, "60 lines")];
+        let told = around(&pieces, &text, 40, 60, Estimator::Cl100kBase);
         assert!(told.starts_with("60 lines\nline 0: größe\nline 1: größe\n"), "{told}");
         assert!(told.ends_with("\nline 58: größe\nline 59: größe"), "{told}");
         let whole = told.lines().skip(1).filter(|line| *line != "…").all(|line| text.contains(&format!("{line}\n")));
@@ -111,7 +110,7 @@ mod tests {
         #[test]
         fn the_cap_is_kept(text in "(\\PC{0,9}|[a-z ]{0,30}|\\n|日本){0,40}", share in 0usize..101, cap in 0usize..120) {
             for estimator in Estimator::ALL {
-                let told = around(vec![Piece::line(0, 0, "said")], &text, share, cap, estimator);
+                let told = around(&[Piece::line(0, 0, "said")], &text, share, cap, estimator);
                 prop_assert!(estimator.count(&told) <= cap, "{told}");
             }
         }
