@@ -69,35 +69,46 @@ fn agent_loop() {
     monitor:get_logs#5d5dcfde({"service": "checkout"})
 
     [TOOL RESULT [artifact:result:c1]]
-    text: 2000 lines, 8004 words, 48030 characters, 1 paragraph, 2000 not blank
-    first line: deploy 1000 checkout ok
+    text: 2000 lines, 8004 words
     1 error line, first (line 235): deploy 1234 checkout failed: migration 0042 timed out
-    lines by frequency, numbers vary:
-    ×1999: deploy 1000 checkout ok
-    some lines:
-    64: deploy 1063 checkout ok
-    106: deploy 1105 checkout ok
-    148: deploy 1147 checkout ok
-    232: deploy 1231 checkout ok
-    274: deploy 1273 checkout ok
-    358: deploy 1357 checkout ok
-    400: deploy 1399 checkout ok
-    484: deploy 1483 checkout ok
-    526: deploy 1525 checkout ok
-    610: deploy 1609 checkout ok
-    652: deploy 1651 checkout ok
-    736: deploy 1735 checkout ok
-    862: deploy 1861 checkout ok
-    988: deploy 1987 checkout ok
-    1114: deploy 2113 checkout ok
-    1240: deploy 2239 checkout ok
-    1366: deploy 2365 checkout ok
-    1492: deploy 2491 checkout ok
-    1618: deploy 2617 checkout ok
-    1744: deploy 2743 checkout ok
-    1870: deploy 2869 checkout ok
-    … +27
-    last line: deploy 2999 checkout ok
+    deploy 1000 checkout ok
+    deploy 1001 checkout ok
+    deploy 1002 checkout ok
+    deploy 1003 checkout ok
+    deploy 1004 checkout ok
+    deploy 1005 checkout ok
+    deploy 1006 checkout ok
+    deploy 1007 checkout ok
+    deploy 1008 checkout ok
+    deploy 1009 checkout ok
+    deploy 1010 checkout ok
+    deploy 1011 checkout ok
+    deploy 1012 checkout ok
+    deploy 1013 checkout ok
+    deploy 1014 checkout ok
+    deploy 1015 checkout ok
+    deploy 1016 checkout ok
+    deploy 1017 checkout ok
+    …
+    deploy 2981 checkout ok
+    deploy 2982 checkout ok
+    deploy 2983 checkout ok
+    deploy 2984 checkout ok
+    deploy 2985 checkout ok
+    deploy 2986 checkout ok
+    deploy 2987 checkout ok
+    deploy 2988 checkout ok
+    deploy 2989 checkout ok
+    deploy 2990 checkout ok
+    deploy 2991 checkout ok
+    deploy 2992 checkout ok
+    deploy 2993 checkout ok
+    deploy 2994 checkout ok
+    deploy 2995 checkout ok
+    deploy 2996 checkout ok
+    deploy 2997 checkout ok
+    deploy 2998 checkout ok
+    deploy 2999 checkout ok
 
     [DOCUMENT]
     234: deploy 1234 checkout failed: migration 0042 timed out
@@ -169,14 +180,30 @@ fn sqlite_stores() {
 
     [TOOL RESULT [artifact:result:c3]]
     listing: 800 lines, 800 entries
-    first line: /srv/invoices/part-0000.csv
     by extension: .csv 800
     entries:
-    /srv/invoices/ (800): part-0000.csv part-0012.csv part-0024.csv part-0036.csv part-0049.csv part-0061.csv part-0074.csv part-0086.csv part-0099.csv part-0111.csv
-    /srv/invoices/: part-0124.csv part-0136.csv part-0149.csv part-0161.csv part-0174.csv part-0186.csv part-0199.csv part-0211.csv part-0224.csv part-0236.csv part-0249.csv
-    /srv/invoices/: part-0274.csv part-0299.csv part-0324.csv part-0349.csv part-0374.csv part-0399.csv part-0424.csv part-0449.csv part-0474.csv part-0499.csv part-0524.csv
-    /srv/invoices/: part-0549.csv part-0574.csv part-0599.csv part-0624.csv part-0649.csv part-0674.csv part-0699.csv part-0724.csv part-0749.csv part-0774.csv part-0799.csv … +757
-    last line: /srv/invoices/part-0799.csv
+    /srv/invoices/ (800): part-0000.csv part-0049.csv part-0099.csv part-0149.csv part-0199.csv part-0249.csv part-0299.csv part-0349.csv part-0399.csv part-0499.csv
+    /srv/invoices/: part-0599.csv part-0699.csv part-0799.csv … +787
+    /srv/invoices/part-0000.csv
+    /srv/invoices/part-0001.csv
+    /srv/invoices/part-0002.csv
+    /srv/invoices/part-0003.csv
+    /srv/invoices/part-0004.csv
+    /srv/invoices/part-0005.csv
+    /srv/invoices/part-0006.csv
+    /srv/invoices/part-0007.csv
+    /srv/invoices/part-0008.csv
+    …
+    /srv/invoices/part-0790.csv
+    /srv/invoices/part-0791.csv
+    /srv/invoices/part-0792.csv
+    /srv/invoices/part-0793.csv
+    /srv/invoices/part-0794.csv
+    /srv/invoices/part-0795.csv
+    /srv/invoices/part-0796.csv
+    /srv/invoices/part-0797.csv
+    /srv/invoices/part-0798.csv
+    /srv/invoices/part-0799.csv
 
     6 events, 2 artifacts
     "#);

@@ -26,10 +26,8 @@ def item(tool, id):
 
 def router(tools):
     # Its tree is cut along the order of the ids, so they are what its users give it: server and name.
-    ids = {}
-    for tool in tools:
-        name = f"{tool.get('server') or 'tools'}:{tool['name']}"
-        ids[name if name not in ids else f"{name}:{tool['id']}"] = tool["id"]
+    named = protocol.apart(tools, [f"{tool.get('server') or 'tools'}:{tool['name']}" for tool in tools])
+    ids = {name: tool["id"] for name, tool in zip(named, tools)}
     items = [item(tool, id) for tool, id in zip(tools, ids)]
     router = Router(TreeBuilder().build(items), items=items)
     router.route("warm up")

@@ -17,10 +17,9 @@ LIMIT = 100
 
 
 def build(tools):
-    # Its tools are known by their names alone; two servers may have one of the same name.
+    # Its tools are known by their names alone.
     ids, server = {}, FastMCP("catalog")
-    for tool in tools:
-        name = tool["name"] if tool["name"] not in ids else f"{tool['name']}_{tool['id']}"
+    for tool, name in zip(tools, protocol.names(tools)):
         ids[name] = tool["id"]
         schema = tool.get("inputSchema") or {"type": "object"}
         server.add_tool(Tool(name=name, description=tool.get("description"), parameters=schema))

@@ -39,11 +39,9 @@ def answering(id):
 
 
 def build(tools):
-    # Its tools are known by their names alone; two servers may have one of the same name. The id is what a tool does.
-    functions, names = [], set()
-    for tool in tools:
-        name = tool["name"] if tool["name"] not in names else f"{tool['name']}_{tool['id']}"
-        names.add(name)
+    # Its tools are known by their names alone. The id is what a tool does.
+    functions = []
+    for tool, name in zip(tools, protocol.names(tools)):
         text = protocol.sentence(tool)
         functions.append(FunctionTool.from_defaults(fn=answering(tool["id"]), name=name, description=text))
     index = ObjectIndex.from_objects(functions, index_cls=VectorStoreIndex, embed_model=Embedding(embed_batch_size=512))

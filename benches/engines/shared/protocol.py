@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import time
+from collections import Counter
 from importlib import metadata
 
 # Threads of NumPy that wait by spinning cost more than they give where other programs run. NumPy reads this once, so
@@ -36,6 +37,28 @@ def text(tool):
         described = parameter.get("description") if isinstance(parameter, dict) else None
         parts += [words(name), described if isinstance(described, str) else ""]
     return " ".join(part for part in parts if part)
+
+
+def names(tools):
+    """A name of its own for each tool, for libraries that know tools by their names alone: one that several tools have gets
+    their server before it."""
+    counts = Counter(tool["name"] for tool in tools)
+    return apart(tools, [t["name"] if counts[t["name"]] == 1 else f"{t.get('server') or 'tool'}_{t['name']}" for t in tools])
+
+
+def apart(tools, names):
+    """The names, with numbers behind those that are equal. Names are read by what ranks: an id that is made up for the run would
+    weigh in them, so the numbers follow what the tools say, whatever their order in the catalog."""
+    said = [json.dumps({**tool, "id": None}, sort_keys=True) for tool in tools]
+    given, taken, first = list(names), set(names), set()
+    for at in sorted(range(len(tools)), key=lambda at: (names[at], said[at])):
+        number = 1
+        while number > 1 and given[at] in taken or number == 1 and names[at] in first:
+            number += 1
+            given[at] = f"{names[at]}_{number}"
+        first.add(names[at])
+        taken.add(given[at])
+    return given
 
 
 def best(ids, scores, k):

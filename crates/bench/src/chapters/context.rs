@@ -387,8 +387,8 @@ fn chapter(page: &mut Document, context: &ContextResults, others: &Others) {
                 &format!(
                     "At {} tokens{mark}, with the questions that the summary alone and head + tail alone answers. Better: by the \
                      test over questions and by that over results. Better by questions: not by that over results. What people \
-                     ask often stands at the beginning or the end: a title, a commit message, the last line of a log. Summaries say \
-                     what is in between as well, and pay for it there.",
+                     ask often stands at the beginning or the end: a title, a commit message, the last line of a log. Most \
+                     summaries give it a share of their tokens, and the rest to what is in between.",
                     count(at.cap)
                 ),
                 &fidelity::verdicts(at, people),

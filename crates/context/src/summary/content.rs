@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::data::{self, Description};
-use super::{Pieces, Summarizer, grid, lines, lossless, rank, shown};
+use super::{Pieces, Summarizer, ends, grid, lines, lossless, rank, shown};
 use crate::brief::{Piece, pack};
 use crate::literal::{Dialect, Document, LiteralError};
 use contextweaver_core::text::Estimator;
@@ -14,6 +14,8 @@ const LONGEST_LEAD: usize = 400;
 const MOST_LEAD_LINES: usize = 4;
 /// Bytes of text per token of the cap, up to which the lossless form is tried. English has four to five.
 const BYTES_PER_TOKEN: usize = 8;
+/// How much of the cap is said about a tree, in hundredths; the rest shows its beginning and its end.
+const TREE: usize = 40;
 /// The number of levels of texts inside strings inside literals.
 const DEEPEST: usize = 3;
 
@@ -30,7 +32,7 @@ impl Summarizer for StructureSummarizer {
         if content.len() <= room(cap) && estimator.count(content) <= cap {
             return content.to_owned();
         }
-        pack(&about_text(content), cap, estimator)
+        told(content, cap, estimator)
     }
 
     fn summarize_literal(&self, document: &Document<'_>, media_type: &str, cap: usize, estimator: Estimator) -> String {
@@ -59,7 +61,8 @@ fn packed(found: &Found<'_>, cap: usize, estimator: Estimator) -> String {
             return text;
         }
     }
-    pack(&pieces, cap, estimator)
+    let is_tree = pieces.iter().all(|piece| piece.place < rank::TABLE_PLACE);
+    ends::around(&pieces, found.document.source().trim(), if is_tree { TREE } else { 100 }, cap, estimator)
 }
 
 /// The part of the statement that says more than the whole itself: sizes and statistics, but no rows, values or names.
@@ -191,6 +194,15 @@ fn grid_behind_lead(text: &str) -> Option<(&str, &str, grid::Format)> {
         let format = lead.trim_end().ends_with(':').then(|| grid::format_of(rest)).flatten()?;
         matches!(format, grid::Format::Delimited(_)).then_some((lead, rest, format))
     })
+}
+
+/// The summary of a text that is no literal: a table by its columns, anything else with as much of itself as its kind gets.
+fn told(text: &str, cap: usize, estimator: Estimator) -> String {
+    if grid::format_of(text).is_some() || grid_behind_lead(text).is_some() {
+        return pack(&about_text(text), cap, estimator);
+    }
+    let kind = lines::kind_of(text);
+    ends::around(&lines::pieces(kind, text), text, lines::share_of(kind), cap, estimator)
 }
 
 fn moved(mut piece: Piece, place: u32, delay: u32) -> Piece {

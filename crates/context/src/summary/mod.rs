@@ -3,6 +3,7 @@
 mod column;
 mod content;
 mod data;
+mod ends;
 mod grid;
 mod lines;
 mod lossless;

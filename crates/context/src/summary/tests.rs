@@ -101,20 +101,15 @@ fn objects_are_told_leaf_by_leaf() {
     Error calling tool 'x':
     1 line
     object, 3 keys: error, retry, data
-    66 values, depth 3
     error: 2 keys: code, message
     retry: null
     data: 3 keys: limits, labels, text
     error.code: 429
-    error.message: rate limit exceeded
-    data.limits: 2 keys: cpu, memory
-    data.labels: 60 items, first "label 0", last "label 59"
     data.labels: distinct 60
-    data.labels: items: "label 0", "label 1", "label 2", "label 3", "label 4", … +55
-    data.text: word word word word word word word word word word word word word word word word … (300 characters)
-    data.limits.cpu: 500m
-    data.limits.memory: 2
     last value: data.text: word word word word word word word word word … (300 characters)
+    {"error": {"code": 429, "message": "rate limit exceeded"}, "retry": null, "data": {"limits": {"cpu": "500m", "memory": 2}, "labels": ["label 0", "label 1", "label
+    …
+    word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word "}}
     "#);
 }
 
@@ -166,6 +161,20 @@ fn tables_are_found_in_every_notation() {
     ");
     let prose = "Dear all, thank you.\nIt was good, really, we mean it.\nSo long, and thanks.\nYours, A\n".repeat(40);
     assert!(!shown(&prose, 300).contains(" columns"), "{}", shown(&prose, 300));
+}
+
+#[test]
+fn an_error_in_the_middle_is_said_beside_beginning_and_end() {
+    let line = |at: usize| {
+        format!("deploy {at} checkout {}\n", if at == 1234 { "failed: migration 0042 timed out" } else { "ok" })
+    };
+    let text: String = (1000..3000).map(line).collect();
+    for cap in [100, 300, 600] {
+        let told = shown(&text, cap);
+        assert!(told.starts_with("text: 2000 lines"), "{told}");
+        assert!(told.contains("first (line 235): deploy 1234 checkout failed: migration 0042 timed out"), "{told}");
+        assert!(told.contains("\ndeploy 1000 checkout ok\n") && told.ends_with("\ndeploy 2999 checkout ok"), "{told}");
+    }
 }
 
 #[test]

@@ -132,6 +132,29 @@ pub(super) fn begins_as_lines(text: &str) -> bool {
     (starts_with_time(first) && log::level(first).is_some()) || listing::is_marked(first)
 }
 
+/// How much of the cap is said about a text of a kind, in hundredths; the rest shows its beginning and its end.
+pub(super) fn share_of(kind: LineKind) -> usize {
+    match kind {
+        LineKind::Parts | LineKind::Log | LineKind::Code(_) | LineKind::Matches => 100,
+        LineKind::Diff | LineKind::Html | LineKind::Markdown => 60,
+        LineKind::Listing => 35,
+        // Nothing that is said of these is shown to be worth more than the text itself: a count, and what went wrong.
+        LineKind::StackTrace | LineKind::KeyValue | LineKind::Plain => 12,
+    }
+}
+
+/// Whether a statement at this place quotes the first line, the last or some between.
+pub(super) fn quotes_ends(place: u32) -> bool {
+    [rank::FIRST_LINE_PLACE, rank::SAMPLE_PLACE, rank::LAST_LINE_PLACE].contains(&place)
+}
+
+/// The shortest wording of a statement without which no summary is: the size, the first error.
+pub(super) fn needed(piece: &Piece) -> Option<Piece> {
+    let is_needed = [rank::SHAPE_PLACE, rank::ERROR_PLACE].contains(&piece.place);
+    let first = piece.wordings.first().filter(|first| is_needed && first.rank <= rank::ERROR)?;
+    Some(Piece { place: piece.place, wordings: vec![first.clone()] })
+}
+
 /// Describes a text of a kind.
 pub(super) fn pieces(kind: LineKind, text: &str) -> Vec<Piece> {
     match kind {

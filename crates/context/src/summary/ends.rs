@@ -1,0 +1,118 @@
+//! What is said of a text, and behind it the text's own beginning and end.
+//!
+//! In a short text, in prose, in settings and in listings, what a reader looks for often stands first or last, and no statement
+//! about the text replaces it. There the structure gets a part of the cap, and the text itself the rest.
+
+use super::{Pieces, lines};
+use crate::brief::{Piece, pack};
+use contextweaver_core::text::Estimator;
+
+/// Between the beginning and the end.
+const GAP: &str = "\n…\n";
+/// Bytes of text per token, beyond which nothing is tried.
+const BYTES_PER_TOKEN: usize = 8;
+/// Below so many tokens for the text itself the structure gets the whole cap.
+const LEAST: usize = 24;
+
+/// How much of the cap the size and the first error get where the share would be too small for them, in hundredths.
+const NEEDED: usize = 60;
+
+/// `pieces` in at most `share` hundredths of the cap, then the beginning and the end of `content` in what is left of it. What
+/// went wrong in the middle is said whatever the share.
+pub(super) fn around(pieces: &[Piece], content: &str, share: usize, cap: usize, estimator: Estimator) -> String {
+    let needed: Pieces = pieces.iter().filter_map(lines::needed).collect();
+    let needed = estimator.count(&pack(&needed, cap * NEEDED / 100, estimator)) + 1;
+    let own = (cap * share / 100).max(needed.min(cap));
+    if cap - own < LEAST {
+        return pack(pieces, cap, estimator);
+    }
+    let said: Pieces = pieces.iter().filter(|piece| !lines::quotes_ends(piece.place)).cloned().collect();
+    let said = pack(&said, own, estimator);
+    let before = if said.is_empty() { String::new() } else { format!("{said}\n") };
+    let mut room = cap.saturating_sub(estimator.count(&before) + estimator.count(GAP));
+    loop {
+        let begin = head(content, room.div_ceil(2), estimator);
+        let rest = content.get(begin.len()..).unwrap_or_default();
+        let end = tail(rest, room.saturating_sub(estimator.count(begin)), estimator);
+        let text = format!("{before}{}{GAP}{}", begin.trim_end(), end.trim_end());
+        // Tokens of parts do not add up exactly.
+        if estimator.count(&text) <= cap {
+            return text;
+        }
+        if room == 0 {
+            return pack(pieces, cap, estimator);
+        }
+        room -= 1;
+    }
+}
+
+/// The largest number up to `count` for which `fits` holds, where it holds for 0 and for everything below one that fits.
+fn largest(count: usize, fits: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        if fits(middle) { low = middle } else { high = middle - 1 }
+    }
+    low
+}
+
+/// The position at or below `at` where a character begins.
+fn floor(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// The longest beginning of at most `room` tokens, up to the end of a line or at least of a word where one is near.
+fn head(text: &str, room: usize, estimator: Estimator) -> &str {
+    let until = |at: usize| text.get(..floor(text, at)).unwrap_or_default();
+    let found = until(largest(text.len().min(room * BYTES_PER_TOKEN), |at| estimator.count(until(at)) <= room));
+    if found.len() == text.len() || text.get(found.len()..).is_some_and(|rest| rest.starts_with('\n')) {
+        return found;
+    }
+    let line = found.rfind('\n').filter(|at| *at * 2 >= found.len());
+    let end = line.or_else(|| found.rfind(char::is_whitespace).filter(|at| *at * 4 >= found.len() * 3));
+    end.and_then(|end| found.get(..end)).unwrap_or(found)
+}
+
+/// The longest end of at most `room` tokens, from the beginning of a line or at least of a word where one is near.
+fn tail(text: &str, room: usize, estimator: Estimator) -> &str {
+    let from = |length: usize| {
+        let start = text.len() - length.min(text.len());
+        let start = (start..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+        text.get(start..).unwrap_or_default()
+    };
+    let found = from(largest(text.len().min(room * BYTES_PER_TOKEN), |at| estimator.count(from(at)) <= room));
+    if found.len() == text.len() || text.get(..text.len() - found.len()).is_some_and(|rest| rest.ends_with('\n')) {
+        return found;
+    }
+    let line = found.find('\n').filter(|at| *at * 2 <= found.len());
+    let start = line.or_else(|| found.find(char::is_whitespace).filter(|at| *at * 4 <= found.len()));
+    start.and_then(|start| found.get(start + 1..)).unwrap_or(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_text_stands_behind_what_is_said_of_it() {
+        let text: String = (0..60).map(|number| format!("line {number}: größe\n")).collect();
+        let pieces = [Piece::line(0, 0, "60 lines")];
+        let told = around(&pieces, &text, 40, 60, Estimator::Cl100kBase);
+        assert!(told.starts_with("60 lines\nline 0: größe\nline 1: größe\n"), "{told}");
+        assert!(told.ends_with("\nline 58: größe\nline 59: größe"), "{told}");
+        let whole = told.lines().skip(1).filter(|line| *line != "…").all(|line| text.contains(&format!("{line}\n")));
+        assert!(whole, "{told}");
+    }
+
+    proptest! {
+        #[test]
+        fn the_cap_is_kept(text in "(\\PC{0,9}|[a-z ]{0,30}|\\n|日本){0,40}", share in 0usize..101, cap in 0usize..120) {
+            for estimator in Estimator::ALL {
+                let told = around(&[Piece::line(0, 0, "said")], &text, share, cap, estimator);
+                prop_assert!(estimator.count(&told) <= cap, "{told}");
+            }
+        }
+    }
+}
