@@ -423,7 +423,8 @@ mod tests {
     fn answers_say_what_there_is() {
         let place = place();
         let found = import::servers(&[place.path().join("mcp.json")], None, place.path()).unwrap();
-        let none = Conversion { servers: Vec::new(), ..found.clone() };
+        let mut none = found.clone();
+        none.servers.clear();
         for (found, answers, servers, tools) in [
             (&found, "\n\n", true, None),
             (&found, "y\ntools.json\n", true, Some("tools.json")),

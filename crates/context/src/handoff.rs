@@ -413,7 +413,7 @@ pub(crate) fn gist(transcript: &Transcript, hidden: &[bool], most: usize) -> Opt
         visible.filter(move |item| item.kind == kind && !item.text.trim().is_empty())
     };
     let said: Vec<&ContextItem> =
-        [of_kind(ItemKind::UserTurn).next(), of_kind(ItemKind::AgentMsg).last()].into_iter().flatten().collect();
+        [of_kind(ItemKind::UserTurn).next(), of_kind(ItemKind::AgentMsg).next_back()].into_iter().flatten().collect();
     let mut terms = Terms::default();
     let mut asked = Asked { query: terms.set(&wishes(transcript, hidden)), terms };
     let texts: Vec<String> = said.iter().map(|item| asked.excerpt(&item.text, most / 2 - 2)).collect();

@@ -139,16 +139,16 @@ impl std::fmt::Debug for Hooks {
     }
 }
 
+/// Makes what reaches a hook that has an address, or says why it cannot.
+pub type Reach<'r> = dyn Fn(&HookConfig) -> Result<Box<dyn Exchange>, String> + 'r;
+
 impl Hooks {
     /// The hooks of a configuration. Programs are started when they are first asked. `http` reaches hooks that have an
     /// address.
     ///
     /// # Errors
     /// That of `http`.
-    pub fn open(
-        config: &HooksConfig,
-        http: &dyn Fn(&HookConfig) -> Result<Box<dyn Exchange>, String>,
-    ) -> Result<Self, HookError> {
+    pub fn open(config: &HooksConfig, http: &Reach<'_>) -> Result<Self, HookError> {
         let mut hooks = Self::default();
         for (name, hook) in config.all() {
             let Some(hook) = hook else { continue };

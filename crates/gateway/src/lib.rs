@@ -47,8 +47,8 @@ pub use config::http::{HostRule, HttpConfig, OriginRule, RuleError, Token, Token
 pub use config::oauth::{Algorithm, OAuthConfig, ScopeRule};
 pub use config::startup::{StartConfig, StartMode};
 pub use config::tls::{CertificateHolder, CertificateName, TlsConfig};
-pub use operations::audit_trail::{AuditCheck, AuditFilter, Misfit};
 pub use operations::applied::{Beside, Change, NewGateway, Restored, apply, restored};
+pub use operations::audit_trail::{AuditCheck, AuditFilter, Misfit};
 pub use operations::capture::Capture;
 pub use operations::client_files::{ClientFile, ClientFileError, GatewayEntry};
 pub use operations::clients::{Client, Place, Snippet, discover, entry, quoted, snippet};

@@ -234,19 +234,19 @@ mod tests {
     use super::*;
     use crate::adapters::testing::shown as events;
 
-    fn message(class: &str, kwargs: Value) -> Value {
+    fn message(class: &str, kwargs: &Value) -> Value {
         json!({"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", class], "kwargs": kwargs})
     }
 
     fn runs() -> Value {
-        let human = message("HumanMessage", json!({"content": "Why?", "type": "human"}));
+        let human = message("HumanMessage", &json!({"content": "Why?", "type": "human"}));
         let called = message(
             "AIMessage",
-            json!({"content": [{"type": "text", "text": "I look."}, {"type": "tool_use", "id": "c1", "name": "df", "input": {}}],
+            &json!({"content": [{"type": "text", "text": "I look."}, {"type": "tool_use", "id": "c1", "name": "df", "input": {}}],
             "tool_calls": [{"name": "df", "args": {"path": "/"}, "id": "c1", "type": "tool_call"}]}),
         );
-        let answered = message("ToolMessage", json!({"content": "full", "tool_call_id": "c1", "name": "df"}));
-        let said = message("AIMessage", json!({"content": "Full."}));
+        let answered = message("ToolMessage", &json!({"content": "full", "tool_call_id": "c1", "name": "df"}));
+        let said = message("AIMessage", &json!({"content": "Full."}));
         let run = |id: &str, kind: &str, began: &str, inputs: Value, outputs: Value| json!({"id": id, "run_type": kind, "name": if kind == "tool" { "df" } else { "m" }, "start_time": began, "inputs": inputs, "outputs": outputs, "events": []});
         let mut root = run("r", "chain", "1", json!({"input": "Why?"}), json!({"output": "Full."}));
         root["child_runs"] = json!([

@@ -203,14 +203,14 @@ fn read_message(message: Value, place: &str, span: &Span, messages: &mut Vec<Val
 /// [`AdapterError`] when an event's metadata was edited so that it no longer fits.
 pub fn to_otel(conversation: &Conversation) -> Result<Value, AdapterError> {
     let (input, output) = split(conversation)?;
-    let messages = |list: Vec<Value>| -> Vec<Value> { list.into_iter().map(write_message).collect() };
+    let messages = |list: Vec<Value>| -> Vec<Value> { list.iter().map(write_message).collect() };
     let mut attributes = vec![json!({"key": OPERATION, "value": {"stringValue": "chat"}})];
     let mut put = |key: &str, list: Vec<Value>| {
         attributes.push(json!({"key": key, "value": {"stringValue": Value::Array(list).to_string()}}));
     };
     put(INPUT, messages(input));
     if let Some(output) = output {
-        let mut message = write_message(output);
+        let mut message = write_message(&output);
         message["finish_reason"] = "stop".into();
         put(OUTPUT, vec![message]);
     }
@@ -222,7 +222,7 @@ pub fn to_otel(conversation: &Conversation) -> Result<Value, AdapterError> {
     }]}]}]}))
 }
 
-fn write_message(message: Value) -> Value {
+fn write_message(message: &Value) -> Value {
     let role = message["role"].clone();
     if role == "tool" {
         let part = json!({"type": "tool_call_response", "id": message["tool_call_id"], "response": message["content"]});

@@ -14,6 +14,9 @@ use super::recognise::{check_utf8, lines};
 use super::wire::{Dialect, Reader, Writer};
 use contextweaver_core::text::sha256_hex;
 
+/// Reads a message with these members, at this place.
+type ReadMessage = fn(Map<String, Value>, &str, &mut Reader) -> Result<(), AdapterError>;
+
 /// What differs between transcripts.
 pub(super) struct Transcript {
     pub(super) dialect: Dialect,
@@ -24,7 +27,7 @@ pub(super) struct Transcript {
     /// Whether the line has a message; the message is an object then.
     pub(super) has_message: fn(&Map<String, Value>) -> bool,
     /// Reads a message.
-    pub(super) read: fn(Map<String, Value>, &str, &mut Reader) -> Result<(), AdapterError>,
+    pub(super) read: ReadMessage,
 }
 
 const OTHERS: &str = "other_lines";

@@ -468,7 +468,7 @@ mod tests {
         assert_eq!(body("/v1/memories/search/"), r#"{"query":"pool","top_k":2,"limit":2,"user_id":"ada"}"#);
         let read = |text: &str| mem0::read(text.as_bytes(), bounds);
         let one = Remembered { id: "7".to_owned(), text: "a".to_owned() };
-        assert_eq!(read(r#"[{"id": 7, "memory": "a", "score": 0.3}]"#).unwrap(), [one.clone()]);
+        assert_eq!(read(r#"[{"id": 7, "memory": "a", "score": 0.3}]"#).unwrap(), std::slice::from_ref(&one));
         assert_eq!(
             read(r#"{"results": [{"id": "7", "memory": "a"}, {"memory": "b"}, {"memory": "c"}]}"#).unwrap().len(),
             2

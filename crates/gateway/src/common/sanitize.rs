@@ -313,8 +313,8 @@ mod tests {
     fn nested_markers_end_in_bounded_rounds() {
         let text = format!("{}{}", "<|im_".repeat(20_000), "start|>".repeat(20_000));
         let clean = PLAIN.clean(&text);
-        assert!(markers(&clean).is_empty());
-        assert!(clean.contains(BROKEN));
+        assert_eq!(PLAIN.clean(&clean), clean, "no marker is left");
+        assert!(clean.contains('\u{fffd}'));
     }
 
     proptest! {
@@ -334,11 +334,8 @@ mod tests {
             let config = SanitizeConfig { scope: Scope::Shown, html };
             let clean = config.clean(&text).into_owned();
             prop_assert!(!clean.contains(is_unseen), "{:?}", clean);
-            prop_assert!(markers(&clean).is_empty(), "{:?}", clean);
-            if html == Html::Keep {
-                // What is clean stays as it is.
-                prop_assert_eq!(PLAIN.clean(&clean), clean.as_str());
-            }
+            // What is clean stays as it is: no marker is left.
+            prop_assert_eq!(PLAIN.clean(&clean), clean.as_str());
         }
     }
 }

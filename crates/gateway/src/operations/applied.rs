@@ -299,12 +299,12 @@ mod tests {
         ClientFile::of(Place::of(&home.join(path), Some(home)), text.to_owned()).unwrap()
     }
 
-    fn applied(file: &ClientFile, conversion: &Conversion, beside: Option<Beside>) -> Result<Change, String> {
+    fn applied(file: &ClientFile, conversion: &Conversion, beside: Option<&Beside>) -> Result<Change, String> {
         let env = conversion.values.clone();
         let program = std::env::current_exe().unwrap();
         let gateway =
             NewGateway { program: &program, config: Path::new("/conf/gateway.yaml"), name: "contextweaver", env: &env };
-        let changes = apply(std::slice::from_ref(file), conversion, gateway, &|_| Ok(beside.clone()))?;
+        let changes = apply(std::slice::from_ref(file), conversion, gateway, &|_| Ok(beside.cloned()))?;
         changes.into_iter().next().ok_or_else(|| "no change".to_owned())
     }
 
@@ -376,7 +376,7 @@ mod tests {
         assert!(merged.contains("# mine\ntop_k: 5\n"), "{merged}");
         let parsed = GatewayConfig::parse(&merged, Path::new("/"), &|name| Some(name.to_owned())).unwrap();
         assert_eq!(parsed.upstreams.keys().collect::<Vec<_>>(), ["a", "b"]);
-        let again = applied(&second, &more, Some(beside)).unwrap();
+        let again = applied(&second, &more, Some(&beside)).unwrap();
         let gateway = file(home, path, &again.after).gateways().remove(0);
         let env: Vec<(&str, &str)> = gateway.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(env, [("B_TOKEN", "s3cret-of-b"), ("TOKEN", "s3cret-of-a")]);

@@ -294,7 +294,7 @@ mod tests {
     #[tokio::test]
     async fn pipes_and_sockets_are_waited_for_and_files_are_not() {
         let (from_pipe, to_pipe) = io::pipe().unwrap();
-        let (one_end, other_end) = net::UnixStream::pair().unwrap();
+        let (one_end, other_end) = std::os::unix::net::UnixStream::pair().unwrap();
         for (from, to) in [(from_pipe.as_fd(), to_pipe.as_fd()), (one_end.as_fd(), other_end.as_fd())] {
             let (mut input, mut output) = (input(from).unwrap().unwrap(), output(to).unwrap().unwrap());
             output.write_all(b"a line\n").await.unwrap();

@@ -8,9 +8,9 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::GatewayConfig;
 use crate::tests::shop::Who::{Mute, Yes};
 use crate::tests::shop::{run, scene};
+use crate::{Gateway, GatewayConfig};
 
 struct Open {
     address: SocketAddr,
