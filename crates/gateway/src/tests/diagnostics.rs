@@ -45,7 +45,7 @@ async fn calls_are_recorded_without_what_they_carry() {
         })
         .collect();
     insta::assert_snapshot!(shown.join("\n"), @r#"
-"catalog.loaded" true None {"generation":1,"left_out":0,"prompts":0,"resources":0,"tools":1,"definition_tokens":33,"surface_tokens":795}
+"catalog.loaded" true None {"generation":1,"left_out":0,"prompts":0,"resources":0,"tools":1,"definition_tokens":33,"surface_tokens":794}
 "browse.completed" true None {"answer_tokens":49,"argument_names":["query"],"meta_tool":"tool_browse"}
 "browse.failed" false None {"answer_tokens":52,"argument_names":["path"],"code":"PATH_INVALID","meta_tool":"tool_browse","retryable":false}
 "execute.dry_run" true Some("mcp") {"answer_tokens":67,"argument_names":["to"],"meta_tool":"tool_execute"}
