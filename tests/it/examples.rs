@@ -54,9 +54,9 @@ fn agent_loop() {
     insta::assert_snapshot!(example("agent_loop"), @r#"
     [route] 13 lines, 429 tokens in; out: monitor:get_logs
     [call] 5 lines, 165 tokens in; out: {"service": "checkout"}
-    [interpret] 39 lines, 362 tokens in; out: grep:failed
+    [interpret] 50 lines, 366 tokens in; out: grep:failed
     grep:failed of artifact:result:c1 shows: 234: deploy 1234 checkout failed: migration 0042 timed out
-    [answer] 42 lines, 381 tokens in; out: Migration 0042 timed out.
+    [answer] 53 lines, 385 tokens in; out: Migration 0042 timed out.
 
     the last prompt:
     [FACTS]
@@ -158,7 +158,7 @@ fn sqlite_stores() {
     3 events after "Which orders are there?"
     6 events after "And which invoices?"
 
-    373 tokens of 6000:
+    376 tokens of 6000:
     [EPISODIC MEMORY]
     - Asked: Which orders are there?
     - Asked: And which invoices?

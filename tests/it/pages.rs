@@ -271,10 +271,27 @@ fn what_pages_say_is_what_happens() {
     docs/comparison.md: blocks run 1, outputs compared 0
     docs/concepts.md: blocks run 0, outputs compared 4
     docs/embed.md: blocks run 2, outputs compared 0
+    docs/engines.md: blocks run 1, outputs compared 0
+        not run: `theirs` is a ranking of your own.
+        not run: the check of this project does, on a whole collection.
+        not run: it installs the packages of others.
+        not run: it names files of your own.
     docs/fewer-tokens.md: blocks run 1, outputs compared 2
         not run: it reads the files of the clients on your machine.
         not run: it starts your servers and changes the file of your client.
         not run: it reads what your gateway wrote.
+    docs/from-contextweaver-py.md: blocks run 0, outputs compared 0
+    docs/gateway.md: blocks run 0, outputs compared 0
+        not run: it reads the files of the clients on your machine.
+        not run: it changes the files of your clients.
+        not run: it starts your servers.
+        not run: it changes the settings of a client.
+        not run: it needs the audit log of a gateway.
+        not run: it serves until it is ended.
+        not run: it compiles.
+    docs/http.md: blocks run 0, outputs compared 0
+        not run: scripts/http-test asks a server.
+        not run: scripts/http-test does, with a server of its own.
     docs/install.md: blocks run 0, outputs compared 0
         not run: there is no release yet.
         not run: it compiles.
@@ -282,9 +299,12 @@ fn what_pages_say_is_what_happens() {
         not run: nothing is published yet.
     docs/memory.md: blocks run 3, outputs compared 4
         not run: it needs a service.
+    docs/performance.md: blocks run 0, outputs compared 0
+        not run: it compiles.
     docs/prompts.md: blocks run 3, outputs compared 4
         not run: it measures for minutes, in the checkout.
     docs/report.md: blocks run 1, outputs compared 0
+        not run: tests/it/own.rs does, in a workspace.
         not run: scripts/report-test does, in a checkout.
     docs/route.md: blocks run 6, outputs compared 1
     docs/scale.md: blocks run 0, outputs compared 0
@@ -311,7 +331,7 @@ fn configurations_of_the_gateway_are_valid() {
             );
         }
         let folder = Files::new();
-        folder.write("me.token", "a token of at least so many letters\n");
+        folder.write("me.token", "a-token-of-at-least-so-many-letters\n");
         let parsed =
             contextweaver::GatewayConfig::parse(&text, &folder.path(""), &|_| Some("value-of-a-variable".to_owned()));
         assert!(parsed.is_ok(), "{text}{}", parsed.err().unwrap());

@@ -467,7 +467,7 @@ fn bad_events_are_refused_by_place() {
 
     no conversation: exit 2
     error: events
-      caused by: an array is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`)
+      caused by: an array is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`)
 
     truncated: exit 2
     error: events

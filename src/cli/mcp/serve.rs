@@ -366,7 +366,7 @@ mod tests {
         };
         insta::assert_snapshot!(shown(&[]), @r"
         mode gateway: 20 tools, 0 resources, 0 prompts; 0 definitions left out
-        definitions: 795 tokens instead of 3,540 (78 % less)
+        definitions: 794 tokens instead of 3,540 (78 % less)
         waits for a client on standard input; Ctrl-D or Ctrl-C ends it. Clients start it themselves:
           contextweaver mcp import --show-client claude-desktop
         ");
