@@ -330,8 +330,17 @@ fn configurations_of_the_gateway_are_valid() {
                 "upstreams: {git: {command: git-server}, pay: {command: pay-server}, docs: {command: docs-server}, admin: {command: admin-server}}\n",
             );
         }
+        if text.contains("profile: reader") && !text.contains("visibility_profiles:") {
+            text.push_str("visibility_profiles: {reader: {include_namespaces: [docs]}}\n");
+        }
         let folder = Files::new();
         folder.write("me.token", "a-token-of-at-least-so-many-letters\n");
+        for (name, certificate) in
+            [("gateway.pem", "server.pem"), ("gateway.key", "server.key"), ("staff.pem", "authority.pem")]
+        {
+            let from = checkout().join("crates/gateway/src/transport/http/testdata").join(certificate);
+            folder.write(name, &fs::read_to_string(from).unwrap());
+        }
         let parsed =
             contextweaver::GatewayConfig::parse(&text, &folder.path(""), &|_| Some("value-of-a-variable".to_owned()));
         assert!(parsed.is_ok(), "{text}{}", parsed.err().unwrap());

@@ -56,7 +56,12 @@ fn wrong_requests_name_what_is_wrong() {
         ("/v1/route", json!({"query": "x", "catalog": tools, "as": "cobol"}), 400, "openai"),
         ("/v1/compile", json!({"conversation": "nothing that is known"}), 422, "`conversation`"),
         ("/v1/compile", json!({"conversation": [], "phase": "sing"}), 400, "sing"),
-        ("/v1/compile", json!({"conversation": [{"role": "user", "content": "a"}], "memory": 100}), 422, "no memory was given at the start"),
+        (
+            "/v1/compile",
+            json!({"conversation": [{"role": "user", "content": "a"}], "memory": 100}),
+            422,
+            "no memory was given at the start",
+        ),
         ("/v1/view", json!({"selector": "lines:0..1"}), 400, "`content`"),
         ("/v1/view", json!({"content": "a", "selector": "colour:blue"}), 422, "`selector`"),
         ("/v1/view", json!({"content": "a", "selector": "lines:0..1", "cursor": "%"}), 422, "`cursor`"),
