@@ -400,7 +400,8 @@ mod tests {
         }
         assert!(followed > 50, "links are no longer seen");
         let half = text(&pages[0]).split("## Contents").next().unwrap();
-        assert!(half.split_whitespace().count() < 840 && half.lines().count() < 60, "half a page, not more");
+        let prose = half.lines().filter(|line| !line.starts_with('|')).flat_map(str::split_whitespace).count();
+        assert!(prose < 840 && half.lines().count() < 66, "half a page beside three tables, not more: {prose} words");
     }
 
     #[test]
