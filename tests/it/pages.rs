@@ -339,7 +339,7 @@ fn configurations_of_the_gateway_are_valid() {
             [("gateway.pem", "server.pem"), ("gateway.key", "server.key"), ("staff.pem", "authority.pem")]
         {
             let from = checkout().join("crates/gateway/src/transport/http/testdata").join(certificate);
-            folder.write(name, &fs::read_to_string(from).unwrap());
+            folder.write(name, fs::read_to_string(from).unwrap());
         }
         let parsed =
             contextweaver::GatewayConfig::parse(&text, &folder.path(""), &|_| Some("value-of-a-variable".to_owned()));
