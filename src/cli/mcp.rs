@@ -5,12 +5,14 @@ mod capture;
 mod chain;
 mod doctor;
 mod events;
+mod health;
 pub(super) mod import;
 mod pins;
 mod playback;
 mod preview;
 mod record;
 mod reload;
+mod running;
 mod serve;
 mod terminal;
 
@@ -45,6 +47,8 @@ pub(super) enum Command {
     Pins(pins::Args),
     /// Tell a running gateway to read its configuration again
     Reload(reload::Args),
+    /// Ask a running gateway whether it is ready
+    Health(health::Args),
     /// Check the audit log of a gateway, and show what it says
     Audit(audit::Args),
     /// Say what a gateway did: tokens spared, success, durations, errors
@@ -63,6 +67,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Playback(args) => playback::run(args),
         Command::Pins(args) => pins::run(args, out),
         Command::Reload(args) => reload::run(args, out),
+        Command::Health(args) => health::run(args, out),
         Command::Audit(args) => audit::run(args, out),
         Command::Events(args) => events::run(args, out),
     }

@@ -558,3 +558,121 @@ fn a_signal_has_the_configuration_read_again_and_another_ends_it_all() {
         assert!(!kill(pid, "-0"), "{pid} is still there");
     }
 }
+
+/// A process that is ended when nobody needs it any more.
+struct Running(std::process::Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_running_gateway_is_asked_for_its_health_and_its_savings() {
+    use std::io::{BufRead, BufReader, Write};
+
+    let files = files();
+    files.write("token", "one-of-sixteen-or-more-characters\n");
+    files.write("other", "another-one-of-sixteen-or-more-characters\n");
+    files.write("none.json", r#"{"upstreams": {"a": {"command": "./missing"}}, "startup": {"min_healthy_upstreams": 0, "fail_on_empty_catalog": false}}"#);
+    let serve = |args: &[&str]| {
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_contextweaver"))
+            .args(["mcp", "serve", "--transport", "http", "--listen", "127.0.0.1:0"])
+            .args(args)
+            .current_dir(files.path(""))
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let url = log.find_map(|line| Some(line.unwrap().strip_prefix("listening at ")?.to_owned())).unwrap();
+        std::thread::spawn(move || log.for_each(drop));
+        (Running(child), url)
+    };
+    let (_open, open) = serve(&["--config", "gateway.json"]);
+    let (_closed, closed) = serve(&["--config", "gateway.json", "--token-file", "token"]);
+    let (_empty, empty) = serve(&["--config", "none.json"]);
+    // Another program, which answers the same to everything.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for (mut stream, status) in listener.incoming().map(Result::unwrap).zip(["200 OK", "404 Not Found"]) {
+            let head = BufReader::new(stream.try_clone().unwrap()).lines().map(Result::unwrap);
+            head.take_while(|line| !line.is_empty()).for_each(drop);
+            let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhe\x1b[m");
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+
+    let runs: [&[&str]; 9] = [
+        &["health", "--url", &open],
+        &["health", "--url", open.trim_end_matches("mcp"), "--format", "json"],
+        &["health", "--url", &closed],
+        &["health", "--url", &closed, "--token-file", "token"],
+        &["health", "--url", &closed, "--token-file", "missing"],
+        &["health", "--url", &empty],
+        &["health", "--url", &other],
+        &["health", "--url", &other],
+        &["stats", "--url", &closed, "--token-file", "other"],
+    ];
+    let mut shown = String::new();
+    for run in runs {
+        let mut told = files.run(&[&["mcp"], run].concat()).shown();
+        for (name, url) in [("OPEN", &open), ("CLOSED", &closed), ("EMPTY", &empty), ("OTHER", &other)] {
+            told = told.replace(url.trim_end_matches("/mcp"), name);
+        }
+        shown.push_str(&told);
+        shown.push('\n');
+    }
+    insta::assert_snapshot!(shown, @r#"
+    exit 0
+    ready
+      notes  circuit closed  2 tools, 0 resources, 0 prompts
+
+    exit 0
+    {
+      "schema_version": 1,
+      "kind": "mcp health",
+      "live": true,
+      "ready": true,
+      "upstreams": [
+        {
+          "name": "notes",
+          "tools": 2,
+          "resources": 0,
+          "prompts": 0,
+          "circuit": "closed",
+          "fault": null
+        }
+      ]
+    }
+
+    exit 0
+    ready
+
+    exit 0
+    ready
+      notes  circuit closed  2 tools, 0 resources, 0 prompts
+
+    exit 2
+    error: --token-file: missing
+      caused by: No such file or directory (os error 2)
+
+    exit 1
+    not ready: there is no tool, resource or prompt to serve
+      a  circuit open  `./missing` cannot be started: No such file or directory (os error 2)
+
+    exit 2
+    error: OTHER/healthz: this is not the health of a gateway
+      caused by: expected value at line 1 column 1
+
+    exit 2
+    error: OTHER/healthz: the server answers 404 Not Found he\u{1b}[m
+
+    exit 2
+    error: CLOSED/metrics: the gateway answers 401 Unauthorized; give its token with --token-file
+    "#);
+    let stats = files.run(&["mcp", "stats", "--url", &closed, "--token-file", "token"]);
+    assert!(stats.code == 0 && stats.stdout.contains("definitions"), "{}", stats.shown());
+}

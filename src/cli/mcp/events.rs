@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use super::super::{Format, Outcome, print_json};
 use super::block_on;
 use super::chain;
+use super::running;
 use super::terminal::{line, shown};
 use contextweaver_gateway::{Durations, EventStats, GatewayConfig, Price, Savings, Tally, grouped};
 
@@ -45,6 +46,9 @@ pub(in crate::cli) struct Args {
     format: Format,
 }
 
+/// How long a gateway has to give its metrics.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let is_named = args.events.is_some() || args.url.is_some();
     let path = match &args.config {
@@ -61,7 +65,12 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         price = Some(Price { per_million_tokens: amount, currency });
     }
     if let Some(url) = &args.url {
-        let text = block_on(metrics(url, args.token_file.as_deref()))?;
+        let (address, answer) = block_on(running::get(url, "/metrics", args.token_file.as_deref(), PATIENCE))?;
+        if !answer.status.is_success() {
+            let hint = if answer.status == 401 { "; give its token with --token-file" } else { "" };
+            bail!("{address}: the gateway answers {}{hint}", answer.status);
+        }
+        let text = answer.text;
         let savings = Savings::of_metrics(&text)
             .with_context(|| format!("{url} says nothing of tokens; only a gateway in mode `gateway` does"))?;
         match args.format {
@@ -83,34 +92,6 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         Format::Text => print(out, &stats, price.as_ref())?,
     }
     Ok(Outcome::Ok)
-}
-
-/// Bytes of metrics, at most.
-const MOST_METRICS: usize = 4 << 20;
-
-/// How long a gateway has to give its metrics.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The metrics of the gateway at `url`.
-async fn metrics(url: &str, token_file: Option<&Path>) -> Result<String> {
-    let bare = url.trim_end_matches('/');
-    let bare = bare.strip_suffix("/mcp").or_else(|| bare.strip_suffix("/metrics")).unwrap_or(bare);
-    let client = reqwest::Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none()).build()?;
-    let mut request = client.get(format!("{bare}/metrics"));
-    if let Some(path) = token_file {
-        let token = std::fs::read_to_string(path).with_context(|| format!("--token-file: {}", path.display()))?;
-        request = request.bearer_auth(token.trim());
-    }
-    let failed = || format!("{bare}/metrics");
-    let mut answer = request.send().await.with_context(failed)?.error_for_status().with_context(failed)?;
-    let mut bytes = Vec::new();
-    while let Some(chunk) = answer.chunk().await.with_context(failed)? {
-        if bytes.len() + chunk.len() > MOST_METRICS {
-            bail!("{bare}/metrics: more than {MOST_METRICS} bytes");
-        }
-        bytes.extend_from_slice(&chunk);
-    }
-    String::from_utf8(bytes).with_context(failed)
 }
 
 /// What was spared, part by part.

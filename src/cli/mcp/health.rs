@@ -1,0 +1,95 @@
+//! `mcp health`: whether a running gateway is ready, for health checks of containers and for people.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use super::terminal::line;
+use super::{block_on, running};
+use crate::cli::{Format, Outcome, print_json};
+
+/// Ask a running gateway whether it is ready
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+It is ready when it serves at least one tool, resource or prompt. Exit 0 if it is, 1 if it is not, and 2 if it cannot be asked.
+With the token, or where none is set, the state of each server is shown.
+
+Examples:
+  contextweaver mcp health
+  contextweaver mcp health --url http://127.0.0.1:8080 --token-file token --format json")]
+pub(in crate::cli) struct Args {
+    /// The address that the gateway says it listens at
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    url: String,
+    /// A file with the bearer token
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// How long the gateway has to answer
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
+    timeout: u64,
+    /// The output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// What `GET /healthz` answers.
+#[derive(Debug, Serialize, Deserialize)]
+struct Health {
+    live: bool,
+    ready: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstreams: Option<Vec<Upstream>>,
+}
+
+/// The part of an upstream's state that is shown.
+#[derive(Debug, Serialize, Deserialize)]
+struct Upstream {
+    name: String,
+    tools: usize,
+    resources: usize,
+    prompts: usize,
+    circuit: String,
+    fault: Option<String>,
+}
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let patience = Duration::from_secs(args.timeout);
+    let (address, answer) = block_on(running::get(&args.url, "/healthz", args.token_file.as_deref(), patience))?;
+    // 503 has the same body as 200; any other status is that of something else, or a refusal.
+    let health = serde_json::from_str::<Health>(&answer.text);
+    let health = match (answer.status.as_u16(), health) {
+        (200 | 503, Ok(health)) => health,
+        (200 | 503, Err(error)) => {
+            return Err(error).with_context(|| format!("{address}: this is not the health of a gateway"));
+        }
+        (_, _) => {
+            let said = answer.text.lines().next().unwrap_or_default().chars().take(200).collect::<String>();
+            let said = super::terminal::shown(&said);
+            bail!("{address}: the server answers {} {said}", answer.status);
+        }
+    };
+    match args.format {
+        Format::Json => print_json(out, "mcp health", &health)?,
+        Format::Text => print(out, &health)?,
+    }
+    Ok(if health.ready { Outcome::Ok } else { Outcome::Drift })
+}
+
+fn print(out: &mut dyn Write, health: &Health) -> Result<()> {
+    let upstreams = health.upstreams.as_deref().unwrap_or_default();
+    match health.ready {
+        true => writeln!(out, "ready")?,
+        false => writeln!(out, "not ready: there is no tool, resource or prompt to serve")?,
+    }
+    for Upstream { name, tools, resources, prompts, circuit, fault } in upstreams {
+        let what = match fault {
+            Some(fault) => fault.clone(),
+            None => format!("{tools} tools, {resources} resources, {prompts} prompts"),
+        };
+        line(out, format_args!("  {name}  circuit {circuit}  {what}"))?;
+    }
+    Ok(())
+}
