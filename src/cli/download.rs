@@ -85,8 +85,6 @@ impl Downloader {
     /// # Errors
     /// [`DownloadError::Failed`] when the system gives no means to check certificates.
     pub(super) fn new(patience: Patience) -> Result<Self, DownloadError> {
-        // Another part of the program may have chosen one already; any will do.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let stays_https = redirect::Policy::custom(|attempt| {
             let began = attempt.previous().first().is_some_and(|first| first.scheme() == "https");
             if began && attempt.url().scheme() != "https" {
@@ -97,7 +95,7 @@ impl Downloader {
                 attempt.follow()
             }
         });
-        let client = Client::builder()
+        let client = super::client::builder()
             .user_agent(concat!(env!("CARGO_PKG_NAME"), "/", env!("CARGO_PKG_VERSION")))
             .redirect(stays_https)
             .connect_timeout(patience.connect)

@@ -14,6 +14,7 @@ mod bench;
 mod budget_check;
 mod build;
 mod catalog;
+mod client;
 mod completions;
 mod consolidate;
 mod demo;

@@ -32,10 +32,8 @@ struct Poster {
 
 impl Poster {
     fn new(address: Url, key: Option<String>, patience: Duration, most_bytes: usize) -> Result<Self, String> {
-        // Another part of the program may have chosen one already; any will do.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         // A question may hold what only this address may read.
-        let client = Client::builder().redirect(redirect::Policy::none()).timeout(patience).build();
+        let client = super::client::builder().redirect(redirect::Policy::none()).timeout(patience).build();
         Ok(Self { client: client.map_err(|error| error.to_string())?, address, key, most_bytes })
     }
 

@@ -65,12 +65,12 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         price = Some(Price { per_million_tokens: amount, currency });
     }
     if let Some(url) = &args.url {
-        let (address, answer) = block_on(running::get(url, "/metrics", args.token_file.as_deref(), PATIENCE))?;
-        if !answer.status.is_success() {
-            let hint = if answer.status == 401 { "; give its token with --token-file" } else { "" };
-            bail!("{address}: the gateway answers {}{hint}", answer.status);
+        let running::Answer { address, status, text } =
+            block_on(running::get(url, "/metrics", args.token_file.as_deref(), PATIENCE))?;
+        if !status.is_success() {
+            let hint = if status == 401 { "; give its token with --token-file" } else { "" };
+            bail!("{address}: the gateway answers {status}{hint}");
         }
-        let text = answer.text;
         let savings = Savings::of_metrics(&text)
             .with_context(|| format!("{url} says nothing of tokens; only a gateway in mode `gateway` does"))?;
         match args.format {

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use reqwest::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use super::terminal::line;
+use super::terminal::{line, shown};
 use super::{block_on, running};
 use crate::cli::{Format, Outcome, print_json};
 
@@ -57,20 +58,15 @@ struct Upstream {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let patience = Duration::from_secs(args.timeout);
-    let (address, answer) = block_on(running::get(&args.url, "/healthz", args.token_file.as_deref(), patience))?;
-    // 503 has the same body as 200; any other status is that of something else, or a refusal.
-    let health = serde_json::from_str::<Health>(&answer.text);
-    let health = match (answer.status.as_u16(), health) {
-        (200 | 503, Ok(health)) => health,
-        (200 | 503, Err(error)) => {
-            return Err(error).with_context(|| format!("{address}: this is not the health of a gateway"));
-        }
-        (_, _) => {
-            let said = answer.text.lines().next().unwrap_or_default().chars().take(200).collect::<String>();
-            let said = super::terminal::shown(&said);
-            bail!("{address}: the server answers {} {said}", answer.status);
-        }
-    };
+    let running::Answer { address, status, text } =
+        block_on(running::get(&args.url, "/healthz", args.token_file.as_deref(), patience))?;
+    // A gateway that is not ready says so with 503, and the same body; any other status is a refusal, or another server's.
+    if !matches!(status, StatusCode::OK | StatusCode::SERVICE_UNAVAILABLE) {
+        let said = text.lines().next().unwrap_or_default().chars().take(200).collect::<String>();
+        bail!("{address}: the server answers {status} {}", shown(&said));
+    }
+    let health = serde_json::from_str::<Health>(&text)
+        .with_context(|| format!("{address}: this is not the health of a gateway"))?;
     match args.format {
         Format::Json => print_json(out, "mcp health", &health)?,
         Format::Text => print(out, &health)?,

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use reqwest::{Client, StatusCode, redirect};
+use reqwest::{StatusCode, redirect};
+
+use crate::cli::client;
 
 /// Bytes of an answer, at most.
 const MOST_BYTES: usize = 4 << 20;
@@ -14,27 +16,22 @@ const MOST_BYTES: usize = 4 << 20;
 /// What a gateway answered.
 #[derive(Debug)]
 pub(super) struct Answer {
+    /// What was asked.
+    pub(super) address: String,
     pub(super) status: StatusCode,
     pub(super) text: String,
 }
 
 /// Asks the gateway that listens at `url` for `path`, such as `/metrics`, with the token in a file if there is one; gives the
-/// address that was asked, and the answer, whatever its status.
+/// answer whatever its status.
 ///
 /// # Errors
 /// The gateway is not reached within `patience`, its answer is no text or longer than 4 MiB, or the token cannot be read.
-pub(super) async fn get(
-    url: &str,
-    path: &str,
-    token_file: Option<&Path>,
-    patience: Duration,
-) -> Result<(String, Answer)> {
+pub(super) async fn get(url: &str, path: &str, token_file: Option<&Path>, patience: Duration) -> Result<Answer> {
     let bare = url.trim_end_matches('/');
     let bare = ["/mcp", path].iter().find_map(|end| bare.strip_suffix(end)).unwrap_or(bare);
     let address = format!("{bare}{path}");
-    // Another part of the program may have chosen one already; any will do.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = Client::builder().timeout(patience).redirect(redirect::Policy::none()).build()?;
+    let client = client::builder().timeout(patience).redirect(redirect::Policy::none()).build()?;
     let mut request = client.get(&address);
     if let Some(file) = token_file {
         let token = std::fs::read_to_string(file).with_context(|| format!("--token-file: {}", file.display()))?;
@@ -51,5 +48,5 @@ pub(super) async fn get(
         bytes.extend_from_slice(&chunk);
     }
     let text = String::from_utf8(bytes).with_context(failed)?;
-    Ok((address, Answer { status, text }))
+    Ok(Answer { address, status, text })
 }
