@@ -21,6 +21,7 @@ use contextweaver_bench::eval::collection::{About, CATALOG_FILE, Collection, Sea
 use contextweaver_bench::eval::files::replace_file;
 use contextweaver_bench::eval::growth::{SEED, grown_files};
 use contextweaver_bench::eval::record::{Grade, Growth, Origin};
+use contextweaver_bench::report::number::short_share;
 
 /// Lists, checks, grows and gets test collections.
 #[derive(Debug, Subcommand)]
@@ -264,7 +265,7 @@ fn print_audit(found: &Audit, top: usize, out: &mut dyn Write) -> anyhow::Result
         format!("{} pairs of queries with Jaccard ≥ {SIMILAR_QUERIES}", found.near_duplicates.len()),
     )?;
     for pair in found.near_duplicates.iter().take(top) {
-        row(out, "", format!("{} and {} ({:.2})", pair.first, pair.second, pair.similarity))?;
+        row(out, "", format!("{} and {} ({})", pair.first, pair.second, short_share(pair.similarity)))?;
     }
     row(
         out,
@@ -277,10 +278,15 @@ fn print_audit(found: &Audit, top: usize, out: &mut dyn Write) -> anyhow::Result
     for label in found.ambiguous.iter().take(top) {
         let text = match label {
             Ambiguity::UnlistedNeighbour { query, tool, neighbour, similarity } => {
-                format!("{query}: {tool} is an answer, {neighbour} ({similarity:.2}) is not")
+                format!("{query}: {tool} is an answer, {neighbour} ({}) is not", short_share(*similarity))
             }
             Ambiguity::DifferentLabels { queries } => {
-                format!("{} and {} ({:.2}) have different answers", queries.first, queries.second, queries.similarity)
+                format!(
+                    "{} and {} ({}) have different answers",
+                    queries.first,
+                    queries.second,
+                    short_share(queries.similarity)
+                )
             }
         };
         row(out, "", text)?;

@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use super::source::{CatalogSource, read_config};
 use super::tools::{of_request, write_names};
 use super::{Format, Outcome, note, print_document, print_json};
+use contextweaver_bench::report::number::short_share;
 use contextweaver_core::catalog::{CallNames, Safety, SelectableItem, ToolFormat};
 use contextweaver_routing::{
     Explored, Filter, History, Path, Provider, Pruned, Request, Route, Router, SCORE_UNITS, load,
@@ -197,7 +198,7 @@ fn print_tools(
         note(&format!("{} of what was found are resources or prompts, and no tools", found.len() - tools));
     }
     if route.no_tool_fits {
-        note(&format!("nothing fits well (confidence {:.2}); these are the nearest", route.confidence));
+        note(&format!("nothing fits well (confidence {}); these are the nearest", short_share(route.confidence)));
     }
     if let Some(path) = &args.names {
         write_names(path, &names, |id| found.iter().any(|item| item.id == id))?;
@@ -213,7 +214,7 @@ fn print(route: &Route, explain: bool, filtered: bool, out: &mut dyn Write) -> R
         return Ok(());
     }
     if route.no_tool_fits {
-        writeln!(out, "nothing fits well (confidence {:.2}); the nearest are:", route.confidence)?;
+        writeln!(out, "nothing fits well (confidence {}); the nearest are:", short_share(route.confidence))?;
     }
     for (number, choice) in route.choices.iter().enumerate() {
         writeln!(out, "{}", choice.card.line(number + 1, route.choices.len()))?;
@@ -222,7 +223,12 @@ fn print(route: &Route, explain: bool, filtered: bool, out: &mut dyn Write) -> R
         }
     }
     if explain {
-        writeln!(out, "\nconfidence {:.2}, words that no tool has: {}", route.confidence, route.unknown_words)?;
+        writeln!(
+            out,
+            "\nconfidence {}, words that no tool has: {}",
+            short_share(route.confidence),
+            route.unknown_words
+        )?;
         if let Some(explored) = &route.explored {
             print_explored(explored, out)?;
         }

@@ -27,7 +27,7 @@ fn route_explains() {
     [2/2] forge:list_issues#fd2ca69d (tool) — List the issues of a repository. [read-only]
           score 0.20 = 0.19 repository + 0.01 (meaning)
 
-    confidence 0.90, words that no tool has: 1
+    confidence .90, words that no tool has: 1
     ");
 }
 

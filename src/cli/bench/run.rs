@@ -278,16 +278,16 @@ fn engines(args: &RunArgs, bench: &Bench, out: &mut dyn Write) -> Result<Outcome
         bar.set_message(what.to_owned());
         bar.inc(1);
     };
-    selection.run(bench, &program, &step, |cell, collection, case| {
+    selection.run(bench, &program, &step, |cell| {
         let is_same = args.check.then(|| cell.recorded.as_ref() == Some(&cell.run.outcome));
         same &= is_same != Some(false);
         if !args.check {
-            record(bench, cell, collection, case)?;
+            record(bench, cell)?;
         }
         let RivalRun { outcome, times } = &cell.run;
         match args.format {
             Format::Json => {
-                let (engine, collection, times) = (cell.engine, cell.collection, times.as_ref());
+                let (engine, collection, times) = (cell.engine, cell.ground.name.as_str(), times.as_ref());
                 let line = EngineLine { engine, collection, outcome, times, same_as_recorded: is_same };
                 writeln!(out, "{}", serde_json::to_string(&line)?)?;
             }
@@ -319,13 +319,13 @@ fn engines(args: &RunArgs, bench: &Bench, out: &mut dyn Write) -> Result<Outcome
 
 /// A cell in a line for a terminal.
 fn line(cell: &Cell<'_>, is_same: Option<bool>) -> String {
-    let head = format!("{:<20} {:<18}", cell.engine, cell.collection);
+    let head = format!("{:<20} {:<18}", cell.engine, cell.ground.name);
     let found = match &cell.run.outcome {
         Measured::Failed(reason) => reason.clone(),
         Measured::Measured(facts) => {
             let mean = |name: &str| facts.measures.get(name).map_or(0.0, |estimate| estimate.mean);
-            let time = cell.run.times.as_ref().map_or(0, |times| times.p50_us);
-            format!("nDCG@10 {}  recall@5 {}  {time} us", share(mean("nDCG@10")), share(mean("recall@5")))
+            let time = cell.run.times.as_ref().map_or_else(String::new, |times| format!("  {} us", times.p50_us));
+            format!("nDCG@10 {}  recall@5 {}{time}", share(mean("nDCG@10")), share(mean("recall@5")))
         }
     };
     format!("{head} {found}{}", beside(is_same))

@@ -1,42 +1,29 @@
 //! Requests as people say them, and the searches that a model sends for them, over tools of real servers.
 //!
 //! Other collections ask in words close to those of their tools. Here the same requests are taken twice: as a person
-//! speaks, and as a model asks a search that knew the request and not the tools. A request that took a model two searches
-//! is answered by both in turn. The servers are kept out of everything that is trained.
-
-mod crowd;
+//! speaks, and as a model asks a search that knew the request and not the tools ([`crate::eval::everyday`]). The servers are
+//! kept out of everything that is trained.
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Result;
 
 use crate::chapter::{Absent, Answer, Chapter, Fresh, Plan, Planned, Question, Recordings, Step, Wrong, measurable};
 use crate::eval::abstention::told_apart;
-use crate::eval::collection::{ASKED_FILE, CATALOG_FILE, Collection, QUERIES_FILE};
-use crate::eval::engine::{Engine, Prepared, Ranking, RouterEngine, Size};
-use crate::eval::error::EvalError;
+use crate::eval::engine::{Engine, RouterEngine};
+use crate::eval::everyday::{COLLECTION, Interleaved, Manner, in_order, in_turn};
 use crate::eval::identity::{Broken, of_facts};
 use crate::eval::matrix::{CONTROL, DEFAULT, Matrix};
-use crate::eval::record::{Facts, Origin, Outcome};
+use crate::eval::record::{Facts, Outcome};
 use crate::eval::run::{PromptTokens, against, evaluate};
 use crate::eval::tables::Tables;
-use crate::eval::workspace::{Bench, Scope, Workspace};
 use crate::eval::version;
+use crate::eval::workspace::{Bench, Scope};
 use crate::report::document::Document;
 use crate::report::number::{MISSING, conclusion, count, difference, estimate, share};
 use crate::report::readme::FOLDER;
 use crate::report::table::{self, Table};
 use crate::results::Results;
-use contextweaver_core::catalog::Catalog;
-use contextweaver_routing::Hit;
-
-/// The folder in `gold/`.
-const COLLECTION: &str = "everyday";
-
-/// Catalogs of other servers, beside the checkout.
-const CATALOGS: &str = "../shared/data/catalogs";
 
 /// The engines, in the order of the tables.
 const ENGINES: [&str; 4] = [DEFAULT, "best", "lexical", CONTROL];
@@ -44,66 +31,8 @@ const ENGINES: [&str; 4] = [DEFAULT, "best", "lexical", CONTROL];
 /// The facts are those of an engine on any collection.
 type EverydayFacts = Box<Facts>;
 
-/// How requests are put.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
-    /// In a person's own words.
-    Said,
-    /// As a model asks a search for tools.
-    Asked,
-    /// The same, among the tools of many more servers.
-    Crowded,
-}
-
-impl Manner {
-    /// The manners over the servers of the collection alone.
-    const ALL: [Self; 2] = [Self::Said, Self::Asked];
-
-    /// All of them.
-    const EVERY: [Self; 3] = [Self::Said, Self::Asked, Self::Crowded];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Said => "said",
-            Self::Asked => "asked",
-            Self::Crowded => "crowded",
-        }
-    }
-
-    fn title(self) -> &'static str {
-        match self {
-            Self::Said => "as people speak",
-            Self::Asked => "as models ask",
-            Self::Crowded => "as models ask, in a crowd",
-        }
-    }
-
-    fn file(self) -> &'static str {
-        match self {
-            Self::Said => QUERIES_FILE,
-            Self::Asked | Self::Crowded => ASKED_FILE,
-        }
-    }
-
-    fn origin(self) -> Origin {
-        if self == Self::Crowded { Origin::Public } else { Origin::Embedded }
-    }
-
-    /// The collection; `None` where the catalogs of other servers are not here.
-    fn collection(self, workspace: &Workspace) -> Result<Option<Collection>> {
-        let folder = workspace.path("gold").join(COLLECTION);
-        if self == Self::Crowded {
-            let catalogs = workspace.path(CATALOGS);
-            return catalogs.is_dir().then(|| crowd::collection(&folder, &catalogs)).transpose();
-        }
-        let load = |queries: &Path| Collection::from_files(COLLECTION, Origin::Embedded, &folder.join(CATALOG_FILE), queries);
-        Ok(Some(load(&folder.join(self.file()))?))
-    }
-
-    fn case(self, engine: &str) -> String {
-        format!("{}/{engine}", self.name())
-    }
-}
+/// The name of the chapter and of its results file.
+pub(super) const NAME: &str = COLLECTION;
 
 /// The chapter.
 #[derive(Debug)]
@@ -113,19 +42,17 @@ impl Chapter for Everyday {
     type Facts = EverydayFacts;
 
     fn name(&self) -> &'static str {
-        COLLECTION
+        NAME
     }
 
     fn plan(&self, bench: &Bench) -> Result<Vec<Plan>> {
         let engines = engines(&bench.matrix);
         let mut cases = Vec::new();
-        // A checkout of a part of the project may do without.
-        let is_here = bench.workspace.path("gold").join(COLLECTION).is_dir();
-        for manner in Manner::EVERY.into_iter().filter(|_| is_here) {
+        for manner in Manner::of(&bench.workspace) {
             let collection = manner.collection(&bench.workspace)?;
             let too_large = |engine: &RouterEngine| engine.has_encoder() && bench.scope == Scope::Usual;
             cases.extend(engines.iter().map(|engine| Planned {
-                case: manner.case(engine.name()),
+                case: case(manner, engine.name()),
                 origin: manner.origin(),
                 absent: match collection {
                     None => Some(Absent::Inputs),
@@ -135,7 +62,7 @@ impl Chapter for Everyday {
             }));
         }
         let versions: Vec<&str> = engines.iter().map(|engine| version::of_engine(engine)).collect();
-        let in_turn = in_turn(vec![ranking(&[3, 1, 2]), ranking(&[1, 5]), ranking(&[4])]);
+        let in_turn = in_turn(vec![in_order(&[3, 1, 2]), in_order(&[1, 5]), in_order(&[4])]);
         let items: Vec<u32> = in_turn.hits.iter().map(|hit| hit.item).collect();
         Ok(vec![Plan {
             name: Chapter::name(self).to_owned(),
@@ -153,9 +80,9 @@ impl Chapter for Everyday {
         let wanted: BTreeSet<&str> = measurable(plans).collect();
         let engines = engines(&bench.matrix);
         let mut measured = Vec::new();
-        for manner in Manner::EVERY {
+        for manner in Manner::ALL {
             let own: Vec<&&RouterEngine> =
-                engines.iter().filter(|engine| wanted.contains(manner.case(engine.name()).as_str())).collect();
+                engines.iter().filter(|engine| wanted.contains(case(manner, engine.name()).as_str())).collect();
             if own.is_empty() {
                 continue;
             }
@@ -164,7 +91,7 @@ impl Chapter for Everyday {
             let control = control.map(|control| evaluate(&collection, &Interleaved(control), PromptTokens::Skip));
             let control = control.transpose()?;
             for engine in own {
-                let case = manner.case(engine.name());
+                let case = case(manner, engine.name());
                 step(&case);
                 let outcome = match evaluate(&collection, &Interleaved(engine), PromptTokens::Skip) {
                     Ok(evaluation) => Outcome::Measured(Box::new(Facts {
@@ -226,7 +153,7 @@ impl Chapter for Everyday {
             let both = |manner: Manner| {
                 Some(format!("{} ({}, flat BM25)", recall(manner, DEFAULT)?, recall(manner, CONTROL)?))
             };
-            let [said, asked] = Manner::ALL.map(both);
+            let [said, asked] = Manner::ALONE.map(both);
             Some(format!(
                 "[Everyday requests]({FOLDER}everyday.md) to real servers that nothing was trained on: recall@5 {} as models ask \
                  for them, {} in people's own words.",
@@ -241,11 +168,11 @@ impl Chapter for Everyday {
         let mut answers = vec![Answer::new(
             Question::Good,
             format!(
-                "[Everyday requests](everyday.md), as people said them and as models asked a search for the same:\n\n{}",
+                "[Everyday requests](everyday.md), as people said them and as models asked a search for the same; *none* is how well \
+                 confidence tells those that no tool serves, AUROC (.500 is chance):\n\n{}",
                 in_short(results).markdown().trim_end()
             ),
         )];
-        answers.extend(in_short_none(results).map(|text| Answer::new(Question::Good, text)));
         let recall = |engine: &str| facts(results, Manner::Said, engine).map(|facts| shown(facts, "recall@5"));
         if let Some((ours, control)) = recall(DEFAULT).zip(recall(CONTROL)) {
             answers.push(Answer::new(
@@ -261,67 +188,18 @@ fn engines(matrix: &Matrix) -> Vec<&RouterEngine> {
     ENGINES.iter().filter_map(|name| matrix.engine(name)).collect()
 }
 
-/// An engine that takes every line of a query for a query and gives their answers in turn.
-struct Interleaved<'e>(&'e RouterEngine);
-
-impl Engine for Interleaved<'_> {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn configuration(&self) -> String {
-        self.0.configuration()
-    }
-
-    fn prepare(&self, catalog: &Arc<Catalog>) -> Result<Box<dyn Prepared>, EvalError> {
-        Ok(Box::new(PreparedInterleaved(self.0.prepare(catalog)?)))
-    }
-}
-
-struct PreparedInterleaved(Box<dyn Prepared>);
-
-impl Prepared for PreparedInterleaved {
-    fn rank(&self, query: &str, depth: usize) -> Ranking {
-        in_turn(query.lines().map(|line| self.0.rank(line, depth)).collect())
-    }
-
-    fn top(&self, query: &str, k: usize) -> Vec<u32> {
-        self.rank(query, k).hits.iter().take(k).map(|hit| hit.item).collect()
-    }
-
-    fn exhaustive(&self, query: &str) -> Option<Vec<u64>> {
-        (query.lines().count() < 2).then(|| self.0.exhaustive(query)).flatten()
-    }
-
-    fn size(&self) -> Size {
-        self.0.size()
-    }
-}
-
-/// The tools of several rankings in turn, each once: the first of all, the second of all. A single ranking stays as it is.
-fn in_turn(mut rankings: Vec<Ranking>) -> Ranking {
-    if rankings.len() == 1 {
-        return rankings.remove(0);
-    }
-    let longest = rankings.iter().map(|ranking| ranking.hits.len()).max().unwrap_or_default();
-    let mut seen = BTreeSet::new();
-    let places = (0..longest).flat_map(|place| rankings.iter().filter_map(move |ranking| ranking.hits.get(place)));
-    let items: Vec<u32> = places.map(|hit| hit.item).filter(|item| seen.insert(*item)).collect();
-    Ranking {
-        confidence: rankings.iter().map(|ranking| ranking.confidence).fold(0.0, f64::max),
-        postings_read: rankings.iter().map(|ranking| ranking.postings_read).sum(),
-        ..ranking(&items)
-    }
-}
-
-/// A ranking in this order without ties.
-fn ranking(items: &[u32]) -> Ranking {
-    let hits = items.iter().zip((1..=items.len() as u64).rev()).map(|(&item, score)| Hit { item, score });
-    Ranking { hits: hits.collect(), confidence: 0.0, postings_read: 0 }
+/// The case of an engine in a manner.
+fn case(manner: Manner, engine: &str) -> String {
+    format!("{}/{engine}", manner.name())
 }
 
 fn facts<'r>(results: &'r Results<EverydayFacts>, manner: Manner, engine: &str) -> Option<&'r Facts> {
-    let case = manner.case(engine);
+    facts_of(results, manner.name(), engine)
+}
+
+/// What an engine gave on the requests in the manner of this name.
+pub(super) fn facts_of<'r>(results: &'r Results<EverydayFacts>, manner: &str, engine: &str) -> Option<&'r Facts> {
+    let case = format!("{manner}/{engine}");
     results.measured().find(|(record, _)| record.case == case).map(|(_, facts)| facts.as_ref())
 }
 
@@ -330,7 +208,7 @@ fn shown(facts: &Facts, measure: &str) -> String {
 }
 
 fn reading(results: &Results<EverydayFacts>) -> String {
-    let sizes = Manner::ALL.iter().find_map(|manner| facts(results, *manner, CONTROL)).map_or_else(String::new, |facts| {
+    let sizes = Manner::ALONE.iter().find_map(|manner| facts(results, *manner, CONTROL)).map_or_else(String::new, |facts| {
         format!(
             " {} requests that a tool serves and {} that none does, over {} tools of {} servers.",
             count(facts.answerable),
@@ -350,13 +228,13 @@ fn reading(results: &Results<EverydayFacts>) -> String {
 }
 
 fn rows(results: &Results<EverydayFacts>) -> impl Iterator<Item = (Manner, &'static str, &Facts)> {
-    let pairs = Manner::EVERY.into_iter().flat_map(|manner| ENGINES.map(|engine| (manner, engine)));
+    let pairs = Manner::ALL.into_iter().flat_map(|manner| ENGINES.map(|engine| (manner, engine)));
     pairs.filter_map(|(manner, engine)| Some((manner, engine, facts(results, manner, engine)?)))
 }
 
 /// What stands behind the name of an engine whose record was not computed by this run.
 fn label(results: &Results<EverydayFacts>, manner: Manner, engine: &str) -> String {
-    let case = manner.case(engine);
+    let case = case(manner, engine);
     let mark = results.records.iter().find(|record| record.case == case).map_or("", |record| results.mark(record));
     format!("{engine}{mark}")
 }
@@ -384,15 +262,20 @@ fn measures(results: &Results<EverydayFacts>) -> Table {
 /// What users get, with the encoder and without, beside the control: both manners beside each other.
 fn in_short(results: &Results<EverydayFacts>) -> Table {
     let wanted = ["recall@1", "recall@5"];
-    let titles = Manner::ALL.iter().flat_map(|manner| wanted.map(|measure| format!("{}: {measure}", manner.name())));
+    let titles = Manner::ALONE.iter().flat_map(|manner| {
+        wanted.into_iter().chain(["none"]).map(|measure| format!("{}: {measure}", manner.name()))
+    });
     let mut table = Table::new(["engine".to_owned()].into_iter().chain(titles));
     for engine in [DEFAULT, "best", CONTROL] {
-        let both = Manner::ALL.map(|manner| facts(results, manner, engine));
+        let both = Manner::ALONE.map(|manner| facts(results, manner, engine));
         if both.iter().all(Option::is_none) {
             continue;
         }
         let cells = both.iter().flat_map(|facts| {
-            wanted.map(|measure| facts.map_or_else(|| MISSING.to_owned(), |facts| shown(facts, measure)))
+            let missing = || MISSING.to_owned();
+            let found = wanted.map(|measure| facts.map_or_else(missing, |facts| shown(facts, measure)));
+            let none = facts.and_then(told_apart).map_or_else(missing, |area| estimate(&area));
+            found.into_iter().chain([none])
         });
         table.row([label(results, Manner::Said, engine)].into_iter().chain(cells));
     }
@@ -413,11 +296,11 @@ fn by_kind(results: &Results<EverydayFacts>) -> Table {
 }
 
 fn telling_none(results: &Results<EverydayFacts>) -> Table {
-    let titles = Manner::ALL.iter().flat_map(|manner| [manner.title().to_owned(), format!("{}: ECE", manner.name())]);
+    let titles = Manner::ALONE.iter().flat_map(|manner| [manner.title().to_owned(), format!("{}: ECE", manner.name())]);
     let mut table = Table::new(["engine".to_owned()].into_iter().chain(titles));
     let missing = || MISSING.to_owned();
     for engine in ENGINES {
-        let cells = Manner::ALL.iter().flat_map(|manner| {
+        let cells = Manner::ALONE.iter().flat_map(|manner| {
             let facts = facts(results, *manner, engine);
             let ece = facts.and_then(|facts| facts.abstention.as_ref()?.ece);
             [facts.and_then(told_apart).map_or_else(missing, |area| estimate(&area)), ece.map_or_else(missing, share)]
@@ -427,63 +310,15 @@ fn telling_none(results: &Results<EverydayFacts>) -> Table {
     table
 }
 
-/// How well requests that no tool serves are told apart, by each engine that users may choose and by the control.
-fn in_short_none(results: &Results<EverydayFacts>) -> Option<String> {
-    let of = |manner: Manner| {
-        let area = |engine: &str| {
-            let area = told_apart(facts(results, manner, engine)?)?;
-            Some(format!("`{}` {}", label(results, manner, engine), estimate(&area)))
-        };
-        let areas: Vec<String> = [DEFAULT, "best", CONTROL].into_iter().filter_map(area).collect();
-        (!areas.is_empty()).then(|| format!("{}: {}", manner.title(), areas.join(", ")))
-    };
-    let both: Vec<String> = Manner::ALL.into_iter().rev().filter_map(of).collect();
-    (!both.is_empty()).then(|| {
-        let both = both.join("; ");
-        format!("How well confidence tells [everyday requests](everyday.md) that no tool serves from the others, AUROC with its 95 % interval (.500 is chance), {both}.")
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
-    use crate::eval::collection::Source;
+    use crate::eval::collection::{ASKED_FILE, CATALOG_FILE, Collection, QUERIES_FILE};
     use crate::eval::engine::EncoderChoice;
+    use crate::eval::record::Origin;
     use contextweaver_routing::{RoutingConfig, Scorer};
-
-    #[test]
-    fn answers_of_several_queries_are_taken_in_turn() {
-        let items = |ranking: Ranking| ranking.hits.iter().map(|hit| hit.item).collect::<Vec<_>>();
-        assert_eq!(items(in_turn(vec![ranking(&[3, 1, 2]), ranking(&[1, 5]), ranking(&[])])), [3, 1, 5, 2]);
-        let tied = Ranking { hits: vec![Hit { item: 1, score: 2 }, Hit { item: 4, score: 2 }], ..ranking(&[]) };
-        assert_eq!(in_turn(vec![tied.clone()]), tied);
-        assert_eq!(items(in_turn(Vec::new())), [0_u32; 0]);
-    }
-
-    #[test]
-    fn two_queries_find_what_one_of_them_cannot() {
-        let tools = br#"[{"name": "send_mail", "description": "Send a letter"}, {"name": "list_files", "description": "List a folder"},
-            {"name": "get_forecast", "description": "The weather"}]"#;
-        let lines = br#"{"id": "1", "query": "letter\nfolder", "relevant": ["send_mail", "list_files"]}"#;
-        let source = |bytes| Source { path: Path::new("test"), bytes };
-        let collection = Collection::from_bytes("t", Origin::Embedded, source(tools), source(lines)).unwrap();
-        let words = RouterEngine::new("words", RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
-        let evaluation = evaluate(&collection, &Interleaved(&words), PromptTokens::Skip).unwrap();
-        assert_eq!(evaluation.facts.measures["recall@3"].mean, 1.0);
-        assert_eq!(evaluation.rankings[0].hits.len(), 2);
-    }
-
-    #[test]
-    fn what_is_said_and_what_is_asked_are_the_same_requests() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let workspace = Workspace::find(Some(&root), None).unwrap();
-        let [said, asked] = Manner::ALL.map(|manner| manner.collection(&workspace).unwrap().unwrap());
-        assert!(said.queries.len() >= 400, "{}", said.queries.len());
-        let labels = |collection: &Collection| -> Vec<_> {
-            collection.queries.iter().map(|query| (query.id.clone(), query.groups.clone())).collect()
-        };
-        assert_eq!(labels(&said), labels(&asked));
-    }
 
     #[test]
     fn requests_that_no_tool_serves_are_told_apart() {
@@ -517,20 +352,6 @@ mod tests {
                 assert!(found >= least, "{name} {queries} with the encoder: {found}");
             }
         }
-    }
-
-    #[test]
-    fn a_crowd_has_the_same_requests_and_more_that_is_right() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let workspace = Workspace::find(Some(&root), None).unwrap();
-        let Some(crowd) = Manner::Crowded.collection(&workspace).unwrap() else {
-            println!("skipped: no catalogs of other servers beside the checkout");
-            return;
-        };
-        let asked = Manner::Asked.collection(&workspace).unwrap().unwrap();
-        let labels = |collection: &Collection| -> usize { collection.queries.iter().flat_map(|query| &query.groups).flatten().count() };
-        assert_eq!(crowd.queries.len(), asked.queries.len());
-        assert!(crowd.catalog.len() > 1500 && labels(&crowd) > labels(&asked) + 100, "{} {}", crowd.catalog.len(), labels(&crowd));
     }
 
     #[test]

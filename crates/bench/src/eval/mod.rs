@@ -12,6 +12,7 @@ pub mod decision;
 pub mod draft;
 pub mod engine;
 pub mod error;
+pub mod everyday;
 pub mod export;
 pub mod gateway;
 pub mod growth;

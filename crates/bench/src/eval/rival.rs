@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::collection::Collection;
+use super::everyday;
 use super::measure::Measure;
 use super::process::mcp::SearchTool;
 use super::process::{Door, Limits, ProcessEngine, ProcessError, ProcessReport};
@@ -39,6 +40,15 @@ const OURS: &str = "{contextweaver}";
 
 /// The results file of engines that rank, in `scorecard/results/`.
 pub const RESULTS_FILE: &str = "rivals.json";
+
+/// How the text of a query is put to an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// As it is.
+    Whole,
+    /// Line by line; the answers are taken in turn.
+    LineByLine,
+}
 
 /// The case of an engine on a collection.
 #[must_use]
@@ -306,8 +316,8 @@ impl Rival {
 
     /// Runs it on `collection`; `root` is the checkout and `program` this program.
     #[must_use]
-    pub fn take_part(&self, collection: &Collection, root: &Path, program: &Path) -> RivalRun {
-        match self.measured(collection, root, program) {
+    pub fn take_part(&self, collection: &Collection, put: Put, root: &Path, program: &Path) -> RivalRun {
+        match self.measured(collection, put, root, program) {
             Ok((facts, report)) => {
                 // Other programs are built for speed; what a build for tests takes says nothing about ours.
                 let is_fair = !self.is_ours() || !cfg!(debug_assertions);
@@ -321,6 +331,7 @@ impl Rival {
     fn measured(
         &self,
         collection: &Collection,
+        put: Put,
         root: &Path,
         program: &Path,
     ) -> Result<(RivalFacts, ProcessReport), ProcessError> {
@@ -330,11 +341,17 @@ impl Rival {
             Some([name, argument, ids]) => Door::Mcp(SearchTool { name, argument, ids, player: program.to_owned() }),
         };
         let engine = ProcessEngine { command, door, limits: self.limits };
-        let run = engine.run(collection)?;
-        let evaluation = evaluate_imported(collection, run.rankings, PromptTokens::Skip)
+        let (rankings, report) = match put {
+            Put::Whole => engine.run(collection).map(|run| (run.rankings, run.report))?,
+            Put::LineByLine => {
+                let run = engine.run(&everyday::line_by_line(collection))?;
+                (everyday::together(collection, run.rankings), run.report)
+            }
+        };
+        let evaluation = evaluate_imported(collection, rankings, PromptTokens::Skip)
             .map_err(|error| ProcessError::Failed(error.to_string()))?;
         let first_tools = if self.is_ours() { collection.first_tools() } else { Vec::new() };
-        Ok((RivalFacts::of(version, requirements_sha256, &run.report, first_tools, &evaluation), run.report))
+        Ok((RivalFacts::of(version, requirements_sha256, &report, first_tools, &evaluation), report))
     }
 
     /// What is here of it.

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
@@ -19,9 +20,9 @@ use crate::eval::collection::Collection;
 use crate::eval::context::rival::{ContextRivalFacts, take_part};
 use crate::eval::context::run::inputs;
 use crate::eval::context::scenario::Scenario;
-use crate::eval::matrix::Case;
+use crate::eval::everyday::{self, Manner};
 use crate::eval::record::{Origin, Outcome};
-use crate::eval::rival::{Rival, RivalFacts, RivalRun};
+use crate::eval::rival::{Put, Rival, RivalFacts, RivalRun};
 use crate::eval::tables;
 use crate::eval::workspace::Bench;
 use crate::results::{Day, Provenance, Record, Results, State};
@@ -31,12 +32,44 @@ use crate::results::{Day, Provenance, Record, Results, State};
 pub struct Selection<'s> {
     /// Engines in the order of `engines.toml`.
     pub engines: Vec<&'s Rival>,
-    /// Collections that are here, in the order of their names.
-    pub collections: Vec<&'s Case>,
+    /// Collections that are here: those of the matrix, then the everyday requests in their manners.
+    pub collections: Vec<Ground>,
     /// Context engines in the order of `engines.toml`.
     pub context_engines: Vec<&'s Rival>,
     /// Scenarios that are here, in the order of their names.
     pub scenarios: Vec<Scenario>,
+}
+
+/// A collection that engines are run on.
+#[derive(Debug)]
+pub struct Ground {
+    /// The name that it is asked for by.
+    pub name: String,
+    /// The results file of its records.
+    file: &'static str,
+    /// Its part of the names of records.
+    case: String,
+    /// How its queries are put.
+    put: Put,
+    /// The catalog and the queries.
+    collection: Arc<Collection>,
+}
+
+impl Ground {
+    /// The name of an everyday collection: `everyday-said`.
+    fn everyday_name(manner: Manner) -> String {
+        format!("{}-{}", everyday::COLLECTION, manner.name())
+    }
+
+    fn everyday(manner: Manner, collection: Collection) -> Self {
+        Self {
+            name: Self::everyday_name(manner),
+            file: rivals::EVERYDAY,
+            case: manner.name().to_owned(),
+            put: Put::LineByLine,
+            collection: Arc::new(collection),
+        }
+    }
 }
 
 /// What one engine gave on one collection.
@@ -45,7 +78,7 @@ pub struct Cell<'s> {
     /// The engine.
     pub engine: &'s str,
     /// The collection.
-    pub collection: &'s str,
+    pub ground: &'s Ground,
     /// What came of it.
     pub run: RivalRun,
     /// What is recorded of it; `None` where nothing is.
@@ -69,10 +102,15 @@ impl<'s> Selection<'s> {
                 names.join(", ")
             );
         }
-        let plain: Vec<&Case> = bench.matrix.cases.iter().filter(|case| case.growth.is_none()).collect();
+        let plain = bench.matrix.plain_cases();
+        let everyday: Vec<Manner> = Manner::of(&bench.workspace).collect();
         for name in collections {
-            ensure!(plain.iter().any(|case| case.collection == *name), "no collection `{name}` in scenarios/");
-            ensure!(bench.collections.get(name).is_some(), "the collection `{name}` is not on this machine");
+            let is_everyday = everyday.iter().any(|manner| Ground::everyday_name(*manner) == *name);
+            ensure!(is_everyday || plain.contains_key(name.as_str()), "no collection `{name}` in scenarios/");
+            ensure!(
+                is_everyday || bench.collections.get(name).is_some(),
+                "the collection `{name}` is not on this machine"
+            );
         }
         let all = bench.workspace.scenarios()?;
         for name in scenarios {
@@ -85,12 +123,26 @@ impl<'s> Selection<'s> {
             names => names.contains(name),
         };
         let is_wanted = |rival: &&Rival| engines.iter().any(|name| name == "all" || *name == rival.name);
-        let is_here = |case: &&Case| bench.collections.get(&case.collection).is_some();
-        let plain = plain.into_iter().filter(|case| is_asked(collections, scenarios, &case.collection));
+        let mut grounds: Vec<Ground> = plain
+            .into_keys()
+            .filter(|name| is_asked(collections, scenarios, &(*name).to_owned()))
+            .filter_map(|name| Some((name, bench.collections.get(name)?)))
+            .map(|(name, collection)| Ground {
+                name: name.to_owned(),
+                file: rivals::NAME,
+                case: name.to_owned(),
+                put: Put::Whole,
+                collection: Arc::clone(collection),
+            })
+            .collect();
+        for manner in everyday.into_iter().filter(|one| is_asked(collections, scenarios, &Ground::everyday_name(*one)))
+        {
+            grounds.extend(manner.collection(&bench.workspace)?.map(|found| Ground::everyday(manner, found)));
+        }
         let asked = all.into_iter().filter(|scenario| is_asked(scenarios, collections, &scenario.name));
         Ok(Self {
             engines: ranking.iter().filter(is_wanted).collect(),
-            collections: plain.filter(is_here).collect(),
+            collections: grounds,
             context_engines: context.iter().filter(is_wanted).collect(),
             scenarios: asked.filter(Scenario::is_present).collect(),
         })
@@ -114,20 +166,21 @@ impl<'s> Selection<'s> {
     /// # Errors
     /// A damaged results file, or what `done` says.
     pub fn run(
-        &self,
+        &'s self,
         bench: &Bench,
         program: &Path,
         step: &dyn Fn(&str),
-        mut done: impl FnMut(&Cell<'s>, &Collection, &'s Case) -> Result<()>,
+        mut done: impl FnMut(&Cell<'s>) -> Result<()>,
     ) -> Result<()> {
         for engine in &self.engines {
-            for case in &self.collections {
-                let Some(collection) = bench.collections.get(&case.collection) else { continue };
-                step(&format!("{} on {}", engine.name, case.collection));
-                let run = engine.take_part(collection, &bench.workspace.path(""), program);
-                let name = rivals::case(&engine.name, &case.collection);
-                let recorded = recorded(bench, rivals::NAME, rivals::NAME)?.outcome(&name);
-                done(&Cell { engine: &engine.name, collection: &case.collection, run, recorded }, collection, case)?;
+            for ground in &self.collections {
+                step(&format!("{} on {}", engine.name, ground.name));
+                let mut run = engine.take_part(&ground.collection, ground.put, &bench.workspace.path(""), program);
+                // The table of times is that of the collections of the matrix.
+                run.times = run.times.filter(|_| ground.put == Put::Whole);
+                let name = rivals::case(&engine.name, &ground.case);
+                let recorded = recorded(bench, rivals::NAME, ground.file)?.outcome(&name);
+                done(&Cell { engine: &engine.name, ground, run, recorded })?;
             }
         }
         Ok(())
@@ -177,14 +230,16 @@ impl<'s> Selection<'s> {
 ///
 /// # Errors
 /// A damaged results file, or what the file system says.
-pub fn record(bench: &Bench, cell: &Cell<'_>, collection: &Collection, case: &Case) -> Result<()> {
-    let name = rivals::case(cell.engine, cell.collection);
-    let (held, inputs) = (hold(bench)?, &collection.inputs_sha256);
-    write(bench, [rivals::NAME, rivals::NAME], name, case.origin, inputs, cell.run.outcome.clone())?;
+pub fn record(bench: &Bench, cell: &Cell<'_>) -> Result<()> {
+    let Ground { file, case, collection, put, .. } = cell.ground;
+    let (name, inputs) = (rivals::case(cell.engine, case), &collection.inputs_sha256);
+    let held = hold(bench)?;
+    write(bench, [rivals::NAME, file], name, collection.origin, inputs, cell.run.outcome.clone())?;
     let written = match (&cell.run.times, &cell.run.outcome) {
         // Measured and not timed: what was timed before still holds.
         (None, Outcome::Measured(_)) => Ok(()),
-        (times, _) => tables::write_engine_times(&bench.workspace, [cell.engine, cell.collection], times.as_ref()),
+        _ if *put == Put::LineByLine => Ok(()),
+        (times, _) => tables::write_engine_times(&bench.workspace, [cell.engine, case], times.as_ref()),
     };
     drop(held);
     written

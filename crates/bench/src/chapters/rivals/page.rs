@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::parts;
 use crate::chapter::{Answer, Question};
+use crate::eval::everyday::Manner;
 use crate::eval::matrix::{CONTROL, DEFAULT};
 use crate::eval::record::{Estimate, Outcome, Paired, Verdict};
 use crate::eval::process::{SECOND_ORDER, TOP};
@@ -19,6 +20,9 @@ use crate::results::{KEPT, Record, Results};
 
 /// The two measures of the page.
 const SHOWN: [&str; 2] = ["nDCG@10", "recall@5"];
+
+/// Engines of others in the table in front.
+const BEST_OF_OTHERS: usize = 4;
 
 /// Stands where an engine was never asked.
 const NOT_RUN: &str = "not run";
@@ -165,7 +169,12 @@ fn clustered(tools: &[u32], pairs: &[(f64, f64)]) -> Vec<(f64, usize)> {
     sums.into_values().collect()
 }
 
-pub(super) fn chapter(page: &mut Document, results: &Results<RivalFacts>, tables: &Tables) {
+pub(super) fn chapter(
+    page: &mut Document,
+    results: &Results<RivalFacts>,
+    on_everyday: Option<&Results<RivalFacts>>,
+    tables: &Tables,
+) {
     if results.records.is_empty() {
         return;
     }
@@ -201,6 +210,93 @@ pub(super) fn chapter(page: &mut Document, results: &Results<RivalFacts>, tables
         &versions(&board),
     );
     costs(page, &board, tables);
+    if let Some(results) = on_everyday.filter(|results| !results.records.is_empty()) {
+        page.subheading("On everyday requests");
+        page.block(&format!(
+            "The [everyday requests](everyday.md) through the same door, recorded {}: as people speak, as models ask, and as \
+             models ask among the tools of many more servers. Where a model sent two searches, each engine is asked both, and \
+             its answers are taken in turn. Engines are sorted by what they find as people speak.",
+            days(results)
+        ));
+        page.table(
+            "recall@5, and that of our default minus it, query by query, with the 95 % interval of these requests.",
+            &everyday(results),
+        );
+    }
+}
+
+/// The measure of the table of everyday requests.
+const ON_EVERYDAY: &str = "recall@5";
+
+/// What every engine finds of the everyday requests, and ours minus it.
+pub(super) fn everyday(results: &Results<RivalFacts>) -> Table {
+    let board = Board::of(results);
+    let titles = Manner::ALL.iter().flat_map(|manner| [manner.title().to_owned(), "default − it".to_owned()]);
+    let mut table = Table::new(["engine †".to_owned()].into_iter().chain(titles));
+    for engine in by_speech(&board) {
+        let cells = Manner::ALL.iter().flat_map(|manner| {
+            let less = (engine != DEFAULT).then(|| behind_on(&board, *manner, engine)).flatten();
+            [
+                board.cell(ON_EVERYDAY, engine, manner.name()),
+                less.map_or(MISSING.to_owned(), |paired| difference(&paired.difference)),
+            ]
+        });
+        table.row([engine.to_owned()].into_iter().chain(cells));
+    }
+    table
+}
+
+/// The engines by what they find as people speak, most first.
+fn by_speech<'r>(board: &Board<'r>) -> Vec<&'r str> {
+    let found = |engine: &str| {
+        let facts = board.facts(engine, Manner::Said.name());
+        facts.and_then(|facts| facts.measures.get(ON_EVERYDAY)).map_or(-1.0, |one| one.mean)
+    };
+    let mut engines = board.engines.clone();
+    engines.sort_by(|left, right| found(right).total_cmp(&found(left)).then(left.cmp(right)));
+    engines
+}
+
+/// Ours minus an engine on the requests in a manner; `None` where one of them did not finish.
+fn behind_on(board: &Board<'_>, manner: Manner, engine: &str) -> Option<Paired> {
+    let [ours, theirs] = [DEFAULT, engine].map(|name| board.facts(name, manner.name())?.by_query(ON_EVERYDAY));
+    Some(paired(engine, &ours?.into_iter().zip(theirs?).collect::<Pairs>()))
+}
+
+/// What the best of others finds of the everyday requests in each manner, and whether that is more than ours.
+fn everyday_answers(results: &Results<RivalFacts>) -> Vec<Answer> {
+    let board = Board::of(results);
+    let others: Vec<&str> = by_speech(&board).into_iter().filter(|engine| board.whose(engine) == Whose::Others).collect();
+    let recall = |engine: &str, manner: Manner| {
+        board.facts(engine, manner.name()).and_then(|facts| facts.measures.get(ON_EVERYDAY)).map(|one| one.mean)
+    };
+    let best = |manner: Manner| {
+        let all = others.iter().filter_map(|engine| Some((*engine, recall(engine, manner)?)));
+        let (engine, found) = all.max_by(|left, right| left.1.total_cmp(&right.1).then(right.0.cmp(left.0)))?;
+        Some(format!("{}: {engine} {} (`{DEFAULT}` {})", manner.title(), share(found), share(recall(DEFAULT, manner)?)))
+    };
+    let best: Vec<String> = Manner::ALL.into_iter().filter_map(best).collect();
+    if best.is_empty() {
+        return Vec::new();
+    }
+    let text = format!(
+        "Of [engines of others](rivals.md#on-everyday-requests) on the same requests, the most {ON_EVERYDAY}, {}.{KEPT}",
+        best.join("; ")
+    );
+    let mut answers = vec![Answer::new(Question::Good, text)];
+    let is_worse = |engine: &str, manner: Manner| {
+        behind_on(&board, manner, engine).is_some_and(|paired| paired.verdict == Verdict::Worse)
+    };
+    let ahead = others.iter().flat_map(|engine| {
+        let manners = Manner::ALL.into_iter().filter(|manner| is_worse(engine, *manner));
+        manners.map(move |manner| format!("{engine} {}", manner.title()))
+    });
+    let ahead: Vec<String> = ahead.collect();
+    if !ahead.is_empty() {
+        let text = format!("And of [everyday requests](rivals.md#on-everyday-requests) by {ON_EVERYDAY}: {}.{KEPT}", ahead.join("; "));
+        answers.push(Answer::new(Question::Failure, text));
+    }
+    answers
 }
 
 /// The picture of the front page: ours beside engines of others.
@@ -209,7 +305,11 @@ pub(super) fn front(results: &Results<RivalFacts>) -> Option<String> {
 }
 
 /// How engines of others compare, and which of them find more than ours.
-pub(super) fn answers(results: &Results<RivalFacts>, tables: &Tables) -> Vec<Answer> {
+pub(super) fn answers(
+    results: &Results<RivalFacts>,
+    on_everyday: Option<&Results<RivalFacts>>,
+    tables: &Tables,
+) -> Vec<Answer> {
     let board = Board::of(results);
     let of_others = |engine: &&&str| board.whose(engine) == Whose::Others;
     let others: Vec<(&str, Behind)> = (board.engines.iter().filter(of_others))
@@ -220,7 +320,10 @@ pub(super) fn answers(results: &Results<RivalFacts>, tables: &Tables) -> Vec<Ans
     }
     let measure = SHOWN[0];
     let mut table = Table::new(["default − … †", "collections", "on these", "on another such collection"]);
-    for (engine, behind) in &others {
+    // The picture has the others.
+    let is_pictured = |engine: &str| board.mean(measure, engine).is_some();
+    let few = (1..).zip(&others).filter(|(place, (engine, _))| *place <= BEST_OF_OTHERS || !is_pictured(engine));
+    for (_, (engine, behind)) in few {
         table.row([
             (*engine).to_owned(),
             count(behind.collections),
@@ -229,8 +332,8 @@ pub(super) fn answers(results: &Results<RivalFacts>, tables: &Tables) -> Vec<Ans
         ]);
     }
     let mut text = format!(
-        "{measure} of `{DEFAULT}` minus that of [engines of others](rivals.md), recorded {}, on the collections that both \
-         finished, with the 95 % interval of their queries and that for another collection (Student's t):\n\n{}",
+        "{measure} of `{DEFAULT}` minus that of [engines of others](rivals.md), the best and those without all collections, \
+         recorded {}, with the 95 % interval of the queries and that for another collection (Student's t):\n\n{}",
         days(results),
         table.markdown(),
     );
@@ -254,6 +357,7 @@ pub(super) fn answers(results: &Results<RivalFacts>, tables: &Tables) -> Vec<Ans
             format!("[Engines of others](rivals.md) that find more than `{DEFAULT}` by {measure}: {}.", ahead.join("; ")),
         ));
     }
+    answers.extend(on_everyday.into_iter().flat_map(everyday_answers));
     answers.extend(cost(&board, tables));
     answers
 }
@@ -484,7 +588,7 @@ mod tests {
 
     #[test]
     fn the_front_says_who_finds_more_and_where() {
-        let texts: Vec<String> = answers(&results(), &Tables::default()).into_iter().map(|answer| answer.text).collect();
+        let texts: Vec<String> = answers(&results(), None, &Tables::default()).into_iter().map(|answer| answer.text).collect();
         let cells: String = texts[0].split_whitespace().collect::<Vec<_>>().join(" ");
         for row in ["| other | 2 | +.308 [", "| slow | 1 | .000 [.000, .000] | – |"] {
             assert!(cells.contains(row), "{row}: {cells}");
@@ -494,9 +598,9 @@ mod tests {
         assert_eq!(texts.len(), 1);
         let ranks = |rank: usize| vec![Some(rank); 12];
         let records = vec![("default/farm", at(&ranks(3))), ("other/farm", at(&ranks(1)))];
-        let front = answers(&recorded("rivals", records), &Tables::default());
+        let front = answers(&recorded("rivals", records), None, &Tables::default());
         assert!(front[1].text.ends_with("that find more than `default` by nDCG@10: other on farm."));
-        assert_eq!(answers(&recorded("rivals", Vec::new()), &Tables::default()), []);
+        assert_eq!(answers(&recorded("rivals", Vec::new()), None, &Tables::default()), []);
     }
 
     #[test]
@@ -513,7 +617,7 @@ mod tests {
         assert!(low < 0.0 && high > 0.0, "{low} {high}");
         // The queries of these two collections alone do not show it: each of them says the same.
         assert_eq!((behind.paired.difference.low, behind.paired.difference.high), (0.0, 0.0));
-        assert!(answers(&results, &Tables::default())[0].text.contains(&difference(&Board::of(&results).behind_ours(SHOWN[0], "other").unwrap().another.unwrap())));
+        assert!(answers(&results, None, &Tables::default())[0].text.contains(&difference(&Board::of(&results).behind_ours(SHOWN[0], "other").unwrap().another.unwrap())));
     }
 
     #[test]
@@ -556,15 +660,39 @@ mod tests {
         };
         let tables = Tables { engines: vec![row("default", 50), row("other", 700)], ..Tables::default() };
         let mut page = Document::default();
-        chapter(&mut page, &results(), &tables);
+        chapter(&mut page, &results(), None, &tables);
         for shown in ["0123456789ab", "rivals.svg", "## What they cost", "2,100", "2026-01-31"] {
             assert!(page.text().contains(shown), "{shown}: {}", page.text());
         }
-        let cost = answers(&results(), &tables).pop().unwrap();
+        let cost = answers(&results(), None, &tables).pop().unwrap();
         assert_eq!(cost.question, Question::Cost);
         assert!(cost.text.ends_with(": default 50.0, other 700. †"), "{}", cost.text);
         let mut nothing = Document::default();
-        chapter(&mut nothing, &recorded("rivals", Vec::new()), &tables);
+        chapter(&mut nothing, &recorded("rivals", Vec::new()), None, &tables);
         assert_eq!(nothing.text(), "");
+    }
+
+    #[test]
+    fn everyday_requests_have_a_table_and_the_best_of_others_stands_in_front() {
+        let records = vec![
+            ("default/said", at(&[Some(1), Some(9), None, None, Some(1), Some(1), Some(1), Some(1)])),
+            ("default/asked", at(&[Some(1); 8])),
+            ("other/said", at(&[Some(1); 8])),
+            ("other/asked", at(&[Some(9); 8])),
+            ("slow/said", Outcome::Failed("timed out: loading took more than 1 ms".to_owned())),
+        ];
+        let everyday_results = recorded(super::super::EVERYDAY, records);
+        let shown = everyday(&everyday_results).plain();
+        let rows: Vec<Vec<&str>> = shown.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows.iter().map(|row| row[0]).collect::<Vec<_>>(), ["other", "default", "slow"], "{shown}");
+        assert!(shown.contains("timed out") && shown.contains("not run"), "{shown}");
+        let texts: Vec<String> = answers(&results(), Some(&everyday_results), &Tables::default()).into_iter().map(|one| one.text).collect();
+        assert!(
+            texts[1].contains("as people speak: other 1.000 (`default` .625); as models ask: other .000 (`default` 1.000)"),
+            "{texts:?}"
+        );
+        let mut page = Document::default();
+        chapter(&mut page, &results(), Some(&everyday_results), &Tables::default());
+        assert!(page.text().contains("## On everyday requests"), "{}", page.text());
     }
 }

@@ -49,7 +49,8 @@ impl Crowd {
 /// # Errors
 /// A file that cannot be read or is not of its form.
 pub(super) fn collection(own: &Path, catalogs: &Path) -> Result<Collection> {
-    let crowd: Crowd = serde_json::from_slice(&read(&own.join(FILE))?).with_context(|| own.join(FILE).display().to_string())?;
+    let crowd: Crowd =
+        serde_json::from_slice(&read(&own.join(FILE))?).with_context(|| own.join(FILE).display().to_string())?;
     let mut tools: Vec<Value> = parsed(&own.join(CATALOG_FILE))?;
     let entries = fs::read_dir(catalogs).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let mut files: Vec<PathBuf> =
@@ -68,7 +69,8 @@ pub(super) fn collection(own: &Path, catalogs: &Path) -> Result<Collection> {
             Value::Object(tool)
         }));
     }
-    let queries = String::from_utf8(read(&own.join(ASKED_FILE))?).with_context(|| own.join(ASKED_FILE).display().to_string())?;
+    let queries =
+        String::from_utf8(read(&own.join(ASKED_FILE))?).with_context(|| own.join(ASKED_FILE).display().to_string())?;
     let lines: Vec<String> = queries
         .lines()
         .filter(|line| !line.trim().is_empty())
@@ -90,7 +92,8 @@ struct Listing {
 fn with_others(line: &str, crowd: &Crowd) -> serde_json::Result<String> {
     let mut query: Map<String, Value> = serde_json::from_str(line)?;
     let text = query.get("query").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let relevant: Vec<String> = query.get("relevant").cloned().map(serde_json::from_value).transpose()?.unwrap_or_default();
+    let relevant: Vec<String> =
+        query.get("relevant").cloned().map(serde_json::from_value).transpose()?.unwrap_or_default();
     let equivalent = query.entry("equivalent").or_insert_with(|| json!({}));
     for tool in relevant {
         let others = crowd.others(&tool, &text);
