@@ -14,6 +14,7 @@ use super::{Everything, Place, own, refuse_in_workspace};
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::eval::context::rival::{ContextRivalFacts, RivalCap};
 use contextweaver_bench::eval::machine;
+use contextweaver_bench::eval::process::Hiding;
 use contextweaver_bench::eval::record::Outcome as Measured;
 use contextweaver_bench::eval::rival::{RivalFacts, RivalRun, RivalTimes};
 use contextweaver_bench::eval::timing::TimingRow;
@@ -256,6 +257,8 @@ struct EngineLine<'a> {
     outcome: &'a Measured<RivalFacts>,
     times: Option<&'a RivalTimes>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    hiding: Option<&'a Hiding>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     same_as_recorded: Option<bool>,
 }
 
@@ -284,11 +287,12 @@ fn engines(args: &RunArgs, bench: &Bench, out: &mut dyn Write) -> Result<Outcome
         if !args.check {
             record(bench, cell, collection, case)?;
         }
-        let RivalRun { outcome, times } = &cell.run;
+        let RivalRun { outcome, times, hiding } = &cell.run;
         match args.format {
             Format::Json => {
                 let (engine, collection, times) = (cell.engine, cell.collection, times.as_ref());
-                let line = EngineLine { engine, collection, outcome, times, same_as_recorded: is_same };
+                let hiding = hiding.as_ref();
+                let line = EngineLine { engine, collection, outcome, times, hiding, same_as_recorded: is_same };
                 writeln!(out, "{}", serde_json::to_string(&line)?)?;
             }
             Format::Text => writeln!(out, "{}", line(cell, is_same))?,
@@ -328,7 +332,11 @@ fn line(cell: &Cell<'_>, is_same: Option<bool>) -> String {
             format!("nDCG@10 {}  recall@5 {}  {time} us", share(mean("nDCG@10")), share(mean("recall@5")))
         }
     };
-    format!("{head} {found}{}", beside(is_same))
+    let open = match &cell.run.hiding {
+        Some(hiding @ Hiding::NotHidden(_)) => format!("; {}", hiding.sentence()),
+        _ => String::new(),
+    };
+    format!("{head} {found}{open}{}", beside(is_same))
 }
 
 /// A cell of a context engine in a line for a terminal.

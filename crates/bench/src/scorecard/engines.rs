@@ -21,7 +21,7 @@ use crate::eval::context::run::inputs;
 use crate::eval::context::scenario::Scenario;
 use crate::eval::matrix::Case;
 use crate::eval::record::{Origin, Outcome};
-use crate::eval::rival::{Rival, RivalFacts, RivalRun};
+use crate::eval::rival::{Rival, RivalFacts, RivalPlace, RivalRun};
 use crate::eval::tables;
 use crate::eval::workspace::Bench;
 use crate::results::{Day, Provenance, Record, Results, State};
@@ -120,11 +120,13 @@ impl<'s> Selection<'s> {
         step: &dyn Fn(&str),
         mut done: impl FnMut(&Cell<'s>, &Collection, &'s Case) -> Result<()>,
     ) -> Result<()> {
+        let (root, hidden) = (bench.workspace.path(""), bench.workspace.judgements());
+        let place = RivalPlace { root: &root, program, hidden: &hidden };
         for engine in &self.engines {
             for case in &self.collections {
                 let Some(collection) = bench.collections.get(&case.collection) else { continue };
                 step(&format!("{} on {}", engine.name, case.collection));
-                let run = engine.take_part(collection, &bench.workspace.path(""), program);
+                let run = engine.take_part(collection, &place);
                 let name = rivals::case(&engine.name, &case.collection);
                 let recorded = recorded(bench, rivals::NAME, rivals::NAME)?.outcome(&name);
                 done(&Cell { engine: &engine.name, collection: &case.collection, run, recorded }, collection, case)?;
@@ -159,10 +161,12 @@ impl<'s> Selection<'s> {
         step: &dyn Fn(&str),
         mut done: impl FnMut(&ContextCell<'s>) -> Result<()>,
     ) -> Result<()> {
+        let (root, hidden) = (bench.workspace.path(""), bench.workspace.judgements());
+        let place = RivalPlace { root: &root, program, hidden: &hidden };
         for engine in &self.context_engines {
             for scenario in &self.scenarios {
                 step(&format!("{} on {}", engine.name, scenario.name));
-                let outcome = take_part(engine, scenario, &bench.workspace.path(""), program)?;
+                let outcome = take_part(engine, scenario, &place)?;
                 let name = rivals::case(&engine.name, &scenario.name);
                 let recorded = recorded(bench, context::NAME, context::RIVALS)?.outcome(&name);
                 done(&ContextCell { engine: &engine.name, scenario, outcome, recorded })?;

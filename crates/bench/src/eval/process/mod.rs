@@ -3,10 +3,11 @@
 //!
 //! The program gets the catalog and the queries one by one, and nothing else: it starts in a folder that holds the catalog
 //! alone, with an environment of a few variables; tools and queries come in a shuffled order, in protocol 1 with ids that
-//! are made up for the run. A tenth of the queries is asked twice, and a second process gets the catalog in another order. An answer that is late, torn, unknown, doubled or given before it was asked for ends the run with an error that
-//! says so. This keeps mistakes and shortcuts out, not a program that searches the disk for the judgements: that needs a
-//! sandbox around the harness.
+//! are made up for the run. A tenth of the queries is asked twice, and a second process gets the catalog in another order.
+//! An answer that is late, torn, unknown, doubled or given before it was asked for ends the run with an error that says so.
+//! On Linux the kernel keeps the judgements from it (`confine.rs`).
 
+pub(crate) mod confine;
 pub mod context;
 mod lines;
 pub mod mcp;
@@ -14,13 +15,15 @@ mod program;
 mod speaker;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
 
+pub use self::confine::Hiding;
 use self::lines::Lines;
 use self::mcp::{Gateway, SearchTool};
+use self::program::Launch;
 use super::collection::Collection;
 use super::engine::Ranking;
 use super::rng::Rng;
@@ -48,6 +51,8 @@ pub struct ProcessEngine {
     pub command: Vec<OsString>,
     /// How it is spoken to.
     pub door: Door,
+    /// Files and folders that it must not read; those that are not there are no matter.
+    pub hidden: Vec<PathBuf>,
     /// The bounds of a run.
     pub limits: Limits,
 }
@@ -116,6 +121,8 @@ pub struct ProcessReport {
     pub order_changes: usize,
     /// Queries asked with the catalog in another order.
     pub order_asked: usize,
+    /// Whether the kernel kept the judgements from it.
+    pub hiding: Hiding,
 }
 
 /// A program did not take part to the end.
@@ -160,7 +167,7 @@ impl ProcessError {
 
 impl ProcessEngine {
     /// The engine of a command line: words at white space, with quotes as in a shell. Arguments that name files are made
-    /// absolute, since the program runs in a folder of its own.
+    /// absolute, since the program runs in a folder of its own. Nothing is hidden from it.
     ///
     /// # Errors
     /// [`ProcessError::Missing`] for an empty command line or an open quote.
@@ -180,7 +187,7 @@ impl ProcessEngine {
             }
         };
         let command = words.into_iter().map(absolute).collect();
-        Ok(Self { command, door: Door::Lines, limits: Limits::default() })
+        Ok(Self { command, door: Door::Lines, hidden: Vec::new(), limits: Limits::default() })
     }
 
     /// Runs the program on every query of `collection`.
@@ -210,7 +217,7 @@ impl ProcessEngine {
                 _ => rankings[number] = Some(answer.tools),
             }
         }
-        let peak_kib = session.peak_kib();
+        let (peak_kib, hiding) = (session.peak_kib(), session.hiding().clone());
         session.end()?;
         if let (Some(most), Some(kib)) = (self.limits.peak_mib, peak_kib)
             && kib > most * 1024
@@ -231,6 +238,7 @@ impl ProcessEngine {
             peak_kib,
             order_changes,
             order_asked,
+            hiding,
         };
         let rankings =
             rankings.into_iter().map(|tools| Ranking::of_scores(TOP as u64, &tools.unwrap_or_default())).collect();
@@ -239,9 +247,10 @@ impl ProcessEngine {
 
     /// Starts it; the order of the tools is drawn from `rng`.
     fn open(&self, collection: &Collection, rng: &Rng) -> Result<Box<dyn Session>, ProcessError> {
+        let launch = Launch { command: &self.command, hidden: &self.hidden };
         Ok(match &self.door {
-            Door::Lines => Box::new(Lines::start(&self.command, self.limits, collection, rng)?),
-            Door::Mcp(tool) => Box::new(Gateway::start(&self.command, tool, self.limits, collection, rng)?),
+            Door::Lines => Box::new(Lines::start(launch, self.limits, collection, rng)?),
+            Door::Mcp(tool) => Box::new(Gateway::start(launch, tool, self.limits, collection, rng)?),
         })
     }
 
@@ -349,6 +358,9 @@ trait Session {
     /// Its answer to a query, checked.
     fn route(&mut self, query: &str) -> Result<Answer, ProcessError>;
 
+    /// What the kernel keeps from it.
+    fn hiding(&self) -> &Hiding;
+
     /// Its largest memory, where the system tells.
     fn peak_kib(&self) -> Option<u64>;
 
@@ -435,7 +447,7 @@ mod tests {
         );
         let command = ["sh", "-c", script.as_str()].map(OsString::from).to_vec();
         let limits = Limits { load: Duration::from_secs(20), route: Duration::from_secs(2), ..Limits::default() };
-        ProcessEngine { command, door: Door::Lines, limits }
+        ProcessEngine { command, door: Door::Lines, hidden: Vec::new(), limits }
     }
 
     const HONEST: &str = r#"
@@ -515,7 +527,7 @@ mod tests {
         assert!(error(engine(r#"echo '{"unsupported":"no queries"}'"#)).starts_with("unsupported: the query "));
         assert!(error(engine("sleep 9")).starts_with("timed out: the query "));
         let silent = ["sh", "-c", r#"read -r line; echo '{"ok":true}'"#].map(OsString::from).to_vec();
-        let silent = ProcessEngine { command: silent, door: Door::Lines, limits: Limits::default() };
+        let silent = ProcessEngine { command: silent, ..ProcessEngine::parse("sh").unwrap() };
         assert!(error(silent).contains("without a version there is no row"));
     }
 
