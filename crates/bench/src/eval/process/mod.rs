@@ -26,6 +26,7 @@ use self::mcp::{Gateway, SearchTool};
 use self::program::Launch;
 use super::collection::Collection;
 use super::engine::Ranking;
+use super::probe;
 use super::rng::Rng;
 
 /// The version of the protocol.
@@ -37,7 +38,7 @@ const SEED: u64 = 0x00e4_67e5;
 /// Tools asked for each query.
 pub(crate) const TOP: usize = 100;
 
-/// Questions before the first that counts, made of tools' names, and questions that measure the way there and back.
+/// Questions before the first that counts, and questions that measure the way there and back.
 const WARM_UP: usize = 20;
 const PINGS: usize = 21;
 
@@ -200,7 +201,7 @@ impl ProcessEngine {
         let hello = session.hello()?;
         let load_us = session.load()?;
         let order = asked(collection.queries.len(), &rng);
-        self.warm(session.as_mut(), &warm_up(collection, &rng), order.len())?;
+        self.warm(session.as_mut(), &warm_up(&rng), order.len())?;
         let mut pings: Vec<u64> = (0..PINGS).map(|_| session.ping()).collect::<Result<_, _>>()?;
         let mut times = Times::default();
         let mut rankings: Vec<Option<Vec<(u32, f64)>>> = vec![None; collection.queries.len()];
@@ -335,13 +336,12 @@ fn asked(queries: usize, rng: &Rng) -> Vec<usize> {
     numbers
 }
 
-/// Questions that are in no collection: names of tools, spelled as words.
-fn warm_up(collection: &Collection, rng: &Rng) -> Vec<String> {
-    let mut names: Vec<String> =
-        collection.catalog.items().iter().map(|item| item.name.replace(['_', '-', '.'], " ")).collect();
-    rng.fork("warm-up").shuffle(&mut names);
-    names.truncate(WARM_UP);
-    names
+/// Questions of another collection: what an engine keeps of them helps it with none that counts.
+fn warm_up(rng: &Rng) -> Vec<String> {
+    let mut queries: Vec<String> = probe::collection().queries.iter().map(|query| query.text.clone()).collect();
+    rng.fork("warm-up").shuffle(&mut queries);
+    queries.truncate(WARM_UP);
+    queries
 }
 
 /// A program that runs and is asked, whatever it speaks.
