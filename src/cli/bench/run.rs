@@ -14,7 +14,7 @@ use super::{Everything, Place, own, refuse_in_workspace};
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::eval::context::rival::{ContextRivalFacts, RivalCap};
 use contextweaver_bench::eval::machine;
-use contextweaver_bench::eval::process::Hiding;
+use contextweaver_bench::eval::process::{Hiding, hiding};
 use contextweaver_bench::eval::record::Outcome as Measured;
 use contextweaver_bench::eval::rival::{RivalFacts, RivalRun, RivalTimes};
 use contextweaver_bench::eval::timing::TimingRow;
@@ -267,6 +267,7 @@ struct ContextLine<'a> {
     engine: &'a str,
     scenario: &'a str,
     outcome: &'a Measured<ContextRivalFacts>,
+    hiding: &'a Hiding,
     #[serde(skip_serializing_if = "Option::is_none")]
     same_as_recorded: Option<bool>,
 }
@@ -275,6 +276,10 @@ struct ContextLine<'a> {
 fn engines(args: &RunArgs, bench: &Bench, out: &mut dyn Write) -> Result<Outcome> {
     let program = std::env::current_exe().context("this program's own file")?;
     let selection = Selection::of(bench, &args.engines, &args.collections, &args.scenarios)?;
+    let can_hide = hiding(&bench.workspace.judgements());
+    if matches!(can_hide, Hiding::NotHidden(_)) {
+        note(&format!("the judgements of this checkout are within reach of an engine; {}", can_hide.sentence()));
+    }
     let bar = progress(selection.len());
     let mut same = true;
     let step = |what: &str| {
@@ -309,7 +314,8 @@ fn engines(args: &RunArgs, bench: &Bench, out: &mut dyn Write) -> Result<Outcome
         let ContextCell { engine, scenario, outcome, .. } = cell;
         match args.format {
             Format::Json => {
-                let line = ContextLine { engine, scenario: &scenario.name, outcome, same_as_recorded: is_same };
+                let (scenario, hiding) = (scenario.name.as_str(), &can_hide);
+                let line = ContextLine { engine, scenario, outcome, hiding, same_as_recorded: is_same };
                 writeln!(out, "{}", serde_json::to_string(&line)?)?;
             }
             Format::Text => writeln!(out, "{}", context_line(cell, is_same))?,
@@ -332,11 +338,7 @@ fn line(cell: &Cell<'_>, is_same: Option<bool>) -> String {
             format!("nDCG@10 {}  recall@5 {}  {time} us", share(mean("nDCG@10")), share(mean("recall@5")))
         }
     };
-    let open = match &cell.run.hiding {
-        Some(hiding @ Hiding::NotHidden(_)) => format!("; {}", hiding.sentence()),
-        _ => String::new(),
-    };
-    format!("{head} {found}{open}{}", beside(is_same))
+    format!("{head} {found}{}", beside(is_same))
 }
 
 /// A cell of a context engine in a line for a terminal.

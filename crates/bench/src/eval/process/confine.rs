@@ -52,6 +52,15 @@ pub(crate) fn confined<T: Send>(
     })
 }
 
+/// Whether the kernel can keep `hidden` from a program, without starting one.
+#[must_use]
+pub fn hiding(hidden: &[PathBuf]) -> Hiding {
+    match confined(hidden, &[], || ()) {
+        Ok(((), hiding)) => hiding,
+        Err(error) => Hiding::NotHidden(error.to_string()),
+    }
+}
+
 /// Whether a folder is above something hidden: nothing new can be made right in it.
 pub(super) fn is_above(folder: &Path, hidden: &[PathBuf]) -> bool {
     let Ok(folder) = folder.canonicalize() else { return false };

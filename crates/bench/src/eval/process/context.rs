@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::confine::Hiding;
 use super::program::Launch;
 use super::speaker::Speaker;
 use super::{Limits, ProcessError};
@@ -28,12 +27,6 @@ impl ContextProgram {
         speaker.hello()?;
         speaker.ping()?;
         Ok(Self { speaker })
-    }
-
-    /// What the kernel keeps from it.
-    #[must_use]
-    pub fn hiding(&self) -> &Hiding {
-        self.speaker.program.hiding()
     }
 
     /// The prompt that it makes of `conversation` (its members are in `docs/engines.md`) for `query` in `budget` tokens.

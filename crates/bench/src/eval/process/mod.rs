@@ -8,6 +8,7 @@
 //! On Linux the kernel keeps the judgements from it (`confine.rs`).
 
 pub(crate) mod confine;
+pub mod conformance;
 pub mod context;
 mod lines;
 pub mod mcp;
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use self::confine::Hiding;
+pub use self::confine::{Hiding, hiding};
 use self::lines::Lines;
 use self::mcp::{Gateway, SearchTool};
 use self::program::Launch;
