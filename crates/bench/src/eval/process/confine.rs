@@ -115,6 +115,9 @@ mod linux {
     };
     use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 
+    /// The folder of devices.
+    const DEVICES: &str = "/dev";
+
     /// Entries that a folder above something hidden may have: each becomes a rule.
     const MOST_ENTRIES: usize = 50_000;
 
@@ -133,7 +136,9 @@ mod linux {
         let refused = |error: RulesetError| format!("Landlock: {error}");
         let ruleset = Ruleset::default().handle_access(handled()).map_err(refused)?;
         let mut ruleset = ruleset.create().map_err(refused)?;
-        let above: BTreeSet<&Path> = hidden.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+        let mut above: BTreeSet<&Path> = hidden.iter().flat_map(|path| path.ancestors().skip(1)).collect();
+        // Its entries are allowed one by one, without the disks.
+        above.extend([Path::new(DEVICES)].into_iter().filter(|folder| folder.is_dir()));
         let secret: BTreeSet<(u64, u64)> = hidden.iter().filter_map(|path| identity(&handle(path)?)).collect();
         for folder in &above {
             let unknown = |error: std::io::Error| format!("{}: {error}", folder.display());
@@ -179,7 +184,7 @@ mod linux {
 
     /// Device and number of a file.
     // Their types differ between architectures.
-    #[allow(clippy::useless_conversion, clippy::unnecessary_cast)]
+    #[allow(clippy::unnecessary_cast)]
     fn identity(handle: &OwnedFd) -> Option<(u64, u64)> {
         let state = fstat(handle).ok()?;
         Some((state.st_dev as u64, state.st_ino as u64))
@@ -262,7 +267,8 @@ mod tests {
                 "echo new > parts/new; cat parts/new; mkdir parts/deep; mv parts/new parts/deep; cat parts/deep/new",
                 "new\nnew\n",
             ),
-            ("echo x > /dev/null; cat /proc/self/comm", "cat\n"),
+            ("echo x > /dev/null; head -c 1 /dev/zero | wc -c; cat /proc/self/comm", "1\ncat\n"),
+            ("echo x | cat /dev/stdin > /dev/shm/$$; cat /dev/shm/$$; rm /dev/shm/$$", "x\n"),
             // Right above what is hidden nothing is made.
             ("echo new > new; cat new", ""),
         ] {
