@@ -3,6 +3,7 @@
 mod accept;
 mod cells;
 mod check;
+mod check_engine;
 mod compare;
 mod engine;
 mod eval;
@@ -71,6 +72,9 @@ pub(super) enum Command {
     /// Answer queries on standard streams, by the protocol of docs/engines.md
     #[command(after_help = engine::EXAMPLE)]
     Engine(engine::EngineArgs),
+    /// Check an engine of yours rule by rule, before it is measured
+    #[command(name = "check-engine", after_help = check_engine::EXAMPLE)]
+    CheckEngine(check_engine::CheckEngineArgs),
     /// Measure what learning from feedback gains, and what wrong feedback costs
     #[command(after_help = feedback::EXAMPLE)]
     Feedback(feedback::FeedbackArgs),
@@ -183,6 +187,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::List(args) => list(args, out),
         Command::Eval(args) => eval::run(args, out),
         Command::Engine(args) => engine::run(args, out),
+        Command::CheckEngine(args) => check_engine::run(args, out),
         Command::Feedback(args) => feedback::run(args, out),
         Command::Growth(args) => growth::run(args, out),
         Command::Fidelity(args) => fidelity::run(args, out),

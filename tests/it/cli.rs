@@ -392,7 +392,7 @@ fn bad_input_names_the_place_and_the_way_out() {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    let commands: [&[&str]; 33] = [
+    let commands: [&[&str]; 34] = [
         &[],
         &["bench"],
         &["route"],
@@ -417,6 +417,7 @@ fn every_command_has_help_with_an_example() {
         &["bench", "check"],
         &["bench", "list"],
         &["bench", "eval"],
+        &["bench", "check-engine"],
         &["bench", "feedback"],
         &["bench", "growth"],
         &["bench", "rot"],

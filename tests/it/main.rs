@@ -3,6 +3,7 @@
 mod bench;
 mod cli;
 mod compare;
+mod conformance;
 mod context;
 mod crash;
 mod eval;

@@ -271,7 +271,7 @@ fn what_pages_say_is_what_happens() {
     docs/comparison.md: blocks run 1, outputs compared 0
     docs/concepts.md: blocks run 0, outputs compared 4
     docs/embed.md: blocks run 2, outputs compared 0
-    docs/engines.md: blocks run 1, outputs compared 0
+    docs/engines.md: blocks run 2, outputs compared 1
         not run: `theirs` is a ranking of your own.
         not run: the check of this project does, on a whole collection.
         not run: it installs the packages of others.

@@ -160,6 +160,78 @@ fn the_judgements_are_out_of_reach() {
     assert!(run.code == 0 && run.stdout.contains("nDCG@10"), "{}", run.shown());
 }
 
+/// The kernel refuses what a program in a folder of its own could still look for.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_that_searches_the_disk_for_the_judgements_finds_none() {
+    let folder = "gold=$(cd \"$(dirname \"$0\")/../../../gold\" && pwd)";
+    let looks = ENGINE.replace(
+        "*'\"load\"'*)",
+        &format!(
+            "*'\"load\"'*) {folder}; if cat \"$gold/household/queries.jsonl\" || grep -rq relevant \"$gold\" || \
+             cat \"$gold/../queries.jsonl\" || cat \"$gold/../.git/HEAD\"; then echo '{{\"error\":\"found\"}}'; continue; fi;"
+        ),
+    );
+    // What its version command reads could be kept for the run.
+    let looks = looks.replace(
+        "echo 0.3; exit",
+        &format!("{folder}; cat \"$gold/household/queries.jsonl\" | head -n 1; echo 0.3; exit"),
+    );
+    let files = with_engines(&[("words", &looks)]);
+    files.write(".git/HEAD", "ref");
+    let run = files.run(&["bench", "run", "--engines", "words", "--format", "json"]);
+    assert!(run.code == 0 && run.stdout.contains("\"version\":\"0.3\""), "{}", run.shown());
+    assert!(run.stdout.contains("\"hiding\":{\"hidden\":["), "{}", run.shown());
+
+    files.write("tools.json", TOOLS);
+    files.write("queries.jsonl", QUERIES);
+    let eval = [
+        "bench",
+        "eval",
+        "--catalog",
+        "tools.json",
+        "--queries",
+        "queries.jsonl",
+        "--process",
+        "words=sh benches/engines/words/engine.sh",
+    ];
+    let run = files.run(&eval);
+    assert!(run.code == 0 && run.stdout.contains("\nhidden from it by the kernel: "), "{}", run.shown());
+    assert!(run.stdout.contains("queries.jsonl"), "{}", run.shown());
+}
+
+/// An engine in Python with an environment, parts and a cache beside the queries that are hidden from it.
+#[test]
+fn an_honest_engine_beside_the_queries_has_all_that_it_needs() {
+    let files = Files::new();
+    files.write("tools.json", TOOLS);
+    files.write("queries.jsonl", QUERIES);
+    let environment = std::process::Command::new("python3")
+        .args(["-m", "venv", "--without-pip"])
+        .arg(files.path("venv"))
+        .status()
+        .unwrap();
+    assert!(environment.success());
+    let page = fs::read_to_string(checkout().join("docs/engines.md")).unwrap();
+    let engine = page.split_once("```python\n").unwrap().1.split_once("```").unwrap().0;
+    files.write(
+        "parts.py",
+        "import sys, tempfile\nassert sys.prefix.endswith('venv')\ntempfile.TemporaryFile().close()\n",
+    );
+    files.write("engine.py", format!("import parts\n{engine}"));
+    let run = files.run(&[
+        "bench",
+        "eval",
+        "--catalog",
+        "tools.json",
+        "--queries",
+        "queries.jsonl",
+        "--process",
+        "mine=venv/bin/python engine.py",
+    ]);
+    assert!(run.code == 0 && run.stdout.contains("process: mine (shared words 1)"), "{}", run.shown());
+}
+
 #[test]
 fn rows_that_cannot_be_run_are_refused_with_the_file() {
     let files = with_engines(&[]);

@@ -28,6 +28,8 @@ use contextweaver_bench::eval::process::mcp::SearchTool;
 use contextweaver_bench::eval::process::{Door, ProcessEngine, ProcessError, ProcessReport};
 use contextweaver_bench::eval::record::{Estimate, Facts};
 use contextweaver_bench::eval::run::{Evaluation, PromptTokens, QueryOutcome, against, evaluate, evaluate_imported};
+use contextweaver_bench::eval::workspace::judgements_around;
+use contextweaver_bench::own::RESULTS_FILE;
 use contextweaver_bench::own::words::code;
 use contextweaver_bench::own::workspace::least;
 use contextweaver_bench::report::html::{self, Evidence, Failed, Ranked, Section};
@@ -405,8 +407,10 @@ fn measure(args: &EvalArgs, collection: &Collection) -> Result<Ran> {
         let one = evaluation.map_err(failed);
         ran.add(one.map(|evaluation| Measured { name: name.clone(), origin, process: None, evaluation }));
     }
+    let hidden = hidden(args);
     for (name, command, door) in programs(args)? {
-        let run = ProcessEngine::parse(command).and_then(|engine| ProcessEngine { door, ..engine }.run(collection));
+        let engine = |engine| ProcessEngine { door, hidden: hidden.clone(), ..engine };
+        let run = ProcessEngine::parse(command).and_then(|one| engine(one).run(collection));
         let one = run.and_then(|run| {
             let evaluation = evaluate_imported(collection, run.rankings, PromptTokens::Count);
             let evaluation = evaluation.map_err(|error| ProcessError::Failed(error.to_string()))?;
@@ -421,6 +425,14 @@ fn measure(args: &EvalArgs, collection: &Collection) -> Result<Ran> {
         ran.add(Ok(Measured { name: name.clone(), origin: Origin::Imported, process: None, evaluation }));
     }
     Ok(ran)
+}
+
+/// What no program may read: the queries with the tools that they need, and files of earlier measurements.
+fn hidden(args: &EvalArgs) -> Vec<PathBuf> {
+    let recorded = args.queries.with_file_name(RESULTS_FILE);
+    let written = [&args.baseline, &args.run_out, &args.trec_out, &args.html].into_iter().flatten();
+    let files: Vec<&Path> = [&args.queries, &recorded].into_iter().chain(written).map(PathBuf::as_path).collect();
+    judgements_around(&files)
 }
 
 /// Programs with their doors: processes, then the gateway.
@@ -585,6 +597,7 @@ fn print_one(out: &mut dyn Write, one: &Measured) -> Result<()> {
             report.route_p95_us,
             report.ping_us,
         )?;
+        writeln!(out, "{}", report.hiding.sentence())?;
         if report.order_changes > 0 {
             let (changes, asked) = (report.order_changes, report.order_asked);
             writeln!(out, "{changes} of {asked} answers changed with the order of the catalog")?;

@@ -14,6 +14,7 @@ use super::{Everything, Place, own, refuse_in_workspace};
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::eval::context::rival::{ContextRivalFacts, RivalCap};
 use contextweaver_bench::eval::machine;
+use contextweaver_bench::eval::process::{Hiding, hiding};
 use contextweaver_bench::eval::record::Outcome as Measured;
 use contextweaver_bench::eval::rival::{RivalFacts, RivalRun, RivalTimes};
 use contextweaver_bench::eval::timing::TimingRow;
@@ -256,6 +257,8 @@ struct EngineLine<'a> {
     outcome: &'a Measured<RivalFacts>,
     times: Option<&'a RivalTimes>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    hiding: Option<&'a Hiding>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     same_as_recorded: Option<bool>,
 }
 
@@ -264,6 +267,7 @@ struct ContextLine<'a> {
     engine: &'a str,
     scenario: &'a str,
     outcome: &'a Measured<ContextRivalFacts>,
+    hiding: &'a Hiding,
     #[serde(skip_serializing_if = "Option::is_none")]
     same_as_recorded: Option<bool>,
 }
@@ -272,6 +276,10 @@ struct ContextLine<'a> {
 fn engines(args: &RunArgs, bench: &Bench, out: &mut dyn Write) -> Result<Outcome> {
     let program = std::env::current_exe().context("this program's own file")?;
     let selection = Selection::of(bench, &args.engines, &args.collections, &args.scenarios)?;
+    let can_hide = hiding(&bench.workspace.judgements());
+    if matches!(can_hide, Hiding::NotHidden(_)) {
+        note(&format!("the judgements of this checkout are within reach of an engine; {}", can_hide.sentence()));
+    }
     let bar = progress(selection.len());
     let mut same = true;
     let step = |what: &str| {
@@ -284,11 +292,12 @@ fn engines(args: &RunArgs, bench: &Bench, out: &mut dyn Write) -> Result<Outcome
         if !args.check {
             record(bench, cell)?;
         }
-        let RivalRun { outcome, times } = &cell.run;
+        let RivalRun { outcome, times, hiding } = &cell.run;
         match args.format {
             Format::Json => {
                 let (engine, collection, times) = (cell.engine, cell.ground.name.as_str(), times.as_ref());
-                let line = EngineLine { engine, collection, outcome, times, same_as_recorded: is_same };
+                let hiding = hiding.as_ref();
+                let line = EngineLine { engine, collection, outcome, times, hiding, same_as_recorded: is_same };
                 writeln!(out, "{}", serde_json::to_string(&line)?)?;
             }
             Format::Text => writeln!(out, "{}", line(cell, is_same))?,
@@ -305,7 +314,8 @@ fn engines(args: &RunArgs, bench: &Bench, out: &mut dyn Write) -> Result<Outcome
         let ContextCell { engine, scenario, outcome, .. } = cell;
         match args.format {
             Format::Json => {
-                let line = ContextLine { engine, scenario: &scenario.name, outcome, same_as_recorded: is_same };
+                let (scenario, hiding) = (scenario.name.as_str(), &can_hide);
+                let line = ContextLine { engine, scenario, outcome, hiding, same_as_recorded: is_same };
                 writeln!(out, "{}", serde_json::to_string(&line)?)?;
             }
             Format::Text => writeln!(out, "{}", context_line(cell, is_same))?,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::collection::Collection;
 use super::engine::Ranking;
+use super::process::conformance::{Conformance, Row, Sheet};
 
 /// A tool more often than this in one ranking, or a ranking longer than this, is no ranking of tools.
 const LONGEST: usize = 100_000;
@@ -25,12 +26,77 @@ pub struct RunFileError {
     pub reason: String,
 }
 
-/// One line of a run.
-struct Line<'t> {
-    query: &'t str,
+/// One line of a run, without its query.
+struct Line {
     tool: u32,
     rank: u64,
     score: f64,
+}
+
+/// The form of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Trec,
+    Tabs,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    #[error("neither `query Q0 tool rank score tag` nor `query<TAB>rank<TAB>tool<TAB>score`")]
+    Form,
+    #[error("query `{0}` is not in the queries file")]
+    Query(String),
+    #[error("tool `{name}` is not in the catalog{hint}")]
+    Tool { name: String, hint: &'static str },
+    #[error("query `{0}` has this tool twice")]
+    Twice(String),
+    #[error("the rank `{0}` is not a whole number")]
+    Rank(String),
+    #[error("the score `{0}` is not a number")]
+    Score(String),
+    #[error("query `{0}` has more than {LONGEST} tools")]
+    Longest(String),
+}
+
+/// Reads lines of a run, one by one.
+struct Reader<'c> {
+    queries: BTreeMap<&'c str, usize>,
+    tools: BTreeMap<String, u32>,
+    seen: BTreeSet<(usize, u32)>,
+    /// The lines of each query.
+    lines: Vec<Vec<Line>>,
+}
+
+impl<'c> Reader<'c> {
+    fn new(collection: &'c Collection) -> Self {
+        let queries = &collection.queries;
+        Self {
+            queries: queries.iter().enumerate().map(|(number, query)| (query.id.as_str(), number)).collect(),
+            tools: names(collection),
+            seen: BTreeSet::new(),
+            lines: queries.iter().map(|_| Vec::new()).collect(),
+        }
+    }
+
+    /// Takes a line that is not empty.
+    fn take(&mut self, text: &str) -> Result<(), Fault> {
+        let (name, line) = parse(text, &self.tools)?;
+        let Some(&query) = self.queries.get(name) else { return Err(Fault::Query(name.to_owned())) };
+        if !self.seen.insert((query, line.tool)) {
+            return Err(Fault::Twice(name.to_owned()));
+        }
+        if self.lines[query].len() == LONGEST {
+            return Err(Fault::Longest(name.to_owned()));
+        }
+        self.lines[query].push(line);
+        Ok(())
+    }
+}
+
+/// The lines of a run that are not empty, with their numbers from 1.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    (1..).zip(text.trim_start_matches('\u{feff}').lines()).filter(|(_, line)| !line.trim().is_empty())
 }
 
 /// Reads a run of `collection`. Queries that the file does not name have an empty ranking.
@@ -39,29 +105,102 @@ struct Line<'t> {
 /// [`RunFileError`] at the first line that is of neither form or names an unknown query or tool, a tool twice for a query,
 /// or a score that is not a number.
 pub fn read_run(path: &Path, text: &str, collection: &Collection) -> Result<Vec<Ranking>, RunFileError> {
-    let numbers: BTreeMap<&str, usize> =
-        collection.queries.iter().enumerate().map(|(number, query)| (query.id.as_str(), number)).collect();
-    let tools = names(collection);
-    let mut lines: Vec<Vec<Line<'_>>> = collection.queries.iter().map(|_| Vec::new()).collect();
-    let mut seen: BTreeSet<(usize, u32)> = BTreeSet::new();
-    for (number, text) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
-        if text.trim().is_empty() {
-            continue;
-        }
-        let refuse = |reason: String| RunFileError { path: path.to_owned(), line: number, reason };
-        let line = parse(text, &tools).map_err(refuse)?;
-        let Some(&query) = numbers.get(line.query) else {
-            return Err(refuse(format!("query `{}` is not in the queries file", line.query)));
-        };
-        if !seen.insert((query, line.tool)) {
-            return Err(refuse(format!("query `{}` has this tool twice", line.query)));
-        }
-        if lines[query].len() == LONGEST {
-            return Err(refuse(format!("query `{}` has more than {LONGEST} tools", line.query)));
-        }
-        lines[query].push(line);
+    let mut reader = Reader::new(collection);
+    for (line, text) in lines(text) {
+        let refuse = |fault: Fault| RunFileError { path: path.to_owned(), line, reason: fault.to_string() };
+        reader.take(text).map_err(refuse)?;
     }
-    Ok(lines.into_iter().map(ranking).collect())
+    Ok(reader.lines.into_iter().map(ranking).collect())
+}
+
+const RULES: [Row; 8] = [
+    (
+        "form",
+        "every line has one of the two forms, and all have the same",
+        "write `query Q0 tool rank score tag`, or query, rank, tool and score with tabs between them",
+    ),
+    ("numbers", "ranks are whole numbers, scores are numbers", "write ranks as 1, 2, 3 and scores as 17.25"),
+    ("queries", "queries are named as in the queries file", "name each query by its `id` in the queries file"),
+    (
+        "tools",
+        "tools are named as in the queries file, as server:name, or by id",
+        "name each tool as in the catalog; in TREC forms a space is %20",
+    ),
+    ("once", "a query has no tool twice", "keep the best of the lines"),
+    ("answered", "the file answers queries", "write a line for each tool that is found for a query"),
+    ("length", "queries have tools", ""),
+    ("ties", "equal scores are ties", ""),
+];
+
+/// Faults that are listed for a rule, at most.
+const SHOWN: usize = 20;
+
+/// Whether a file is a run of `collection`: what [`read_run`] says of its first mistake, of all of them, and what is in it.
+#[must_use]
+pub fn check_run(text: &str, collection: &Collection) -> Conformance {
+    let (mut reader, mut sheet) = (Reader::new(collection), Sheet::new(&RULES));
+    let mut forms: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut faults: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut count = 0;
+    for (number, line) in lines(text) {
+        count += 1;
+        let name = match form(line) {
+            Some(Form::Trec) => "TREC",
+            Some(Form::Tabs) => "tab-separated",
+            None => "neither",
+        };
+        *forms.entry(name).or_default() += 1;
+        if let Err(fault) = reader.take(line) {
+            let rule = match fault {
+                Fault::Form => "form",
+                Fault::Rank(_) | Fault::Score(_) => "numbers",
+                Fault::Query(_) => "queries",
+                Fault::Tool { .. } => "tools",
+                Fault::Twice(_) | Fault::Longest(_) => "once",
+            };
+            faults.entry(rule).or_default().push(format!("line {number}: {fault}"));
+        }
+    }
+    let mixed: Vec<String> = forms.iter().map(|(name, lines)| format!("{name}: {lines} lines")).collect();
+    if forms.len() > 1 {
+        faults.entry("form").or_default().insert(0, mixed.join(", "));
+    }
+    for (rule, mut found) in faults {
+        let surplus = found.len().saturating_sub(SHOWN);
+        found.truncate(SHOWN);
+        found.extend((surplus > 0).then(|| format!("and {surplus} more")));
+        sheet.wrong(rule, found, None);
+    }
+    let mut lengths: Vec<usize> = reader.lines.iter().map(Vec::len).filter(|length| *length > 0).collect();
+    lengths.sort_unstable();
+    let answered = format!("{} of {} queries", lengths.len(), reader.lines.len());
+    match lengths.as_slice() {
+        [] => sheet.wrong("answered", vec![answered], None),
+        [least, ..] => {
+            RULES.iter().for_each(|row| sheet.ok(row.0));
+            let (middle, most) = (lengths[lengths.len() / 2], lengths[lengths.len() - 1]);
+            sheet.note("form", vec![mixed.join(", ")]);
+            sheet.note("answered", vec![format!("{answered}; the others count as unanswered")]);
+            sheet.note("length", vec![format!("from {least} to {most} tools, {middle} in the middle")]);
+            let is_tied = |lines: &&Vec<Line>| {
+                let mut scores: Vec<f64> = lines.iter().map(|line| line.score).collect();
+                scores.sort_by(f64::total_cmp);
+                scores.windows(2).any(|pair| pair[0] == pair[1])
+            };
+            let tied = reader.lines.iter().filter(is_tied).count();
+            sheet.note("ties", vec![format!("{tied} of the answered queries have equal scores; {count} lines in all")]);
+        }
+    }
+    sheet.done()
+}
+
+/// The form of a line, by what separates its words.
+fn form(line: &str) -> Option<Form> {
+    let tabs: Vec<&str> = line.split('\t').collect();
+    match tabs.as_slice() {
+        [_, place, _, ..] if *place != "Q0" => Some(Form::Tabs),
+        _ => (line.split_whitespace().count() == 6).then_some(Form::Trec),
+    }
 }
 
 /// Every name by which a run may call a tool: as a queries file does, `server:name`, the id, and each as TREC forms write
@@ -82,36 +221,31 @@ fn names(collection: &Collection) -> BTreeMap<String, u32> {
     names
 }
 
-fn parse<'t>(line: &'t str, tools: &BTreeMap<String, u32>) -> Result<Line<'t>, String> {
+/// The query of a line, and the rest of it.
+fn parse<'t>(line: &'t str, tools: &BTreeMap<String, u32>) -> Result<(&'t str, Line), Fault> {
     let tool = |name: &str| {
-        tools.get(name).copied().ok_or_else(|| {
-            let hint = if name.contains("%g") { "; of a TREC export only `run.strict` can be read back" } else { "" };
-            format!("tool `{name}` is not in the catalog{hint}")
-        })
+        let hint = if name.contains("%g") { "; of a TREC export only `run.strict` can be read back" } else { "" };
+        tools.get(name).copied().ok_or_else(|| Fault::Tool { name: name.to_owned(), hint })
     };
     let score = |text: &str| match text.parse::<f64>() {
         Ok(score) if score.is_finite() => Ok(score),
-        _ => Err(format!("the score `{text}` is not a number")),
+        _ => Err(Fault::Score(text.to_owned())),
     };
-    let rank = |text: &str| text.parse::<u64>().map_err(|_| format!("the rank `{text}` is not a whole number"));
+    let rank = |text: &str| text.parse::<u64>().map_err(|_| Fault::Rank(text.to_owned()));
     let tabs: Vec<&str> = line.split('\t').collect();
-    if let [query, place, name, rest @ ..] = tabs.as_slice()
-        && *place != "Q0"
-    {
+    if let (Some(Form::Tabs), [query, place, name, rest @ ..]) = (form(line), tabs.as_slice()) {
         let rank = rank(place)?;
         // Without scores the rank decides.
         let score = rest.first().map_or(Ok(-(rank as f64)), |text| score(text))?;
-        return Ok(Line { query, tool: tool(name)?, rank, score });
+        return Ok((query, Line { tool: tool(name)?, rank, score }));
     }
     let words: Vec<&str> = line.split_whitespace().collect();
-    let [query, _, name, place, value, _] = words.as_slice() else {
-        return Err("neither `query Q0 tool rank score tag` nor `query<TAB>rank<TAB>tool<TAB>score`".to_owned());
-    };
-    Ok(Line { query, tool: tool(name)?, rank: rank(place)?, score: score(value)? })
+    let [query, _, name, place, value, _] = words.as_slice() else { return Err(Fault::Form) };
+    Ok((query, Line { tool: tool(name)?, rank: rank(place)?, score: score(value)? }))
 }
 
 /// Best first, equal scores by rank.
-fn ranking(mut lines: Vec<Line<'_>>) -> Ranking {
+fn ranking(mut lines: Vec<Line>) -> Ranking {
     lines.sort_by(|left, right| {
         right.score.partial_cmp(&left.score).unwrap_or(Ordering::Equal).then(left.rank.cmp(&right.rank))
     });

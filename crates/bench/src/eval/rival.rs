@@ -15,8 +15,9 @@ use serde::{Deserialize, Serialize};
 use super::collection::Collection;
 use super::everyday;
 use super::measure::Measure;
+use super::process::confine::confined;
 use super::process::mcp::SearchTool;
-use super::process::{Door, Limits, ProcessEngine, ProcessError, ProcessReport};
+use super::process::{Door, Hiding, Limits, ProcessEngine, ProcessError, ProcessReport};
 use super::ranks::Ranks;
 use super::record::{Estimate, Outcome};
 use super::run::{Evaluation, PromptTokens, evaluate_imported};
@@ -288,6 +289,19 @@ pub struct RivalRun {
     pub outcome: Outcome<RivalFacts>,
     /// The times, where it came to the end; of our own engines only in a release build.
     pub times: Option<RivalTimes>,
+    /// Whether the kernel kept the judgements from it; `None` where it did not come to the end.
+    pub hiding: Option<Hiding>,
+}
+
+/// Where engines of others run.
+#[derive(Debug, Clone, Copy)]
+pub struct RivalPlace<'a> {
+    /// The checkout.
+    pub root: &'a Path,
+    /// This program.
+    pub program: &'a Path,
+    /// Files and folders that no engine may read.
+    pub hidden: &'a [PathBuf],
 }
 
 /// An engine as it is installed here.
@@ -314,17 +328,17 @@ impl Rival {
         self.run.join(" ")
     }
 
-    /// Runs it on `collection`; `root` is the checkout and `program` this program.
+    /// Runs it on `collection`.
     #[must_use]
-    pub fn take_part(&self, collection: &Collection, put: Put, root: &Path, program: &Path) -> RivalRun {
-        match self.measured(collection, put, root, program) {
+    pub fn take_part(&self, collection: &Collection, put: Put, place: &RivalPlace<'_>) -> RivalRun {
+        match self.measured(collection, put, place) {
             Ok((facts, report)) => {
                 // Other programs are built for speed; what a build for tests takes says nothing about ours.
                 let is_fair = !self.is_ours() || !cfg!(debug_assertions);
                 let times = is_fair.then(|| self.times(collection, &report));
-                RivalRun { outcome: Outcome::Measured(facts), times }
+                RivalRun { outcome: Outcome::Measured(facts), times, hiding: Some(report.hiding) }
             }
-            Err(error) => RivalRun { outcome: Outcome::Failed(error.to_string()), times: None },
+            Err(error) => RivalRun { outcome: Outcome::Failed(error.to_string()), times: None, hiding: None },
         }
     }
 
@@ -332,15 +346,16 @@ impl Rival {
         &self,
         collection: &Collection,
         put: Put,
-        root: &Path,
-        program: &Path,
+        place: &RivalPlace<'_>,
     ) -> Result<(RivalFacts, ProcessReport), ProcessError> {
-        let Installed { version, requirements_sha256, command } = self.installed(root, program)?;
+        let Installed { version, requirements_sha256, command } = self.installed(place)?;
         let door = match self.mcp.clone() {
             None => Door::Lines,
-            Some([name, argument, ids]) => Door::Mcp(SearchTool { name, argument, ids, player: program.to_owned() }),
+            Some([name, argument, ids]) => {
+                Door::Mcp(SearchTool { name, argument, ids, player: place.program.to_owned() })
+            }
         };
-        let engine = ProcessEngine { command, door, limits: self.limits };
+        let engine = ProcessEngine { command, door, hidden: place.hidden.to_vec(), limits: self.limits };
         let (rankings, report) = match put {
             Put::Whole => engine.run(collection).map(|run| (run.rankings, run.report))?,
             Put::LineByLine => {
@@ -358,8 +373,9 @@ impl Rival {
     ///
     /// # Errors
     /// [`ProcessError::Missing`] where it is not installed, [`ProcessError::Failed`] where it states no version.
-    pub(super) fn installed(&self, root: &Path, program: &Path) -> Result<Installed, ProcessError> {
-        let version = self.stated_version(root, program)?;
+    pub(super) fn installed(&self, place: &RivalPlace<'_>) -> Result<Installed, ProcessError> {
+        let RivalPlace { root, program, .. } = *place;
+        let version = self.stated_version(place)?;
         let requirements = self.folder.as_ref().map(|folder| root.join(FOLDER).join(folder).join("requirements.txt"));
         let requirements = requirements.and_then(|path| std::fs::read(path).ok());
         Ok(Installed {
@@ -370,12 +386,14 @@ impl Rival {
     }
 
     /// The first line that the version command prints.
-    fn stated_version(&self, root: &Path, program: &Path) -> Result<String, ProcessError> {
-        let command = self.resolved(&self.version, root, program)?;
+    fn stated_version(&self, place: &RivalPlace<'_>) -> Result<String, ProcessError> {
+        let command = self.resolved(&self.version, place.root, place.program)?;
         let shown = command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-        let output = Command::new(&command[0]).args(&command[1..]).output();
-        let output =
-            output.map_err(|error| ProcessError::Missing { program: shown.clone(), reason: error.to_string() })?;
+        // It is the engine's own code: what it could read here, it could keep for the run.
+        let output = confined(place.hidden, &[], || Command::new(&command[0]).args(&command[1..]).output());
+        let output = output
+            .and_then(|(output, _)| output)
+            .map_err(|error| ProcessError::Missing { program: shown.clone(), reason: error.to_string() })?;
         let text = String::from_utf8_lossy(&output.stdout);
         match text.lines().next().map(str::trim) {
             Some(version) if output.status.success() && !version.is_empty() && version.len() <= 100 => {

@@ -13,6 +13,9 @@ use super::gateway::case::Places;
 use super::matrix::{Case, Matrix};
 use super::record::Origin;
 
+/// What tells a checkout from other folders.
+const MATRIX: &str = "scenarios/engines.toml";
+
 /// The folders of a checkout.
 #[derive(Debug, Clone)]
 pub struct Workspace {
@@ -33,7 +36,7 @@ impl Workspace {
     /// # Errors
     /// When no folder with `scenarios/engines.toml` is found, or `public` was given and is no folder.
     pub fn find(root: Option<&Path>, public: Option<&Path>) -> Result<Self> {
-        let is_workspace = |folder: &Path| folder.join("scenarios/engines.toml").is_file();
+        let is_workspace = |folder: &Path| folder.join(MATRIX).is_file();
         let root = match root {
             Some(root) if is_workspace(root) => root.to_owned(),
             Some(root) => bail!("{}: no scenarios/engines.toml in it; name a contextweaver checkout", root.display()),
@@ -159,6 +162,54 @@ impl Workspace {
             sessions: public.join("sessions"),
         }
     }
+}
+
+impl Workspace {
+    /// Files and folders that say which tools are right, or what a scenario looks for: what a measured program must not
+    /// read. Not all of them need be there.
+    #[must_use]
+    pub fn judgements(&self) -> Vec<PathBuf> {
+        let mut found: Vec<PathBuf> =
+            ["gold", "scorecard", "scenarios/context"].into_iter().map(|name| self.path(name)).collect();
+        found.extend(repository(&self.root));
+        found.extend([self.public.clone(), self.gateway().sessions]);
+        found
+    }
+}
+
+/// What a measured program must not read where its judgements are in `files`: these, what git keeps of them, and in a
+/// checkout all that [`Workspace::judgements`] names.
+#[must_use]
+pub fn judgements_around(files: &[&Path]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for file in files {
+        let named = std::path::absolute(file).ok();
+        for file in named.into_iter().chain(file.canonicalize().ok()) {
+            for folder in file.ancestors().skip(1) {
+                found.extend(repository(folder));
+                if folder.join(MATRIX).is_file()
+                    && let Ok(workspace) = Workspace::find(Some(folder), None)
+                {
+                    found.extend(workspace.judgements());
+                }
+            }
+            found.push(file);
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Where git keeps what is committed in a folder: `.git`, and for a second work tree what its file names.
+fn repository(folder: &Path) -> Vec<PathBuf> {
+    let git = folder.join(".git");
+    let linked = std::fs::read_to_string(&git).ok().and_then(|text| {
+        let own = folder.join(text.strip_prefix("gitdir:")?.trim());
+        let common = std::fs::read_to_string(own.join("commondir")).ok();
+        Some(common.map_or(own.clone(), |common| own.join(common.trim())))
+    });
+    [git].into_iter().chain(linked).collect()
 }
 
 impl Collections {

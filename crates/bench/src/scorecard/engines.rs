@@ -22,7 +22,7 @@ use crate::eval::context::run::inputs;
 use crate::eval::context::scenario::Scenario;
 use crate::eval::everyday::{self, Manner};
 use crate::eval::record::{Origin, Outcome};
-use crate::eval::rival::{Put, Rival, RivalFacts, RivalRun};
+use crate::eval::rival::{Put, Rival, RivalFacts, RivalPlace, RivalRun};
 use crate::eval::tables;
 use crate::eval::workspace::Bench;
 use crate::results::{Day, Provenance, Record, Results, State};
@@ -172,10 +172,12 @@ impl<'s> Selection<'s> {
         step: &dyn Fn(&str),
         mut done: impl FnMut(&Cell<'s>) -> Result<()>,
     ) -> Result<()> {
+        let (root, hidden) = (bench.workspace.path(""), bench.workspace.judgements());
+        let place = RivalPlace { root: &root, program, hidden: &hidden };
         for engine in &self.engines {
             for ground in &self.collections {
                 step(&format!("{} on {}", engine.name, ground.name));
-                let mut run = engine.take_part(&ground.collection, ground.put, &bench.workspace.path(""), program);
+                let mut run = engine.take_part(&ground.collection, ground.put, &place);
                 // The table of times is that of the collections of the matrix.
                 run.times = run.times.filter(|_| ground.put == Put::Whole);
                 let name = rivals::case(&engine.name, &ground.case);
@@ -212,10 +214,12 @@ impl<'s> Selection<'s> {
         step: &dyn Fn(&str),
         mut done: impl FnMut(&ContextCell<'s>) -> Result<()>,
     ) -> Result<()> {
+        let (root, hidden) = (bench.workspace.path(""), bench.workspace.judgements());
+        let place = RivalPlace { root: &root, program, hidden: &hidden };
         for engine in &self.context_engines {
             for scenario in &self.scenarios {
                 step(&format!("{} on {}", engine.name, scenario.name));
-                let outcome = take_part(engine, scenario, &bench.workspace.path(""), program)?;
+                let outcome = take_part(engine, scenario, &place)?;
                 let name = rivals::case(&engine.name, &scenario.name);
                 let recorded = recorded(bench, context::NAME, context::RIVALS)?.outcome(&name);
                 done(&ContextCell { engine: &engine.name, scenario, outcome, recorded })?;

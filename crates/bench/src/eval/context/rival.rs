@@ -4,8 +4,6 @@
 //! cap, and give text; tokens are counted here and facts looked for here, by the rules that ours is read by. As with
 //! engines that rank, nothing is computed again by a check.
 
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -17,7 +15,7 @@ use super::scenario::{Planted, Scenario};
 use crate::eval::process::ProcessError;
 use crate::eval::process::context::ContextProgram;
 use crate::eval::record::Outcome;
-use crate::eval::rival::{Installed, Rival};
+use crate::eval::rival::{Installed, Rival, RivalPlace};
 use contextweaver_context::ContextConfig;
 use contextweaver_context::adapters::{Conversation, Event};
 
@@ -86,21 +84,21 @@ impl RivalCap {
     }
 }
 
-/// Runs a context engine on a scenario; `root` is the checkout and `program` this program.
+/// Runs a context engine on a scenario.
 ///
 /// # Errors
 /// The log of the scenario cannot be read. What the engine does wrong is an outcome.
 pub fn take_part(
     rival: &Rival,
     scenario: &Scenario,
-    root: &Path,
-    program: &Path,
+    place: &RivalPlace<'_>,
 ) -> Result<Outcome<ContextRivalFacts>, super::scenario::ScenarioError> {
     let (_, conversation) = scenario.log()?;
     let measured = || -> Result<ContextRivalFacts, ProcessError> {
         let config = scenario.configured(&ContextConfig::default()).map_err(ProcessError::Failed)?;
-        let installed = rival.installed(root, program)?;
-        let asked = Task { rival, installed: &installed, scenario, conversation: &conversation, config: &config };
+        let installed = rival.installed(place)?;
+        let asked =
+            Task { rival, installed: &installed, place, scenario, conversation: &conversation, config: &config };
         let prompt = outcome(asked.prompt())?;
         let results = asked.results().map(outcome).transpose()?;
         let Installed { version, requirements_sha256, .. } = installed;
@@ -125,16 +123,21 @@ fn outcome<T>(result: Result<T, ProcessError>) -> Result<Outcome<T>, ProcessErro
 struct Task<'a> {
     rival: &'a Rival,
     installed: &'a Installed,
+    place: &'a RivalPlace<'a>,
     scenario: &'a Scenario,
     conversation: &'a Conversation,
     config: &'a ContextConfig,
 }
 
 impl Task<'_> {
+    fn start(&self) -> Result<ContextProgram, ProcessError> {
+        ContextProgram::start(&self.installed.command, self.place.hidden, self.rival.limits)
+    }
+
     fn prompt(&self) -> Result<RivalPrompt, ProcessError> {
         let Self { scenario, config, .. } = self;
         let budget = scenario.budget.unwrap_or_else(|| config.budgets.of(scenario.phase));
-        let mut engine = ContextProgram::start(&self.installed.command, self.rival.limits)?;
+        let mut engine = self.start()?;
         let asked = conversation(scenario, self.conversation, config);
         let text = engine.compile(&asked, &scenario.query, budget)?;
         engine.end()?;
@@ -154,7 +157,7 @@ impl Task<'_> {
     fn results(&self) -> Option<Result<RivalResults, ProcessError>> {
         let contents = large_results(self.scenario, self.conversation, self.config);
         let measured = || {
-            let mut engine = ContextProgram::start(&self.installed.command, self.rival.limits)?;
+            let mut engine = self.start()?;
             let mut caps: Vec<RivalCap> = CAPS.into_iter().map(|cap| RivalCap { cap, ..RivalCap::default() }).collect();
             for content in &contents {
                 let own = questions(&content.text);

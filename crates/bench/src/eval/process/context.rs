@@ -3,9 +3,11 @@
 //! What comes back is text; counting it and looking for facts in it is for who asked.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::program::Launch;
 use super::speaker::Speaker;
 use super::{Limits, ProcessError};
 
@@ -15,12 +17,13 @@ pub struct ContextProgram {
 }
 
 impl ContextProgram {
-    /// Starts `command`, and hears its name and version and one ping.
+    /// Starts `command`, which cannot read `hidden` where the kernel can keep it from that, and hears its name and version
+    /// and one ping.
     ///
     /// # Errors
     /// [`ProcessError`].
-    pub fn start(command: &[OsString], limits: Limits) -> Result<Self, ProcessError> {
-        let mut speaker = Speaker::start(command, limits)?;
+    pub fn start(command: &[OsString], hidden: &[PathBuf], limits: Limits) -> Result<Self, ProcessError> {
+        let mut speaker = Speaker::start(Launch { command, hidden }, limits)?;
         speaker.hello()?;
         speaker.ping()?;
         Ok(Self { speaker })
@@ -87,7 +90,7 @@ mod tests {
         );
         let command = ["sh", "-c", script.as_str()].map(OsString::from);
         let limits = Limits { load: Duration::from_secs(20), route: Duration::from_secs(2), ..Limits::default() };
-        ContextProgram::start(&command, limits)
+        ContextProgram::start(&command, &[], limits)
     }
 
     const HONEST: &str = r#"
@@ -133,7 +136,7 @@ mod tests {
             read -r line; echo '{"ok":true,"name":"deaf","version":"1"}'; read -r line; echo '{"id":"a1"}'; sleep 30"#,
         ];
         let limits = Limits { route: Duration::from_secs(1), ..Limits::default() };
-        let mut deaf = ContextProgram::start(&command.map(OsString::from), limits).unwrap();
+        let mut deaf = ContextProgram::start(&command.map(OsString::from), &[], limits).unwrap();
         let error = deaf.compact(&"more than a pipe holds ".repeat(50_000), 9).unwrap_err();
         assert!(matches!(error, ProcessError::TimedOut { .. }), "{error}");
     }

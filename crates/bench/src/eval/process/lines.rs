@@ -1,28 +1,27 @@
 //! The door of programs that rank tools by protocol 1 of `docs/engines.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::program::bounded;
-use super::speaker::Speaker;
-use super::{Answer, Hello, Limits, ProcessError, Session, TOP};
+use super::program::{Launch, bounded};
+use super::speaker::{Reply, Speaker};
+use super::{Answer, Hello, Hiding, Limits, ProcessError, Session, TOP};
 use crate::eval::collection::Collection;
 use crate::eval::rng::Rng;
 use contextweaver_core::text::hex;
 
 /// A catalog as the program sees it.
-struct Catalog {
-    text: String,
-    sha256: String,
+pub(super) struct Catalog {
+    pub(super) text: String,
+    pub(super) sha256: String,
     /// The item behind each id.
-    items: BTreeMap<String, u32>,
+    pub(super) items: BTreeMap<String, u32>,
 }
 
 impl Catalog {
-    fn of(collection: &Collection, rng: &Rng) -> Self {
+    pub(super) fn of(collection: &Collection, rng: &Rng) -> Self {
         let mut order: Vec<u32> = (0..collection.catalog.len() as u32).collect();
         rng.fork("tools").shuffle(&mut order);
         // The ids of two catalogs differ, so that nothing can be told from one about the other.
@@ -53,6 +52,61 @@ impl Catalog {
     }
 }
 
+/// What is wrong with an answer to `route`.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub(super) enum Breach {
+    #[error("the answer has no list `tools`")]
+    NoList,
+    #[error("{count} tools were returned, {asked} were asked for")]
+    TooMany { count: usize, asked: usize },
+    #[error("{scores} scores for {tools} tools")]
+    ScoreCount { scores: usize, tools: usize },
+    #[error("a later tool has a better score")]
+    Rising,
+    #[error("{0} is no id of the catalog")]
+    Unknown(Value),
+    #[error("{0} is there twice")]
+    Twice(Value),
+    #[error("it claims {claimed} us, and the answer took {seen} us")]
+    Clock { claimed: f64, seen: u64 },
+}
+
+/// The items of an answer with scores that fall or stay, or all that is wrong with it.
+pub(super) fn ranked(
+    reply: &Reply,
+    items: &BTreeMap<String, u32>,
+    asked: usize,
+    seen_us: u64,
+) -> Result<Vec<(u32, f64)>, Vec<Breach>> {
+    let Some(Value::Array(tools)) = &reply.tools else { return Err(vec![Breach::NoList]) };
+    let (mut breaches, count) = (Vec::new(), tools.len());
+    if count > asked {
+        breaches.push(Breach::TooMany { count, asked });
+    }
+    let place = |place: usize| -(place as f64);
+    let scores = reply.scores.clone().unwrap_or_else(|| (0..count).map(place).collect());
+    if scores.len() != count {
+        breaches.push(Breach::ScoreCount { scores: scores.len(), tools: count });
+    } else if scores.windows(2).any(|pair| pair[0] < pair[1]) {
+        breaches.push(Breach::Rising);
+    }
+    let (mut ranked, mut seen) = (Vec::with_capacity(count), BTreeSet::new());
+    for (tool, score) in tools.iter().zip(scores.into_iter().chain(std::iter::repeat(f64::NEG_INFINITY))) {
+        match tool.as_str().and_then(|id| items.get(id)) {
+            None => breaches.push(Breach::Unknown(tool.clone())),
+            Some(&item) if !seen.insert(item) => breaches.push(Breach::Twice(tool.clone())),
+            Some(&item) => ranked.push((item, score)),
+        }
+    }
+    match reply.us {
+        Some(us) if !(us >= 0.0 && us <= seen_us as f64 + 1.0) => {
+            breaches.push(Breach::Clock { claimed: us, seen: seen_us });
+        }
+        _ => {}
+    }
+    if breaches.is_empty() { Ok(ranked) } else { Err(breaches) }
+}
+
 /// A program that ranks the tools of a catalog.
 pub(super) struct Lines {
     speaker: Speaker,
@@ -60,14 +114,14 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Starts `command`; it will get the catalog in the order that `rng` gives.
+    /// Starts a program; it will get the catalog in the order that `rng` gives.
     pub(super) fn start(
-        command: &[OsString],
+        launch: Launch<'_>,
         limits: Limits,
         collection: &Collection,
         rng: &Rng,
     ) -> Result<Self, ProcessError> {
-        Ok(Self { speaker: Speaker::start(command, limits)?, catalog: Catalog::of(collection, rng) })
+        Ok(Self { speaker: Speaker::start(launch, limits)?, catalog: Catalog::of(collection, rng) })
     }
 }
 
@@ -100,41 +154,18 @@ impl Session for Lines {
     fn route(&mut self, query: &str) -> Result<Answer, ProcessError> {
         let what = format!("the query {:?}", bounded(query));
         let (reply, seen_us) = self.speaker.ask_by_id(&what, json!({"op": "route", "query": query, "k": TOP}))?;
-        let program = &self.speaker.program;
-        let Some(Value::Array(tools)) = &reply.tools else {
-            return Err(program.failed(format!("{what}: the answer has no list `tools`")));
-        };
-        if tools.len() > TOP {
-            return Err(program.failed(format!("{what}: {} tools were returned, {TOP} were asked for", tools.len())));
+        let own_us = reply.us.map(|us| us.max(0.0).round() as u64);
+        match ranked(&reply, &self.catalog.items, TOP, seen_us) {
+            Ok(tools) => Ok(Answer { tools, seen_us, own_us }),
+            Err(breaches) => {
+                let first = breaches.first().map_or_else(String::new, ToString::to_string);
+                Err(self.speaker.program.failed(format!("{what}: {first}")))
+            }
         }
-        let scores = match &reply.scores {
-            Some(scores) if scores.len() != tools.len() => {
-                return Err(program.failed(format!("{what}: {} scores for {} tools", scores.len(), tools.len())));
-            }
-            Some(scores) if scores.windows(2).any(|pair| pair[0] < pair[1]) => {
-                return Err(program.failed(format!("{what}: a later tool has a better score")));
-            }
-            Some(scores) => scores.clone(),
-            None => (0..tools.len()).map(|place| -(place as f64)).collect(),
-        };
-        let (mut ranked, mut seen) = (Vec::with_capacity(tools.len()), BTreeSet::new());
-        for (tool, score) in tools.iter().zip(scores) {
-            let Some(&item) = tool.as_str().and_then(|id| self.catalog.items.get(id)) else {
-                return Err(program.failed(format!("{what}: {tool} is no id of the catalog")));
-            };
-            if !seen.insert(item) {
-                return Err(program.failed(format!("{what}: {tool} is there twice")));
-            }
-            ranked.push((item, score));
-        }
-        let own_us = match reply.us {
-            Some(us) if us >= 0.0 && us <= seen_us as f64 + 1.0 => Some(us.round() as u64),
-            Some(us) => {
-                return Err(program.failed(format!("{what}: it claims {us} us, and the answer took {seen_us} us")));
-            }
-            None => None,
-        };
-        Ok(Answer { tools: ranked, seen_us, own_us })
+    }
+
+    fn hiding(&self) -> &Hiding {
+        self.speaker.program.hiding()
     }
 
     fn peak_kib(&self) -> Option<u64> {

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::program::{Program, bounded, micros};
-use super::{Answer, Hello, Limits, ProcessError, Session, TOP, folder};
+use super::program::{Launch, Program, bounded, micros};
+use super::{Answer, Hello, Hiding, Limits, ProcessError, Session, TOP, folder};
 use crate::eval::collection::Collection;
 use crate::eval::rng::Rng;
 use contextweaver_core::catalog::{Listing, load_listings};
@@ -169,9 +169,9 @@ fn recording(server: &str, tools: &[(String, u32)], collection: &Collection) -> 
 }
 
 impl Gateway {
-    /// Writes the recordings and the configuration, and starts `command` with them.
+    /// Writes the recordings and the configuration, and starts a program with them.
     pub(super) fn start(
-        command: &[OsString],
+        launch: Launch<'_>,
         tool: &SearchTool,
         limits: Limits,
         collection: &Collection,
@@ -198,12 +198,13 @@ impl Gateway {
             Some(UPSTREAMS) => upstreams.clone().into_os_string(),
             _ => word.clone(),
         };
-        let command: Vec<OsString> = command.iter().map(word).collect();
-        Ok(Self { program: Program::start(&command, folder)?, tool: tool.clone(), names, limits, asked: 0 })
+        let command: Vec<OsString> = launch.command.iter().map(word).collect();
+        let launch = Launch { command: &command, ..launch };
+        Ok(Self { program: Program::start(launch, folder)?, tool: tool.clone(), names, limits, asked: 0 })
     }
 
     /// Asks for `method`, and answers what the gateway asks meanwhile.
-    fn request(
+    pub(super) fn request(
         &mut self,
         what: &str,
         method: &str,
@@ -243,6 +244,19 @@ impl Gateway {
             }
         }
         Err(self.program.failed(format!("{what}: more than {UNASKED} messages before the answer")))
+    }
+}
+
+impl Gateway {
+    /// The tools that texts name, each once, in order.
+    pub(super) fn tools(&self, texts: &[String]) -> Vec<u32> {
+        let mut seen = BTreeSet::new();
+        texts.iter().flat_map(|text| self.names.in_text(text)).filter(|item| seen.insert(*item)).collect()
+    }
+
+    /// Those of `texts` that name no tool.
+    pub(super) fn unknown<'t>(&self, texts: &'t [String]) -> Vec<&'t str> {
+        texts.iter().filter(|text| self.names.in_text(text).is_empty()).map(String::as_str).collect()
     }
 }
 
@@ -289,15 +303,14 @@ impl Session for Gateway {
             let said = bounded(&result.get("content").map_or_else(String::new, Value::to_string));
             return Err(self.program.failed(format!("{what}: its tool failed: {said}")));
         }
-        let mut found = Vec::new();
-        at(&result, &self.tool.ids, &mut |value| found.push(value.clone()));
-        let (mut tools, mut seen) = (Vec::new(), BTreeSet::new());
-        for text in found.iter().filter_map(Value::as_str) {
-            tools.extend(self.names.in_text(text).into_iter().filter(|item| seen.insert(*item)));
-        }
+        let mut tools = self.tools(&texts(&result, &self.tool.ids));
         tools.truncate(TOP);
         let tools = tools.into_iter().enumerate().map(|(place, item)| (item, -(place as f64))).collect();
         Ok(Answer { tools, seen_us, own_us: None })
+    }
+
+    fn hiding(&self) -> &Hiding {
+        self.program.hiding()
     }
 
     fn peak_kib(&self) -> Option<u64> {
@@ -307,6 +320,13 @@ impl Session for Gateway {
     fn end(self: Box<Self>) -> Result<(), ProcessError> {
         self.program.end()
     }
+}
+
+/// The texts at a pointer.
+pub(super) fn texts(result: &Value, pointer: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    at(result, pointer, &mut |value| found.extend(value.as_str().map(str::to_owned)));
+    found
 }
 
 /// Calls `found` with every value at a pointer (RFC 6901, with `*` for every element), looking into text that is JSON.

@@ -3,10 +3,12 @@
 //!
 //! The program gets the catalog and the queries one by one, and nothing else: it starts in a folder that holds the catalog
 //! alone, with an environment of a few variables; tools and queries come in a shuffled order, in protocol 1 with ids that
-//! are made up for the run. A tenth of the queries is asked twice, and a second process gets the catalog in another order. An answer that is late, torn, unknown, doubled or given before it was asked for ends the run with an error that
-//! says so. This keeps mistakes and shortcuts out, not a program that searches the disk for the judgements: that needs a
-//! sandbox around the harness.
+//! are made up for the run. A tenth of the queries is asked twice, and a second process gets the catalog in another order.
+//! An answer that is late, torn, unknown, doubled or given before it was asked for ends the run with an error that says so.
+//! On Linux the kernel keeps the judgements from it (`confine.rs`).
 
+pub(crate) mod confine;
+pub mod conformance;
 pub mod context;
 mod lines;
 pub mod mcp;
@@ -14,15 +16,18 @@ mod program;
 mod speaker;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
 
+pub use self::confine::{Hiding, hiding};
 use self::lines::Lines;
 use self::mcp::{Gateway, SearchTool};
+use self::program::Launch;
 use super::collection::Collection;
 use super::engine::Ranking;
+use super::probe;
 use super::rng::Rng;
 
 /// The version of the protocol.
@@ -34,7 +39,7 @@ const SEED: u64 = 0x00e4_67e5;
 /// Tools asked for each query.
 pub(crate) const TOP: usize = 100;
 
-/// Questions before the first that counts, made of tools' names, and questions that measure the way there and back.
+/// Questions before the first that counts, and questions that measure the way there and back.
 const WARM_UP: usize = 20;
 const PINGS: usize = 21;
 
@@ -48,6 +53,8 @@ pub struct ProcessEngine {
     pub command: Vec<OsString>,
     /// How it is spoken to.
     pub door: Door,
+    /// Files and folders that it must not read; those that are not there are no matter.
+    pub hidden: Vec<PathBuf>,
     /// The bounds of a run.
     pub limits: Limits,
 }
@@ -116,6 +123,8 @@ pub struct ProcessReport {
     pub order_changes: usize,
     /// Queries asked with the catalog in another order.
     pub order_asked: usize,
+    /// Whether the kernel kept the judgements from it.
+    pub hiding: Hiding,
 }
 
 /// A program did not take part to the end.
@@ -160,7 +169,7 @@ impl ProcessError {
 
 impl ProcessEngine {
     /// The engine of a command line: words at white space, with quotes as in a shell. Arguments that name files are made
-    /// absolute, since the program runs in a folder of its own.
+    /// absolute, since the program runs in a folder of its own. Nothing is hidden from it.
     ///
     /// # Errors
     /// [`ProcessError::Missing`] for an empty command line or an open quote.
@@ -180,7 +189,7 @@ impl ProcessEngine {
             }
         };
         let command = words.into_iter().map(absolute).collect();
-        Ok(Self { command, door: Door::Lines, limits: Limits::default() })
+        Ok(Self { command, door: Door::Lines, hidden: Vec::new(), limits: Limits::default() })
     }
 
     /// Runs the program on every query of `collection`.
@@ -193,7 +202,7 @@ impl ProcessEngine {
         let hello = session.hello()?;
         let load_us = session.load()?;
         let order = asked(collection.queries.len(), &rng);
-        self.warm(session.as_mut(), &warm_up(collection, &rng), order.len())?;
+        self.warm(session.as_mut(), &warm_up(&rng), order.len())?;
         let mut pings: Vec<u64> = (0..PINGS).map(|_| session.ping()).collect::<Result<_, _>>()?;
         let mut times = Times::default();
         let mut rankings: Vec<Option<Vec<(u32, f64)>>> = vec![None; collection.queries.len()];
@@ -210,7 +219,7 @@ impl ProcessEngine {
                 _ => rankings[number] = Some(answer.tools),
             }
         }
-        let peak_kib = session.peak_kib();
+        let (peak_kib, hiding) = (session.peak_kib(), session.hiding().clone());
         session.end()?;
         if let (Some(most), Some(kib)) = (self.limits.peak_mib, peak_kib)
             && kib > most * 1024
@@ -231,6 +240,7 @@ impl ProcessEngine {
             peak_kib,
             order_changes,
             order_asked,
+            hiding,
         };
         let rankings =
             rankings.into_iter().map(|tools| Ranking::of_scores(TOP as u64, &tools.unwrap_or_default())).collect();
@@ -239,9 +249,10 @@ impl ProcessEngine {
 
     /// Starts it; the order of the tools is drawn from `rng`.
     fn open(&self, collection: &Collection, rng: &Rng) -> Result<Box<dyn Session>, ProcessError> {
+        let launch = Launch { command: &self.command, hidden: &self.hidden };
         Ok(match &self.door {
-            Door::Lines => Box::new(Lines::start(&self.command, self.limits, collection, rng)?),
-            Door::Mcp(tool) => Box::new(Gateway::start(&self.command, tool, self.limits, collection, rng)?),
+            Door::Lines => Box::new(Lines::start(launch, self.limits, collection, rng)?),
+            Door::Mcp(tool) => Box::new(Gateway::start(launch, tool, self.limits, collection, rng)?),
         })
     }
 
@@ -326,13 +337,12 @@ fn asked(queries: usize, rng: &Rng) -> Vec<usize> {
     numbers
 }
 
-/// Questions that are in no collection: names of tools, spelled as words.
-fn warm_up(collection: &Collection, rng: &Rng) -> Vec<String> {
-    let mut names: Vec<String> =
-        collection.catalog.items().iter().map(|item| item.name.replace(['_', '-', '.'], " ")).collect();
-    rng.fork("warm-up").shuffle(&mut names);
-    names.truncate(WARM_UP);
-    names
+/// Questions of another collection: what an engine keeps of them helps it with none that counts.
+fn warm_up(rng: &Rng) -> Vec<String> {
+    let mut queries: Vec<String> = probe::collection().queries.iter().map(|query| query.text.clone()).collect();
+    rng.fork("warm-up").shuffle(&mut queries);
+    queries.truncate(WARM_UP);
+    queries
 }
 
 /// A program that runs and is asked, whatever it speaks.
@@ -348,6 +358,9 @@ trait Session {
 
     /// Its answer to a query, checked.
     fn route(&mut self, query: &str) -> Result<Answer, ProcessError>;
+
+    /// What the kernel keeps from it.
+    fn hiding(&self) -> &Hiding;
 
     /// Its largest memory, where the system tells.
     fn peak_kib(&self) -> Option<u64>;
@@ -435,7 +448,7 @@ mod tests {
         );
         let command = ["sh", "-c", script.as_str()].map(OsString::from).to_vec();
         let limits = Limits { load: Duration::from_secs(20), route: Duration::from_secs(2), ..Limits::default() };
-        ProcessEngine { command, door: Door::Lines, limits }
+        ProcessEngine { command, door: Door::Lines, hidden: Vec::new(), limits }
     }
 
     const HONEST: &str = r#"
@@ -515,7 +528,7 @@ mod tests {
         assert!(error(engine(r#"echo '{"unsupported":"no queries"}'"#)).starts_with("unsupported: the query "));
         assert!(error(engine("sleep 9")).starts_with("timed out: the query "));
         let silent = ["sh", "-c", r#"read -r line; echo '{"ok":true}'"#].map(OsString::from).to_vec();
-        let silent = ProcessEngine { command: silent, door: Door::Lines, limits: Limits::default() };
+        let silent = ProcessEngine { command: silent, ..ProcessEngine::parse("sh").unwrap() };
         assert!(error(silent).contains("without a version there is no row"));
     }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::ProcessError;
+use super::confine::{Hiding, confined, is_above};
 
 /// An answer is at most so long.
 const LONGEST_LINE: u64 = 16 << 20;
@@ -34,6 +36,15 @@ const ENVIRONMENT: [&str; 9] = [
     "CONTEXTWEAVER_MODEL",
 ];
 
+/// A program that is to be started, and what it must not read.
+#[derive(Clone, Copy)]
+pub(super) struct Launch<'a> {
+    /// The program and its arguments.
+    pub(super) command: &'a [OsString],
+    /// Files and folders; what is not there is no matter.
+    pub(super) hidden: &'a [PathBuf],
+}
+
 /// A program that runs. What it started ends with it.
 pub(super) struct Program {
     child: Child,
@@ -42,13 +53,16 @@ pub(super) struct Program {
     lines: Receiver<Result<String, String>>,
     last_words: Arc<Mutex<VecDeque<u8>>>,
     folder: tempfile::TempDir,
+    /// Where it makes its temporary files, if it may not make them in the usual place.
+    _temporary: Option<tempfile::TempDir>,
+    hiding: Hiding,
     started: Instant,
 }
 
 impl Program {
     /// Starts a command in `folder` with the few variables of the environment that programs keep.
-    pub(super) fn start(command: &[OsString], folder: tempfile::TempDir) -> Result<Self, ProcessError> {
-        let (program, arguments) = command.split_first().ok_or_else(|| ProcessError::Missing {
+    pub(super) fn start(launch: Launch<'_>, folder: tempfile::TempDir) -> Result<Self, ProcessError> {
+        let (program, arguments) = launch.command.split_first().ok_or_else(|| ProcessError::Missing {
             program: String::new(),
             reason: "no program is named".to_owned(),
         })?;
@@ -61,17 +75,24 @@ impl Program {
         // What it starts ends with it.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = command
+        command
             .args(arguments)
             .current_dir(folder.path())
             .env_clear()
             .envs(kept)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(missing)?;
-        let started = Instant::now();
+            .stderr(Stdio::piped());
+        let is_closed = is_above(&std::env::temp_dir(), launch.hidden);
+        let temporary = is_closed.then(super::folder).transpose()?;
+        if let Some(temporary) = &temporary {
+            command.env("TMPDIR", temporary.path());
+        }
+        let own: Vec<_> = [Some(&folder), temporary.as_ref()].into_iter().flatten().map(|one| one.path()).collect();
+        // What hiding takes is not the program's time.
+        let start = || command.spawn().map(|child| (child, Instant::now()));
+        let (started, hiding) = confined(launch.hidden, &own, start).map_err(missing)?;
+        let (mut child, started) = started.map_err(missing)?;
         let (input, to_write) = channel::<String>();
         if let Some(mut stdin) = child.stdin.take() {
             thread::spawn(move || {
@@ -106,12 +127,17 @@ impl Program {
                 }
             });
         }
-        Ok(Self { input: Some(input), child, lines, last_words, folder, started })
+        Ok(Self { input: Some(input), child, lines, last_words, folder, _temporary: temporary, hiding, started })
     }
 
     /// A file that is in the folder where it runs.
     pub(super) fn path(&self, name: &str) -> std::path::PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// What is kept from it.
+    pub(super) fn hiding(&self) -> &Hiding {
+        &self.hiding
     }
 
     /// How long it has been running, in microseconds.

@@ -1,12 +1,11 @@
 //! What every program of protocol 1 of `docs/engines.md` does, whatever it is asked for: hello, ping, an answer to every line.
 
-use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::program::{Program, bounded, micros};
+use super::program::{Launch, Program, bounded, micros};
 use super::{Hello, Limits, PROTOCOL, ProcessError, folder};
 
 /// What a program may answer. Fields that we do not know are its own business.
@@ -14,9 +13,9 @@ use super::{Hello, Limits, PROTOCOL, ProcessError, folder};
 #[serde(default)]
 pub(super) struct Reply {
     pub(super) id: Option<String>,
-    ok: Option<bool>,
-    name: Option<String>,
-    version: Option<String>,
+    pub(super) ok: Option<bool>,
+    pub(super) name: Option<String>,
+    pub(super) version: Option<String>,
     /// Of `load` and `route`.
     pub(super) tools: Option<Value>,
     /// Of `route`.
@@ -25,8 +24,8 @@ pub(super) struct Reply {
     pub(super) us: Option<f64>,
     /// Of `compile` and `compact`.
     pub(super) text: Option<String>,
-    unsupported: Option<String>,
-    error: Option<String>,
+    pub(super) unsupported: Option<String>,
+    pub(super) error: Option<String>,
 }
 
 /// A program that runs and answers lines.
@@ -37,9 +36,9 @@ pub(super) struct Speaker {
 }
 
 impl Speaker {
-    /// Starts `command` in a folder of its own.
-    pub(super) fn start(command: &[OsString], limits: Limits) -> Result<Self, ProcessError> {
-        Ok(Self { program: Program::start(command, folder()?)?, limits, asked: 0 })
+    /// Starts a program in a folder of its own.
+    pub(super) fn start(launch: Launch<'_>, limits: Limits) -> Result<Self, ProcessError> {
+        Ok(Self { program: Program::start(launch, folder()?)?, limits, asked: 0 })
     }
 
     /// An id that says nothing: a number of no collection.
