@@ -184,7 +184,7 @@ const QUIET: Duration = Duration::from_millis(100);
 
 /// A ping: the rules `ping` and `id`.
 fn ping(talk: &mut Talk<'_>) {
-    if talk.ask_by_id("ping", json!({"op": "ping"})).is_some() {
+    if talk.is_running() && talk.ask_by_id("ping", json!({"op": "ping"})).is_some() {
         talk.sheet.ok("ping");
     }
 }
