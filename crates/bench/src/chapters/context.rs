@@ -388,12 +388,14 @@ fn chapter(page: &mut Document, context: &ContextResults, others: &Others) {
                     "At {} tokens{mark}, with the questions that the summary alone and head + tail alone answers. Better: by the \
                      test over questions and by that over results. Better by questions: not by that over results. What people \
                      ask often stands at the beginning or the end: a title, a commit message, the last line of a log. Most \
-                     summaries give it a share of their tokens, and the rest to what is in between.",
+                     summaries give it a share of their tokens, and the rest to what is in between. Of listings only the number \
+                     of entries and the largest are said, of trees little more than their shape.",
                     count(at.cap)
                 ),
                 &fidelity::verdicts(at, people),
             );
         }
+        page.block(&fidelity::ends_alone());
         page.block(&format!("By probes: {}", fidelity::unproven(at)));
     }
     if let Some(at) = people {

@@ -158,7 +158,7 @@ mod tests {
         insta::assert_snapshot!(shown(&format!(r#"run({{"code": "{}"}})"#, r"print('ok')\n".repeat(90)), 40), @r#"
         run({"code": …})
         code: 1080 characters
-        text: 90 lines, 90 words
+        90 lines, 1080 characters
         first line: print('ok')
         last line: print('ok')
         "#);

@@ -14,8 +14,9 @@ const LONGEST_LEAD: usize = 400;
 const MOST_LEAD_LINES: usize = 4;
 /// Bytes of text per token of the cap, up to which the lossless form is tried. English has four to five.
 const BYTES_PER_TOKEN: usize = 8;
-/// How much of the cap is said about a tree, in hundredths; the rest shows its beginning and its end.
-const TREE: usize = 40;
+/// How much of the cap is said about a tree, in hundredths; the rest shows its beginning and its end. More than its shape is not
+/// shown to be worth as much as the tree itself.
+const TREE: usize = 12;
 /// The number of levels of texts inside strings inside literals.
 const DEEPEST: usize = 3;
 
@@ -50,7 +51,7 @@ fn room(cap: usize) -> usize {
 
 /// The summary of a literal.
 fn packed(found: &Found<'_>, cap: usize, estimator: Estimator) -> String {
-    let pieces = about_literal(found, 0);
+    let Told { pieces, is_tree } = about_literal(found, 0);
     let mut forms = lossless::forms(found.document.root(), room(cap)).into_iter();
     if let Some(whole) = forms.find(|form| estimator.count(form) <= cap) {
         // Sums and counts are worth more than the rest of the rows: the whole follows them or is left out.
@@ -61,8 +62,13 @@ fn packed(found: &Found<'_>, cap: usize, estimator: Estimator) -> String {
             return text;
         }
     }
-    let is_tree = pieces.iter().all(|piece| piece.place < rank::TABLE_PLACE);
-    ends::around(&pieces, found.document.source().trim(), if is_tree { TREE } else { 100 }, cap, estimator)
+    let source = found.document.source();
+    if !is_tree {
+        return ends::around(&pieces, source.trim(), 100, cap, estimator);
+    }
+    // Its indentation would take tokens from what it holds.
+    let source = source.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    ends::around(&pieces, source.trim(), TREE, cap, estimator)
 }
 
 /// The part of the statement that says more than the whole itself: sizes and statistics, but no rows, values or names.
@@ -143,8 +149,15 @@ fn broken<'a>(text: &'a str, error: &LiteralError) -> Option<Found<'a>> {
     None
 }
 
-fn about_literal(found: &Found<'_>, depth: usize) -> Pieces {
-    let Description { pieces: said, embedded } = data::describe(found.document.root());
+/// What is said of a literal.
+struct Told {
+    pieces: Pieces,
+    /// Whether it is neither a table nor a text for the most part, so that nothing replaces its beginning and its end.
+    is_tree: bool,
+}
+
+fn about_literal(found: &Found<'_>, depth: usize) -> Told {
+    let Description { pieces: said, embedded, is_tree } = data::describe(found.document.root());
     let mut pieces = Pieces::new();
     let lead = found.lead.split_whitespace().collect::<Vec<_>>().join(" ");
     if !lead.is_empty() {
@@ -165,11 +178,11 @@ fn about_literal(found: &Found<'_>, depth: usize) -> Pieces {
             pieces.extend(inner.into_iter().map(|piece| moved(piece, place + 1, delay + 1)));
         }
     }
-    pieces
+    Told { pieces, is_tree }
 }
 
 fn about(text: &str, depth: usize) -> Pieces {
-    literal(text).map_or_else(|| about_text(text), |found| about_literal(&found, depth))
+    literal(text).map_or_else(|| about_text(text), |found| about_literal(&found, depth).pieces)
 }
 
 fn about_text(text: &str) -> Pieces {

@@ -63,6 +63,8 @@ pub(super) struct Description {
     pub(super) pieces: Pieces,
     /// The long strings: path and text of each.
     pub(super) embedded: Vec<(String, String)>,
+    /// Whether neither a table nor a long string is most of it.
+    pub(super) is_tree: bool,
 }
 
 struct Section<'d> {
@@ -109,7 +111,7 @@ pub(super) fn describe(root: Value<'_>) -> Description {
     let mut counted = false;
     for (number, section) in walk.tables.iter().enumerate().take(MOST_TABLES * 4) {
         let detailed = number < MOST_TABLES;
-        let small = section.value.span().len() * 3 < walk.total * 2;
+        let small = is_small(section.value.span().len(), walk.total);
         let number = u32::try_from(number).unwrap_or(u32::MAX / 10_000);
         let place = rank::TABLE_PLACE + number * rank::TABLE_PLACES;
         let delay = number * rank::TABLE_DELAY + if small { rank::SMALL_DELAY } else { 0 };
@@ -137,9 +139,18 @@ pub(super) fn describe(root: Value<'_>) -> Description {
         walk.pieces.extend(walk.by_key());
     }
     walk.embedded.sort_by_key(|(_, value)| (std::cmp::Reverse(value.span().len()), value.span().start));
+    // Objects under keys are parts of a whole more often than rows.
+    let lists = walk.tables.iter().map(|table| table.value).filter(|value| mode(*value) != Mode::Map);
+    let largest = lists.chain(walk.embedded.iter().map(|(_, value)| *value));
+    let is_tree = largest.map(|value| value.span().len()).max().is_none_or(|length| is_small(length, walk.total));
     let embedded = walk.embedded.iter().take(MOST_EMBEDDED);
     let embedded = embedded.map(|(path, value)| (path.clone(), value.plain().into_owned())).collect();
-    Description { pieces: walk.pieces, embedded }
+    Description { pieces: walk.pieces, embedded, is_tree }
+}
+
+/// Whether a part of this length is not most of the whole.
+fn is_small(length: usize, whole: usize) -> bool {
+    length * 3 < whole * 2
 }
 
 impl<'d> Walk<'d> {

@@ -57,8 +57,8 @@ pub(super) const FIRST_PLACE: u32 = 1;
 pub(super) const SAMPLE_PLACE: u32 = 2;
 pub(super) const LAST_PLACE: u32 = 50;
 pub(super) const STAT_PLACE: u32 = 51;
-/// The place of leaves in the whole.
-pub(super) const LEAF_PLACE: u32 = 10;
+/// The place of leaves in the whole, behind the places that have a meaning in texts of lines.
+pub(super) const LEAF_PLACE: u32 = 100;
 /// The place of the values of keys on all levels.
 pub(super) const BY_KEY_PLACE: u32 = 890;
 /// The place after the leaves.

@@ -90,7 +90,7 @@ fn trees_are_told_on_all_levels() {
 }
 
 #[test]
-fn objects_are_told_leaf_by_leaf() {
+fn objects_tell_their_shape_beside_beginning_and_end() {
     let labels: Vec<String> = (0..60).map(|at| format!("\"label {at}\"")).collect();
     let text = format!(
         "Error calling tool 'x': {{\"error\": {{\"code\": 429, \"message\": \"rate limit exceeded\"}}, \"retry\": null, \"data\": {{\"limits\": {{\"cpu\": \"500m\", \"memory\": 2}}, \"labels\": [{}], \"text\": \"{}\"}}}}",
@@ -99,18 +99,25 @@ fn objects_are_told_leaf_by_leaf() {
     );
     insta::assert_snapshot!(shown(&text, 200), @r#"
     Error calling tool 'x':
-    1 line
     object, 3 keys: error, retry, data
-    error: 2 keys: code, message
     retry: null
-    data: 3 keys: limits, labels, text
-    error.code: 429
-    data.labels: distinct 60
-    last value: data.text: word word word word word word word word word … (300 characters)
-    {"error": {"code": 429, "message": "rate limit exceeded"}, "retry": null, "data": {"limits": {"cpu": "500m", "memory": 2}, "labels": ["label 0", "label 1", "label
+    {"error": {"code": 429, "message": "rate limit exceeded"}, "retry": null, "data": {"limits": {"cpu": "500m", "memory": 2}, "labels": ["label 0", "label 1", "label 2", "label 3", "label 4", "label 5", "label 6", "label 7", "label
     …
-    word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word "}}
+    55", "label 56", "label 57", "label 58", "label 59"], "text": "word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word word "}}
     "#);
+}
+
+#[test]
+fn a_table_that_is_a_small_part_of_a_tree_does_not_replace_it() {
+    let steps: Vec<String> =
+        (0..9).map(|at| format!("{{\n \"name\": \"step {at}\",\n \"seconds\": {at}\n }}")).collect();
+    let rest: Vec<String> = (0..60).map(|at| format!("\"key{at}\": {{\n  \"on\": {}\n }}", at % 7)).collect();
+    let text = format!("{{\n \"steps\": [{}],\n {}\n}}", steps.join(",\n "), rest.join(",\n "));
+    let told = shown(&text, 150);
+    let (shape, rest) = told.split_once('\n').unwrap();
+    assert!(shape.starts_with("object, 61 keys"), "{told}");
+    assert!(rest.contains("{ \"steps\": [{ \"name\": \"step 0\", \"seconds\": 0 }, {"), "{told}");
+    assert!(rest.ends_with("\"key59\": { \"on\": 3 } }"), "{told}");
 }
 
 #[test]
@@ -171,7 +178,7 @@ fn an_error_in_the_middle_is_said_beside_beginning_and_end() {
     let text: String = (1000..3000).map(line).collect();
     for cap in [100, 300, 600] {
         let told = shown(&text, cap);
-        assert!(told.starts_with("text: 2000 lines"), "{told}");
+        assert!(told.starts_with("2000 lines, "), "{told}");
         assert!(told.contains("first (line 235): deploy 1234 checkout failed: migration 0042 timed out"), "{told}");
         assert!(told.contains("\ndeploy 1000 checkout ok\n") && told.ends_with("\ndeploy 2999 checkout ok"), "{told}");
     }

@@ -18,6 +18,9 @@ pub(super) const DEFAULT_CAP: usize = 300;
 /// The control that a summariser has to beat.
 const RIVAL: Control = Control::HeadTail;
 
+/// The kinds that have no summariser: their size and the first error are said, then beginning and end follow.
+const ENDS_ALONE: [Kind; 2] = [Kind::Keyvalue, Kind::Plain];
+
 /// The probability of a difference by chance below which it counts as one.
 const LEVEL: f64 = 0.05;
 
@@ -137,11 +140,11 @@ fn duels<L: Label>(at: &AtCap<L>) -> Vec<(Kind, Duel, f64)> {
     all
 }
 
-/// What has to be said of the kinds whose summaries are not shown to be better than head + tail; empty when there are
-/// none.
+/// What has to be said of the kinds whose summarisers are not shown to be better than head + tail.
 pub(super) fn unproven<L: Label>(at: &AtCap<L>) -> String {
     let named = |holds: &dyn Fn(&(Kind, Duel, f64)) -> bool| -> Vec<&'static str> {
-        duels(at).iter().filter(|one| holds(one)).map(|(kind, ..)| kind.name()).collect()
+        let duels = duels(at).into_iter().filter(|(kind, ..)| !ENDS_ALONE.contains(kind));
+        duels.filter(|one| holds(one)).map(|(kind, ..)| kind.name()).collect()
     };
     let weak = named(&|(_, duel, p)| duel.won <= duel.lost || *p >= LEVEL);
     let few = named(&|(_, duel, p)| duel.won > duel.lost && *p < LEVEL && duel.by_results() >= LEVEL);
@@ -155,9 +158,21 @@ pub(super) fn unproven<L: Label>(at: &AtCap<L>) -> String {
         );
     }
     if !few.is_empty() {
-        let _ = write!(text, "Better over probes, but with too few results to tell over results: {}.", few.join(", "));
+        let _ = write!(text, "Better over questions, but with too few results to tell over results: {}.", few.join(", "));
+    }
+    if text.is_empty() {
+        let _ = write!(text, "All summarisers are shown to be better than head + tail at {} tokens.", count(at.cap));
     }
     text.trim_end().to_owned()
+}
+
+/// The kinds that have no summariser, in a sentence.
+pub(super) fn ends_alone() -> String {
+    format!(
+        "**No summariser** have {}: their size and the first error are said, and beginning and end are the rest. What they win over \
+         head + tail is due to that line.",
+        ENDS_ALONE.map(Kind::name).join(", ")
+    )
 }
 
 /// What the two sets say of the summaries of each kind, beside head + tail.
@@ -173,7 +188,10 @@ pub(super) fn verdicts(probes: &AtCap, people: &AtCap<Asks>) -> Table {
             count(met(duel)),
             word(duel, p),
             asked.map_or_else(|| "not asked".to_owned(), |(duel, p)| word(duel, p)),
-            reason(&sets.into_iter().flatten().collect::<Vec<_>>()),
+            match ENDS_ALONE.contains(&kind) {
+                true => "no summariser".to_owned(),
+                false => reason(&sets.into_iter().flatten().collect::<Vec<_>>()),
+            },
         ]);
     }
     table
@@ -375,11 +393,13 @@ mod tests {
         // The log alone would have p = .070; the others stay below .05 after the correction for three kinds.
         assert_eq!(
             unproven(&at),
-            "**Not shown to be better than head + tail** at 300 tokens: the summarisers of log. Better over probes, but with \
+            "**Not shown to be better than head + tail** at 300 tokens: the summarisers of log. Better over questions, but with \
              too few results to tell over results: csv."
         );
         let shown: Vec<String> = duels(&at).iter().map(|(kind, _, p)| format!("{kind} {}", probability(*p))).collect();
         assert_eq!(shown, ["rows ≤ .001", "csv ≤ .001", "log .070"]);
-        assert_eq!(unproven(&AtCap::<Class>::default()), "");
+        let mut plain = at.clone();
+        plain.controls.get_mut(&RIVAL).unwrap().duels = [(Kind::Rows, duel(30, 1, 9)), (Kind::Plain, duel(1, 7, 3))].into();
+        assert_eq!(unproven(&plain), "All summarisers are shown to be better than head + tail at 300 tokens.");
     }
 }

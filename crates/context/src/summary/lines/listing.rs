@@ -1,19 +1,10 @@
 //! Listings: one file, path or name a line, with or without sizes.
 
-use std::collections::BTreeMap;
-
-use rustc_hash::FxHashMap;
-
 use crate::brief::Piece;
 
-use super::excerpt::{Tally, counted, cut};
-use super::paths::{by_directory, extension};
+use super::excerpt::{Tally, counted, samples};
+use super::paths::extension;
 use super::rank;
-
-/// The number of extensions that are counted in the summary, the most frequent first.
-const EXTENSIONS: usize = 12;
-/// The number of entries kept for the outline.
-const KEPT: usize = 4000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -139,17 +130,6 @@ fn bytes(text: &str) -> Option<f64> {
     Some(number * factor)
 }
 
-fn in_words(bytes: f64) -> String {
-    let units = ["B", "KB", "MB", "GB", "TB"];
-    let mut value = bytes;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < units.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{value:.0} B") } else { format!("{value:.2} {}", units[unit]) }
-}
-
 fn entry(line: &str) -> Option<Entry<'_>> {
     let line = line.trim_end();
     if let Some(entry) = marked(line).or_else(|| long(line)).or_else(|| sized(line)) {
@@ -167,141 +147,38 @@ fn entry(line: &str) -> Option<Entry<'_>> {
     })
 }
 
-/// Describes a listing.
+/// Describes a listing: how many entries it has, and the largest of them.
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let tally = Tally::of(text);
-    let mut entries: Vec<Entry> = Vec::new();
-    let mut counts: FxHashMap<&str, usize> = FxHashMap::default();
     let mut kinds = [0usize; 3];
-    let mut total = 0;
-    let mut others: Vec<&str> = Vec::new();
-    let mut sizes = Sizes::default();
-    let mut extensions: BTreeMap<&str, usize> = BTreeMap::new();
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let Some(entry) = entry(line) else {
-            others.push(line);
-            continue;
-        };
-        total += 1;
-        kinds[entry.kind as usize] += 1;
-        sizes.add(&entry);
-        if entry.kind != Kind::Directory {
-            *extensions.entry(extension(entry.name)).or_default() += 1;
-        }
-        if entries.len() < KEPT {
-            let count = counts.entry(entry.name).or_default();
-            *count += 1;
-            if *count == 1 {
-                entries.push(entry);
-            }
-        } else if let Some(count) = counts.get_mut(entry.name) {
-            *count += 1;
+    let mut largest: Option<(f64, &str, &str)> = None;
+    for Entry { name, kind, size } in text.lines().filter_map(entry) {
+        kinds[kind as usize] += 1;
+        if let Some((bytes, written)) = size
+            && largest.as_ref().is_none_or(|(most, ..)| bytes > *most)
+        {
+            largest = Some((bytes, name, written));
         }
     }
-    let mut pieces = vec![shape(&tally, total, kinds, entries.len())];
+    let mut pieces = vec![shape(&tally, kinds)];
     pieces.extend(tally.ends());
-    pieces.extend(sizes.piece());
-    for line in others.iter().filter(|line| line.contains(':') || line.starts_with("total ")).take(20) {
-        pieces.push(Piece::line(rank::LEAF_PLACE, rank::LEAF, cut(line, 120)));
-    }
-    pieces.extend(by_extension(&extensions));
-    pieces.extend(repeated(&entries, &counts));
-    pieces.extend(outline(&entries, &counts));
+    pieces.extend(
+        largest
+            .map(|(_, name, written)| Piece::line(rank::STAT_PLACE, rank::STAT, format!("largest: {name} {written}"))),
+    );
+    pieces.extend(samples(text, &tally));
     pieces
 }
 
-fn shape(tally: &Tally, total: usize, kinds: [usize; 3], distinct: usize) -> Piece {
-    let mut said = vec![counted(tally.lines, "line")];
-    if total == 1 {
-        said.push("1 entry".to_owned());
-    } else {
-        said.push(format!("{total} entries"));
-    }
-    if kinds[Kind::File as usize] + kinds[Kind::Directory as usize] > 0 {
-        said.push(counted(kinds[Kind::File as usize], "file"));
-        let directories = kinds[Kind::Directory as usize];
-        said.push(if directories == 1 { "1 directory".to_owned() } else { format!("{directories} directories") });
-    }
-    if distinct < total && distinct < KEPT {
-        said.push(format!("{distinct} different"));
+fn shape(tally: &Tally, kinds: [usize; 3]) -> Piece {
+    let several = |count: usize, one: &str, more: &str| format!("{count} {}", if count == 1 { one } else { more });
+    let mut said = vec![counted(tally.lines, "line"), several(kinds.iter().sum(), "entry", "entries")];
+    let [files, directories, _] = kinds;
+    if files + directories > 0 {
+        said.push(counted(files, "file"));
+        said.push(several(directories, "directory", "directories"));
     }
     Piece::line(rank::SHAPE_PLACE, rank::SHAPE, format!("listing: {}", said.join(", ")))
-}
-
-#[derive(Debug, Default)]
-struct Sizes<'a> {
-    count: usize,
-    total: f64,
-    least: Option<(f64, &'a str, &'a str)>,
-    most: Option<(f64, &'a str, &'a str)>,
-}
-
-impl<'a> Sizes<'a> {
-    fn add(&mut self, entry: &Entry<'a>) {
-        let Some((bytes, written)) = entry.size else { return };
-        self.count += 1;
-        self.total += bytes;
-        if self.least.is_none_or(|(least, ..)| bytes < least) {
-            self.least = Some((bytes, written, entry.name));
-        }
-        if self.most.is_none_or(|(most, ..)| bytes > most) {
-            self.most = Some((bytes, written, entry.name));
-        }
-    }
-
-    fn piece(&self) -> Option<Piece> {
-        let ((_, least, smallest), (_, most, largest)) = self.least.zip(self.most)?;
-        let total = in_words(self.total);
-        let text = format!("sizes: max {most} ({largest}), min {least} ({smallest}), total {total}");
-        Some(Piece::line(rank::STAT_PLACE, rank::STAT, text))
-    }
-}
-
-fn by_extension(extensions: &BTreeMap<&str, usize>) -> Option<Piece> {
-    let mut counts: Vec<(&str, usize)> = extensions.iter().map(|(&extension, &count)| (extension, count)).collect();
-    counts.sort_by_key(|&(extension, count)| (std::cmp::Reverse(count), extension));
-    let all: usize = counts.iter().map(|&(_, count)| count).sum();
-    let without = extensions.get("").copied().unwrap_or_default();
-    if without * 10 > all * 7 {
-        return None;
-    }
-    counts.truncate(EXTENSIONS);
-    let entries = counts
-        .into_iter()
-        .map(|(extension, count)| format!("{} {count}", if extension.is_empty() { "none" } else { extension }))
-        .collect();
-    Some(Piece::list(rank::STAT_PLACE, "by extension: ", entries, ", ", (rank::STAT, 3), rank::SECOND_OUTLINE))
-}
-
-/// Entries that occur more than once, the most frequent first.
-fn repeated(entries: &[Entry], counts: &FxHashMap<&str, usize>) -> Option<Piece> {
-    let mut repeated: Vec<(&str, usize)> = entries
-        .iter()
-        .filter_map(|entry| counts.get(entry.name).map(|&count| (entry.name, count)))
-        .filter(|&(_, count)| count > 1)
-        .collect();
-    repeated.sort_by_key(|&(name, count)| (std::cmp::Reverse(count), name));
-    let entries: Vec<String> = repeated.iter().map(|(name, count)| format!("{name} ×{count}")).collect();
-    (!entries.is_empty())
-        .then(|| Piece::list(rank::STAT_PLACE, "repeated: ", entries, ", ", (rank::STAT, 2), rank::MORE_STAT))
-}
-
-fn outline(entries: &[Entry], counts: &FxHashMap<&str, usize>) -> Option<Piece> {
-    let once: Vec<&Entry> =
-        entries.iter().filter(|entry| counts.get(entry.name).is_none_or(|&count| count == 1)).collect();
-    if once.is_empty() {
-        return None;
-    }
-    let names = by_directory(once.iter().map(|entry| (entry.name, String::new())));
-    let head = names.head("entries");
-    let piece = Piece::grouped(rank::OUTLINE_PLACE, &head, names.list, (rank::OUTLINE, 5), rank::WHOLE_OUTLINE);
-    if once.iter().all(|entry| entry.size.is_none()) {
-        return Some(piece);
-    }
-    let sized = by_directory(
-        once.iter().map(|entry| (entry.name, entry.size.map(|(_, written)| written.to_owned()).unwrap_or_default())),
-    );
-    Some(piece.or(rank::RICH_OUTLINE, sized.whole("entries")))
 }
 
 #[cfg(test)]
@@ -310,44 +187,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listing_with_sizes() {
-        let text = "[DIR] docs\n[FILE] b.rs    68.81 KB\n[FILE] c.rs    973 B\n[FILE] d.toml    1 B\n\nTotal: 3 files, 1 directories\nCombined size: 69.76 KB";
-        insta::assert_snapshot!(told(text, 300), @r"
+    fn the_largest_entry_is_named() {
+        let text = "[DIR] docs\n[FILE] b.rs    973 B\n[FILE] c.rs    68.81 KB\n[FILE] d.toml    68.81 KB\n\nTotal: 3 files, 1 directories";
+        insta::assert_snapshot!(told(text, 50), @r"
         [Listing]
-        listing: 7 lines, 4 entries, 3 files, 1 directory
+        listing: 6 lines, 4 entries, 3 files, 1 directory
         first line: [DIR] docs
-        sizes: max 68.81 KB (b.rs), min 1 B (d.toml), total 69.76 KB
-        by extension: .rs 2, .toml 1
-        Total: 3 files, 1 directories
-        Combined size: 69.76 KB
-        entries:
-        docs, b.rs 68.81 KB, c.rs 973 B, d.toml 1 B
-        last line: Combined size: 69.76 KB
+        largest: c.rs 68.81 KB
+        last line: Total: 3 files, 1 directories
         ");
     }
 
     #[test]
-    fn a_path_that_recurs() {
-        insta::assert_snapshot!(told(&"/srv/data\n".repeat(71), 300), @r"
-        [Listing]
-        listing: 71 lines, 71 entries, 1 different
-        first line: /srv/data
-        repeated: /srv/data ×71
-        last line: /srv/data
-        ");
-    }
-
-    #[test]
-    fn paths_by_directory() {
+    fn paths_are_counted() {
         let text: String = (0..50).map(|n| format!("src/room{}/file{n}.rs\n", n / 20)).collect();
-        insta::assert_snapshot!(told(&text, 110), @r"
+        insta::assert_snapshot!(told(&text, 40), @r"
         [Listing]
         listing: 50 lines, 50 entries
         first line: src/room0/file0.rs
-        by extension: .rs 50
-        entries:
-        src/room0/ (20): file0.rs file1.rs file2.rs file3.rs file4.rs file5.rs file6.rs file7.rs file9.rs file10.rs file11.rs file14.rs file16.rs file19.rs
-        src/room2/ (10): file49.rs … +35
         last line: src/room2/file49.rs
         ");
     }

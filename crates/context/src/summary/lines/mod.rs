@@ -8,7 +8,6 @@ mod code;
 mod diff;
 mod excerpt;
 mod html;
-mod key_value;
 mod listing;
 mod log;
 mod markdown;
@@ -52,9 +51,7 @@ pub(super) enum LineKind {
     Matches,
     /// Files, paths or names, one a line.
     Listing,
-    /// `key: value` lines.
-    KeyValue,
-    /// Any other text.
+    /// Any other text: prose, settings, the output of commands.
     Plain,
 }
 
@@ -110,14 +107,9 @@ pub(super) fn kind_of(text: &str) -> LineKind {
         return LineKind::Code(language);
     }
     let listed = share(&|line| listing::is_entry(line));
-    let valued = share(&|line| key_value::parse(line).is_some() || key_value::section(line).is_some());
     let certain = share(&|line| listing::is_certain(line));
-    if certain >= 0.5 || (listed >= 0.7 && listed >= valued && lines.len() > 2) {
+    if certain >= 0.5 || (listed >= 0.7 && lines.len() > 2) {
         return LineKind::Listing;
-    }
-    let sections = lines.iter().filter(|line| key_value::section(line).is_some()).count();
-    if valued >= 0.5 || (valued >= 0.3 && sections > 1) {
-        return LineKind::KeyValue;
     }
     if markdown >= 0.3 && headings > 0 {
         return LineKind::Markdown;
@@ -137,9 +129,9 @@ pub(super) fn share_of(kind: LineKind) -> usize {
     match kind {
         LineKind::Parts | LineKind::Log | LineKind::Code(_) | LineKind::Matches => 100,
         LineKind::Diff | LineKind::Html | LineKind::Markdown => 60,
-        LineKind::Listing => 35,
-        // Nothing that is said of these is shown to be worth more than the text itself: a count, and what went wrong.
-        LineKind::StackTrace | LineKind::KeyValue | LineKind::Plain => 12,
+        LineKind::Listing => 20,
+        // Little that is said of these is shown to be worth more than the text itself: a count, and what went wrong.
+        LineKind::StackTrace | LineKind::Plain => 12,
     }
 }
 
@@ -167,7 +159,6 @@ pub(super) fn pieces(kind: LineKind, text: &str) -> Vec<Piece> {
         LineKind::Code(language) => code::pieces(language, text),
         LineKind::Matches => matches::pieces(text),
         LineKind::Listing => listing::pieces(text),
-        LineKind::KeyValue => key_value::pieces(text),
         LineKind::Plain => plain::pieces(text),
     }
 }
@@ -245,7 +236,7 @@ mod tests {
     use crate::brief::pack;
     use contextweaver_core::text::Estimator;
 
-    const KINDS: [LineKind; 11] = [
+    const KINDS: [LineKind; 10] = [
         LineKind::Parts,
         LineKind::Diff,
         LineKind::Log,
@@ -255,7 +246,6 @@ mod tests {
         LineKind::Code(Language::Rust),
         LineKind::Matches,
         LineKind::Listing,
-        LineKind::KeyValue,
         LineKind::Plain,
     ];
 
@@ -319,7 +309,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(128))]
 
         #[test]
-        fn every_kind_takes_every_text_and_keeps_the_cap(text in text(), cap in 0usize..300, number in 0usize..11) {
+        fn every_kind_takes_every_text_and_keeps_the_cap(text in text(), cap in 0usize..300, number in 0usize..10) {
             let guessed = kind_of(&text);
             prop_assert_eq!(guessed, kind_of(&text));
             for kind in [guessed, KINDS[number]] {
