@@ -169,9 +169,9 @@ pub(super) fn unproven<L: Label>(at: &AtCap<L>) -> String {
 /// The kinds that have no summariser, in a sentence.
 pub(super) fn ends_alone() -> String {
     format!(
-        "**No summariser** have {}: their size and the first error are said, and beginning and end are the rest. What they win over \
-         head + tail is due to that line.",
-        ENDS_ALONE.map(Kind::name).join(", ")
+        "The kinds {} have **no summariser**: their size and the first error are said, and the rest is beginning and end. What they \
+         win over head + tail is due to the size.",
+        ENDS_ALONE.map(Kind::name).join(" and ")
     )
 }
 
