@@ -90,7 +90,7 @@ pub fn check(engine: &ProcessEngine) -> Result<Conformance, ProcessError> {
         match (said, again) {
             (Some(before), Some(after)) if before == after => talk.sheet.ok("same"),
             (Some(_), Some(_)) => {
-                talk.sheet.wrong("same", vec![format!("{rule} gave another text the second time")], None)
+                talk.sheet.wrong("same", vec![format!("{rule} gave another text the second time")], None);
             }
             _ => {}
         }
