@@ -398,7 +398,7 @@ mod tests {
         );
         let shown: Vec<String> = duels(&at).iter().map(|(kind, _, p)| format!("{kind} {}", probability(*p))).collect();
         assert_eq!(shown, ["rows ≤ .001", "csv ≤ .001", "log .070"]);
-        let mut plain = at.clone();
+        let mut plain = at;
         plain.controls.get_mut(&RIVAL).unwrap().duels = [(Kind::Rows, duel(30, 1, 9)), (Kind::Plain, duel(1, 7, 3))].into();
         assert_eq!(unproven(&plain), "All summarisers are shown to be better than head + tail at 300 tokens.");
     }
