@@ -54,9 +54,9 @@ fn agent_loop() {
     insta::assert_snapshot!(example("agent_loop"), @r#"
     [route] 13 lines, 429 tokens in; out: monitor:get_logs
     [call] 5 lines, 165 tokens in; out: {"service": "checkout"}
-    [interpret] 50 lines, 366 tokens in; out: grep:failed
+    [interpret] 51 lines, 370 tokens in; out: grep:failed
     grep:failed of artifact:result:c1 shows: 234: deploy 1234 checkout failed: migration 0042 timed out
-    [answer] 53 lines, 385 tokens in; out: Migration 0042 timed out.
+    [answer] 54 lines, 389 tokens in; out: Migration 0042 timed out.
 
     the last prompt:
     [FACTS]
@@ -69,7 +69,7 @@ fn agent_loop() {
     monitor:get_logs#5d5dcfde({"service": "checkout"})
 
     [TOOL RESULT [artifact:result:c1]]
-    text: 2000 lines, 8004 words
+    2000 lines, 48030 characters
     1 error line, first (line 235): deploy 1234 checkout failed: migration 0042 timed out
     deploy 1000 checkout ok
     deploy 1001 checkout ok
@@ -89,6 +89,7 @@ fn agent_loop() {
     deploy 1015 checkout ok
     deploy 1016 checkout ok
     deploy 1017 checkout ok
+    deploy 1018 checkout ok
     …
     deploy 2981 checkout ok
     deploy 2982 checkout ok
@@ -158,7 +159,7 @@ fn sqlite_stores() {
     3 events after "Which orders are there?"
     6 events after "And which invoices?"
 
-    376 tokens of 6000:
+    373 tokens of 6000:
     [EPISODIC MEMORY]
     - Asked: Which orders are there?
     - Asked: And which invoices?
@@ -180,10 +181,6 @@ fn sqlite_stores() {
 
     [TOOL RESULT [artifact:result:c3]]
     listing: 800 lines, 800 entries
-    by extension: .csv 800
-    entries:
-    /srv/invoices/ (800): part-0000.csv part-0049.csv part-0099.csv part-0149.csv part-0199.csv part-0249.csv part-0299.csv part-0349.csv part-0399.csv part-0499.csv
-    /srv/invoices/: part-0599.csv part-0699.csv part-0799.csv … +787
     /srv/invoices/part-0000.csv
     /srv/invoices/part-0001.csv
     /srv/invoices/part-0002.csv
@@ -193,7 +190,16 @@ fn sqlite_stores() {
     /srv/invoices/part-0006.csv
     /srv/invoices/part-0007.csv
     /srv/invoices/part-0008.csv
+    /srv/invoices/part-0009.csv
+    /srv/invoices/part-0010.csv
+    /srv/invoices/part-0011.csv
+    /srv/invoices/part-0012.csv
+    /srv/invoices/part-0013.csv
     …
+    /srv/invoices/part-0786.csv
+    /srv/invoices/part-0787.csv
+    /srv/invoices/part-0788.csv
+    /srv/invoices/part-0789.csv
     /srv/invoices/part-0790.csv
     /srv/invoices/part-0791.csv
     /srv/invoices/part-0792.csv
