@@ -135,9 +135,14 @@ impl<'s> Selection<'s> {
                 collection: Arc::clone(collection),
             })
             .collect();
-        for manner in everyday.into_iter().filter(|one| is_asked(collections, scenarios, &Ground::everyday_name(*one)))
-        {
-            grounds.extend(manner.collection(&bench.workspace)?.map(|found| Ground::everyday(manner, found)));
+        for manner in everyday {
+            let name = Ground::everyday_name(manner);
+            if is_asked(collections, scenarios, &name) {
+                let found = manner.collection(&bench.workspace)?;
+                // Only one that was asked for by name is missed.
+                ensure!(collections.is_empty() || found.is_some(), "the collection `{name}` is not on this machine");
+                grounds.extend(found.map(|collection| Ground::everyday(manner, collection)));
+            }
         }
         let asked = all.into_iter().filter(|scenario| is_asked(scenarios, collections, &scenario.name));
         Ok(Self {

@@ -122,9 +122,8 @@ impl Chapter for Rivals {
     }
 
     fn render(&self, own: &[Results<RivalFacts>], tables: &Tables, page: &mut Document) {
-        let named = |name: &str| own.iter().find(|results| results.name == name);
-        if let Some(results) = named(NAME) {
-            page::chapter(page, results, named(EVERYDAY), tables);
+        if let Some(results) = named(own, NAME) {
+            page::chapter(page, results, named(own, EVERYDAY), tables);
         }
     }
 
@@ -133,8 +132,7 @@ impl Chapter for Rivals {
     }
 
     fn answers(&self, own: &[Results<RivalFacts>], tables: &Tables) -> Vec<Answer> {
-        let named = |name: &str| own.iter().find(|results| results.name == name);
-        named(NAME).map_or_else(Vec::new, |results| page::answers(results, named(EVERYDAY), tables))
+        named(own, NAME).map_or_else(Vec::new, |results| page::answers(results, named(own, EVERYDAY), tables))
     }
 
     fn terminal(&self, own: &[Results<RivalFacts>]) -> String {
@@ -144,6 +142,11 @@ impl Chapter for Rivals {
         };
         own.iter().map(plain).collect()
     }
+}
+
+/// The results file of this name.
+fn named<'r>(own: &'r [Results<RivalFacts>], name: &str) -> Option<&'r Results<RivalFacts>> {
+    own.iter().find(|results| results.name == name)
 }
 
 fn sorted(names: [&str; MEASURES.len()]) -> [&str; MEASURES.len()] {

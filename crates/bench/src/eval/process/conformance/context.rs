@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::talk::Talk;
-use super::{Conformance, LANGUAGES, Row, Sheet, long, ping};
+use super::{Conformance, ENDS, ID, LANGUAGES, PING, Row, SILENT, Sheet, long, ping};
 use crate::eval::process::program::Launch;
 use crate::eval::process::{ProcessEngine, ProcessError};
 
@@ -13,8 +13,8 @@ const RULES: [Row; 11] = [
         "hello is answered with ok, name and version",
         "answer {\"op\":\"hello\",…} with {\"ok\":true,\"name\":\"…\",\"version\":\"…\"}",
     ),
-    ("ping", "ping is answered", "answer {\"op\":\"ping\",\"id\":\"…\"} with {\"id\":\"…\"} at once"),
-    ("id", "every answer has the id of its request", "copy `id` from the request into the answer"),
+    PING,
+    ID,
     (
         "compile",
         "compile is answered with a text",
@@ -37,12 +37,8 @@ const RULES: [Row; 11] = [
         "the same request gets the same text",
         "draw nothing at random, keep nothing of earlier requests, and iterate over no set",
     ),
-    ("quiet", "nothing but answers on standard output", "print messages and progress on standard error"),
-    (
-        "ends",
-        "it ends with 0 at the end of its input",
-        "leave the loop at the end of the input, and end what was started",
-    ),
+    SILENT,
+    ENDS,
 ];
 
 /// Tokens that are asked for.

@@ -3,14 +3,14 @@
 use serde_json::{Value, json};
 
 use super::talk::Exchange;
-use super::{Conformance, Row, Sheet};
+use super::{Conformance, ENDS, Row, Sheet};
 use crate::eval::probe;
 use crate::eval::process::mcp::{Gateway, SearchTool, texts};
 use crate::eval::process::program::{Launch, bounded};
 use crate::eval::process::{ProcessEngine, ProcessError, SEED, Session};
 use crate::eval::rng::Rng;
 
-const RULES: [Row; 9] = [
+const RULES: [Row; 10] = [
     (
         "initialize",
         "initialize is answered with serverInfo: name and version",
@@ -28,14 +28,8 @@ const RULES: [Row; 9] = [
     ("pointer", "the pointer finds texts in the result", "name one of these with --mcp-ids"),
     ("names", "the texts name tools of the servers behind it", "let --mcp-ids lead to what has the names of tools"),
     ("same", "the same query gets the same tools", "draw nothing at random, and break ties by something of the tool"),
+    ENDS,
 ];
-
-/// The rule about its end stands last, since what is tried after it needs a new start.
-const ENDS: Row = (
-    "ends",
-    "it ends with 0 at the end of its input",
-    "leave the loop at the end of the input, and end what was started",
-);
 
 /// Queries of the probe that are asked.
 const ASKED: usize = 12;
@@ -44,8 +38,7 @@ const ASKED: usize = 12;
 const SHOWN: usize = 12;
 
 pub(super) fn check(engine: &ProcessEngine, tool: &SearchTool) -> Result<Conformance, ProcessError> {
-    let rows: Vec<Row> = RULES.into_iter().chain([ENDS]).collect();
-    let mut sheet = Sheet::new(&rows);
+    let mut sheet = Sheet::new(&RULES);
     let launch = Launch { command: &engine.command, hidden: &engine.hidden };
     let rng = Rng::new(SEED).fork("first");
     let mut gateway = Gateway::start(launch, tool, engine.limits, probe::collection(), &rng)?;

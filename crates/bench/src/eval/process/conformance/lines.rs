@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::talk::Talk;
-use super::{Conformance, LANGUAGES, Row, Sheet, long, ping};
+use super::{Conformance, ENDS, ID, LANGUAGES, PING, Row, SILENT, Sheet, long, ping};
 use crate::eval::probe;
 use crate::eval::process::lines::{Breach, Catalog, ranked};
 use crate::eval::process::program::{Launch, bounded};
@@ -22,8 +22,8 @@ const RULES: [Row; 17] = [
         "load is answered with ok and the number of tools",
         "read every line of the file that `catalog` names, and answer {\"ok\":true,\"tools\":N} with the number of lines",
     ),
-    ("ping", "ping is answered", "answer {\"op\":\"ping\",\"id\":\"…\"} with {\"id\":\"…\"} at once"),
-    ("id", "every answer has the id of its request", "copy `id` from the request into the answer"),
+    PING,
+    ID,
     (
         "list",
         "a query is answered with a list `tools`",
@@ -63,12 +63,8 @@ const RULES: [Row; 17] = [
         "the order of the catalog changes no answer",
         "sort the tools before you index them, for example by name and description; give equal tools equal scores",
     ),
-    ("quiet", "nothing but answers on standard output", "print messages and progress on standard error"),
-    (
-        "ends",
-        "it ends with 0 at the end of its input",
-        "leave the loop at the end of the input, and end what was started",
-    ),
+    SILENT,
+    ENDS,
 ];
 
 /// Queries of the probe that are asked.

@@ -85,6 +85,23 @@ impl Conformance {
 /// A rule before it is tried: a word, what it asks for, and what to do where it is broken.
 pub(crate) type Row = (&'static str, &'static str, &'static str);
 
+/// A program answers a ping.
+const PING: Row = ("ping", "ping is answered", "answer {\"op\":\"ping\",\"id\":\"…\"} with {\"id\":\"…\"} at once");
+
+/// It says which request it answers.
+const ID: Row = ("id", "every answer has the id of its request", "copy `id` from the request into the answer");
+
+/// It says nothing else.
+const SILENT: Row =
+    ("quiet", "nothing but answers on standard output", "print messages and progress on standard error");
+
+/// It ends by itself, whatever its door.
+const ENDS: Row = (
+    "ends",
+    "it ends with 0 at the end of its input",
+    "leave the loop at the end of the input, and end what was started",
+);
+
 /// The rules of a door, being tried.
 #[derive(Debug)]
 pub(crate) struct Sheet {
