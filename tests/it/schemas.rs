@@ -216,7 +216,10 @@ fn kinds() -> Vec<Kind> {
                             "namespace": "n", "required": true, "include_tools": ["a*"], "exclude_tools": ["b"],
                             "timeout": 5.5, "era": "legacy", "inherit_env": "safe"
                         },
-                        "b": {"url": "http://h/mcp", "headers": {"A": "${env:B}"}}
+                        "b": {"url": "http://h/mcp", "headers": {"A": "${env:B}"}},
+                        "c": {"command": "x", "sandbox": {"network": true, "read": ["/r"], "write": ["w"],
+                            "folder": "f", "memory": "64MiB", "processes": 64}},
+                        "d": {"command": "x", "sandbox": true}
                     },
                     "startup": {"mode": "degraded", "upstream_timeout_seconds": 3.0}, "deadline_seconds": 90.5,
                     "retry": {"max_attempts": 2},
@@ -234,7 +237,7 @@ fn kinds() -> Vec<Kind> {
                         "oauth": {"issuer": "https://i", "resource": "https://r/mcp", "audience": "a", "jwks_url": "https://i/k",
                             "scopes": [{"scope": "all"}], "algorithms": ["RS256"], "leeway_seconds": 5.5}}
                 }),
-                json!({"catalog": "tools.json", "schemas": {}, "sanitize": {}, "cache": {}, "pins": {}, "rate_limits": {}}),
+                json!({"catalog": "tools.json", "sandbox": {"memory": "2GiB"}, "schemas": {}, "sanitize": {}, "cache": {}, "pins": {}, "rate_limits": {}}),
             ],
             parses: gateway,
             free: &[],

@@ -81,5 +81,6 @@ pub use transport::http::listener::HttpError;
 pub use transport::http::server::{HttpControl, HttpServer, Prepared};
 pub use transport::stdio::{serve, serve_stdio};
 pub use upstream::breaker::CircuitState;
-pub use upstream::config::{Era, Target, UpstreamConfig};
+pub use upstream::config::{Confinement, Era, Target, UpstreamConfig};
 pub use upstream::environment::Inherit;
+pub use upstream::sandbox::{ByteSize, Home, Network, Reach, Right, Sandbox};

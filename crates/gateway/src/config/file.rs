@@ -30,9 +30,10 @@ use crate::surface::mode::{CardForm, Mode, Structured};
 use crate::telemetry::audit::AuditConfig;
 use crate::telemetry::otlp::{OtlpConfig, OtlpSection};
 use crate::telemetry::savings::Price;
-use crate::upstream::config::{DEFAULT_TIMEOUT_SECONDS, Era, Target, UpstreamConfig};
+use crate::upstream::config::{Confinement, DEFAULT_TIMEOUT_SECONDS, Era, Target, UpstreamConfig};
 use crate::upstream::environment::Inherit;
 use crate::upstream::retry::RetryConfig;
+use crate::upstream::sandbox::{Home, SandboxEntry, Surroundings};
 use contextweaver_context::{FirewallConfig, Secrets};
 use contextweaver_core::catalog::server_namespace;
 use contextweaver_routing::RoutingConfig;
@@ -84,6 +85,7 @@ struct UpstreamEntry {
     env: BTreeMap<String, String>,
     cwd: Option<PathBuf>,
     inherit_env: Option<Inherit>,
+    sandbox: Option<SandboxEntry>,
     url: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
@@ -112,6 +114,7 @@ struct ConfigFile {
     tolerant_args: bool,
     catalog: Option<PathBuf>,
     upstreams: BTreeMap<String, UpstreamEntry>,
+    sandbox: Option<SandboxEntry>,
     deadline_seconds: Option<f64>,
     startup: StartConfig,
     retry: RetryConfig,
@@ -163,6 +166,7 @@ impl Default for ConfigFile {
             tolerant_args,
             catalog: None,
             upstreams: BTreeMap::new(),
+            sandbox: None,
             deadline_seconds: None,
             startup,
             retry: RetryConfig::default(),
@@ -402,13 +406,18 @@ impl ConfigFile {
             firewall.secrets = Secrets::Redact;
         }
         artifacts.path = artifacts.path.map(|path| folder.join(path));
+        if let Some(sandbox) = &self.sandbox {
+            sandbox.check_default()?;
+        }
         let checked = |(name, upstream): (String, UpstreamEntry)| {
             let is_needed = upstream.required || self.startup.mode == StartMode::Strict;
             let is_needed = is_needed && unset == Unset::IsAnError;
-            let upstream = upstream.checked(&format!("upstreams.{name}"), folder, environment, is_needed)?;
+            let place = Place { name: &format!("upstreams.{name}"), folder, sandbox: self.sandbox.as_ref() };
+            let upstream = upstream.checked(&place, environment, is_needed)?;
             Ok((name, upstream))
         };
         let upstreams = self.upstreams.into_iter().map(checked).collect::<Result<_, _>>()?;
+        check_homes(&upstreams)?;
         let owners = namespaces_of(&upstreams)?;
         let deadline = deadline_of(self.deadline_seconds, &upstreams)?;
         let environment = &|name: &str| environment(name).or_else(|| (unset == Unset::IsLookedAt).then(String::new));
@@ -485,11 +494,36 @@ fn namespaces_of(upstreams: &BTreeMap<String, UpstreamConfig>) -> Result<BTreeMa
     Ok(owners)
 }
 
+/// The folders of sandboxes, each of which one server has for itself.
+fn check_homes(upstreams: &BTreeMap<String, UpstreamConfig>) -> Result<(), FieldError> {
+    let mut homes: Vec<(&String, &PathBuf)> = Vec::new();
+    for (name, upstream) in upstreams {
+        let Target::Stdio { confinement: Confinement::Sandbox(sandbox), .. } = &upstream.target else { continue };
+        let Home::Kept(home) = &sandbox.home else { continue };
+        let within = |other: &PathBuf| home.starts_with(other) || other.starts_with(home);
+        if let Some((other, _)) = homes.iter().find(|(_, other)| within(other)) {
+            let reason = format!("is that of `{other}`, or one within the other; give each its own");
+            return Err(FieldError::new(format!("upstreams.{name}.sandbox.folder"), reason));
+        }
+        homes.push((name, home));
+    }
+    Ok(())
+}
+
+/// Where an upstream stands in the file, and what holds for all of them.
+struct Place<'p> {
+    /// The field, e.g. `upstreams.git`.
+    name: &'p str,
+    /// The folder of the file.
+    folder: &'p Path,
+    /// What the file says of the sandboxes of all.
+    sandbox: Option<&'p SandboxEntry>,
+}
+
 impl UpstreamEntry {
     fn checked(
         self,
-        place: &str,
-        folder: &Path,
+        Place { name: place, folder, sandbox }: &Place<'_>,
         environment: &dyn Fn(&str) -> Option<String>,
         is_needed: bool,
     ) -> Result<UpstreamConfig, FieldError> {
@@ -509,8 +543,7 @@ impl UpstreamEntry {
                 command: expand("command", command)?,
                 args: self.args.iter().map(|arg| expand("args", arg)).collect::<Result<_, _>>()?,
                 env: expand_all("env", &self.env)?,
-                cwd: self.cwd.as_ref().map(|cwd| folder.join(cwd)),
-                inherit: self.inherit_env.clone().unwrap_or_default(),
+                confinement: self.confinement(place, folder, *sandbox, &expand)?,
             },
             (None, Some(url), None | Some(Transport::Http)) => {
                 Target::Http { url: expand("url", url)?, headers: expand_all("headers", &self.headers)? }
@@ -520,20 +553,21 @@ impl UpstreamEntry {
             }
             _ => {
                 let reason = "needs `command` (type stdio) or `url` (type http or sse), and not both";
-                return Err(FieldError::new(place, reason));
+                return Err(FieldError::new(*place, reason));
             }
         };
         let foreign = match &target {
             Target::Stdio { .. } => !self.headers.is_empty(),
             Target::Http { .. } | Target::Sse { .. } => {
                 let has_process = !self.env.is_empty() || self.cwd.is_some() || self.inherit_env.is_some();
-                has_process || !self.args.is_empty()
+                has_process || !self.args.is_empty() || self.sandbox.is_some()
             }
             Target::Unset { .. } | Target::InProcess(_) => false,
         };
         if foreign {
-            let reason = "`args`, `env`, `cwd` and `inherit_env` go with `command`, and `headers` with `url`";
-            return Err(FieldError::new(place, reason));
+            let reason =
+                "`args`, `env`, `cwd`, `inherit_env` and `sandbox` go with `command`, and `headers` with `url`";
+            return Err(FieldError::new(*place, reason));
         }
         let variables = noted.unset();
         let target = if variables.is_empty() { target } else { Target::Unset { variables } };
@@ -549,6 +583,36 @@ impl UpstreamEntry {
             era: self.era,
             masks: noted.masks(),
         })
+    }
+
+    /// What a program may reach.
+    fn confinement(
+        &self,
+        place: &str,
+        folder: &Path,
+        default: Option<&SandboxEntry>,
+        expand: &dyn Fn(&str, &str) -> Result<String, FieldError>,
+    ) -> Result<Confinement, FieldError> {
+        let of_sandbox = format!("{place}.sandbox");
+        let in_sandbox = |field: &str, text: &str| expand(&format!("sandbox.{field}"), text);
+        let surroundings = Surroundings { place: &of_sandbox, folder, expand: &in_sandbox };
+        let Some(sandbox) = SandboxEntry::resolved(self.sandbox.as_ref(), default, &surroundings)? else {
+            let cwd = self.cwd.as_ref().map(|cwd| folder.join(cwd));
+            return Ok(Confinement::Open { inherit: self.inherit_env.clone().unwrap_or_default(), cwd });
+        };
+        let foreign = [("cwd", self.cwd.is_some()), ("inherit_env", self.inherit_env.is_some())];
+        match foreign.into_iter().find(|(_, is_there)| *is_there) {
+            None => Ok(Confinement::Sandbox(Box::new(sandbox))),
+            Some((field, _)) => {
+                let reason = match field {
+                    "cwd" => "a server in a sandbox works in `sandbox.folder`; name that, or set `sandbox: false`",
+                    _ => {
+                        "a server in a sandbox inherits nothing; write what it needs under `env`, or set `sandbox: false`"
+                    }
+                };
+                Err(FieldError::new(format!("{place}.{field}"), reason))
+            }
+        }
     }
 }
 
@@ -571,7 +635,9 @@ mod tests {
         assert_eq!(config, parse(json).unwrap());
         let Target::Http { headers, .. } = &config.upstreams["b"].target else { panic!() };
         assert_eq!(headers["authorization"], "Bearer s3cret");
-        let Target::Stdio { cwd, .. } = &config.upstreams["a"].target else { panic!() };
+        let Target::Stdio { confinement: Confinement::Open { cwd, .. }, .. } = &config.upstreams["a"].target else {
+            panic!()
+        };
         assert_eq!(cwd.as_deref(), Some(Path::new("/conf/data")));
     }
 
@@ -669,10 +735,56 @@ mod tests {
             ("upstreams: {GitHub: {command: x}, github: {command: x}}", "`github` is the namespace of `GitHub`"),
             ("upstreams: {a: {command: x, inherit_env: some}}", "`inherit_env` is `safe`, `all`, or"),
             ("upstreams: {a: {url: x, inherit_env: all}}", "upstreams.a: `args`"),
+            ("upstreams: {a: {url: x, sandbox: true}}", "upstreams.a: `args`"),
+            ("upstreams: {a: {command: x, sandbox: yes please}}", "true, false, or what the sandbox lets through"),
+            ("upstreams: {a: {command: x, sandbox: {net: true}}}", "unknown field `net`"),
+            ("upstreams: {a: {command: x, sandbox: {memory: 512}}}", "a whole number with KiB, MiB or GiB"),
+            ("upstreams: {a: {command: x, sandbox: {memory: 1MiB}}}", "upstreams.a.sandbox.memory: must be from 16MiB"),
+            ("upstreams: {a: {command: x, sandbox: {processes: 2}}}", "upstreams.a.sandbox.processes: is 2"),
+            ("upstreams: {a: {command: x, sandbox: {read: [/]}}}", "upstreams.a.sandbox.read: the root would show"),
+            (
+                "upstreams: {a: {command: x, sandbox: {write: [/proc/self]}}}",
+                "upstreams.a.sandbox.write: /proc/self cannot",
+            ),
+            ("upstreams: {a: {command: x, sandbox: {read: ['']}}}", "upstreams.a.sandbox.read: an empty path"),
+            ("upstreams: {a: {command: x, sandbox: {read: [a], write: [./a]}}}", "`./a` stands under `read` too"),
+            ("upstreams: {a: {command: x, cwd: d, sandbox: true}}", "upstreams.a.cwd: a server in a sandbox works in"),
+            ("{sandbox: true, upstreams: {a: {command: x, inherit_env: all}}}", "upstreams.a.inherit_env: a server in"),
+            ("{sandbox: {folder: f}, upstreams: {a: {command: x}}}", "sandbox.folder: is for one server"),
+            (
+                "upstreams: {a: {command: x, sandbox: {folder: f}}, b: {command: x, sandbox: {folder: f/g}}}",
+                "upstreams.b.sandbox.folder: is that of `a`",
+            ),
         ];
         for (text, expected) in cases {
             let message = parse(text).unwrap_err().to_string();
             assert!(message.contains(expected), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_server_has_its_own_sandbox_or_that_of_all() {
+        let memory = |text: &str| {
+            let config = parse(text).unwrap();
+            match &config.upstreams["a"].target {
+                Target::Stdio { confinement: Confinement::Sandbox(sandbox), .. } => Some(sandbox.memory.to_string()),
+                _ => None,
+            }
+        };
+        let cases = [
+            ("upstreams: {a: {command: x}}", None),
+            ("upstreams: {a: {command: x, sandbox: false}}", None),
+            ("upstreams: {a: {command: x, sandbox: true}}", Some("1 GiB")),
+            ("{sandbox: true, upstreams: {a: {command: x}}}", Some("1 GiB")),
+            ("{sandbox: {memory: 64MiB}, upstreams: {a: {command: x}}}", Some("64 MiB")),
+            ("{sandbox: {memory: 64MiB}, upstreams: {a: {command: x, sandbox: true}}}", Some("64 MiB")),
+            ("{sandbox: {memory: 64MiB}, upstreams: {a: {command: x, sandbox: {network: true}}}}", Some("1 GiB")),
+            ("{sandbox: {memory: 64MiB}, upstreams: {a: {command: x, sandbox: false}}}", None),
+            ("{sandbox: false, upstreams: {a: {command: x}}}", None),
+            ("{sandbox: true, upstreams: {a: {url: 'http://h/mcp'}}}", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(memory(text).as_deref(), expected, "{text}");
         }
     }
 

@@ -26,7 +26,7 @@ use super::fault::Fault;
 use super::http::{self, HttpLink};
 use super::in_process::InProcess;
 use super::mailbox::{Event, EventSender};
-use super::stdio::{LineLink, Surroundings};
+use super::stdio::{LineLink, Program};
 use crate::common::sync::lock;
 use crate::common::{glob, program};
 use crate::protocol::listing::{Listing, ServerInfo};
@@ -374,11 +374,9 @@ impl Upstream {
     async fn open(&self) -> Result<Link, Fault> {
         let events = self.events.clone();
         Ok(match &self.config.target {
-            Target::Stdio { command, args, env, cwd, inherit } => {
-                let program = (command.as_str(), args.as_slice());
-                let env = inherit.environment(std::env::vars_os(), env);
-                let surroundings = Surroundings { env, cwd: cwd.as_deref(), masks: &self.config.masks };
-                Link::Lines(LineLink::spawn(&self.name, program, surroundings, MESSAGE_LIMIT, events)?)
+            Target::Stdio { command, args, env, confinement } => {
+                let program = Program { command, args, env, masks: &self.config.masks };
+                Link::Lines(LineLink::spawn(&self.name, program, confinement, MESSAGE_LIMIT, events).await?)
             }
             Target::Http { url, headers } => {
                 Link::Http(HttpLink::open(&self.name, self.client()?, (url, headers), MESSAGE_LIMIT, events)?)

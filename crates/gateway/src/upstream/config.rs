@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::environment::Inherit;
 use super::in_process::InProcess;
+use super::sandbox::Sandbox;
 use crate::common::masks::Masks;
 use contextweaver_context::store::redact;
 
@@ -25,6 +26,26 @@ pub enum Era {
     Modern,
 }
 
+/// What a child process may reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Confinement {
+    /// What the user may reach that the gateway runs as.
+    Open {
+        /// What it inherits of the gateway's environment.
+        inherit: Inherit,
+        /// Its working folder; the gateway's when `None`.
+        cwd: Option<PathBuf>,
+    },
+    /// What a sandbox lets through. It inherits no variables.
+    Sandbox(Box<Sandbox>),
+}
+
+impl Default for Confinement {
+    fn default() -> Self {
+        Self::Open { inherit: Inherit::default(), cwd: None }
+    }
+}
+
 /// How an upstream is reached. What is shown of it for debugging has no values of variables and headers, and nothing
 /// that looks like a secret.
 #[derive(Clone, PartialEq, Eq)]
@@ -35,12 +56,10 @@ pub enum Target {
         command: String,
         /// The arguments of the program.
         args: Vec<String>,
-        /// Variables beyond those that it inherits.
+        /// Variables of its own entry.
         env: BTreeMap<String, String>,
-        /// What it inherits of the gateway's environment.
-        inherit: Inherit,
-        /// Its working folder; the gateway's when `None`.
-        cwd: Option<PathBuf>,
+        /// What it may reach.
+        confinement: Confinement,
     },
     /// A server of streamable HTTP.
     Http {
@@ -70,13 +89,12 @@ impl fmt::Debug for Target {
         let names = |values: &BTreeMap<String, String>| values.keys().cloned().collect::<Vec<_>>();
         let shown = |text: &str| redact(text).text.into_owned();
         match self {
-            Self::Stdio { command, args, env, cwd, inherit } => formatter
+            Self::Stdio { command, args, env, confinement } => formatter
                 .debug_struct("Stdio")
                 .field("command", &shown(command))
                 .field("args", &shown(&args.join(" ")))
                 .field("env", &names(env))
-                .field("cwd", cwd)
-                .field("inherit", inherit)
+                .field("confinement", confinement)
                 .finish(),
             Self::Http { url, headers } => {
                 formatter.debug_struct("Http").field("url", &shown(url)).field("headers", &names(headers)).finish()

@@ -1,10 +1,12 @@
 //! The servers behind the gateway.
 
 pub(crate) mod breaker;
+pub(crate) mod bubblewrap;
 pub mod call;
 pub mod client;
 pub(crate) mod config;
 pub(crate) mod environment;
+pub(crate) mod executable;
 pub mod fault;
 mod headers;
 pub(crate) mod http;
@@ -13,6 +15,7 @@ pub mod mailbox;
 mod peer;
 pub mod registry;
 pub mod retry;
+pub(crate) mod sandbox;
 pub(crate) mod sse;
 mod stdio;
 

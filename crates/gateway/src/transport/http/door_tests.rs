@@ -17,8 +17,7 @@ use super::tests::{Got, Served, UPSTREAM, call, initialize, request};
 use super::*;
 use crate::config::file::GatewayConfig;
 use crate::config::oauth::{Algorithm, OAuthConfig};
-use crate::upstream::config::Target;
-use crate::upstream::environment::Inherit;
+use crate::upstream::config::{Confinement, Target};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/transport/http/testdata");
 
@@ -400,8 +399,7 @@ async fn another_configuration_takes_its_place_during_calls_and_none_fails() {
         command: "/no/such/program".to_owned(),
         args: Vec::new(),
         env: std::collections::BTreeMap::default(),
-        cwd: None,
-        inherit: Inherit::default(),
+        confinement: Confinement::default(),
     };
     broken.upstreams.insert("w".to_owned(), absent);
     assert!(served.live.replace(broken).await.is_err());
