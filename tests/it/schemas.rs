@@ -219,7 +219,12 @@ fn kinds() -> Vec<Kind> {
                         "b": {"url": "http://h/mcp", "headers": {"A": "${env:B}"}},
                         "c": {"command": "x", "sandbox": {"network": true, "read": ["/r"], "write": ["w"],
                             "folder": "f", "memory": "64MiB", "processes": 64}},
-                        "d": {"command": "x", "sandbox": true}
+                        "d": {"command": "x", "sandbox": true},
+                        "e": {"url": "http://h/mcp", "credentials": {"passthrough": {"issuer": "https://i", "audience": "e"}}},
+                        "f": {"url": "http://h/mcp", "credentials": {"exchange": {"token_endpoint": "https://i/token",
+                            "client_id": "c", "client_secret": "${env:B}", "client_authentication": "post", "audience": "f",
+                            "resource": "https://f/mcp", "scope": "a b"}}},
+                        "g": {"url": "http://h/mcp", "credentials": {"static": {"A": "${env:B}"}}}
                     },
                     "startup": {"mode": "degraded", "upstream_timeout_seconds": 3.0}, "deadline_seconds": 90.5,
                     "retry": {"max_attempts": 2},

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ConfigError;
 use super::http::{HttpConfig, HttpSection};
+use super::oauth::OAuthConfig;
 use super::startup::{StartConfig, StartMode};
 use crate::common::masks::Noted;
 use crate::common::sanitize::SanitizeConfig;
@@ -31,6 +32,7 @@ use crate::telemetry::audit::AuditConfig;
 use crate::telemetry::otlp::{OtlpConfig, OtlpSection};
 use crate::telemetry::savings::Price;
 use crate::upstream::config::{Confinement, DEFAULT_TIMEOUT_SECONDS, Era, Target, UpstreamConfig};
+use crate::upstream::credentials::{Credentials, CredentialsSection};
 use crate::upstream::environment::Inherit;
 use crate::upstream::retry::RetryConfig;
 use crate::upstream::sandbox::{Home, SandboxEntry, Surroundings};
@@ -86,6 +88,7 @@ struct UpstreamEntry {
     cwd: Option<PathBuf>,
     inherit_env: Option<Inherit>,
     sandbox: Option<SandboxEntry>,
+    credentials: Option<CredentialsSection>,
     url: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
@@ -447,6 +450,7 @@ impl ConfigFile {
             return Err(FieldError::new(format!("signing.upstreams.{name}"), reason));
         }
         let http = self.http.checked(folder, environment)?;
+        check_credentials(&upstreams, http.oauth.as_ref())?;
         if let Some((field, name)) = http.profiles().find(|(_, name)| !guards.visibility_profiles.contains_key(*name)) {
             return Err(FieldError::new(field, format!("there is no `{name}` under `visibility_profiles`")));
         }
@@ -494,6 +498,42 @@ fn namespaces_of(upstreams: &BTreeMap<String, UpstreamConfig>) -> Result<BTreeMa
     Ok(owners)
 }
 
+/// Whether tokens of callers go where they may: a token that is for this gateway alone is never sent to another server.
+fn check_credentials(
+    upstreams: &BTreeMap<String, UpstreamConfig>,
+    oauth: Option<&OAuthConfig>,
+) -> Result<(), FieldError> {
+    for (name, upstream) in upstreams.iter().filter(|(_, upstream)| upstream.credentials.is_per_caller()) {
+        let wrong = |field: &str, reason: &str| {
+            let field = if field.is_empty() { String::new() } else { format!(".{field}") };
+            Err(FieldError::new(format!("upstreams.{name}.credentials{field}"), reason))
+        };
+        let Some(oauth) = oauth else {
+            return wrong(
+                "",
+                "needs `http.oauth`: callers have tokens of their own only where an authorization server \
+                              gives them",
+            );
+        };
+        let own = [&oauth.audience, &oauth.resource].map(|own| own.trim_end_matches('/'));
+        for (field, audience) in upstream.credentials.audiences() {
+            if own.contains(&audience.trim_end_matches('/')) {
+                return wrong(
+                    field,
+                    "is the audience of this gateway; name that of the upstream: a token for the gateway \
+                                     is not sent on",
+                );
+            }
+        }
+        if let Credentials::Passthrough(rule) = &upstream.credentials
+            && rule.issuer != oauth.issuer
+        {
+            return wrong("passthrough.issuer", "is not `http.oauth.issuer`: no caller has a token of it");
+        }
+    }
+    Ok(())
+}
+
 /// The folders of sandboxes, each of which one server has for itself.
 fn check_homes(upstreams: &BTreeMap<String, UpstreamConfig>) -> Result<(), FieldError> {
     let mut homes: Vec<(&String, &PathBuf)> = Vec::new();
@@ -522,7 +562,7 @@ struct Place<'p> {
 
 impl UpstreamEntry {
     fn checked(
-        self,
+        mut self,
         Place { name: place, folder, sandbox }: &Place<'_>,
         environment: &dyn Fn(&str) -> Option<String>,
         is_needed: bool,
@@ -538,6 +578,15 @@ impl UpstreamEntry {
                 |(key, text): (&String, &String)| Ok((key.clone(), expand(&format!("{field}.{key}"), text)?));
             texts.iter().map(expanded).collect::<Result<BTreeMap<_, _>, FieldError>>()
         };
+        let mut headers = expand_all("headers", &self.headers)?;
+        let has_credentials = self.credentials.is_some();
+        let in_credentials = |field: &str, text: &str| expand(&format!("credentials.{field}"), text);
+        let credentials = self.credentials.take().map(|section| section.checked(folder, &in_credentials, &mut headers));
+        let credentials = match credentials.transpose() {
+            // Where a variable is not set the server is not asked, and what is made of it may be anything.
+            Err(error) if noted.unset().is_empty() => return Err(error.under(&format!("{place}.credentials"))),
+            checked => checked.unwrap_or_default().unwrap_or_default(),
+        };
         let target = match (&self.command, &self.url, self.transport) {
             (Some(command), None, None | Some(Transport::Stdio)) => Target::Stdio {
                 command: expand("command", command)?,
@@ -545,19 +594,15 @@ impl UpstreamEntry {
                 env: expand_all("env", &self.env)?,
                 confinement: self.confinement(place, folder, *sandbox, &expand)?,
             },
-            (None, Some(url), None | Some(Transport::Http)) => {
-                Target::Http { url: expand("url", url)?, headers: expand_all("headers", &self.headers)? }
-            }
-            (None, Some(url), Some(Transport::Sse)) => {
-                Target::Sse { url: expand("url", url)?, headers: expand_all("headers", &self.headers)? }
-            }
+            (None, Some(url), None | Some(Transport::Http)) => Target::Http { url: expand("url", url)?, headers },
+            (None, Some(url), Some(Transport::Sse)) => Target::Sse { url: expand("url", url)?, headers },
             _ => {
                 let reason = "needs `command` (type stdio) or `url` (type http or sse), and not both";
                 return Err(FieldError::new(*place, reason));
             }
         };
         let foreign = match &target {
-            Target::Stdio { .. } => !self.headers.is_empty(),
+            Target::Stdio { .. } => !self.headers.is_empty() || has_credentials,
             Target::Http { .. } | Target::Sse { .. } => {
                 let has_process = !self.env.is_empty() || self.cwd.is_some() || self.inherit_env.is_some();
                 has_process || !self.args.is_empty() || self.sandbox.is_some()
@@ -565,8 +610,7 @@ impl UpstreamEntry {
             Target::Unset { .. } | Target::InProcess(_) => false,
         };
         if foreign {
-            let reason =
-                "`args`, `env`, `cwd`, `inherit_env` and `sandbox` go with `command`, and `headers` with `url`";
+            let reason = "`args`, `env`, `cwd`, `inherit_env` and `sandbox` go with `command`, `headers` and `credentials` with `url`";
             return Err(FieldError::new(*place, reason));
         }
         let variables = noted.unset();
@@ -581,6 +625,7 @@ impl UpstreamEntry {
             exclude_tools: self.exclude_tools,
             timeout,
             era: self.era,
+            credentials,
             masks: noted.masks(),
         })
     }
@@ -735,6 +780,56 @@ mod tests {
             ("upstreams: {GitHub: {command: x}, github: {command: x}}", "`github` is the namespace of `GitHub`"),
             ("upstreams: {a: {command: x, inherit_env: some}}", "`inherit_env` is `safe`, `all`, or"),
             ("upstreams: {a: {url: x, inherit_env: all}}", "upstreams.a: `args`"),
+            (
+                "upstreams: {a: {command: x, credentials: {static: {A: b}}}}",
+                "upstreams.a: `args`, `env`, `cwd`, `inherit_env` and `sandbox` go",
+            ),
+            (
+                "upstreams: {a: {url: x, credentials: {}}}",
+                "upstreams.a.credentials.static: stands beside another rule, or there is none",
+            ),
+            (
+                "upstreams: {a: {url: x, credentials: {static: {A: b}, passthrough: {issuer: i, audience: a}}}}",
+                "upstreams.a.credentials.static: stands beside another rule",
+            ),
+            (
+                "upstreams: {a: {url: x, headers: {a: b}, credentials: {static: {A: b}}}}",
+                "upstreams.a.credentials.static.A: stands under `headers` too",
+            ),
+            (
+                "upstreams: {a: {url: x, credentials: {passthrough: {issuer: i, audience: a}}}}",
+                "upstreams.a.credentials: needs `http.oauth`",
+            ),
+            (
+                "upstreams: {a: {url: x, credentials: {exchange: {token_endpoint: 'http://h/t', client_id: c, client_secret: s, \
+                 audience: a}}}}",
+                "upstreams.a.credentials.exchange.token_endpoint: must begin with `https://`",
+            ),
+            (
+                "upstreams: {a: {url: x, credentials: {exchange: {token_endpoint: 'https://h/t', client_id: c, audience: a}}}}",
+                "upstreams.a.credentials.exchange.client_secret: needs `client_secret` or",
+            ),
+            (
+                "upstreams: {a: {url: x, credentials: {exchange: {token_endpoint: 'https://h/t', client_id: c, \
+                 client_secret: s}}}}",
+                "upstreams.a.credentials.exchange.audience: name the upstream by",
+            ),
+            (
+                "{http: {oauth: {issuer: 'https://i', resource: 'https://g/mcp', audience: g}}, \
+                 upstreams: {a: {url: x, credentials: {passthrough: {issuer: 'https://i', audience: 'https://g/mcp/'}}}}}",
+                "upstreams.a.credentials.passthrough.audience: is the audience of this gateway",
+            ),
+            (
+                "{http: {oauth: {issuer: 'https://i', resource: 'https://g/mcp', audience: g}}, \
+                 upstreams: {a: {url: x, credentials: {exchange: {token_endpoint: 'https://h/t', client_id: c, \
+                 client_secret: s, audience: g}}}}}",
+                "upstreams.a.credentials.exchange.audience: is the audience of this gateway",
+            ),
+            (
+                "{http: {oauth: {issuer: 'https://i', resource: 'https://g/mcp'}}, \
+                 upstreams: {a: {url: x, credentials: {passthrough: {issuer: 'https://j', audience: a}}}}}",
+                "upstreams.a.credentials.passthrough.issuer: is not `http.oauth.issuer`",
+            ),
             ("upstreams: {a: {url: x, sandbox: true}}", "upstreams.a: `args`"),
             ("upstreams: {a: {command: x, sandbox: yes please}}", "true, false, or what the sandbox lets through"),
             ("upstreams: {a: {command: x, sandbox: {net: true}}}", "unknown field `net`"),

@@ -305,7 +305,8 @@ pub(super) fn on_lasting_thread<T: Send + 'static>(
     result.recv().map_err(|_| SandboxError::Stopped)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
     use crate::config::file::GatewayConfig;

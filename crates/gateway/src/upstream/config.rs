@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::credentials::Credentials;
 use super::environment::Inherit;
 use super::in_process::InProcess;
 use super::sandbox::Sandbox;
@@ -125,13 +126,15 @@ pub struct UpstreamConfig {
     pub timeout: Duration,
     /// The era of the protocol that it speaks.
     pub era: Era,
+    /// As whom it is asked.
+    pub credentials: Credentials,
     /// What covers the values from the environment, wherever it is spoken of.
     pub masks: Masks,
 }
 
 impl fmt::Debug for UpstreamConfig {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { target, namespace, required, include_tools, exclude_tools, timeout, era, masks } = self;
+        let Self { target, namespace, required, include_tools, exclude_tools, timeout, era, credentials, masks } = self;
         formatter
             .debug_struct("UpstreamConfig")
             .field("target", &format_args!("{}", masks.cover(&format!("{target:?}"))))
@@ -141,6 +144,7 @@ impl fmt::Debug for UpstreamConfig {
             .field("exclude_tools", exclude_tools)
             .field("timeout", timeout)
             .field("era", era)
+            .field("credentials", credentials)
             .field("masks", masks)
             .finish()
     }
@@ -158,6 +162,7 @@ impl UpstreamConfig {
             exclude_tools: Vec::new(),
             timeout: Duration::from_secs_f64(DEFAULT_TIMEOUT_SECONDS),
             era: Era::default(),
+            credentials: Credentials::default(),
             masks: Masks::default(),
         }
     }

@@ -105,7 +105,8 @@ fn interpreter(file: &Path, path: &OsStr) -> Option<PathBuf> {
     find(name, path, None)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};

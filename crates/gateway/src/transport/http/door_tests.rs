@@ -158,14 +158,14 @@ fn files_that_cannot_be_used_are_named() {
 }
 
 /// A server of keys, which can change.
-struct Issuer {
+pub(super) struct Issuer {
     address: SocketAddr,
     keys: Arc<Mutex<Value>>,
     asked: Arc<AtomicUsize>,
 }
 
 impl Issuer {
-    async fn start(keys: Value) -> Self {
+    pub(super) async fn start(keys: Value) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (keys, asked) = (Arc::new(Mutex::new(keys)), Arc::new(AtomicUsize::new(0)));
@@ -194,7 +194,7 @@ impl Issuer {
         Self { address, keys, asked }
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         format!("http://{}", self.address)
     }
 
