@@ -115,6 +115,7 @@ fn a_configuration_is_previewed_and_examined() {
     insta::assert_snapshot!(examined.join("\n"), @r#"
     exit 1
     notes: 2 tools, 0 resources, 0 prompts; speaks 2025-11-25; started in N ms
+      not in a sandbox: it may do what the user of the gateway may
     a client sees 3 tools of 794 tokens (mode gateway) instead of 2 tools of 37 tokens
     error: upstreams.notes: find.all: its argument schema is invalid: "objekt" is not a type of JSON Schema at `/type`
       tell the server's author, or list it in `exclude_tools`

@@ -216,7 +216,15 @@ fn kinds() -> Vec<Kind> {
                             "namespace": "n", "required": true, "include_tools": ["a*"], "exclude_tools": ["b"],
                             "timeout": 5.5, "era": "legacy", "inherit_env": "safe"
                         },
-                        "b": {"url": "http://h/mcp", "headers": {"A": "${env:B}"}}
+                        "b": {"url": "http://h/mcp", "headers": {"A": "${env:B}"}},
+                        "c": {"command": "x", "sandbox": {"network": true, "read": ["/r"], "write": ["w"],
+                            "folder": "f", "memory": "64MiB", "processes": 64}},
+                        "d": {"command": "x", "sandbox": true},
+                        "e": {"url": "http://h/mcp", "credentials": {"passthrough": {"issuer": "https://i", "audience": "e"}}},
+                        "f": {"url": "http://h/mcp", "credentials": {"exchange": {"token_endpoint": "https://i/token",
+                            "client_id": "c", "client_secret": "${env:B}", "client_authentication": "post", "audience": "f",
+                            "resource": "https://f/mcp", "scope": "a b"}}},
+                        "g": {"url": "http://h/mcp", "credentials": {"static": {"A": "${env:B}"}}}
                     },
                     "startup": {"mode": "degraded", "upstream_timeout_seconds": 3.0}, "deadline_seconds": 90.5,
                     "retry": {"max_attempts": 2},
@@ -234,7 +242,7 @@ fn kinds() -> Vec<Kind> {
                         "oauth": {"issuer": "https://i", "resource": "https://r/mcp", "audience": "a", "jwks_url": "https://i/k",
                             "scopes": [{"scope": "all"}], "algorithms": ["RS256"], "leeway_seconds": 5.5}}
                 }),
-                json!({"catalog": "tools.json", "schemas": {}, "sanitize": {}, "cache": {}, "pins": {}, "rate_limits": {}}),
+                json!({"catalog": "tools.json", "sandbox": {"memory": "2GiB"}, "schemas": {}, "sanitize": {}, "cache": {}, "pins": {}, "rate_limits": {}}),
             ],
             parses: gateway,
             free: &[],

@@ -10,7 +10,7 @@ use super::chain::{self, Values};
 use super::terminal::line;
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_core::catalog::Severity;
-use contextweaver_gateway::{ClientFile, Confusable, Examination, Place, examine, grouped, quoted};
+use contextweaver_gateway::{ClientFile, Confusable, Examination, Place, Reach, examine, grouped, quoted};
 
 /// Pairs of tools that are shown without `--notes`, at most.
 const MOST_PAIRS: usize = 5;
@@ -85,6 +85,9 @@ fn print(out: &mut dyn Write, found: &Examination, notes: bool) -> Result<()> {
                 ),
             )?,
             _ => line(out, format_args!("{}: does not work", health.name))?,
+        }
+        if health.reach != Reach::Remote {
+            line(out, format_args!("  {}", health.reach))?;
         }
     }
     if let Some(outlook) = &found.outlook {

@@ -5,6 +5,7 @@ pub(crate) mod glob;
 pub(crate) mod masks;
 pub(crate) mod program;
 pub mod sanitize;
+pub(crate) mod secret;
 pub(crate) mod settings;
 pub(crate) mod sync;
 pub(crate) mod work;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ConfigError;
 use super::http::{HttpConfig, HttpSection};
+use super::oauth::OAuthConfig;
 use super::startup::{StartConfig, StartMode};
 use crate::common::masks::Noted;
 use crate::common::sanitize::SanitizeConfig;
@@ -30,9 +31,11 @@ use crate::surface::mode::{CardForm, Mode, Structured};
 use crate::telemetry::audit::AuditConfig;
 use crate::telemetry::otlp::{OtlpConfig, OtlpSection};
 use crate::telemetry::savings::Price;
-use crate::upstream::config::{DEFAULT_TIMEOUT_SECONDS, Era, Target, UpstreamConfig};
+use crate::upstream::config::{Confinement, DEFAULT_TIMEOUT_SECONDS, Era, Target, UpstreamConfig};
+use crate::upstream::credentials::{Credentials, CredentialsSection};
 use crate::upstream::environment::Inherit;
 use crate::upstream::retry::RetryConfig;
+use crate::upstream::sandbox::{Home, SandboxEntry, Surroundings};
 use contextweaver_context::{FirewallConfig, Secrets};
 use contextweaver_core::catalog::server_namespace;
 use contextweaver_routing::RoutingConfig;
@@ -84,6 +87,8 @@ struct UpstreamEntry {
     env: BTreeMap<String, String>,
     cwd: Option<PathBuf>,
     inherit_env: Option<Inherit>,
+    sandbox: Option<SandboxEntry>,
+    credentials: Option<CredentialsSection>,
     url: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
@@ -112,6 +117,7 @@ struct ConfigFile {
     tolerant_args: bool,
     catalog: Option<PathBuf>,
     upstreams: BTreeMap<String, UpstreamEntry>,
+    sandbox: Option<SandboxEntry>,
     deadline_seconds: Option<f64>,
     startup: StartConfig,
     retry: RetryConfig,
@@ -163,6 +169,7 @@ impl Default for ConfigFile {
             tolerant_args,
             catalog: None,
             upstreams: BTreeMap::new(),
+            sandbox: None,
             deadline_seconds: None,
             startup,
             retry: RetryConfig::default(),
@@ -402,13 +409,18 @@ impl ConfigFile {
             firewall.secrets = Secrets::Redact;
         }
         artifacts.path = artifacts.path.map(|path| folder.join(path));
+        if let Some(sandbox) = &self.sandbox {
+            sandbox.check_default()?;
+        }
         let checked = |(name, upstream): (String, UpstreamEntry)| {
             let is_needed = upstream.required || self.startup.mode == StartMode::Strict;
             let is_needed = is_needed && unset == Unset::IsAnError;
-            let upstream = upstream.checked(&format!("upstreams.{name}"), folder, environment, is_needed)?;
+            let place = Place { name: &format!("upstreams.{name}"), folder, sandbox: self.sandbox.as_ref() };
+            let upstream = upstream.checked(&place, environment, is_needed)?;
             Ok((name, upstream))
         };
         let upstreams = self.upstreams.into_iter().map(checked).collect::<Result<_, _>>()?;
+        check_homes(&upstreams)?;
         let owners = namespaces_of(&upstreams)?;
         let deadline = deadline_of(self.deadline_seconds, &upstreams)?;
         let environment = &|name: &str| environment(name).or_else(|| (unset == Unset::IsLookedAt).then(String::new));
@@ -438,6 +450,7 @@ impl ConfigFile {
             return Err(FieldError::new(format!("signing.upstreams.{name}"), reason));
         }
         let http = self.http.checked(folder, environment)?;
+        check_credentials(&upstreams, http.oauth.as_ref())?;
         if let Some((field, name)) = http.profiles().find(|(_, name)| !guards.visibility_profiles.contains_key(*name)) {
             return Err(FieldError::new(field, format!("there is no `{name}` under `visibility_profiles`")));
         }
@@ -485,11 +498,72 @@ fn namespaces_of(upstreams: &BTreeMap<String, UpstreamConfig>) -> Result<BTreeMa
     Ok(owners)
 }
 
+/// Whether tokens of callers go where they may: a token that is for this gateway alone is never sent to another server.
+fn check_credentials(
+    upstreams: &BTreeMap<String, UpstreamConfig>,
+    oauth: Option<&OAuthConfig>,
+) -> Result<(), FieldError> {
+    for (name, upstream) in upstreams.iter().filter(|(_, upstream)| upstream.credentials.is_per_caller()) {
+        let wrong = |field: &str, reason: &str| {
+            let field = if field.is_empty() { String::new() } else { format!(".{field}") };
+            Err(FieldError::new(format!("upstreams.{name}.credentials{field}"), reason))
+        };
+        let Some(oauth) = oauth else {
+            return wrong(
+                "",
+                "needs `http.oauth`: callers have tokens of their own only where an authorization server \
+                              gives them",
+            );
+        };
+        let own = [&oauth.audience, &oauth.resource].map(|own| own.trim_end_matches('/'));
+        for (field, audience) in upstream.credentials.audiences() {
+            if own.contains(&audience.trim_end_matches('/')) {
+                return wrong(
+                    field,
+                    "is the audience of this gateway; name that of the upstream: a token for the gateway \
+                                     is not sent on",
+                );
+            }
+        }
+        if let Credentials::Passthrough(rule) = &upstream.credentials
+            && rule.issuer != oauth.issuer
+        {
+            return wrong("passthrough.issuer", "is not `http.oauth.issuer`: no caller has a token of it");
+        }
+    }
+    Ok(())
+}
+
+/// The folders of sandboxes, each of which one server has for itself.
+fn check_homes(upstreams: &BTreeMap<String, UpstreamConfig>) -> Result<(), FieldError> {
+    let mut homes: Vec<(&String, &PathBuf)> = Vec::new();
+    for (name, upstream) in upstreams {
+        let Target::Stdio { confinement: Confinement::Sandbox(sandbox), .. } = &upstream.target else { continue };
+        let Home::Kept(home) = &sandbox.home else { continue };
+        let within = |other: &PathBuf| home.starts_with(other) || other.starts_with(home);
+        if let Some((other, _)) = homes.iter().find(|(_, other)| within(other)) {
+            let reason = format!("is that of `{other}`, or one within the other; give each its own");
+            return Err(FieldError::new(format!("upstreams.{name}.sandbox.folder"), reason));
+        }
+        homes.push((name, home));
+    }
+    Ok(())
+}
+
+/// Where an upstream stands in the file, and what holds for all of them.
+struct Place<'p> {
+    /// The field, e.g. `upstreams.git`.
+    name: &'p str,
+    /// The folder of the file.
+    folder: &'p Path,
+    /// What the file says of the sandboxes of all.
+    sandbox: Option<&'p SandboxEntry>,
+}
+
 impl UpstreamEntry {
     fn checked(
-        self,
-        place: &str,
-        folder: &Path,
+        mut self,
+        Place { name: place, folder, sandbox }: &Place<'_>,
         environment: &dyn Fn(&str) -> Option<String>,
         is_needed: bool,
     ) -> Result<UpstreamConfig, FieldError> {
@@ -504,36 +578,40 @@ impl UpstreamEntry {
                 |(key, text): (&String, &String)| Ok((key.clone(), expand(&format!("{field}.{key}"), text)?));
             texts.iter().map(expanded).collect::<Result<BTreeMap<_, _>, FieldError>>()
         };
+        let mut headers = expand_all("headers", &self.headers)?;
+        let has_credentials = self.credentials.is_some();
+        let in_credentials = |field: &str, text: &str| expand(&format!("credentials.{field}"), text);
+        let credentials = self.credentials.take().map(|section| section.checked(folder, &in_credentials, &mut headers));
+        let credentials = match credentials.transpose() {
+            // Where a variable is not set the server is not asked, and what is made of it may be anything.
+            Err(error) if noted.unset().is_empty() => return Err(error.under(&format!("{place}.credentials"))),
+            checked => checked.unwrap_or_default().unwrap_or_default(),
+        };
         let target = match (&self.command, &self.url, self.transport) {
             (Some(command), None, None | Some(Transport::Stdio)) => Target::Stdio {
                 command: expand("command", command)?,
                 args: self.args.iter().map(|arg| expand("args", arg)).collect::<Result<_, _>>()?,
                 env: expand_all("env", &self.env)?,
-                cwd: self.cwd.as_ref().map(|cwd| folder.join(cwd)),
-                inherit: self.inherit_env.clone().unwrap_or_default(),
+                confinement: self.confinement(place, folder, *sandbox, &expand)?,
             },
-            (None, Some(url), None | Some(Transport::Http)) => {
-                Target::Http { url: expand("url", url)?, headers: expand_all("headers", &self.headers)? }
-            }
-            (None, Some(url), Some(Transport::Sse)) => {
-                Target::Sse { url: expand("url", url)?, headers: expand_all("headers", &self.headers)? }
-            }
+            (None, Some(url), None | Some(Transport::Http)) => Target::Http { url: expand("url", url)?, headers },
+            (None, Some(url), Some(Transport::Sse)) => Target::Sse { url: expand("url", url)?, headers },
             _ => {
                 let reason = "needs `command` (type stdio) or `url` (type http or sse), and not both";
-                return Err(FieldError::new(place, reason));
+                return Err(FieldError::new(*place, reason));
             }
         };
         let foreign = match &target {
-            Target::Stdio { .. } => !self.headers.is_empty(),
+            Target::Stdio { .. } => !self.headers.is_empty() || has_credentials,
             Target::Http { .. } | Target::Sse { .. } => {
                 let has_process = !self.env.is_empty() || self.cwd.is_some() || self.inherit_env.is_some();
-                has_process || !self.args.is_empty()
+                has_process || !self.args.is_empty() || self.sandbox.is_some()
             }
             Target::Unset { .. } | Target::InProcess(_) => false,
         };
         if foreign {
-            let reason = "`args`, `env`, `cwd` and `inherit_env` go with `command`, and `headers` with `url`";
-            return Err(FieldError::new(place, reason));
+            let reason = "`args`, `env`, `cwd`, `inherit_env` and `sandbox` go with `command`, `headers` and `credentials` with `url`";
+            return Err(FieldError::new(*place, reason));
         }
         let variables = noted.unset();
         let target = if variables.is_empty() { target } else { Target::Unset { variables } };
@@ -547,8 +625,39 @@ impl UpstreamEntry {
             exclude_tools: self.exclude_tools,
             timeout,
             era: self.era,
+            credentials,
             masks: noted.masks(),
         })
+    }
+
+    /// What a program may reach.
+    fn confinement(
+        &self,
+        place: &str,
+        folder: &Path,
+        default: Option<&SandboxEntry>,
+        expand: &dyn Fn(&str, &str) -> Result<String, FieldError>,
+    ) -> Result<Confinement, FieldError> {
+        let of_sandbox = format!("{place}.sandbox");
+        let in_sandbox = |field: &str, text: &str| expand(&format!("sandbox.{field}"), text);
+        let surroundings = Surroundings { place: &of_sandbox, folder, expand: &in_sandbox };
+        let Some(sandbox) = SandboxEntry::resolved(self.sandbox.as_ref(), default, &surroundings)? else {
+            let cwd = self.cwd.as_ref().map(|cwd| folder.join(cwd));
+            return Ok(Confinement::Open { inherit: self.inherit_env.clone().unwrap_or_default(), cwd });
+        };
+        let foreign = [("cwd", self.cwd.is_some()), ("inherit_env", self.inherit_env.is_some())];
+        match foreign.into_iter().find(|(_, is_there)| *is_there) {
+            None => Ok(Confinement::Sandbox(Box::new(sandbox))),
+            Some((field, _)) => {
+                let reason = match field {
+                    "cwd" => "a server in a sandbox works in `sandbox.folder`; name that, or set `sandbox: false`",
+                    _ => {
+                        "a server in a sandbox inherits nothing; write what it needs under `env`, or set `sandbox: false`"
+                    }
+                };
+                Err(FieldError::new(format!("{place}.{field}"), reason))
+            }
+        }
     }
 }
 
@@ -571,7 +680,9 @@ mod tests {
         assert_eq!(config, parse(json).unwrap());
         let Target::Http { headers, .. } = &config.upstreams["b"].target else { panic!() };
         assert_eq!(headers["authorization"], "Bearer s3cret");
-        let Target::Stdio { cwd, .. } = &config.upstreams["a"].target else { panic!() };
+        let Target::Stdio { confinement: Confinement::Open { cwd, .. }, .. } = &config.upstreams["a"].target else {
+            panic!()
+        };
         assert_eq!(cwd.as_deref(), Some(Path::new("/conf/data")));
     }
 
@@ -669,10 +780,106 @@ mod tests {
             ("upstreams: {GitHub: {command: x}, github: {command: x}}", "`github` is the namespace of `GitHub`"),
             ("upstreams: {a: {command: x, inherit_env: some}}", "`inherit_env` is `safe`, `all`, or"),
             ("upstreams: {a: {url: x, inherit_env: all}}", "upstreams.a: `args`"),
+            (
+                "upstreams: {a: {command: x, credentials: {static: {A: b}}}}",
+                "upstreams.a: `args`, `env`, `cwd`, `inherit_env` and `sandbox` go",
+            ),
+            (
+                "upstreams: {a: {url: x, credentials: {}}}",
+                "upstreams.a.credentials.static: stands beside another rule, or there is none",
+            ),
+            (
+                "upstreams: {a: {url: x, credentials: {static: {A: b}, passthrough: {issuer: i, audience: a}}}}",
+                "upstreams.a.credentials.static: stands beside another rule",
+            ),
+            (
+                "upstreams: {a: {url: x, headers: {a: b}, credentials: {static: {A: b}}}}",
+                "upstreams.a.credentials.static.A: stands under `headers` too",
+            ),
+            (
+                "upstreams: {a: {url: x, credentials: {passthrough: {issuer: i, audience: a}}}}",
+                "upstreams.a.credentials: needs `http.oauth`",
+            ),
+            (
+                "upstreams: {a: {url: x, credentials: {exchange: {token_endpoint: 'http://h/t', client_id: c, client_secret: s, \
+                 audience: a}}}}",
+                "upstreams.a.credentials.exchange.token_endpoint: must begin with `https://`",
+            ),
+            (
+                "upstreams: {a: {url: x, credentials: {exchange: {token_endpoint: 'https://h/t', client_id: c, audience: a}}}}",
+                "upstreams.a.credentials.exchange.client_secret: needs `client_secret` or",
+            ),
+            (
+                "upstreams: {a: {url: x, credentials: {exchange: {token_endpoint: 'https://h/t', client_id: c, \
+                 client_secret: s}}}}",
+                "upstreams.a.credentials.exchange.audience: name the upstream by",
+            ),
+            (
+                "{http: {oauth: {issuer: 'https://i', resource: 'https://g/mcp', audience: g}}, \
+                 upstreams: {a: {url: x, credentials: {passthrough: {issuer: 'https://i', audience: 'https://g/mcp/'}}}}}",
+                "upstreams.a.credentials.passthrough.audience: is the audience of this gateway",
+            ),
+            (
+                "{http: {oauth: {issuer: 'https://i', resource: 'https://g/mcp', audience: g}}, \
+                 upstreams: {a: {url: x, credentials: {exchange: {token_endpoint: 'https://h/t', client_id: c, \
+                 client_secret: s, audience: g}}}}}",
+                "upstreams.a.credentials.exchange.audience: is the audience of this gateway",
+            ),
+            (
+                "{http: {oauth: {issuer: 'https://i', resource: 'https://g/mcp'}}, \
+                 upstreams: {a: {url: x, credentials: {passthrough: {issuer: 'https://j', audience: a}}}}}",
+                "upstreams.a.credentials.passthrough.issuer: is not `http.oauth.issuer`",
+            ),
+            ("upstreams: {a: {url: x, sandbox: true}}", "upstreams.a: `args`"),
+            ("upstreams: {a: {command: x, sandbox: yes please}}", "true, false, or what the sandbox lets through"),
+            ("upstreams: {a: {command: x, sandbox: {net: true}}}", "unknown field `net`"),
+            ("upstreams: {a: {command: x, sandbox: {memory: 512}}}", "a whole number with KiB, MiB or GiB"),
+            ("upstreams: {a: {command: x, sandbox: {memory: 1MiB}}}", "upstreams.a.sandbox.memory: must be from 16MiB"),
+            ("upstreams: {a: {command: x, sandbox: {processes: 2}}}", "upstreams.a.sandbox.processes: is 2"),
+            ("upstreams: {a: {command: x, sandbox: {read: [/]}}}", "upstreams.a.sandbox.read: the root would show"),
+            (
+                "upstreams: {a: {command: x, sandbox: {write: [/proc/self]}}}",
+                "upstreams.a.sandbox.write: /proc/self cannot",
+            ),
+            ("upstreams: {a: {command: x, sandbox: {read: ['']}}}", "upstreams.a.sandbox.read: an empty path"),
+            ("upstreams: {a: {command: x, sandbox: {read: [a], write: [./a]}}}", "`./a` stands under `read` too"),
+            ("upstreams: {a: {command: x, cwd: d, sandbox: true}}", "upstreams.a.cwd: a server in a sandbox works in"),
+            ("{sandbox: true, upstreams: {a: {command: x, inherit_env: all}}}", "upstreams.a.inherit_env: a server in"),
+            ("{sandbox: {folder: f}, upstreams: {a: {command: x}}}", "sandbox.folder: is for one server"),
+            (
+                "upstreams: {a: {command: x, sandbox: {folder: f}}, b: {command: x, sandbox: {folder: f/g}}}",
+                "upstreams.b.sandbox.folder: is that of `a`",
+            ),
         ];
         for (text, expected) in cases {
             let message = parse(text).unwrap_err().to_string();
             assert!(message.contains(expected), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_server_has_its_own_sandbox_or_that_of_all() {
+        let memory = |text: &str| {
+            let config = parse(text).unwrap();
+            match &config.upstreams["a"].target {
+                Target::Stdio { confinement: Confinement::Sandbox(sandbox), .. } => Some(sandbox.memory.to_string()),
+                _ => None,
+            }
+        };
+        let cases = [
+            ("upstreams: {a: {command: x}}", None),
+            ("upstreams: {a: {command: x, sandbox: false}}", None),
+            ("upstreams: {a: {command: x, sandbox: true}}", Some("1 GiB")),
+            ("{sandbox: true, upstreams: {a: {command: x}}}", Some("1 GiB")),
+            ("{sandbox: {memory: 64MiB}, upstreams: {a: {command: x}}}", Some("64 MiB")),
+            ("{sandbox: {memory: 64MiB}, upstreams: {a: {command: x, sandbox: true}}}", Some("64 MiB")),
+            ("{sandbox: {memory: 64MiB}, upstreams: {a: {command: x, sandbox: {network: true}}}}", Some("1 GiB")),
+            ("{sandbox: {memory: 64MiB}, upstreams: {a: {command: x, sandbox: false}}}", None),
+            ("{sandbox: false, upstreams: {a: {command: x}}}", None),
+            ("{sandbox: true, upstreams: {a: {url: 'http://h/mcp'}}}", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(memory(text).as_deref(), expected, "{text}");
         }
     }
 

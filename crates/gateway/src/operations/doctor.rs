@@ -5,8 +5,8 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,8 +22,11 @@ use crate::protocol::listing::{self as protocol, ServerInfo};
 use crate::results::artifacts::is_database;
 use crate::surface::meta_tools::MetaTool;
 use crate::surface::mode::Mode;
-use crate::upstream::config::{Era, Target, UpstreamConfig};
+use crate::upstream::bubblewrap::Launch;
+use crate::upstream::config::{Confinement, Era, Target, UpstreamConfig};
+use crate::upstream::executable;
 use crate::upstream::fault::Fault;
+use crate::upstream::sandbox::Reach;
 use contextweaver_context::store::{SqliteStore, redact};
 use contextweaver_core::catalog::{
     Catalog, Listing, Problem, SchemaLimits, SchemaPart, SchemaProblem, Severity, lint, load_listings,
@@ -72,6 +75,8 @@ pub struct Health {
     pub resources: usize,
     /// Prompts that it lists.
     pub prompts: usize,
+    /// What it may reach on this machine.
+    pub reach: Reach,
 }
 
 /// What a client would see of the servers that answer.
@@ -129,9 +134,10 @@ pub async fn examine(path: &Path, environment: Environment<'_>) -> Examination {
     let (config, mut complaints) = check_file(path, environment);
     let (mut upstreams, mut outlook, mut confusable) = (Vec::new(), None, Vec::new());
     if let Some(config) = config {
-        let mut lame = BTreeSet::new();
+        let (mut lame, mut reaches) = (BTreeSet::new(), BTreeMap::new());
         for (name, upstream) in &config.upstreams {
-            let found = check_target(name, upstream, environment);
+            let mut found = check_target(name, upstream, environment);
+            reaches.insert(name.clone(), check_reach(name, upstream, (path, &config), environment, &mut found).await);
             if found.iter().any(|complaint| complaint.severity == Severity::Error) {
                 lame.insert(name.clone());
             }
@@ -141,7 +147,7 @@ pub async fn examine(path: &Path, environment: Environment<'_>) -> Examination {
         complaints.extend(check_kept(&config));
         let captures = capture_all(&config, &lame).await;
         for (name, captured) in &captures {
-            let (health, found) = check_live(&config, name, captured);
+            let (health, found) = check_live(&config, name, reaches.remove(name), captured);
             upstreams.push(health);
             complaints.extend(found);
         }
@@ -331,7 +337,8 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
             format!("not set: {}", variables.join(", ")),
             "set it in the environment of the gateway; a client passes on what stands under `env` of the gateway's entry",
         )),
-        Target::Stdio { command, env, cwd, .. } => {
+        Target::Stdio { confinement: Confinement::Sandbox(_), .. } => {}
+        Target::Stdio { command, env, confinement: Confinement::Open { cwd, .. }, .. } => {
             if let Some(cwd) = cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
                 let problem = format!("{} is not a folder", cwd.display());
                 complaints.push(Complaint::new(
@@ -342,11 +349,11 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
                 ));
             }
             let path = env.get("PATH").cloned().or_else(|| environment("PATH")).unwrap_or_default();
-            if program(command, OsStr::new(&path), cwd.as_deref()).is_none() {
+            if executable::find(command, OsStr::new(&path), cwd.as_deref()).is_none() {
                 complaints.push(Complaint::new(
                     Severity::Error,
                     place("command"),
-                    if is_path(command) {
+                    if executable::is_path(command) {
                         format!("`{}` is not a program", upstream.masks.cover(command))
                     } else {
                         format!("`{}` is not a program on the PATH", upstream.masks.cover(command))
@@ -378,26 +385,71 @@ fn check_target(name: &str, upstream: &UpstreamConfig, environment: Environment<
     complaints
 }
 
-/// The file that starts when `command` is run with this `PATH` in the folder `cwd`.
-fn program(command: &str, path: &OsStr, cwd: Option<&Path>) -> Option<PathBuf> {
-    if is_path(command) {
-        let file = cwd.unwrap_or(Path::new("")).join(command);
-        return is_program(&file).then_some(file);
+/// What a server may reach on this machine, and what is wrong with its sandbox.
+async fn check_reach(
+    name: &str,
+    upstream: &UpstreamConfig,
+    (path, config): (&Path, &GatewayConfig),
+    environment: Environment<'_>,
+    complaints: &mut Vec<Complaint>,
+) -> Reach {
+    let Target::Stdio { command, args, env, confinement } = &upstream.target else { return Reach::Remote };
+    let Confinement::Sandbox(sandbox) = confinement else { return Reach::User };
+    let place = format!("upstreams.{name}.sandbox");
+    let environment = |name: &str| environment(name).map(OsString::from);
+    let launch = match Launch::find(sandbox, command, env, &environment) {
+        Ok(launch) => launch,
+        Err(error) => {
+            let problem = upstream.masks.cover(&error.to_string()).into_owned();
+            complaints.push(Complaint::new(Severity::Error, place, problem, error.remedy()));
+            return sandbox.reach(&[]);
+        }
+    };
+    if let Err(error) = launch.try_out(sandbox).await {
+        complaints.push(Complaint::new(Severity::Error, place, error.to_string(), error.remedy()));
+        return launch.reach(sandbox);
     }
-    std::env::split_paths(path).map(|folder| folder.join(command)).find(|file| is_program(file))
+    let mut warn = |problem: String, remedy: &str| {
+        complaints.push(Complaint::new(Severity::Warning, place.clone(), problem, remedy));
+    };
+    for arg in args.iter().map(Path::new).filter(|arg| arg.is_absolute() && arg.exists()) {
+        if !launch.shows(sandbox, arg) {
+            let arg = upstream.masks.cover(&arg.display().to_string()).into_owned();
+            warn(format!("it hides {arg}, which stands in `args`"), "list it under `read` or `write`");
+        }
+    }
+    let kept = [
+        Some(path),
+        config.guards.state.as_deref(),
+        config.guards.pins.file.as_deref(),
+        config.artifacts.path.as_deref(),
+        config.audit.as_ref().map(|audit| audit.file.as_path()),
+        config.diagnostics.as_deref(),
+    ];
+    for kept in kept.into_iter().flatten() {
+        let kept = std::path::absolute(kept).unwrap_or_else(|_| kept.to_owned());
+        if launch.shows(sandbox, &kept) {
+            warn(
+                format!("it shows {}, which is the gateway's", kept.display()),
+                "name narrower folders, or move the file",
+            );
+        }
+    }
+    if is_root() {
+        let problem = "the gateway runs as root, whose processes the system does not count: `processes` does not hold";
+        warn(problem.to_owned(), "run the gateway as a user of its own");
+    }
+    launch.reach(sandbox)
 }
 
-fn is_path(command: &str) -> bool {
-    command.contains(std::path::MAIN_SEPARATOR)
+#[cfg(unix)]
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
-fn is_program(file: &Path) -> bool {
-    let Ok(data) = file.metadata() else { return false };
-    #[cfg(unix)]
-    let may_run = std::os::unix::fs::PermissionsExt::mode(&data.permissions()) & 0o111 != 0;
-    #[cfg(not(unix))]
-    let may_run = true;
-    data.is_file() && may_run
+#[cfg(not(unix))]
+fn is_root() -> bool {
+    false
 }
 
 type Captures = BTreeMap<String, Result<Capture, Fault>>;
@@ -426,10 +478,16 @@ fn check_era(era: Era, name: &str, server: &ServerInfo) -> Option<Complaint> {
     Some(Complaint::new(Severity::Note, format!("upstreams.{name}.era"), problem, remedy))
 }
 
-fn check_live(config: &GatewayConfig, name: &str, captured: &Result<Capture, Fault>) -> (Health, Vec<Complaint>) {
+fn check_live(
+    config: &GatewayConfig,
+    name: &str,
+    reach: Option<Reach>,
+    captured: &Result<Capture, Fault>,
+) -> (Health, Vec<Complaint>) {
     let place = format!("upstreams.{name}");
+    let reach = reach.unwrap_or(Reach::Remote);
     let mut health =
-        Health { name: name.to_owned(), version: None, start_ms: None, tools: 0, resources: 0, prompts: 0 };
+        Health { name: name.to_owned(), version: None, start_ms: None, tools: 0, resources: 0, prompts: 0, reach };
     let capture = match captured {
         Ok(capture) => capture,
         Err(fault) => {

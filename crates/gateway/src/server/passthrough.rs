@@ -123,7 +123,8 @@ impl Passthrough {
             self.telemetry.audited(caller, &trace)
         });
         if audited.is_some() {
-            self.telemetry.allowed(caller, &trace).await.map_err(|error| error.to_rpc())?;
+            let credentials = upstream.credentials_rule();
+            self.telemetry.allowed(caller, credentials, &trace).await.map_err(|error| error.to_rpc())?;
         }
         let result = self.traced(upstream, caller, Questions::AsTheyCame, method, params).await;
         let result = match result {
@@ -276,7 +277,8 @@ impl Passthrough {
         if let Clearance::Ask(question) = self.guards.clear(&mut call).await.map_err(refuse)? {
             return Ok(question);
         }
-        self.telemetry.allowed(caller, &call.context.trace).await.map_err(refuse)?;
+        let credentials = named.upstream.credentials_rule();
+        self.telemetry.allowed(caller, credentials, &call.context.trace).await.map_err(refuse)?;
         if method == "prompts/get" {
             members.set("name", &Raw::of(&named.item.name));
         }
@@ -399,7 +401,8 @@ impl Passthrough {
                 account.server = Some(upstream.name().to_owned());
             });
             if method == "resources/subscribe" {
-                self.telemetry.allowed(caller, &trace).await.map_err(|error| error.to_rpc())?;
+                let credentials = upstream.credentials_rule();
+                self.telemetry.allowed(caller, credentials, &trace).await.map_err(|error| error.to_rpc())?;
             }
             return Ok(Arc::clone(upstream));
         }
@@ -418,7 +421,10 @@ impl Passthrough {
             self.guards.check(&mut call).map_err(|error| error.to_rpc())?;
             // The method belongs to the era in which a person is asked at once.
             self.guards.clear(&mut call).await.map_err(|error| error.to_rpc())?;
-            self.telemetry.allowed(caller, &call.context.trace).await.map_err(|error| error.to_rpc())?;
+            let upstream = self.upstreams.of_server(item.server.as_deref());
+            let credentials = upstream.and_then(|upstream| upstream.credentials_rule());
+            let allowed = self.telemetry.allowed(caller, credentials, &call.context.trace);
+            allowed.await.map_err(|error| error.to_rpc())?;
         }
         self.upstreams.of_server(item.server.as_deref()).cloned().ok_or_else(missing)
     }

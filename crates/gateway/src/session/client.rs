@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::identity::Identity;
+use super::identity::{Identity, Presented};
 use super::seen::{History, RecentHandles, Searches, ShownCards};
 use crate::common::sync::lock;
 use crate::protocol::client_info::{ClientInfo, LogLevel};
@@ -231,19 +231,32 @@ pub struct Caller {
     out: mpsc::Sender<Bytes>,
     /// The place of the request in a trace.
     trace: Option<Arc<TraceContext>>,
+    /// The token of an authorization server that the request came with.
+    presented: Option<Arc<Presented>>,
 }
 
 impl Caller {
     /// The caller of a request of `session` whose messages go to `out`.
     #[must_use]
     pub fn new(session: Arc<Session>, client: impl Into<Arc<ClientInfo>>, out: mpsc::Sender<Bytes>) -> Self {
-        Self { session, client: client.into(), out, trace: None }
+        Self { session, client: client.into(), out, trace: None, presented: None }
     }
 
     /// The same within a trace.
     pub(crate) fn within(mut self, trace: Option<TraceContext>) -> Self {
         self.trace = trace.map(Arc::new);
         self
+    }
+
+    /// The same with the token that the request came with.
+    pub(crate) fn presenting(mut self, presented: Option<Arc<Presented>>) -> Self {
+        self.presented = presented;
+        self
+    }
+
+    /// The token of an authorization server that the request came with.
+    pub(crate) fn presented(&self) -> Option<&Presented> {
+        self.presented.as_deref()
     }
 
     /// The place of the request in a trace.

@@ -71,6 +71,8 @@ pub(crate) struct Account {
     pub(crate) guard: Option<&'static str>,
     /// The rule by which the policy decided, as the place in the configuration.
     pub(crate) rule: Option<String>,
+    /// The rule by which its upstream is asked, as the place in the configuration.
+    pub(crate) credentials: Option<String>,
     /// Whether it may be made, since all guards have agreed.
     pub(crate) allowed: bool,
     /// Whether the caller was asked something in place of an answer.

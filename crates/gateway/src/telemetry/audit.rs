@@ -172,7 +172,7 @@ impl AuditLog {
     fn ended(&self, caller: &Caller, trace: &Trace, code: &str, took: Duration) {
         let mut line = self.line_of(caller, trace, AuditEvent::Ended);
         // These stand in the line of the decision.
-        (line.arguments, line.rule, line.guard, line.approver) = (None, None, None, None);
+        (line.arguments, line.rule, line.guard, line.approver, line.credentials) = (None, None, None, None, None);
         line.call = trace.account().entry;
         line.code = Some(code.to_owned());
         line.ms = Some((took.as_secs_f64() * 1e6).round() / 1e3);
@@ -190,7 +190,7 @@ impl AuditLog {
     fn line_of(&self, caller: &Caller, trace: &Trace, event: AuditEvent) -> AuditLine {
         let session = caller.session();
         let identity = session.identity();
-        let Account { operation, item, server, arguments, guard, rule, approver, .. } = trace.account();
+        let Account { operation, item, server, arguments, guard, rule, approver, credentials, .. } = trace.account();
         // What no guard stopped, the rules let pass.
         let guard = guard.or(rule.as_ref().map(|_| "policy"));
         let short = |text: String| text.chars().take(LONGEST_NAME).collect::<String>();
@@ -198,6 +198,7 @@ impl AuditLog {
             approver,
             arguments,
             caller: Some(short(session.label().to_owned())),
+            credentials,
             guard: guard.map(str::to_owned),
             item: item.map(|item| short(SanitizeConfig::default().clean(&item).into_owned())),
             operation: operation.map(str::to_owned),

@@ -86,6 +86,9 @@ pub struct AuditLine {
     /// `OK`, `TOOL_ERROR` where the tool says that it failed, `CANCELLED`, or the code of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
+    /// The rule by which the upstream is asked as the caller or as the gateway, as its place in the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<String>,
     /// What becomes of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<AuditDecision>,
@@ -140,6 +143,7 @@ impl AuditLine {
             call: None,
             caller: None,
             code: None,
+            credentials: None,
             decision: None,
             event,
             guard: None,

@@ -257,8 +257,13 @@ impl Telemetry {
     ///
     /// # Errors
     /// It cannot be written, and the request is to be refused.
-    pub(crate) async fn allowed(&self, caller: &Caller, trace: &Trace) -> Result<(), GatewayError> {
-        trace.note(|account| account.allowed = true);
+    pub(crate) async fn allowed(
+        &self,
+        caller: &Caller,
+        credentials: Option<String>,
+        trace: &Trace,
+    ) -> Result<(), GatewayError> {
+        trace.note(|account| (account.allowed, account.credentials) = (true, credentials));
         match &self.audit {
             Some(log) => log.decided(caller, trace, None).await,
             None => Ok(()),

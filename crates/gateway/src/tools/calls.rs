@@ -75,7 +75,9 @@ impl Calls {
         if let Clearance::Ask(question) = self.guards.clear(&mut call).await? {
             return Ok(question);
         }
-        self.telemetry.allowed(call.caller, &call.context.trace).await?;
+        let credentials =
+            self.upstreams.of_server(item.server.as_deref()).and_then(|upstream| upstream.credentials_rule());
+        self.telemetry.allowed(call.caller, credentials, &call.context.trace).await?;
         let method = Method::of(call.route);
         let arguments = call.sent_arguments();
         let exhausted = |what: &str, error| GatewayError::exhausted(Code::UpstreamError, what, error);

@@ -8,6 +8,7 @@
 //! not answered yet are kept by its `peer`.
 
 use std::collections::BTreeSet;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -22,17 +23,23 @@ use tokio::task::AbortHandle;
 use super::breaker::{self, Circuit, CircuitBreaker, CircuitState, PATIENCE};
 use super::call::{Call, MESSAGE_LIMIT};
 use super::config::{Era, Target, UpstreamConfig};
+use super::credentials::{Credentials, Passthrough};
+use super::exchange;
 use super::fault::Fault;
 use super::http::{self, HttpLink};
 use super::in_process::InProcess;
 use super::mailbox::{Event, EventSender};
-use super::stdio::{LineLink, Surroundings};
+use super::per_caller::{Connection, PerCaller};
+use super::stdio::{LineLink, Program};
+use crate::common::secret::Secret;
 use crate::common::sync::lock;
 use crate::common::{glob, program};
 use crate::protocol::listing::{Listing, ServerInfo};
-use crate::protocol::message::{self, METHOD_NOT_FOUND, Members, Raw};
+use crate::protocol::message::{self, METHOD_NOT_FOUND, Members, Raw, RpcError};
 use crate::protocol::stateless::{self, CAPABILITIES_KEY};
 use crate::protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};
+use crate::session::client::Caller;
+use crate::session::identity::Presented;
 
 /// How long an upstream of which nothing was heard has for a sign of life.
 const PROBE: Duration = Duration::from_secs(5);
@@ -63,6 +70,12 @@ pub struct Upstream {
     /// The resources of whose changes somebody wants to hear, where its stream has to name them.
     watched: watch::Sender<BTreeSet<String>>,
     events: EventSender,
+    /// The connections of callers, where each has its own.
+    callers: Option<Arc<PerCaller<Upstream>>>,
+    /// The client of the token endpoint.
+    exchanging: OnceLock<reqwest::Client>,
+    /// The tools that were listed last, where a connection does not list them itself.
+    tools: ArcSwapOption<Vec<Box<RawValue>>>,
 }
 
 #[derive(Debug)]
@@ -93,6 +106,9 @@ impl Upstream {
             era: Mutex::new(config.era),
             reviving: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            callers: config.credentials.is_per_caller().then(PerCaller::new),
+            exchanging: OnceLock::new(),
+            tools: ArcSwapOption::empty(),
             config,
             link: ArcSwapOption::empty(),
             connecting: tokio::sync::Mutex::default(),
@@ -187,6 +203,14 @@ impl Upstream {
     /// # Errors
     /// [`Fault`]: it cannot be reached, gives no answer in time, or an error.
     pub async fn request(&self, call: Call<'_>) -> Result<Raw, Fault> {
+        if let (Some(callers), Some(caller)) = (&self.callers, call.caller) {
+            if let "resources/subscribe" | "resources/unsubscribe" = call.method {
+                // What changes is told to all who watch, and one caller's server is not that of another.
+                return Err(Fault::Rpc(RpcError::method_not_found(call.method)));
+            }
+            let own = self.own_of(callers, caller).await?;
+            return Box::pin(own.request(call)).await;
+        }
         let connected = self.connected(self.config.timeout).await?;
         if connected.meta.is_some() && self.watches(&call) {
             return Ok(Raw::of(&json!({})));
@@ -201,6 +225,60 @@ impl Upstream {
         let answer = connected.request(&call, self.config.timeout).await;
         self.note(&connected, &answer);
         answer
+    }
+
+    /// The upstream as this caller is connected to it.
+    async fn own_of(&self, callers: &Arc<PerCaller<Self>>, caller: &Caller) -> Result<Arc<Self>, Fault> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Fault::Unavailable(SHUTTING_DOWN.to_owned()));
+        }
+        let shown = caller.presented().ok_or_else(|| {
+            let reason = "it is asked as the caller, and this one has shown no token of the authorization server; sign \
+                          in there, and do not use a fixed token";
+            Fault::Credentials(reason.to_owned())
+        })?;
+        let made = async {
+            let (token, until) = match &self.config.credentials {
+                Credentials::Passthrough(rule) => (passed_on(rule, shown)?, shown.until),
+                Credentials::Exchange(rule) => {
+                    let exchanged = exchange::exchange(rule, &self.exchanging_client()?, shown).await?;
+                    (exchanged.token, exchanged.until)
+                }
+                Credentials::Headers | Credentials::Static => {
+                    return Err(Fault::Credentials("it is not asked as the caller".to_owned()));
+                }
+            };
+            Ok((self.on_behalf(&token), until))
+        };
+        let timeout = self.config.timeout;
+        let own = tokio::time::timeout(timeout, callers.of(caller, shown, made)).await;
+        own.unwrap_or(Err(Fault::Timeout(timeout)))
+    }
+
+    /// The same upstream with this token. What it says unasked is for one caller, and told to nobody.
+    fn on_behalf(&self, token: &Secret) -> Self {
+        let mut config = UpstreamConfig { credentials: Credentials::Headers, ..self.config.clone() };
+        if let Target::Http { headers, .. } | Target::Sse { headers, .. } = &mut config.target {
+            headers.retain(|name, _| !name.eq_ignore_ascii_case("authorization"));
+            headers.insert("authorization".to_owned(), format!("Bearer {}", token.text()));
+        }
+        let (events, _) = EventSender::channel();
+        let own = Self::new(&self.name, config, events);
+        own.tools.store(self.tools.load_full());
+        own
+    }
+
+    fn exchanging_client(&self) -> Result<reqwest::Client, Fault> {
+        if let Some(client) = self.exchanging.get() {
+            return Ok(client.clone());
+        }
+        let client = http::plain_client(exchange::TIMEOUT).map_err(Fault::Unavailable)?;
+        Ok(self.exchanging.get_or_init(|| client).clone())
+    }
+
+    /// The place in the configuration of the rule by which it is asked, where there is one.
+    pub(crate) fn credentials_rule(&self) -> Option<String> {
+        self.config.credentials.rule().map(|rule| format!("upstreams.{}.credentials.{rule}", self.name))
     }
 
     /// Takes in that a resource is to be watched, or not any more, for a server that has no such request: the stream of
@@ -227,6 +305,9 @@ impl Upstream {
         let listing = connected.list_all(timeout).await.map_err(|fault| fault.covered(&self.config.masks));
         self.note(&connected, &listing);
         let mut listing = listing?;
+        if self.callers.is_some() {
+            self.tools.store(Some(Arc::new(listing.tools.clone())));
+        }
         self.select(&mut listing.tools);
         Ok(listing)
     }
@@ -234,6 +315,9 @@ impl Upstream {
     /// Ends the connection, for good.
     pub async fn close(&self) {
         self.closed.store(true, Ordering::Release);
+        if let Some(callers) = &self.callers {
+            callers.close().await;
+        }
         if let Some(connected) = self.link.swap(None) {
             connected.close(SHUTTING_DOWN).await;
         }
@@ -317,6 +401,9 @@ impl Upstream {
             }
             Ok(connected) => {
                 let connected = Arc::new(connected);
+                if let (Link::Http(link), Some(tools)) = (&connected.link, &*self.tools.load()) {
+                    link.learn(tools);
+                }
                 connected.listen(self.watched.subscribe());
                 self.link.store(Some(Arc::clone(&connected)));
                 Ok(connected)
@@ -374,11 +461,9 @@ impl Upstream {
     async fn open(&self) -> Result<Link, Fault> {
         let events = self.events.clone();
         Ok(match &self.config.target {
-            Target::Stdio { command, args, env, cwd, inherit } => {
-                let program = (command.as_str(), args.as_slice());
-                let env = inherit.environment(std::env::vars_os(), env);
-                let surroundings = Surroundings { env, cwd: cwd.as_deref(), masks: &self.config.masks };
-                Link::Lines(LineLink::spawn(&self.name, program, surroundings, MESSAGE_LIMIT, events)?)
+            Target::Stdio { command, args, env, confinement } => {
+                let program = Program { command, args, env, masks: &self.config.masks };
+                Link::Lines(LineLink::spawn(&self.name, program, confinement, MESSAGE_LIMIT, events).await?)
             }
             Target::Http { url, headers } => {
                 Link::Http(HttpLink::open(&self.name, self.client()?, (url, headers), MESSAGE_LIMIT, events)?)
@@ -403,6 +488,29 @@ impl Upstream {
                 Ok(self.client.get_or_init(|| client).clone())
             }
         }
+    }
+}
+
+/// The caller's own token, where it was issued for the upstream.
+fn passed_on(rule: &Passthrough, shown: &Presented) -> Result<Secret, Fault> {
+    if shown.issuer != rule.issuer {
+        let reason =
+            format!("the token of the caller is not of `{}`, whose tokens it takes; sign in there", rule.issuer);
+        return Err(Fault::Credentials(reason));
+    }
+    if !shown.audiences.contains(&rule.audience) {
+        let reason = format!(
+            "the token of the caller is not for it, since its `aud` lacks `{}`; ask for a token that is for both",
+            rule.audience
+        );
+        return Err(Fault::Credentials(reason));
+    }
+    Ok(shown.token.clone())
+}
+
+impl Connection for Upstream {
+    fn end(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move { self.close().await })
     }
 }
 
@@ -681,6 +789,8 @@ pub(crate) fn own_info() -> Value {
 }
 
 #[cfg(test)]
-mod http_tests;
+mod credential_tests;
+#[cfg(test)]
+pub(crate) mod http_tests;
 #[cfg(test)]
 mod tests;

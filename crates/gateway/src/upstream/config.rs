@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::credentials::Credentials;
 use super::environment::Inherit;
 use super::in_process::InProcess;
+use super::sandbox::Sandbox;
 use crate::common::masks::Masks;
 use contextweaver_context::store::redact;
 
@@ -25,6 +27,26 @@ pub enum Era {
     Modern,
 }
 
+/// What a child process may reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Confinement {
+    /// What the user may reach that the gateway runs as.
+    Open {
+        /// What it inherits of the gateway's environment.
+        inherit: Inherit,
+        /// Its working folder; the gateway's when `None`.
+        cwd: Option<PathBuf>,
+    },
+    /// What a sandbox lets through. It inherits no variables.
+    Sandbox(Box<Sandbox>),
+}
+
+impl Default for Confinement {
+    fn default() -> Self {
+        Self::Open { inherit: Inherit::default(), cwd: None }
+    }
+}
+
 /// How an upstream is reached. What is shown of it for debugging has no values of variables and headers, and nothing
 /// that looks like a secret.
 #[derive(Clone, PartialEq, Eq)]
@@ -35,12 +57,10 @@ pub enum Target {
         command: String,
         /// The arguments of the program.
         args: Vec<String>,
-        /// Variables beyond those that it inherits.
+        /// Variables of its own entry.
         env: BTreeMap<String, String>,
-        /// What it inherits of the gateway's environment.
-        inherit: Inherit,
-        /// Its working folder; the gateway's when `None`.
-        cwd: Option<PathBuf>,
+        /// What it may reach.
+        confinement: Confinement,
     },
     /// A server of streamable HTTP.
     Http {
@@ -70,13 +90,12 @@ impl fmt::Debug for Target {
         let names = |values: &BTreeMap<String, String>| values.keys().cloned().collect::<Vec<_>>();
         let shown = |text: &str| redact(text).text.into_owned();
         match self {
-            Self::Stdio { command, args, env, cwd, inherit } => formatter
+            Self::Stdio { command, args, env, confinement } => formatter
                 .debug_struct("Stdio")
                 .field("command", &shown(command))
                 .field("args", &shown(&args.join(" ")))
                 .field("env", &names(env))
-                .field("cwd", cwd)
-                .field("inherit", inherit)
+                .field("confinement", confinement)
                 .finish(),
             Self::Http { url, headers } => {
                 formatter.debug_struct("Http").field("url", &shown(url)).field("headers", &names(headers)).finish()
@@ -107,13 +126,15 @@ pub struct UpstreamConfig {
     pub timeout: Duration,
     /// The era of the protocol that it speaks.
     pub era: Era,
+    /// As whom it is asked.
+    pub credentials: Credentials,
     /// What covers the values from the environment, wherever it is spoken of.
     pub masks: Masks,
 }
 
 impl fmt::Debug for UpstreamConfig {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { target, namespace, required, include_tools, exclude_tools, timeout, era, masks } = self;
+        let Self { target, namespace, required, include_tools, exclude_tools, timeout, era, credentials, masks } = self;
         formatter
             .debug_struct("UpstreamConfig")
             .field("target", &format_args!("{}", masks.cover(&format!("{target:?}"))))
@@ -123,6 +144,7 @@ impl fmt::Debug for UpstreamConfig {
             .field("exclude_tools", exclude_tools)
             .field("timeout", timeout)
             .field("era", era)
+            .field("credentials", credentials)
             .field("masks", masks)
             .finish()
     }
@@ -140,6 +162,7 @@ impl UpstreamConfig {
             exclude_tools: Vec::new(),
             timeout: Duration::from_secs_f64(DEFAULT_TIMEOUT_SECONDS),
             era: Era::default(),
+            credentials: Credentials::default(),
             masks: Masks::default(),
         }
     }

@@ -18,6 +18,9 @@ pub enum Fault {
     /// It cannot be reached, is not running, or went away in the middle.
     #[error("{}", presentable(.0))]
     Unavailable(String),
+    /// Nothing can be shown to it on behalf of the caller, so that it is not asked.
+    #[error("{}", presentable(.0))]
+    Credentials(String),
     /// It failed too often: its circuit breaker is open, and nothing is asked of it for a while.
     #[error("circuit open after {failures} failures in a row; the next try is in {:.1} s", .wait.as_secs_f64())]
     CircuitOpen {
@@ -72,7 +75,7 @@ impl Fault {
         match self {
             Self::Timeout(_) | Self::Unavailable(_) | Self::Malformed(_) => true,
             Self::Status { status, .. } => *status >= 500,
-            Self::CircuitOpen { .. } | Self::Rpc(_) => false,
+            Self::CircuitOpen { .. } | Self::Rpc(_) | Self::Credentials(_) => false,
         }
     }
 
@@ -83,6 +86,7 @@ impl Fault {
             Self::Timeout(_) => Code::UpstreamTimeout,
             Self::Unavailable(_) | Self::CircuitOpen { .. } => Code::UpstreamUnavailable,
             Self::Malformed(_) | Self::Rpc(_) => Code::UpstreamError,
+            Self::Credentials(_) => Code::AuthFailed,
             Self::Status { status, .. } => match status {
                 401 => Code::AuthFailed,
                 403 => Code::PermissionDenied,

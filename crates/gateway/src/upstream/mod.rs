@@ -1,18 +1,24 @@
 //! The servers behind the gateway.
 
 pub(crate) mod breaker;
+pub(crate) mod bubblewrap;
 pub mod call;
 pub mod client;
 pub(crate) mod config;
+pub(crate) mod credentials;
 pub(crate) mod environment;
+mod exchange;
+pub(crate) mod executable;
 pub mod fault;
 mod headers;
 pub(crate) mod http;
 pub mod in_process;
 pub mod mailbox;
 mod peer;
+mod per_caller;
 pub mod registry;
 pub mod retry;
+pub(crate) mod sandbox;
 pub(crate) mod sse;
 mod stdio;
 

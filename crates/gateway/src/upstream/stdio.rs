@@ -22,9 +22,13 @@ use tokio::process::{Child, Command};
 use tokio::sync::{Mutex, oneshot};
 use tokio::task::JoinHandle;
 
+use super::bubblewrap::{Launch, SandboxError, on_lasting_thread};
+use super::config::Confinement;
+use super::environment::Inherit;
 use super::fault::Fault;
 use super::mailbox::EventSender;
 use super::peer::{Peer, Ticket};
+use super::sandbox::Sandbox;
 use crate::common::masks::Masks;
 use crate::protocol::framing::{Line, LineReader, widen, write_lines};
 use crate::protocol::message::{Message, Raw};
@@ -47,12 +51,14 @@ pub(super) struct LineLink {
     process: Option<Process>,
 }
 
-/// What a child finds when it starts, and what is not to be told of it.
-pub(super) struct Surroundings<'s> {
-    /// Its variables, and no others.
-    pub(super) env: BTreeMap<OsString, OsString>,
-    /// Its working folder.
-    pub(super) cwd: Option<&'s Path>,
+/// What is started, and what is not to be told of it.
+pub(super) struct Program<'s> {
+    /// The program, as its entry names it.
+    pub(super) command: &'s str,
+    /// Its arguments.
+    pub(super) args: &'s [String],
+    /// The variables of its entry.
+    pub(super) env: &'s BTreeMap<String, String>,
     /// What covers the values from the environment in what it prints.
     pub(super) masks: &'s Masks,
 }
@@ -102,27 +108,21 @@ impl LineLink {
         Self { peer, alive, process: None }
     }
 
-    /// Starts a child with this environment and no more.
-    pub(super) fn spawn(
+    /// Starts a child, with the environment that its confinement gives it and no more.
+    pub(super) async fn spawn(
         upstream: &Arc<str>,
-        (command, args): (&str, &[String]),
-        Surroundings { env, cwd, masks }: Surroundings<'_>,
+        program: Program<'_>,
+        confinement: &Confinement,
         limit: usize,
         events: EventSender,
     ) -> Result<Self, Fault> {
-        let mut process = Command::new(command);
-        process.args(args).env_clear().envs(env).kill_on_drop(true);
-        #[cfg(unix)]
-        process.process_group(0);
-        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        if let Some(cwd) = cwd {
-            process.current_dir(cwd);
-        }
-        // The system's error is the same for a folder and a program that are not there.
-        let mut child = process.spawn().map_err(|error| match cwd.filter(|cwd| !cwd.is_dir()) {
-            Some(cwd) => Fault::Unavailable(format!("its `cwd` {} is not a folder", cwd.display())),
-            None => Fault::Unavailable(format!("`{command}` cannot be started: {error}")),
-        })?;
+        let Program { command, masks, .. } = program;
+        let mut child = match confinement {
+            Confinement::Open { inherit, cwd } => start_openly(&program, inherit, cwd.as_deref())?,
+            Confinement::Sandbox(sandbox) => {
+                start_in(sandbox, &program).await.map_err(|error| Fault::Unavailable(error.whole()))??
+            }
+        };
         let group = Group::of(&child);
         let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -166,6 +166,42 @@ impl LineLink {
             }
         }
     }
+}
+
+/// A child that is to have these variables and no others, leads its own processes, and speaks on pipes.
+fn prepared(mut process: Command, env: BTreeMap<OsString, OsString>) -> Command {
+    process.env_clear().envs(env).kill_on_drop(true);
+    #[cfg(unix)]
+    process.process_group(0);
+    process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    process
+}
+
+fn start_openly(program: &Program<'_>, inherit: &Inherit, cwd: Option<&Path>) -> Result<Child, Fault> {
+    let mut process = Command::new(program.command);
+    process.args(program.args);
+    if let Some(cwd) = cwd {
+        process.current_dir(cwd);
+    }
+    let started = prepared(process, inherit.environment(std::env::vars_os(), program.env)).spawn();
+    // The system's error is the same for a folder and a program that are not there.
+    started.map_err(|error| match cwd.filter(|cwd| !cwd.is_dir()) {
+        Some(cwd) => Fault::Unavailable(format!("its `cwd` {} is not a folder", cwd.display())),
+        None => cannot_be_started(program.command, &error),
+    })
+}
+
+async fn start_in(sandbox: &Sandbox, program: &Program<'_>) -> Result<Result<Child, Fault>, SandboxError> {
+    let launch = Launch::find(sandbox, program.command, program.env, &|name| std::env::var_os(name))?;
+    launch.try_out(sandbox).await?;
+    let (process, env) = launch.command(sandbox, program.args, program.env);
+    let mut process = prepared(process, env);
+    let started = on_lasting_thread(move || process.spawn())?;
+    Ok(started.map_err(|error| cannot_be_started(program.command, &error)))
+}
+
+fn cannot_be_started(command: &str, error: &std::io::Error) -> Fault {
+    Fault::Unavailable(format!("`{command}` cannot be started: {error}"))
 }
 
 /// The processes that a child leads; they are killed when this is dropped.

@@ -18,7 +18,7 @@ use super::reply::{Lease, Refused};
 use super::tls::Certificate;
 use crate::config::http::{HostRule, HttpConfig, OriginRule, anyone};
 use crate::config::tls::{CertificateName, TlsConfig};
-use crate::session::identity::Identity;
+use crate::session::identity::{Identity, Presented};
 
 /// The checks of a server: hosts, origins, tokens and certificates.
 #[derive(Debug)]
@@ -56,6 +56,7 @@ impl Known {
         Admitted {
             identity: Arc::clone(&self.identity),
             lease: Lease { until: None, by: Some(Arc::downgrade(&self.alive)) },
+            presented: None,
         }
     }
 }
@@ -65,6 +66,8 @@ impl Known {
 pub(super) struct Admitted {
     pub(super) identity: Arc<Identity>,
     pub(super) lease: Lease,
+    /// The token of an authorization server that it is known by.
+    pub(super) presented: Option<Arc<Presented>>,
 }
 
 impl Admission {
@@ -172,9 +175,9 @@ impl Admission {
         match &self.oauth {
             Some(oauth) if jwt::is_like(token) => {
                 let permitted = oauth.permit(token).await?;
-                let until = Box::pin(tokio::time::sleep_until(permitted.until));
+                let until = Box::pin(tokio::time::sleep_until(permitted.presented.until));
                 let lease = Lease { until: Some(until), by: Some(Arc::downgrade(oauth.alive())) };
-                Ok(Admitted { identity: permitted.identity, lease })
+                Ok(Admitted { identity: permitted.identity, lease, presented: Some(permitted.presented) })
             }
             Some(oauth) => Err(oauth.challenge(Some(jwt::BadToken::Form))),
             None => Err(Refused::unauthorized()),

@@ -17,8 +17,7 @@ use super::tests::{Got, Served, UPSTREAM, call, initialize, request};
 use super::*;
 use crate::config::file::GatewayConfig;
 use crate::config::oauth::{Algorithm, OAuthConfig};
-use crate::upstream::config::Target;
-use crate::upstream::environment::Inherit;
+use crate::upstream::config::{Confinement, Target};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/transport/http/testdata");
 
@@ -159,14 +158,14 @@ fn files_that_cannot_be_used_are_named() {
 }
 
 /// A server of keys, which can change.
-struct Issuer {
+pub(super) struct Issuer {
     address: SocketAddr,
     keys: Arc<Mutex<Value>>,
     asked: Arc<AtomicUsize>,
 }
 
 impl Issuer {
-    async fn start(keys: Value) -> Self {
+    pub(super) async fn start(keys: Value) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (keys, asked) = (Arc::new(Mutex::new(keys)), Arc::new(AtomicUsize::new(0)));
@@ -195,7 +194,7 @@ impl Issuer {
         Self { address, keys, asked }
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         format!("http://{}", self.address)
     }
 
@@ -400,8 +399,7 @@ async fn another_configuration_takes_its_place_during_calls_and_none_fails() {
         command: "/no/such/program".to_owned(),
         args: Vec::new(),
         env: std::collections::BTreeMap::default(),
-        cwd: None,
-        inherit: Inherit::default(),
+        confinement: Confinement::default(),
     };
     broken.upstreams.insert("w".to_owned(), absent);
     assert!(served.live.replace(broken).await.is_err());

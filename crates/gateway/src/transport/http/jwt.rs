@@ -59,6 +59,8 @@ pub(super) struct Claims {
     pub(super) subject: String,
     /// What it may do.
     pub(super) scopes: Vec<String>,
+    /// Whom the token is for.
+    pub(super) audiences: Vec<String>,
     /// How long the token is valid from now on.
     pub(super) left: Duration,
 }
@@ -211,6 +213,14 @@ impl Several {
         }
     }
 
+    /// All texts.
+    fn texts(self) -> Vec<String> {
+        match self {
+            Self::One(text) => vec![text],
+            Self::Many(texts) => texts,
+        }
+    }
+
     /// The words of all texts.
     fn words(&self) -> Vec<String> {
         let texts = match self {
@@ -256,9 +266,7 @@ pub(super) fn check(token: &str, keys: &KeySet, config: &OAuthConfig, now: Durat
     if body.iss.as_deref() != Some(config.issuer.as_str()) {
         return Err(BadToken::Issuer);
     }
-    if !body.aud.is_some_and(|audience| audience.has(&config.audience)) {
-        return Err(BadToken::Audience);
-    }
+    let audiences = body.aud.filter(|audience| audience.has(&config.audience)).ok_or(BadToken::Audience)?.texts();
     let (now, leeway) = (now.as_secs_f64(), config.leeway.as_secs_f64());
     let left = body.exp.ok_or(BadToken::NoExpiry)? + leeway - now;
     if left <= 0.0 {
@@ -274,7 +282,7 @@ pub(super) fn check(token: &str, keys: &KeySet, config: &OAuthConfig, now: Durat
     let scopes = body.scope.or(body.scp).map(|scopes| scopes.words()).unwrap_or_default();
     // What lasts longer than anybody waits need not be exact.
     let left = Duration::try_from_secs_f64(left.min(1e9)).map_err(|_| BadToken::NoExpiry)?;
-    Ok(Claims { subject, scopes, left })
+    Ok(Claims { subject, scopes, audiences, left })
 }
 
 #[cfg(test)]
@@ -380,6 +388,25 @@ pub(super) mod tests {
 
     const NOW: Duration = Duration::from_secs(1_000);
 
+    /// Good tokens, each before a line break and the keys of their issuer; and what reads both and checks the token.
+    pub(crate) fn signed_tokens() -> (Vec<String>, impl Fn(&[u8])) {
+        let tokens =
+            [(Signer::ec(), "ES256"), (Signer::ed(), "EdDSA"), (Signer::rsa(), "RS256")].map(|(signer, algorithm)| {
+                let token = signer.token(&json!({"alg": algorithm, "kid": "k", "typ": "at+jwt"}), &body(&json!({})));
+                format!("{token}\n{}", json!({"keys": [signer.published("k")]}))
+            });
+        let config = config();
+        let read = move |input: &[u8]| {
+            let mut parts = input.splitn(2, |byte| *byte == b'\n');
+            let (token, keys) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+            let (Ok(token), Ok(keys)) = (std::str::from_utf8(token), KeySet::read(keys)) else { return };
+            if is_like(token) {
+                drop(check(token, &keys, &config, NOW));
+            }
+        };
+        (tokens.to_vec(), read)
+    }
+
     #[test]
     fn a_token_is_taken_whichever_way_it_is_signed() {
         let signers =
@@ -392,7 +419,9 @@ pub(super) mod tests {
                 let claims = check(&token, &keys, &config(), NOW).unwrap();
                 let left = Duration::from_secs(110);
                 let scopes = vec!["read".to_owned(), "write".to_owned()];
-                assert_eq!(claims, Claims { subject: "ann".to_owned(), scopes, left }, "{algorithm}");
+                let (subject, audiences) = ("ann".to_owned(), claims.audiences.clone());
+                assert!(audiences.contains(&config().audience));
+                assert_eq!(claims, Claims { subject, scopes, audiences, left }, "{algorithm}");
             }
         }
     }

@@ -308,7 +308,7 @@ async fn admitted<E: Endpoint>(
     certificate: Option<&Certificate>,
     request: Request<Incoming>,
 ) -> Result<Response<Reply>, Refused> {
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
     admission.admit(&head.headers)?;
     if head.method == Method::OPTIONS && cors::is_preflight(&head.headers) {
         return Ok(cors::preflight(&head.headers));
@@ -322,7 +322,11 @@ async fn admitted<E: Endpoint>(
         ("/livez", _) => Ok(not_allowed("GET")),
         _ => {
             let (client, lease) = match admission.authorize(&head.headers, certificate).await {
-                Ok(admitted) => (Ok(admitted.identity), admitted.lease),
+                Ok(admitted) => {
+                    // What is needed where a call is made on behalf of the caller goes with the request.
+                    admitted.presented.into_iter().for_each(|presented| drop(head.extensions.insert(presented)));
+                    (Ok(admitted.identity), admitted.lease)
+                }
                 Err(refused) => (Err(refused), Lease::default()),
             };
             let mut response = endpoint.answer(client, head, body).await?;

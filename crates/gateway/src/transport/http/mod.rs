@@ -14,3 +14,6 @@ mod reply;
 pub(crate) mod server;
 mod sessions;
 mod tls;
+
+#[cfg(test)]
+pub(crate) use jwt::tests::signed_tokens;

@@ -12,8 +12,9 @@ use super::headers::JSON;
 use super::jwt::{self, BadToken, Claims};
 use super::keys::Keys;
 use super::reply::{Refused, Reply, whole};
+use crate::common::secret::Secret;
 use crate::config::oauth::OAuthConfig;
-use crate::session::identity::Identity;
+use crate::session::identity::{Identity, Presented};
 
 /// Where clients find what they need to know to get a token.
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
@@ -37,8 +38,8 @@ pub(super) struct OAuth {
 #[derive(Debug)]
 pub(super) struct Permitted {
     pub(super) identity: Arc<Identity>,
-    /// When the token expires.
-    pub(super) until: Instant,
+    /// The token, with when it expires.
+    pub(super) presented: Arc<Presented>,
 }
 
 impl OAuth {
@@ -111,7 +112,13 @@ impl OAuth {
         let profile = self.profile_of(&claims)?;
         // The issuer has no space in it, and names in the configuration have none: no two callers are called alike.
         let name = format!("{} {}", self.config.issuer, claims.subject);
-        Ok(Permitted { identity: Arc::new(Identity { name, profile }), until: begun + claims.left })
+        let presented = Presented {
+            token: Secret::new(token),
+            issuer: self.config.issuer.clone(),
+            audiences: claims.audiences,
+            until: begun + claims.left,
+        };
+        Ok(Permitted { identity: Arc::new(Identity { name, profile }), presented: Arc::new(presented) })
     }
 
     fn check(&self, token: &str) -> Option<Result<Claims, BadToken>> {

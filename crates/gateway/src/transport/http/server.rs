@@ -38,7 +38,7 @@ use crate::protocol::versions::{LEGACY_VERSIONS, MODERN_VERSION};
 use crate::server::live::Live;
 use crate::server::requests::{Asked, serve_request};
 use crate::session::client::{Caller, Session};
-use crate::session::identity::Identity;
+use crate::session::identity::{Identity, Presented};
 use crate::surface::mode::Mode;
 use crate::transport::crowd::{Crowd, Place};
 
@@ -224,8 +224,8 @@ async fn post(
         Message::Request { id, method, params } => {
             let asking = Asking { id, method, params };
             match asking.is_modern(&head.headers) {
-                true => stateless(shared, client, &head.headers, (asking, place)).await,
-                false => in_session(shared, client, &head.headers, (asking, place)).await,
+                true => stateless(shared, client, head, (asking, place)).await,
+                false => in_session(shared, client, head, (asking, place)).await,
             }
         }
         Message::Notification { method, params } => {
@@ -311,9 +311,10 @@ impl Asking {
 async fn stateless(
     shared: &Arc<Shared>,
     identity: &Arc<Identity>,
-    headers: &HeaderMap,
+    head: &Parts,
     (asking, place): (Asking, Taken),
 ) -> Result<Response<Reply>, Refused> {
+    let headers = &head.headers;
     let meta = RequestMeta::read(asking.params.as_ref());
     let checked = headers::check(headers, meta.version.as_deref(), &asking.method, asking.params.as_ref());
     let checked = checked.and_then(|()| check_params(shared, headers, &asking));
@@ -322,11 +323,17 @@ async fn stateless(
     let (out, messages) = mpsc::channel(QUEUE);
     let id = asking.id.clone();
     let caller = Caller::new(Session::of("stateless", Arc::clone(identity)), client, out).within(trace_of(headers));
+    let caller = caller.presenting(presented(head));
     let work = asking.work(shared, caller, Leave::Cancel, place);
     Ok(match exchange(&id, work, messages).await {
         Exchanged::Answer(outcome) => whole(status(&outcome), JSON, message::response(Some(&id), &outcome)),
         Exchanged::Stream(response) => response,
     })
+}
+
+/// The token of an authorization server that a request came with.
+fn presented(head: &Parts) -> Option<Arc<Presented>> {
+    head.extensions.get().cloned()
 }
 
 /// The place in a trace that the headers name.
@@ -367,9 +374,10 @@ fn status(outcome: &Outcome) -> StatusCode {
 async fn in_session(
     shared: &Arc<Shared>,
     client: &Arc<Identity>,
-    headers: &HeaderMap,
+    head: &Parts,
     (asking, place): (Asking, Taken),
 ) -> Result<Response<Reply>, Refused> {
+    let headers = &head.headers;
     let opens = asking.method == "initialize" && !headers.contains_key(SESSION_ID);
     let visited = match opens {
         true => open_session(shared, client, &asking.id)?,
@@ -378,6 +386,7 @@ async fn in_session(
     let (out, messages) = mpsc::channel(QUEUE);
     let (id, session) = (asking.id.clone(), Arc::clone(&visited));
     let caller = Caller::new(Arc::clone(&session), session.client(), out).within(trace_of(headers));
+    let caller = caller.presenting(presented(head));
     let work = asking.work(shared, caller, Leave::Finish, (visited, place));
     let mut response = match exchange(&id, work, messages).await {
         Exchanged::Answer(outcome) if opens && outcome.is_err() => {
@@ -483,3 +492,7 @@ mod tests;
 #[cfg(test)]
 #[path = "door_tests.rs"]
 mod door_tests;
+
+#[cfg(test)]
+#[path = "credential_tests.rs"]
+mod credential_tests;

@@ -70,7 +70,11 @@ impl Served {
         let script = serde_json::to_string(UPSTREAM).unwrap();
         let text =
             format!("{{{more}, upstreams: {{u: {{command: sh, args: [-c, {script}], era: legacy}}}}, http: {http}}}");
-        let config = GatewayConfig::parse(&text, std::path::Path::new("/"), &|_| None).unwrap();
+        Self::of(GatewayConfig::parse(&text, std::path::Path::new("/"), &|_| None).unwrap()).await
+    }
+
+    /// A gateway that is configured so, on a port of its own.
+    pub(super) async fn of(config: GatewayConfig) -> Self {
         let mut http = config.http.clone();
         http.listen.set_port(0);
         let gateway = Gateway::start(config).await.unwrap();

@@ -15,41 +15,43 @@ use crate::upstream::mailbox::Events;
 
 const AMPLE: Duration = Duration::from_secs(20);
 
-fn run<F: Future>(test: F) -> F::Output {
+pub(super) fn run<F: Future>(test: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async { tokio::time::timeout(AMPLE * 2, test).await.expect("the test hangs") })
 }
 
 /// What the server was sent.
 #[derive(Debug, Clone, Default)]
-struct Asked {
+pub(crate) struct Asked {
     verb: String,
     path: String,
     headers: BTreeMap<String, String>,
-    body: Value,
+    pub(crate) body: Value,
+    /// The body as it came.
+    pub(crate) text: String,
     /// The connection that it came on.
     connection: usize,
 }
 
 impl Asked {
-    fn method(&self) -> &str {
+    pub(crate) fn method(&self) -> &str {
         self.body["method"].as_str().unwrap_or("-")
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
     }
 }
 
 /// What the server answers.
-enum Reply {
+pub(crate) enum Reply {
     Whole(u16, &'static str, String),
     Headed(u16, &'static [(&'static str, &'static str)], String),
     /// Server-sent events, until the sender is dropped.
     Stream(mpsc::UnboundedReceiver<String>),
 }
 
-fn result(asked: &Asked, result: &Value) -> Reply {
+pub(crate) fn result(asked: &Asked, result: &Value) -> Reply {
     Reply::Whole(
         200,
         "application/json",
@@ -67,7 +69,7 @@ fn events(events: &[&str]) -> Reply {
 }
 
 /// What a server of the handshake era says at the start.
-fn greeting(asked: &Asked) -> Option<Reply> {
+pub(crate) fn greeting(asked: &Asked) -> Option<Reply> {
     match (asked.verb.as_str(), asked.method()) {
         ("GET", _) => Some(Reply::Whole(405, "text/plain", String::new())),
         ("DELETE", _) => Some(Reply::Whole(200, "text/plain", String::new())),
@@ -80,10 +82,10 @@ fn greeting(asked: &Asked) -> Option<Reply> {
     }
 }
 
-type Log = Arc<Mutex<Vec<Asked>>>;
+pub(crate) type Log = Arc<Mutex<Vec<Asked>>>;
 
 /// Starts a server; its address, and what it is sent.
-async fn serve(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (String, Log) {
+pub(crate) async fn serve(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> (String, Log) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (log, answer): (Log, _) = (Log::default(), Arc::new(answer));
@@ -121,6 +123,7 @@ async fn attend(
         let mut body = vec![0; asked.header("content-length").map_or(0, |length| length.parse().unwrap())];
         input.read_exact(&mut body).await.ok()?;
         asked.body = serde_json::from_slice(&body).unwrap_or_default();
+        asked.text = String::from_utf8(body).unwrap_or_default();
         lock(log).push(asked.clone());
         let (status, headers, body) = match answer(&asked) {
             Reply::Whole(status, kind, body) => (status, format!("content-type: {kind}\r\n"), body),

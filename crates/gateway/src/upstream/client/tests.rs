@@ -21,8 +21,7 @@ use crate::session::client::Caller;
 use crate::session::client::Session;
 use crate::session::elicitation::Questions;
 use crate::surface::mode::Mode;
-use crate::upstream::config::UpstreamConfig;
-use crate::upstream::environment::Inherit;
+use crate::upstream::config::{Confinement, UpstreamConfig};
 use crate::upstream::mailbox::Events;
 use crate::upstream::retry::RetryConfig;
 
@@ -505,8 +504,7 @@ fn in_shell(script: String) -> UpstreamConfig {
         command: "sh".to_owned(),
         args: vec!["-c".to_owned(), script],
         env: BTreeMap::new(),
-        cwd: None,
-        inherit: Inherit::Safe,
+        confinement: Confinement::default(),
     };
     UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(target) }
 }
@@ -589,8 +587,7 @@ fn a_program_that_is_not_there_is_unavailable() {
         command: "/no/such/program".to_owned(),
         args: vec![],
         env: BTreeMap::new(),
-        cwd: None,
-        inherit: Inherit::Safe,
+        confinement: Confinement::default(),
     };
     let answer = run(upstream(UpstreamConfig::new(target)).request(PLAIN));
     assert!(matches!(&answer, Err(Fault::Unavailable(reason)) if reason.contains("/no/such/program")), "{answer:?}");
@@ -672,8 +669,7 @@ fn a_process_that_comes_back_with_other_tools_is_listed_anew() {
             command: "sh".to_owned(),
             args: vec!["-c".to_owned(), script.to_owned()],
             env: BTreeMap::from([("COUNTER".to_owned(), counter.path().display().to_string())]),
-            cwd: None,
-            inherit: Inherit::Safe,
+            confinement: Confinement::default(),
         };
         let config = UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(target) };
         let gateway = gateway(Mode::Proxy, vec![("up", config)]).await;
@@ -840,8 +836,7 @@ async fn a_folder_that_is_not_there_is_named_and_not_the_program() {
         command: "sh".to_owned(),
         args: Vec::new(),
         env: BTreeMap::new(),
-        cwd: Some("/no/such/folder".into()),
-        inherit: Inherit::Safe,
+        confinement: Confinement::Open { inherit: Default::default(), cwd: Some("/no/such/folder".into()) },
     };
     let config = UpstreamConfig { era: Era::Legacy, ..UpstreamConfig::new(target) };
     let fault = crate::Capture::of("a", config, Duration::from_secs(5)).await.unwrap_err().to_string();

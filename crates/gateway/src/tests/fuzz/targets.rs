@@ -1,158 +1,54 @@
-//! Inputs that nobody meant: seeds of every kind of foreign input are mutated and given to what reads them.
+//! What reads foreign input, each with inputs that it accepts.
 //!
-//! Each parser is a target, and so is a whole conversation: the lines of a client, with what the upstream answers. What
-//! has a checksum gets a right one after it was changed, so that what lies behind the checksum is reached. Every run of
-//! the tests tries inputs for a moment; `scripts/fuzz-test SECONDS` does it for as long as one likes, with other seeds
-//! each time, and reports inputs tried, panics, the longest input and the highest memory of the process. The inputs
-//! follow from the number that the report names, target by target.
+//! A target is one row of [`targets`]. What it promises about every input (a view that is bounded, a prompt within its
+//! budget) is asserted there, beside that it neither panics nor hangs.
 
-use std::cell::Cell;
-use std::fmt::Write as _;
 use std::io::Cursor;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, json, to_string};
 use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
-use super::shop::{Shop, upstream};
+use super::LONGEST;
 use crate::common::sync::lock;
+use crate::guard::pins::FilePins;
 use crate::guard::schema::compiled;
+use crate::guard::state::Pinned;
+use crate::operations::client_edit::{Edit, Form, edited};
 use crate::protocol::message::{Message, Raw};
 use crate::protocol::strict;
+use crate::tests::shop::{Shop, upstream};
+use crate::transport::http::signed_tokens;
 use crate::upstream::sse::EventReader;
-use crate::{EventStats, Gateway, GatewayConfig, Replay, serve};
-use contextweaver_context::ContextConfig;
-use contextweaver_context::event::{Handle, Selector};
-use contextweaver_context::store::{ArtifactStore, Session};
+use crate::{
+    AuditCheck, AuditEvent, AuditLine, Client, ClientFile, EventStats, Gateway, GatewayConfig, HttpServer, Place,
+    Replay, convert, serve,
+};
+use contextweaver_context::adapters::{Format, recognise};
+use contextweaver_context::event::{ContextItem, Handle, ItemKind, Phase, Selector};
+use contextweaver_context::store::{ArtifactStore, MemoryArtifacts, Session};
 use contextweaver_context::view::{Bounds, Cursor as ViewCursor, view};
+use contextweaver_context::{ContextConfig, Firewall, Memory, Request as PromptRequest, compile, take_in};
 use contextweaver_core::catalog::{Catalog, SchemaLimits, check_schema};
+use contextweaver_core::text::Estimator;
 use contextweaver_core::text::sha256_hex;
-use contextweaver_routing::{Request, Router, RoutingConfig, load as load_router, save as save_router};
-
-/// The longest that one input may take, on a machine that does other things as well.
-const LONGEST: Duration = Duration::from_secs(10);
-
-/// Bytes of an input, at most.
-const MOST_BYTES: usize = 64 * 1024;
-
-/// Numbers that look random, from a number.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// A number below `most`, which is not 0.
-    fn below(&mut self, most: usize) -> usize {
-        usize::try_from(self.next() % most as u64).unwrap_or(0)
-    }
-
-    fn one_of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
-        &all[self.below(all.len())]
-    }
-}
-
-/// What parsers trip over.
-const PIECES: [&[u8]; 40] = [
-    b"{",
-    b"}",
-    b"[",
-    b"]",
-    b"\"",
-    b"\\",
-    b",",
-    b":",
-    b"null",
-    b"true",
-    b"-0",
-    b"1e999",
-    b"9223372036854775808",
-    b"0.1",
-    b"\\ud800",
-    b"\\u0000",
-    b"\n",
-    b"\r\n",
-    b"\n\n",
-    b"\0",
-    b"\xc0\xae",
-    b"\xff",
-    "\u{feff}".as_bytes(),
-    "\u{202e}".as_bytes(),
-    b"${env:",
-    b"}",
-    b"&a",
-    b"*a",
-    b"<<: ",
-    b"- ",
-    b"$ref",
-    b"$..",
-    b"[*]",
-    b"/",
-    b"..",
-    b"%25",
-    b"(a|a)*b",
-    b"data: ",
-    b"[[",
-    b"!!",
-];
-
-/// Changes an input in a few places.
-fn mutated(dice: &mut Dice, seeds: &[Vec<u8>]) -> Vec<u8> {
-    let mut input = dice.one_of(seeds).clone();
-    for _ in 0..1 + dice.below(6) {
-        let at = dice.below(input.len() + 1);
-        let end = (at + dice.below(64)).min(input.len());
-        match dice.below(9) {
-            0 => drop(input.splice(at..end, [])),
-            1 => {
-                let piece = input[at..end].to_vec();
-                drop(input.splice(at..at, piece.repeat(1 + dice.below(40))));
-            }
-            2 if at < input.len() => input[at] ^= 1 << dice.below(8),
-            3 => input.truncate(at),
-            4 => {
-                let other = dice.one_of(seeds);
-                let from = dice.below(other.len() + 1);
-                let piece = other[from..(from + dice.below(200)).min(other.len())].to_vec();
-                drop(input.splice(at..end, piece));
-            }
-            5 => {
-                let depth = 1 + dice.below(300);
-                let piece = dice.one_of(&[&b"["[..], b"{\"a\":", b"- ", b"(", b"&x [", b"..a"]).repeat(depth);
-                drop(input.splice(at..at, piece));
-            }
-            6 => {
-                let digits = dice.next().to_string().into_bytes();
-                drop(input.splice(at..end.min(at + 3), digits));
-            }
-            _ => {
-                let piece = dice.one_of(&PIECES).to_vec();
-                drop(input.splice(at..at, piece));
-            }
-        }
-        input.truncate(MOST_BYTES);
-    }
-    input
-}
+use contextweaver_routing::{FeedbackLog, Request, Router, RoutingConfig, load as load_router, save as save_router};
 
 /// What reads foreign input.
 type Reader<'t> = Box<dyn Fn(&[u8]) + 't>;
 
 /// A reader of foreign input, with inputs that it accepts.
-struct Target<'t> {
-    name: &'static str,
-    seeds: Vec<Vec<u8>>,
-    read: Reader<'t>,
+pub(super) struct Target<'t> {
+    pub(super) name: &'static str,
+    pub(super) seeds: Vec<Vec<u8>>,
+    pub(super) read: Reader<'t>,
 }
 
 impl<'t> Target<'t> {
@@ -161,16 +57,51 @@ impl<'t> Target<'t> {
     }
 }
 
-/// What came of the inputs of a target.
-#[derive(Default)]
-struct Tally {
-    tried: u64,
-    panics: u64,
-    longest: Duration,
-}
-
 const CONFIG: &str = "mode: gateway\nupstreams:\n  a: {command: npx, args: [-y, x], env: {T: '${env:T}'}}\n  b:\n    url: \
     http://h/mcp\n    headers: &h {a: b}\npolicy: {rules: [{action: deny, tool: 'x*'}]}\nhttp: {max_sessions: 3}\n";
+
+/// What a company has in it: callers with tokens of an issuer, who are themselves to an upstream, and programs in sandboxes.
+const COMPANY: &str = "sandbox: {read: [/srv], memory: 64MiB, processes: 9}\nupstreams:\n  a: {command: /bin/x, sandbox: {network: true, \
+    write: ['${env:D}'], folder: /var/a}}\n  b:\n    url: https://b.example/mcp\n    credentials: {exchange: {token_endpoint: \
+    'https://id.example/token', client_id: g, client_secret: s, audience: b}}\n  c: {url: 'https://c.example/mcp', credentials: \
+    {passthrough: {issuer: 'https://id.example', audience: c}}}\nhttp: {oauth: {issuer: 'https://id.example', resource: \
+    'https://g.example/mcp', scopes: [{scope: read, profile: p}]}, tokens: [{token: t, name: ann}]}\nprofiles: {p: {tools: ['*']}}\n\
+    pinning: {mode: block}\naudit: {file: a.jsonl}\n";
+
+const FEEDBACK: &str = "{\"at\":1,\"query\":\"read it\",\"tool\":\"fs:read\",\"useful\":true}\n";
+
+const PINS: &str = r#"{"version":1,"pins":[{"server":"s","name":"t","approved":null,"pending":null}]}"#;
+
+const CLIENT_FILE: &str = r#"{"inputs": [{"id": "k", "type": "promptString"}], "mcpServers": {"a": {"command": "npx", "args": ["-y", "x@1"], "env": {"K": "${input:k}"}}, "b": {"url": "https://b.example/mcp", "headers": {"Authorization": "Bearer t"}}}, // mine
+"other": [1, 2,]}"#;
+
+const CLIENT_TOML: &str =
+    "# mine\n[mcp_servers.a]\ncommand = \"npx\"\nargs = [\"-y\", \"x\"]\nenv = { K = \"v\" }\n\n[other]\nx = 1\n";
+
+const CLIENT_YAML: &str =
+    "# mine\nmcpServers:\n  a:\n    command: npx\n    args: [-y, x]\n  b: {url: 'https://b.example/mcp'}\nother: 1\n";
+
+/// A conversation that every format can hold.
+const TALK: &str = concat!(
+    r#"{"type":"user_turn","id":"u","text":"What is the price of a thing?"}"#,
+    "\n",
+    r#"{"type":"tool_call","id":"c","parent_id":"u","text":"{\"name\":\"price\",\"arguments\":{\"of\":\"a thing\"}}"}"#,
+    "\n",
+    r#"{"type":"tool_result","id":"r","parent_id":"c","text":"[{\"id\": 1, \"price\": 3}, {\"id\": 2, \"price\": 4}]"}"#,
+    "\n",
+    r#"{"type":"agent_msg","id":"m","parent_id":"r","text":"Three."}"#,
+    "\n",
+);
+
+/// Results of the kinds that have a summary of their own.
+const RESULTS: [&str; 6] = [
+    "<html><head><title>t</title></head><body><h1>One</h1><p>text <a href='/x'>link</a></p><table><tr><td>1</td></tr></table></body></html>",
+    "# One\n\ntext\n\n## Two\n\n- a\n- b\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
+    "total 8\ndrwxr-xr-x 2 a a 4096 Jan  1 00:00 src\n-rw-r--r-- 1 a a   12 Jan  1 00:00 a.txt\n./src/a.rs:12: let a = 1;\n",
+    "{'a': [1, 2.5, None, True], 'b': ('x', b'y'), 'c': {1, 2}}",
+    "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    g()\nValueError: it failed\n",
+    "[settings]\nname = one\nsize = 2\n",
+];
 
 const SESSION: &str = r#"{"format": "contextweaver session", "schema": 1, "source": "x", "events": [{"id": "a", "kind": "user_turn", "text": "hello"}, {"id": "b", "parent_id": "a", "kind": "agent_msg", "text": "there"}], "artifacts": [], "contents": [], "facts": [{"key": "k", "value": "v"}], "episodes": []}"#;
 
@@ -207,7 +138,7 @@ const CONVERSATION: &str = concat!(
 );
 
 /// The catalog of an index file, and the file.
-fn indexed() -> (Arc<Catalog>, Vec<u8>) {
+pub(super) fn indexed() -> (Arc<Catalog>, Vec<u8>) {
     let tools = json!([
         {"name": "read_file", "description": "Read a file from the disk", "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}}},
         {"name": "send_mail", "description": "Send a message to somebody", "inputSchema": {"type": "object"}},
@@ -219,7 +150,7 @@ fn indexed() -> (Arc<Catalog>, Vec<u8>) {
 }
 
 /// An index file whose header has the checksum of what follows.
-fn with_checksum(file: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn with_checksum(file: &[u8]) -> Option<Vec<u8>> {
     let end = file.iter().position(|byte| *byte == b'\n')?;
     let (head, payload) = (file.get(..end)?, file.get(end + 1..)?);
     let mut header: Map<String, Value> = serde_json::from_slice(head).ok()?;
@@ -238,7 +169,7 @@ fn with_checksum(file: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// A session file with an artifact, and the same with the hash that its content has after a change.
-fn kept_session() -> String {
+pub(super) fn kept_session() -> String {
     let session = Session::parse(SESSION.as_bytes(), Path::new("s")).unwrap();
     session.artifacts.put(&Handle::new("artifact:1"), CONTENTS[0].as_bytes(), "application/json", "x").unwrap();
     let mut written = Vec::new();
@@ -246,7 +177,7 @@ fn kept_session() -> String {
     String::from_utf8(written).unwrap()
 }
 
-fn with_hashes(file: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn with_hashes(file: &[u8]) -> Option<Vec<u8>> {
     let mut session: Value = serde_json::from_slice(file).ok()?;
     let contents = session.get_mut("contents")?.as_array_mut()?;
     let mut text = Vec::new();
@@ -267,20 +198,55 @@ fn with_hashes(file: &[u8]) -> Option<Vec<u8>> {
     serde_json::to_vec(&session).ok()
 }
 
+/// A log of two lines.
+fn audit_log() -> String {
+    let line = |event, seq| AuditLine { seq, time: "2026-01-01T00:00:00Z".to_owned(), ..AuditLine::new(event) };
+    let lines =
+        [line(AuditEvent::Started, 1), line(AuditEvent::Stopped, 2)].map(|line| to_string(&line).unwrap() + "\n");
+    String::from_utf8(chained(lines.concat().as_bytes())).unwrap()
+}
+
+/// A log in which each line has the hash of the one before.
+fn chained(log: &[u8]) -> Vec<u8> {
+    let (mut before, mut chained) = ("0".repeat(64), Vec::new());
+    for line in log.split_inclusive(|byte| *byte == b'\n') {
+        let mended = serde_json::from_slice::<Map<String, Value>>(line).ok().and_then(|mut members| {
+            members.insert("prev".to_owned(), before.clone().into());
+            to_string(&members).ok()
+        });
+        let line = mended.map_or_else(|| line.trim_ascii_end().to_vec(), String::into_bytes);
+        before = sha256_hex(&line);
+        chained.extend(line);
+        chained.push(b'\n');
+    }
+    chained
+}
+
 /// A gateway in front of an upstream that answers calls with what it is told to.
-struct Conversing {
+pub(super) struct Conversing {
     runtime: Runtime,
     gateway: Arc<Gateway>,
     answer: Arc<Mutex<Option<Raw>>>,
     id: String,
+    address: SocketAddr,
 }
 
+/// The token that the gateway over HTTP wants to see.
+const TOKEN: &str = "0123456789abcdef";
+
 impl Conversing {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let answer: Arc<Mutex<Option<Raw>>> = Arc::default();
         let (told, shop) = (Arc::clone(&answer), Shop::called("shop"));
-        let mut config = GatewayConfig::parse("{firewall: {threshold_chars: 20}}", Path::new("."), &|_| None).unwrap();
+        let mut config = GatewayConfig::parse(
+            &format!("{{firewall: {{threshold_chars: 20}}, http: {{token: '{TOKEN}'}}}}"),
+            Path::new("."),
+            &|_| None,
+        )
+        .unwrap();
+        config.http.listen.set_port(0);
+        let http = config.http.clone();
         let reply = move |method: &str, params: Option<&Raw>| match lock(&told).clone() {
             Some(answer) if matches!(method, "tools/call" | "resources/read") => Ok(answer),
             _ => shop.answer(method, params),
@@ -290,7 +256,26 @@ impl Conversing {
         let view = gateway.catalog();
         let items = view.tools.as_ref().unwrap().router.catalog().items();
         let id = items.iter().find(|item| item.name == "report").unwrap().id.clone();
-        Self { runtime, gateway, answer, id }
+        let server = runtime.block_on(HttpServer::bind(Arc::clone(&gateway), http)).unwrap();
+        let address = server.address().unwrap();
+        runtime.spawn(server.serve(std::future::pending()));
+        Self { runtime, gateway, answer, id, address }
+    }
+
+    /// Sends bytes over a connection that is closed for writing after them; what comes back is HTTP or nothing.
+    fn ask(&self, input: &[u8]) {
+        let asked = async {
+            let mut stream = TcpStream::connect(self.address).await.unwrap();
+            // It may be answered and closed before all is written.
+            let _ = stream.write_all(input).await;
+            let _ = stream.shutdown().await;
+            let mut answer = Vec::new();
+            let _ = stream.take(1 << 20).read_to_end(&mut answer).await;
+            answer
+        };
+        let answer = self.runtime.block_on(async { tokio::time::timeout(LONGEST, asked).await });
+        let answer = answer.expect("the connection hangs");
+        assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 "), "{}", answer.escape_ascii());
     }
 
     fn converse(&self, input: &[u8]) {
@@ -310,7 +295,7 @@ fn text(input: &[u8]) -> &str {
     std::str::from_utf8(input).unwrap_or_default()
 }
 
-fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>, Vec<u8>)) -> Vec<Target<'t>> {
+pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>, Vec<u8>)) -> Vec<Target<'t>> {
     let message = |input: &[u8]| {
         let parsed = Message::parse(Bytes::copy_from_slice(input));
         if let Ok(Message::Request { params, .. }) = parsed {
@@ -371,8 +356,72 @@ fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>, Vec<u8>))
             drop(replay.take(Message::parse(asked).unwrap()));
         }
     };
+    let files = |input: &[u8]| {
+        let input = text(input);
+        let gateway = json!({"command": "contextweaver", "args": ["mcp", "serve"]});
+        for (form, key) in [(Form::Json, "mcpServers"), (Form::Toml, "mcp_servers"), (Form::Yaml, "mcpServers")] {
+            let edit = Edit {
+                place: vec![key.to_owned()],
+                remove: vec!["a".to_owned()],
+                insert: vec![("contextweaver".to_owned(), gateway.clone())],
+            };
+            let _ = edited(form, input, &[edit]);
+        }
+        for client in Client::all().map(Some).chain([None]) {
+            let place = Place { client, path: "/home/a/file".into(), folder: None };
+            if let Ok(file) = ClientFile::of(place, input.to_owned()) {
+                drop(convert(&[file], Some(Path::new("/home/a"))));
+            }
+        }
+    };
+    let talk = |input: &[u8]| {
+        let Ok((_, conversation)) = recognise(input, "f") else { return };
+        let (artifacts, config) = (MemoryArtifacts::default(), ContextConfig::default());
+        let firewall = Firewall::with_defaults(&artifacts);
+        let Ok(intake) = take_in(conversation, &firewall) else { return };
+        for budget in [40, 400] {
+            let asked = PromptRequest { budget: Some(budget), ..PromptRequest::new(Phase::Answer, "the price") };
+            let pack = compile(&intake.transcript, &Memory::default(), &firewall, &asked, &config);
+            assert!(pack.is_ok_and(|pack| pack.stats.prompt_tokens <= budget), "a prompt is within its budget");
+        }
+    };
+    let result = |input: &[u8]| {
+        let artifacts = MemoryArtifacts::default();
+        let item = ContextItem::new("r", ItemKind::ToolResult, text(input));
+        for cap in [20, 100] {
+            let shown = Firewall::with_defaults(&artifacts).condense(&item, cap).unwrap();
+            assert!(Estimator::default().count(&shown) <= cap, "a summary is within its tokens");
+        }
+    };
+    let folder = TempDir::new().unwrap();
+    let pins = move |input: &[u8]| {
+        let file = folder.path().join("pins.json");
+        std::fs::write(&file, input).unwrap();
+        if let Ok(pins) = FilePins::new(&file).pins() {
+            pins.iter().for_each(|pin| drop(pin.complaint()));
+        }
+    };
+    let talks: Vec<String> = {
+        let (_, conversation) = recognise(TALK.as_bytes(), "f").unwrap();
+        Format::ALL.iter().filter_map(|format| format.write(&conversation).ok()).collect()
+    };
+    let results: Vec<String> = CONTENTS.iter().chain(&RESULTS).map(|result| result.repeat(12)).collect();
+    let (tokens, token) = signed_tokens();
+    let requests = [("POST", CONVERSATION.lines().next().unwrap_or_default()), ("GET", ""), ("DELETE", "")].map(|(verb, body)| {
+        format!(
+            "{verb} /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\naccept: application/json, text/event-stream\r\n\
+             content-type: application/json\r\nmcp-protocol-version: 2025-11-25\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    });
+    let chunked = format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\naccept: */*\r\ncontent-type: application/json\r\n\
+         transfer-encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\nGET /metrics HTTP/1.1\r\n\
+         host: localhost\r\norigin: http://localhost\r\n\r\n"
+    );
+    let requests: Vec<&str> = requests.iter().map(String::as_str).chain([chunked.as_str()]).collect();
     let conversation = CONVERSATION.replace("{id}", &conversing.id);
-    let gateway_schema = include_str!("../../../../schemas/routing.json");
+    let gateway_schema = include_str!("../../../../../schemas/routing.json");
     let kept = kept_session();
     vec![
         Target::new("message", &conversation.lines().collect::<Vec<_>>(), message),
@@ -381,7 +430,7 @@ fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>, Vec<u8>))
             &["event: message\nid: 1\nretry: 5\ndata: {\"a\":1}\ndata: {}\n\n: x\r\n\r\ndata:\n\n"],
             stream,
         ),
-        Target::new("configuration", &[CONFIG, r#"{"upstreams": {"a": {"command": "x"}}}"#], |input| {
+        Target::new("configuration", &[CONFIG, COMPANY, r#"{"upstreams": {"a": {"command": "x"}}}"#], |input| {
             let _ = GatewayConfig::parse(text(input), Path::new("/"), &|name| Some(name.to_owned()));
         }),
         Target::new(
@@ -423,79 +472,21 @@ fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>, Vec<u8>))
                 let _ = Catalog::from_json(text(input));
             },
         ),
+        Target::new("file of a client", &[CLIENT_FILE, CLIENT_TOML, CLIENT_YAML], files),
+        Target::new("pins", &[PINS], pins),
+        Target::new("feedback", &[FEEDBACK], |input| drop(FeedbackLog::parse(input))),
+        Target::new("audit log", &[&audit_log()], |input| {
+            drop(AuditCheck::read(input, None));
+            drop(AuditCheck::read(chained(input).as_slice(), None));
+        }),
+        Target::new("signed token", &tokens.iter().map(String::as_str).collect::<Vec<_>>(), token),
+        Target::new("transcript", &talks.iter().map(String::as_str).collect::<Vec<_>>(), talk),
+        Target::new("result", &results.iter().map(String::as_str).collect::<Vec<_>>(), result),
         Target::new("events", &[EVENTS], |input| drop(EventStats::read(input))),
         Target::new("session file", &[SESSION, &kept], session),
         Target { name: "index file", seeds: vec![indexed.1.clone()], read: Box::new(index) },
         Target::new("recording", &[RECORDING], recording),
+        Target::new("request over HTTP", &requests, |input| conversing.ask(input)),
         Target::new("conversation", &[&conversation], |input| conversing.converse(input)),
     ]
-}
-
-/// The most memory that the process had, in bytes, as far as the system says it.
-fn highest_memory() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) * 1024
-}
-
-/// Panics of the process, on whatever thread: tasks of a conversation take theirs with them.
-static PANICS: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    /// The number that the inputs follow from.
-    static FIRST: Cell<u64> = const { Cell::new(0x9E37_79B9_7F4A_7C15) };
-}
-
-#[test]
-fn no_input_panics_hangs_or_grows() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let asked = number("FUZZ_SECONDS");
-    if asked.is_some() {
-        // No other test runs then.
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            PANICS.fetch_add(1, Ordering::Relaxed);
-            before(panic);
-        }));
-    }
-    if let Some(first) = number("FUZZ_FIRST").filter(|first| *first != 0) {
-        FIRST.set(first);
-    }
-    let (conversing, indexed) = (Conversing::new(), indexed());
-    // What is mended is taken: changes are not lost behind a checksum.
-    let mended = with_checksum(&indexed.1).unwrap();
-    assert!(load_router(mended, Arc::clone(&indexed.0), RoutingConfig::default()).is_ok());
-    let kept = with_hashes(kept_session().replace("one", "two").as_bytes()).unwrap();
-    Session::parse(&kept, Path::new("s")).unwrap();
-    let targets = targets(&conversing, &indexed);
-    let each = asked.map_or(Duration::from_millis(150), Duration::from_secs) / u32::try_from(targets.len()).unwrap();
-    let mut report = format!("inputs follow from FUZZ_FIRST={}\n\n", FIRST.get());
-    report += "| input | tried | panics | longest |\n|---|---|---|---|\n";
-    let (mut all, mut failed) = (Tally::default(), Vec::new());
-    for target in &targets {
-        // The seeds themselves are read first: what is wrong with them is wrong with the test.
-        target.seeds.iter().for_each(|seed| (target.read)(seed));
-        let (mut dice, mut tally, end) = (Dice(FIRST.get()), Tally::default(), Instant::now() + each);
-        while Instant::now() < end {
-            let input = mutated(&mut dice, &target.seeds);
-            let (start, panics) = (Instant::now(), PANICS.load(Ordering::Relaxed));
-            let outcome = catch_unwind(AssertUnwindSafe(|| (target.read)(&input)));
-            let took = start.elapsed();
-            tally.tried += 1;
-            tally.longest = tally.longest.max(took);
-            let panicked = outcome.is_err() || PANICS.load(Ordering::Relaxed) > panics;
-            if panicked || took > LONGEST {
-                tally.panics += u64::from(panicked);
-                failed.push(format!("{}: {:.1000}", target.name, input.escape_ascii().to_string()));
-            }
-        }
-        let Tally { tried, panics, longest } = tally;
-        let _ = writeln!(report, "| {} | {tried} | {panics} | {} ms |", target.name, longest.as_millis());
-        all = Tally { tried: all.tried + tried, panics: all.panics + panics, longest: all.longest.max(longest) };
-    }
-    let _ = writeln!(report, "| all | {} | {} | {} ms |", all.tried, all.panics, all.longest.as_millis());
-    let _ = writeln!(report, "\nhighest memory: {} MB", highest_memory() >> 20);
-    println!("{report}");
-    assert!(failed.is_empty(), "{failed:#?}");
-    assert!(asked.is_none() || highest_memory() < 1 << 30, "too much memory");
 }

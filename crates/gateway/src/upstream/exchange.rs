@@ -1,0 +1,152 @@
+//! A token for an upstream in place of the caller's own: OAuth 2.0 Token Exchange (RFC 8693).
+//!
+//! No token and no secret is part of an error, and of what the authorization server says only its error code is.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::{Client, Url};
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::credentials::{ClientAuthentication, Exchange};
+use super::fault::Fault;
+use crate::common::secret::Secret;
+use crate::session::identity::Presented;
+
+/// What an exchange may take.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Bytes of an answer of the authorization server, at most.
+const LARGEST: usize = 256 * 1024;
+
+/// The longest token, in bytes.
+const LONGEST: usize = 16 * 1024;
+
+/// How long a token is used of which the server does not say how long it is good.
+const UNSAID: Duration = Duration::from_secs(60);
+
+/// How long before its end a token is not used any more, at most: a call takes time.
+const MARGIN: Duration = Duration::from_secs(30);
+
+/// The longest time that a token is used, whatever the server says.
+const LONGEST_USE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A token for the upstream.
+#[derive(Debug)]
+pub(super) struct Exchanged {
+    pub(super) token: Secret,
+    /// Until when it is used.
+    pub(super) until: Instant,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    access_token: String,
+    token_type: String,
+    expires_in: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    error: String,
+}
+
+/// Asks for a token in place of that of the caller.
+///
+/// # Errors
+/// The authorization server refuses it, cannot be reached, or gives no token.
+pub(super) async fn exchange(rule: &Exchange, client: &Client, shown: &Presented) -> Result<Exchanged, Fault> {
+    let begun = Instant::now();
+    let mut fields = vec![
+        ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+        ("subject_token", shown.token.text()),
+        ("subject_token_type", "urn:ietf:params:oauth:token-type:access_token"),
+        ("requested_token_type", "urn:ietf:params:oauth:token-type:access_token"),
+    ];
+    let named = [("audience", &rule.audience), ("resource", &rule.resource), ("scope", &rule.scope)];
+    fields.extend(named.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))));
+    let mut request = client.post(rule.token_endpoint.clone()).header(ACCEPT, "application/json");
+    match rule.client_authentication {
+        ClientAuthentication::Basic => {
+            let pair = format!("{}:{}", encoded(&rule.client_id), encoded(rule.client_secret.text()));
+            let value = HeaderValue::from_str(&format!("Basic {}", BASE64_STANDARD.encode(pair)));
+            let mut value = value.map_err(|_| malformed("the secret of the gateway cannot be sent"))?;
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
+        }
+        ClientAuthentication::Post => {
+            fields.extend([("client_id", rule.client_id.as_str()), ("client_secret", rule.client_secret.text())]);
+        }
+    }
+    let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(form(&fields));
+    let unreachable = |error: reqwest::Error| {
+        let reason = error.without_url();
+        Fault::Unavailable(format!("the token endpoint cannot be asked for a token for it: {reason}; try again later"))
+    };
+    let mut response = request.send().await.map_err(unreachable)?;
+    let status = response.status();
+    let mut text = Vec::new();
+    while let Some(part) = response.chunk().await.map_err(unreachable)? {
+        if text.len() + part.len() > LARGEST {
+            return Err(malformed("the answer of the token endpoint is too large"));
+        }
+        text.extend_from_slice(&part);
+    }
+    if status.is_server_error() || status.as_u16() == 429 {
+        let status = status.as_u16();
+        return Err(Fault::Unavailable(format!("the token endpoint answers with status {status}; try again later")));
+    }
+    if !status.is_success() {
+        let refusal = serde_json::from_slice::<Refusal>(&text).map(|refusal| refusal.error).unwrap_or_default();
+        return Err(refused(&refusal, status.as_u16()));
+    }
+    // Why it cannot be read is not said: the text has a token.
+    let answer: Answer =
+        serde_json::from_slice(&text).map_err(|_| malformed("the answer of the token endpoint has no token"))?;
+    let is_usable = !answer.access_token.is_empty()
+        && answer.access_token.len() <= LONGEST
+        && answer.access_token.bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_usable || !answer.token_type.eq_ignore_ascii_case("bearer") {
+        return Err(malformed("the token endpoint gives a token that is no bearer token"));
+    }
+    let good = answer.expires_in.map_or(UNSAID, |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
+    let used = good.min(LONGEST_USE);
+    let used = used.saturating_sub(MARGIN.min(used / 4));
+    Ok(Exchanged { token: Secret::new(answer.access_token), until: (begun + used).min(shown.until) })
+}
+
+fn refused(code: &str, status: u16) -> Fault {
+    let is_code =
+        (1..=64).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let code = if is_code { format!("`{code}`") } else { format!("status {status}") };
+    let remedy = match code.as_str() {
+        "`invalid_client`" | "`unauthorized_client`" | "`unsupported_grant_type`" => {
+            "the operator must permit the gateway's client the exchange at the authorization server"
+        }
+        "`invalid_target`" => "the operator must check `audience` and `resource` of the rule",
+        "`invalid_scope`" => "the operator must check `scope` of the rule",
+        _ => "sign in again, or ask for access to it",
+    };
+    Fault::Credentials(format!("the authorization server gives no token for it ({code}); {remedy}"))
+}
+
+fn malformed(reason: &str) -> Fault {
+    Fault::Credentials(format!("{reason}; the operator must check `credentials.exchange`"))
+}
+
+/// Fields as a form has them.
+fn form(fields: &[(&str, &str)]) -> String {
+    let mut carrier = Url::parse("http://form").ok();
+    if let Some(url) = &mut carrier {
+        url.query_pairs_mut().extend_pairs(fields);
+    }
+    carrier.as_ref().and_then(Url::query).unwrap_or_default().to_owned()
+}
+
+/// A text as a part of a form.
+fn encoded(text: &str) -> String {
+    form(&[("", text)]).trim_start_matches('=').to_owned()
+}

@@ -1,0 +1,309 @@
+//! Connections of which every caller has its own.
+//!
+//! A connection is for one token: what one caller was given, no other is, and what one token permits, no other does. They
+//! are bounded in number, altogether and for each caller; those that nobody has used for a while, and those whose token
+//! ends, are closed.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+
+use super::fault::Fault;
+use crate::common::sync::lock;
+use crate::session::client::Caller;
+use crate::session::identity::Presented;
+
+/// Connections to one upstream, at most.
+const MOST: usize = 1_000;
+
+/// Connections of one caller to one upstream, at most: one for each of its tokens.
+const MOST_OF_ONE: usize = 8;
+
+/// How long a connection is kept that nobody uses.
+const IDLE: Duration = Duration::from_secs(5 * 60);
+
+/// How often those are looked for.
+const SWEEP: Duration = Duration::from_secs(30);
+
+/// How long a failure to get credentials stands for the next tries.
+const GRUDGE: Duration = Duration::from_secs(1);
+
+/// What is closed when it is not needed any more.
+pub(super) trait Connection: Send + Sync + 'static {
+    /// Ends it.
+    fn end(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// Connections, by caller and token.
+#[derive(Debug)]
+pub(super) struct PerCaller<C> {
+    slots: Mutex<HashMap<[u8; 32], Arc<Slot<C>>>>,
+}
+
+#[derive(Debug)]
+struct Slot<C> {
+    tenant: String,
+    used: Mutex<Instant>,
+    /// Held while a connection is prepared, so that one token is exchanged once at a time.
+    state: tokio::sync::Mutex<State<C>>,
+}
+
+#[derive(Debug)]
+enum State<C> {
+    Empty,
+    Failed { fault: Fault, at: Instant },
+    Ready { connection: Arc<C>, until: Instant },
+}
+
+impl<C: Connection> PerCaller<C> {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self { slots: Mutex::default() })
+    }
+
+    /// The connection of the caller; `make` makes one with when it ends, where there is none that still is good.
+    ///
+    /// # Errors
+    /// There are too many in use, or it cannot be made.
+    pub(super) async fn of(
+        self: &Arc<Self>,
+        caller: &Caller,
+        shown: &Presented,
+        make: impl Future<Output = Result<(C, Instant), Fault>>,
+    ) -> Result<Arc<C>, Fault> {
+        let slot = self.slot(caller.session().tenant(), shown)?;
+        let mut state = slot.state.lock().await;
+        *lock(&slot.used) = Instant::now();
+        match &*state {
+            State::Ready { connection, until } if *until > Instant::now() => return Ok(Arc::clone(connection)),
+            State::Failed { fault, at } if at.elapsed() < GRUDGE => return Err(fault.clone()),
+            _ => {}
+        }
+        if let State::Ready { connection, .. } = std::mem::replace(&mut *state, State::Empty) {
+            end_unless_used(connection);
+        }
+        match make.await {
+            Ok((connection, until)) => {
+                let connection = Arc::new(connection);
+                *state = State::Ready { connection: Arc::clone(&connection), until };
+                Ok(connection)
+            }
+            Err(fault) => {
+                *state = State::Failed { fault: fault.clone(), at: Instant::now() };
+                Err(fault)
+            }
+        }
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        lock(&self.slots).len()
+    }
+
+    /// Closes all of them.
+    pub(super) async fn close(&self) {
+        let slots = std::mem::take(&mut *lock(&self.slots));
+        for slot in slots.into_values() {
+            if let State::Ready { connection, .. } = std::mem::replace(&mut *slot.state.lock().await, State::Empty) {
+                connection.end().await;
+            }
+        }
+    }
+
+    fn slot(self: &Arc<Self>, tenant: &str, shown: &Presented) -> Result<Arc<Slot<C>>, Fault> {
+        let mut digest = Sha256::new();
+        for part in [tenant.as_bytes(), b"\0", shown.token.text().as_bytes()] {
+            digest.update(part);
+        }
+        let key: [u8; 32] = digest.finalize().into();
+        let mut slots = lock(&self.slots);
+        if let Some(slot) = slots.get(&key) {
+            return Ok(Arc::clone(slot));
+        }
+        let is_own = |slot: &Slot<C>| slot.tenant == tenant;
+        if slots.values().filter(|slot| is_own(slot)).count() >= MOST_OF_ONE {
+            make_room(&mut slots, is_own)?;
+        } else if slots.len() >= MOST {
+            make_room(&mut slots, |_| true)?;
+        }
+        let slot = Arc::new(Slot {
+            tenant: tenant.to_owned(),
+            used: Mutex::new(Instant::now()),
+            state: tokio::sync::Mutex::new(State::Empty),
+        });
+        if slots.is_empty() {
+            tokio::spawn(Self::sweep(Arc::downgrade(self)));
+        }
+        slots.insert(key, Arc::clone(&slot));
+        Ok(slot)
+    }
+
+    /// Closes those that are not needed any more, until there are none.
+    async fn sweep(connections: Weak<Self>) {
+        loop {
+            tokio::time::sleep(SWEEP).await;
+            let Some(connections) = connections.upgrade() else { return };
+            if connections.sweep_at(Instant::now()) {
+                return;
+            }
+        }
+    }
+
+    /// Closes those that have not been used for long, or whose token has ended; whether none is left.
+    fn sweep_at(&self, now: Instant) -> bool {
+        let mut slots = lock(&self.slots);
+        slots.retain(|_, slot| {
+            let is_idle = now.saturating_duration_since(*lock(&slot.used)) >= IDLE;
+            let has_ended = || match slot.state.try_lock().as_deref() {
+                Ok(State::Ready { until, .. }) => *until <= now,
+                _ => false,
+            };
+            !((is_idle || has_ended()) && is_free(slot) && release(slot))
+        });
+        slots.is_empty()
+    }
+}
+
+/// Whether no call is on its way with it. Nobody finds it meanwhile: the map of all is held.
+fn is_free<C>(slot: &Arc<Slot<C>>) -> bool {
+    let is_unused = || match slot.state.try_lock().as_deref() {
+        Ok(State::Ready { connection, .. }) => Arc::strong_count(connection) == 1,
+        Ok(_) => true,
+        Err(_) => false,
+    };
+    Arc::strong_count(slot) == 1 && is_unused()
+}
+
+/// Closes the connection of a slot that is free.
+fn release<C: Connection>(slot: &Slot<C>) -> bool {
+    let Ok(mut state) = slot.state.try_lock() else { return false };
+    if let State::Ready { connection, .. } = std::mem::replace(&mut *state, State::Empty) {
+        end_unless_used(connection);
+    }
+    true
+}
+
+/// Ends a connection that no call is on its way with; another ends with its last call.
+fn end_unless_used<C: Connection>(connection: Arc<C>) {
+    if Arc::strong_count(&connection) == 1 {
+        tokio::spawn(connection.end());
+    }
+}
+
+/// Closes the one of these that has not been used for the longest time.
+fn make_room<C: Connection>(
+    slots: &mut HashMap<[u8; 32], Arc<Slot<C>>>,
+    may_go: impl Fn(&Slot<C>) -> bool,
+) -> Result<(), Fault> {
+    let free = slots.iter().filter(|(_, slot)| may_go(slot) && is_free(slot));
+    let oldest = free.min_by_key(|(_, slot)| *lock(&slot.used)).map(|(key, _)| *key);
+    let slot = oldest.and_then(|oldest| slots.remove(&oldest));
+    let busy = "too many callers, or tokens of one caller, use it at this moment; try again later";
+    slot.filter(|slot| release(slot)).map(drop).ok_or_else(|| Fault::Unavailable(busy.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::sync::mpsc;
+
+    use crate::common::secret::Secret;
+    use crate::protocol::client_info::ClientInfo;
+    use crate::session::client::Session;
+    use crate::session::identity::Identity;
+
+    /// A connection that counts when it ends.
+    #[derive(Debug)]
+    struct Counted(Arc<AtomicUsize>);
+
+    impl Connection for Counted {
+        fn end(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            Box::pin(async move {
+                self.0.fetch_add(1, Ordering::SeqCst);
+            })
+        }
+    }
+
+    fn caller(name: &str) -> Caller {
+        let identity = Identity { name: name.to_owned(), profile: None };
+        Caller::new(Session::of("s", Arc::new(identity)), ClientInfo::default(), mpsc::channel(1).0)
+    }
+
+    fn shown(token: &str) -> Presented {
+        let until = Instant::now() + Duration::from_secs(3_600);
+        Presented { token: Secret::new(token), issuer: String::new(), audiences: Vec::new(), until }
+    }
+
+    async fn of(
+        all: &Arc<PerCaller<Counted>>,
+        name: &str,
+        token: &str,
+        ended: &Arc<AtomicUsize>,
+    ) -> Result<Arc<Counted>, Fault> {
+        let made = async { Ok((Counted(Arc::clone(ended)), Instant::now() + Duration::from_secs(600))) };
+        all.of(&caller(name), &shown(token), made).await
+    }
+
+    #[tokio::test]
+    async fn connections_are_apart_bounded_and_closed_when_nobody_uses_them() {
+        let (all, ended) = (PerCaller::new(), Arc::new(AtomicUsize::new(0)));
+        let of = async |name: &str, token: &str| of(&all, name, token, &ended).await;
+        let ended = || ended.load(Ordering::SeqCst);
+        let ann = of("ann", "t").await.unwrap();
+        assert!(Arc::ptr_eq(&ann, &of("ann", "t").await.unwrap()));
+        assert!(!Arc::ptr_eq(&ann, &of("bob", "t").await.unwrap()), "one token of two callers");
+        assert!(!Arc::ptr_eq(&ann, &of("ann", "u").await.unwrap()), "two tokens of one caller");
+        for number in 0..MOST_OF_ONE {
+            of("ann", &number.to_string()).await.unwrap();
+        }
+        assert_eq!(all.count(), MOST_OF_ONE + 1);
+        assert!(Arc::ptr_eq(&ann, &of("ann", "t").await.unwrap()), "what is in use stays");
+        let mut used = vec![ann];
+        for number in 1..MOST_OF_ONE {
+            used.push(of("ann", &number.to_string()).await.unwrap());
+        }
+        let busy = of("ann", "one too many").await.unwrap_err().to_string();
+        assert!(busy.contains("too many"), "{busy}");
+        assert!(of("bob", "t").await.is_ok(), "nobody else is held up");
+        drop(used);
+        assert!(!all.sweep_at(Instant::now()), "they are not idle yet");
+        assert!(all.sweep_at(Instant::now() + IDLE));
+        tokio::task::yield_now().await;
+        assert_eq!((all.count(), ended()), (0, MOST_OF_ONE + 3));
+        // It goes on after that.
+        of("ann", "t").await.unwrap();
+        assert_eq!(all.count(), 1);
+        all.close().await;
+        assert_eq!(all.count(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_ends_is_made_anew_and_what_fails_is_not_tried_at_once() {
+        let (all, ended) = (PerCaller::new(), Arc::new(AtomicUsize::new(0)));
+        let of = async |seconds: f64| {
+            let until = Instant::now() + Duration::from_secs_f64(seconds);
+            all.of(&caller("ann"), &shown("t"), async { Ok((Counted(Arc::clone(&ended)), until)) }).await.unwrap()
+        };
+        let first = of(0.05).await;
+        tokio::time::sleep(Duration::from_millis(60)).await;
+        let second = of(60.0).await;
+        assert!(!Arc::ptr_eq(&first, &second) && Arc::ptr_eq(&second, &of(60.0).await));
+        let tries = AtomicUsize::new(0);
+        for (wait, expected) in [(Duration::ZERO, 1), (Duration::ZERO, 1), (GRUDGE, 2)] {
+            tokio::time::sleep(wait).await;
+            let failing = async {
+                tries.fetch_add(1, Ordering::SeqCst);
+                Err(Fault::Credentials("no".to_owned()))
+            };
+            let failed = all.of(&caller("bob"), &shown("t"), failing).await;
+            assert!(matches!(failed, Err(Fault::Credentials(_))));
+            assert_eq!(tries.load(Ordering::SeqCst), expected);
+        }
+    }
+}
