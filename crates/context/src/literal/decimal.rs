@@ -41,11 +41,12 @@ impl Decimal {
                     match large {
                         None if small < 100_000_000_000_000_000 => small = small * 10 + u64::from(digit),
                         _ => {
-                            let next = large.unwrap_or(i128::from(small)) * 10 + i128::from(digit);
-                            if next >= LIMIT {
+                            // Ten times what is below the limit can be more than an `i128` holds.
+                            let before = large.unwrap_or(i128::from(small));
+                            if before >= LIMIT / 10 {
                                 return None;
                             }
-                            large = Some(next);
+                            large = Some(before * 10 + i128::from(digit));
                         }
                     }
                     digits += 1;
@@ -64,7 +65,7 @@ impl Decimal {
             Some(power) if at < unsigned.len() => std::str::from_utf8(power).ok()?.parse::<i32>().ok()?,
             _ => 0,
         };
-        if power.abs() > 9999 {
+        if power.unsigned_abs() > 9999 {
             return None;
         }
         let magnitude = large.unwrap_or(i128::from(small));

@@ -162,8 +162,26 @@ fn decimals_add_and_compare_exactly() {
     sorted.sort();
     assert_eq!(sorted.map(|one| one.to_string()).join(" "), "-3 -1e-60 0 0.000000001 0.5 1.25 2 1e50");
     assert_eq!(decimal("10e40"), decimal("1e41"));
-    for wrong in ["", "-", "nan", "1e", "1.2.3", "1e99999", "123456789012345678901234567890123456789", "x", "e5", "."] {
+    for wrong in [
+        "",
+        "-",
+        "nan",
+        "1e",
+        "1.2.3",
+        "1e99999",
+        "1e-2147483648",
+        "123456789012345678901234567890123456789",
+        "170141183460469231731687303715884105728",
+        "x",
+        "e5",
+        ".",
+    ] {
         assert_eq!(Decimal::parse(wrong), None, "{wrong}");
+    }
+    for digits in 1..=200 {
+        let nines = "9".repeat(digits);
+        let parsed = Decimal::parse(&nines).map(|number| number.to_string());
+        assert_eq!(parsed, (digits <= 38).then_some(nines));
     }
 }
 
