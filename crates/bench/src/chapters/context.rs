@@ -601,10 +601,9 @@ fn budget_figure(context: &ContextResults) -> Option<Figure> {
 fn answers(context: &ContextResults, others: &Others) -> Vec<Answer> {
     let saved = Savings::of(context).map(|savings| {
         let text = format!(
-            "The median of {} [conversations](context.md) saves {}, and {} prompts are longer than theirs{}",
+            "The median of {} [conversations](context.md) saves {}{}",
             count(savings.scenarios),
             percent(savings.median),
-            count(savings.grown),
             beside_others(context, others, "context.md"),
         );
         Answer::new(Question::Saving, text)
@@ -626,8 +625,7 @@ fn beside_others(context: &ContextResults, others: &Others, page: &str) -> Strin
     let Some(beside) = others.beside(context) else { return ".".to_owned() };
     let sum = |of: fn(&ContextFacts) -> usize| count(context.measured().map(|(_, facts)| of(facts)).sum());
     format!(
-        "; they state {} of {} planted facts, and {} are over budget. [Others]({page}#beside-other-engines) on the same (saved, \
-         facts, over budget): {beside}.{}",
+        "; they state {} of {} planted facts, and {} are over budget ([others]({page}#beside-other-engines): {beside}).{}",
         sum(|facts| facts.kept.facts_in_prompt),
         sum(|facts| facts.kept.facts),
         sum(|facts| usize::from(facts.prompt_tokens > facts.budget)),

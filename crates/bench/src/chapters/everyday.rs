@@ -15,7 +15,7 @@ use crate::eval::everyday::{COLLECTION, Interleaved, Manner, in_order, in_turn};
 use crate::eval::identity::{Broken, of_facts};
 use crate::eval::matrix::{CONTROL, DEFAULT, Matrix};
 use crate::eval::record::{Facts, Outcome};
-use crate::eval::run::{PromptTokens, against, evaluate};
+use crate::eval::run::{PromptTokens, against_by_tool, evaluate};
 use crate::eval::tables::Tables;
 use crate::eval::version;
 use crate::eval::workspace::{Bench, Scope};
@@ -98,7 +98,10 @@ impl Chapter for Everyday {
                         versus_control: control
                             .as_ref()
                             .filter(|_| engine.name() != CONTROL)
-                            .map(|control| against(CONTROL, &control.recall_at_5, &evaluation.recall_at_5)),
+                            .map(|control| {
+                                let (control, own) = (&control.recall_at_5, &evaluation.recall_at_5);
+                                against_by_tool(CONTROL, control, own, &collection.first_tools())
+                            }),
                         ..evaluation.facts
                     })),
                     Err(error) => Outcome::Failed(error.to_string()),
@@ -168,8 +171,8 @@ impl Chapter for Everyday {
         let mut answers = vec![Answer::new(
             Question::Good,
             format!(
-                "[Everyday requests](everyday.md), as people said them and as models asked a search for the same; *none* is how well \
-                 confidence tells those that no tool serves, AUROC (.500 is chance):\n\n{}",
+                "[Everyday requests](everyday.md), as people said them and as models asked for the same; *none*: how well confidence tells \
+                 those that no tool serves, AUROC (.500 is chance):\n\n{}",
                 in_short(results).markdown().trim_end()
             ),
         )];

@@ -2,7 +2,7 @@
 //! is what its interval says. A record that breaks one of these was not written by a run.
 
 use super::record::{Abstention, Estimate, Facts, Loss, Paired, Verdict};
-use super::statistics::FEW;
+use super::statistics::{FEW, LEVEL};
 
 /// How far figures that were rounded to six decimals one by one may be from an identity.
 const ROUNDING: f64 = 5e-6;
@@ -42,17 +42,17 @@ impl Broken {
         self.unless(inside, format!("{name}: the mean {mean} is outside of its interval [{low}, {high}]"));
     }
 
-    /// A difference lies in its interval and has the verdict that the interval gives.
-    pub fn paired(&mut self, name: &str, Paired { difference, differing, verdict, depends_on_seed, .. }: &Paired) {
+    /// A difference lies in its interval and has the verdict that its probability and the interval give.
+    pub fn paired(&mut self, name: &str, Paired { difference, differing, p, verdict, depends_on_seed, .. }: &Paired) {
         self.interval(name, difference);
+        self.share(&format!("{name}: its probability"), *p);
         // Where few differ, an exact test decides, and it sees more than the interval.
-        let holds = match verdict {
-            _ if *differing >= FEW => Verdict::of(difference) == *verdict,
-            Verdict::Better => difference.mean > 0.0,
-            Verdict::Worse => difference.mean < 0.0,
-            Verdict::Inconclusive => true,
-        };
-        self.unless(holds, format!("{name}: the verdict is not that of its interval"));
+        let by_interval = if *differing >= FEW { Verdict::of(difference) } else { Verdict::of_sign(difference.mean) };
+        let expected = if *p <= LEVEL { by_interval } else { Verdict::Inconclusive };
+        self.unless(
+            expected == *verdict,
+            format!("{name}: the verdict is not that of its probability and its interval"),
+        );
         self.unless(!depends_on_seed || *differing >= FEW, format!("{name}: an exact test depends on no seed"));
     }
 

@@ -252,7 +252,8 @@ pub struct Tokens {
     pub reduction: f64,
 }
 
-/// A paired difference (engine − control) of recall@5 over the same queries.
+/// A paired difference (engine − control) over the same queries. Queries are what is sampled, and where the tools that they
+/// need are known, those too: of both ways the more cautious is here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paired {
@@ -262,21 +263,23 @@ pub struct Paired {
     pub difference: Estimate,
     /// Queries on which the two differ.
     pub differing: usize,
-    /// What the interval says, or where few queries differ the exact sign-flip test.
+    /// The two-sided probability of a difference as large by chance alone (sign flips; exact where few differ).
+    pub p: f64,
+    /// What `p` and the interval say together; where few queries differ, `p` alone.
     pub verdict: Verdict,
-    /// Whether another seed of the bootstrap gives another verdict.
+    /// Whether another seed gives another verdict.
     pub depends_on_seed: bool,
 }
 
-/// What a paired interval says about an engine.
+/// What a paired difference says about an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The interval lies above zero.
+    /// It is shown to be above zero.
     Better,
-    /// The interval lies below zero.
+    /// It is shown to be below zero.
     Worse,
-    /// The interval holds zero.
+    /// Neither is shown.
     Inconclusive,
 }
 

@@ -19,7 +19,7 @@ use super::matrix::{CONTROL, Case, Matrix};
 use super::measure::{Found, Judgement, Measure};
 use super::ranks::Ranks;
 use super::record::{Abstention, Facts, Growth, Loss, Outcome, Paired, Slice, Ties, Tokens, Work};
-use super::statistics::{mean, paired, round6};
+use super::statistics::{mean, paired_by_tool, round6};
 use super::ties::{self, recall_over_orders};
 use contextweaver_core::text::Estimator;
 use contextweaver_routing::{CardDeck, Hit, Router, RoutingConfig, Scratch, render_cards};
@@ -350,6 +350,7 @@ pub fn run_case(case: &Case, engines: &[&str], matrix: &Matrix, collection: &Col
     };
     let control = evaluate(CONTROL);
     let control_recall = control.as_ref().ok().map(|evaluation| evaluation.recall_at_5.clone());
+    let tools = collection.first_tools();
     let mut control = Some(control);
     let outcome = |name: &&str| {
         let evaluation = match control.take_if(|_| *name == CONTROL) {
@@ -361,7 +362,7 @@ pub fn run_case(case: &Case, engines: &[&str], matrix: &Matrix, collection: &Col
                 versus_control: control_recall
                     .as_deref()
                     .filter(|_| *name != CONTROL)
-                    .map(|control| against(CONTROL, control, &evaluation.recall_at_5)),
+                    .map(|control| against_by_tool(CONTROL, control, &evaluation.recall_at_5, &tools)),
                 ..evaluation.facts
             })),
             Err(error) => Outcome::Failed(error.to_string()),
@@ -371,11 +372,18 @@ pub fn run_case(case: &Case, engines: &[&str], matrix: &Matrix, collection: &Col
     engines.iter().map(outcome).collect()
 }
 
-/// The paired difference of recall@5 (engine − control) over the same queries; `name` is the control's.
+/// The paired difference of recall@5 (engine − control) over the same queries of a catalog that has all the tools that there
+/// are; `name` is the control's.
 #[must_use]
 pub fn against(name: &str, control: &[f64], engine: &[f64]) -> Paired {
+    against_by_tool(name, control, engine, &[])
+}
+
+/// The same where the tools of the catalog are a sample too; `tools` has the first that each query needs.
+#[must_use]
+pub fn against_by_tool(name: &str, control: &[f64], engine: &[f64], tools: &[u32]) -> Paired {
     let pairs: Vec<(f64, f64)> = engine.iter().copied().zip(control.iter().copied()).collect();
-    paired(name, &pairs)
+    paired_by_tool(name, &pairs, tools)
 }
 
 /// The collection of a case: as it is, or grown.

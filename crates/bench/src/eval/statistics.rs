@@ -109,30 +109,77 @@ fn interval(mean: f64, mut resampled: Vec<f64>) -> Estimate {
     Estimate { mean: round6(mean), low, high }
 }
 
-/// The mean difference (engine − control) over the same queries, by bootstrap of the pairs. A pair holds the values
-/// of the engine and of the control for one query; without pairs nothing can be concluded. With fewer than [`FEW`] pairs
-/// that differ the verdict is that of the exact sign-flip test.
+/// The mean difference (engine − control) over the same queries. A pair holds the values of the engine and of the control
+/// for one query; without pairs nothing can be concluded.
 #[must_use]
 pub fn paired(control: &str, pairs: &[(f64, f64)]) -> Paired {
+    paired_by_tool(control, pairs, &[])
+}
+
+/// The same where `tools` has the first tool that each query needs. Queries that need the same tool are no independent
+/// evidence, so that they are also resampled, and their signs flipped, together; the wider interval and the higher
+/// probability are given. Without tools, or with another number of them than of pairs, queries are all that there is.
+#[must_use]
+pub fn paired_by_tool(control: &str, pairs: &[(f64, f64)], tools: &[u32]) -> Paired {
     let differences: Vec<f64> = pairs.iter().map(|(engine, control)| engine - control).collect();
     let rows: Vec<Vec<f64>> = differences.iter().map(|difference| vec![*difference]).collect();
     let nothing = Estimate { mean: 0.0, low: 0.0, high: 0.0 };
-    let by = |seed: u64| estimate_with(&rows, seed).first().copied().unwrap_or(nothing);
-    let difference = by(BOOTSTRAP_SEED);
-    let changed: Vec<f64> = differences.into_iter().filter(|difference| *difference != 0.0).collect();
-    let (verdict, depends_on_seed) = if changed.len() < FEW {
-        let shown = sign_flip(&changed, BOOTSTRAP_SEED) <= LEVEL;
-        let verdict = match difference.mean {
-            mean if shown && mean > 0.0 => Verdict::Better,
-            mean if shown && mean < 0.0 => Verdict::Worse,
-            _ => Verdict::Inconclusive,
-        };
-        (verdict, false)
-    } else {
-        let verdict = Verdict::of(&difference);
-        (verdict, OTHER_SEEDS.into_iter().any(|seed| Verdict::of(&by(seed)) != verdict))
+    let by_query = |seed: u64| estimate_with(&rows, seed).first().copied().unwrap_or(nothing);
+    judged(control, &[differences], &[tools], by_query)
+}
+
+/// What differences by query say, one list a set, with the interval that `by_query` gives for a seed, and with the first
+/// tools that the queries of the sets need, where those of all sets are known.
+fn judged(control: &str, differences: &[Vec<f64>], tools: &[&[u32]], by_query: impl Fn(u64) -> Estimate) -> Paired {
+    let differing = differences.iter().flatten().filter(|difference| **difference != 0.0).count();
+    let are_known = differences.iter().zip(tools).all(|(set, tools)| set.len() == tools.len());
+    let clusters: Vec<Vec<(f64, usize)>> = match are_known && tools.len() == differences.len() {
+        true => differences.iter().zip(tools).map(|(set, tools)| clusters(tools, set)).collect(),
+        false => Vec::new(),
     };
-    Paired { control: control.to_owned(), difference, differing: changed.len(), verdict, depends_on_seed }
+    // What each unit adds to the mean over the sets.
+    let weight = |queries: usize| (differences.len() * queries) as f64;
+    let alone: Vec<f64> =
+        differences.iter().flat_map(|set| set.iter().map(move |one| one / weight(set.len()))).collect();
+    let together: Vec<f64> = (clusters.iter().zip(differences))
+        .flat_map(|(own, set)| own.iter().map(move |(sum, _)| sum / weight(set.len())))
+        .collect();
+    let by = |seed: u64| {
+        let (mut difference, mut p) = (by_query(seed), sign_flip(&alone, seed));
+        if !together.is_empty() {
+            let by_tool = clustered_with(&clusters, seed);
+            if by_tool.high - by_tool.low > difference.high - difference.low {
+                difference = by_tool;
+            }
+            p = p.max(sign_flip(&together, seed));
+        }
+        // A bootstrap of few differences is too bold, and the test alone decides.
+        let found = if differing < FEW { Verdict::of_sign(difference.mean) } else { Verdict::of(&difference) };
+        let p = round6(p);
+        (difference, p, if p <= LEVEL { found } else { Verdict::Inconclusive })
+    };
+    let (difference, p, verdict) = by(BOOTSTRAP_SEED);
+    let depends_on_seed = differing >= FEW && OTHER_SEEDS.into_iter().any(|seed| by(seed).2 != verdict);
+    Paired { control: control.to_owned(), difference, differing, p, verdict, depends_on_seed }
+}
+
+/// The differences of queries, summed over those that need the same tool first, with their number.
+fn clusters(tools: &[u32], differences: &[f64]) -> Vec<(f64, usize)> {
+    let mut sums: BTreeMap<u32, (f64, usize)> = BTreeMap::new();
+    for (tool, difference) in tools.iter().zip(differences) {
+        let sum = sums.entry(*tool).or_default();
+        *sum = (sum.0 + difference, sum.1 + 1);
+    }
+    sums.into_values().collect()
+}
+
+/// What differences say that are looked at side by side: as by themselves, unless Holm's correction for their number leaves
+/// nothing of one.
+#[must_use]
+pub fn verdicts_together(paired: &[&Paired]) -> Vec<Verdict> {
+    let adjusted = holm(&paired.iter().map(|one| one.p).collect::<Vec<f64>>());
+    let verdict = |(one, p): (&&Paired, f64)| if p <= LEVEL { one.verdict } else { Verdict::Inconclusive };
+    paired.iter().zip(adjusted).map(verdict).collect()
 }
 
 /// The two-sided probability that flipped signs give a sum as far from 0, under the hypothesis that each value is as
@@ -228,38 +275,52 @@ fn macro_with(sets: &[Vec<f64>], seed: u64) -> Estimate {
     interval(mean(sets.iter().map(|set| mean(set.iter().copied()))), resampled)
 }
 
-/// The mean over sets of the mean difference (engine − control) within each, as [`macro_mean`] takes it.
+/// The mean over sets of the mean difference (engine − control) within each, as [`macro_mean`] takes it. Sets without pairs
+/// are left out.
 #[must_use]
 pub fn paired_macro(control: &str, sets: &[Vec<(f64, f64)>]) -> Paired {
-    let sets: Vec<Vec<f64>> = sets
-        .iter()
-        .filter(|pairs| !pairs.is_empty())
-        .map(|pairs| pairs.iter().map(|(engine, control)| engine - control).collect())
-        .collect();
-    let by = |seed: u64| macro_with(&sets, seed);
-    let difference = by(BOOTSTRAP_SEED);
-    let verdict = Verdict::of(&difference);
-    let depends_on_seed = OTHER_SEEDS.into_iter().any(|seed| Verdict::of(&by(seed)) != verdict);
-    let differing = sets.iter().flatten().filter(|difference| **difference != 0.0).count();
-    Paired { control: control.to_owned(), difference, differing, verdict, depends_on_seed }
+    paired_macro_by_tool(control, sets, &[])
+}
+
+/// The same where `tools` has for every set the first tools that its queries need; see [`paired_by_tool`].
+#[must_use]
+pub fn paired_macro_by_tool(control: &str, sets: &[Vec<(f64, f64)>], tools: &[&[u32]]) -> Paired {
+    let of = |pairs: &Vec<(f64, f64)>| pairs.iter().map(|(engine, control)| engine - control).collect();
+    let differences: Vec<Vec<f64>> = sets.iter().filter(|pairs| !pairs.is_empty()).map(of).collect();
+    let tools: Vec<&[u32]> = tools.iter().copied().filter(|tools| !tools.is_empty()).collect();
+    judged(control, &differences, &tools, |seed| macro_with(&differences, seed))
 }
 
 /// The interval of the same mean when queries that need the same tool stand or fall together: clusters are resampled whole
 /// within every set. A cluster is the sum of its differences and the number of its queries.
 #[must_use]
 pub fn clustered_macro(sets: &[Vec<(f64, usize)>]) -> Estimate {
+    clustered_with(sets, BOOTSTRAP_SEED)
+}
+
+fn clustered_with(sets: &[Vec<(f64, usize)>], seed: u64) -> Estimate {
     let ratio = |clusters: &mut dyn Iterator<Item = (f64, usize)>| {
         let (sum, queries) = clusters.fold((0.0, 0), |(sum, queries), one| (sum + one.0, queries + one.1));
         sum / queries.max(1) as f64
     };
     let sets: Vec<&Vec<(f64, usize)>> = sets.iter().filter(|set| !set.is_empty()).collect();
-    let mut rng = Rng::new(BOOTSTRAP_SEED);
+    let mut rng = Rng::new(seed);
     let mut resample = || mean(sets.iter().map(|set| ratio(&mut (0..set.len()).map(|_| set[rng.below(set.len())]))));
     let resampled = (0..RESAMPLES).map(|_| resample()).collect();
     interval(mean(sets.iter().map(|set| ratio(&mut set.iter().copied()))), resampled)
 }
 
 impl Verdict {
+    /// What a difference that is no chance says by its sign.
+    #[must_use]
+    pub fn of_sign(difference: f64) -> Self {
+        match difference {
+            over if over > 0.0 => Self::Better,
+            under if under < 0.0 => Self::Worse,
+            _ => Self::Inconclusive,
+        }
+    }
+
     /// What the interval of a difference says: an interval that holds zero, or touches it, is inconclusive.
     #[must_use]
     pub fn of(difference: &Estimate) -> Self {

@@ -4,6 +4,7 @@
 //! number is shown as [`MISSING`]: no page ever holds `NaN` or `inf`.
 
 use crate::eval::record::{Estimate, Paired, Verdict};
+use crate::eval::statistics::verdicts_together;
 
 /// Stands where there is nothing to show.
 pub const MISSING: &str = "–";
@@ -135,6 +136,13 @@ pub const BY_SEED: &str = " §";
 #[must_use]
 pub fn conclusion(paired: &Paired) -> String {
     format!("{}{}", verdict_name(paired.verdict), if paired.depends_on_seed { BY_SEED } else { "" })
+}
+
+/// The verdicts of differences that stand side by side, corrected for their number, and marked likewise.
+#[must_use]
+pub fn conclusions(paired: &[&Paired]) -> Vec<String> {
+    let marked = |(one, verdict): (&&Paired, Verdict)| conclusion(&Paired { verdict, ..(*one).clone() });
+    paired.iter().zip(verdicts_together(paired)).map(marked).collect()
 }
 
 #[cfg(test)]

@@ -161,17 +161,13 @@ fn trust(recordings: &Recordings, tables: &Tables) -> String {
             let inputs: BTreeSet<&str> =
                 records.iter().map(|(_, record)| record.provenance.inputs_sha256.as_str()).collect();
             let days: BTreeSet<&Day> = records.iter().map(|(_, record)| &record.provenance.recorded).collect();
-            let releases: BTreeSet<&str> =
-                records.iter().map(|(results, _)| results.version.split('+').next().unwrap_or_default()).collect();
-            let releases: Vec<&str> = releases.into_iter().collect();
             let span: BTreeSet<String> = days.first().into_iter().chain(days.last()).map(ToString::to_string).collect();
             let span: Vec<String> = span.into_iter().collect();
             format!(
-                "{} records of {} inputs, by version {}, recorded {}: {} were computed by the run that wrote this page, {} \
-                 were kept from an earlier one (†), {} are of another version of the engine (‡).",
+                "{} records of {} inputs, recorded {}: {} were computed by the run that wrote this page, {} were kept from an \
+                 earlier one (†), {} are of another version of the engine (‡).",
                 count(records.len()),
                 count(inputs.len()),
-                releases.join(" and "),
                 span.join(" to "),
                 count(records.len() - kept - stale),
                 count(kept),
@@ -180,16 +176,13 @@ fn trust(recordings: &Recordings, tables: &Tables) -> String {
         }
     };
     if !tables.origins.is_empty() {
-        let named = tables.origins.iter().map(|origin| format!("`{}` of {}", origin.file, origin.recorded));
-        let _ = write!(
-            text,
-            " Times, and what other programs take, are recorded and computed nowhere; `timings/` has them: {}.",
-            named.collect::<Vec<_>>().join(", ")
+        text.push_str(
+            " [Times](timings/timings.json), and what other programs give, are recorded and computed nowhere.",
         );
     }
     text.push_str(
-        " `contextweaver bench check` computes every record again and fails when one differs; it names what it could not \
-         compute. What these figures cannot show is in [docs/bias.md](../docs/bias.md).",
+        " `contextweaver bench check` computes all others again, names what it cannot, and fails where one differs. What the figures \
+         cannot show: [docs/bias.md](../docs/bias.md)."
     );
     text
 }
@@ -401,7 +394,7 @@ mod tests {
         assert!(followed > 50, "links are no longer seen");
         let half = text(&pages[0]).split("## Contents").next().unwrap();
         let prose = half.lines().filter(|line| !line.starts_with('|')).flat_map(str::split_whitespace).count();
-        assert!(prose < 840 && half.lines().count() < 66, "half a page beside three tables, not more: {prose} words");
+        assert!(prose < 560 && half.lines().count() < 66, "half a page beside three tables, not more: {prose} words");
     }
 
     #[test]

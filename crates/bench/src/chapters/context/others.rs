@@ -218,15 +218,21 @@ impl Others {
         self.0.iter().all(|results| results.records.is_empty())
     }
 
-    /// What the prompts of others save and hold of the same conversations, as the end of a sentence; `None` without one.
+    /// What the prompts of those of others save and hold of the same conversations that save most and hold most, as a part of a
+    /// sentence; `None` without one.
     pub(super) fn beside(&self, ours: &ContextResults) -> Option<String> {
-        let one = |row: Row<'_>| {
-            let Held { median_saved, over, facts_in_prompt, .. } = row.held()?;
-            let (name, saved) = (row.name.trim_end_matches(" †"), percent(median_saved));
-            Some(format!("{name} {saved}, {}, {}", count(facts_in_prompt), count(over)))
+        let rows = self.rows(ours);
+        let held: Vec<(&str, Held)> =
+            rows.iter().filter_map(|row| Some((row.name.trim_end_matches(" †"), row.held()?))).collect();
+        // Of equals the one that is named first.
+        let saves = held.iter().rev().max_by(|left, right| left.1.median_saved.total_cmp(&right.1.median_saved))?;
+        let holds = held.iter().rev().max_by_key(|(_, held)| held.facts_in_prompt)?;
+        let one = |(name, held): &(&str, Held)| {
+            let Held { median_saved, over, facts_in_prompt, .. } = held;
+            format!("{name} {}, {} facts, {} over budget", percent(*median_saved), count(*facts_in_prompt), count(*over))
         };
-        let rows: Vec<String> = self.rows(ours).into_iter().filter_map(one).collect();
-        (!rows.is_empty()).then(|| rows.join("; "))
+        let second = (saves.0 != holds.0).then(|| one(holds));
+        Some([one(saves)].into_iter().chain(second).collect::<Vec<String>>().join("; "))
     }
 
     /// Where prompts of others hold more facts than ours within the same budgets.

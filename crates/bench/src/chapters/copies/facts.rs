@@ -8,7 +8,7 @@ use crate::eval::error::EvalError;
 use crate::eval::growth::{SEED, grow};
 use crate::eval::record::{Grade, Growth, Paired};
 use crate::eval::run::recall_as_served;
-use crate::eval::statistics::{mean, paired, round6};
+use crate::eval::statistics::{mean, paired_by_tool, round6};
 use contextweaver_routing::{Copies, RoutingConfig};
 
 /// Tools after growth, where a collection has fewer.
@@ -52,9 +52,10 @@ impl CopiesFacts {
             recall_as_served(collection, &RoutingConfig { copies, ..engine.config().clone() })
         };
         let original = recalls(collection, Copies::Apart)?;
+        let tools = collection.first_tools();
         let against = |recalls: Vec<f64>| {
             let pairs: Vec<(f64, f64)> = recalls.into_iter().zip(original.iter().copied()).collect();
-            paired(ORIGINAL, &pairs)
+            paired_by_tool(ORIGINAL, &pairs, &tools)
         };
         let mut grown = Vec::new();
         for size in sizes.iter().copied().filter(|size| *size > collection.catalog.len()) {

@@ -2,11 +2,12 @@
 
 use super::facts::{CopiesFacts, Grown, SIZES};
 use crate::chapter::{Answer, Question};
-use crate::eval::statistics::mean;
+use crate::eval::record::{Estimate, Paired};
+use crate::eval::statistics::over_sets;
 use crate::results::Results;
 
 use crate::report::document::Document;
-use crate::report::number::{MISSING, count, difference, share, signed};
+use crate::report::number::{MISSING, count, difference, share};
 use crate::report::table::{Table, failures};
 
 pub(super) fn chapter(page: &mut Document, copies: &Results<CopiesFacts>) {
@@ -26,20 +27,30 @@ pub(super) fn chapter(page: &mut Document, copies: &Results<CopiesFacts>) {
 /// What copies on other servers cost, in a sentence.
 pub(super) fn answer(copies: &Results<CopiesFacts>) -> Option<Answer> {
     let size = SIZES[0];
-    let at: Vec<&Grown> =
-        copies.measured().filter_map(|(_, facts)| facts.grown.iter().find(|grown| grown.tools == size)).collect();
-    (!at.is_empty()).then(|| {
-        let of = |paired: fn(&Grown) -> f64| signed(mean(at.iter().map(|grown| paired(grown))));
-        let text = format!(
-            "[Copies](copies.md) of tools on several servers crowd out the others: grown by them to {} tools, the mean of {} \
-             collections changes by {}, and by {} with `copies = \"together\"`.",
-            count(size),
-            count(at.len()),
-            of(|grown| grown.apart.difference.mean),
-            of(|grown| grown.together.difference.mean),
-        );
-        Answer::new(Question::Failure, text)
-    })
+    let [apart, together] = over_collections(copies, size)?;
+    let text = format!(
+        "[Copies](copies.md) of tools on several servers crowd out the others: at {} tools the mean recall@5 of {} \
+         collections changes by {}, with `copies = \"together\"` by {}.",
+        count(size),
+        count(grown_to(copies, size).len()),
+        difference(&apart),
+        difference(&together),
+    );
+    Some(Answer::new(Question::Failure, text))
+}
+
+/// What was measured on the collections that were grown to `size` tools.
+fn grown_to(copies: &Results<CopiesFacts>, size: usize) -> Vec<&Grown> {
+    copies.measured().filter_map(|(_, facts)| facts.grown.iter().find(|grown| grown.tools == size)).collect()
+}
+
+/// The mean changes with copies apart and together, each with the interval for other collections; `None` of fewer than two.
+fn over_collections(copies: &Results<CopiesFacts>, size: usize) -> Option<[Estimate; 2]> {
+    let at = grown_to(copies, size);
+    let of = |paired: fn(&Grown) -> &Paired| {
+        over_sets(&at.iter().map(|grown| paired(grown).difference.mean).collect::<Vec<f64>>())
+    };
+    Some([of(|grown| &grown.apart)?, of(|grown| &grown.together)?])
 }
 
 /// The tables of the chapter, for a terminal.
@@ -62,13 +73,22 @@ fn served(copies: &Results<CopiesFacts>) -> Table {
         }
         table.row(cells);
     }
+    let over: Vec<Option<[Estimate; 2]>> = SIZES.iter().map(|size| over_collections(copies, *size)).collect();
+    if over.iter().any(Option::is_some) {
+        let cells = over.iter().flat_map(|pair| match pair {
+            Some(pair) => pair.each_ref().map(difference),
+            None => [MISSING; 2].map(str::to_owned),
+        });
+        let first = [format!("mean of those grown so{}", copies.worst_mark())];
+        table.row(first.into_iter().chain([MISSING; 3].map(str::to_owned)).chain(cells));
+    }
     table
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::eval::record::{Estimate, Outcome, Paired, Verdict};
+    use crate::eval::record::{Outcome, Verdict};
     use crate::results::recorded;
 
     #[test]
@@ -77,6 +97,7 @@ mod tests {
             control: String::new(),
             difference: Estimate { mean, low: mean, high: mean },
             differing: 3,
+            p: 0.5,
             verdict: Verdict::Inconclusive,
             depends_on_seed: false,
         };

@@ -12,7 +12,7 @@ use crate::eval::error::EvalError;
 use crate::eval::measure::{Found, Judgement, Measure};
 use crate::eval::record::Paired;
 use crate::eval::rng::Rng;
-use crate::eval::statistics::{mean, paired, round6};
+use crate::eval::statistics::{mean, paired_by_tool, round6};
 use contextweaver_routing::{Observation, Router, Scratch};
 
 /// Numbers of observations that are tried, as far as a collection has so many.
@@ -81,6 +81,9 @@ impl FeedbackFacts {
             (0..folds.len()).map(|held_out| pool(collection, &plain, &folds, held_out)).collect();
         let available = pools.iter().map(Vec::len).min().unwrap_or(0);
         let before: Vec<Scores> = folds.iter().flat_map(|fold| ask(&plain, fold)).collect();
+        // The values are in the order of the folds.
+        let tool = |query: &&Query| query.groups.first().and_then(|group| group.first()).copied();
+        let tools: Vec<u32> = folds.iter().flatten().filter_map(tool).collect();
         let mut router = plain;
         let mut lessons = Vec::new();
         for observations in OBSERVATIONS.into_iter().filter(|number| *number <= available) {
@@ -95,7 +98,7 @@ impl FeedbackFacts {
                 let difference = |measure: usize| {
                     let pairs: Vec<(f64, f64)> =
                         after.iter().zip(&before).map(|(after, before)| (after[measure], before[measure])).collect();
-                    paired(WITHOUT, &pairs)
+                    paired_by_tool(WITHOUT, &pairs, &tools)
                 };
                 let (recall_at_5, ndcg_at_10) = (difference(0), difference(1));
                 lessons.push(Lesson { observations, wrong_tenths, recall_at_5, ndcg_at_10 });

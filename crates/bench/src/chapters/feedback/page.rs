@@ -96,7 +96,7 @@ mod tests {
 
     fn paired(mean: f64, low: f64, verdict: Verdict) -> Paired {
         let difference = Estimate { mean, low, high: mean + 0.1 };
-        Paired { control: String::new(), difference, differing: 30, verdict, depends_on_seed: false }
+        Paired { control: String::new(), difference, differing: 30, p: 0.001, verdict, depends_on_seed: false }
     }
 
     #[test]

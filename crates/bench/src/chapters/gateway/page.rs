@@ -346,8 +346,8 @@ pub(super) fn answers(gateway: &GatewayResults) -> Vec<Answer> {
     let (_, together) = apart(gateway);
     let surface = together.map(|(_, _, all)| {
         let text = format!(
-            "Behind one [gateway](gateway.md) the {} tools of {} real servers take {} tokens instead of {}; the control, every \
-             tool listed without its schema (proxy mode), takes {}. A search through it adds at most {}.",
+            "Behind one [gateway](gateway.md) the {} tools of {} real servers take {} tokens instead of {} (the control, all listed \
+             without their schemas, {}), and a search at most {}.",
             count(all.tools),
             count(all.servers),
             count(all.gateway_tokens),

@@ -10,7 +10,7 @@ use crate::eval::error::EvalError;
 use crate::eval::measure::Measure;
 use crate::eval::record::{Estimate, Loss, Paired};
 use crate::eval::run::{Evaluation, PromptTokens, evaluate};
-use crate::eval::statistics::{clustered_macro, mean, paired, paired_macro, round6};
+use crate::eval::statistics::{clustered_macro, mean, paired_by_tool, paired_macro, round6};
 use crate::results::Results;
 use contextweaver_routing::RoutingConfig;
 
@@ -76,15 +76,16 @@ impl MeaningFacts {
             of(&default).iter().copied().zip(of(&lexical).iter().copied()).collect()
         };
         let (ndcg, recall) = (pairs(|one| &one.ndcg_at_10), pairs(|one| &one.recall_at_5));
+        let tools = collection.first_tools();
         Ok(Self {
             tools: default.facts.tools,
             queries: default.facts.answerable,
             lexical: Side::of(&lexical)?,
             default: Side::of(&default)?,
-            ndcg_at_10: paired(LEXICAL, &ndcg),
-            recall_at_5: paired(LEXICAL, &recall),
+            ndcg_at_10: paired_by_tool(LEXICAL, &ndcg, &tools),
+            recall_at_5: paired_by_tool(LEXICAL, &recall, &tools),
             changes: changes(&ndcg, &recall),
-            by_tool: by_tool(&collection.first_tools(), &ndcg, &recall),
+            by_tool: by_tool(&tools, &ndcg, &recall),
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::eval::statistics::over_sets;
 use crate::eval::tables::Tables;
 use crate::eval::timing::{Subject, TimingRow};
 use crate::report::document::{Document, Figure};
-use crate::report::number::{MISSING, conclusion, count, difference, estimate, quantity, share, verdict_name};
+use crate::report::number::{MISSING, conclusion, conclusions, count, difference, estimate, quantity, share, verdict_name};
 use crate::report::plot::{Forest, Interval};
 use crate::report::recording::Recording;
 use crate::report::table::{Table, failures};
@@ -103,7 +103,8 @@ fn paired(facts: &MeaningFacts, measure: usize) -> &Paired {
 fn measured(meaning: &Results<MeaningFacts>, measure: usize) -> Table {
     let titles = ["collection", "tools", "queries", LEXICAL, DEFAULT, "difference", "verdict"];
     let mut table = Table::new(titles).words(&["verdict"]);
-    for (record, facts) in meaning.measured() {
+    let words = conclusions(&meaning.measured().map(|(_, facts)| paired(facts, measure)).collect::<Vec<_>>());
+    for ((record, facts), word) in meaning.measured().zip(words) {
         let paired = paired(facts, measure);
         table.row([
             meaning.label(record),
@@ -112,7 +113,7 @@ fn measured(meaning: &Results<MeaningFacts>, measure: usize) -> Table {
             estimate(side(&facts.lexical, measure)),
             estimate(side(&facts.default, measure)),
             difference(&paired.difference),
-            conclusion(paired),
+            word,
         ]);
     }
     if let Some(overall) = overall(meaning) {
@@ -221,6 +222,7 @@ mod tests {
             control: LEXICAL.to_owned(),
             difference: Estimate { mean, low: mean - 0.01, high: mean + 0.01 },
             differing: 30,
+            p: 0.001,
             verdict: Verdict::Better,
             depends_on_seed: false,
         };

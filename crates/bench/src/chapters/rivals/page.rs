@@ -9,7 +9,7 @@ use crate::eval::matrix::{CONTROL, DEFAULT};
 use crate::eval::record::{Estimate, Outcome, Paired, Verdict};
 use crate::eval::process::{SECOND_ORDER, TOP};
 use crate::eval::rival::{RivalFacts, RivalTimes, TIMES_FILE};
-use crate::eval::statistics::{clustered_macro, macro_mean, mean, median, over_sets, paired, paired_macro, round6};
+use crate::eval::statistics::{macro_mean, mean, median, over_sets, paired_by_tool, paired_macro_by_tool, round6, verdicts_together};
 use crate::eval::tables::Tables;
 use crate::report::document::{Document, Figure};
 use crate::report::number::{MISSING, conclusion, count, difference, estimate, quantity, share};
@@ -117,24 +117,30 @@ impl<'r> Board<'r> {
         if sets.is_empty() {
             return None;
         }
-        let mut paired = paired_macro(engine, &sets);
-        let clusters: Option<Vec<Vec<(f64, usize)>>> =
-            names.iter().zip(&sets).map(|(name, pairs)| Some(clustered(self.first_tools(name, pairs.len())?, pairs))).collect();
-        if let Some(by_tool) = clusters.map(|sets| clustered_macro(&sets))
-            && by_tool.high - by_tool.low > paired.difference.high - paired.difference.low
-        {
-            paired.verdict = Verdict::of(&by_tool);
-            paired.difference = by_tool;
-        }
+        let tools: Vec<&[u32]> = names.iter().zip(&sets).map(|(name, pairs)| self.first_tools(name, pairs.len())).collect();
+        let paired = paired_macro_by_tool(engine, &sets, &tools);
         let differences = sets.iter().map(|pairs| mean(pairs.iter().map(|(ours, theirs)| ours - theirs)));
         let another = over_sets(&differences.collect::<Vec<f64>>());
         Some(Behind { collections: sets.len(), paired, another })
     }
 
-    /// The first tool that each of the `queries` of a collection needs, where a record says it.
-    fn first_tools(&self, collection: &str, queries: usize) -> Option<&'r [u32]> {
+    /// Ours minus an engine on each collection that both have finished, with what each difference says beside the others.
+    fn on_each(&self, measure: &str, engine: &str) -> Vec<(&'r str, Paired)> {
+        let on = |collection: &&'r str| -> Option<(&'r str, Paired)> {
+            let [ours, theirs] = [DEFAULT, engine].map(|name| self.facts(name, collection)?.by_query(measure));
+            let pairs: Pairs = ours?.into_iter().zip(theirs?).collect();
+            Some((*collection, paired_by_tool(engine, &pairs, self.first_tools(collection, pairs.len()))))
+        };
+        let mut all: Vec<(&str, Paired)> = self.collections.iter().filter_map(on).collect();
+        let verdicts = verdicts_together(&all.iter().map(|(_, paired)| paired).collect::<Vec<_>>());
+        all.iter_mut().zip(verdicts).for_each(|((_, paired), verdict)| paired.verdict = verdict);
+        all
+    }
+
+    /// The first tool that each of the `queries` of a collection needs; empty where no record says it.
+    fn first_tools(&self, collection: &str, queries: usize) -> &'r [u32] {
         let all = self.engines.iter().filter_map(|engine| Some(self.facts(engine, collection)?.first_tools.as_slice()));
-        all.into_iter().find(|tools| tools.len() == queries)
+        all.into_iter().find(|tools| tools.len() == queries).unwrap_or_default()
     }
 
     fn whose(&self, engine: &str) -> Whose {
@@ -157,16 +163,6 @@ impl<'r> Board<'r> {
             None => NOT_RUN.to_owned(),
         }
     }
-}
-
-/// The differences of queries, summed over those that need the same tool first, with their number.
-fn clustered(tools: &[u32], pairs: &[(f64, f64)]) -> Vec<(f64, usize)> {
-    let mut sums: BTreeMap<u32, (f64, usize)> = BTreeMap::new();
-    for (tool, (ours, theirs)) in tools.iter().zip(pairs) {
-        let sum = sums.entry(*tool).or_default();
-        *sum = (sum.0 + ours - theirs, sum.1 + 1);
-    }
-    sums.into_values().collect()
 }
 
 pub(super) fn chapter(
@@ -234,11 +230,12 @@ pub(super) fn everyday(results: &Results<RivalFacts>) -> Table {
     let titles = Manner::ALL.iter().flat_map(|manner| [manner.title().to_owned(), "default − it".to_owned()]);
     let mut table = Table::new(["engine †".to_owned()].into_iter().chain(titles));
     for engine in by_speech(&board) {
+        let less = if engine == DEFAULT { Vec::new() } else { board.on_each(ON_EVERYDAY, engine) };
         let cells = Manner::ALL.iter().flat_map(|manner| {
-            let less = (engine != DEFAULT).then(|| behind_on(&board, *manner, engine)).flatten();
+            let less = less.iter().find(|(name, _)| *name == manner.name());
             [
                 board.cell(ON_EVERYDAY, engine, manner.name()),
-                less.map_or(MISSING.to_owned(), |paired| difference(&paired.difference)),
+                less.map_or(MISSING.to_owned(), |(_, paired)| difference(&paired.difference)),
             ]
         });
         table.row([engine.to_owned()].into_iter().chain(cells));
@@ -255,12 +252,6 @@ fn by_speech<'r>(board: &Board<'r>) -> Vec<&'r str> {
     let mut engines = board.engines.clone();
     engines.sort_by(|left, right| found(right).total_cmp(&found(left)).then(left.cmp(right)));
     engines
-}
-
-/// Ours minus an engine on the requests in a manner; `None` where one of them did not finish.
-fn behind_on(board: &Board<'_>, manner: Manner, engine: &str) -> Option<Paired> {
-    let [ours, theirs] = [DEFAULT, engine].map(|name| board.facts(name, manner.name())?.by_query(ON_EVERYDAY));
-    Some(paired(engine, &ours?.into_iter().zip(theirs?).collect::<Pairs>()))
 }
 
 /// What the best of others finds of the everyday requests in each manner, and whether that is more than ours.
@@ -280,23 +271,27 @@ fn everyday_answers(results: &Results<RivalFacts>) -> Vec<Answer> {
         return Vec::new();
     }
     let text = format!(
-        "Of [engines of others](rivals.md#on-everyday-requests) on the same requests, the most {ON_EVERYDAY}, {}.{KEPT}",
+        "The most {ON_EVERYDAY} of [others](rivals.md#on-everyday-requests) on everyday requests, {}.{KEPT}",
         best.join("; ")
     );
     let mut answers = vec![Answer::new(Question::Good, text)];
-    let is_worse = |engine: &str, manner: Manner| {
-        behind_on(&board, manner, engine).is_some_and(|paired| paired.verdict == Verdict::Worse)
-    };
-    let ahead = others.iter().flat_map(|engine| {
-        let manners = Manner::ALL.into_iter().filter(|manner| is_worse(engine, *manner));
-        manners.map(move |manner| format!("{engine} {}", manner.title()))
-    });
-    let ahead: Vec<String> = ahead.collect();
+    let ahead = ahead(&board, others.iter().copied(), ON_EVERYDAY, "");
     if !ahead.is_empty() {
-        let text = format!("And of [everyday requests](rivals.md#on-everyday-requests) by {ON_EVERYDAY}: {}.{KEPT}", ahead.join("; "));
+        let text = format!("And of [everyday requests](rivals.md#on-everyday-requests) by {ON_EVERYDAY}: {ahead}.{KEPT}");
         answers.push(Answer::new(Question::Failure, text));
     }
     answers
+}
+
+/// The engines that are shown to be ahead of ours, each with where; empty where there are none.
+fn ahead<'e>(board: &Board<'_>, engines: impl Iterator<Item = &'e str>, measure: &str, on: &str) -> String {
+    let title = |name: &str| Manner::ALL.into_iter().find(|manner| manner.name() == name).map_or(name.to_owned(), |manner| manner.title().to_owned());
+    let of = |engine: &str| {
+        let worse = board.on_each(measure, engine).into_iter().filter(|(_, paired)| paired.verdict == Verdict::Worse);
+        let names: Vec<String> = worse.map(|(name, _)| title(name)).collect();
+        (!names.is_empty()).then(|| format!("{engine} {on}{}", names.join(", ")))
+    };
+    engines.filter_map(of).collect::<Vec<String>>().join("; ")
 }
 
 /// The picture of the front page: ours beside engines of others.
@@ -332,8 +327,8 @@ pub(super) fn answers(
         ]);
     }
     let mut text = format!(
-        "{measure} of `{DEFAULT}` minus that of [engines of others](rivals.md), the best and those without all collections, \
-         recorded {}, with the 95 % interval of the queries and that for another collection (Student's t):\n\n{}",
+        "{measure} of `{DEFAULT}` minus that of the best [engines of others](rivals.md), recorded {}, with the 95 % interval of the \
+         queries and that for another collection (Student's t):\n\n{}",
         days(results),
         table.markdown(),
     );
@@ -341,20 +336,11 @@ pub(super) fn answers(
         text = format!("{}\n\n{}", text.trim_end(), figure.link(""));
     }
     let mut answers = vec![Answer::new(Question::Good, text)];
-    let ahead = others.iter().flat_map(|(engine, ..)| {
-        let on = |collection: &&&str| {
-            let [ours, theirs] = [DEFAULT, engine].map(|name| board.facts(name, collection)?.by_query(measure));
-            let pairs: Vec<(f64, f64)> = ours.into_iter().flatten().zip(theirs.into_iter().flatten()).collect();
-            paired(engine, &pairs).verdict == Verdict::Worse
-        };
-        let collections: Vec<&str> = board.collections.iter().filter(on).copied().collect();
-        (!collections.is_empty()).then(|| format!("{engine} on {}", collections.join(", ")))
-    });
-    let ahead: Vec<String> = ahead.collect();
+    let ahead = ahead(&board, others.iter().map(|(engine, _)| *engine), measure, "on ");
     if !ahead.is_empty() {
         answers.push(Answer::new(
             Question::Failure,
-            format!("[Engines of others](rivals.md) that find more than `{DEFAULT}` by {measure}: {}.", ahead.join("; ")),
+            format!("[Engines of others](rivals.md) that are shown to find more than `{DEFAULT}` by {measure}: {ahead}.{KEPT}"),
         ));
     }
     answers.extend(on_everyday.into_iter().flat_map(everyday_answers));
@@ -379,7 +365,7 @@ fn cost(board: &Board<'_>, tables: &Tables) -> Option<Answer> {
     shown.extend((best != fastest).then_some(*best));
     let shown: Vec<String> = shown.iter().map(|(engine, us)| format!("{engine} {}", quantity(*us as f64))).collect();
     let text = format!(
-        "Through one door among {} tools, the median µs of an answer of ours, of the control, and of the fastest and the best of \
+        "Median µs of an answer through one door among {} tools, ours, the control, the fastest and the best of \
          [others](rivals.md#what-they-cost): {}.{KEPT}",
         count(most.tools),
         shown.join(", "),

@@ -2,11 +2,10 @@
 
 use super::scores::{BEST, CONTROL, Case, DEFAULT, LEXICAL, RECALL, Scores, recall};
 use crate::chapter::{Answer, Question};
-use crate::eval::abstention::told_apart;
 use crate::eval::record::{Facts, Grade, Growth, Verdict};
-use crate::eval::statistics::{mean, median, over_sets};
+use crate::eval::statistics::{mean, median, over_sets, verdicts_together};
 use crate::eval::timing::{Subject, TimingRow};
-use crate::report::number::{MISSING, count, difference, estimate, fixed, percent, quantity, share};
+use crate::report::number::{MISSING, count, difference, fixed, percent, quantity, share};
 use crate::report::recording::Recording;
 use crate::report::table::Table;
 
@@ -32,7 +31,6 @@ pub(super) fn answers(scores: &Scores<'_>, recording: Option<&Recording<'_>>) ->
     let further = [
         cost(recording).map(|text| (Question::Cost, text)),
         saving(scores, &cases).map(|text| (Question::Saving, text)),
-        unserved(scores).map(|text| (Question::Good, text)),
         lost(scores, &cases).map(|text| (Question::Failure, text)),
         crowded(scores).map(|text| (Question::Failure, text)),
         smallest(scores, &cases).map(|text| (Question::Avoid, text)),
@@ -56,27 +54,6 @@ pub(super) fn mean_of(
 ) -> Option<f64> {
     let values: Option<Vec<f64>> = cases.iter().map(|case| of(scores.facts(engine, case.name)?)).collect();
     values.filter(|values| !values.is_empty()).map(mean)
-}
-
-/// How well queries that no tool answers are told apart, on each collection that has some.
-fn unserved(scores: &Scores<'_>) -> Option<String> {
-    let engines = scores.engines_among(&[DEFAULT, BEST, CONTROL]);
-    let of = |case: &Case<'_>| {
-        let area = |engine: &&str| {
-            let area = told_apart(scores.facts(engine, case.name)?)?;
-            Some(format!("`{engine}` {}{}", estimate(&area), scores.mark(&[*engine], [case.name])))
-        };
-        let areas: Vec<String> = engines.iter().filter_map(area).collect();
-        (!areas.is_empty()).then(|| format!("{}: {}", case.name, areas.join(", ")))
-    };
-    let cases: Vec<String> = scores.cases(|case| case.growth.is_none()).iter().filter_map(of).collect();
-    (!cases.is_empty()).then(|| {
-        format!(
-            "How well confidence tells [queries that no tool answers](routing-queries.md#abstention) from the others, AUROC with its 95 % \
-             interval, {}.",
-            cases.join("; ")
-        )
-    })
 }
 
 /// The median time of a search among [`TIMED_AT`] tools, in µs.
@@ -107,7 +84,8 @@ fn overview(scores: &Scores<'_>, recording: Option<&Recording<'_>>) -> String {
         };
         let paired = cases.iter().filter_map(|case| scores.facts(engine, case.name)?.versus_control.as_ref());
         let differences: Vec<f64> = paired.clone().map(|one| one.difference.mean).collect();
-        let verdicts = |verdict: Verdict| count(paired.clone().filter(|one| one.verdict == verdict).count());
+        let found = verdicts_together(&paired.collect::<Vec<_>>());
+        let verdicts = |verdict: Verdict| count(found.iter().filter(|one| **one == verdict).count());
         let tokens = mean_of(scores, engine, &cases, |facts| Some(facts.tokens.as_ref()?.cards_mean));
         let is_control = differences.is_empty();
         table.row([
@@ -124,10 +102,9 @@ fn overview(scores: &Scores<'_>, recording: Option<&Recording<'_>>) -> String {
         ]);
     }
     format!(
-        "Means over {} [collections](routing.md), of which the semantic table has seen none. `{DEFAULT}` is what users get, \
-         `{BEST}` has a sentence encoder beside it, `{LEXICAL}` ranks by words alone, `{CONTROL}` (flat BM25) is the control. \
-         The interval is for other collections of this kind (Student's t); better and worse count collections whose own \
-         interval excludes zero.\n\n{}",
+        "Means over {} [collections](routing.md) that nothing was trained on: `{DEFAULT}` is what users get, `{BEST}` has a sentence \
+         encoder beside it, `{LEXICAL}` ranks by words alone, `{CONTROL}` (flat BM25) is the control. The interval is for other \
+         collections like these (Student's t); better and worse count collections (sign flips, Holm).\n\n{}",
         count(cases.len()),
         table.markdown().trim_end(),
     )
@@ -141,30 +118,28 @@ fn cost(recording: Option<&Recording<'_>>) -> Option<String> {
         Some(format!("{} and {} µs", of(TIMED_AT)?, of(10 * TIMED_AT)?))
     };
     Some(format!(
-        "A search among {} and {} tools takes {} on one thread ({} by words alone, {} with flat BM25; recorded {day}, \
-         [latency](routing-cost.md#latency)).",
+        "A [search](routing-cost.md#latency) among {} and {} tools takes {} on one thread (flat BM25 {}; recorded {day}).",
         count(TIMED_AT),
         count(10 * TIMED_AT),
         pair(DEFAULT)?,
-        pair(LEXICAL)?,
         pair(CONTROL)?,
     ))
 }
 
 fn saving(scores: &Scores<'_>, cases: &[Case<'_>]) -> Option<String> {
-    let tokens = |case: &Case<'_>| scores.facts(DEFAULT, case.name)?.tokens.clone();
-    let counted: Vec<_> = cases.iter().filter_map(tokens).collect();
-    let reductions: Vec<f64> = counted.iter().map(|one| one.reduction).collect();
-    let (least, most) = (counted.iter().map(|one| one.naive).min()?, counted.iter().map(|one| one.naive).max()?);
+    let spared = |engine: &str| {
+        let reductions: Option<Vec<f64>> =
+            cases.iter().map(|case| Some(scores.facts(engine, case.name)?.tokens.as_ref()?.reduction)).collect();
+        reductions.map(|reductions| percent(median(&reductions)))
+    };
     let held = |engine: &str| mean_of(scores, engine, cases, |facts| Some(facts.measures.get("recall@10")?.mean)).map(percent);
     Some(format!(
-        "Ten cards instead of all definitions spare the median collection {} of the prompt and hold {} of the needed tools (ten \
-         of flat BM25 {}); all definitions take {} to {} tokens ([tokens](routing-cost.md#tokens)).",
-        percent(median(&reductions)),
+        "Ten cards instead of all definitions spare the median collection {} of the [tokens](routing-cost.md#tokens) and hold {} of \
+         the needed tools (ten of flat BM25 {} and {}).",
+        spared(DEFAULT)?,
         held(DEFAULT)?,
+        spared(CONTROL)?,
         held(CONTROL)?,
-        count(least),
-        count(most),
     ))
 }
 
@@ -184,13 +159,15 @@ fn worst(scores: &Scores<'_>, cases: &[Case<'_>]) -> String {
 
 /// The collection that loses most because tool and query share no word.
 fn lost(scores: &Scores<'_>, cases: &[Case<'_>]) -> Option<String> {
-    let of = |case: &Case<'_>| Some((scores.facts(DEFAULT, case.name)?.loss, case.name.to_owned()));
-    let (loss, name) = cases.iter().filter_map(of).max_by(|left, right| left.0.vocabulary.total_cmp(&right.0.vocabulary))?;
+    let of = |case: &Case<'_>| {
+        let loss = |engine: &str| Some(scores.facts(engine, case.name)?.loss.vocabulary);
+        Some((loss(DEFAULT)?, loss(CONTROL)?, case.name.to_owned()))
+    };
+    let (lost, control, name) = cases.iter().filter_map(of).max_by(|left, right| left.0.total_cmp(&right.0))?;
     Some(format!(
-        "Most is [lost](routing-loss.md) where query and tool share no word: {} of the needed tools of {name}, after {} that \
-         meaning or spelling rescued.",
-        percent(loss.vocabulary),
-        percent(loss.rescued),
+        "Most is [lost](routing-loss.md) where query and tool share no word: {} of the needed tools of {name} (flat BM25 {}).",
+        percent(lost),
+        percent(control),
     ))
 }
 
@@ -204,8 +181,8 @@ fn crowded(scores: &Scores<'_>) -> Option<String> {
     };
     let (first, last) = (*sizes.first()?, *sizes.last()?);
     Some(format!(
-        "Crowds of similar tools hurt: the same queries of {collection} have {RECALL} {} among {} tools and {} among {} (flat \
-         BM25 {} and {}; [growth](routing-growth.md)).",
+        "[Crowds](routing-growth.md) of similar tools hurt: the same queries of {collection} have {RECALL} {} among {} tools and {} \
+         among {} (flat BM25 {} and {}; of one seed, [others](seeds.md)).",
         at(first, DEFAULT)?,
         count(first),
         at(last, DEFAULT)?,
@@ -219,14 +196,15 @@ fn crowded(scores: &Scores<'_>) -> Option<String> {
 fn smallest(scores: &Scores<'_>, cases: &[Case<'_>]) -> Option<String> {
     let tokens = |case: &Case<'_>| Some((scores.facts(DEFAULT, case.name)?.tokens.clone()?, case.name.to_owned()));
     let (tokens, name) = cases.iter().filter_map(tokens).min_by_key(|(tokens, _)| tokens.naive)?;
-    let found = scores.facts(DEFAULT, &name).and_then(|facts| facts.measures.get("recall@10"))?;
+    let found = |engine: &str| Some(percent(scores.facts(engine, &name)?.measures.get("recall@10")?.mean));
     Some(format!(
-        "A catalog that fits the prompt needs no router: all {} tools of {name} take {} tokens, and with ten cards of {} only \
-         {} of the needed tools are in sight.",
+        "A catalog that fits the prompt needs no router: all {} tools of {name} take {} tokens; ten cards take {} and hold {} of the \
+         needed tools (flat BM25 {}).",
         count(scores.facts(DEFAULT, &name)?.tools),
         count(tokens.naive),
         fixed(tokens.cards_mean, 0),
-        percent(found.mean),
+        found(DEFAULT)?,
+        found(CONTROL)?,
     ))
 }
 

@@ -3,9 +3,12 @@
 //! Nothing here computes a figure; it finds recorded ones. Cases and engines come in one fixed order whatever the
 //! order of the files, so that pages have the same bytes.
 
+use std::collections::BTreeMap;
+
 use crate::eval::matrix::engine_position;
 pub(super) use crate::eval::matrix::{CONTROL, DEFAULT};
-use crate::eval::record::{Estimate, Facts, Grade, Growth, Origin, Outcome};
+use crate::eval::record::{Estimate, Facts, Grade, Growth, Origin, Outcome, Paired, Verdict};
+use crate::eval::statistics::verdicts_together;
 use crate::report::number::MISSING;
 use crate::results::{Record, Results, worst};
 
@@ -103,6 +106,18 @@ impl<'a> Scores<'a> {
             Outcome::Measured(facts) => show(facts).map_or_else(|| MISSING.to_owned(), |shown| shown + mark),
             Outcome::Failed(_) => format!("failed{mark}"),
         }
+    }
+
+    /// What the differences of an engine from the control say on the collections as they are, by case: side by side, corrected for
+    /// their number.
+    pub(super) fn verdicts(&self, engine: &str) -> BTreeMap<&'a str, Paired> {
+        let cases = self.cases(|case| case.growth.is_none());
+        let (names, paired): (Vec<&str>, Vec<&Paired>) = (cases.iter())
+            .filter_map(|case| Some((case.name, self.facts(engine, case.name)?.versus_control.as_ref()?)))
+            .unzip();
+        let verdicts = verdicts_together(&paired);
+        let with = |(one, verdict): (&&Paired, Verdict)| Paired { verdict, ..(*one).clone() };
+        names.into_iter().zip(paired.iter().zip(verdicts).map(with)).collect()
     }
 
     /// What stands behind figures of these engines on these cases: nothing where the run computed all of them.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::scores::{CONTROL, Case, RECALL, Scores, recall};
 use crate::eval::record::{Estimate, Facts, Slice, Verdict};
+use crate::eval::statistics::verdicts_together;
 use crate::report::number::{MISSING, conclusion, count, difference, fixed, interval, percent, share, verdict_name};
 use crate::report::table::Table;
 use crate::results::Results;
@@ -86,8 +87,8 @@ fn verdict_table(scores: &Scores<'_>, cases: &[Case<'_>]) -> Table {
     let first = format!("against {CONTROL}");
     let mut table = Table::new([first.as_str()].into_iter().chain(VERDICTS.map(verdict_name)).chain(["cases"]));
     for engine in scores.engines() {
-        let verdict = |case: &Case<'_>| Some(scores.facts(engine, case.name)?.versus_control.as_ref()?.verdict);
-        let verdicts: Vec<Verdict> = cases.iter().filter_map(verdict).collect();
+        let paired = |case: &Case<'_>| scores.facts(engine, case.name)?.versus_control.as_ref();
+        let verdicts = verdicts_together(&cases.iter().filter_map(paired).collect::<Vec<_>>());
         if verdicts.is_empty() {
             continue;
         }

@@ -125,17 +125,18 @@ fn each_caller_is_seen_as_itself_also_side_by_side() {
             // `gate+way:s3%26cret`.
             assert_eq!(asked.header("authorization"), Some("Basic Z2F0ZSt3YXk6czMlMjZjcmV0"));
         }
-        let log = lock(&log);
-        let as_whom = |method: &str| {
-            let of_method = log.iter().filter(|asked| asked.method() == method);
-            of_method.map(|asked| asked.header("authorization").unwrap_or("-").to_owned()).collect::<Vec<_>>()
-        };
-        assert_eq!(as_whom("tools/list"), ["Bearer own"]);
-        // A session each, and one of the gateway.
-        assert_eq!(as_whom("initialize").len(), 3);
-        assert!(log.iter().all(|asked| !format!("{:?}", asked.header("authorization")).contains("Bearer t0ken")));
-        assert!(log.iter().all(|asked| asked.header("x") == Some("y")));
-        drop(log);
+        {
+            let log = lock(&log);
+            let as_whom = |method: &str| {
+                let of_method = log.iter().filter(|asked| asked.method() == method);
+                of_method.map(|asked| asked.header("authorization").unwrap_or("-").to_owned()).collect::<Vec<_>>()
+            };
+            assert_eq!(as_whom("tools/list"), ["Bearer own"]);
+            // A session each, and one of the gateway.
+            assert_eq!(as_whom("initialize").len(), 3);
+            assert!(log.iter().all(|asked| !format!("{:?}", asked.header("authorization")).contains("Bearer t0ken")));
+            assert!(log.iter().all(|asked| asked.header("x") == Some("y")));
+        }
         upstream.close().await;
         assert!(seen(&upstream, &caller("ann", Some("t"), &["g"])).await.is_err());
     });
