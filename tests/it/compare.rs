@@ -161,3 +161,32 @@ fn what_cannot_be_compared_is_refused_by_name() {
     let same = compare(&files, &["log.jsonl", "log.jsonl"]);
     assert_eq!(same.code, 0, "{}", same.shown());
 }
+
+#[test]
+fn a_workspace_is_what_engines_are_measured_on() {
+    let files = files();
+    // A checkout is nowhere near, and not needed.
+    let init = files.run(&["bench", "init", "gate", "--catalog", "tools.json", "--queries", "queries.jsonl"]);
+    assert_eq!(init.code, 0, "{}", init.shown());
+    assert_eq!(files.run(&["bench", "run", "--root", "gate"]).code, 0);
+    files.write("deaf.toml", "[fields]\nname = { weight = 0.0 }\ndescription = { weight = 0.0 }\n");
+    let table: [(&[&str], i32, &str); 6] = [
+        (&["lexical", "bm25"], 0, "recall@5, lexical -> bm25: same\n"),
+        (&["default", "gate/results.json"], 0, "recall@5, default -> gate/results.json: same\n"),
+        (&["gate/results.json", "default"], 0, "recall@5, gate/results.json -> default: same\n"),
+        (&["lexical", "deaf.toml"], 1, "recall@5, lexical -> deaf.toml: regressed\n"),
+        (&["deaf.toml", "lexical"], 0, "recall@5, deaf.toml -> lexical: improved\n"),
+        (&["lexical", "minilm"], 2, "minilm: neither a file, nor REVISION:FILE, nor an engine (default, lexical"),
+    ];
+    for (arguments, code, expected) in table {
+        let run = compare(&files, &[&["--root", "gate"], arguments].concat());
+        assert_eq!(run.code, code, "{arguments:?}: {}", run.shown());
+        assert!(run.stdout.starts_with(expected) || run.stderr.contains(expected), "{arguments:?}: {}", run.shown());
+    }
+    let nowhere = compare(&files, &["lexical", "bm25"]);
+    let expected = "`lexical` has nothing to be measured on; name --catalog and --queries: neither gate.toml nor";
+    assert!(nowhere.code == 2 && nowhere.stderr.contains(expected), "{}", nowhere.shown());
+    files.write("context.toml", "[dedup]\nthreshold = 0.5\n");
+    let context = compare(&files, &["--root", "gate", "context.toml", "context.toml"]);
+    assert!(context.code == 2 && context.stderr.contains("no context scenarios"), "{}", context.shown());
+}
