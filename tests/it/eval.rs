@@ -287,12 +287,25 @@ fn gates_fail_with_exit_code_1_and_say_why() {
     let files = files();
     let passed = eval(&files, &["--engine", "lexical", "--fail-under", "recall@5=.6", "--max-tokens", "5000"]);
     assert_eq!(passed.code, 0, "{}", passed.shown());
+    let from = passed.stdout.find("\npassed: ").unwrap_or_else(|| panic!("{}", passed.shown()));
+    insta::assert_snapshot!(&passed.stdout[from..], @r"
+
+    passed: recall@5 of lexical is .667, not below .600
+      3 queries tell it to within .500 (half its 95 % interval); other queries could turn this gate
+    passed: all definitions take 275 tokens, not more than 5,000
+    ");
     let failed = eval(&files, &["--engine", "lexical", "--fail-under", "recall@5=.7", "--max-tokens", "50"]);
     assert_eq!(failed.code, 1, "{}", failed.shown());
     let lines: Vec<&str> = failed.stdout.lines().filter(|line| line.starts_with("failed: ")).collect();
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert_eq!(lines[0], "failed: recall@5 of lexical is .667, below .700");
     assert!(lines[1].starts_with("failed: all definitions take "), "{lines:?}");
+    for form in ["csv", "markdown", "json", "jsonl"] {
+        let failed =
+            eval(&files, &["--engine", "lexical", "--fail-under", "recall@5=.7", "--max-tokens", "50", "--format", form]);
+        assert_eq!(failed.code, 1, "{form}: {}", failed.shown());
+        assert_eq!(failed.stderr.lines().collect::<Vec<_>>(), lines, "{form}");
+    }
 }
 
 #[test]
@@ -308,7 +321,22 @@ fn a_baseline_is_compared_in_pairs() {
     files.write("base.json", &base.stdout);
     let same = eval(&files, &["--engine", "lexical", "--baseline", "base.json"]);
     assert_eq!(same.code, 0, "{}", same.shown());
-    assert!(same.stdout.contains("recall@5 against the baseline: same"), "{}", same.stdout);
+    let from = same.stdout.find("recall@5 against").unwrap_or_else(|| panic!("{}", same.shown()));
+    insta::assert_snapshot!(&same.stdout[from..], @r"
+    recall@5 against the baseline: same
+      .000 [.000, .000] over 40 queries, of which 0 differ; p = 1.0000
+      with 10 % of the queries taken to change, a difference of .140 would be seen four times out of five; one of .010 takes 7,809 queries more
+    passed: lexical has not regressed against the baseline
+    ");
+    let least = eval(&files, &["--engine", "lexical", "--fail-under", "recall@5=.95"]);
+    assert!(
+        least.stdout.ends_with(
+            "passed: recall@5 of lexical is 1.000, not below .950\n  40 queries tell it to within .072 (at 95 %, all of \
+             them being alike); other queries could turn this gate\n"
+        ),
+        "{}",
+        least.shown()
+    );
 
     files.write("worse.tsv", "q1\t1\tsend_mail\n");
     let worse = eval(&files, &["--run", "worse=worse.tsv", "--baseline", "base.json"]);

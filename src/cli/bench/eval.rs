@@ -167,7 +167,7 @@ struct Output<'a> {
     wanted: BTreeMap<&'a str, Vec<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     versus_baseline: Option<Decision>,
-    failed_gates: &'a [String],
+    failed_gates: &'a [&'a str],
 }
 
 #[derive(Serialize)]
@@ -326,7 +326,11 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         (Some(first), Some(baseline)) => Some(compare(args, &collection, first, baseline)?),
         _ => None,
     };
-    let failed = judged.map_or_else(Vec::new, |first| failed_gates(args, first, decision.as_ref()));
+    let gates = judged.map_or_else(Vec::new, |first| gates(args, first, decision.as_ref()));
+    let failed: Vec<&str> = gates.iter().filter(|gate| !gate.passed).map(|gate| gate.said.as_str()).collect();
+    if args.format != Form::Text {
+        failed.iter().for_each(|failure| note(&format!("failed: {failure}")));
+    }
     match args.format {
         Form::Json => {
             let evaluations = measured.iter().map(|one| entry(args, &collection, one)).collect();
@@ -374,8 +378,12 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
             if let Some(decision) = &decision {
                 writeln!(out, "\nrecall@5 against the baseline: {}\n{}", decision.word, power(decision, 1))?;
             }
-            for failure in &failed {
-                writeln!(out, "failed: {failure}")?;
+            if !gates.is_empty() && decision.is_none() {
+                writeln!(out)?;
+            }
+            for Gate { passed, said, known } in &gates {
+                writeln!(out, "{}: {said}", if *passed { "passed" } else { "failed" })?;
+                known.iter().try_for_each(|known| writeln!(out, "  {known}"))?;
             }
         }
     }
@@ -713,23 +721,50 @@ fn compare(args: &EvalArgs, collection: &Collection, first: &Measured, baseline:
     Ok(decision)
 }
 
-/// What failed, in sentences.
-fn failed_gates(args: &EvalArgs, first: &Measured, decision: Option<&Decision>) -> Vec<String> {
-    let facts = &first.evaluation.facts;
-    let mut failed = Vec::new();
+/// What became of one gate.
+struct Gate {
+    passed: bool,
+    /// What holds or does not, without its full stop.
+    said: String,
+    /// How well so many queries tell, where it hangs on them.
+    known: Option<String>,
+}
+
+/// Every gate that was asked for, in the order of the help.
+fn gates(args: &EvalArgs, first: &Measured, decision: Option<&Decision>) -> Vec<Gate> {
+    let (name, facts) = (&first.name, &first.evaluation.facts);
+    let mut gates = Vec::new();
+    if let Some(decision) = decision.filter(|decision| decision.word != Word::NotComparable) {
+        let passed = decision.word != Word::Regressed;
+        let said = if passed { "has not regressed" } else { "regressed" };
+        gates.push(Gate { passed, said: format!("{name} {said} against the baseline"), known: None });
+    }
     for (measure, least) in &args.fail_under {
-        let value = facts.measures.get(&measure.to_string()).map_or(0.0, |estimate| estimate.mean);
-        if value < *least {
-            failed.push(format!("{measure} of {} is {}, below {}", first.name, share(value), share(*least)));
-        }
+        let found = facts.measures.get(&measure.to_string());
+        let value = found.map_or(0.0, |estimate| estimate.mean);
+        let passed = value >= *least;
+        let beside = if passed { "not below" } else { "below" };
+        let said = format!("{measure} of {name} is {}, {beside} {}", share(value), share(*least));
+        gates.push(Gate { passed, said, known: found.map(|found| known(found, facts.answerable, *least)) });
     }
-    if let (Some(most), Some(tokens)) = (args.max_tokens, &facts.tokens)
-        && tokens.naive > most
-    {
-        failed.push(format!("all definitions take {} tokens, more than {}", count(tokens.naive), count(most)));
+    if let (Some(most), Some(tokens)) = (args.max_tokens, &facts.tokens) {
+        let passed = tokens.naive <= most;
+        let beside = if passed { "not more" } else { "more" };
+        let said = format!("all definitions take {} tokens, {beside} than {}", count(tokens.naive), count(most));
+        gates.push(Gate { passed, said, known: None });
     }
-    if decision.is_some_and(|decision| decision.word == Word::Regressed) {
-        failed.push(format!("{} regressed against the baseline", first.name));
-    }
-    failed
+    gates
+}
+
+/// How well so many queries know a mean, and whether a threshold is too near to it for them.
+fn known(found: &Estimate, queries: usize, least: f64) -> String {
+    let half = (found.high - found.low) / 2.0;
+    let (within, how) = if half > 0.0 {
+        (half, "half its 95 % interval")
+    } else {
+        // Queries that are all alike have no interval; yet the next may be another (the rule of three).
+        (1.0 - 0.05_f64.powf(1.0 / queries.max(1) as f64), "at 95 %, all of them being alike")
+    };
+    let near = if (found.mean - least).abs() <= within { "; other queries could turn this gate" } else { "" };
+    format!("{} queries tell it to within {} ({how}){near}", count(queries), share(within))
 }

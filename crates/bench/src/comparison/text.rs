@@ -46,8 +46,7 @@ pub fn plain(comparison: &Comparison) -> String {
 /// What a verdict rests on, and what could have been seen.
 #[must_use]
 pub fn power(verdict: &Decision, sets: usize) -> String {
-    let Decision { queries, differing, clusters, difference, low, high, p, could_have_seen, more_queries, .. } =
-        verdict;
+    let Decision { queries, differing, clusters, difference, low, high, p, .. } = verdict;
     let over = if sets > 1 { format!(" in {sets} sets of equal weight") } else { String::new() };
     let mut text = format!(
         "  {} [{}, {}] over {} queries{over}, of which {} differ; p = {}\n",
@@ -61,7 +60,8 @@ pub fn power(verdict: &Decision, sets: usize) -> String {
     if clusters < queries {
         let _ = writeln!(text, "  queries for the same tool count together: {} tools", count(*clusters));
     }
-    let _ = write!(text, "  {}", could_be_seen(*could_have_seen, MARGIN, *more_queries));
+    let Decision { could_have_seen, assumed_differing, more_queries, .. } = verdict;
+    let _ = write!(text, "  {}", could_be_seen(*could_have_seen, MARGIN, *more_queries, *assumed_differing));
     if let Some(other) = verdict.another_seed {
         let _ = write!(text, "\n  at the edge: another seed says {other}");
     }

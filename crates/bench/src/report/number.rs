@@ -108,10 +108,13 @@ pub(super) fn without_zero(text: &str) -> String {
 }
 
 /// The smallest difference that so many queries show, and how many more show one of `margin`: the sentence under every gate,
-/// without its full stop.
+/// without its full stop. `assumed` is the share of the queries that is taken to change for it, where too few did.
 #[must_use]
-pub fn could_be_seen(difference: f64, margin: f64, more_queries: usize) -> String {
-    let mut text = format!("a difference of {} would be seen four times out of five", share(difference));
+pub fn could_be_seen(difference: f64, margin: f64, more_queries: usize, assumed: Option<f64>) -> String {
+    let taken = assumed.map_or_else(String::new, |assumed| {
+        format!("with {} % of the queries taken to change, ", fixed(assumed * 100.0, 0))
+    });
+    let mut text = format!("{taken}a difference of {} would be seen four times out of five", share(difference));
     if more_queries > 0 {
         text.push_str(&format!("; one of {} takes {} queries more", share(margin), count(more_queries)));
     }

@@ -81,8 +81,9 @@ pub fn side_by_side_trials(outcomes: &[Outcome], verdict: &Decision) -> String {
     let _ = writeln!(text, "\ntokens: A {}, B {}", count(first.tokens), count(second.tokens));
     let _ = writeln!(text, "kept, B - A over scenarios: {}", paired(&second.kept_against_first));
     let _ = writeln!(text, "fidelity, B - A over results: {}", paired(&second.fidelity_against_first));
-    let Decision { word, queries, could_have_seen, more_queries, .. } = verdict;
-    let seen = could_be_seen(*could_have_seen, MARGIN, *more_queries).replace("queries", "scenarios");
+    let Decision { word, queries, could_have_seen, assumed_differing, more_queries, .. } = verdict;
+    let seen = could_be_seen(*could_have_seen, MARGIN, *more_queries, *assumed_differing);
+    let seen = seen.replace("queries", "scenarios");
     let _ = writeln!(text, "\nkept, A -> B: {word} over {} scenarios; {seen}", count(*queries));
     text.push_str("in-sample: a configuration that was chosen by these scenarios looks better here than elsewhere\n");
     text
