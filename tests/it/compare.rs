@@ -169,7 +169,7 @@ fn a_workspace_is_what_engines_are_measured_on() {
     let init = files.run(&["bench", "init", "gate", "--catalog", "tools.json", "--queries", "queries.jsonl"]);
     assert_eq!(init.code, 0, "{}", init.shown());
     assert_eq!(files.run(&["bench", "run", "--root", "gate"]).code, 0);
-    files.write("deaf.toml", "[fields]\nname = { weight = 0.0 }\ndescription = { weight = 0.0 }\n");
+    files.write("deaf.toml", "semantic = 0.0\n[fields]\nname = { weight = 0.0 }\ndescription = { weight = 0.0 }\n");
     let table: [(&[&str], i32, &str); 6] = [
         (&["lexical", "bm25"], 0, "recall@5, lexical -> bm25: same\n"),
         (&["default", "gate/results.json"], 0, "recall@5, default -> gate/results.json: same\n"),

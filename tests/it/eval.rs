@@ -177,6 +177,28 @@ fn a_program_that_gives_nothing_is_a_row_and_the_others_are_measured() {
 }
 
 #[test]
+fn an_engine_beside_its_own_run_is_the_same() {
+    let files = files();
+    assert_eq!(eval(&files, &["--engine", "lexical", "--run-out", "run.tsv"]).code, 0);
+    let engines = |form: &str| {
+        let run = eval(&files, &["--engine", "lexical", "--run", "again=run.tsv", "--html", "r.html", "--format", form]);
+        assert_eq!(run.code, 0, "{}", run.shown());
+        run.stdout
+    };
+    let text = engines("text");
+    assert!(text.contains(".000 [.000, .000] from lexical: same\n"), "{text}");
+    // What another program took is not known, and not nothing.
+    assert_eq!(text.matches(" terms, ").count(), 1, "{text}");
+    assert!(engines("csv").ends_with(",0,0,0,same\n"), "{}", engines("csv"));
+    let json: serde_json::Value = serde_json::from_str(&engines("json")).unwrap();
+    let verdicts: Vec<&serde_json::Value> =
+        json["evaluations"].as_array().unwrap().iter().map(|one| &one["verdict"]).collect();
+    assert_eq!(verdicts, [&serde_json::Value::Null, &"same".into()]);
+    let html = fs::read_to_string(files.path("r.html")).unwrap();
+    assert!(html.contains(".000 [.000, .000] same</td>"), "{html}");
+}
+
+#[test]
 fn a_report_shows_all_doors_and_the_command() {
     let files = files();
     files.write("other.tsv", "q1\t1\tsend_mail\n");
@@ -292,7 +314,7 @@ fn gates_fail_with_exit_code_1_and_say_why() {
 
     passed: recall@5 of lexical is .667, not below .600
       3 queries tell it to within .500 (half its 95 % interval); other queries could turn this gate
-    passed: all definitions take 275 tokens, not more than 5,000
+    passed: all definitions take 159 tokens, not more than 5,000
     ");
     let failed = eval(&files, &["--engine", "lexical", "--fail-under", "recall@5=.7", "--max-tokens", "50"]);
     assert_eq!(failed.code, 1, "{}", failed.shown());

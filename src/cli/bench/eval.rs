@@ -33,7 +33,7 @@ use contextweaver_bench::own::RESULTS_FILE;
 use contextweaver_bench::own::words::code;
 use contextweaver_bench::own::workspace::least;
 use contextweaver_bench::report::html::{self, Evidence, Failed, Ranked, Section};
-use contextweaver_bench::report::number::{count, share, verdict_name};
+use contextweaver_bench::report::number::{count, share};
 use contextweaver_bench::report::table::Table;
 use contextweaver_gateway::quoted;
 
@@ -178,6 +178,9 @@ struct Entry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     process: Option<&'a ProcessReport>,
     facts: &'a Facts,
+    /// What became of recall@5 from the first engine to this one; absent of the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<Word>,
     /// The rank of each relevant tool by query; only queries with an answer.
     ranks: BTreeMap<&'a str, &'a [Option<usize>]>,
     /// The queries that lack a tool among the first five, where they were asked for.
@@ -517,6 +520,7 @@ fn entry<'a>(args: &EvalArgs, collection: &'a Collection, one: &'a Measured) -> 
         origin: one.origin,
         process: one.process.as_ref(),
         facts: &one.evaluation.facts,
+        verdict: one.evaluation.facts.versus_control.as_ref().map(Word::of),
         ranks: outcomes
             .filter_map(|(query, outcome)| Some((query.id.as_str(), outcome.as_ref()?.found.ranks())))
             .collect(),
@@ -569,7 +573,7 @@ fn table(measured: &[Measured], absent: &[Absent], number: impl Fn(f64) -> Strin
         if let Some(paired) = &facts.versus_control {
             let Estimate { mean, low, high } = paired.difference;
             row.extend([mean, low, high].map(&number));
-            row.push(verdict_name(paired.verdict).to_owned());
+            row.push(Word::of(paired).to_string());
         }
         table.row(row);
     }

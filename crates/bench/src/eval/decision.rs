@@ -13,6 +13,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::record::{Estimate, Paired, Verdict};
 use super::rng::Rng;
 use super::statistics::{
     BOOTSTRAP_SEED, LEVEL, OTHER_SEEDS, mean, minimum_detectable_difference, percentile, round6, sign_flip,
@@ -79,6 +80,21 @@ impl fmt::Display for Word {
             Self::Inconclusive => "inconclusive",
             Self::NotComparable => "not comparable",
         })
+    }
+}
+
+impl Word {
+    /// What a paired difference says, as it is recorded. "Same" takes equal values, or an interval within one point; that of a
+    /// recorded difference has 95 % and not 90 %, so it takes a little more to be called the same.
+    #[must_use]
+    pub fn of(paired: &Paired) -> Self {
+        let Estimate { low, high, .. } = paired.difference;
+        match paired.verdict {
+            _ if paired.differing == 0 || (low >= -MARGIN && high <= MARGIN) => Self::Same,
+            Verdict::Better => Self::Improved,
+            Verdict::Worse => Self::Regressed,
+            Verdict::Inconclusive => Self::Inconclusive,
+        }
     }
 }
 
@@ -284,6 +300,7 @@ fn interval(sets: &[&Vec<Unit>], seed: u64) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::statistics::paired;
     use super::*;
 
     /// `queries` pairs of hits of which head loses and wins so many.
@@ -314,6 +331,22 @@ mod tests {
         for (what, pairs, expected) in table {
             let decision = decide(&[pairs], MARGIN);
             assert_eq!((decision.word, decision.another_seed), (expected, None), "{what}: {decision:?}");
+        }
+    }
+
+    #[test]
+    fn a_paired_difference_has_the_same_words() {
+        let table = [
+            ("equal values", pairs(30, 0, 0), Word::Same),
+            ("nothing", pairs(0, 0, 0), Word::Same),
+            ("within a point", pairs(10_000, 20, 20), Word::Same),
+            ("worse", pairs(200, 20, 2), Word::Regressed),
+            ("better", pairs(200, 2, 20), Word::Improved),
+            ("too few differ", pairs(200, 4, 0), Word::Inconclusive),
+        ];
+        for (what, pairs, expected) in table {
+            let values: Vec<(f64, f64)> = pairs.iter().map(|pair| (pair.head, pair.base)).collect();
+            assert_eq!(Word::of(&paired("base", &values)), expected, "{what}");
         }
     }
 

@@ -3,6 +3,7 @@
 //! Figures between 0 and 1 lose their leading zero, thousands are grouped with a comma, and what is not a finite
 //! number is shown as [`MISSING`]: no page ever holds `NaN` or `inf`.
 
+use crate::eval::decision::Word;
 use crate::eval::record::{Estimate, Paired, Verdict};
 
 /// Stands where there is nothing to show.
@@ -134,10 +135,18 @@ pub fn verdict_name(verdict: Verdict) -> &'static str {
 /// Stands behind a verdict that another seed of the bootstrap would change.
 pub const BY_SEED: &str = " §";
 
-/// The verdict of a difference, marked where it depends on the seed.
+/// The verdict of a difference between engines on a page, marked where it depends on the seed.
 #[must_use]
 pub fn conclusion(paired: &Paired) -> String {
-    format!("{}{}", verdict_name(paired.verdict), if paired.depends_on_seed { BY_SEED } else { "" })
+    let word = if paired.differing == 0 { "same" } else { verdict_name(paired.verdict) };
+    format!("{word}{}", if paired.depends_on_seed { BY_SEED } else { "" })
+}
+
+/// The verdict of a difference in one of the five words, which are those of gates, marked where it depends on the seed.
+#[must_use]
+pub fn word(paired: &Paired) -> String {
+    let word = Word::of(paired);
+    format!("{word}{}", if paired.depends_on_seed && word != Word::Same { BY_SEED } else { "" })
 }
 
 #[cfg(test)]
