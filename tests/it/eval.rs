@@ -215,6 +215,25 @@ fn a_report_shows_all_doors_and_the_command() {
     assert!(html.contains(command));
     assert_eq!(eval(&files, &arguments).code, 0);
     assert!(fs::read_to_string(files.path("report.html")).unwrap() == html, "the same bytes");
+
+    let gateway = [
+        "--engine",
+        "bm25",
+        "--mcp",
+        "gate=false {config}",
+        "--mcp-search-tool",
+        "find",
+        "--mcp-query-argument",
+        "q",
+        "--mcp-ids",
+        "/content/*/text",
+        "--html",
+        "report.html",
+    ];
+    assert_eq!(eval(&files, &gateway).code, 2, "the gateway gives nothing, and its command is shown");
+    let html = fs::read_to_string(files.path("report.html")).unwrap();
+    let command = "--engine bm25 --mcp &#39;gate=false {config}&#39; --mcp-search-tool find --mcp-query-argument q --mcp-ids";
+    assert!(html.contains(command), "{html}");
 }
 
 #[test]
@@ -382,6 +401,8 @@ fn what_cannot_be_measured_is_refused_by_name() {
     files.write("bad.json", "{}");
     let table = [
         (&["--engine", "pizza"][..], "no engine `pizza`; there are default, lexical, best, bm25"),
+        (&["--engine", "pizza"], "and in a checkout the programs bm25s, rank-bm25"),
+        (&["--engine", "bm25s"], "`bm25s` is a program of scenarios/engines.toml, which is in a contextweaver checkout"),
         (&["--process", "x=no-such-program"], "missing: no-such-program"),
         (&["--process", "x"], "not of the form NAME=VALUE"),
         (&["--run", "x=bad.tsv"], "bad.tsv:1: query `q9` is not in the queries file"),

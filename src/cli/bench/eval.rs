@@ -27,8 +27,9 @@ use contextweaver_bench::eval::measure::{Found, Measure};
 use contextweaver_bench::eval::process::mcp::SearchTool;
 use contextweaver_bench::eval::process::{Door, ProcessEngine, ProcessError, ProcessReport};
 use contextweaver_bench::eval::record::{Estimate, Facts};
+use contextweaver_bench::eval::rival::{Rival, RivalPlace};
 use contextweaver_bench::eval::run::{Evaluation, PromptTokens, QueryOutcome, against, evaluate, evaluate_imported};
-use contextweaver_bench::eval::workspace::judgements_around;
+use contextweaver_bench::eval::workspace::{Workspace, judgements_around};
 use contextweaver_bench::own::RESULTS_FILE;
 use contextweaver_bench::own::words::code;
 use contextweaver_bench::own::workspace::least;
@@ -67,7 +68,8 @@ pub(in crate::cli) struct EvalArgs {
     /// Queries, one JSON object a line
     #[arg(long, value_name = "FILE")]
     queries: PathBuf,
-    /// An engine of the scorecard (`default`, `lexical`, `best`, `bm25` …); may be repeated [default: default]
+    /// An engine of the scorecard (`default`, `lexical`, `best`, `bm25` …), or in a checkout a program of
+    /// scenarios/engines.toml (`bm25s`, `minilm` …); may be repeated [default: default]
     #[arg(long, value_name = "NAME", help_heading = "Engines")]
     engine: Vec<String>,
     /// Routing configuration (TOML); may be repeated
@@ -411,23 +413,27 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
 /// Every engine that was asked for, in the order of the help.
 fn measure(args: &EvalArgs, collection: &Collection) -> Result<Ran> {
     let mut ran = Ran::default();
-    for engine in routers(args)? {
-        let (name, origin) = (engine.name().to_owned(), Origin::Computed);
-        let evaluation = evaluate(collection, &engine, PromptTokens::Count);
-        let failed = |error: EvalError| Absent::of(&name, origin, &ProcessError::Failed(error.to_string()));
-        let one = evaluation.map_err(failed);
-        ran.add(one.map(|evaluation| Measured { name: name.clone(), origin, process: None, evaluation }));
-    }
     let hidden = hidden(args);
+    for asked in asked(args)? {
+        ran.add(match asked {
+            Asked::Router(engine) => {
+                let (name, origin) = (engine.name().to_owned(), Origin::Computed);
+                let evaluation = evaluate(collection, &engine, PromptTokens::Count);
+                let failed = |error: EvalError| Absent::of(&name, origin, &ProcessError::Failed(error.to_string()));
+                let measured = |evaluation| Measured { name: name.clone(), origin, process: None, evaluation };
+                evaluation.map(measured).map_err(failed)
+            }
+            Asked::Program(rival, checkout) => {
+                let program = std::env::current_exe().context("this program's own file")?;
+                let hidden = [hidden.clone(), checkout.judgements()].concat();
+                let place = RivalPlace { root: &checkout.path(""), program: &program, hidden: &hidden };
+                of_program(&rival.name, rival.engine(&place), collection)
+            }
+        });
+    }
     for (name, command, door) in programs(args)? {
         let engine = |engine| ProcessEngine { door, hidden: hidden.clone(), ..engine };
-        let run = ProcessEngine::parse(command).and_then(|one| engine(one).run(collection));
-        let one = run.and_then(|run| {
-            let evaluation = evaluate_imported(collection, run.rankings, PromptTokens::Count);
-            let evaluation = evaluation.map_err(|error| ProcessError::Failed(error.to_string()))?;
-            Ok(Measured { name: name.clone(), origin: Origin::Process, process: Some(run.report), evaluation })
-        });
-        ran.add(one.map_err(|error| Absent::of(name, Origin::Process, &error)));
+        ran.add(of_program(name, ProcessEngine::parse(command).map(engine), collection));
     }
     for (name, path) in &args.run {
         let text = fs::read_to_string(path).with_context(|| path.clone())?;
@@ -463,16 +469,60 @@ fn programs(args: &EvalArgs) -> Result<Vec<(&String, &String, Door)>> {
     Ok(programs)
 }
 
-/// The routers that were asked for; the default when nothing was.
-fn routers(args: &EvalArgs) -> Result<Vec<RouterEngine>> {
-    let mut engines = args.engine.iter().map(|name| matrix::builtin_engine(name)).collect::<Result<Vec<_>, _>>()?;
+/// What a program gives.
+fn of_program(
+    name: &str,
+    engine: Result<ProcessEngine, ProcessError>,
+    collection: &Collection,
+) -> Result<Measured, Absent> {
+    let measured = engine.and_then(|engine| engine.run(collection)).and_then(|run| {
+        let evaluation = evaluate_imported(collection, run.rankings, PromptTokens::Count);
+        let evaluation = evaluation.map_err(|error| ProcessError::Failed(error.to_string()))?;
+        Ok(Measured { name: name.to_owned(), origin: Origin::Process, process: Some(run.report), evaluation })
+    });
+    measured.map_err(|error| Absent::of(name, Origin::Process, &error))
+}
+
+/// An engine that was asked for by name or as a configuration.
+enum Asked {
+    Router(RouterEngine),
+    /// A program, with the checkout that it is in.
+    Program(Rival, Workspace),
+}
+
+/// The engines and configurations that were asked for; the default when nothing was.
+fn asked(args: &EvalArgs) -> Result<Vec<Asked>> {
+    let mut asked = args.engine.iter().map(|name| named_engine(name)).collect::<Result<Vec<_>>>()?;
     for path in &args.config {
-        engines.push(RouterEngine::new(&path.display().to_string(), read_config(Some(path))?));
+        asked.push(Asked::Router(RouterEngine::new(&path.display().to_string(), read_config(Some(path))?)));
     }
-    if engines.is_empty() && args.process.is_empty() && args.mcp.is_none() && args.run.is_empty() {
-        engines.push(RouterEngine::new("default", read_config(None)?));
+    if asked.is_empty() && args.process.is_empty() && args.mcp.is_none() && args.run.is_empty() {
+        asked.push(Asked::Router(RouterEngine::new("default", read_config(None)?)));
     }
-    Ok(engines)
+    Ok(asked)
+}
+
+/// An engine of this program, or a program of the checkout that is here.
+fn named_engine(name: &str) -> Result<Asked> {
+    let unknown = match matrix::builtin_engine(name) {
+        Ok(engine) => return Ok(Asked::Router(engine)),
+        Err(unknown) => unknown,
+    };
+    let checkout = Workspace::find(None, None).ok();
+    let programs = match &checkout {
+        Some(checkout) => checkout.matrix()?.rivals,
+        None => matrix::builtin_programs()?,
+    };
+    let others = programs.iter().filter(|rival| matrix::builtin_engine(&rival.name).is_err());
+    let names: Vec<&str> = others.map(|rival| rival.name.as_str()).collect();
+    match (programs.iter().find(|rival| rival.name == name), checkout) {
+        (Some(rival), Some(checkout)) => Ok(Asked::Program(rival.clone(), checkout)),
+        (Some(_), None) => bail!(
+            "`{name}` is a program of scenarios/engines.toml, which is in a contextweaver checkout: run this inside one, or \
+             start it with --process"
+        ),
+        (None, _) => bail!("{unknown}; and in a checkout the programs {}", names.join(", ")),
+    }
 }
 
 /// The report of everything that was measured.
@@ -508,6 +558,13 @@ fn command(args: &EvalArgs) -> String {
     words.extend(args.engine.iter().map(|one| ("--engine".to_owned(), one.clone())));
     words.extend(args.config.iter().map(|one| path("--config", one)));
     words.extend(args.process.iter().map(|one| pair("--process", one)));
+    words.extend(args.mcp.iter().map(|one| pair("--mcp", one)));
+    let of_mcp = [
+        ("--mcp-search-tool", &args.mcp_search_tool),
+        ("--mcp-query-argument", &args.mcp_query_argument),
+        ("--mcp-ids", &args.mcp_ids),
+    ];
+    words.extend(of_mcp.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))));
     words.extend(args.run.iter().map(|one| pair("--run", one)));
     let words: Vec<String> = words.iter().map(|(name, value)| format!("{name} {}", quoted(value))).collect();
     format!("contextweaver bench eval {}{}", words.join(" "), if args.source.lenient { " --lenient" } else { "" })
