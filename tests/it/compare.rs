@@ -107,6 +107,10 @@ fn recorded_engines_are_compared_and_said_to_be_recorded() {
     assert!(better.stdout.starts_with("recall@5, minilm (recorded 20"), "{}", better.stdout);
     let first = better.stdout.lines().next().unwrap();
     assert!(first.contains(" -> default (recorded 20") && first.ends_with("): improved"), "{first}");
+    let in_sample = "\nin-sample: the constants of the default were chosen on these collections";
+    assert!(better.stdout.contains(in_sample), "{}", better.stdout);
+    let others = compared("minilm", "rapidfuzz");
+    assert!(others.code == 1 && !others.stdout.contains("in-sample"), "{}", others.shown());
     let worse = compared(&format!("{results}#default"), &format!("{results}#minilm"));
     assert_eq!(worse.code, 1, "{}", worse.shown());
     assert!(worse.stdout.contains("metatool_single"), "{}", worse.stdout);

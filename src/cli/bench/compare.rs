@@ -13,7 +13,7 @@ use clap::Args;
 use super::Place;
 use crate::cli::source::CatalogSource;
 use crate::cli::{Format, Outcome, print_json};
-use contextweaver_bench::comparison;
+use contextweaver_bench::comparison::{self, Comparison};
 use contextweaver_bench::comparison::outcomes::{ItemSet, Outcomes};
 use contextweaver_bench::comparison::read::{self, Part};
 use contextweaver_bench::eval::collection::Collection;
@@ -92,6 +92,25 @@ enum Side {
     File { name: PathBuf, bytes: Vec<u8>, engine: Option<String> },
 }
 
+impl Side {
+    /// Whether it is a configuration of our router, as far as a name tells.
+    fn is_ours(&self) -> bool {
+        match self {
+            Self::Context(_) => false,
+            Self::Engine(_) | Self::File { engine: None, .. } => true,
+            Self::File { engine: Some(name), .. } => matrix::builtin_engine(name).is_ok(),
+        }
+    }
+}
+
+/// Whether one of the sets is a collection on which the default's constants were chosen: those of the checkout's scenarios.
+fn is_in_sample(args: &CompareArgs, comparison: &Comparison) -> Result<bool> {
+    let Some(checkout) = checkout(args).filter(|_| args.queries.is_none()) else { return Ok(false) };
+    let matrix = checkout.matrix()?;
+    let cases = matrix.plain_cases();
+    Ok(comparison.sets.iter().any(|set| cases.contains_key(set.set.as_str())))
+}
+
 /// What `bench run --engines` left in the checkout.
 struct Records {
     path: PathBuf,
@@ -120,6 +139,7 @@ pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<Outcome> {
         return context(args, [base.as_ref().clone(), head.as_ref().clone()], out);
     }
     let collections = collections(args)?;
+    let is_ours = [&base, &head].map(Side::is_ours) != [false, false];
     let base = outcomes(args, &collections, base)?;
     let head = outcomes(args, &collections, head)?;
     // A name that is no measure is the name of a score, which reading has looked for.
@@ -129,7 +149,8 @@ pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<Outcome> {
     {
         bail!("no measure `{name}`; there are {}", Measure::ALL.map(|measure| measure.to_string()).join(", "));
     }
-    let comparison = comparison::compare(&base, &head, measure, args.changed_inputs)?;
+    let mut comparison = comparison::compare(&base, &head, measure, args.changed_inputs)?;
+    comparison.in_sample = is_ours && is_in_sample(args, &comparison)?;
     match args.format {
         Format::Json => print_json(out, "bench compare", &comparison)?,
         Format::Text => write!(out, "{}", comparison::text::plain(&comparison))?,
@@ -303,6 +324,9 @@ fn context(args: &CompareArgs, configs: [ContextConfig; 2], out: &mut dyn Write)
     for scenario in all.iter().filter(|scenario| scenario.is_present()) {
         let (_, conversation) = scenario.log()?;
         scenarios.push((scenario, conversation));
+    }
+    if scenarios.is_empty() {
+        bail!("no scenario of scenarios/context is on this machine, so there is nothing to compare on");
     }
     let [first, second] = configs;
     let candidate = |(name, config): (&str, _)| Candidate { name: name.to_owned(), config, numbers: Vec::new() };

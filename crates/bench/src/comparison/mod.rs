@@ -32,6 +32,9 @@ pub struct Comparison {
     pub verdict: Decision,
     /// Why base and head are not comparable, set by set; empty where they are.
     pub differing_inputs: Vec<String>,
+    /// Whether the constants of our router were chosen on a set that is compared, so that its figures are higher there than
+    /// elsewhere. Files do not say that: whoever knows the sets does.
+    pub in_sample: bool,
     /// Each set by itself.
     pub sets: Vec<SetComparison>,
     /// The other measures, where ranks are known: they describe and decide nothing.
@@ -180,6 +183,7 @@ pub fn compare(
         worst_query: worst_query(&shared, &pairs),
         worst_tool: worst_tool(&shared, &pairs),
         differing_inputs,
+        in_sample: false,
     })
 }
 

@@ -11,6 +11,10 @@ use crate::report::table::Table;
 /// Below this false discovery rate a descriptive measure is listed when more than a few are.
 const TELLING: f64 = 0.05;
 
+/// What is said of figures on the collections of this project.
+pub const IN_SAMPLE: &str = "in-sample: the constants of the default were chosen on these collections, so it looks better here than \
+                             elsewhere";
+
 /// The verdict, its power, the sets, and what stands out.
 #[must_use]
 pub fn plain(comparison: &Comparison) -> String {
@@ -39,6 +43,9 @@ pub fn plain(comparison: &Comparison) -> String {
         let (queries, lost) = (count(worst.queries), share(-worst.difference));
         let _ =
             writeln!(text, "worst tool   {} ({}): its {queries} queries lose {lost} together", worst.tool, worst.set);
+    }
+    if comparison.in_sample {
+        let _ = writeln!(text, "\n{IN_SAMPLE}");
     }
     text
 }
