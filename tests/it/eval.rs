@@ -417,3 +417,28 @@ fn what_cannot_be_measured_is_refused_by_name() {
         assert!(run.stderr.contains(expected), "{arguments:?}: {}", run.shown());
     }
 }
+
+#[test]
+fn a_grown_catalog_says_which_part_of_it_was_used() {
+    let files = files();
+    let sizes = ["--grade", "unrelated", "--grade", "copies", "--size", "50", "--size", "100", "--seeds", "1"];
+    let rot = |catalog: &str, form: &str| {
+        let own = ["bench", "rot", "--catalog", catalog, "--queries", "queries.jsonl", "--format", form];
+        let run = files.run(&[&own[..], &sizes].concat());
+        assert_eq!(run.code, 0, "{}", run.shown());
+        run.stdout
+    };
+    let small = rot("tools.json", "text");
+    let core = "\nof your catalog its core stands in every size: 7 of 7 tools, and the 3 of 3 queries that these answer\n";
+    assert!(small.ends_with(core), "{small}");
+    let more: Vec<String> = (0..53).map(|n| format!(r#"{{"name": "other_{n}", "description": "Other {n}"}}"#)).collect();
+    files.write("large.json", TOOLS.replace("    {\"name\": \"create_issue\"", &format!("{}, {{\"name\": \"create_issue\"", more.join(", "))));
+    let sizes = ["--grade", "unrelated", "--size", "50", "--size", "100", "--seeds", "1"];
+    let own = ["bench", "rot", "--catalog", "large.json", "--queries", "queries.jsonl"];
+    let large = files.run(&[&own[..], &sizes].concat());
+    assert!(large.stdout.contains(": 50 of 60 tools, and the 3 of 3 queries"), "{}", large.shown());
+    let smaller = "\nsizes with fewer tools than your catalog, so easier than it is: 50\n";
+    assert!(large.stdout.ends_with(smaller), "{}", large.shown());
+    let json: serde_json::Value = serde_json::from_str(&rot("tools.json", "json")).unwrap();
+    assert!(json.to_string().contains(r#""own_tools":7,"of_tools":7,"queries":3,"of_queries":3"#), "{json}");
+}
