@@ -36,6 +36,7 @@ fn run_files_are_compared_on_their_collection() {
     recall@5, base.tsv -> head.tsv: regressed
       −.250 [−.375, −.150] over 40 queries, of which 10 differ; p = .0020
       a difference of .194 would be seen four times out of five; one of .010 takes 15,054 queries more
+      hits in the first five: 10 lost, 0 won; p = .0020 (exact McNemar)
 
     also        base  head  difference      p      q
     recall@1   1.000  .750       −.250  .0020  .0020
@@ -164,6 +165,11 @@ fn what_cannot_be_compared_is_refused_by_name() {
     }
     let same = compare(&files, &["log.jsonl", "log.jsonl"]);
     assert_eq!(same.code, 0, "{}", same.shown());
+    assert!(same.stdout.contains("scores: 0 fell, 0 rose; p = 1.0000 (exact sign test)"), "{}", same.stdout);
+    files.write("none.jsonl", "{\"id\": \"p\", \"query\": \"pizza\", \"relevant\": []}\n");
+    let none = compare(&files, &["--catalog", "tools.json", "--queries", "none.jsonl", "lexical", "bm25"]);
+    let expected = "`lexical` has no query with an answer, so there is nothing to compare";
+    assert!(none.code == 2 && none.stderr.contains(expected), "{}", none.shown());
 }
 
 #[test]

@@ -24,8 +24,13 @@ pub fn plain(comparison: &Comparison) -> String {
         let _ = writeln!(text, "  {reason}");
     }
     let _ = writeln!(text, "{}", power(verdict, comparison.sets.len()));
-    if comparison.sets.len() > 1 {
-        let _ = write!(text, "\n{}", sets(&comparison.sets).plain());
+    match comparison.sets.as_slice() {
+        [one] => {
+            let _ = writeln!(text, "  {}", hits(one, !comparison.described.is_empty()));
+        }
+        several => {
+            let _ = write!(text, "\n{}", sets(several).plain());
+        }
     }
     let telling = comparison.described.iter().filter(|row| row.q <= TELLING && row.base != row.head);
     let mut table = Table::new(["also", "base", "head", "difference", "p", "q"]);
@@ -75,12 +80,21 @@ pub fn power(verdict: &Decision, sets: usize) -> String {
     text
 }
 
+/// Queries that lost and won their hit, or scores that fell and rose, with the exact probability of so uneven a split.
+fn hits(set: &SetComparison, of_ranks: bool) -> String {
+    let (lost, won, p) = (count(set.lost), count(set.won), chance(set.p_hits));
+    match of_ranks {
+        true => format!("hits in the first five: {lost} lost, {won} won; p = {p} (exact McNemar)"),
+        false => format!("scores: {lost} fell, {won} rose; p = {p} (exact sign test)"),
+    }
+}
+
 fn sets(rows: &[SetComparison]) -> Table {
     let titles =
-        ["set", "queries", "base", "head", "difference", "90 % from", "to", "lost", "won", "p, Holm", "verdict"];
+        ["set", "queries", "base", "head", "difference", "90 % from", "to", "lost", "won", "p, hits", "p, Holm", "verdict"];
     let mut table = Table::new(titles).words(&["verdict"]);
     for row in rows {
-        let SetComparison { set, base, head, verdict, p_holm, lost, won, .. } = row;
+        let SetComparison { set, base, head, verdict, p_holm, lost, won, p_hits } = row;
         let seed = if verdict.another_seed.is_some() && verdict.word != Word::Inconclusive { " §" } else { "" };
         table.row([
             set.clone(),
@@ -92,6 +106,7 @@ fn sets(rows: &[SetComparison]) -> Table {
             signed(verdict.high),
             count(*lost),
             count(*won),
+            chance(*p_hits),
             chance(*p_holm),
             format!("{}{seed}", verdict.word),
         ]);
