@@ -181,7 +181,8 @@ fn an_engine_beside_its_own_run_is_the_same() {
     let files = files();
     assert_eq!(eval(&files, &["--engine", "lexical", "--run-out", "run.tsv"]).code, 0);
     let engines = |form: &str| {
-        let run = eval(&files, &["--engine", "lexical", "--run", "again=run.tsv", "--html", "r.html", "--format", form]);
+        let run =
+            eval(&files, &["--engine", "lexical", "--run", "again=run.tsv", "--html", "r.html", "--format", form]);
         assert_eq!(run.code, 0, "{}", run.shown());
         run.stdout
     };
@@ -232,7 +233,8 @@ fn a_report_shows_all_doors_and_the_command() {
     ];
     assert_eq!(eval(&files, &gateway).code, 2, "the gateway gives nothing, and its command is shown");
     let html = fs::read_to_string(files.path("report.html")).unwrap();
-    let command = "--engine bm25 --mcp &#39;gate=false {config}&#39; --mcp-search-tool find --mcp-query-argument q --mcp-ids";
+    let command =
+        "--engine bm25 --mcp &#39;gate=false {config}&#39; --mcp-search-tool find --mcp-query-argument q --mcp-ids";
     assert!(html.contains(command), "{html}");
 }
 
@@ -342,8 +344,10 @@ fn gates_fail_with_exit_code_1_and_say_why() {
     assert_eq!(lines[0], "failed: recall@5 of lexical is .667, below .700");
     assert!(lines[1].starts_with("failed: all definitions take "), "{lines:?}");
     for form in ["csv", "markdown", "json", "jsonl"] {
-        let failed =
-            eval(&files, &["--engine", "lexical", "--fail-under", "recall@5=.7", "--max-tokens", "50", "--format", form]);
+        let failed = eval(
+            &files,
+            &["--engine", "lexical", "--fail-under", "recall@5=.7", "--max-tokens", "50", "--format", form],
+        );
         assert_eq!(failed.code, 1, "{form}: {}", failed.shown());
         assert_eq!(failed.stderr.lines().collect::<Vec<_>>(), lines, "{form}");
     }
@@ -402,7 +406,10 @@ fn what_cannot_be_measured_is_refused_by_name() {
     let table = [
         (&["--engine", "pizza"][..], "no engine `pizza`; there are default, lexical, best, bm25"),
         (&["--engine", "pizza"], "and in a checkout the programs bm25s, rank-bm25"),
-        (&["--engine", "bm25s"], "`bm25s` is a program of scenarios/engines.toml, which is in a contextweaver checkout"),
+        (
+            &["--engine", "bm25s"],
+            "`bm25s` is a program of scenarios/engines.toml, which is in a contextweaver checkout",
+        ),
         (&["--process", "x=no-such-program"], "missing: no-such-program"),
         (&["--process", "x"], "not of the form NAME=VALUE"),
         (&["--run", "x=bad.tsv"], "bad.tsv:1: query `q9` is not in the queries file"),
@@ -429,10 +436,15 @@ fn a_grown_catalog_says_which_part_of_it_was_used() {
         run.stdout
     };
     let small = rot("tools.json", "text");
-    let core = "\nof your catalog its core stands in every size: 7 of 7 tools, and the 3 of 3 queries that these answer\n";
+    let core =
+        "\nof your catalog its core stands in every size: 7 of 7 tools, and the 3 of 3 queries that these answer\n";
     assert!(small.ends_with(core), "{small}");
-    let more: Vec<String> = (0..53).map(|n| format!(r#"{{"name": "other_{n}", "description": "Other {n}"}}"#)).collect();
-    files.write("large.json", TOOLS.replace("    {\"name\": \"create_issue\"", &format!("{}, {{\"name\": \"create_issue\"", more.join(", "))));
+    let more: Vec<String> =
+        (0..53).map(|n| format!(r#"{{"name": "other_{n}", "description": "Other {n}"}}"#)).collect();
+    files.write(
+        "large.json",
+        TOOLS.replace("    {\"name\": \"create_issue\"", &format!("{}, {{\"name\": \"create_issue\"", more.join(", "))),
+    );
     let sizes = ["--grade", "unrelated", "--size", "50", "--size", "100", "--seeds", "1"];
     let own = ["bench", "rot", "--catalog", "large.json", "--queries", "queries.jsonl"];
     let large = files.run(&[&own[..], &sizes].concat());

@@ -90,8 +90,20 @@ fn hits(set: &SetComparison, of_ranks: bool) -> String {
 }
 
 fn sets(rows: &[SetComparison]) -> Table {
-    let titles =
-        ["set", "queries", "base", "head", "difference", "90 % from", "to", "lost", "won", "p, hits", "p, Holm", "verdict"];
+    let titles = [
+        "set",
+        "queries",
+        "base",
+        "head",
+        "difference",
+        "90 % from",
+        "to",
+        "lost",
+        "won",
+        "p, hits",
+        "p, Holm",
+        "verdict",
+    ];
     let mut table = Table::new(titles).words(&["verdict"]);
     for row in rows {
         let SetComparison { set, base, head, verdict, p_holm, lost, won, p_hits } = row;

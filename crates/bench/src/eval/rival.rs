@@ -432,7 +432,9 @@ impl Rival {
                         program: self.name.clone(),
                         reason: match &self.install {
                             Some(install) => format!("not installed; run `{install}` in the checkout"),
-                            None => format!("not installed; see {FOLDER}/{}", self.folder.as_deref().unwrap_or_default()),
+                            None => {
+                                format!("not installed; see {FOLDER}/{}", self.folder.as_deref().unwrap_or_default())
+                            }
                         },
                     }),
                 },
