@@ -20,11 +20,12 @@ use contextweaver_gateway::{Conversion, quoted};
 const GATEWAY: &str = "gateway.yaml";
 
 /// What each file is for, in a line.
-const PURPOSES: [(&str, &str); 5] = [
+const PURPOSES: [(&str, &str); 6] = [
     (GATEWAY, "the servers of your clients, for a gateway in front of them"),
     ("catalog.json", "the definitions of your tools, as they were read"),
     ("queries.jsonl", "a request for each tool, to be made what your users would say"),
     ("README.md", "how to measure with these files, and in CI"),
+    ("gate.schema.json", "what editors complete gate.toml by"),
     ("gate.toml", "what must hold: the least recall, the most tokens"),
 ];
 
@@ -350,7 +351,10 @@ mod tests {
           contextweaver route --catalog @/new/catalog.json "what you want done"
           contextweaver bench run --root @/new    # once @/new/queries.jsonl is reviewed
         "#);
-        assert_eq!(names(&place.path().join("new")), ["README.md", "catalog.json", "gate.toml", "queries.jsonl"]);
+        assert_eq!(
+            names(&place.path().join("new")),
+            ["README.md", "catalog.json", "gate.schema.json", "gate.toml", "queries.jsonl"]
+        );
         assert_eq!(fs::read_to_string(place.path().join("new/catalog.json")).unwrap(), TOOLS);
     }
 

@@ -37,6 +37,7 @@ schemas! {
     "scenario": "scenarios/*.toml",
     "session": "session files (JSON)",
     "timings": "scorecard/timings/timings.json",
+    "workspace-results": "results.json of a workspace",
 }
 
 /// A JSON Schema of one kind of file.
@@ -47,6 +48,9 @@ struct Schema {
     #[serde(skip)]
     text: &'static str,
 }
+
+/// The schema of `gate.toml`, for the workspace that names it.
+pub(super) const GATE: &str = include_str!("../../schemas/gate.json");
 
 /// Print the JSON Schema of a kind of file, for editors and checks
 #[derive(Debug, clap::Args)]

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 
 use super::note;
-use contextweaver_bench::eval::collection::Collection;
+use contextweaver_bench::eval::collection::{Collection, YOURS};
 use contextweaver_bench::eval::record::Origin;
 use contextweaver_core::catalog::{Catalog, LoadOptions, Strictness, load};
 use contextweaver_routing::{CARD_CAP, CardDeck, RoutingConfig};
@@ -61,7 +61,7 @@ impl CatalogSource {
 impl CatalogSource {
     /// The catalog with the queries of a file, for measuring.
     pub(super) fn collection(&self, queries: &Path) -> Result<Collection> {
-        Ok(Collection::of_catalog("yours", Origin::Public, self.load()?, queries)?)
+        Ok(Collection::of_catalog(YOURS, Origin::Public, self.load()?, queries)?)
     }
 }
 

@@ -36,6 +36,7 @@ fn run_files_are_compared_on_their_collection() {
     recall@5, base.tsv -> head.tsv: regressed
       −.250 [−.375, −.150] over 40 queries, of which 10 differ; p = .0020
       a difference of .194 would be seen four times out of five; one of .010 takes 15,054 queries more
+      hits in the first five: 10 lost, 0 won; p = .0020 (exact McNemar)
 
     also        base  head  difference      p      q
     recall@1   1.000  .750       −.250  .0020  .0020
@@ -107,6 +108,10 @@ fn recorded_engines_are_compared_and_said_to_be_recorded() {
     assert!(better.stdout.starts_with("recall@5, minilm (recorded 20"), "{}", better.stdout);
     let first = better.stdout.lines().next().unwrap();
     assert!(first.contains(" -> default (recorded 20") && first.ends_with("): improved"), "{first}");
+    let in_sample = "\nin-sample: the constants of the default were chosen on these collections";
+    assert!(better.stdout.contains(in_sample), "{}", better.stdout);
+    let others = compared("minilm", "rapidfuzz");
+    assert!(others.code == 1 && !others.stdout.contains("in-sample"), "{}", others.shown());
     let worse = compared(&format!("{results}#default"), &format!("{results}#minilm"));
     assert_eq!(worse.code, 1, "{}", worse.shown());
     assert!(worse.stdout.contains("metatool_single"), "{}", worse.stdout);
@@ -160,4 +165,38 @@ fn what_cannot_be_compared_is_refused_by_name() {
     }
     let same = compare(&files, &["log.jsonl", "log.jsonl"]);
     assert_eq!(same.code, 0, "{}", same.shown());
+    assert!(same.stdout.contains("scores: 0 fell, 0 rose; p = 1.0000 (exact sign test)"), "{}", same.stdout);
+    files.write("none.jsonl", "{\"id\": \"p\", \"query\": \"pizza\", \"relevant\": []}\n");
+    let none = compare(&files, &["--catalog", "tools.json", "--queries", "none.jsonl", "lexical", "bm25"]);
+    let expected = "`lexical` has no query with an answer, so there is nothing to compare";
+    assert!(none.code == 2 && none.stderr.contains(expected), "{}", none.shown());
+}
+
+#[test]
+fn a_workspace_is_what_engines_are_measured_on() {
+    let files = files();
+    // A checkout is nowhere near, and not needed.
+    let init = files.run(&["bench", "init", "gate", "--catalog", "tools.json", "--queries", "queries.jsonl"]);
+    assert_eq!(init.code, 0, "{}", init.shown());
+    assert_eq!(files.run(&["bench", "run", "--root", "gate"]).code, 0);
+    files.write("deaf.toml", "semantic = 0.0\n[fields]\nname = { weight = 0.0 }\ndescription = { weight = 0.0 }\n");
+    let table: [(&[&str], i32, &str); 6] = [
+        (&["lexical", "bm25"], 0, "recall@5, lexical -> bm25: same\n"),
+        (&["default", "gate/results.json"], 0, "recall@5, default -> gate/results.json: same\n"),
+        (&["gate/results.json", "default"], 0, "recall@5, gate/results.json -> default: same\n"),
+        (&["lexical", "deaf.toml"], 1, "recall@5, lexical -> deaf.toml: regressed\n"),
+        (&["deaf.toml", "lexical"], 0, "recall@5, deaf.toml -> lexical: improved\n"),
+        (&["lexical", "minilm"], 2, "minilm: neither a file, nor REVISION:FILE, nor an engine (default, lexical"),
+    ];
+    for (arguments, code, expected) in table {
+        let run = compare(&files, &[&["--root", "gate"], arguments].concat());
+        assert_eq!(run.code, code, "{arguments:?}: {}", run.shown());
+        assert!(run.stdout.starts_with(expected) || run.stderr.contains(expected), "{arguments:?}: {}", run.shown());
+    }
+    let nowhere = compare(&files, &["lexical", "bm25"]);
+    let expected = "`lexical` has nothing to be measured on; name --catalog and --queries: neither gate.toml nor";
+    assert!(nowhere.code == 2 && nowhere.stderr.contains(expected), "{}", nowhere.shown());
+    files.write("context.toml", "[dedup]\nthreshold = 0.5\n");
+    let context = compare(&files, &["--root", "gate", "context.toml", "context.toml"]);
+    assert!(context.code == 2 && context.stderr.contains("no context scenarios"), "{}", context.shown());
 }

@@ -177,6 +177,29 @@ fn a_program_that_gives_nothing_is_a_row_and_the_others_are_measured() {
 }
 
 #[test]
+fn an_engine_beside_its_own_run_is_the_same() {
+    let files = files();
+    assert_eq!(eval(&files, &["--engine", "lexical", "--run-out", "run.tsv"]).code, 0);
+    let engines = |form: &str| {
+        let run =
+            eval(&files, &["--engine", "lexical", "--run", "again=run.tsv", "--html", "r.html", "--format", form]);
+        assert_eq!(run.code, 0, "{}", run.shown());
+        run.stdout
+    };
+    let text = engines("text");
+    assert!(text.contains(".000 [.000, .000] from lexical: same\n"), "{text}");
+    // What another program took is not known, and not nothing.
+    assert_eq!(text.matches(" terms, ").count(), 1, "{text}");
+    assert!(engines("csv").ends_with(",0,0,0,same\n"), "{}", engines("csv"));
+    let json: serde_json::Value = serde_json::from_str(&engines("json")).unwrap();
+    let verdicts: Vec<&serde_json::Value> =
+        json["evaluations"].as_array().unwrap().iter().map(|one| &one["verdict"]).collect();
+    assert_eq!(verdicts, [&serde_json::Value::Null, &"same".into()]);
+    let html = fs::read_to_string(files.path("r.html")).unwrap();
+    assert!(html.contains(".000 [.000, .000] same</td>"), "{html}");
+}
+
+#[test]
 fn a_report_shows_all_doors_and_the_command() {
     let files = files();
     files.write("other.tsv", "q1\t1\tsend_mail\n");
@@ -193,6 +216,26 @@ fn a_report_shows_all_doors_and_the_command() {
     assert!(html.contains(command));
     assert_eq!(eval(&files, &arguments).code, 0);
     assert!(fs::read_to_string(files.path("report.html")).unwrap() == html, "the same bytes");
+
+    let gateway = [
+        "--engine",
+        "bm25",
+        "--mcp",
+        "gate=false {config}",
+        "--mcp-search-tool",
+        "find",
+        "--mcp-query-argument",
+        "q",
+        "--mcp-ids",
+        "/content/*/text",
+        "--html",
+        "report.html",
+    ];
+    assert_eq!(eval(&files, &gateway).code, 2, "the gateway gives nothing, and its command is shown");
+    let html = fs::read_to_string(files.path("report.html")).unwrap();
+    let command =
+        "--engine bm25 --mcp &#39;gate=false {config}&#39; --mcp-search-tool find --mcp-query-argument q --mcp-ids";
+    assert!(html.contains(command), "{html}");
 }
 
 #[test]
@@ -287,12 +330,27 @@ fn gates_fail_with_exit_code_1_and_say_why() {
     let files = files();
     let passed = eval(&files, &["--engine", "lexical", "--fail-under", "recall@5=.6", "--max-tokens", "5000"]);
     assert_eq!(passed.code, 0, "{}", passed.shown());
+    let from = passed.stdout.find("\npassed: ").unwrap_or_else(|| panic!("{}", passed.shown()));
+    insta::assert_snapshot!(&passed.stdout[from..], @r"
+
+    passed: recall@5 of lexical is .667, not below .600
+      3 queries tell it to within .500 (half its 95 % interval); other queries could turn this gate
+    passed: all definitions take 159 tokens, not more than 5,000
+    ");
     let failed = eval(&files, &["--engine", "lexical", "--fail-under", "recall@5=.7", "--max-tokens", "50"]);
     assert_eq!(failed.code, 1, "{}", failed.shown());
     let lines: Vec<&str> = failed.stdout.lines().filter(|line| line.starts_with("failed: ")).collect();
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert_eq!(lines[0], "failed: recall@5 of lexical is .667, below .700");
     assert!(lines[1].starts_with("failed: all definitions take "), "{lines:?}");
+    for form in ["csv", "markdown", "json", "jsonl"] {
+        let failed = eval(
+            &files,
+            &["--engine", "lexical", "--fail-under", "recall@5=.7", "--max-tokens", "50", "--format", form],
+        );
+        assert_eq!(failed.code, 1, "{form}: {}", failed.shown());
+        assert_eq!(failed.stderr.lines().collect::<Vec<_>>(), lines, "{form}");
+    }
 }
 
 #[test]
@@ -308,7 +366,22 @@ fn a_baseline_is_compared_in_pairs() {
     files.write("base.json", &base.stdout);
     let same = eval(&files, &["--engine", "lexical", "--baseline", "base.json"]);
     assert_eq!(same.code, 0, "{}", same.shown());
-    assert!(same.stdout.contains("recall@5 against the baseline: same"), "{}", same.stdout);
+    let from = same.stdout.find("recall@5 against").unwrap_or_else(|| panic!("{}", same.shown()));
+    insta::assert_snapshot!(&same.stdout[from..], @r"
+    recall@5 against the baseline: same
+      .000 [.000, .000] over 40 queries, of which 0 differ; p = 1.0000
+      with 10 % of the queries taken to change, a difference of .140 would be seen four times out of five; one of .010 takes 7,809 queries more
+    passed: lexical has not regressed against the baseline
+    ");
+    let least = eval(&files, &["--engine", "lexical", "--fail-under", "recall@5=.95"]);
+    assert!(
+        least.stdout.ends_with(
+            "passed: recall@5 of lexical is 1.000, not below .950\n  40 queries tell it to within .072 (at 95 %, all of \
+             them being alike); other queries could turn this gate\n"
+        ),
+        "{}",
+        least.shown()
+    );
 
     files.write("worse.tsv", "q1\t1\tsend_mail\n");
     let worse = eval(&files, &["--run", "worse=worse.tsv", "--baseline", "base.json"]);
@@ -332,6 +405,11 @@ fn what_cannot_be_measured_is_refused_by_name() {
     files.write("bad.json", "{}");
     let table = [
         (&["--engine", "pizza"][..], "no engine `pizza`; there are default, lexical, best, bm25"),
+        (&["--engine", "pizza"], "and in a checkout the programs bm25s, rank-bm25"),
+        (
+            &["--engine", "bm25s"],
+            "`bm25s` is a program of scenarios/engines.toml, which is in a contextweaver checkout",
+        ),
         (&["--process", "x=no-such-program"], "missing: no-such-program"),
         (&["--process", "x"], "not of the form NAME=VALUE"),
         (&["--run", "x=bad.tsv"], "bad.tsv:1: query `q9` is not in the queries file"),
@@ -345,4 +423,34 @@ fn what_cannot_be_measured_is_refused_by_name() {
         assert_eq!(run.code, 2, "{arguments:?}: {}", run.shown());
         assert!(run.stderr.contains(expected), "{arguments:?}: {}", run.shown());
     }
+}
+
+#[test]
+fn a_grown_catalog_says_which_part_of_it_was_used() {
+    let files = files();
+    let sizes = ["--grade", "unrelated", "--grade", "copies", "--size", "50", "--size", "100", "--seeds", "1"];
+    let rot = |catalog: &str, form: &str| {
+        let own = ["bench", "rot", "--catalog", catalog, "--queries", "queries.jsonl", "--format", form];
+        let run = files.run(&[&own[..], &sizes].concat());
+        assert_eq!(run.code, 0, "{}", run.shown());
+        run.stdout
+    };
+    let small = rot("tools.json", "text");
+    let core =
+        "\nof your catalog its core stands in every size: 7 of 7 tools, and the 3 of 3 queries that these answer\n";
+    assert!(small.ends_with(core), "{small}");
+    let more: Vec<String> =
+        (0..53).map(|n| format!(r#"{{"name": "other_{n}", "description": "Other {n}"}}"#)).collect();
+    files.write(
+        "large.json",
+        TOOLS.replace("    {\"name\": \"create_issue\"", &format!("{}, {{\"name\": \"create_issue\"", more.join(", "))),
+    );
+    let sizes = ["--grade", "unrelated", "--size", "50", "--size", "100", "--seeds", "1"];
+    let own = ["bench", "rot", "--catalog", "large.json", "--queries", "queries.jsonl"];
+    let large = files.run(&[&own[..], &sizes].concat());
+    assert!(large.stdout.contains(": 50 of 60 tools, and the 3 of 3 queries"), "{}", large.shown());
+    let smaller = "\nsizes with fewer tools than your catalog, so easier than it is: 50\n";
+    assert!(large.stdout.ends_with(smaller), "{}", large.shown());
+    let json: serde_json::Value = serde_json::from_str(&rot("tools.json", "json")).unwrap();
+    assert!(json.to_string().contains(r#""own_tools":7,"of_tools":7,"queries":3,"of_queries":3"#), "{json}");
 }

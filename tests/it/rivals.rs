@@ -95,6 +95,26 @@ fn a_shell_script_takes_part_is_recorded_and_is_held_to_the_record() {
 }
 
 #[test]
+fn a_program_of_the_checkout_is_an_engine_of_eval() {
+    let files = with_engines(&[("words", ENGINE)]);
+    let rows = fs::read_to_string(files.path("scenarios/engines.toml")).unwrap();
+    let away = "\n[[process]]\nname = \"away\"\nanalysis = \"a\"\nfolder = \"away\"\nversion = [\"python\", \"x.py\"]\n\
+                install = \"scripts/engines away\"\nrun = [\"python\", \"x.py\"]\n";
+    files.write("scenarios/engines.toml", rows + away);
+    files.write("tools.json", TOOLS);
+    files.write("queries.jsonl", QUERIES);
+    let eval = ["bench", "eval", "--catalog", "tools.json", "--queries", "queries.jsonl"];
+    let run = files.run(&[&eval[..], &["--engine", "words", "--engine", "bm25"]].concat());
+    assert_eq!(run.code, 0, "{}", run.shown());
+    assert!(run.stdout.starts_with("process: words (words 0.3)\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("\nconfiguration: bm25\n"), "{}", run.stdout);
+    let missing = files.run(&[&eval[..], &["--engine", "bm25", "--engine", "away"]].concat());
+    assert_eq!(missing.code, 2, "{}", missing.shown());
+    let expected = "missing: away: not installed; run `scripts/engines away` in the checkout";
+    assert!(missing.stdout.contains(expected), "{}", missing.shown());
+}
+
+#[test]
 fn figures_that_the_ranks_do_not_give_are_wrong() {
     use contextweaver_bench::eval::record::Outcome;
     use contextweaver_bench::eval::rival::RivalFacts;

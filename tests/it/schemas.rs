@@ -120,6 +120,30 @@ fn what_is_printed_is_valid() {
         *changed.pointer_mut(path).unwrap() = wrong;
         assert!(!schema("eval").is_valid(&changed), "{path}");
     }
+    let init = files.run(&["bench", "init", "gate", "--catalog", "tools.json", "--queries", "queries.jsonl"]);
+    assert_eq!((init.code, files.run(&["bench", "run", "--root", "gate"]).code), (0, 0), "{}", init.shown());
+    let results = json_file(&files.path("gate/results.json"));
+    let of_results = schema("workspace-results");
+    assert!(of_results.is_valid(&results), "{results}");
+    for (path, wrong) in [
+        ("/schema_version", json!(2)),
+        ("/inputs_sha256", json!("x")),
+        ("/queries/1", json!("open an issue")),
+        ("/evaluations", json!([])),
+        ("/evaluations/0/origin", json!("imported")),
+        ("/evaluations/0/facts/measures/recall@5", json!(1.0)),
+        ("/evaluations/0/ranks/1/0", json!(0)),
+    ] {
+        let mut changed = results.clone();
+        *changed.pointer_mut(path).unwrap() = wrong;
+        assert!(!of_results.is_valid(&changed), "{path}");
+    }
+    // The gate of a new workspace is completed by the file that its first line names.
+    let named = fs::read_to_string(files.path("gate/gate.toml")).unwrap();
+    let named = named.lines().next().and_then(|line| line.strip_prefix("#:schema ")).unwrap().to_owned();
+    assert_eq!(json_file(&files.path("gate").join(named)), json_file(&checkout().join("schemas/gate.json")));
+    assert!(schema("gate").is_valid(&toml_file(&files.path("gate/gate.toml"))));
+
     let failed = files.run(&["catalog", "lint", "absent.json", "--format", "json"]);
     let failed: Value = serde_json::from_str(&failed.stderr).unwrap();
     assert!(schema("output").is_valid(&failed) && failed["kind"] == "error", "{failed}");

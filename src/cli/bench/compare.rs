@@ -13,9 +13,9 @@ use clap::Args;
 use super::Place;
 use crate::cli::source::CatalogSource;
 use crate::cli::{Format, Outcome, print_json};
-use contextweaver_bench::comparison;
 use contextweaver_bench::comparison::outcomes::{ItemSet, Outcomes};
 use contextweaver_bench::comparison::read::{self, Part};
+use contextweaver_bench::comparison::{self, Comparison};
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::context::sweep::{self, Candidate};
 use contextweaver_bench::eval::decision::Word;
@@ -25,6 +25,8 @@ use contextweaver_bench::eval::matrix;
 use contextweaver_bench::eval::measure::Measure;
 use contextweaver_bench::eval::rival::RESULTS_FILE;
 use contextweaver_bench::eval::run::{PromptTokens, evaluate, evaluate_imported};
+use contextweaver_bench::eval::workspace::Workspace;
+use contextweaver_bench::own::Home;
 use contextweaver_bench::report;
 use contextweaver_context::ContextConfig;
 use contextweaver_context::summary::StructureSummarizer;
@@ -41,14 +43,16 @@ BASE and HEAD are each one of
 
 A results file with several engines takes a name behind it: scorecard/results/rivals.json#minilm.
 
-Engines and configurations are measured on every collection of the checkout, or on --catalog and --queries. Beside a program
-of others, our engine is read from the same records: what it gave by the same door. The output then says `recorded`.
+Engines and configurations are measured on every collection of the checkout, on the catalog of the workspace, or on --catalog
+and --queries. Beside a program of others, our engine is read from the same records: what it gave by the same door. The output
+then says `recorded`.
 
 Examples:
   contextweaver bench compare main:scorecard/results/default.json scorecard/results/default.json
   contextweaver bench compare lexical default
   contextweaver bench compare minilm default
   contextweaver bench compare --catalog tools.json --queries queries.jsonl base.tsv head.tsv
+  contextweaver bench compare --root gate default routing.toml
   contextweaver bench compare before.eval after.eval --measure accuracy
 
 Exit codes: 0 not regressed, 1 regressed, 2 error or not comparable.";
@@ -88,6 +92,25 @@ enum Side {
     File { name: PathBuf, bytes: Vec<u8>, engine: Option<String> },
 }
 
+impl Side {
+    /// Whether it is a configuration of our router, as far as a name tells.
+    fn is_ours(&self) -> bool {
+        match self {
+            Self::Context(_) => false,
+            Self::Engine(_) | Self::File { engine: None, .. } => true,
+            Self::File { engine: Some(name), .. } => matrix::builtin_engine(name).is_ok(),
+        }
+    }
+}
+
+/// Whether one of the sets is a collection on which the default's constants were chosen: those of the checkout's scenarios.
+fn is_in_sample(args: &CompareArgs, comparison: &Comparison) -> Result<bool> {
+    let Some(checkout) = checkout(args).filter(|_| args.queries.is_none()) else { return Ok(false) };
+    let matrix = checkout.matrix()?;
+    let cases = matrix.plain_cases();
+    Ok(comparison.sets.iter().any(|set| cases.contains_key(set.set.as_str())))
+}
+
 /// What `bench run --engines` left in the checkout.
 struct Records {
     path: PathBuf,
@@ -97,7 +120,7 @@ struct Records {
 impl Records {
     /// Where there are some: in a checkout, and where nothing else is asked for.
     fn of(args: &CompareArgs) -> Option<Self> {
-        let workspace = args.place.workspace().ok().filter(|_| args.queries.is_none())?;
+        let workspace = checkout(args).filter(|_| args.queries.is_none())?;
         let path = workspace.path("scorecard/results").join(RESULTS_FILE);
         let bytes = fs::read(&path).ok()?;
         Some(Self { path, bytes })
@@ -116,6 +139,7 @@ pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<Outcome> {
         return context(args, [base.as_ref().clone(), head.as_ref().clone()], out);
     }
     let collections = collections(args)?;
+    let is_ours = [&base, &head].map(Side::is_ours) != [false, false];
     let base = outcomes(args, &collections, base)?;
     let head = outcomes(args, &collections, head)?;
     // A name that is no measure is the name of a score, which reading has looked for.
@@ -125,7 +149,8 @@ pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<Outcome> {
     {
         bail!("no measure `{name}`; there are {}", Measure::ALL.map(|measure| measure.to_string()).join(", "));
     }
-    let comparison = comparison::compare(&base, &head, measure, args.changed_inputs)?;
+    let mut comparison = comparison::compare(&base, &head, measure, args.changed_inputs)?;
+    comparison.in_sample = is_ours && is_in_sample(args, &comparison)?;
     match args.format {
         Format::Json => print_json(out, "bench compare", &comparison)?,
         Format::Text => write!(out, "{}", comparison::text::plain(&comparison))?,
@@ -176,8 +201,7 @@ fn side(args: &CompareArgs, argument: &str) -> Result<Side> {
     if argument.contains(':') {
         return Ok(Side::File { name: path.to_owned(), bytes: revision(args, argument)?, engine });
     }
-    let workspace = args.place.workspace().ok();
-    let matrix = workspace.map(|workspace| workspace.matrix()).transpose()?;
+    let matrix = checkout(args).map(|workspace| workspace.matrix()).transpose()?;
     let programs: Vec<String> = matrix.into_iter().flat_map(|matrix| matrix.rivals).map(|rival| rival.name).collect();
     if programs.iter().any(|name| name == argument) {
         if args.queries.is_some() {
@@ -224,14 +248,26 @@ fn revision(args: &CompareArgs, argument: &str) -> Result<Vec<u8>> {
     Ok(shown.stdout)
 }
 
-/// What engines are measured on, and what names the queries of results: the files of the arguments, or the collections of
-/// the checkout; none where there is no checkout.
+/// The checkout, where that is what there is.
+fn checkout(args: &CompareArgs) -> Option<Workspace> {
+    match args.place.home() {
+        Ok(Home::Checkout(workspace)) => Some(workspace),
+        _ => None,
+    }
+}
+
+/// What engines are measured on, and what names the queries of results: the files of the arguments, the catalog of the
+/// workspace, or the collections of the checkout; none where there is neither.
 fn collections(args: &CompareArgs) -> Result<Vec<Arc<Collection>>> {
     if let Some(queries) = &args.queries {
         let source = CatalogSource { catalog: args.catalog.clone(), lenient: false };
         return Ok(vec![Arc::new(source.collection(queries)?)]);
     }
-    let Ok(workspace) = args.place.workspace() else { return Ok(Vec::new()) };
+    let workspace = match args.place.home() {
+        Ok(Home::Own(own)) => return Ok(vec![Arc::new(own.collection()?)]),
+        Ok(Home::Checkout(workspace)) => workspace,
+        Err(_) => return Ok(Vec::new()),
+    };
     let matrix = workspace.matrix()?;
     let cases: Vec<_> = matrix.cases.iter().filter(|case| case.growth.is_none()).cloned().collect();
     let found = workspace.collections(&cases)?;
@@ -241,7 +277,7 @@ fn collections(args: &CompareArgs) -> Result<Vec<Arc<Collection>>> {
 fn outcomes(args: &CompareArgs, collections: &[Arc<Collection>], side: Side) -> Result<Outcomes> {
     match side {
         Side::Context(_) => bail!("a configuration of the context engine can only be compared with another one"),
-        Side::Engine(engine) => measured(&engine, collections),
+        Side::Engine(engine) => measured(args, &engine, collections),
         Side::File { name, bytes, engine } => {
             if let (Some(_), [collection]) = (&args.queries, collections)
                 && serde_json::from_slice::<serde_json::Value>(&bytes).is_err()
@@ -264,12 +300,11 @@ fn outcomes(args: &CompareArgs, collections: &[Arc<Collection>], side: Side) -> 
     }
 }
 
-fn measured(engine: &RouterEngine, collections: &[Arc<Collection>]) -> Result<Outcomes> {
+fn measured(args: &CompareArgs, engine: &RouterEngine, collections: &[Arc<Collection>]) -> Result<Outcomes> {
     if collections.is_empty() {
-        bail!(
-            "`{}` has nothing to be measured on: name --catalog and --queries, or a checkout with --root",
-            engine.name()
-        );
+        let nothing = format!("`{}` has nothing to be measured on; name --catalog and --queries", engine.name());
+        args.place.home().with_context(|| nothing.clone())?;
+        bail!("{nothing}");
     }
     let mut outcomes = Outcomes { name: engine.name().to_owned(), ..Outcomes::default() };
     for collection in collections {
@@ -281,12 +316,17 @@ fn measured(engine: &RouterEngine, collections: &[Arc<Collection>]) -> Result<Ou
 }
 
 fn context(args: &CompareArgs, configs: [ContextConfig; 2], out: &mut dyn Write) -> Result<Outcome> {
-    let workspace = args.place.workspace()?;
+    let Home::Checkout(workspace) = args.place.home()? else {
+        bail!("a workspace has a catalog and no context scenarios; name a contextweaver checkout with --root")
+    };
     let all = workspace.scenarios()?;
     let mut scenarios = Vec::new();
     for scenario in all.iter().filter(|scenario| scenario.is_present()) {
         let (_, conversation) = scenario.log()?;
         scenarios.push((scenario, conversation));
+    }
+    if scenarios.is_empty() {
+        bail!("no scenario of scenarios/context is on this machine, so there is nothing to compare on");
     }
     let [first, second] = configs;
     let candidate = |(name, config): (&str, _)| Candidate { name: name.to_owned(), config, numbers: Vec::new() };

@@ -27,13 +27,14 @@ use contextweaver_bench::eval::measure::{Found, Measure};
 use contextweaver_bench::eval::process::mcp::SearchTool;
 use contextweaver_bench::eval::process::{Door, ProcessEngine, ProcessError, ProcessReport};
 use contextweaver_bench::eval::record::{Estimate, Facts};
+use contextweaver_bench::eval::rival::{Rival, RivalPlace};
 use contextweaver_bench::eval::run::{Evaluation, PromptTokens, QueryOutcome, against, evaluate, evaluate_imported};
-use contextweaver_bench::eval::workspace::judgements_around;
+use contextweaver_bench::eval::workspace::{Workspace, judgements_around};
 use contextweaver_bench::own::RESULTS_FILE;
 use contextweaver_bench::own::words::code;
 use contextweaver_bench::own::workspace::least;
 use contextweaver_bench::report::html::{self, Evidence, Failed, Ranked, Section};
-use contextweaver_bench::report::number::{count, share, verdict_name};
+use contextweaver_bench::report::number::{count, share};
 use contextweaver_bench::report::table::Table;
 use contextweaver_gateway::quoted;
 
@@ -67,7 +68,8 @@ pub(in crate::cli) struct EvalArgs {
     /// Queries, one JSON object a line
     #[arg(long, value_name = "FILE")]
     queries: PathBuf,
-    /// An engine of the scorecard (`default`, `lexical`, `best`, `bm25` …); may be repeated [default: default]
+    /// An engine of the scorecard (`default`, `lexical`, `best`, `bm25` …), or in a checkout a program of
+    /// scenarios/engines.toml (`bm25s`, `minilm` …); may be repeated [default: default]
     #[arg(long, value_name = "NAME", help_heading = "Engines")]
     engine: Vec<String>,
     /// Routing configuration (TOML); may be repeated
@@ -167,7 +169,7 @@ struct Output<'a> {
     wanted: BTreeMap<&'a str, Vec<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     versus_baseline: Option<Decision>,
-    failed_gates: &'a [String],
+    failed_gates: &'a [&'a str],
 }
 
 #[derive(Serialize)]
@@ -178,6 +180,9 @@ struct Entry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     process: Option<&'a ProcessReport>,
     facts: &'a Facts,
+    /// What became of recall@5 from the first engine to this one; absent of the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<Word>,
     /// The rank of each relevant tool by query; only queries with an answer.
     ranks: BTreeMap<&'a str, &'a [Option<usize>]>,
     /// The queries that lack a tool among the first five, where they were asked for.
@@ -326,7 +331,11 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         (Some(first), Some(baseline)) => Some(compare(args, &collection, first, baseline)?),
         _ => None,
     };
-    let failed = judged.map_or_else(Vec::new, |first| failed_gates(args, first, decision.as_ref()));
+    let gates = judged.map_or_else(Vec::new, |first| gates(args, first, decision.as_ref()));
+    let failed: Vec<&str> = gates.iter().filter(|gate| !gate.passed).map(|gate| gate.said.as_str()).collect();
+    if args.format != Form::Text {
+        failed.iter().for_each(|failure| note(&format!("failed: {failure}")));
+    }
     match args.format {
         Form::Json => {
             let evaluations = measured.iter().map(|one| entry(args, &collection, one)).collect();
@@ -374,8 +383,12 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
             if let Some(decision) = &decision {
                 writeln!(out, "\nrecall@5 against the baseline: {}\n{}", decision.word, power(decision, 1))?;
             }
-            for failure in &failed {
-                writeln!(out, "failed: {failure}")?;
+            if !gates.is_empty() && decision.is_none() {
+                writeln!(out)?;
+            }
+            for Gate { passed, said, known } in &gates {
+                writeln!(out, "{}: {said}", if *passed { "passed" } else { "failed" })?;
+                known.iter().try_for_each(|known| writeln!(out, "  {known}"))?;
             }
         }
     }
@@ -400,23 +413,27 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
 /// Every engine that was asked for, in the order of the help.
 fn measure(args: &EvalArgs, collection: &Collection) -> Result<Ran> {
     let mut ran = Ran::default();
-    for engine in routers(args)? {
-        let (name, origin) = (engine.name().to_owned(), Origin::Computed);
-        let evaluation = evaluate(collection, &engine, PromptTokens::Count);
-        let failed = |error: EvalError| Absent::of(&name, origin, &ProcessError::Failed(error.to_string()));
-        let one = evaluation.map_err(failed);
-        ran.add(one.map(|evaluation| Measured { name: name.clone(), origin, process: None, evaluation }));
-    }
     let hidden = hidden(args);
+    for asked in asked(args)? {
+        ran.add(match asked {
+            Asked::Router(engine) => {
+                let (name, origin) = (engine.name().to_owned(), Origin::Computed);
+                let evaluation = evaluate(collection, &engine, PromptTokens::Count);
+                let failed = |error: EvalError| Absent::of(&name, origin, &ProcessError::Failed(error.to_string()));
+                let measured = |evaluation| Measured { name: name.clone(), origin, process: None, evaluation };
+                evaluation.map(measured).map_err(failed)
+            }
+            Asked::Program(rival, checkout) => {
+                let program = std::env::current_exe().context("this program's own file")?;
+                let hidden = [hidden.clone(), checkout.judgements()].concat();
+                let place = RivalPlace { root: &checkout.path(""), program: &program, hidden: &hidden };
+                of_program(&rival.name, rival.engine(&place), collection)
+            }
+        });
+    }
     for (name, command, door) in programs(args)? {
         let engine = |engine| ProcessEngine { door, hidden: hidden.clone(), ..engine };
-        let run = ProcessEngine::parse(command).and_then(|one| engine(one).run(collection));
-        let one = run.and_then(|run| {
-            let evaluation = evaluate_imported(collection, run.rankings, PromptTokens::Count);
-            let evaluation = evaluation.map_err(|error| ProcessError::Failed(error.to_string()))?;
-            Ok(Measured { name: name.clone(), origin: Origin::Process, process: Some(run.report), evaluation })
-        });
-        ran.add(one.map_err(|error| Absent::of(name, Origin::Process, &error)));
+        ran.add(of_program(name, ProcessEngine::parse(command).map(engine), collection));
     }
     for (name, path) in &args.run {
         let text = fs::read_to_string(path).with_context(|| path.clone())?;
@@ -452,16 +469,60 @@ fn programs(args: &EvalArgs) -> Result<Vec<(&String, &String, Door)>> {
     Ok(programs)
 }
 
-/// The routers that were asked for; the default when nothing was.
-fn routers(args: &EvalArgs) -> Result<Vec<RouterEngine>> {
-    let mut engines = args.engine.iter().map(|name| matrix::builtin_engine(name)).collect::<Result<Vec<_>, _>>()?;
+/// What a program gives.
+fn of_program(
+    name: &str,
+    engine: Result<ProcessEngine, ProcessError>,
+    collection: &Collection,
+) -> Result<Measured, Absent> {
+    let measured = engine.and_then(|engine| engine.run(collection)).and_then(|run| {
+        let evaluation = evaluate_imported(collection, run.rankings, PromptTokens::Count);
+        let evaluation = evaluation.map_err(|error| ProcessError::Failed(error.to_string()))?;
+        Ok(Measured { name: name.to_owned(), origin: Origin::Process, process: Some(run.report), evaluation })
+    });
+    measured.map_err(|error| Absent::of(name, Origin::Process, &error))
+}
+
+/// An engine that was asked for by name or as a configuration.
+enum Asked {
+    Router(RouterEngine),
+    /// A program, with the checkout that it is in.
+    Program(Rival, Workspace),
+}
+
+/// The engines and configurations that were asked for; the default when nothing was.
+fn asked(args: &EvalArgs) -> Result<Vec<Asked>> {
+    let mut asked = args.engine.iter().map(|name| named_engine(name)).collect::<Result<Vec<_>>>()?;
     for path in &args.config {
-        engines.push(RouterEngine::new(&path.display().to_string(), read_config(Some(path))?));
+        asked.push(Asked::Router(RouterEngine::new(&path.display().to_string(), read_config(Some(path))?)));
     }
-    if engines.is_empty() && args.process.is_empty() && args.mcp.is_none() && args.run.is_empty() {
-        engines.push(RouterEngine::new("default", read_config(None)?));
+    if asked.is_empty() && args.process.is_empty() && args.mcp.is_none() && args.run.is_empty() {
+        asked.push(Asked::Router(RouterEngine::new("default", read_config(None)?)));
     }
-    Ok(engines)
+    Ok(asked)
+}
+
+/// An engine of this program, or a program of the checkout that is here.
+fn named_engine(name: &str) -> Result<Asked> {
+    let unknown = match matrix::builtin_engine(name) {
+        Ok(engine) => return Ok(Asked::Router(engine)),
+        Err(unknown) => unknown,
+    };
+    let checkout = Workspace::find(None, None).ok();
+    let programs = match &checkout {
+        Some(checkout) => checkout.matrix()?.rivals,
+        None => matrix::builtin_programs()?,
+    };
+    let others = programs.iter().filter(|rival| matrix::builtin_engine(&rival.name).is_err());
+    let names: Vec<&str> = others.map(|rival| rival.name.as_str()).collect();
+    match (programs.iter().find(|rival| rival.name == name), checkout) {
+        (Some(rival), Some(checkout)) => Ok(Asked::Program(rival.clone(), checkout)),
+        (Some(_), None) => bail!(
+            "`{name}` is a program of scenarios/engines.toml, which is in a contextweaver checkout: run this inside one, or \
+             start it with --process"
+        ),
+        (None, _) => bail!("{unknown}; and in a checkout the programs {}", names.join(", ")),
+    }
 }
 
 /// The report of everything that was measured.
@@ -497,6 +558,13 @@ fn command(args: &EvalArgs) -> String {
     words.extend(args.engine.iter().map(|one| ("--engine".to_owned(), one.clone())));
     words.extend(args.config.iter().map(|one| path("--config", one)));
     words.extend(args.process.iter().map(|one| pair("--process", one)));
+    words.extend(args.mcp.iter().map(|one| pair("--mcp", one)));
+    let of_mcp = [
+        ("--mcp-search-tool", &args.mcp_search_tool),
+        ("--mcp-query-argument", &args.mcp_query_argument),
+        ("--mcp-ids", &args.mcp_ids),
+    ];
+    words.extend(of_mcp.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))));
     words.extend(args.run.iter().map(|one| pair("--run", one)));
     let words: Vec<String> = words.iter().map(|(name, value)| format!("{name} {}", quoted(value))).collect();
     format!("contextweaver bench eval {}{}", words.join(" "), if args.source.lenient { " --lenient" } else { "" })
@@ -509,6 +577,7 @@ fn entry<'a>(args: &EvalArgs, collection: &'a Collection, one: &'a Measured) -> 
         origin: one.origin,
         process: one.process.as_ref(),
         facts: &one.evaluation.facts,
+        verdict: one.evaluation.facts.versus_control.as_ref().map(Word::of),
         ranks: outcomes
             .filter_map(|(query, outcome)| Some((query.id.as_str(), outcome.as_ref()?.found.ranks())))
             .collect(),
@@ -561,7 +630,7 @@ fn table(measured: &[Measured], absent: &[Absent], number: impl Fn(f64) -> Strin
         if let Some(paired) = &facts.versus_control {
             let Estimate { mean, low, high } = paired.difference;
             row.extend([mean, low, high].map(&number));
-            row.push(verdict_name(paired.verdict).to_owned());
+            row.push(Word::of(paired).to_string());
         }
         table.row(row);
     }
@@ -713,23 +782,50 @@ fn compare(args: &EvalArgs, collection: &Collection, first: &Measured, baseline:
     Ok(decision)
 }
 
-/// What failed, in sentences.
-fn failed_gates(args: &EvalArgs, first: &Measured, decision: Option<&Decision>) -> Vec<String> {
-    let facts = &first.evaluation.facts;
-    let mut failed = Vec::new();
+/// What became of one gate.
+struct Gate {
+    passed: bool,
+    /// What holds or does not, without its full stop.
+    said: String,
+    /// How well so many queries tell, where it hangs on them.
+    known: Option<String>,
+}
+
+/// Every gate that was asked for, in the order of the help.
+fn gates(args: &EvalArgs, first: &Measured, decision: Option<&Decision>) -> Vec<Gate> {
+    let (name, facts) = (&first.name, &first.evaluation.facts);
+    let mut gates = Vec::new();
+    if let Some(decision) = decision.filter(|decision| decision.word != Word::NotComparable) {
+        let passed = decision.word != Word::Regressed;
+        let said = if passed { "has not regressed" } else { "regressed" };
+        gates.push(Gate { passed, said: format!("{name} {said} against the baseline"), known: None });
+    }
     for (measure, least) in &args.fail_under {
-        let value = facts.measures.get(&measure.to_string()).map_or(0.0, |estimate| estimate.mean);
-        if value < *least {
-            failed.push(format!("{measure} of {} is {}, below {}", first.name, share(value), share(*least)));
-        }
+        let found = facts.measures.get(&measure.to_string());
+        let value = found.map_or(0.0, |estimate| estimate.mean);
+        let passed = value >= *least;
+        let beside = if passed { "not below" } else { "below" };
+        let said = format!("{measure} of {name} is {}, {beside} {}", share(value), share(*least));
+        gates.push(Gate { passed, said, known: found.map(|found| known(found, facts.answerable, *least)) });
     }
-    if let (Some(most), Some(tokens)) = (args.max_tokens, &facts.tokens)
-        && tokens.naive > most
-    {
-        failed.push(format!("all definitions take {} tokens, more than {}", count(tokens.naive), count(most)));
+    if let (Some(most), Some(tokens)) = (args.max_tokens, &facts.tokens) {
+        let passed = tokens.naive <= most;
+        let beside = if passed { "not more" } else { "more" };
+        let said = format!("all definitions take {} tokens, {beside} than {}", count(tokens.naive), count(most));
+        gates.push(Gate { passed, said, known: None });
     }
-    if decision.is_some_and(|decision| decision.word == Word::Regressed) {
-        failed.push(format!("{} regressed against the baseline", first.name));
-    }
-    failed
+    gates
+}
+
+/// How well so many queries know a mean, and whether a threshold is too near to it for them.
+fn known(found: &Estimate, queries: usize, least: f64) -> String {
+    let half = (found.high - found.low) / 2.0;
+    let (within, how) = if half > 0.0 {
+        (half, "half its 95 % interval")
+    } else {
+        // Queries that are all alike have no interval; yet the next may be another (the rule of three).
+        (1.0 - 0.05_f64.powf(1.0 / queries.max(1) as f64), "at 95 %, all of them being alike")
+    };
+    let near = if (found.mean - least).abs() <= within { "; other queries could turn this gate" } else { "" };
+    format!("{} queries tell it to within {} ({how}){near}", count(queries), share(within))
 }

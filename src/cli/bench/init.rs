@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::cli::Outcome;
+use crate::cli::{Outcome, schema};
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::draft::Requests;
 use contextweaver_bench::eval::engine::RouterEngine;
@@ -16,15 +16,15 @@ use contextweaver_bench::eval::matrix::DEFAULT;
 use contextweaver_bench::eval::measure::Measure;
 use contextweaver_bench::eval::record::Origin;
 use contextweaver_bench::eval::run::{PromptTokens, evaluate};
-use contextweaver_bench::own::template::{self, CATALOG, QUERIES, README, Start};
+use contextweaver_bench::own::template::{self, CATALOG, QUERIES, README, SCHEMA, Start};
 use contextweaver_bench::own::workspace::{GATE_FILE, YOURS};
 use contextweaver_core::catalog::{Catalog, LoadOptions, inspect, load};
 use contextweaver_core::text::Estimator;
 use contextweaver_routing::RoutingConfig;
 
 pub(super) const EXAMPLE: &str = "\
-The folder gets gate.toml, with a paragraph for each threshold, catalog.json, queries.jsonl and a
-short README.md. Without --catalog it must hold a catalog.json already, and keeps it. Without
+The folder gets gate.toml, with a paragraph for each threshold, and its schema for editors,
+catalog.json, queries.jsonl and a short README.md. Without --catalog it must hold a catalog.json already, and keeps it. Without
 --queries it gets drafts, with which nothing is measured until they are reviewed. No file is
 overwritten.
 
@@ -50,7 +50,7 @@ pub(in crate::cli) struct InitArgs {
 pub(super) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<Outcome> {
     let place = |name: &str| args.folder.join(name);
     let kept = args.catalog.is_none();
-    for name in [GATE_FILE, QUERIES, README].into_iter().chain((!kept).then_some(CATALOG)) {
+    for name in [GATE_FILE, QUERIES, README, SCHEMA].into_iter().chain((!kept).then_some(CATALOG)) {
         if place(name).exists() {
             bail!(
                 "{}: it exists, and nothing is overwritten; name another folder, or remove it",
@@ -74,7 +74,7 @@ pub(super) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<Outcome> {
         replace_file(&place(name), bytes)?;
     }
     let folder = args.folder.display();
-    writeln!(out, "{folder}: a workspace with {GATE_FILE}, {CATALOG}, {QUERIES} and {README}")?;
+    writeln!(out, "{folder}: a workspace with {GATE_FILE}, {SCHEMA}, {CATALOG}, {QUERIES} and {README}")?;
     if drafts {
         writeln!(out, "next: review the drafts in {}, then run", place(QUERIES).display())?;
     } else {
@@ -108,6 +108,7 @@ pub(in crate::cli) fn workspace(
         (CATALOG, bytes),
         (QUERIES, asked),
         (README, template::readme(folder, queries.is_none()).into_bytes()),
+        (SCHEMA, schema::GATE.as_bytes().to_vec()),
         (GATE_FILE, template::gate(Start { recall_at_5, tokens }).into_bytes()),
     ])
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::run::progress;
+use super::sweep::print_edges;
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::chapters::routing::facts;
 use contextweaver_bench::eval::collection::Collection;
@@ -202,8 +203,9 @@ pub(super) fn sweep(own: &OwnWorkspace, all: bool, format: Format, out: &mut dyn
     let outcomes = routing::sweep(&candidates, &[&collection], || bar.inc(1));
     bar.finish_and_clear();
     let outcomes = outcomes?;
+    let edges = routing::at_the_edge(&candidates, &outcomes);
     if format == Format::Json {
-        let found = serde_json::json!({ "in_sample": true, "configurations": outcomes });
+        let found = serde_json::json!({ "in_sample": true, "configurations": outcomes, "at_the_edge": edges });
         print_json(out, "bench sweep", &found)?;
         return Ok(Outcome::Ok);
     }
@@ -214,5 +216,5 @@ pub(super) fn sweep(own: &OwnWorkspace, all: bool, format: Format, out: &mut dyn
         "\nAll rows are measured on the queries that one would choose by: of so many, some are better by chance. Keep a part\n\
          of your queries out of this workspace and measure your choice on them, with `bench eval --config`."
     )?;
-    Ok(Outcome::Ok)
+    print_edges(&edges, out)
 }

@@ -1,5 +1,6 @@
 //! `bench rot`: what is left of recall on your queries as your catalog grows.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -14,7 +15,7 @@ use contextweaver_bench::chapters::routing::context_rot;
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::engine::RouterEngine;
 use contextweaver_bench::eval::files::replace_file;
-use contextweaver_bench::eval::growth::{GrowthError, SEED, grow};
+use contextweaver_bench::eval::growth::{CORE_TOOLS, GrowthError, SEED, grow};
 use contextweaver_bench::eval::record::{Estimate, Facts, Grade, Growth};
 use contextweaver_bench::eval::run::{PromptTokens, evaluate};
 use contextweaver_bench::eval::statistics::mean;
@@ -62,7 +63,14 @@ pub(in crate::cli) struct RotArgs {
 struct Point {
     grade: Grade,
     tools: usize,
+    /// Tools of the catalog that are among them: its core, or for copies all.
+    own_tools: usize,
+    /// Tools of the catalog as it is.
+    of_tools: usize,
+    /// Queries that are asked: those that these tools answer in full.
     queries: usize,
+    /// Queries of the file that a tool answers.
+    of_queries: usize,
     /// With the first seed: the mean over the queries, and its interval.
     recall_at_5: Estimate,
     /// The mean over the queries with each seed.
@@ -99,7 +107,8 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
     } else {
         args.size.iter().map(|&size| size as usize).collect()
     };
-    let mut points = Vec::new();
+    let (own, answerable) = (collection.catalog.len(), collection.counts().answerable);
+    let mut points: Vec<Point> = Vec::new();
     let mut outcomes = Vec::new();
     for &grade in &grades {
         for &size in &sizes {
@@ -120,6 +129,9 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
             points.push(Point {
                 grade,
                 tools: facts.tools,
+                own_tools: if grade == Grade::Copies { own } else { own.min(CORE_TOOLS) },
+                of_tools: own,
+                of_queries: answerable,
                 queries: facts.answerable,
                 recall_at_5,
                 by_seed,
@@ -151,7 +163,32 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
             }
             write!(out, "{}", table.plain())?;
             writeln!(out, "\nrecall@5 with the first seed and its 95 % interval over queries; seeds: {}", args.seeds)?;
+            for line in parts(&points) {
+                writeln!(out, "{line}")?;
+            }
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Which part of the catalog and of the queries was used, and which sizes have fewer tools than the catalog.
+fn parts(points: &[Point]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let core = points.iter().find(|point| point.grade != Grade::Copies);
+    if let Some(Point { own_tools, of_tools, queries, of_queries, .. }) = core {
+        lines.push(format!(
+            "of your catalog its core stands in every size: {} of {} tools, and the {} of {} queries that these answer",
+            count(*own_tools),
+            count(*of_tools),
+            count(*queries),
+            count(*of_queries)
+        ));
+    }
+    let smaller: BTreeSet<usize> =
+        points.iter().filter(|point| point.tools < point.of_tools).map(|point| point.tools).collect();
+    if !smaller.is_empty() {
+        let sizes: Vec<String> = smaller.into_iter().map(count).collect();
+        lines.push(format!("sizes with fewer tools than your catalog, so easier than it is: {}", sizes.join(", ")));
+    }
+    lines
 }

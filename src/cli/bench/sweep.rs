@@ -20,8 +20,9 @@ use contextweaver_bench::report::number::{count, share};
 use contextweaver_context::summary::StructureSummarizer;
 
 pub(super) const EXAMPLE: &str = "\
-Every configuration is compared with the default, case by case: `better` and `worse` mean that the interval of the paired
-difference excludes zero. Of many comparisons some will by chance.
+Every configuration is compared with the default, case by case: `improved` and `regressed` mean that the interval of the paired
+difference excludes zero, `same` that no answer differs or the interval stays within one point. Of many comparisons some will
+exclude zero by chance.
 
 Examples:
   contextweaver bench sweep
@@ -109,7 +110,8 @@ fn chosen(chosen: &BTreeMap<String, usize>) -> String {
     chosen.iter().map(|(name, times)| format!("{name} ({times})")).collect::<Vec<_>>().join(", ")
 }
 
-fn print_edges(edges: &[(String, f64)], out: &mut dyn Write) -> Result<Outcome> {
+/// Names the parameters whose best value may lie beyond the grid.
+pub(super) fn print_edges(edges: &[(String, f64)], out: &mut dyn Write) -> Result<Outcome> {
     for (parameter, value) in edges {
         writeln!(
             out,
@@ -132,17 +134,24 @@ fn routing_grid(workspace: &Workspace, args: &SweepArgs, out: &mut dyn Write) ->
     let held_out = routing::held_out(&outcomes);
     let edges = routing::at_the_edge(&candidates, &outcomes);
     if args.format == Format::Json {
-        let found = serde_json::json!({ "configurations": outcomes, "held_out": held_out, "at_the_edge": edges });
+        let found = serde_json::json!({
+            "in_sample": true, "configurations": outcomes, "held_out": held_out, "at_the_edge": edges
+        });
         print_json(out, "bench sweep", &found)?;
         return Ok(Outcome::Ok);
     }
     note(&format!("{} configurations on {} collections", outcomes.len(), collections.len()));
     write!(out, "{}", report::trials::routing_sweep(&outcomes, args.all))?;
+    writeln!(
+        out,
+        "\nAll rows are in-sample: the default's constants were chosen on these collections, and a row that is chosen here is\n\
+         chosen by what it is shown on. Of so many, some are better by chance."
+    )?;
     if let Some(held) = held_out {
         let (ndcg, recall) = (held.ndcg_at_10, held.recall_at_5);
         writeln!(
             out,
-            "\nchosen without the collection that is scored: nDCG@10 {}, recall@5 {}",
+            "chosen without the collection that is scored: nDCG@10 {}, recall@5 {}",
             share(ndcg),
             share(recall)
         )?;

@@ -32,6 +32,9 @@ pub struct Comparison {
     pub verdict: Decision,
     /// Why base and head are not comparable, set by set; empty where they are.
     pub differing_inputs: Vec<String>,
+    /// Whether the constants of our router were chosen on a set that is compared, so that its figures are higher there than
+    /// elsewhere. Files do not say that: whoever knows the sets does.
+    pub in_sample: bool,
     /// Each set by itself.
     pub sets: Vec<SetComparison>,
     /// The other measures, where ranks are known: they describe and decide nothing.
@@ -116,6 +119,9 @@ pub enum CompareError {
     /// Not one set is in both.
     #[error("`{0}` and `{1}` have no set of queries in common")]
     NothingInCommon(String, String),
+    /// One of the two has no query at all that a tool answers.
+    #[error("`{0}` has no query with an answer, so there is nothing to compare")]
+    NoQuery(String),
     /// Ranks here, scores there.
     #[error("`{0}` holds ranks and `{1}` holds scores of `{2}`; compare two of one kind")]
     Kinds(String, String, String),
@@ -153,7 +159,7 @@ impl SharedSet<'_> {
 /// Where the inputs differ the verdict is [`Word::NotComparable`], unless `changed_inputs` asks for what both have.
 ///
 /// # Errors
-/// [`CompareError`]: nothing in common, or ranks on one side and scores on the other.
+/// [`CompareError`]: no query, nothing in common, or ranks on one side and scores on the other.
 pub fn compare(
     base: &Outcomes,
     head: &Outcomes,
@@ -161,6 +167,9 @@ pub fn compare(
     changed_inputs: bool,
 ) -> Result<Comparison, CompareError> {
     let name = common_measure(base, head, measure)?;
+    if let Some(empty) = [base, head].into_iter().find(|one| one.sets.values().all(|set| set.items.is_empty())) {
+        return Err(CompareError::NoQuery(empty.name.clone()));
+    }
     let shared = shared_sets(base, head);
     if shared.is_empty() {
         return Err(CompareError::NothingInCommon(base.name.clone(), head.name.clone()));
@@ -180,6 +189,7 @@ pub fn compare(
         worst_query: worst_query(&shared, &pairs),
         worst_tool: worst_tool(&shared, &pairs),
         differing_inputs,
+        in_sample: false,
     })
 }
 
@@ -399,6 +409,15 @@ mod tests {
         let mut elsewhere = base.clone();
         elsewhere.sets = BTreeMap::from([("elsewhere".to_owned(), base.sets["own"].clone())]);
         assert!(compare(&base, &elsewhere, Measure::RECALL_5, true).is_err());
+    }
+
+    #[test]
+    fn without_a_query_there_is_nothing_to_compare() {
+        let one = outcomes("one", "1", &[Some(1)]);
+        for (base, head) in [(outcomes("none", "1", &[]), one.clone()), (one, outcomes("none", "1", &[]))] {
+            let error = compare(&base, &head, Measure::RECALL_5, true).unwrap_err().to_string();
+            assert_eq!(error, "`none` has no query with an answer, so there is nothing to compare");
+        }
     }
 
     #[test]

@@ -11,6 +11,10 @@ use crate::report::table::Table;
 /// Below this false discovery rate a descriptive measure is listed when more than a few are.
 const TELLING: f64 = 0.05;
 
+/// What is said of figures on the collections of this project.
+pub const IN_SAMPLE: &str = "in-sample: the constants of the default were chosen on these collections, so it looks better here than \
+                             elsewhere";
+
 /// The verdict, its power, the sets, and what stands out.
 #[must_use]
 pub fn plain(comparison: &Comparison) -> String {
@@ -20,8 +24,13 @@ pub fn plain(comparison: &Comparison) -> String {
         let _ = writeln!(text, "  {reason}");
     }
     let _ = writeln!(text, "{}", power(verdict, comparison.sets.len()));
-    if comparison.sets.len() > 1 {
-        let _ = write!(text, "\n{}", sets(&comparison.sets).plain());
+    match comparison.sets.as_slice() {
+        [one] => {
+            let _ = writeln!(text, "  {}", hits(one, !comparison.described.is_empty()));
+        }
+        several => {
+            let _ = write!(text, "\n{}", sets(several).plain());
+        }
     }
     let telling = comparison.described.iter().filter(|row| row.q <= TELLING && row.base != row.head);
     let mut table = Table::new(["also", "base", "head", "difference", "p", "q"]);
@@ -40,14 +49,16 @@ pub fn plain(comparison: &Comparison) -> String {
         let _ =
             writeln!(text, "worst tool   {} ({}): its {queries} queries lose {lost} together", worst.tool, worst.set);
     }
+    if comparison.in_sample {
+        let _ = writeln!(text, "\n{IN_SAMPLE}");
+    }
     text
 }
 
 /// What a verdict rests on, and what could have been seen.
 #[must_use]
 pub fn power(verdict: &Decision, sets: usize) -> String {
-    let Decision { queries, differing, clusters, difference, low, high, p, could_have_seen, more_queries, .. } =
-        verdict;
+    let Decision { queries, differing, clusters, difference, low, high, p, .. } = verdict;
     let over = if sets > 1 { format!(" in {sets} sets of equal weight") } else { String::new() };
     let mut text = format!(
         "  {} [{}, {}] over {} queries{over}, of which {} differ; p = {}\n",
@@ -61,19 +72,41 @@ pub fn power(verdict: &Decision, sets: usize) -> String {
     if clusters < queries {
         let _ = writeln!(text, "  queries for the same tool count together: {} tools", count(*clusters));
     }
-    let _ = write!(text, "  {}", could_be_seen(*could_have_seen, MARGIN, *more_queries));
+    let Decision { could_have_seen, assumed_differing, more_queries, .. } = verdict;
+    let _ = write!(text, "  {}", could_be_seen(*could_have_seen, MARGIN, *more_queries, *assumed_differing));
     if let Some(other) = verdict.another_seed {
         let _ = write!(text, "\n  at the edge: another seed says {other}");
     }
     text
 }
 
+/// Queries that lost and won their hit, or scores that fell and rose, with the exact probability of so uneven a split.
+fn hits(set: &SetComparison, of_ranks: bool) -> String {
+    let (lost, won, p) = (count(set.lost), count(set.won), chance(set.p_hits));
+    match of_ranks {
+        true => format!("hits in the first five: {lost} lost, {won} won; p = {p} (exact McNemar)"),
+        false => format!("scores: {lost} fell, {won} rose; p = {p} (exact sign test)"),
+    }
+}
+
 fn sets(rows: &[SetComparison]) -> Table {
-    let titles =
-        ["set", "queries", "base", "head", "difference", "90 % from", "to", "lost", "won", "p, Holm", "verdict"];
+    let titles = [
+        "set",
+        "queries",
+        "base",
+        "head",
+        "difference",
+        "90 % from",
+        "to",
+        "lost",
+        "won",
+        "p, hits",
+        "p, Holm",
+        "verdict",
+    ];
     let mut table = Table::new(titles).words(&["verdict"]);
     for row in rows {
-        let SetComparison { set, base, head, verdict, p_holm, lost, won, .. } = row;
+        let SetComparison { set, base, head, verdict, p_holm, lost, won, p_hits } = row;
         let seed = if verdict.another_seed.is_some() && verdict.word != Word::Inconclusive { " §" } else { "" };
         table.row([
             set.clone(),
@@ -85,6 +118,7 @@ fn sets(rows: &[SetComparison]) -> Table {
             signed(verdict.high),
             count(*lost),
             count(*won),
+            chance(*p_hits),
             chance(*p_holm),
             format!("{}{seed}", verdict.word),
         ]);

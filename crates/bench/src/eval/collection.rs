@@ -39,6 +39,9 @@ pub const ASKED_FILE: &str = "asked.jsonl";
 /// The file of a collection folder that says what the collection is.
 pub const ABOUT_FILE: &str = "collection.toml";
 
+/// What a collection of one's own is called in measurements and on pages.
+pub const YOURS: &str = "yours";
+
 /// A collection is not usable. Every message names the file and, where there is one, the line and the query.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectionError {

@@ -5,12 +5,15 @@
 //! evidence where these tools are a sample; then their signs are flipped, and they are resampled, together as well, and of
 //! both ways the more cautious is reported. "Same" has to be shown too: by equal answers, or by a 90 % interval that stays within one point (two one-sided
 //! tests, Schuirmann, 1987). What is neither shown to differ nor to be the same is inconclusive, with how much more it takes.
+//! Where hardly any query differs, how much could have been seen does not follow from those that do: then a share of the
+//! queries is taken to change, and that is said.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::record::{Estimate, Paired, Verdict};
 use super::rng::Rng;
 use super::statistics::{
     BOOTSTRAP_SEED, LEVEL, OTHER_SEEDS, mean, minimum_detectable_difference, percentile, round6, sign_flip,
@@ -21,6 +24,14 @@ const RESAMPLES: usize = 2_000;
 
 /// By default a difference within this counts as none, in units of the measure.
 pub const MARGIN: f64 = 0.01;
+
+/// The share of queries that a change is taken to move where too few moved to tell: no one knows before a change how much it
+/// will move.
+pub const ASSUMED: f64 = 0.1;
+
+/// Fewer queries than this that differ are no estimate of how much a change moves, nor can they show one: five that fell
+/// alike are one chance in sixteen.
+const FEWEST_DIFFERING: usize = 6;
 
 /// One query that base and head answered.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,6 +83,21 @@ impl fmt::Display for Word {
     }
 }
 
+impl Word {
+    /// What a paired difference says, as it is recorded. "Same" takes equal values, or an interval within one point; that of a
+    /// recorded difference has 95 % and not 90 %, so it takes a little more to be called the same.
+    #[must_use]
+    pub fn of(paired: &Paired) -> Self {
+        let Estimate { low, high, .. } = paired.difference;
+        match paired.verdict {
+            _ if paired.differing == 0 || (low >= -MARGIN && high <= MARGIN) => Self::Same,
+            Verdict::Better => Self::Improved,
+            Verdict::Worse => Self::Regressed,
+            Verdict::Inconclusive => Self::Inconclusive,
+        }
+    }
+}
+
 /// A verdict with what it rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Decision {
@@ -96,6 +122,9 @@ pub struct Decision {
     pub p: f64,
     /// The difference that these queries show four times out of five.
     pub could_have_seen: f64,
+    /// The share of queries that is taken to change for that figure, where too few differ to tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assumed_differing: Option<f64>,
     /// How many queries more would show a difference of the margin four times out of five; 0 when these do.
     pub more_queries: usize,
 }
@@ -140,8 +169,9 @@ fn decide_with(sets: &[Vec<Pair>], margin: f64, seed: u64) -> Decision {
         found = found.wider(&Evidence::of(&sets, |set| &set.clusters, seed));
     }
     let difference = mean(sets.iter().map(|set| ratio(&set.queries)));
-    let Evidence { p, low, high, could_have_seen } = found;
-    let needed = (could_have_seen / margin).powi(2) * queries as f64;
+    let Evidence { p, low, high, could_have_seen, is_assumed } = found;
+    // A margin of nothing would take queries without end.
+    let needed = (could_have_seen / margin.max(0.001)).powi(2) * queries.max(1) as f64;
     let word = match difference {
         _ if differing == 0 || (low >= -margin && high <= margin) => Word::Same,
         difference if p <= LEVEL && difference < 0.0 => Word::Regressed,
@@ -158,7 +188,8 @@ fn decide_with(sets: &[Vec<Pair>], margin: f64, seed: u64) -> Decision {
         low: round6(low),
         high: round6(high),
         p: round6(p),
-        could_have_seen: round6(could_have_seen),
+        could_have_seen: round6(if is_assumed { could_have_seen.min(1.0) } else { could_have_seen }),
+        assumed_differing: is_assumed.then_some(ASSUMED),
         more_queries: (needed.ceil() as usize).saturating_sub(queries),
     }
 }
@@ -203,6 +234,7 @@ struct Evidence {
     low: f64,
     high: f64,
     could_have_seen: f64,
+    is_assumed: bool,
 }
 
 impl Evidence {
@@ -210,8 +242,16 @@ impl Evidence {
         let sets: Vec<&Vec<Unit>> = sets.iter().map(units).collect();
         let p = sign_flip(&shares(&sets), seed);
         let (low, high) = interval(&sets, seed);
-        let error = (sets.iter().map(|set| standard_error(set).powi(2)).sum::<f64>()).sqrt() / sets.len().max(1) as f64;
-        Self { p, low, high, could_have_seen: minimum_detectable_difference(1, error).unwrap_or(0.0) }
+        let seen = |error: fn(&[Unit]) -> f64| {
+            let squares = sets.iter().map(|set| error(set).powi(2)).sum::<f64>();
+            // Without a set, what one query alone would show.
+            let error = if sets.is_empty() { ASSUMED.sqrt() } else { squares.sqrt() / sets.len() as f64 };
+            minimum_detectable_difference(1, error).unwrap_or(0.0)
+        };
+        let differing = sets.iter().copied().flatten().filter(|unit| unit.sum != 0.0).count();
+        let (observed, assumed) = (seen(standard_error), seen(assumed_error));
+        let is_assumed = differing < FEWEST_DIFFERING && assumed >= observed;
+        Self { p, low, high, could_have_seen: if is_assumed { assumed } else { observed }, is_assumed }
     }
 
     fn wider(self, other: &Self) -> Self {
@@ -220,6 +260,7 @@ impl Evidence {
             low: self.low.min(other.low),
             high: self.high.max(other.high),
             could_have_seen: self.could_have_seen.max(other.could_have_seen),
+            is_assumed: if self.could_have_seen < other.could_have_seen { other.is_assumed } else { self.is_assumed },
         }
     }
 }
@@ -232,6 +273,13 @@ fn standard_error(units: &[Unit]) -> f64 {
     let squares: f64 = units.iter().map(|unit| (unit.sum - mean * unit.queries as f64).powi(2)).sum();
     let count = units.len() as f64;
     if units.len() < 2 { 0.0 } else { (squares * count / (count - 1.0)).sqrt() / queries as f64 }
+}
+
+/// The standard error where [`ASSUMED`] of the queries change by one, up or down, those of a unit alike.
+fn assumed_error(units: &[Unit]) -> f64 {
+    let queries: usize = units.iter().map(|unit| unit.queries).sum();
+    let squares: f64 = units.iter().map(|unit| (unit.queries as f64).powi(2)).sum();
+    (ASSUMED * squares).sqrt() / queries.max(1) as f64
 }
 
 /// The 5th and 95th percentile of the mean over the sets when the units of each are resampled.
@@ -252,6 +300,7 @@ fn interval(sets: &[&Vec<Unit>], seed: u64) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::statistics::paired;
     use super::*;
 
     /// `queries` pairs of hits of which head loses and wins so many.
@@ -282,6 +331,22 @@ mod tests {
         for (what, pairs, expected) in table {
             let decision = decide(&[pairs], MARGIN);
             assert_eq!((decision.word, decision.another_seed), (expected, None), "{what}: {decision:?}");
+        }
+    }
+
+    #[test]
+    fn a_paired_difference_has_the_same_words() {
+        let table = [
+            ("equal values", pairs(30, 0, 0), Word::Same),
+            ("nothing", pairs(0, 0, 0), Word::Same),
+            ("within a point", pairs(10_000, 20, 20), Word::Same),
+            ("worse", pairs(200, 20, 2), Word::Regressed),
+            ("better", pairs(200, 2, 20), Word::Improved),
+            ("too few differ", pairs(200, 4, 0), Word::Inconclusive),
+        ];
+        for (what, pairs, expected) in table {
+            let values: Vec<(f64, f64)> = pairs.iter().map(|pair| (pair.head, pair.base)).collect();
+            assert_eq!(Word::of(&paired("base", &values)), expected, "{what}");
         }
     }
 
@@ -325,6 +390,25 @@ mod tests {
         assert!(few.could_have_seen > 0.05 && many.could_have_seen < 0.03, "{few:?} {many:?}");
         let needed = few.queries + few.more_queries;
         assert!((7_000..9_000).contains(&needed), "{needed}");
+    }
+
+    #[test]
+    fn where_too_few_differ_a_share_is_taken_to_change() {
+        let table = [
+            ("none of 40", pairs(40, 0, 0), 0.140079, Some(ASSUMED)),
+            ("four of 200", pairs(200, 4, 0), 0.062645, Some(ASSUMED)),
+            ("four of 10, which is more than a tenth", pairs(10, 4, 0), 0.457497, None),
+            ("none of 3, which can show no share at all", pairs(3, 0, 0), 0.511497, Some(ASSUMED)),
+            ("none of none", pairs(0, 0, 0), 0.885939, Some(ASSUMED)),
+        ];
+        for (what, pairs, seen, assumed) in table {
+            let decision = decide(&[pairs], MARGIN);
+            assert_eq!((decision.could_have_seen, decision.assumed_differing), (seen, assumed), "{what}");
+            assert!(decision.more_queries > 0, "{what}");
+        }
+        assert_eq!(decide(&[pairs(200, 6, 0)], MARGIN).assumed_differing, None);
+        let alike = pairs(40, 0, 0).into_iter().map(|pair| Pair { cluster: pair.cluster / 10, ..pair }).collect();
+        assert_eq!(decide(&[alike], MARGIN).could_have_seen, 0.44297);
     }
 
     /// One query in twelve differs from run to run; `loss` of the base's hits are lost besides.

@@ -189,6 +189,16 @@ pub fn builtin_engine(name: &str) -> Result<RouterEngine, MatrixError> {
     })
 }
 
+/// The programs that rank tools beside them, as this program was built with them: they need a checkout to run.
+///
+/// # Errors
+/// Never in practice: a test reads them.
+pub fn builtin_programs() -> Result<Vec<Rival>, MatrixError> {
+    let path = Path::new("scenarios/engines.toml");
+    let file: EnginesFile = parse(path, include_str!("../../../../scenarios/engines.toml"))?;
+    rivals(path, file.process, Sort::Process)
+}
+
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, MatrixError> {
     let refuse = |reason: String| MatrixError { path: path.to_owned(), reason };
     parse(path, &fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?)

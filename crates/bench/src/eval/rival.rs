@@ -349,13 +349,7 @@ impl Rival {
         place: &RivalPlace<'_>,
     ) -> Result<(RivalFacts, ProcessReport), ProcessError> {
         let Installed { version, requirements_sha256, command } = self.installed(place)?;
-        let door = match self.mcp.clone() {
-            None => Door::Lines,
-            Some([name, argument, ids]) => {
-                Door::Mcp(SearchTool { name, argument, ids, player: place.program.to_owned() })
-            }
-        };
-        let engine = ProcessEngine { command, door, hidden: place.hidden.to_vec(), limits: self.limits };
+        let engine = self.started_by(command, place);
         let (rankings, report) = match put {
             Put::Whole => engine.run(collection).map(|run| (run.rankings, run.report))?,
             Put::LineByLine => {
@@ -367,6 +361,24 @@ impl Rival {
             .map_err(|error| ProcessError::Failed(error.to_string()))?;
         let first_tools = if self.is_ours() { collection.first_tools() } else { Vec::new() };
         Ok((RivalFacts::of(version, requirements_sha256, &report, first_tools, &evaluation), report))
+    }
+
+    /// It as a program that answers queries.
+    ///
+    /// # Errors
+    /// [`ProcessError::Missing`] where it is not installed; the message says how it is.
+    pub fn engine(&self, place: &RivalPlace<'_>) -> Result<ProcessEngine, ProcessError> {
+        Ok(self.started_by(self.resolved(&self.run, place.root, place.program)?, place))
+    }
+
+    fn started_by(&self, command: Vec<OsString>, place: &RivalPlace<'_>) -> ProcessEngine {
+        let door = match self.mcp.clone() {
+            None => Door::Lines,
+            Some([name, argument, ids]) => {
+                Door::Mcp(SearchTool { name, argument, ids, player: place.program.to_owned() })
+            }
+        };
+        ProcessEngine { command, door, hidden: place.hidden.to_vec(), limits: self.limits }
     }
 
     /// What is here of it.
@@ -418,7 +430,12 @@ impl Rival {
                     true => absolute(python),
                     false => Err(ProcessError::Missing {
                         program: self.name.clone(),
-                        reason: format!("not installed; {}", self.install.as_deref().unwrap_or("see its folder")),
+                        reason: match &self.install {
+                            Some(install) => format!("not installed; run `{install}` in the checkout"),
+                            None => {
+                                format!("not installed; see {FOLDER}/{}", self.folder.as_deref().unwrap_or_default())
+                            }
+                        },
                     }),
                 },
                 (Some(folder), _) if folder.join(word).is_file() => absolute(&folder.join(word)),

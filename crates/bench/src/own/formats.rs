@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::checks::{Check, Rule, Status};
 use super::impact::{Definition, Impact, MEASURED_ALONE};
 use super::words::{code, shortened};
-use crate::eval::decision::{MARGIN, Word};
+use crate::eval::decision::MARGIN;
 use crate::report::markup::escaped_xml;
 use crate::report::number::{could_be_seen, count, share, signed};
 use crate::report::table::Table;
@@ -102,16 +102,14 @@ fn rest(impact: &Impact) -> String {
 
 fn power(impact: &Impact) -> String {
     let decision = &impact.decision;
-    let seen = match decision.word {
-        Word::Same if decision.differing == 0 => "no answer changed".to_owned(),
-        _ => could_be_seen(decision.could_have_seen, MARGIN, decision.more_queries),
-    };
+    let unchanged = if decision.differing == 0 { "no answer changed; " } else { "" };
+    let seen = could_be_seen(decision.could_have_seen, MARGIN, decision.more_queries, decision.assumed_differing);
     let new = match impact.new_queries {
         0 => String::new(),
         1 => "; 1 query needs a tool that only the new catalog has, and is not compared".to_owned(),
         new => format!("; {} queries need tools that only the new catalog has, and are not compared", count(new)),
     };
-    format!("queries compared: {}; {seen}{new}", count(decision.queries))
+    format!("queries compared: {}; {unchanged}{seen}{new}", count(decision.queries))
 }
 
 fn word(status: Status) -> &'static str {

@@ -8,15 +8,12 @@ use serde::Serialize;
 use super::results::{Base, BaseEngine, EngineFacts, Measured};
 use super::workspace::Limits;
 use crate::eval::collection::Collection;
-use crate::eval::decision::{Decision, Pair, Word, decide};
+use crate::eval::decision::{ASSUMED, Decision, Pair, Word, decide};
 use crate::eval::measure::{Found, Measure};
 use crate::eval::record::Estimate;
 use crate::eval::statistics::{mean, minimum_detectable_difference, round6};
 use crate::report::count;
 use crate::report::number::share;
-
-/// The share of queries whose answers are assumed to differ, at least, where it is said what could have been seen.
-const DIFFERING: f64 = 0.1;
 
 /// The rank down to which a tool counts as found: that of recall@5.
 pub const FOUND_WITHIN: usize = 5;
@@ -141,7 +138,7 @@ impl Power {
     /// Of `queries` queries of which a share `differing` was seen to differ. Where little differed, a tenth is assumed: no
     /// one knows before a change how much it will move.
     fn of(queries: usize, differing: f64, limits: &Limits) -> Self {
-        let differing = differing.max(DIFFERING);
+        let differing = differing.max(ASSUMED);
         let seen = minimum_detectable_difference(queries, differing.sqrt()).unwrap_or(1.0).min(1.0);
         let margin = limits.margin.max(0.001);
         let alone = minimum_detectable_difference(1, differing.sqrt()).unwrap_or(1.0);

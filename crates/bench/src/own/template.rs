@@ -13,6 +13,9 @@ pub const QUERIES: &str = "queries.jsonl";
 /// What a workspace is for, and its commands.
 pub const README: &str = "README.md";
 
+/// The schema of the gate in a new workspace, which its first line names.
+pub const SCHEMA: &str = "gate.schema.json";
+
 /// What a new workspace begins with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Start {
@@ -31,8 +34,8 @@ pub fn gate(start: Start) -> String {
     };
     let tokens = rounded_up(start.tokens);
     format!(
-        r#"#:schema gate.schema.json
-# For completion in editors: contextweaver schema gate > gate.schema.json
+        r#"#:schema {SCHEMA}
+# For completion in editors; `contextweaver schema gate` prints that file.
 
 # The gate of your catalog, for `contextweaver bench run` and `bench check`. Paths are relative to this file.
 

@@ -213,7 +213,7 @@ fn power(power: &Power) -> String {
         "{} queries, of which {} % are taken to change: {}",
         count(power.queries),
         fixed(power.differing * 100.0, 0),
-        could_be_seen(power.could_have_seen, power.margin, power.more_queries),
+        could_be_seen(power.could_have_seen, power.margin, power.more_queries, None),
     );
     if power.hardly_fails {
         text.push_str(". With so few queries this gate can hardly fail");

@@ -22,8 +22,7 @@ use contextweaver_routing::RoutingConfig;
 /// The file that makes a folder a workspace.
 pub const GATE_FILE: &str = "gate.toml";
 
-/// What a collection of one's own is called in measurements and on pages.
-pub const YOURS: &str = "yours";
+pub use crate::eval::collection::YOURS;
 
 /// Where the commands of the benchmark work.
 #[derive(Debug)]

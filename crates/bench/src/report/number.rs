@@ -3,6 +3,7 @@
 //! Figures between 0 and 1 lose their leading zero, thousands are grouped with a comma, and what is not a finite
 //! number is shown as [`MISSING`]: no page ever holds `NaN` or `inf`.
 
+use crate::eval::decision::Word;
 use crate::eval::record::{Estimate, Paired, Verdict};
 use crate::eval::statistics::verdicts_together;
 
@@ -109,10 +110,13 @@ pub(super) fn without_zero(text: &str) -> String {
 }
 
 /// The smallest difference that so many queries show, and how many more show one of `margin`: the sentence under every gate,
-/// without its full stop.
+/// without its full stop. `assumed` is the share of the queries that is taken to change for it, where too few did.
 #[must_use]
-pub fn could_be_seen(difference: f64, margin: f64, more_queries: usize) -> String {
-    let mut text = format!("a difference of {} would be seen four times out of five", share(difference));
+pub fn could_be_seen(difference: f64, margin: f64, more_queries: usize, assumed: Option<f64>) -> String {
+    let taken = assumed.map_or_else(String::new, |assumed| {
+        format!("with {} % of the queries taken to change, ", fixed(assumed * 100.0, 0))
+    });
+    let mut text = format!("{taken}a difference of {} would be seen four times out of five", share(difference));
     if more_queries > 0 {
         text.push_str(&format!("; one of {} takes {} queries more", share(margin), count(more_queries)));
     }
@@ -132,10 +136,18 @@ pub fn verdict_name(verdict: Verdict) -> &'static str {
 /// Stands behind a verdict that another seed of the bootstrap would change.
 pub const BY_SEED: &str = " §";
 
-/// The verdict of a difference, marked where it depends on the seed.
+/// The verdict of a difference between engines on a page, marked where it depends on the seed.
 #[must_use]
 pub fn conclusion(paired: &Paired) -> String {
-    format!("{}{}", verdict_name(paired.verdict), if paired.depends_on_seed { BY_SEED } else { "" })
+    let word = if paired.differing == 0 { "same" } else { verdict_name(paired.verdict) };
+    format!("{word}{}", if paired.depends_on_seed { BY_SEED } else { "" })
+}
+
+/// The verdict of a difference in one of the five words, which are those of gates, marked where it depends on the seed.
+#[must_use]
+pub fn word(paired: &Paired) -> String {
+    let word = Word::of(paired);
+    format!("{word}{}", if paired.depends_on_seed && word != Word::Same { BY_SEED } else { "" })
 }
 
 /// The verdicts of differences that stand side by side, corrected for their number, and marked likewise.

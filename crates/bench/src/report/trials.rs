@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::number::{conclusion, could_be_seen, count, difference, share};
+use super::number::{could_be_seen, count, difference, share, word};
 use super::table::Table;
 use crate::eval::context::sweep::Outcome;
 use crate::eval::decision::{Decision, MARGIN};
@@ -12,7 +12,7 @@ use crate::eval::sweep::Outcome as Routed;
 /// A paired difference with what it says.
 #[must_use]
 pub fn paired(paired: &Paired) -> String {
-    format!("{} {}", difference(&paired.difference), conclusion(paired))
+    format!("{} {}", difference(&paired.difference), word(paired))
 }
 
 /// What `bench sweep --what routing` prints: one row per configuration, and with `collections` one per collection below.
@@ -49,8 +49,8 @@ pub fn sweep(outcomes: &[&Outcome]) -> String {
             share(one.fidelity),
             mark(one.on_front_of_kept),
             mark(one.on_front_of_fidelity),
-            conclusion(&one.kept_against_first),
-            conclusion(&one.fidelity_against_first),
+            word(&one.kept_against_first),
+            word(&one.fidelity_against_first),
         ]);
     }
     table.plain()
@@ -81,9 +81,10 @@ pub fn side_by_side_trials(outcomes: &[Outcome], verdict: &Decision) -> String {
     let _ = writeln!(text, "\ntokens: A {}, B {}", count(first.tokens), count(second.tokens));
     let _ = writeln!(text, "kept, B - A over scenarios: {}", paired(&second.kept_against_first));
     let _ = writeln!(text, "fidelity, B - A over results: {}", paired(&second.fidelity_against_first));
-    let Decision { word, queries, could_have_seen, more_queries, .. } = verdict;
-    let seen = could_be_seen(*could_have_seen, MARGIN, *more_queries).replace("queries", "scenarios");
-    let _ = writeln!(text, "\nkept, A -> B: {word} over {} scenarios; {seen}", count(*queries));
+    let Decision { word: verdict, queries, could_have_seen, assumed_differing, more_queries, .. } = verdict;
+    let seen = could_be_seen(*could_have_seen, MARGIN, *more_queries, *assumed_differing);
+    let seen = seen.replace("queries", "scenarios");
+    let _ = writeln!(text, "\nkept, A -> B: {verdict} over {} scenarios; {seen}", count(*queries));
     text.push_str("in-sample: a configuration that was chosen by these scenarios looks better here than elsewhere\n");
     text
 }

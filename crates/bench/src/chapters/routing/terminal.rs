@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::scores::{CONTROL, Case, RECALL, Scores, recall};
 use crate::eval::record::{Estimate, Facts, Slice, Verdict};
 use crate::eval::statistics::verdicts_together;
-use crate::report::number::{MISSING, conclusion, count, difference, fixed, interval, percent, share, verdict_name};
+use crate::report::number::{MISSING, count, difference, fixed, interval, percent, share, verdict_name, word};
 use crate::report::table::Table;
 use crate::results::Results;
 
@@ -167,12 +167,15 @@ fn other_figures(facts: &Facts) -> Vec<(&'static str, String)> {
         figures.push(("tokens", format!("all {}, cards {cards}, saved {saved} ({})", count(one.naive), one.estimator)));
     }
     if let Some(one) = &facts.versus_control {
-        let verdict = conclusion(one);
+        let verdict = word(one);
         figures.push(("difference", format!("{} from {}: {verdict}", difference(&one.difference), one.control)));
     }
-    let per_query = fixed(work.postings_per_query, 0);
-    let (terms, postings) = (count(work.terms), count(work.postings));
-    figures.push(("work", format!("{terms} terms, {postings} postings, {per_query} read per query")));
+    // Of rankings that another program made, no work is known.
+    if work.terms > 0 {
+        let per_query = fixed(work.postings_per_query, 0);
+        let (terms, postings) = (count(work.terms), count(work.postings));
+        figures.push(("work", format!("{terms} terms, {postings} postings, {per_query} read per query")));
+    }
     if work.graph_nodes > 0 {
         figures.push(("graph", format!("{} nodes", count(work.graph_nodes))));
     }
@@ -295,7 +298,7 @@ mod tests {
         lost to     vocabulary .051, pruning .000, tie .009, ranking .111; rescued .000
         abstention  AUROC .810, AURC .110
         tokens      all 148,000, cards 439, saved 99.7 % (cl100k_base)
-        difference  +.030 [+.008, +.052] from bm25: better
+        difference  +.030 [+.008, +.052] from bm25: improved
         work        2,400 terms, 31,000 postings, 3,700 read per query
 
         namespace   queries  recall@5

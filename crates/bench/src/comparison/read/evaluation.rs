@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::super::outcomes::{ItemSet, Outcomes, Value};
 use super::Content;
+use crate::eval::collection::YOURS;
 
 /// The number of the form.
 const SCHEMA: u32 = 1;
@@ -42,5 +43,5 @@ fn outcomes(output: Output) -> Result<Outcomes, String> {
         tools: output.wanted,
         texts: BTreeMap::new(),
     };
-    Ok(Outcomes { sets: [("your catalog".to_owned(), set)].into(), ..Outcomes::default() })
+    Ok(Outcomes { sets: [(YOURS.to_owned(), set)].into(), ..Outcomes::default() })
 }
