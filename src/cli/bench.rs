@@ -25,6 +25,7 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
+use super::files::Files;
 use super::{Format, Outcome, print_json};
 use contextweaver_bench::eval::engine::Engine;
 use contextweaver_bench::eval::files::replace_file;
@@ -199,6 +200,10 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
 
 fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = args.place.workspace()?;
+    if args.html {
+        let results = workspace.path("scorecard/results");
+        Files::default().read("the scorecard", [results]).written("--out", [&args.out]).check()?;
+    }
     let paths: Vec<String> = if args.html {
         let bar = run::progress(0);
         let report = scorecard::html(workspace, &|what| bar.set_message(what.to_owned()))?;

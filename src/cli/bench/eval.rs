@@ -289,6 +289,7 @@ struct BaselineEntry {
 
 pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
+    refuse_overwriting(args)?;
     let collection = args.source.collection(&args.queries)?;
     if args.failures && args.format == Form::Csv {
         bail!("--failures has no place in a CSV table; use text, json, jsonl or markdown");
@@ -395,6 +396,14 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         _ if failed.is_empty() => Ok(Outcome::Ok),
         _ => Ok(Outcome::Drift),
     }
+}
+
+/// Refuses to write over what is measured with.
+fn refuse_overwriting(args: &EvalArgs) -> Result<()> {
+    let exported = args.trec_out.iter().flat_map(|folder| export::TREC_FILES.map(|name| folder.join(name)));
+    let files = args.source.files().read("--queries", [&args.queries]).read("--config", &args.config);
+    let files = files.read("--run", args.run.iter().map(|(_, path)| path)).read("--baseline", &args.baseline);
+    files.written("--trec-out", exported).written("--run-out", &args.run_out).written("--html", &args.html).check()
 }
 
 /// Every engine that was asked for, in the order of the help.

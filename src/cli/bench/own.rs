@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::run::progress;
+use crate::cli::files::Files;
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::chapters::routing::facts;
 use contextweaver_bench::eval::collection::Collection;
@@ -56,6 +57,11 @@ struct Fresh {
     measured: Measured,
 }
 
+/// What belongs to a workspace, and no report may replace.
+fn files(own: &OwnWorkspace) -> Files {
+    Files::default().read("the workspace", own.inputs()).read("the workspace", [own.path(RESULTS_FILE)])
+}
+
 fn fresh(own: &OwnWorkspace) -> Result<Fresh> {
     let collection = own.collection()?;
     let evaluations = measure(own, &collection)?;
@@ -100,6 +106,7 @@ fn judged(own: &OwnWorkspace, fresh: &Fresh, base: Option<&Base>) -> Result<Judg
 /// Measures, judges against the results of the last run, and writes the new ones.
 /// `html` is where the report goes.
 pub(super) fn run(own: &OwnWorkspace, html: Option<&Path>, format: Format, out: &mut dyn Write) -> Result<Outcome> {
+    files(own).written("--html", html).check()?;
     let fresh = fresh(own)?;
     let path = own.path(RESULTS_FILE);
     let base = match path.exists().then(|| Base::read(&path)).transpose() {
@@ -142,6 +149,7 @@ pub(super) fn check(
     format: CheckFormat,
     out: &mut dyn Write,
 ) -> Result<Outcome> {
+    files(own).read("--base", base).written("--html", html).check()?;
     let base = base.map(Base::read).transpose()?;
     let path = own.path(RESULTS_FILE);
     let text = fs::read_to_string(&path).with_context(|| {

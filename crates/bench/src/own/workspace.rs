@@ -231,6 +231,13 @@ impl OwnWorkspace {
         }
     }
 
+    /// The files and folders that it is measured with: `gate.toml`, and what that names.
+    #[must_use]
+    pub fn inputs(&self) -> Vec<PathBuf> {
+        let named = [&self.file.queries].into_iter().chain(&self.file.configuration);
+        self.catalog().into_iter().chain(named.map(|path| self.path(path))).chain([self.path(GATE_FILE)]).collect()
+    }
+
     /// The `bench eval` that measures the same without the workspace, for a shell.
     #[must_use]
     pub fn eval_command(&self) -> String {
