@@ -346,3 +346,34 @@ fn what_cannot_be_measured_is_refused_by_name() {
         assert!(run.stderr.contains(expected), "{arguments:?}: {}", run.shown());
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_the_engine_too_and_removes_its_folder() {
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    let files = files();
+    files.write("hanging.sh", "echo $$ > \"$TMPDIR/begun\"; mv \"$TMPDIR/begun\" \"$TMPDIR/pid\"; sleep 600");
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let pid = files.write(&format!("{signal}/none"), "").with_file_name("pid");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_contextweaver"));
+        command.args(["bench", "eval", "--catalog", "tools.json", "--queries", "queries.jsonl"]);
+        command.args(["--process", "hanging=sh hanging.sh"]).env("TMPDIR", files.path(signal));
+        let mut child =
+            command.current_dir(files.path("")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        while !pid.exists() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let engine = fs::read_to_string(&pid).unwrap().trim().to_owned();
+        let kill = |arguments: [&str; 2]| {
+            Command::new("kill").args(arguments).stderr(Stdio::null()).status().unwrap().success()
+        };
+        assert!(kill(["-0", &engine]) && kill([&format!("-{signal}"), &child.id().to_string()]));
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
+        assert!(!kill(["-0", &engine]), "{signal}: the engine still runs");
+        let left = fs::read_dir(files.path(signal)).unwrap().count();
+        assert_eq!(left, 2, "{signal}: only the files of this test are left");
+    }
+}

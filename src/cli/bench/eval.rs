@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use super::end_engines_at_a_signal;
 use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Outcome, note, print_json};
 use contextweaver_api::{SCHEMA_VERSION, envelope};
@@ -293,6 +294,9 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     let collection = args.source.collection(&args.queries)?;
     if args.failures && args.format == Form::Csv {
         bail!("--failures has no place in a CSV table; use text, json, jsonl or markdown");
+    }
+    if !args.process.is_empty() || args.mcp.is_some() {
+        end_engines_at_a_signal()?;
     }
     let Ran { mut measured, absent, lacks_first } = measure(args, &collection)?;
     let reasons = || absent.iter().map(|one| format!("`{}`: {}", one.name, one.reason)).collect::<Vec<_>>().join("; ");

@@ -10,7 +10,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use super::{Everything, Place, own, refuse_in_workspace};
+use super::{Everything, Place, end_engines_at_a_signal, own, refuse_in_workspace};
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::eval::context::rival::{ContextRivalFacts, RivalCap};
 use contextweaver_bench::eval::machine;
@@ -274,6 +274,7 @@ struct ContextLine<'a> {
 
 /// `bench run --engines`: one line for each engine on each collection, then for each context engine on each scenario.
 fn engines(args: &RunArgs, bench: &Bench, out: &mut dyn Write) -> Result<Outcome> {
+    end_engines_at_a_signal()?;
     let program = std::env::current_exe().context("this program's own file")?;
     let selection = Selection::of(bench, &args.engines, &args.collections, &args.scenarios)?;
     let can_hide = hiding(&bench.workspace.judgements());
