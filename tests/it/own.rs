@@ -346,5 +346,12 @@ fn a_change_that_cannot_be_measured_is_refused() {
     files.write("old.jsonl", "{\"id\": \"q1\", \"query\": \"open an issue\", \"relevant\": [\"create_issue\"]}\n");
     let same = files.run(&same);
     assert_eq!(same.code, 0, "{}", same.shown());
-    assert!(same.stdout.contains("no answer changed"), "{}", same.shown());
+    assert!(same.stdout.contains("queries compared: 1; no rank changed"), "{}", same.shown());
+    let mut tools: Vec<Value> = serde_json::from_str(&fs::read_to_string(files.path("old.json")).unwrap()).unwrap();
+    tools.push(json!({"name": "open_issue", "description": "Open an issue: open an issue", "server": "forge"}));
+    files.write("more.json", serde_json::to_string(&tools).unwrap());
+    let moved = files.run(&["catalog", "diff", "old.json", "more.json", "--impact", "--queries", "old.jsonl"]);
+    assert_eq!(moved.code, 0, "{}", moved.shown());
+    let expected = "queries compared: 1; recall@5 of no query changed, ranks of needed tools: 1";
+    assert!(moved.stdout.contains(expected), "{}", moved.shown());
 }

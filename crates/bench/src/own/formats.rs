@@ -103,7 +103,10 @@ fn rest(impact: &Impact) -> String {
 fn power(impact: &Impact) -> String {
     let decision = &impact.decision;
     let seen = match decision.word {
-        Word::Same if decision.differing == 0 => "no answer changed".to_owned(),
+        Word::Same if decision.differing == 0 => match impact.moved.len() {
+            0 => "no rank changed".to_owned(),
+            moved => format!("recall@5 of no query changed, ranks of needed tools: {}", count(moved)),
+        },
         _ => could_be_seen(decision.could_have_seen, MARGIN, decision.more_queries),
     };
     let new = match impact.new_queries {
