@@ -36,6 +36,7 @@ use contextweaver_bench::own::workspace::least;
 use contextweaver_bench::report::html::{self, Evidence, Failed, Ranked, Section};
 use contextweaver_bench::report::number::{count, share, verdict_name};
 use contextweaver_bench::report::table::Table;
+use contextweaver_core::files::without_mark;
 use contextweaver_gateway::quoted;
 
 pub(super) const EXAMPLE: &str = "\
@@ -689,7 +690,8 @@ fn failures_markdown(collection: &Collection, one: &Measured) -> String {
 fn read_baseline(path: &Path) -> Result<Baseline> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let hint = "is it the output of `bench eval --format json`?";
-    let baseline: Baseline = serde_json::from_str(&text).with_context(|| format!("{}: {hint}", path.display()))?;
+    let baseline: Baseline =
+        serde_json::from_slice(without_mark(text.as_bytes())).with_context(|| format!("{}: {hint}", path.display()))?;
     match baseline.evaluations.first() {
         None => bail!("{}: it has no evaluation; {hint}", path.display()),
         Some(_) if baseline.schema_version != SCHEMA_VERSION => {
