@@ -293,6 +293,19 @@ fn gates_fail_with_exit_code_1_and_say_why() {
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert_eq!(lines[0], "failed: recall@5 of lexical is .667, below .700");
     assert!(lines[1].starts_with("failed: all definitions take "), "{lines:?}");
+    // Two thirds, which the facts hold as 0.666667.
+    for (least, expected) in [
+        ("recall@5=.66666666", None),
+        ("recall@5=.666667", Some("failed: recall@5 of lexical is .6666667, below .6666670")),
+    ] {
+        let run = eval(&files, &["--engine", "lexical", "--fail-under", least]);
+        assert_eq!(run.stdout.lines().find(|line| line.starts_with("failed: ")), expected, "{}", run.shown());
+        assert_eq!(run.code, i32::from(expected.is_some()), "{}", run.shown());
+    }
+    files.write("queries.jsonl", QUERIES.lines().last().unwrap());
+    let none = eval(&files, &["--engine", "lexical", "--fail-under", "recall@5=.5"]);
+    let expected = "failed: recall@5 of lexical has no value, since no query has a relevant tool";
+    assert!(none.code == 1 && none.stdout.contains(expected), "{}", none.shown());
 }
 
 #[test]

@@ -245,6 +245,13 @@ fn a_sweep_says_that_it_looked_at_the_queries() {
     let sweep = files.run(&["bench", "sweep", "--root", "gate"]);
     assert_eq!(sweep.code, 0, "{}", sweep.shown());
     assert!(sweep.stdout.contains("measured on the queries that one would choose by"), "{}", sweep.shown());
+    files.write("gate/queries.jsonl", "{\"id\": \"q\", \"query\": \"order a pizza\", \"relevant\": []}\n");
+    let nothing = files.run(&["bench", "sweep", "--root", "gate"]);
+    assert!(
+        nothing.code == 2 && nothing.stderr.contains("no query of your catalog has a relevant tool"),
+        "{}",
+        nothing.shown()
+    );
 }
 
 #[test]

@@ -29,12 +29,13 @@ use contextweaver_bench::eval::process::mcp::SearchTool;
 use contextweaver_bench::eval::process::{Door, ProcessEngine, ProcessError, ProcessReport};
 use contextweaver_bench::eval::record::{Estimate, Facts};
 use contextweaver_bench::eval::run::{Evaluation, PromptTokens, QueryOutcome, against, evaluate, evaluate_imported};
+use contextweaver_bench::eval::statistics::mean;
 use contextweaver_bench::eval::workspace::judgements_around;
 use contextweaver_bench::own::RESULTS_FILE;
 use contextweaver_bench::own::words::code;
-use contextweaver_bench::own::workspace::least;
+use contextweaver_bench::own::workspace::{is_below, least};
 use contextweaver_bench::report::html::{self, Evidence, Failed, Ranked, Section};
-use contextweaver_bench::report::number::{count, share, verdict_name};
+use contextweaver_bench::report::number::{apart, count, share, verdict_name};
 use contextweaver_bench::report::table::Table;
 use contextweaver_core::files::without_mark;
 use contextweaver_gateway::quoted;
@@ -732,10 +733,15 @@ fn compare(args: &EvalArgs, collection: &Collection, first: &Measured, baseline:
 fn failed_gates(args: &EvalArgs, first: &Measured, decision: Option<&Decision>) -> Vec<String> {
     let facts = &first.evaluation.facts;
     let mut failed = Vec::new();
+    let found = || first.evaluation.outcomes.iter().flatten().map(|outcome| &outcome.found);
     for (measure, least) in &args.fail_under {
-        let value = facts.measures.get(&measure.to_string()).map_or(0.0, |estimate| estimate.mean);
-        if value < *least {
-            failed.push(format!("{measure} of {} is {}, below {}", first.name, share(value), share(*least)));
+        // The mean as it is: the facts hold it rounded, which may be on the other side.
+        let value = mean(found().map(|found| measure.of(found)));
+        if facts.answerable == 0 {
+            failed.push(format!("{measure} of {} has no value, since no query has a relevant tool", first.name));
+        } else if is_below(value, *least) {
+            let (value, least) = apart(value, *least);
+            failed.push(format!("{measure} of {} is {value}, below {least}", first.name));
         }
     }
     if let (Some(most), Some(tokens)) = (args.max_tokens, &facts.tokens)

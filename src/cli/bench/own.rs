@@ -65,13 +65,19 @@ fn files(own: &OwnWorkspace) -> Files {
     Files::default().read("the workspace", own.inputs()).read("the workspace", [own.path(RESULTS_FILE)])
 }
 
-fn fresh(own: &OwnWorkspace) -> Result<Fresh> {
+/// The collection of a workspace, which has something to measure.
+fn answerable(own: &OwnWorkspace) -> Result<Collection> {
     let collection = own.collection()?;
-    let evaluations = measure(own, &collection)?;
-    let measured = Measured::of(&collection, &evaluations);
-    if measured.evaluations.first().is_some_and(|one| one.facts.answerable == 0) {
+    if collection.counts().answerable == 0 {
         bail!("no query of your catalog has a relevant tool, so there is nothing to judge");
     }
+    Ok(collection)
+}
+
+fn fresh(own: &OwnWorkspace) -> Result<Fresh> {
+    let collection = answerable(own)?;
+    let evaluations = measure(own, &collection)?;
+    let measured = Measured::of(&collection, &evaluations);
     Ok(Fresh { collection, evaluations, measured })
 }
 
@@ -219,7 +225,7 @@ fn print_differences(differs: &[Difference], out: &mut dyn Write) -> Result<()> 
 
 /// The grid of the router on the catalog of the workspace.
 pub(super) fn sweep(own: &OwnWorkspace, all: bool, format: Format, out: &mut dyn Write) -> Result<Outcome> {
-    let collection = own.collection()?;
+    let collection = answerable(own)?;
     let candidates = routing::grid();
     let bar = progress(candidates.len());
     let outcomes = routing::sweep(&candidates, &[&collection], || bar.inc(1));
