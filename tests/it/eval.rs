@@ -343,6 +343,7 @@ fn what_cannot_be_measured_is_refused_by_name() {
     let files = files();
     files.write("bad.tsv", "q9\t1\tsend_mail\n");
     files.write("bad.json", "{}");
+    files.write("empty.tsv", "");
     let table = [
         (&["--engine", "pizza"][..], "no engine `pizza`; there are default, lexical, best, bm25"),
         (&["--process", "x=no-such-program"], "missing: no-such-program"),
@@ -350,6 +351,12 @@ fn what_cannot_be_measured_is_refused_by_name() {
         (&["--run", "x=bad.tsv"], "bad.tsv:1: query `q9` is not in the queries file"),
         (&["--run", "x=none.tsv"], "none.tsv"),
         (&["--baseline", "bad.json"], "is it the output of `bench eval --format json`?"),
+        (&["--run", "x=empty.tsv"], "empty.tsv:1: no query is answered; write a line for each tool"),
+        (
+            &["--engine", "default", "--process", "default=sh engine.sh"],
+            "--engine and --process both name an engine `default`; give each engine a name of its own, and each once",
+        ),
+        (&["--engine", "bm25", "--engine", "bm25"], "--engine and --engine both name an engine `bm25`"),
         (&["--fail-under", "recall@7=.5"], "no measure `recall@7`"),
         (&["--fail-under", "recall@5=80"], "`recall@5` is 80, which is no number from 0 to 1"),
     ];

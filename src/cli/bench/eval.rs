@@ -293,6 +293,7 @@ struct BaselineEntry {
 pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
     refuse_overwriting(args)?;
+    refuse_two_of_one_name(args)?;
     let collection = args.source.collection(&args.queries)?;
     if args.failures && args.format == Form::Csv {
         bail!("--failures has no place in a CSV table; use text, json, jsonl or markdown");
@@ -402,6 +403,24 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         _ if failed.is_empty() => Ok(Outcome::Ok),
         _ => Ok(Outcome::Drift),
     }
+}
+
+/// Refuses two engines of one name: their rows could not be told apart, and a file holds one of each name.
+fn refuse_two_of_one_name(args: &EvalArgs) -> Result<()> {
+    let configs = args.config.iter().map(|path| ("--config", path.display().to_string()));
+    let named = [("--process", &args.process), ("--run", &args.run)];
+    let named = named.into_iter().flat_map(|(option, all)| all.iter().map(move |(name, _)| (option, name.clone())));
+    let mcp = args.mcp.iter().map(|(name, _)| ("--mcp", name.clone()));
+    let engines = args.engine.iter().map(|name| ("--engine", name.clone()));
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    for (option, name) in engines.chain(configs).chain(named).chain(mcp) {
+        if let Some(other) = seen.insert(name.clone(), option) {
+            bail!(
+                "{other} and {option} both name an engine `{name}`; give each engine a name of its own, and each once"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Refuses to write over what is measured with.
