@@ -25,11 +25,13 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
+use super::files::Files;
 use super::{Format, Outcome, print_json};
 use contextweaver_bench::eval::engine::Engine;
 use contextweaver_bench::eval::files::replace_file;
 use contextweaver_bench::eval::gateway::case::Source;
 use contextweaver_bench::eval::matrix::Case;
+use contextweaver_bench::eval::process::end_all;
 use contextweaver_bench::eval::workspace::{Bench, Scope, Workspace};
 use contextweaver_bench::own::Home;
 use contextweaver_bench::scorecard;
@@ -150,6 +152,48 @@ fn refuse_in_workspace(given: &[(&str, bool)]) -> Result<()> {
     }
 }
 
+/// From now on, a signal to end ends the engines of others as well, and removes the folders that were made for them: they
+/// are no part of the group of processes that a terminal interrupts.
+fn end_engines_at_a_signal() -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let code = {
+        // Signals are taken from here on, and not only when the thread runs.
+        let _entered = runtime.enter();
+        ending()?
+    };
+    std::thread::spawn(move || {
+        let code = runtime.block_on(code);
+        end_all();
+        std::process::exit(code);
+    });
+    Ok(())
+}
+
+/// Waits for a signal to end; the exit code by which shells know it.
+#[cfg(unix)]
+fn ending() -> Result<impl Future<Output = i32> + Send> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => 128 + SignalKind::interrupt().as_raw_value(),
+            _ = terminate.recv() => 128 + SignalKind::terminate().as_raw_value(),
+        }
+    })
+}
+
+/// Waits for a signal to end; the exit code by which shells know it.
+#[cfg(not(unix))]
+fn ending() -> Result<impl Future<Output = i32> + Send> {
+    Ok(async {
+        // Without it there is nothing to wait for.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        130
+    })
+}
+
 #[derive(Debug, Args)]
 pub(super) struct RenderArgs {
     #[command(flatten)]
@@ -199,6 +243,10 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
 
 fn render(args: &RenderArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = args.place.workspace()?;
+    if args.html {
+        let results = workspace.path("scorecard/results");
+        Files::default().read("the scorecard", [results]).written("--out", [&args.out]).check()?;
+    }
     let paths: Vec<String> = if args.html {
         let bar = run::progress(0);
         let report = scorecard::html(workspace, &|what| bar.set_message(what.to_owned()))?;

@@ -30,6 +30,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    args.source.files().read("--config", &args.config).written("--out", [&args.out]).check()?;
     let catalog = args.source.load()?;
     let config = read_config(args.config.as_deref())?;
     let router = Router::build(catalog, config)?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use super::files::Files;
 use super::ingest::prefix;
 use super::session::{context_config, load};
 use super::{Format, Outcome, note, print_json};
@@ -51,6 +52,10 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let config = context_config(args.config.as_deref())?;
+    // A memory may become its own successor; a session would be lost.
+    let sessions = args.sessions.iter().filter_map(|argument| Some(place(argument).ok()?.0));
+    let sessions = sessions.filter(|path| !matches!(memory(path), Ok(Some(_))));
+    Files::default().read("SESSION", sessions).read("--config", &args.config).written("--out", [&args.out]).check()?;
     let (mut sessions, mut memories): (Vec<(String, Option<Day>, Session)>, _) = (Vec::new(), Vec::new());
     for argument in &args.sessions {
         let (path, day) = place(argument)?;

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
 use super::Outcome;
+use super::files::Files;
 use super::ingest::{prefix, read};
 use super::session::load;
 use contextweaver_context::adapters::{
@@ -84,6 +85,8 @@ impl ValueEnum for To {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let files = Files::default().read("--events", &args.events).read("--session", &args.session);
+    files.written("--out", &args.out).check()?;
     let conversation = conversation(args)?;
     let text = match args.to {
         To::Format(format) => format.write(&conversation)?,

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use serde::Serialize;
 
+use super::files::Files;
 use super::{Format, Outcome, note, print_json};
 use contextweaver_core::catalog::{LoadOptions, load};
 use contextweaver_routing::{FeedbackLog, Observation};
@@ -80,6 +81,7 @@ pub(super) fn read(path: &Path) -> Result<FeedbackLog> {
 }
 
 fn add(args: &AddArgs, out: &mut dyn Write) -> Result<Outcome> {
+    Files::default().read("--catalog", &args.catalog).written("--log", [&args.log]).check()?;
     if !args.force && load(&args.catalog, LoadOptions::default())?.catalog.get(&args.tool).is_none() {
         bail!("no tool has the id `{}`; `contextweaver route` shows the ids", args.tool);
     }

@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 
+use super::files::Files;
 use super::{Format, Outcome, print_json};
 use contextweaver_bench::eval::audit::{
     Ambiguity, Audit, DISCORDANT_SHARE, SIMILAR_QUERIES, SIMILAR_TOOLS, Spread, audit,
 };
-use contextweaver_bench::eval::collection::{About, CATALOG_FILE, Collection, Sealed, seal};
+use contextweaver_bench::eval::collection::{ABOUT_FILE, About, CATALOG_FILE, Collection, QUERIES_FILE, Sealed, seal};
 use contextweaver_bench::eval::files::replace_file;
 use contextweaver_bench::eval::growth::{SEED, grown_files};
 use contextweaver_bench::eval::record::{Grade, Growth, Origin};
@@ -331,13 +332,13 @@ fn run_seal(args: &SealArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 
 fn grow(args: &GrowArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let (folder, origin) = find(&args.place.gold, &args.name)?;
+    let own = [CATALOG_FILE, QUERIES_FILE, ABOUT_FILE].map(|name| folder.join(name));
+    let places = Files::default().read("NAME", own).written("--out", [&args.out]);
+    places.written("--queries-out", &args.queries_out).check()?;
     let base = Collection::load(&folder, origin)?;
     let files = grown_files(&base, Growth { grade: args.grade, size: args.size }, args.seed)?;
     // The queries first: a catalog that is there means that both are.
     if let Some(path) = &args.queries_out {
-        if *path == args.out {
-            bail!("--out and --queries-out name the same file; give each its own");
-        }
         replace_file(path, files.queries.as_bytes())?;
     }
     replace_file(&args.out, files.catalog.as_bytes())?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
+use super::files::Files;
 use super::session::{SessionSource, context_config};
 use super::{Format, Outcome, note, print_json};
 use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore};
@@ -41,6 +42,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let files = Files::default().read("--session", [&args.source.session]).read("--config", &args.config);
+    files.written("--out", &args.out).check()?;
     let config = context_config(args.config.as_deref())?;
     let session = args.source.load()?;
     let memory = Memory { facts: session.facts.all()?, episodes: session.episodes.all()? };

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use super::files::Files;
 use super::session::context_config;
 use super::{Outcome, note, outside};
 use contextweaver_context::adapters::{read_episodes, read_facts};
@@ -45,6 +46,9 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let files = Files::default().read("--events", [&args.events]).read("--facts", &args.facts);
+    let files = files.read("--episodes", &args.episodes).read("--config", &args.config);
+    files.written("--out", [&args.out]).check()?;
     let config = config(args)?;
     let place = args.events.display().to_string();
     let hooks = outside::hooks(&config)?;

@@ -21,6 +21,7 @@ mod demo;
 mod download;
 mod export;
 mod feedback;
+mod files;
 mod firewall;
 mod gold;
 mod handoff;

@@ -115,6 +115,8 @@ enum SchemaFor {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let files = args.source.files().read("--index", &args.index).read("--config", &args.config);
+    files.read("--feedback", &args.feedback).written("--names", &args.names).check()?;
     let router = router(args)?;
     let outcome = match (&args.path, args.query.as_ref().or(args.query_option.as_ref())) {
         (Some(path), _) => browse(args, &router, path, out),

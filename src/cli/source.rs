@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use super::files::Files;
 use super::note;
 use contextweaver_bench::eval::collection::{Collection, YOURS};
 use contextweaver_bench::eval::record::Origin;
@@ -59,6 +60,11 @@ impl CatalogSource {
 }
 
 impl CatalogSource {
+    /// The files of a command that reads this catalog.
+    pub(super) fn files(&self) -> Files {
+        Files::default().read("--catalog", &self.catalog)
+    }
+
     /// The catalog with the queries of a file, for measuring.
     pub(super) fn collection(&self, queries: &Path) -> Result<Collection> {
         Ok(Collection::of_catalog(YOURS, Origin::Public, self.load()?, queries)?)

@@ -1,5 +1,7 @@
 //! Commands as a person runs them, on small files and on bad ones.
 
+use std::fs;
+
 use crate::support::{Files, TOOLS, checkout, run_in};
 
 fn files() -> Files {
@@ -565,4 +567,60 @@ fn the_tools_of_a_python_file_are_those_that_fastmcp_finds() {
     let catalog = std::fs::read_to_string(files.path("made/catalog.json")).unwrap();
     assert!(catalog.contains("find_rooms") && catalog.contains("Front Desk"), "{catalog}");
     assert_eq!(files.names(), ["bin", "made", "server.py"]);
+}
+
+#[test]
+fn no_command_writes_over_what_it_reads() {
+    let files = crate::pages::thirty_queries();
+    let good = |arguments: &str| {
+        let run = files.run(&arguments.split(' ').collect::<Vec<_>>());
+        assert_eq!(run.code, 0, "{arguments}: {}", run.shown());
+    };
+    good("bench init gate --catalog tools.json --queries queries.jsonl");
+    good("bench run --root gate");
+    good("bench eval --catalog tools.json --queries queries.jsonl --run-out run.tsv --format json");
+    let eval = "bench eval --catalog tools.json --queries queries.jsonl";
+    let table = [
+        (
+            format!("{eval} --run-out queries.jsonl"),
+            "--run-out queries.jsonl would write over queries.jsonl of --queries",
+        ),
+        (format!("{eval} --html ./tools.json"), "--html ./tools.json would write over tools.json of --catalog"),
+        (
+            format!("{eval} --run theirs=run.tsv --run-out run.tsv"),
+            "--run-out run.tsv would write over run.tsv of --run",
+        ),
+        (format!("{eval} --html x --run-out x"), "--html x would write over x of --run-out"),
+        (format!("{eval} --trec-out . --html run"), "--html run would write over ./run of --trec-out"),
+        ("bench run --root gate --html gate/gate.toml".to_owned(), "would write over gate/gate.toml of the workspace"),
+        (
+            "bench check --root gate --html gate/results.json".to_owned(),
+            "would write over gate/results.json of the workspace",
+        ),
+        (
+            "route --catalog tools.json --as openai --names tools.json mail".to_owned(),
+            "--names tools.json would write over tools.json of --catalog",
+        ),
+        (
+            "catalog convert tools.json --to mcp --out tools.json".to_owned(),
+            "--out tools.json would write over tools.json of PATH",
+        ),
+        (
+            "build --catalog tools.json --out tools.json".to_owned(),
+            "--out tools.json would write over tools.json of --catalog",
+        ),
+        (
+            "gold draft --catalog tools.json --out tools.json --force".to_owned(),
+            "--out tools.json would write over tools.json of --catalog",
+        ),
+    ];
+    let kept = ["queries.jsonl", "tools.json", "run.tsv", "gate/gate.toml", "gate/results.json"];
+    let read = || kept.map(|name| fs::read(files.path(name)).unwrap());
+    let before = read();
+    for (arguments, expected) in table {
+        let run = files.run(&arguments.split(' ').collect::<Vec<_>>());
+        assert!(run.code == 2 && run.stderr.contains(expected), "{arguments}: {}", run.shown());
+        assert!(before == read(), "{arguments}: a file changed");
+        assert!(!files.path("x").exists() && !files.path("run").exists(), "{arguments}");
+    }
 }

@@ -351,6 +351,19 @@ fn gates_fail_with_exit_code_1_and_say_why() {
         assert_eq!(failed.code, 1, "{form}: {}", failed.shown());
         assert_eq!(failed.stderr.lines().collect::<Vec<_>>(), lines, "{form}");
     }
+    // Two thirds, which the facts hold as 0.666667.
+    for (least, expected) in [
+        ("recall@5=.66666666", None),
+        ("recall@5=.666667", Some("failed: recall@5 of lexical is .6666667, below .6666670")),
+    ] {
+        let run = eval(&files, &["--engine", "lexical", "--fail-under", least]);
+        assert_eq!(run.stdout.lines().find(|line| line.starts_with("failed: ")), expected, "{}", run.shown());
+        assert_eq!(run.code, i32::from(expected.is_some()), "{}", run.shown());
+    }
+    files.write("queries.jsonl", QUERIES.lines().last().unwrap());
+    let none = eval(&files, &["--engine", "lexical", "--fail-under", "recall@5=.5"]);
+    let expected = "failed: recall@5 of lexical has no value, since no query has a relevant tool";
+    assert!(none.code == 1 && none.stdout.contains(expected), "{}", none.shown());
 }
 
 #[test]
@@ -403,6 +416,7 @@ fn what_cannot_be_measured_is_refused_by_name() {
     let files = files();
     files.write("bad.tsv", "q9\t1\tsend_mail\n");
     files.write("bad.json", "{}");
+    files.write("empty.tsv", "");
     let table = [
         (&["--engine", "pizza"][..], "no engine `pizza`; there are default, lexical, best, bm25"),
         (&["--engine", "pizza"], "and in a checkout the programs bm25s, rank-bm25"),
@@ -415,6 +429,12 @@ fn what_cannot_be_measured_is_refused_by_name() {
         (&["--run", "x=bad.tsv"], "bad.tsv:1: query `q9` is not in the queries file"),
         (&["--run", "x=none.tsv"], "none.tsv"),
         (&["--baseline", "bad.json"], "is it the output of `bench eval --format json`?"),
+        (&["--run", "x=empty.tsv"], "empty.tsv:1: no query is answered; write a line for each tool"),
+        (
+            &["--engine", "default", "--process", "default=sh engine.sh"],
+            "--engine and --process both name an engine `default`; give each engine a name of its own, and each once",
+        ),
+        (&["--engine", "bm25", "--engine", "bm25"], "--engine and --engine both name an engine `bm25`"),
         (&["--fail-under", "recall@7=.5"], "no measure `recall@7`"),
         (&["--fail-under", "recall@5=80"], "`recall@5` is 80, which is no number from 0 to 1"),
     ];
@@ -453,4 +473,35 @@ fn a_grown_catalog_says_which_part_of_it_was_used() {
     assert!(large.stdout.ends_with(smaller), "{}", large.shown());
     let json: serde_json::Value = serde_json::from_str(&rot("tools.json", "json")).unwrap();
     assert!(json.to_string().contains(r#""own_tools":7,"of_tools":7,"queries":3,"of_queries":3"#), "{json}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_the_engine_too_and_removes_its_folder() {
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    let files = files();
+    files.write("hanging.sh", "echo $$ > \"$TMPDIR/begun\"; mv \"$TMPDIR/begun\" \"$TMPDIR/pid\"; sleep 600");
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let pid = files.write(&format!("{signal}/none"), "").with_file_name("pid");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_contextweaver"));
+        command.args(["bench", "eval", "--catalog", "tools.json", "--queries", "queries.jsonl"]);
+        command.args(["--process", "hanging=sh hanging.sh"]).env("TMPDIR", files.path(signal));
+        let mut child =
+            command.current_dir(files.path("")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        while !pid.exists() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let engine = fs::read_to_string(&pid).unwrap().trim().to_owned();
+        let kill = |arguments: [&str; 2]| {
+            Command::new("kill").args(arguments).stderr(Stdio::null()).status().unwrap().success()
+        };
+        assert!(kill(["-0", &engine]) && kill([&format!("-{signal}"), &child.id().to_string()]));
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
+        assert!(!kill(["-0", &engine]), "{signal}: the engine still runs");
+        let left = fs::read_dir(files.path(signal)).unwrap().count();
+        assert_eq!(left, 2, "{signal}: only the files of this test are left");
+    }
 }

@@ -92,7 +92,7 @@ fn a_worse_catalog_regresses_and_the_comment_says_what_moved() {
     assert_eq!(text.code, 1, "{}", text.shown());
     for expected in [
         "Regressed: recall@5 of your catalog .",
-        "results.json is not up to date either: run `contextweaver bench run --root gate` and commit results.json",
+        "results.json is not up to date either: run `contextweaver bench run --root gate` and commit results.json, with --accept",
         "failed: recall@5 fell from .",
         "worst query: hh-",
         "the catalog or the queries changed; only queries that were asked alike are compared",
@@ -110,15 +110,55 @@ fn a_worse_catalog_regresses_and_the_comment_says_what_moved() {
     assert_eq!(json["against"]["decision"]["word"], "regressed");
     assert_eq!(json["against"]["decision"]["queries"], 30);
 
-    // Recorded, it still regresses against the base; put right, it does not.
-    assert_eq!(files.run(&["bench", "run", "--root", "gate"]).code, 1);
+    // Measured twice, it is refused twice; accepted, it still regresses against the base; put right, it does not.
+    let results = || fs::read(files.path("gate/results.json")).unwrap();
+    let base = fs::read(files.path("base.json")).unwrap();
+    for _ in 0..2 {
+        let run = files.run(&["bench", "run", "--root", "gate"]);
+        assert_eq!(run.code, 1, "{}", run.shown());
+        assert!(
+            run.stdout.contains("results.json was not written, so the next run is judged alike"),
+            "{}",
+            run.shown()
+        );
+        assert!(run.stdout.ends_with("\nNot written: gate/results.json\n") && results() == base, "{}", run.shown());
+    }
+    assert_eq!(files.run(&["bench", "run", "--root", "gate", "--accept"]).code, 1);
+    assert_ne!(results(), base);
+    assert_eq!(files.run(&["bench", "run", "--root", "gate"]).code, 0);
     assert_eq!(check(&[]).code, 1);
     fs::copy(files.path("tools.json"), files.path("gate/catalog.json")).unwrap();
     let again = files.run(&["bench", "run", "--root", "gate"]);
     assert!(again.stdout.contains("Improved: recall@5 of your catalog ."), "{}", again.shown());
     let right = check(&[]);
     assert_eq!(right.code, 0, "{}", right.shown());
-    assert_eq!(fs::read(files.path("gate/results.json")).unwrap(), fs::read(files.path("base.json")).unwrap());
+    assert_eq!(results(), base);
+}
+
+#[test]
+fn results_that_are_not_recorded_or_cannot_be_read_are_not_passed_over() {
+    let files = workspace();
+    let whole = fs::read_to_string(files.path("gate/results.json")).unwrap();
+    let toml = fs::read_to_string(files.path("gate/gate.toml")).unwrap();
+    files.write("gate/gate.toml", toml.replace("[\"default\"]", "[\"default\", \"bm25\"]"));
+    let check = files.run(&["bench", "check", "--root", "gate"]);
+    assert!(check.code == 1 && check.stdout.starts_with("Not recorded: recall@5 of your catalog"), "{}", check.shown());
+    assert!(check.stdout.contains("results.json differs from what is computed in 1 fact:\n"), "{}", check.shown());
+    files.write("gate/gate.toml", toml);
+    let table = [
+        (whole.get(..whole.len() / 2).unwrap().to_owned(), "gate/results.json: is it the results.json of a workspace"),
+        (String::new(), "gate/results.json: is it the results.json of a workspace"),
+        (whole.replace("\"schema_version\": 1", "\"schema_version\": 9"), "it has the form 9, and this is 1"),
+    ];
+    for (text, expected) in table {
+        files.write("gate/results.json", &text);
+        let run = files.run(&["bench", "run", "--root", "gate"]);
+        assert!(run.code == 2 && run.stderr.contains(expected), "{}", run.shown());
+        assert!(run.stderr.contains("restore the file, or remove it"), "{}", run.shown());
+        assert_eq!(fs::read_to_string(files.path("gate/results.json")).unwrap(), text);
+    }
+    fs::write(files.path("gate/results.json"), format!("\u{feff}{whole}")).unwrap();
+    assert_eq!(files.run(&["bench", "run", "--root", "gate"]).code, 0);
 }
 
 #[test]
@@ -206,6 +246,13 @@ fn a_sweep_says_that_it_looked_at_the_queries() {
     assert_eq!(sweep.code, 0, "{}", sweep.shown());
     assert!(sweep.stdout.contains("measured on the queries that one would choose by"), "{}", sweep.shown());
     assert!(sweep.stdout.contains(" is the last one; a better one may lie beyond\n"), "{}", sweep.shown());
+    files.write("gate/queries.jsonl", "{\"id\": \"q\", \"query\": \"order a pizza\", \"relevant\": []}\n");
+    let nothing = files.run(&["bench", "sweep", "--root", "gate"]);
+    assert!(
+        nothing.code == 2 && nothing.stderr.contains("no query of your catalog has a relevant tool"),
+        "{}",
+        nothing.shown()
+    );
 }
 
 #[test]
@@ -347,5 +394,12 @@ fn a_change_that_cannot_be_measured_is_refused() {
     files.write("old.jsonl", "{\"id\": \"q1\", \"query\": \"open an issue\", \"relevant\": [\"create_issue\"]}\n");
     let same = files.run(&same);
     assert_eq!(same.code, 0, "{}", same.shown());
-    assert!(same.stdout.contains("no answer changed"), "{}", same.shown());
+    assert!(same.stdout.contains("queries compared: 1; no rank changed"), "{}", same.shown());
+    let mut tools: Vec<Value> = serde_json::from_str(&fs::read_to_string(files.path("old.json")).unwrap()).unwrap();
+    tools.push(json!({"name": "open_issue", "description": "Open an issue: open an issue", "server": "forge"}));
+    files.write("more.json", serde_json::to_string(&tools).unwrap());
+    let moved = files.run(&["catalog", "diff", "old.json", "more.json", "--impact", "--queries", "old.jsonl"]);
+    assert_eq!(moved.code, 0, "{}", moved.shown());
+    let expected = "queries compared: 1; recall@5 of no query changed, ranks of needed tools: 1";
+    assert!(moved.stdout.contains(expected), "{}", moved.shown());
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::{ArgGroup, Args};
 
+use super::end_engines_at_a_signal;
 use crate::cli::source::CatalogSource;
 use crate::cli::{Format, Outcome, print_json};
 use contextweaver_bench::eval::imported::check_run;
@@ -64,6 +65,7 @@ pub(in crate::cli) struct CheckEngineArgs {
 }
 
 pub(super) fn run(args: &CheckEngineArgs, out: &mut dyn Write) -> Result<Outcome> {
+    end_engines_at_a_signal()?;
     let found = found(args)?;
     let wrong = found.count(Verdict::Wrong);
     match args.format {

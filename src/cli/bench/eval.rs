@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use super::end_engines_at_a_signal;
 use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Outcome, note, print_json};
 use contextweaver_api::{SCHEMA_VERSION, envelope};
@@ -29,13 +30,15 @@ use contextweaver_bench::eval::process::{Door, ProcessEngine, ProcessError, Proc
 use contextweaver_bench::eval::record::{Estimate, Facts};
 use contextweaver_bench::eval::rival::{Rival, RivalPlace};
 use contextweaver_bench::eval::run::{Evaluation, PromptTokens, QueryOutcome, against, evaluate, evaluate_imported};
+use contextweaver_bench::eval::statistics::mean;
 use contextweaver_bench::eval::workspace::{Workspace, judgements_around};
 use contextweaver_bench::own::RESULTS_FILE;
 use contextweaver_bench::own::words::code;
-use contextweaver_bench::own::workspace::least;
+use contextweaver_bench::own::workspace::{is_below, least};
 use contextweaver_bench::report::html::{self, Evidence, Failed, Ranked, Section};
-use contextweaver_bench::report::number::{count, share};
+use contextweaver_bench::report::number::{apart, count, share};
 use contextweaver_bench::report::table::Table;
+use contextweaver_core::files::without_mark;
 use contextweaver_gateway::quoted;
 
 pub(super) const EXAMPLE: &str = "\
@@ -294,9 +297,14 @@ struct BaselineEntry {
 
 pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
+    refuse_overwriting(args)?;
+    refuse_two_of_one_name(args)?;
     let collection = args.source.collection(&args.queries)?;
     if args.failures && args.format == Form::Csv {
         bail!("--failures has no place in a CSV table; use text, json, jsonl or markdown");
+    }
+    if !args.process.is_empty() || args.mcp.is_some() {
+        end_engines_at_a_signal()?;
     }
     let Ran { mut measured, absent, lacks_first } = measure(args, &collection)?;
     let reasons = || absent.iter().map(|one| format!("`{}`: {}", one.name, one.reason)).collect::<Vec<_>>().join("; ");
@@ -408,6 +416,32 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
         _ if failed.is_empty() => Ok(Outcome::Ok),
         _ => Ok(Outcome::Drift),
     }
+}
+
+/// Refuses two engines of one name: their rows could not be told apart, and a file holds one of each name.
+fn refuse_two_of_one_name(args: &EvalArgs) -> Result<()> {
+    let configs = args.config.iter().map(|path| ("--config", path.display().to_string()));
+    let named = [("--process", &args.process), ("--run", &args.run)];
+    let named = named.into_iter().flat_map(|(option, all)| all.iter().map(move |(name, _)| (option, name.clone())));
+    let mcp = args.mcp.iter().map(|(name, _)| ("--mcp", name.clone()));
+    let engines = args.engine.iter().map(|name| ("--engine", name.clone()));
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    for (option, name) in engines.chain(configs).chain(named).chain(mcp) {
+        if let Some(other) = seen.insert(name.clone(), option) {
+            bail!(
+                "{other} and {option} both name an engine `{name}`; give each engine a name of its own, and each once"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to write over what is measured with.
+fn refuse_overwriting(args: &EvalArgs) -> Result<()> {
+    let exported = args.trec_out.iter().flat_map(|folder| export::TREC_FILES.map(|name| folder.join(name)));
+    let files = args.source.files().read("--queries", [&args.queries]).read("--config", &args.config);
+    let files = files.read("--run", args.run.iter().map(|(_, path)| path)).read("--baseline", &args.baseline);
+    files.written("--trec-out", exported).written("--run-out", &args.run_out).written("--html", &args.html).check()
 }
 
 /// Every engine that was asked for, in the order of the help.
@@ -745,7 +779,8 @@ fn failures_markdown(collection: &Collection, one: &Measured) -> String {
 fn read_baseline(path: &Path) -> Result<Baseline> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let hint = "is it the output of `bench eval --format json`?";
-    let baseline: Baseline = serde_json::from_str(&text).with_context(|| format!("{}: {hint}", path.display()))?;
+    let baseline: Baseline =
+        serde_json::from_slice(without_mark(text.as_bytes())).with_context(|| format!("{}: {hint}", path.display()))?;
     match baseline.evaluations.first() {
         None => bail!("{}: it has no evaluation; {hint}", path.display()),
         Some(_) if baseline.schema_version != SCHEMA_VERSION => {
@@ -800,13 +835,20 @@ fn gates(args: &EvalArgs, first: &Measured, decision: Option<&Decision>) -> Vec<
         let said = if passed { "has not regressed" } else { "regressed" };
         gates.push(Gate { passed, said: format!("{name} {said} against the baseline"), known: None });
     }
+    let found = || first.evaluation.outcomes.iter().flatten().map(|outcome| &outcome.found);
     for (measure, least) in &args.fail_under {
-        let found = facts.measures.get(&measure.to_string());
-        let value = found.map_or(0.0, |estimate| estimate.mean);
-        let passed = value >= *least;
+        if facts.answerable == 0 {
+            let said = format!("{measure} of {name} has no value, since no query has a relevant tool");
+            gates.push(Gate { passed: false, said, known: None });
+            continue;
+        }
+        // The mean as it is: the facts hold it rounded, which may be on the other side.
+        let value = mean(found().map(|found| measure.of(found)));
+        let passed = !is_below(value, *least);
         let beside = if passed { "not below" } else { "below" };
-        let said = format!("{measure} of {name} is {}, {beside} {}", share(value), share(*least));
-        gates.push(Gate { passed, said, known: found.map(|found| known(found, facts.answerable, *least)) });
+        let (shown, least_shown) = if passed { (share(value), share(*least)) } else { apart(value, *least) };
+        let known = facts.measures.get(&measure.to_string()).map(|estimate| known(estimate, facts.answerable, *least));
+        gates.push(Gate { passed, said: format!("{measure} of {name} is {shown}, {beside} {least_shown}"), known });
     }
     if let (Some(most), Some(tokens)) = (args.max_tokens, &facts.tokens) {
         let passed = tokens.naive <= most;

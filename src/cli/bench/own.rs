@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::run::progress;
 use super::sweep::print_edges;
+use crate::cli::files::Files;
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::chapters::routing::facts;
 use contextweaver_bench::eval::collection::Collection;
@@ -46,6 +47,9 @@ pub(super) enum CheckFormat {
 struct Output<'a> {
     #[serde(flatten)]
     judged: &'a Judged,
+    /// Whether `bench run` wrote the results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    written: Option<bool>,
     #[serde(skip_serializing_if = "<[Difference]>::is_empty")]
     committed_differs: &'a [Difference],
 }
@@ -57,13 +61,24 @@ struct Fresh {
     measured: Measured,
 }
 
-fn fresh(own: &OwnWorkspace) -> Result<Fresh> {
+/// What belongs to a workspace, and no report may replace.
+fn files(own: &OwnWorkspace) -> Files {
+    Files::default().read("the workspace", own.inputs()).read("the workspace", [own.path(RESULTS_FILE)])
+}
+
+/// The collection of a workspace, which has something to measure.
+fn answerable(own: &OwnWorkspace) -> Result<Collection> {
     let collection = own.collection()?;
-    let evaluations = measure(own, &collection)?;
-    let measured = Measured::of(&collection, &evaluations);
-    if measured.evaluations.first().is_some_and(|one| one.facts.answerable == 0) {
+    if collection.counts().answerable == 0 {
         bail!("no query of your catalog has a relevant tool, so there is nothing to judge");
     }
+    Ok(collection)
+}
+
+fn fresh(own: &OwnWorkspace) -> Result<Fresh> {
+    let collection = answerable(own)?;
+    let evaluations = measure(own, &collection)?;
+    let measured = Measured::of(&collection, &evaluations);
     Ok(Fresh { collection, evaluations, measured })
 }
 
@@ -98,40 +113,52 @@ fn judged(own: &OwnWorkspace, fresh: &Fresh, base: Option<&Base>) -> Result<Judg
     judge(&own.limits, &fresh.collection, &fresh.measured, base).context("gate.toml names no engine")
 }
 
-/// Measures, judges against the results of the last run, and writes the new ones.
-/// `html` is where the report goes.
-pub(super) fn run(own: &OwnWorkspace, html: Option<&Path>, format: Format, out: &mut dyn Write) -> Result<Outcome> {
-    let fresh = fresh(own)?;
+/// Measures, judges against the results of the last run, and writes the new ones. Where the gate fails, the last ones stay:
+/// the next run would be judged against what was just refused. `accept` writes the new ones all the same. `html` is where
+/// the report goes.
+pub(super) fn run(
+    own: &OwnWorkspace,
+    html: Option<&Path>,
+    accept: bool,
+    format: Format,
+    out: &mut dyn Write,
+) -> Result<Outcome> {
+    files(own).written("--html", html).check()?;
     let path = own.path(RESULTS_FILE);
-    let base = match path.exists().then(|| Base::read(&path)).transpose() {
-        Ok(base) => base,
-        Err(error) => {
-            note(&format!("the last results are replaced, and not compared with: {error:#}"));
-            None
-        }
-    };
+    let base = path.exists().then(|| Base::read(&path)).transpose().context(
+        "the last results cannot be compared with; restore the file, or remove it to begin without a comparison",
+    )?;
+    let fresh = fresh(own)?;
     let judged = judged(own, &fresh, base.as_ref())?;
-    let page = html
-        .map(|path| Ok::<_, anyhow::Error>((path, report(own, &fresh, &judged, Committed::NotAsked)?)))
-        .transpose()?;
-    replace_file(&path, fresh.measured.to_json()?.as_bytes())?;
+    let holds = judged.failed.is_empty();
+    let written = holds || accept || base.is_none();
+    let committed = if written { Committed::NotAsked } else { Committed::Kept };
+    let page = html.map(|path| Ok::<_, anyhow::Error>((path, report(own, &fresh, &judged, committed)?))).transpose()?;
+    if written {
+        replace_file(&path, fresh.measured.to_json()?.as_bytes())?;
+    }
     if let Some((path, page)) = &page {
         replace_file(path, page.as_bytes())?;
     }
     match format {
-        Format::Json => print_json(out, "bench run", &Output { judged: &judged, committed_differs: &[] })?,
+        Format::Json => {
+            print_json(out, "bench run", &Output { judged: &judged, written: Some(written), committed_differs: &[] })?;
+        }
         Format::Text => {
             for one in &fresh.measured.evaluations {
                 writeln!(out, "your catalog, engine {}\n{}", one.configuration, facts(&one.facts))?;
             }
-            write!(out, "{}", words::plain(&judged, own, Committed::NotAsked))?;
-            writeln!(out, "\nWrote {} — commit it", path.display())?;
+            write!(out, "{}", words::plain(&judged, own, committed))?;
+            match written {
+                true => writeln!(out, "\nWrote {} — commit it", path.display())?,
+                false => writeln!(out, "\nNot written: {}", path.display())?,
+            }
             if let Some((path, _)) = &page {
                 writeln!(out, "Wrote {}", path.display())?;
             }
         }
     }
-    Ok(if judged.failed.is_empty() { Outcome::Ok } else { Outcome::Drift })
+    Ok(if holds { Outcome::Ok } else { Outcome::Drift })
 }
 
 /// Measures again and compares: with the committed results, and the gate with `base` where it is given. `html` is where the
@@ -143,6 +170,7 @@ pub(super) fn check(
     format: CheckFormat,
     out: &mut dyn Write,
 ) -> Result<Outcome> {
+    files(own).read("--base", base).written("--html", html).check()?;
     let base = base.map(Base::read).transpose()?;
     let path = own.path(RESULTS_FILE);
     let text = fs::read_to_string(&path).with_context(|| {
@@ -158,7 +186,7 @@ pub(super) fn check(
     }
     match format {
         CheckFormat::Json => {
-            print_json(out, "bench check", &Output { judged: &judged, committed_differs: &differs })?;
+            print_json(out, "bench check", &Output { judged: &judged, written: None, committed_differs: &differs })?;
         }
         CheckFormat::Markdown => write!(out, "{}", words::markdown(&judged, own, committed))?,
         CheckFormat::Text => {
@@ -178,7 +206,8 @@ fn print_differences(differs: &[Difference], out: &mut dyn Write) -> Result<()> 
     if differs.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{RESULTS_FILE} differs from what is computed in {} facts:", differs.len())?;
+    let facts = if differs.len() == 1 { "fact" } else { "facts" };
+    writeln!(out, "\n{RESULTS_FILE} differs from what is computed in {} {facts}:", differs.len())?;
     for difference in differs.iter().take(SHOWN) {
         let shown = |value: &Option<Value>| {
             words::shortened(&value.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string))
@@ -197,7 +226,7 @@ fn print_differences(differs: &[Difference], out: &mut dyn Write) -> Result<()> 
 
 /// The grid of the router on the catalog of the workspace.
 pub(super) fn sweep(own: &OwnWorkspace, all: bool, format: Format, out: &mut dyn Write) -> Result<Outcome> {
-    let collection = own.collection()?;
+    let collection = answerable(own)?;
     let candidates = routing::grid();
     let bar = progress(candidates.len());
     let outcomes = routing::sweep(&candidates, &[&collection], || bar.inc(1));

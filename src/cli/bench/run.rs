@@ -10,7 +10,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use super::{Everything, Place, own, refuse_in_workspace};
+use super::{Everything, Place, end_engines_at_a_signal, own, refuse_in_workspace};
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::eval::context::rival::{ContextRivalFacts, RivalCap};
 use contextweaver_bench::eval::machine;
@@ -28,14 +28,16 @@ use contextweaver_bench::scorecard::{self, Course, Ran, Recorder, Watch};
 
 pub(super) const EXAMPLE: &str = "\
 In a checkout, the matrix is run and the scorecard written. In a workspace of `bench init`, your
-catalog is measured, results.json is written, and the gate of gate.toml judges it: also against the
-results of the last run.
+catalog is measured, and the gate of gate.toml judges it: also against the results of the last run
+in results.json. Where the gate holds, the new ones are written there; where it fails, the last ones
+stay, so that it fails again until the catalog is put right or --accept is given.
 
 Examples:
   contextweaver bench run
   contextweaver bench run --record-timings
   contextweaver bench run --root gate
   contextweaver bench run --root gate --html report.html
+  contextweaver bench run --root gate --accept
 
 Exit codes in a workspace: 0 the gate passed, 1 it failed or regressed, 2 error.";
 
@@ -79,6 +81,9 @@ pub(in crate::cli) struct RunArgs {
     /// In a workspace: write a report into one HTML file, with the failures, what is taken for what, every query, the gate
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// In a workspace: write results.json although the gate fails; later runs are judged against it
+    #[arg(long)]
+    accept: bool,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -124,7 +129,10 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Outcome> {
                 ("--engines", !args.engines.is_empty()),
             ];
             refuse_in_workspace(&foreign)?;
-            return own::run(&home, args.html.as_deref(), args.format, out);
+            return own::run(&home, args.html.as_deref(), args.accept, args.format, out);
+        }
+        Home::Checkout(_) if args.accept => {
+            bail!("--accept is for a workspace; a checkout records with `contextweaver bench run` alone")
         }
         Home::Checkout(_) if args.html.is_some() => {
             bail!("--html writes the report of a workspace; in a checkout `contextweaver bench render --html` does")
@@ -274,6 +282,7 @@ struct ContextLine<'a> {
 
 /// `bench run --engines`: one line for each engine on each collection, then for each context engine on each scenario.
 fn engines(args: &RunArgs, bench: &Bench, out: &mut dyn Write) -> Result<Outcome> {
+    end_engines_at_a_signal()?;
     let program = std::env::current_exe().context("this program's own file")?;
     let selection = Selection::of(bench, &args.engines, &args.collections, &args.scenarios)?;
     let can_hide = hiding(&bench.workspace.judgements());

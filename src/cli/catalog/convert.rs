@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::{counted, load_options};
+use crate::cli::files::Files;
 use crate::cli::tools::{WrittenFormat, write_names};
 use crate::cli::{Outcome, note};
 use contextweaver_core::catalog::{CallNames, LeftOut, ToolFormat, load, mcp_listing};
@@ -42,6 +43,8 @@ pub(in crate::cli) struct ConvertArgs {
 
 /// Writes the catalog; what the form cannot hold is named on standard error.
 pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<Outcome> {
+    let files = Files::default().read("PATH", &args.paths);
+    files.written("--out", &args.out).written("--names", &args.names).check()?;
     let loaded = load(&args.paths, load_options(args.lenient))?;
     for LeftOut { place, reason } in &loaded.left_out {
         note(&format!("left out: {place}: {reason}"));

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
+use crate::cli::files::Files;
 use crate::cli::ingest::{prefix, read};
 use crate::cli::mcp::refuse_existing;
 use crate::cli::note;
@@ -40,6 +41,8 @@ pub(in crate::cli) struct DraftArgs {
 }
 
 pub(super) fn run(args: &DraftArgs, out: &mut dyn Write) -> Result<()> {
+    let files = Files::default().read("--session", &args.session).read("--catalog", &args.catalog);
+    files.written("--out", &args.out).check()?;
     if let Some(path) = &args.out {
         refuse_existing(path, args.force)?;
     }

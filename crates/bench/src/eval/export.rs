@@ -27,6 +27,9 @@ pub fn tab_run(collection: &Collection, evaluation: &Evaluation) -> io::Result<V
     Ok(bytes)
 }
 
+/// The names of the files of a TREC export.
+pub const TREC_FILES: [&str; 5] = ["qrels", "run", "qrels.strict", "run.strict", "measures.json"];
+
 /// The files of a TREC export by name: `qrels` and `run`, the same in the strict view, and `measures.json` with our
 /// means for `scripts/cross-check-measures`.
 ///
@@ -46,13 +49,14 @@ pub fn trec(collection: &Collection, evaluation: &Evaluation) -> io::Result<Vec<
     let ranked = ranked(collection, evaluation, &judgements);
     let name = name_of(collection);
     let mut files = Vec::new();
-    for (view, qrels, run) in [(View::Aware, "qrels", "run"), (View::Strict, "qrels.strict", "run.strict")] {
+    let [aware_qrels, aware_run, strict_qrels, strict_run, means_of] = TREC_FILES;
+    for (view, qrels, run) in [(View::Aware, aware_qrels, aware_run), (View::Strict, strict_qrels, strict_run)] {
         let (mut judged, mut ranking) = (Vec::new(), Vec::new());
         write_qrels(&mut judged, &ranked, &name, view)?;
         write_run(&mut ranking, &ranked, &name, view, "contextweaver")?;
         files.extend([(qrels, judged), (run, ranking)]);
     }
-    files.push(("measures.json", serde_json::to_vec_pretty(&measures)?));
+    files.push((means_of, serde_json::to_vec_pretty(&measures)?));
     Ok(files)
 }
 

@@ -40,6 +40,15 @@ enum Form {
     Tabs,
 }
 
+impl Form {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Trec => "TREC",
+            Self::Tabs => "tab-separated",
+        }
+    }
+}
+
 /// What is wrong with a line.
 #[derive(Debug, thiserror::Error)]
 enum Fault {
@@ -57,6 +66,12 @@ enum Fault {
     Score(String),
     #[error("query `{0}` has more than {LONGEST} tools")]
     Longest(String),
+    #[error("`{name}` does not have the id `{id}`, which is another tool")]
+    Id { name: String, id: String },
+    #[error("this line is {0} and those above are not; write all in one form")]
+    Mixed(&'static str),
+    #[error("no query is answered; write a line for each tool that is found for a query")]
+    Empty,
 }
 
 /// Reads lines of a run, one by one.
@@ -102,13 +117,18 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// Reads a run of `collection`. Queries that the file does not name have an empty ranking.
 ///
 /// # Errors
-/// [`RunFileError`] at the first line that is of neither form or names an unknown query or tool, a tool twice for a query,
-/// or a score that is not a number.
+/// [`RunFileError`] at the first line that is of neither form or of another than those above, or names an unknown query or
+/// tool, a tool by the id of another, a tool twice for a query, or a score that is not a number; and for a file without lines.
 pub fn read_run(path: &Path, text: &str, collection: &Collection) -> Result<Vec<Ranking>, RunFileError> {
     let mut reader = Reader::new(collection);
+    let refuse = |line: usize, fault: &Fault| RunFileError { path: path.to_owned(), line, reason: fault.to_string() };
+    let first = lines(text).next().ok_or_else(|| refuse(1, &Fault::Empty))?;
+    let of_all = form(first.1);
     for (line, text) in lines(text) {
-        let refuse = |fault: Fault| RunFileError { path: path.to_owned(), line, reason: fault.to_string() };
-        reader.take(text).map_err(refuse)?;
+        match form(text) {
+            Some(other) if of_all != Some(other) => return Err(refuse(line, &Fault::Mixed(other.name()))),
+            _ => reader.take(text).map_err(|fault| refuse(line, &fault))?,
+        }
     }
     Ok(reader.lines.into_iter().map(ranking).collect())
 }
@@ -144,18 +164,15 @@ pub fn check_run(text: &str, collection: &Collection) -> Conformance {
     let mut count = 0;
     for (number, line) in lines(text) {
         count += 1;
-        let name = match form(line) {
-            Some(Form::Trec) => "TREC",
-            Some(Form::Tabs) => "tab-separated",
-            None => "neither",
-        };
+        let name = form(line).map_or("neither", Form::name);
         *forms.entry(name).or_default() += 1;
         if let Err(fault) = reader.take(line) {
             let rule = match fault {
-                Fault::Form => "form",
+                Fault::Form | Fault::Mixed(_) => "form",
                 Fault::Rank(_) | Fault::Score(_) => "numbers",
                 Fault::Query(_) => "queries",
-                Fault::Tool { .. } => "tools",
+                Fault::Tool { .. } | Fault::Id { .. } => "tools",
+                Fault::Empty => "answered",
                 Fault::Twice(_) | Fault::Longest(_) => "once",
             };
             faults.entry(rule).or_default().push(format!("line {number}: {fault}"));
@@ -237,7 +254,14 @@ fn parse<'t>(line: &'t str, tools: &BTreeMap<String, u32>) -> Result<(&'t str, L
         let rank = rank(place)?;
         // Without scores the rank decides.
         let score = rest.first().map_or(Ok(-(rank as f64)), |text| score(text))?;
-        return Ok((query, Line { tool: tool(name)?, rank, score }));
+        let tool = tool(name)?;
+        // An id that no tool has is of an earlier definition; the name tells which tool is meant.
+        if let Some(id) = rest.get(1)
+            && tools.get(*id).is_some_and(|other| *other != tool)
+        {
+            return Err(Fault::Id { name: (*name).to_owned(), id: (*id).to_owned() });
+        }
+        return Ok((query, Line { tool, rank, score }));
     }
     let words: Vec<&str> = line.split_whitespace().collect();
     let [query, _, name, place, value, _] = words.as_slice() else { return Err(Fault::Form) };
@@ -278,8 +302,11 @@ mod tests {
         let table = [
             ("1\t1\tsend mail\n1\t2\tcreate_issue\n", vec![vec![1, 0], vec![]]),
             ("1\t1\tsend mail\t3\n1\t2\tforge:create_issue\t5.5\n", vec![vec![0, 1], vec![]]),
+            (
+                "1\t1\tsend mail\t3\tpost:send mail\n1\t2\tcreate_issue\t1\tof-an-earlier-definition",
+                vec![vec![1, 0], vec![]],
+            ),
             ("\u{feff}2 Q0 send%20mail 2 1.5 me\n2 Q0 create_issue 1 1.5 me\n\n", vec![vec![], vec![0, 1]]),
-            ("", vec![vec![], vec![]]),
         ];
         for (text, expected) in table {
             assert_eq!(read(text).unwrap(), expected, "{text:?}");
@@ -301,6 +328,16 @@ mod tests {
             ("1\t1\tsend mail\n3\t1\tsend mail", "run:2: query `3` is not in the queries file"),
             ("1\t1\tsend mail\n1\t2\tsend mail", "run:2: query `1` has this tool twice"),
             ("1\t1\tsing", "run:1: tool `sing` is not in the catalog"),
+            ("", "run:1: no query is answered; write a line for each tool that is found for a query"),
+            ("\n \n", "run:1: no query is answered; write a line for each tool that is found for a query"),
+            (
+                "1 Q0 send%20mail 1 2 me\n1\t2\tcreate_issue",
+                "run:2: this line is tab-separated and those above are not; write all in one form",
+            ),
+            (
+                "1\t1\tsend mail\t3\tforge:create_issue",
+                "run:1: `send mail` does not have the id `forge:create_issue`, which is another tool",
+            ),
             ("1\tone\tsend mail", "run:1: the rank `one` is not a whole number"),
             ("1 Q0 create_issue 1 NaN me", "run:1: the score `NaN` is not a number"),
             (

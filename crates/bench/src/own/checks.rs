@@ -4,9 +4,10 @@ use serde::Serialize;
 
 use super::impact::{Definition, Impact, Kind};
 use super::place::Place;
+use super::workspace::is_below;
 use crate::eval::decision::Word;
 use crate::eval::measure::Measure;
-use crate::report::number::{count, share, signed};
+use crate::report::number::{apart, count, share, signed};
 
 /// What must hold of a changed catalog.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -101,8 +102,10 @@ pub fn checks(impact: &Impact, budget: &Budget) -> Vec<Check> {
     found.push(tools_stay(impact));
     for (measure, least) in &budget.least {
         let value = impact.measures.get(&measure.to_string()).copied().unwrap_or(0.0);
-        let message = format!("{measure} is {}, and the least is {}", share(value), share(*least));
-        found.push(check(Rule::LeastValue, &measure.to_string(), value < *least, message, worst(impact)));
+        let fails = is_below(value, *least);
+        let (shown, bound) = if fails { apart(value, *least) } else { (share(value), share(*least)) };
+        let message = format!("{measure} is {shown}, and the least is {bound}");
+        found.push(check(Rule::LeastValue, &measure.to_string(), fails, message, worst(impact)));
     }
     if let Some(most) = budget.most_tokens {
         let now = impact.tokens_after;

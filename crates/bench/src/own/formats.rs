@@ -102,14 +102,18 @@ fn rest(impact: &Impact) -> String {
 
 fn power(impact: &Impact) -> String {
     let decision = &impact.decision;
-    let unchanged = if decision.differing == 0 { "no answer changed; " } else { "" };
     let seen = could_be_seen(decision.could_have_seen, MARGIN, decision.more_queries, decision.assumed_differing);
+    let seen = match impact.moved.len() {
+        _ if decision.differing > 0 => seen,
+        0 => format!("no rank changed; {seen}"),
+        moved => format!("recall@5 of no query changed, ranks of needed tools: {}; {seen}", count(moved)),
+    };
     let new = match impact.new_queries {
         0 => String::new(),
         1 => "; 1 query needs a tool that only the new catalog has, and is not compared".to_owned(),
         new => format!("; {} queries need tools that only the new catalog has, and are not compared", count(new)),
     };
-    format!("queries compared: {}; {unchanged}{seen}{new}", count(decision.queries))
+    format!("queries compared: {}; {seen}{new}", count(decision.queries))
 }
 
 fn word(status: Status) -> &'static str {

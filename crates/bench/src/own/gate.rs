@@ -6,14 +6,14 @@
 use serde::Serialize;
 
 use super::results::{Base, BaseEngine, EngineFacts, Measured};
-use super::workspace::Limits;
+use super::workspace::{Limits, is_below};
 use crate::eval::collection::Collection;
 use crate::eval::decision::{ASSUMED, Decision, Pair, Word, decide};
 use crate::eval::measure::{Found, Measure};
 use crate::eval::record::Estimate;
 use crate::eval::statistics::{mean, minimum_detectable_difference, round6};
 use crate::report::count;
-use crate::report::number::share;
+use crate::report::number::apart;
 
 /// The rank down to which a tool counts as found: that of recall@5.
 pub const FOUND_WITHIN: usize = 5;
@@ -251,9 +251,12 @@ fn recall(ranks: &Ranks) -> f64 {
 fn failed(limits: &Limits, first: &EngineFacts, against: Option<&Against>) -> Vec<String> {
     let mut failed = Vec::new();
     for (measure, least) in &limits.least {
-        let value = first.facts.measures.get(&measure.to_string()).map_or(0.0, |estimate| estimate.mean);
-        if value < *least {
-            failed.push(format!("{measure} is {}, below the least of {}", share(value), share(*least)));
+        // The mean as it is: the facts hold it rounded, which may be on the other side.
+        let found = first.ranks.values().filter_map(|ranks| Found::at(ranks.clone()));
+        let value = mean(found.map(|found| measure.of(&found)));
+        if is_below(value, *least) {
+            let (value, least) = apart(value, *least);
+            failed.push(format!("{measure} is {value}, below the least of {least}"));
         }
     }
     if let (Some(most), Some(tokens)) = (limits.most_tokens, &first.facts.tokens)
@@ -262,7 +265,8 @@ fn failed(limits: &Limits, first: &EngineFacts, against: Option<&Against>) -> Ve
         failed.push(format!("all definitions take {} tokens, more than {}", count(tokens.naive), count(most)));
     }
     if let Some(against) = against.filter(|one| one.decision.word == Word::Regressed) {
-        failed.push(format!("recall@5 fell from {} to {}", share(against.recall_before), share(against.recall_after)));
+        let (before, after) = apart(against.recall_before, against.recall_after);
+        failed.push(format!("recall@5 fell from {before} to {after}"));
     }
     failed
 }

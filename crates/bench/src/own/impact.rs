@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::gate::{Moved, sort_worst_first};
 use super::place::{Place, locate};
@@ -42,6 +42,7 @@ pub struct Impact {
     /// The verdict on recall@5.
     pub decision: Decision,
     /// Every measure of the new catalog, over all queries that it can answer.
+    #[serde(serialize_with = "rounded")]
     pub measures: BTreeMap<String, f64>,
     /// Needed tools whose rank changed, the largest loss first.
     pub moved: Vec<Moved>,
@@ -51,6 +52,11 @@ pub struct Impact {
     pub new_queries: usize,
     /// What changed, the largest change of tokens first.
     pub definitions: Vec<Definition>,
+}
+
+/// Files hold six decimals; a threshold is compared with the mean as it is.
+fn rounded<S: Serializer>(measures: &BTreeMap<String, f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(measures.iter().map(|(name, value)| (name, round6(*value))))
 }
 
 /// A tool that a query needs and the new catalog does not have.
@@ -192,8 +198,7 @@ pub fn measure(sides: Sides<'_>, queries_path: &Path, queries: &[Asked], engine:
         bail!("{}: no query has tools that both catalogs have, so there is nothing to compare", queries_path.display());
     }
     let answered = || (0..needed.len()).filter(|at| known_after[*at]);
-    let measures =
-        Measure::ALL.map(|measure| (measure.to_string(), round6(mean(answered().map(|at| measure.of(&after[at]))))));
+    let measures = Measure::ALL.map(|measure| (measure.to_string(), mean(answered().map(|at| measure.of(&after[at])))));
     let mut definitions = definitions(sides);
     for definition in definitions.iter_mut().take(MEASURED_ALONE) {
         let catalog = Arc::new(Catalog::new(with_change(sides, definition))?);

@@ -18,6 +18,7 @@ use crate::eval::engine::Engine;
 use crate::eval::record::Facts;
 use crate::eval::run::{Evaluation, PromptTokens, against, evaluate};
 use crate::results::compare::{self, Difference};
+use contextweaver_core::files::without_mark;
 use contextweaver_core::text::sha256_hex;
 
 /// The name of the file in a workspace.
@@ -106,7 +107,7 @@ impl Measured {
     /// # Errors
     /// When the text is no JSON.
     pub fn differences(&self, committed: &str) -> Result<Vec<Difference>> {
-        let committed: Value = serde_json::from_str(committed).context(RESULTS_FILE)?;
+        let committed: Value = serde_json::from_slice(without_mark(committed.as_bytes())).context(RESULTS_FILE)?;
         let computed: Value = serde_json::from_str(&self.to_json()?).context(RESULTS_FILE)?;
         let engines = |file: &Value| -> BTreeMap<String, Value> {
             let all = file.get("evaluations").and_then(Value::as_array).into_iter().flatten();
@@ -194,7 +195,8 @@ impl Base {
     pub fn parse(path: &Path, text: &str) -> Result<Self> {
         let place = path.display();
         let hint = "is it the results.json of a workspace or the output of `bench eval --format json`?";
-        let base: Self = serde_json::from_str(text).with_context(|| format!("{place}: {hint}"))?;
+        let base: Self =
+            serde_json::from_slice(without_mark(text.as_bytes())).with_context(|| format!("{place}: {hint}"))?;
         if base.schema_version != SCHEMA {
             bail!("{place}: it has the form {}, and this is {SCHEMA}; record it again", base.schema_version);
         }

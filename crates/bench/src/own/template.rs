@@ -102,7 +102,7 @@ pub fn readme(folder: &Path, drafts: bool) -> String {
         "# The gate of a tool catalog\n\n\
          `{GATE_FILE}` says what must hold of `{CATALOG}` for the queries in `{QUERIES}`.\n\n{review}\
          ```sh\n\
-         contextweaver bench run --root {folder}     # measure, write results.json, and judge\n\
+         contextweaver bench run --root {folder}     # measure and judge; write results.json where the gate holds\n\
          contextweaver bench check --root {folder}   # does results.json still hold? for CI\n\
          contextweaver bench sweep --root {folder}   # would another configuration of the router do better?\n\
          contextweaver bench run --root {folder} --html report.html   # and a report: failures first, query by query\n\

@@ -32,6 +32,8 @@ pub enum Committed {
     Same,
     /// It does not.
     Differs,
+    /// It holds what was computed before: the gate failed, and so this was not written.
+    Kept,
 }
 
 impl Judged {
@@ -48,7 +50,7 @@ impl Judged {
 /// The lines of the gate for a terminal: verdict, what failed, what moved, power.
 #[must_use]
 pub fn plain(judged: &Judged, workspace: &OwnWorkspace, committed: Committed) -> String {
-    let mut text = format!("{}\n{}\n", verdict(judged), what_to_do(judged, workspace, committed));
+    let mut text = format!("{}\n{}\n", verdict(judged, committed), what_to_do(judged, workspace, committed));
     for failure in &judged.failed {
         let _ = writeln!(text, "failed: {failure}");
     }
@@ -84,8 +86,11 @@ pub fn plain(judged: &Judged, workspace: &OwnWorkspace, committed: Committed) ->
 #[must_use]
 pub fn markdown(judged: &Judged, workspace: &OwnWorkspace, committed: Committed) -> String {
     let news = if judged.is_news() || committed == Committed::Differs { "moved" } else { "same" };
-    let mut text =
-        format!("{MARK} {news} -->\n**{}**\n\n{}\n", verdict(judged), what_to_do(judged, workspace, committed));
+    let mut text = format!(
+        "{MARK} {news} -->\n**{}**\n\n{}\n",
+        verdict(judged, committed),
+        what_to_do(judged, workspace, committed)
+    );
     if !judged.failed.is_empty() {
         text.push('\n');
     }
@@ -118,11 +123,11 @@ pub fn markdown(judged: &Judged, workspace: &OwnWorkspace, committed: Committed)
 pub fn summary(judged: &Judged, workspace: &OwnWorkspace, committed: Committed) -> (String, Table) {
     let failed: String = judged.failed.iter().map(|failure| format!(" Failed: {failure}.")).collect();
     let next = what_to_do(judged, workspace, committed);
-    (format!("{}.{failed} {next} {}.", verdict(judged), power(&judged.power)), figures(judged))
+    (format!("{}.{failed} {next} {}.", verdict(judged, committed), power(&judged.power)), figures(judged))
 }
 
 /// One sentence: what became of the workspace.
-fn verdict(judged: &Judged) -> String {
+fn verdict(judged: &Judged, committed: Committed) -> String {
     let word = judged.against.as_ref().map(|one| one.decision.word);
     let Some(against) = &judged.against else {
         let passed = if judged.failed.is_empty() { "Gate passed" } else { "Gate failed" };
@@ -134,11 +139,14 @@ fn verdict(judged: &Judged) -> String {
         _ if !judged.failed.is_empty() && word != Some(Word::Regressed) => "Gate failed",
         Some(Word::Regressed) => "Regressed",
         Some(Word::Improved) => "Improved",
+        Some(Word::Same) if !judged.is_news() && committed == Committed::Differs => "Not recorded",
         Some(Word::Same) if !judged.is_news() => "Nothing moved",
         Some(Word::Same) => "Same",
         Some(Word::NotComparable) => return "Not comparable: no query was asked alike before and now".to_owned(),
         Some(Word::Inconclusive) | None => "Inconclusive",
     };
+    let unrecorded = judged.failed.is_empty() && committed == Committed::Differs && head != "Not recorded";
+    let head = if unrecorded { format!("{head}, not recorded") } else { head.to_owned() };
     let (before, after) = (share(against.recall_before), share(against.recall_after));
     let tokens = match (against.before.tokens, judged.tokens) {
         (Some(before), Some(now)) if before != now => format!("; {} -> {} tokens", count(before), count(now)),
@@ -170,7 +178,14 @@ fn what_to_do(judged: &Judged, workspace: &OwnWorkspace, committed: Committed) -
             _ => "Correct what failed, or change the threshold in gate.toml if it no longer holds",
         };
         return match committed {
-            Committed::Differs => format!("{whether}; results.json is not up to date either: {record}."),
+            Committed::Differs => {
+                format!(
+                    "{whether}; results.json is not up to date either: {record}, with --accept to do so all the same."
+                )
+            }
+            Committed::Kept => {
+                format!("{whether}. results.json was not written, so the next run is judged alike; --accept writes it.")
+            }
             _ => format!("{whether}."),
         };
     }

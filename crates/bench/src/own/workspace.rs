@@ -160,6 +160,13 @@ pub fn least(name: &str, value: f64) -> Result<(Measure, f64), String> {
     Ok((measure, value))
 }
 
+/// Whether a mean is below the least value of its measure. Sums of shares differ in their last digits by the order in which
+/// they are made, which is no reason to fail.
+#[must_use]
+pub fn is_below(mean: f64, least: f64) -> bool {
+    mean < least - 1e-9
+}
+
 impl GateFile {
     fn limits(&self) -> Result<Limits, String> {
         let least = self.least.iter().map(|(name, value)| least(name, *value)).collect::<Result<Vec<_>, String>>();
@@ -228,6 +235,13 @@ impl OwnWorkspace {
             Paths::One(path) => vec![self.path(path)],
             Paths::Several(paths) => paths.iter().map(|path| self.path(path)).collect(),
         }
+    }
+
+    /// The files and folders that it is measured with: `gate.toml`, and what that names.
+    #[must_use]
+    pub fn inputs(&self) -> Vec<PathBuf> {
+        let named = [&self.file.queries].into_iter().chain(&self.file.configuration);
+        self.catalog().into_iter().chain(named.map(|path| self.path(path))).chain([self.path(GATE_FILE)]).collect()
     }
 
     /// The `bench eval` that measures the same without the workspace, for a shell.

@@ -55,6 +55,14 @@ pub fn share(value: f64) -> String {
     without_zero(&fixed(value, 3))
 }
 
+/// Two shares that differ, with as many decimals as it takes to see that: `.667` and `.667` as `.66667` and `.66670`.
+#[must_use]
+pub fn apart(left: f64, right: f64) -> (String, String) {
+    let shown = |decimals: usize| [left, right].map(|value| without_zero(&fixed(value, decimals)));
+    let [left, right] = (3..12).map(shown).find(|[left, right]| left != right).unwrap_or_else(|| shown(12));
+    (left, right)
+}
+
 /// A share to two decimals, for the ends of intervals and for narrow cells: `.61`.
 pub fn short_share(value: f64) -> String {
     without_zero(&fixed(value, 2))
@@ -178,6 +186,10 @@ mod tests {
             (share(1.0), "1.000"),
             (share(0.0), ".000"),
             (share(f64::NAN), "–"),
+            (apart(0.6666667, 0.8).0, ".667"),
+            (apart(0.666667, 0.6667).0, ".66667"),
+            (apart(0.666667, 0.6667).1, ".66670"),
+            (apart(0.5, 0.5).0, ".500000000000"),
             (short_share(0.005), ".01"),
             (percent(0.9314), "93.1 %"),
             (percent(0.9997), "> 99.9 %"),

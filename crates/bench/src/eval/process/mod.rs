@@ -13,6 +13,7 @@ pub mod context;
 mod lines;
 pub mod mcp;
 mod program;
+mod running;
 mod speaker;
 
 use std::ffi::OsString;
@@ -25,6 +26,8 @@ pub use self::confine::{Hiding, hiding};
 use self::lines::Lines;
 use self::mcp::{Gateway, SearchTool};
 use self::program::Launch;
+use self::running::Folder;
+pub use self::running::end_all;
 use super::collection::Collection;
 use super::engine::Ranking;
 use super::probe;
@@ -370,12 +373,12 @@ trait Session {
 }
 
 /// A folder for a program to run in.
-fn folder() -> Result<tempfile::TempDir, ProcessError> {
+fn folder() -> Result<Folder, ProcessError> {
     let missing = |error: std::io::Error| ProcessError::Missing {
         program: "a temporary folder".to_owned(),
         reason: error.to_string(),
     };
-    tempfile::tempdir().map_err(missing)
+    Folder::new().map_err(missing)
 }
 
 /// What the engine says of itself.

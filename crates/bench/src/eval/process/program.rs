@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use super::ProcessError;
 use super::confine::{Hiding, confined, is_above};
+use super::running::{Folder, end_group, running};
 
 /// An answer is at most so long.
 const LONGEST_LINE: u64 = 16 << 20;
@@ -52,16 +53,16 @@ pub(super) struct Program {
     input: Option<Sender<String>>,
     lines: Receiver<Result<String, String>>,
     last_words: Arc<Mutex<VecDeque<u8>>>,
-    folder: tempfile::TempDir,
+    folder: Folder,
     /// Where it makes its temporary files, if it may not make them in the usual place.
-    _temporary: Option<tempfile::TempDir>,
+    _temporary: Option<Folder>,
     hiding: Hiding,
     started: Instant,
 }
 
 impl Program {
     /// Starts a command in `folder` with the few variables of the environment that programs keep.
-    pub(super) fn start(launch: Launch<'_>, folder: tempfile::TempDir) -> Result<Self, ProcessError> {
+    pub(super) fn start(launch: Launch<'_>, folder: Folder) -> Result<Self, ProcessError> {
         let (program, arguments) = launch.command.split_first().ok_or_else(|| ProcessError::Missing {
             program: String::new(),
             reason: "no program is named".to_owned(),
@@ -91,8 +92,11 @@ impl Program {
         let own: Vec<_> = [Some(&folder), temporary.as_ref()].into_iter().flatten().map(|one| one.path()).collect();
         // What hiding takes is not the program's time.
         let start = || command.spawn().map(|child| (child, Instant::now()));
+        let mut all = running();
         let (started, hiding) = confined(launch.hidden, &own, start).map_err(missing)?;
         let (mut child, started) = started.map_err(missing)?;
+        all.groups.insert(child.id());
+        drop(all);
         let (input, to_write) = channel::<String>();
         if let Some(mut stdin) = child.stdin.take() {
             thread::spawn(move || {
@@ -217,10 +221,10 @@ impl Program {
 impl Drop for Program {
     fn drop(&mut self) {
         // The group outlives its first process, which need not have waited for what it started.
-        #[cfg(unix)]
-        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        }
+        let mut all = running();
+        all.groups.remove(&self.child.id());
+        end_group(self.child.id());
+        drop(all);
         if let Ok(None) = self.child.try_wait() {
             let _ = self.child.kill();
             let _ = self.child.wait();
