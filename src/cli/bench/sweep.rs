@@ -20,9 +20,9 @@ use contextweaver_bench::report::number::{count, share};
 use contextweaver_context::summary::StructureSummarizer;
 
 pub(super) const EXAMPLE: &str = "\
-Every configuration is compared with the default, case by case: `improved` and `regressed` mean that the interval of the paired
-difference excludes zero, `same` that no answer differs or the interval stays within one point. Of many comparisons some will
-exclude zero by chance.
+Every configuration is compared with the default, case by case: `improved` and `regressed` mean that a sign-flip test finds a
+difference at the 5 % level and its interval excludes zero, `same` that no answer differs or the interval stays within one point.
+Of many comparisons some find a difference by chance.
 
 Examples:
   contextweaver bench sweep

@@ -257,8 +257,10 @@ fn definitions() -> Document {
         STALE.trim(),
     ));
     page.block(&format!(
-        "A verdict follows from the interval of the difference, or, where fewer than {FEW} queries differ, from the exact \
-         sign-flip test at the 5 % level. One that another seed of the bootstrap would change has {} behind it.",
+        "A verdict is `better` or `worse` where a sign-flip test finds a difference at the 5 % level and the interval excludes \
+         zero; where fewer than {FEW} queries differ, the test, which is exact there, decides alone. Both are made by query and by \
+         the first tool that a query needs, and the more cautious result stands. Where verdicts on several collections stand side \
+         by side, Holm's correction for their number is made. One that another seed of the bootstrap would change has {} behind it.",
         BY_SEED.trim(),
     ));
     page.block(&format!(

@@ -585,7 +585,7 @@ mod tests {
         let ranks = |rank: usize| vec![Some(rank); 12];
         let records = vec![("default/farm", at(&ranks(3))), ("other/farm", at(&ranks(1)))];
         let front = answers(&recorded("rivals", records), None, &Tables::default());
-        assert!(front[1].text.ends_with("that find more than `default` by nDCG@10: other on farm."));
+        assert!(front[1].text.ends_with("shown to find more than `default` by nDCG@10: other on farm. †"), "{front:?}");
         assert_eq!(answers(&recorded("rivals", Vec::new()), None, &Tables::default()), []);
     }
 

@@ -572,7 +572,7 @@ mod tests {
 
         ### Difference from the control
 
-        recall@5 of the default engine minus that of the control on the same queries: `better` and `worse` mean that the interval excludes zero, `inconclusive` that it does not. Each interval stands for itself: of forty differences that are none, two would be called one.
+        recall@5 of the default engine minus that of the control on the same queries. The interval is that of the queries, or, where it is wider, of the tools that they need. `better` and `worse` are what a sign-flip test and the interval show, corrected for the number of collections (Holm).
 
         | case      | bm25 | default |           difference | verdict      |
         | --------- | ---: | ------: | -------------------: | ------------ |
@@ -608,7 +608,7 @@ mod tests {
 
         ### Difference from the control
 
-        recall@5 of the default engine minus that of the control on the same queries: `better` and `worse` mean that the interval excludes zero, `inconclusive` that it does not. Each interval stands for itself: of forty differences that are none, two would be called one.
+        recall@5 of the default engine minus that of the control on the same queries. The interval is that of the queries, or, where it is wider, of the tools that they need. `better` and `worse` are what a sign-flip test and the interval show, corrected for the number of collections (Holm).
 
         | case      | bm25 | default | difference | verdict |
         | --------- | ---: | ------: | ---------: | ------- |

@@ -242,6 +242,6 @@ fn paired(mean: f64, half: f64) -> Paired {
         Estimate { high, .. } if high < 0.0 => Verdict::Worse,
         _ => Verdict::Inconclusive,
     };
-    let p = if verdict == Verdict::Inconclusive { 0.5 } else { 0.001 };
+    let p = if verdict == Verdict::Inconclusive { 0.5 } else { 0.0005 };
     Paired { control: "bm25".to_owned(), difference, differing: 30, p, verdict, depends_on_seed: false }
 }
