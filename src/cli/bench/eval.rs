@@ -573,6 +573,7 @@ fn report(args: &EvalArgs, collection: &Collection, measured: &[Measured], absen
     let name = args.source.catalog.first().and_then(|path| path.file_stem()).unwrap_or_default().to_string_lossy();
     let failed = absent.iter().map(|one| Failed { engine: &one.name, reason: &one.reason });
     let section = Section {
+        counts: true,
         name: &name,
         collection,
         ranked: ranked.collect(),

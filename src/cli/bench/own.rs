@@ -90,6 +90,7 @@ fn report(own: &OwnWorkspace, fresh: &Fresh, judged: &Judged, committed: Committ
         evaluation,
     });
     let section = Section {
+        counts: true,
         name: "your catalog",
         collection: &fresh.collection,
         ranked: ranked.collect(),

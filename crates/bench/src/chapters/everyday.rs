@@ -15,7 +15,7 @@ use crate::eval::everyday::{COLLECTION, Interleaved, Manner, in_order, in_turn};
 use crate::eval::identity::{Broken, of_facts};
 use crate::eval::matrix::{CONTROL, DEFAULT, Matrix};
 use crate::eval::record::{Facts, Outcome};
-use crate::eval::run::{PromptTokens, against_by_tool, evaluate};
+use crate::eval::run::{PromptTokens, evaluate, follows_from_ranks};
 use crate::eval::tables::Tables;
 use crate::eval::version;
 use crate::eval::workspace::{Bench, Scope};
@@ -32,7 +32,7 @@ const ENGINES: [&str; 4] = [DEFAULT, "best", "lexical", CONTROL];
 type EverydayFacts = Box<Facts>;
 
 /// The name of the chapter and of its results file.
-pub(super) const NAME: &str = COLLECTION;
+pub(crate) const NAME: &str = COLLECTION;
 
 /// The chapter.
 #[derive(Debug)]
@@ -93,17 +93,13 @@ impl Chapter for Everyday {
             for engine in own {
                 let case = case(manner, engine.name());
                 step(&case);
+                let tools = collection.first_tools();
                 let outcome = match evaluate(&collection, &Interleaved(engine), PromptTokens::Skip) {
-                    Ok(evaluation) => Outcome::Measured(Box::new(Facts {
-                        versus_control: control
-                            .as_ref()
-                            .filter(|_| engine.name() != CONTROL)
-                            .map(|control| {
-                                let (control, own) = (&control.recall_at_5, &evaluation.recall_at_5);
-                                against_by_tool(CONTROL, control, own, &collection.first_tools())
-                            }),
-                        ..evaluation.facts
-                    })),
+                    Ok(own) if engine.name() == CONTROL => Outcome::Measured(Box::new(own.of_control(&tools))),
+                    Ok(own) => {
+                        let control = control.as_ref().map(|control| control.recall_at_5.as_slice());
+                        Outcome::Measured(Box::new(own.against_control(control, &tools)))
+                    }
                     Err(error) => Outcome::Failed(error.to_string()),
                 };
                 let (results, inputs_sha256) = (Chapter::name(self).to_owned(), collection.inputs_sha256.clone());
@@ -122,6 +118,10 @@ impl Chapter for Everyday {
             if let Some((_, control)) = control {
                 let size = |facts: &Facts| (facts.tools, facts.answerable, facts.unanswerable);
                 broken.unless(size(facts) == size(control), "its tools and requests are not those of the control");
+                broken.unless(
+                    follows_from_ranks(facts, control),
+                    "recall@5: the ranks give another difference from the control",
+                );
             }
             let reasons = of_facts(facts).into_iter().chain(broken.reasons());
             wrong.extend(reasons.map(|reason| Wrong {

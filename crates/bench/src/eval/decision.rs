@@ -434,8 +434,9 @@ mod tests {
 
     #[test]
     fn false_alarms_stay_at_their_level_and_a_loss_of_three_points_is_found() {
-        let (lost, won) = simulated(150, 1_000, 0.0);
-        assert!(lost + won <= 15, "{lost} + {won} false alarms in 150");
+        // One in twenty is 25 of 500; 33 and more come by one seed in fifteen where the level holds.
+        let (lost, won) = simulated(500, 400, 0.0);
+        assert!(lost + won <= 32, "{lost} + {won} false alarms in 500");
         let (found, wrong) = simulated(60, 1_000, 0.03);
         assert!(found >= 48 && wrong == 0, "{found} of 60 found, {wrong} called better");
     }

@@ -167,6 +167,11 @@ pub struct Facts {
     pub versus_control: Option<Paired>,
     /// What the engine did for it: counts, not times.
     pub work: Work,
+    /// For each query that a tool answers, the number of the first tool that it needs: queries of one number stand or fall
+    /// together, which differences from the control heed. It is the same for every engine, so that only the control's facts
+    /// have it; empty elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_tools: Vec<u32>,
     /// Where the tools of each query were found: `measures` follow from it.
     pub ranks: Ranks,
 }

@@ -48,6 +48,22 @@ pub struct Evaluation {
     pub outcomes: Vec<Option<QueryOutcome>>,
 }
 
+impl Evaluation {
+    /// The facts as those of the control, with the first tool that each query needs.
+    #[must_use]
+    pub fn of_control(self, tools: &[u32]) -> Facts {
+        Facts { first_tools: tools.to_vec(), ..self.facts }
+    }
+
+    /// The facts with the difference from the control, whose recall@5 by query is `control`, where it could be measured;
+    /// `tools` has the first that each query needs.
+    #[must_use]
+    pub fn against_control(self, control: Option<&[f64]>, tools: &[u32]) -> Facts {
+        let versus_control = control.map(|control| against_by_tool(CONTROL, control, &self.recall_at_5, tools));
+        Facts { versus_control, ..self.facts }
+    }
+}
+
 /// What became of one answerable query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueryOutcome {
@@ -163,6 +179,7 @@ fn summary(
             postings_per_query: round6(mean(rows.iter().map(|row| row.ranking.postings_read as f64))),
             graph_nodes: size.graph_nodes,
         },
+        first_tools: Vec::new(),
         ranks,
     };
     let outcome = |answer: &Answer| QueryOutcome { found: answer.found.clone(), loss: answer.loss };
@@ -358,13 +375,10 @@ pub fn run_case(case: &Case, engines: &[&str], matrix: &Matrix, collection: &Col
             None => evaluate(name),
         };
         let outcome = match evaluation {
-            Ok(evaluation) => Outcome::Measured(Box::new(Facts {
-                versus_control: control_recall
-                    .as_deref()
-                    .filter(|_| *name != CONTROL)
-                    .map(|control| against_by_tool(CONTROL, control, &evaluation.recall_at_5, &tools)),
-                ..evaluation.facts
-            })),
+            Ok(evaluation) if *name == CONTROL => Outcome::Measured(Box::new(evaluation.of_control(&tools))),
+            Ok(evaluation) => {
+                Outcome::Measured(Box::new(evaluation.against_control(control_recall.as_deref(), &tools)))
+            }
             Err(error) => Outcome::Failed(error.to_string()),
         };
         ((*name).to_owned(), outcome)
@@ -377,6 +391,14 @@ pub fn run_case(case: &Case, engines: &[&str], matrix: &Matrix, collection: &Col
 #[must_use]
 pub fn against(name: &str, control: &[f64], engine: &[f64]) -> Paired {
     against_by_tool(name, control, engine, &[])
+}
+
+/// Whether the stated difference from the control is the one that the ranks of both give; it is, too, where none is stated.
+#[must_use]
+pub fn follows_from_ranks(facts: &Facts, control: &Facts) -> bool {
+    let recall = |facts: &Facts| facts.ranks.values(Measure::RECALL_5);
+    let computed = || against_by_tool(CONTROL, &recall(control), &recall(facts), &control.first_tools);
+    facts.versus_control.as_ref().is_none_or(|stated| *stated == computed())
 }
 
 /// The same where the tools of the catalog are a sample too; `tools` has the first that each query needs.

@@ -1,25 +1,40 @@
-//! The report of a checkout as one HTML file: the collections that are here, ranked by the built-in engines for it, query by
-//! query, the committed ranks of all other engines beside them, and the pictures of the committed records.
+//! The report of a checkout as one HTML file: the collections that are here and the everyday requests in people's own words,
+//! ranked by the built-in engines for it, query by query, the committed ranks of all other engines beside them, and the
+//! pictures of the committed records.
 
 use anyhow::{Context, Result};
 
 use super::files::committed;
 use crate::chapter::Recordings;
-use crate::chapters::{CHAPTERS, rivals, routing};
-use crate::eval::collection::Collection;
+use crate::chapters::{CHAPTERS, everyday, rivals, routing};
+use crate::eval::collection::{CATALOG_FILE, Collection, QUERIES_FILE};
 use crate::eval::engine::{Engine, RouterEngine};
-use crate::eval::record::{Facts, Origin};
+use crate::eval::everyday::{COLLECTION, Manner};
+use crate::eval::record::{Facts, Origin, Outcome};
 use crate::eval::rival::RivalFacts;
 use crate::eval::run::{Evaluation, PromptTokens, evaluate};
 use crate::eval::tables::Tables;
 use crate::eval::workspace::{Bench, Scope, Workspace};
 use crate::public::USUAL_FOLDER;
 use crate::report::document::Document;
-use crate::report::html::{Evidence, Extra, Ranked, Recorded, Section, render};
+use crate::report::html::{Evidence, Extra, Failed, Ranked, Recorded, Section, render};
 use crate::results::{Provenance, Results};
 
+/// What people ask for in their own words: the manner of the everyday requests that takes each for one query, as
+/// `bench eval` does.
+const SAID: Manner = Manner::Said;
+
 /// A collection with what each engine gave on it.
-type Measured<'m> = (&'m Collection, Vec<(&'m RouterEngine, Evaluation)>);
+struct Measured<'m> {
+    collection: &'m Collection,
+    /// Its folder below the one of all collections.
+    folder: &'m str,
+    /// The case of its records.
+    case: &'m str,
+    /// Whether it is one of those that the scorecard has the mean of.
+    counts: bool,
+    ranked: Vec<(&'m RouterEngine, Evaluation)>,
+}
 
 /// The report of `workspace`; `step` is called before every collection.
 ///
@@ -31,37 +46,51 @@ pub fn html(workspace: Workspace, step: &(dyn Fn(&str) + Sync)) -> Result<String
     let recorded = RecordedEngines::of(&recordings);
     let engines: Vec<&RouterEngine> =
         bench.matrix.engines.iter().map(|spec| &spec.engine).filter(|engine| !engine.has_encoder()).collect();
+    let rank = |collection: &Collection| {
+        step(&collection.name);
+        let evaluated = engines.iter().map(|engine| {
+            let evaluation = evaluate(collection, *engine, PromptTokens::Count);
+            Ok((*engine, evaluation.with_context(|| format!("{} on {}", engine.name(), collection.name))?))
+        });
+        evaluated.collect::<Result<Vec<_>>>()
+    };
+    let said = Manner::of(&bench.workspace).find(|manner| *manner == SAID);
+    let said = said.map(|manner| manner.collection(&bench.workspace)).transpose()?.flatten();
     let mut measured: Vec<Measured<'_>> = Vec::new();
     for (name, _) in bench.matrix.plain_cases() {
         let Some(collection) = bench.collections.get(name) else { continue };
-        step(name);
-        let evaluated = engines.iter().map(|engine| {
-            let evaluation = evaluate(collection, *engine, PromptTokens::Count);
-            Ok((*engine, evaluation.with_context(|| format!("{} on {name}", engine.name()))?))
+        measured.push(Measured { collection, folder: name, case: name, counts: true, ranked: rank(collection)? });
+    }
+    if let Some(collection) = &said {
+        measured.push(Measured {
+            collection,
+            folder: COLLECTION,
+            case: SAID.name(),
+            counts: false,
+            ranked: rank(collection)?,
         });
-        measured.push((collection.as_ref(), evaluated.collect::<Result<Vec<_>>>()?));
     }
     let named: Vec<String> = engines.iter().map(|engine| format!("--engine {}", engine.name())).collect();
-    let command = |collection: &Collection| {
-        let folder = match collection.origin {
-            Origin::Embedded => format!("gold/{}", collection.name),
-            Origin::Public => format!("{USUAL_FOLDER}/{}", collection.name),
+    let command = |Measured { collection, folder, .. }: &Measured<'_>| {
+        let above = match collection.origin {
+            Origin::Embedded => "gold",
+            Origin::Public => USUAL_FOLDER,
         };
-        let files = format!("--catalog {folder}/catalog.json --queries {folder}/queries.jsonl");
+        let files = format!("--catalog {above}/{folder}/{CATALOG_FILE} --queries {above}/{folder}/{QUERIES_FILE}");
         format!("contextweaver bench eval {files} {}", named.join(" "))
     };
     let sections: Vec<Section<'_>> = measured
         .iter()
-        .map(|(collection, ranked)| Section {
-            name: &collection.name,
-            collection,
-            ranked: ranked
-                .iter()
+        .map(|one| Section {
+            name: &one.collection.name,
+            collection: one.collection,
+            ranked: (one.ranked.iter())
                 .map(|(engine, evaluation)| Ranked { engine: engine.name(), evidence: Evidence::Computed, evaluation })
                 .collect(),
-            recorded: recorded.on(collection, &engines),
-            failed: Vec::new(),
-            command: command(collection),
+            recorded: recorded.on(one, &engines),
+            failed: recorded.failed_on(one),
+            counts: one.counts,
+            command: command(one),
         })
         .collect();
     Ok(render("contextweaver, measured", &sections, &pictures(&bench.workspace, &recordings)?)?)
@@ -70,43 +99,55 @@ pub fn html(workspace: Workspace, step: &(dyn Fn(&str) + Sync)) -> Result<String
 /// The committed ranks of engines that are not run for the report: ours with the encoder, and those of others.
 struct RecordedEngines {
     ours: Vec<Results<Box<Facts>>>,
+    everyday: Vec<Results<Box<Facts>>>,
     others: Vec<Results<RivalFacts>>,
 }
 
 impl RecordedEngines {
     fn of(recordings: &Recordings) -> Self {
         // Results were read with their facts; what is of another shape has been refused.
-        let ours = recordings.of(routing::NAME).iter().filter_map(|results| results.typed().ok());
+        let facts = |chapter: &str| recordings.of(chapter).iter().filter_map(|results| results.typed().ok()).collect();
         let others = recordings.of(rivals::NAME).iter().filter_map(|results| results.typed().ok());
-        Self { ours: ours.collect(), others: others.collect() }
+        Self { ours: facts(routing::NAME), everyday: facts(everyday::NAME), others: others.collect() }
     }
 
     /// What is recorded on this very collection of engines that are not among `computed`.
-    fn on(&self, collection: &Collection, computed: &[&RouterEngine]) -> Vec<Recorded<'_>> {
+    fn on(&self, measured: &Measured<'_>, computed: &[&RouterEngine]) -> Vec<Recorded<'_>> {
         let is_new = |name: &str| computed.iter().all(|engine| engine.name() != name);
-        let ours = self.ours.iter().filter(|results| is_new(&results.name)).flat_map(|results| {
-            let own = results.measured().filter(|(record, _)| record.case == collection.name);
+        let plain = self.ours.iter().flat_map(|results| {
+            let own = results.measured().filter(|(record, _)| record.case == measured.case);
             own.map(|(record, facts)| (results.name.as_str(), &record.provenance, &facts.measures, &facts.ranks))
         });
+        let everyday = self.everyday.iter().flat_map(Results::measured).filter_map(|(record, facts)| {
+            let engine = record.case.strip_prefix(measured.case)?.strip_prefix('/')?;
+            Some((engine, &record.provenance, &facts.measures, &facts.ranks))
+        });
+        let same = |provenance: &Provenance| provenance.inputs_sha256 == measured.collection.inputs_sha256;
+        let mut all: Vec<Recorded<'_>> = Vec::new();
+        let ours = plain.chain(everyday).filter(|(engine, ..)| is_new(engine));
         let others = self.others.iter().flat_map(Results::measured).filter_map(|(record, facts)| {
-            let (engine, name) = rivals::parts(&record.case);
-            let is_wanted =
-                name == collection.name && is_new(engine) && self.ours.iter().all(|ours| ours.name != engine);
+            let (engine, case) = rivals::parts(&record.case);
+            // Ours are there too, through the door of the others; what they gave inside is above.
+            let is_wanted = case == measured.case && facts.requirements_sha256.is_some();
             is_wanted.then_some((engine, &record.provenance, &facts.measures, &facts.ranks))
         });
-        let same = |provenance: &Provenance| provenance.inputs_sha256 == collection.inputs_sha256;
-        let of_this = ours.chain(others).filter(|(_, provenance, ..)| same(provenance));
-        let mut all: Vec<Recorded<'_>> = of_this
-            .map(|(engine, provenance, measures, ranks)| Recorded {
-                engine,
-                day: &provenance.recorded,
-                measures,
-                ranks,
-            })
-            .collect();
+        for (engine, provenance, measures, ranks) in ours.chain(others).filter(|(_, provenance, ..)| same(provenance)) {
+            all.push(Recorded { engine, day: &provenance.recorded, measures, ranks });
+        }
         let mean = |one: &Recorded<'_>| one.measures.get("recall@5").map_or(0.0, |estimate| estimate.mean);
         all.sort_by(|left, right| mean(right).total_cmp(&mean(left)).then(left.engine.cmp(right.engine)));
         all
+    }
+
+    /// The engines of others that gave nothing on this very collection when they were recorded, with the reason.
+    fn failed_on(&self, measured: &Measured<'_>) -> Vec<Failed<'_>> {
+        let records = self.others.iter().flat_map(|results| &results.records);
+        let here = records.filter(|record| record.provenance.inputs_sha256 == measured.collection.inputs_sha256);
+        let failed = here.filter_map(|record| match (rivals::parts(&record.case), &record.outcome) {
+            ((engine, case), Outcome::Failed(reason)) if case == measured.case => Some(Failed { engine, reason }),
+            _ => None,
+        });
+        failed.collect()
     }
 }
 
@@ -119,8 +160,13 @@ fn pictures(workspace: &Workspace, recordings: &Recordings) -> Result<Vec<Extra>
         chapter.render(recordings, &tables, &mut document)?;
         extras.extend(document.into_leaves().into_iter().filter(|leaf| !leaf.figures.is_empty()).map(|leaf| Extra {
             title: leaf.title,
-            reading: "From the committed records, which `contextweaver bench check` computes again; scorecard/ has the tables."
-                .to_owned(),
+            reading: match chapter.name() {
+                rivals::NAME => {
+                    "From what was recorded of engines of others, which nothing computes again; scorecard/ has the tables."
+                }
+                _ => "From the committed records, which contextweaver bench check computes again; scorecard/ has the tables.",
+            }
+            .to_owned(),
             evidence: Evidence::Recorded,
             table: None,
             figures: leaf.figures,

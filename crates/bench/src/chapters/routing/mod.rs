@@ -23,9 +23,8 @@ use crate::eval::collection::Collection;
 use crate::eval::engine::{Engine, RouterEngine};
 use crate::eval::identity;
 use crate::eval::matrix::{CONTROL, Case, DEFAULT, Matrix};
-use crate::eval::measure::Measure;
 use crate::eval::record::{Facts, Growth, Origin, Outcome, Slice};
-use crate::eval::run::{against, grown, grown_sha256, run_case};
+use crate::eval::run::{follows_from_ranks, grown, grown_sha256, run_case};
 use crate::eval::tables::Tables;
 use crate::eval::version;
 use crate::eval::workspace::{Bench, Scope};
@@ -215,8 +214,7 @@ fn beside_the_control(facts: &Facts, control: &Facts) -> Vec<String> {
     if naive(facts) != naive(control) {
         reasons.push("the definitions cost other tokens than with the control".to_owned());
     }
-    let recall = |facts: &Facts| facts.ranks.values(Measure::RECALL_5);
-    if facts.versus_control.as_ref().is_some_and(|stated| *stated != against(CONTROL, &recall(control), &recall(facts))) {
+    if !follows_from_ranks(facts, control) {
         reasons.push("recall@5: the ranks give another difference from the control".to_owned());
     }
     reasons

@@ -220,6 +220,7 @@ fn facts_of(shape: &Shape) -> Facts {
             cards_max: 590,
             reduction: 1.0 - cards_mean / naive as f64,
         }),
+        first_tools: Vec::new(),
         versus_control: (shape.engine != "bm25").then(|| paired(shape.offset + 0.03, half / 2.0)),
         work: Work {
             terms: 400 + shape.tools * 2,

@@ -111,6 +111,8 @@ pub struct Section<'e> {
     pub recorded: Vec<Recorded<'e>>,
     /// What was asked and gave nothing.
     pub failed: Vec<Failed<'e>>,
+    /// Whether it counts in the mean over collections; requests that another section has in other words do not.
+    pub counts: bool,
     /// The command that gives these figures.
     pub command: String,
 }
@@ -208,7 +210,8 @@ fn verdict(section: &Section<'_>) -> Option<String> {
         let recall = other.evaluation.facts.measures.get("recall@5")?;
         Some(format!("<bdi>{}</bdi> {}", escaped_xml(other.engine), percent(recall.mean)))
     });
-    let others: Vec<String> = others.collect();
+    let recorded = section.recorded.iter().filter_map(|one| Some((one.engine, one.measures.get("recall@5")?.mean)));
+    let others: Vec<String> = others.chain(best_recorded(recorded)).collect();
     if !others.is_empty() {
         let _ = write!(text, " ({})", others.join(", "));
     }
@@ -216,9 +219,17 @@ fn verdict(section: &Section<'_>) -> Option<String> {
     Some(text)
 }
 
-/// The mean over collections of what the first engine finds, beside the engines that ranked all of them too.
+/// The recorded engine that finds most, said to be recorded. Of two that find the same it is the first by name.
+fn best_recorded<'e>(found: impl Iterator<Item = (&'e str, f64)>) -> Option<String> {
+    let best = found.max_by(|left, right| left.1.total_cmp(&right.1).then(right.0.cmp(left.0)));
+    best.map(|(engine, mean)| format!("the best recorded, <bdi>{}</bdi>, {}", escaped_xml(engine), percent(mean)))
+}
+
+/// The mean over collections of what the first engine finds, beside the engines that ranked all of them too, and the best of
+/// those that are recorded on all.
 fn mean_verdict(sections: &[Section<'_>]) -> Option<String> {
-    let judged: Vec<&Section<'_>> = sections.iter().filter(|section| verdict(section).is_some()).collect();
+    let judged: Vec<&Section<'_>> =
+        sections.iter().filter(|section| section.counts && verdict(section).is_some()).collect();
     let mean = |engine: &str| -> Option<f64> {
         let recall = |section: &&Section<'_>| -> Option<f64> {
             let one = section.ranked.iter().find(|one| one.engine == engine)?;
@@ -237,7 +248,15 @@ fn mean_verdict(sections: &[Section<'_>]) -> Option<String> {
         judged.first()?.ranked.iter().skip(1).filter_map(|other| {
             Some(format!("<bdi>{}</bdi> {}", escaped_xml(other.engine), percent(mean(other.engine)?)))
         });
-    let others: Vec<String> = others.collect();
+    let recorded_mean = |engine: &str| -> Option<f64> {
+        let recall = |section: &&Section<'_>| -> Option<f64> {
+            let one = section.recorded.iter().find(|one| one.engine == engine)?;
+            Some(one.measures.get("recall@5")?.mean)
+        };
+        judged.iter().map(recall).sum::<Option<f64>>().map(|sum| sum / judged.len() as f64)
+    };
+    let recorded = judged.first()?.recorded.iter().filter_map(|one| Some((one.engine, recorded_mean(one.engine)?)));
+    let others: Vec<String> = others.chain(best_recorded(recorded)).collect();
     if !others.is_empty() {
         let _ = write!(text, " ({})", others.join(", "));
     }
@@ -609,6 +628,7 @@ mod tests {
             ranked: vec![ranked("default"), ranked("o<ther")],
             recorded: vec![Recorded { engine: "elsewhere", day: &day, measures: &measures, ranks: &ranks }],
             failed: vec![Failed { engine: "b<ad", reason: "timed out: <img> took more than 1 ms" }],
+            counts: true,
             command: "contextweaver bench eval --catalog 'a & b'".to_owned(),
         };
         render("Report of a<b", &[section], &[]).unwrap()
@@ -629,12 +649,19 @@ mod tests {
         let collection = collection(3);
         let engine = RouterEngine::new("default", RoutingConfig { semantic: 0.0, ..RoutingConfig::default() });
         let evaluation = evaluate(&collection, &engine, PromptTokens::Skip).unwrap();
+        let ranks = |rank: usize| -> Ranks { (0..3).map(|_| vec![Some(rank)]).collect() };
+        let (high, low, day) = (ranks(1), ranks(9), Day::now());
+        let measures = [&high, &low].map(Ranks::measures);
         let section = |name: &'static str| Section {
             name,
             collection: &collection,
             ranked: vec![Ranked { engine: "default", evidence: Evidence::Computed, evaluation: &evaluation }],
-            recorded: Vec::new(),
+            recorded: vec![
+                Recorded { engine: "far", day: &day, measures: &measures[1], ranks: &low },
+                Recorded { engine: "near", day: &day, measures: &measures[0], ranks: &high },
+            ],
             failed: Vec::new(),
+            counts: name != "again",
             command: format!("contextweaver bench eval --catalog {name}.json"),
         };
         let picture = |path: &str| Figure { path: path.to_owned(), alt: "a".to_owned(), svg: "<svg/>".to_owned() };
@@ -646,9 +673,11 @@ mod tests {
             figures: vec![picture("one.svg"), picture("two.svg")],
             command: "draw".to_owned(),
         };
-        let html = render("r", &[section("farm"), section("town")], &[extra]).unwrap();
+        let html = render("r", &[section("farm"), section("town"), section("again")], &[extra]).unwrap();
         assert_eq!(html.matches("class=\"verdict\"").count(), 1);
-        assert!(html.contains("the mean over 2 collections.</p>\n<details>\n<summary>By collection</summary>"));
+        let mean = "the mean over 2 collections (the best recorded, <bdi>near</bdi>, 100.0 %).</p>\n<details>\n<summary>By collection";
+        assert!(html.contains(mean), "{html}");
+        assert_eq!(html.matches("(the best recorded, <bdi>near</bdi>, 100.0 %)").count(), 4, "and of each collection");
         for command in ["farm.json --failures", "town.json --html report.html", "draw # one.svg", "draw # two.svg"] {
             assert!(html.contains(&format!("{command}</code>")), "{command}");
         }
