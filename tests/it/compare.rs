@@ -194,9 +194,233 @@ fn a_workspace_is_what_engines_are_measured_on() {
         assert!(run.stdout.starts_with(expected) || run.stderr.contains(expected), "{arguments:?}: {}", run.shown());
     }
     let nowhere = compare(&files, &["lexical", "bm25"]);
-    let expected = "`lexical` has nothing to be measured on; name --catalog and --queries: neither gate.toml nor";
+    let expected =
+        "`lexical` has nothing to be measured on; name --catalog and --queries\n  caused by: neither gate.toml nor";
     assert!(nowhere.code == 2 && nowhere.stderr.contains(expected), "{}", nowhere.shown());
     files.write("context.toml", "[dedup]\nthreshold = 0.5\n");
     let context = compare(&files, &["--root", "gate", "context.toml", "context.toml"]);
     assert!(context.code == 2 && context.stderr.contains("no context scenarios"), "{}", context.shown());
+}
+
+/// Two engines in one file, of which `wide` finds what only every other query needs.
+fn eval(files: &Files, runs: &[&str]) -> String {
+    let own = ["bench", "eval", "--catalog", "tools.json", "--queries", "queries.jsonl", "--format", "json"];
+    let runs: Vec<&str> = runs.iter().flat_map(|run| ["--run", run]).collect();
+    let run = files.run(&[&own[..], &runs].concat());
+    assert_eq!(run.code, 0, "{}", run.shown());
+    run.stdout
+}
+
+#[test]
+fn one_engine_of_several_is_named_behind_the_file() {
+    let files = files();
+    files.write("both.json", eval(&files, &["all=base.tsv", "some=head.tsv"]));
+    files.write("one.json", eval(&files, &["some=head.tsv"]));
+    files.write("other.json", eval(&files, &["all=base.tsv", "more=base.tsv"]));
+    let several = "it holds several engines; name one behind it, as in `FILE#all`; there are all, some";
+    let table: [(&str, &str, i32, &str); 12] = [
+        ("both.json#all", "both.json#some", 1, "recall@5, both.json#all -> both.json#some: regressed\n"),
+        ("both.json#some", "both.json#all", 0, "recall@5, both.json#some -> both.json#all: improved\n"),
+        ("one.json", "both.json#all", 0, "recall@5, one.json -> both.json#all: improved\n"),
+        ("one.json#some", "both.json", 0, "recall@5, one.json -> both.json#some: same\n"),
+        ("both.json", "other.json#all", 0, "recall@5, both.json#all -> other.json#all: same\n"),
+        ("both.json", "other.json#more", 2, several),
+        ("both.json", "both.json", 2, several),
+        ("both.json", "one.json", 2, several),
+        ("both.json#none", "one.json", 2, "both.json: it has no engine `none`; there are all, some"),
+        ("one.json#all", "both.json", 2, "one.json: it has no engine `all`; there are some"),
+        ("both.json#", "one.json", 2, "both.json: no name stands behind `#`"),
+        ("lexical#all", "one.json", 2, "lexical: it is no results file, so `#all` names nothing"),
+    ];
+    for (base, head, code, expected) in table {
+        let run = compare(&files, &[base, head]);
+        assert_eq!(run.code, code, "{base} {head}: {}", run.shown());
+        assert!(run.stdout.starts_with(expected) || run.stderr.contains(expected), "{base} {head}: {}", run.shown());
+    }
+    let own = ["--catalog", "tools.json", "--queries", "queries.jsonl", "base.tsv#all", "both.json#all"];
+    let run = compare(&files, &own);
+    assert!(
+        run.code == 2 && run.stderr.contains("base.tsv: a run file holds one engine; leave out `#all`"),
+        "{}",
+        run.shown()
+    );
+    // An engine of ours is measured now, and compared with what is recorded of it.
+    let init = files.run(&["bench", "init", "gate", "--catalog", "tools.json", "--queries", "queries.jsonl"]);
+    assert_eq!(init.code, 0, "{}", init.shown());
+    let gate = std::fs::read_to_string(files.path("gate/gate.toml")).unwrap();
+    let engines = "engines = [\"bm25\", \"lexical\"]\n";
+    files.write("gate/gate.toml", gate.replace("engines = [\"default\"]\n", engines));
+    assert_eq!(files.run(&["bench", "run", "--root", "gate"]).code, 0);
+    for (base, head, code, expected) in [
+        ("lexical", "gate/results.json", 0, "recall@5, lexical -> gate/results.json#lexical: same\n"),
+        ("default", "gate/results.json#bm25", 0, "recall@5, default -> gate/results.json#bm25: same\n"),
+        ("default", "gate/results.json", 2, "name one behind it, as in `FILE#bm25`; there are bm25, lexical"),
+    ] {
+        let run = compare(&files, &["--root", "gate", base, head]);
+        assert_eq!(run.code, code, "{base} {head}: {}", run.shown());
+        assert!(run.stdout.starts_with(expected) || run.stderr.contains(expected), "{base} {head}: {}", run.shown());
+    }
+    // What a workspace records and what `bench eval` prints are of one catalog, whatever engines they have.
+    let pair = compare(&files, &["one.json", "gate/results.json#bm25"]);
+    assert!(pair.code == 0 && pair.stdout.contains("over 40 queries, of which 10 differ"), "{}", pair.shown());
+}
+
+#[test]
+fn queries_are_the_same_by_what_they_ask() {
+    let files = files();
+    let before = eval(&files, &["x=base.tsv"]);
+    files.write("before.json", &before);
+    let mut without: serde_json::Value = serde_json::from_str(&before).unwrap();
+    without.as_object_mut().unwrap().remove("queries");
+    files.write("without.json", without.to_string());
+    let queries = |line: &dyn Fn(usize) -> (String, String, &'static str)| -> String {
+        let line = |number: usize| {
+            let (id, text, tool) = line(number);
+            format!("{{\"id\": \"{id}\", \"query\": \"{text}\", \"relevant\": [\"{tool}\"]}}\n")
+        };
+        (0..40).map(line).collect()
+    };
+    let text = |number: usize| format!("a letter {number}");
+    let table = [
+        ("other ids", queries(&|number| (format!("r{number}"), text(number), "send_mail")), Some((40, 0))),
+        (
+            "ids that changed places",
+            queries(&|number| (format!("q{}", 39 - number), text(number), "send_mail")),
+            Some((40, 0)),
+        ),
+        ("other words", queries(&|number| (format!("q{number}"), format!("a door {number}"), "send_mail")), None),
+        ("another tool", queries(&|number| (format!("q{number}"), text(number), "lock_door")), None),
+        (
+            "other words in half of them",
+            queries(&|number| {
+                (format!("q{number}"), if number < 20 { text(number) } else { "a door".to_owned() }, "send_mail")
+            }),
+            Some((20, 20)),
+        ),
+    ];
+    for (what, queries, expected) in table {
+        files.write("queries.jsonl", queries);
+        let ids: Vec<String> = {
+            let file = std::fs::read_to_string(files.path("queries.jsonl")).unwrap();
+            let id = |line: &str| {
+                serde_json::from_str::<serde_json::Value>(line).unwrap()["id"].as_str().unwrap().to_owned()
+            };
+            file.lines().map(id).collect()
+        };
+        files.write("now.tsv", ids.iter().map(|id| format!("{id}\t1\tsend_mail\n")).collect::<String>());
+        files.write("now.json", eval(&files, &["x=now.tsv"]));
+        let asked = compare(&files, &["before.json", "now.json", "--changed-inputs"]);
+        let own = ["bench", "eval", "--catalog", "tools.json", "--queries", "queries.jsonl", "--run", "x=now.tsv"];
+        let baseline = files.run(&[&own[..], &["--baseline", "before.json", "--changed-inputs"]].concat());
+        match expected {
+            None => {
+                let message = "`before.json` and `now.json` have no query in common: a query is the same where its id";
+                assert!(asked.code == 2 && asked.stderr.contains(message), "{what}: {}", asked.shown());
+                let message = "the baseline `x` and the queries file have no query in common";
+                assert!(baseline.code == 2 && baseline.stderr.contains(message), "{what}: {}", baseline.shown());
+            }
+            Some((alike, _)) => {
+                assert_eq!((asked.code, baseline.code), (0, 0), "{what}: {} {}", asked.shown(), baseline.shown());
+                let over = format!("over {alike} queries, of which 0 differ");
+                assert!(asked.stdout.contains(&over), "{what}: {}", asked.shown());
+                assert!(baseline.stdout.contains(&over), "{what}: {}", baseline.shown());
+            }
+        }
+    }
+    // A file without digests still holds the tools that its queries need.
+    files.write("queries.jsonl", queries(&|number| (format!("q{number}"), text(number), "lock_door")));
+    files.write("now.tsv", "q1\t1\tlock_door\n");
+    files.write("now.json", eval(&files, &["x=now.tsv"]));
+    let none = compare(&files, &["without.json", "now.json", "--changed-inputs"]);
+    assert!(none.code == 2 && none.stderr.contains("have no query in common"), "{}", none.shown());
+}
+
+#[test]
+fn the_results_of_a_workspace_are_named_by_their_ids() {
+    let files = files();
+    // Of forty queries the odd ones need the other tool, and its words are in half of those: ids sort otherwise than lines.
+    let queries: String = (0..40)
+        .map(|number| {
+            let (words, tool) = if number % 2 == 0 { ("send a letter", "send_mail") } else { ("pizza", "lock_door") };
+            format!("{{\"id\": \"q{number}\", \"query\": \"{words} {number}\", \"relevant\": [\"{tool}\"]}}\n")
+        })
+        .collect();
+    files.write("queries.jsonl", queries);
+    let init = files.run(&["bench", "init", "gate", "--catalog", "tools.json", "--queries", "queries.jsonl"]);
+    assert_eq!(init.code, 0, "{}", init.shown());
+    assert_eq!(files.run(&["bench", "run", "--root", "gate"]).code, 0);
+    let same = compare(&files, &["--root", "gate", "default", "gate/results.json"]);
+    assert!(same.code == 0 && same.stdout.contains("over 40 queries, of which 0 differ"), "{}", same.shown());
+}
+
+#[test]
+fn odd_files_are_refused_with_their_place() {
+    let files = files();
+    let whole = eval(&files, &["x=base.tsv"]);
+    files.write("whole.json", &whole);
+    let change = |from: &str, to: &str| {
+        assert!(whole.contains(from), "{from}: {whole}");
+        whole.replacen(from, to, 1)
+    };
+    let rank = |rank: &str| {
+        let mut value: serde_json::Value = serde_json::from_str(&whole).unwrap();
+        value["evaluations"][0]["ranks"]["q7"] = serde_json::from_str(rank).unwrap();
+        value.to_string()
+    };
+    files.write("empty.json", "");
+    files.write("torn.json", &whole[..whole.len() / 2]);
+    files.write("zero.json", rank("[0]"));
+    files.write("text.json", rank("[\"1\"]"));
+    files.write("huge.json", rank("[18446744073709551615]"));
+    files.write("form.json", change("\"schema_version\": 1", "\"schema_version\": 7"));
+    files.write("two.json", change("\"q1\": [", "\"q0\": ["));
+    files.write("nan.tsv", "q1\tRR\t1\nq2\tRR\tNaN\n");
+    files.write("inf.tsv", "q1\tRR\t1\nq2\tRR\t1e999\n");
+    files.write("good.tsv", "q1\tRR\t1\nq2\tRR\t.5\n");
+    files.write("else.tsv", "p1\tRR\t1\np2\tRR\t.5\n");
+    files.write("bytes.json", [0xff_u8, 0xfe, 0x00, 0x01]);
+    files.write("folder/x.json", "{}");
+    let table: [(&[&str], &str); 15] = [
+        (&["empty.json", "whole.json"], "empty.json: it is empty"),
+        (&["torn.json", "whole.json"], "torn.json: it is no whole JSON: EOF while parsing"),
+        (&["zero.json", "whole.json"], "zero.json: evaluation `x`, query `q7`: a rank is 0, and ranks count from 1"),
+        (&["text.json", "whole.json"], "text.json: is it the results.json of a workspace"),
+        (&["form.json", "whole.json"], "form.json: it has the form 7, and this is 1; record it again"),
+        (&["two.json", "whole.json"], "query `q0` occurs twice at line"),
+        (&["bytes.json", "whole.json"], "bytes.json: its form is not known"),
+        (&["folder", "whole.json"], "folder: it is a folder; name a file in it, such as folder/results.json"),
+        (&["folder#x", "whole.json"], "folder: it is no results file, so `#x` names nothing"),
+        (&["nan.tsv", "good.tsv"], "nan.tsv: line 2: `RR` of item `q2` is NaN, which is no number from"),
+        (&["good.tsv", "inf.tsv"], "inf.tsv: line 2: `RR` of item `q2` is inf"),
+        (&["good.tsv", "else.tsv"], "`good.tsv` and `else.tsv` have no query in common"),
+        (&["good.tsv", "whole.json"], "`whole.json` holds ranks and `good.tsv` holds scores of `RR`"),
+        (
+            &["good.tsv#x", "good.tsv"],
+            "good.tsv: the output of ir_measures by query holds one measurement; leave out `#x`",
+        ),
+        (&["#", "whole.json"], "no name stands behind `#`"),
+    ];
+    for (arguments, expected) in table {
+        let refused = compare(&files, arguments);
+        assert_eq!(refused.code, 2, "{arguments:?}: {}", refused.shown());
+        assert!(refused.stderr.contains(expected), "{arguments:?}: {}", refused.stderr);
+    }
+    let run = compare(&files, &["huge.json", "whole.json"]);
+    assert!(
+        run.code == 0 && run.stdout.starts_with("recall@5, huge.json -> whole.json: inconclusive"),
+        "{}",
+        run.shown()
+    );
+    let twice = compare(&files, &["whole.json", "whole.json", "--measure", "nDCG@18446744073709551615"]);
+    assert_eq!(twice.code, 0, "{}", twice.shown());
+    let huge = compare(&files, &["huge.json", "whole.json", "--measure", "nDCG@18446744073709551615"]);
+    assert_eq!(huge.code, 0, "{}", huge.shown());
+    // Scores are of any size.
+    let log = |score: &dyn Fn(usize) -> f64| -> String {
+        (0..40).map(|number| format!("q{number}\tcost\t{}\n", score(number))).collect()
+    };
+    files.write("high.tsv", log(&|number| 1e9 - number as f64));
+    files.write("low.tsv", log(&|number| -1e9 + number as f64));
+    let fell = compare(&files, &["high.tsv", "low.tsv"]);
+    assert!(fell.code == 1 && fell.stdout.starts_with("cost, high.tsv -> low.tsv: regressed\n"), "{}", fell.shown());
 }

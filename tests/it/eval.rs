@@ -428,7 +428,7 @@ fn what_cannot_be_measured_is_refused_by_name() {
         (&["--process", "x"], "not of the form NAME=VALUE"),
         (&["--run", "x=bad.tsv"], "bad.tsv:1: query `q9` is not in the queries file"),
         (&["--run", "x=none.tsv"], "none.tsv"),
-        (&["--baseline", "bad.json"], "is it the output of `bench eval --format json`?"),
+        (&["--baseline", "bad.json"], "or the output of `bench eval --format json`? missing field"),
         (&["--run", "x=empty.tsv"], "empty.tsv:1: no query is answered; write a line for each tool"),
         (
             &["--engine", "default", "--process", "default=sh engine.sh"],

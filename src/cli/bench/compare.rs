@@ -26,7 +26,7 @@ use contextweaver_bench::eval::measure::Measure;
 use contextweaver_bench::eval::rival::RESULTS_FILE;
 use contextweaver_bench::eval::run::{PromptTokens, evaluate, evaluate_imported};
 use contextweaver_bench::eval::workspace::Workspace;
-use contextweaver_bench::own::Home;
+use contextweaver_bench::own::{self, Home};
 use contextweaver_bench::report;
 use contextweaver_context::ContextConfig;
 use contextweaver_context::summary::StructureSummarizer;
@@ -34,14 +34,15 @@ use contextweaver_routing::RoutingConfig;
 
 pub(super) const EXAMPLE: &str = "\
 BASE and HEAD are each one of
-  a results file      scorecard/results/default.json, or what `bench eval --format json` wrote
+  a results file      scorecard/results/default.json, the results.json of a workspace, or what `bench eval --format json` wrote
   a revision of one   main:scorecard/results/default.json
   an engine           default, lexical, bm25 …, or a program of scenarios/engines.toml, of which the recorded results are read
   a configuration     a TOML file of the router; two of the context engine are compared scenario by scenario
   a run file          TREC or tab-separated, with --catalog and --queries
   a log               of inspect-ai, promptfoo, lm-eval or ir_measures, with a score for each item
 
-A results file with several engines takes a name behind it: scorecard/results/rivals.json#minilm.
+A results file with several engines takes a name behind it: scorecard/results/rivals.json#minilm, gate/results.json#bm25.
+Without one, a file of `bench eval` or of a workspace gives the engine that the other side names.
 
 Engines and configurations are measured on every collection of the checkout, on the catalog of the workspace, or on --catalog
 and --queries. Beside a program of others, our engine is read from the same records: what it gave by the same door. The output
@@ -93,6 +94,15 @@ enum Side {
 }
 
 impl Side {
+    /// The engine that it names.
+    fn engine(&self) -> Option<String> {
+        match self {
+            Self::Context(_) => None,
+            Self::Engine(engine) => Some(engine.name().to_owned()),
+            Self::File { engine, .. } => engine.clone(),
+        }
+    }
+
     /// Whether it is a configuration of our router, as far as a name tells.
     fn is_ours(&self) -> bool {
         match self {
@@ -140,8 +150,9 @@ pub(super) fn run(args: &CompareArgs, out: &mut dyn Write) -> Result<Outcome> {
     }
     let collections = collections(args)?;
     let is_ours = [&base, &head].map(Side::is_ours) != [false, false];
-    let base = outcomes(args, &collections, base)?;
-    let head = outcomes(args, &collections, head)?;
+    let (of_base, of_head) = (base.engine(), head.engine());
+    let base = outcomes(args, &collections, base, of_head.as_deref())?;
+    let head = outcomes(args, &collections, head, of_base.as_deref())?;
     // A name that is no measure is the name of a score, which reading has looked for.
     let measure = args.measure.as_deref().and_then(|name| name.parse().ok()).unwrap_or(Measure::RECALL_5);
     if let (Some(name), None) = (&args.measure, &head.score)
@@ -170,8 +181,10 @@ fn sides(args: &CompareArgs) -> Result<(Side, Side)> {
     let (base, head) = (side(args, &args.base)?, side(args, &args.head)?);
     let beside = |own: &Side, other: &Side| match (own, other) {
         (Side::Engine(own), Side::File { name, bytes, engine: Some(_) }) => {
-            let records = Records { path: name.clone(), bytes: bytes.clone() };
-            records.engine(own.name()).ok()
+            let part = Part { engine: Some(own.name()), ..Part::default() };
+            let is_recorded = read::read(name, bytes, part).is_ok_and(|outcomes| outcomes.is_recorded);
+            let engine = Some(own.name().to_owned());
+            is_recorded.then(|| Side::File { name: name.clone(), bytes: bytes.clone(), engine })
         }
         _ => None,
     };
@@ -179,27 +192,44 @@ fn sides(args: &CompareArgs) -> Result<(Side, Side)> {
     Ok((left.unwrap_or(base), right.unwrap_or(head)))
 }
 
+/// A file and what stands behind its `#`. Names of files and of engines may hold a `#` too, so the longest part that is a
+/// file is one.
+fn file_and_engine(argument: &str) -> (&str, Option<&str>) {
+    if Path::new(argument).is_file() {
+        return (argument, None);
+    }
+    let mut cuts = argument.rmatch_indices('#').map(|(at, _)| (&argument[..at], &argument[at + 1..]));
+    let of_file = cuts.clone().find(|(file, _)| Path::new(file).is_file());
+    of_file.or_else(|| cuts.next()).map_or((argument, None), |(file, engine)| (file, Some(engine)))
+}
+
 /// What an argument names: a file, a revision of one, or an engine.
 fn side(args: &CompareArgs, argument: &str) -> Result<Side> {
-    let (argument, engine) = match argument.rsplit_once('#') {
-        Some((file, engine)) if !Path::new(argument).is_file() && !engine.is_empty() => (file, Some(engine.to_owned())),
-        _ => (argument, None),
+    let (argument, engine) = file_and_engine(argument);
+    let unnamed = || bail!("{argument}: no name stands behind `#`; name an engine of the file, or leave out the `#`");
+    let engine = match engine {
+        Some("") => return unnamed(),
+        Some(name) => Some(name.to_owned()),
+        None => None,
     };
     let path = Path::new(argument);
-    if path.is_file() {
+    if path.is_file() && path.extension().is_none_or(|ending| ending != "toml") {
         let bytes = fs::read(path).with_context(|| argument.to_owned())?;
-        return if path.extension().is_some_and(|ending| ending == "toml") {
-            configuration(path, &bytes)
-        } else {
-            Ok(Side::File { name: path.to_owned(), bytes, engine })
-        };
+        return Ok(Side::File { name: path.to_owned(), bytes, engine });
     }
     let engines = matrix::builtin_engines()?;
-    if let Some(engine) = engines.iter().find(|engine| engine.name() == argument) {
-        return Ok(Side::Engine(Box::new(engine.clone())));
-    }
-    if argument.contains(':') {
+    let built_in = engines.iter().find(|engine| engine.name() == argument);
+    if !path.is_file() && built_in.is_none() && argument.contains(':') {
         return Ok(Side::File { name: path.to_owned(), bytes: revision(args, argument)?, engine });
+    }
+    if let Some(engine) = engine {
+        bail!("{argument}: it is no results file, so `#{engine}` names nothing; leave it out");
+    }
+    if path.is_file() {
+        return configuration(path, &fs::read(path).with_context(|| argument.to_owned())?);
+    }
+    if let Some(engine) = built_in {
+        return Ok(Side::Engine(Box::new(engine.clone())));
     }
     let matrix = checkout(args).map(|workspace| workspace.matrix()).transpose()?;
     let programs: Vec<String> = matrix.into_iter().flat_map(|matrix| matrix.rivals).map(|rival| rival.name).collect();
@@ -213,6 +243,9 @@ fn side(args: &CompareArgs, argument: &str) -> Result<Side> {
         let record = format!("`contextweaver bench run --engines {argument}` records it");
         let records = Records::of(args).with_context(|| format!("{argument}: nothing is recorded of it; {record}"))?;
         return records.engine(argument).with_context(|| format!("{argument}: {record}"));
+    }
+    if path.is_dir() {
+        bail!("{argument}: it is a folder; name a file in it, such as {}", path.join(own::RESULTS_FILE).display());
     }
     let names: Vec<&str> =
         engines.iter().map(|engine| engine.name()).chain(programs.iter().map(String::as_str)).collect();
@@ -240,7 +273,7 @@ fn configuration(path: &Path, bytes: &[u8]) -> Result<Side> {
 fn revision(args: &CompareArgs, argument: &str) -> Result<Vec<u8>> {
     let folder = args.place.root.clone().unwrap_or_else(|| PathBuf::from("."));
     let mut git = Command::new("git");
-    git.arg("-C").arg(folder).args(["show", "--end-of-options", argument]);
+    git.arg("-C").arg(folder).args(["cat-file", "blob", "--end-of-options", argument]);
     let shown = git.output().context("git cannot be started; it is needed for REVISION:FILE")?;
     if !shown.status.success() {
         bail!("{argument}: {}", String::from_utf8_lossy(&shown.stderr).trim());
@@ -274,7 +307,8 @@ fn collections(args: &CompareArgs) -> Result<Vec<Arc<Collection>>> {
     Ok(cases.iter().filter_map(|case| found.get(&case.collection).cloned()).collect())
 }
 
-fn outcomes(args: &CompareArgs, collections: &[Arc<Collection>], side: Side) -> Result<Outcomes> {
+/// What a side gave. `beside` is the engine that the other side names.
+fn outcomes(args: &CompareArgs, collections: &[Arc<Collection>], side: Side, beside: Option<&str>) -> Result<Outcomes> {
     match side {
         Side::Context(_) => bail!("a configuration of the context engine can only be compared with another one"),
         Side::Engine(engine) => measured(args, &engine, collections),
@@ -282,13 +316,16 @@ fn outcomes(args: &CompareArgs, collections: &[Arc<Collection>], side: Side) -> 
             if let (Some(_), [collection]) = (&args.queries, collections)
                 && serde_json::from_slice::<serde_json::Value>(&bytes).is_err()
             {
+                if let Some(engine) = engine {
+                    bail!("{}: a run file holds one engine; leave out `#{engine}`", name.display());
+                }
                 let text = std::str::from_utf8(&bytes).with_context(|| name.display().to_string())?;
                 let evaluation = evaluate_imported(collection, read_run(&name, text, collection)?, PromptTokens::Skip)?;
                 let set = ItemSet::of(collection, &evaluation.facts.ranks);
                 let sets = [(collection.name.clone(), set)].into();
                 return Ok(Outcomes { name: name.display().to_string(), sets, ..Outcomes::default() });
             }
-            let part = Part { score: args.measure.as_deref(), engine: engine.as_deref() };
+            let part = Part { score: args.measure.as_deref(), engine: engine.as_deref(), beside };
             let mut outcomes = read::read(&name, &bytes, part)?;
             for collection in collections {
                 if let Some(set) = outcomes.sets.remove(&collection.name) {

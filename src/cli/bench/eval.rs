@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::end_engines_at_a_signal;
 use crate::cli::source::{CatalogSource, read_config};
 use crate::cli::{Outcome, note, print_json};
-use contextweaver_api::{SCHEMA_VERSION, envelope};
+use contextweaver_api::envelope;
 use contextweaver_bench::chapters::routing::facts;
+use contextweaver_bench::comparison::evaluations::Evaluations;
+use contextweaver_bench::comparison::outcomes::{ItemSet, Value};
 use contextweaver_bench::comparison::text::power;
 use contextweaver_bench::eval::collection::{Collection, Query};
 use contextweaver_bench::eval::decision::{Decision, MARGIN, Pair, Word, decide};
@@ -24,7 +26,7 @@ use contextweaver_bench::eval::export;
 use contextweaver_bench::eval::files::{make_folder, replace_file};
 use contextweaver_bench::eval::imported::read_run;
 use contextweaver_bench::eval::matrix;
-use contextweaver_bench::eval::measure::{Found, Measure};
+use contextweaver_bench::eval::measure::Measure;
 use contextweaver_bench::eval::process::mcp::SearchTool;
 use contextweaver_bench::eval::process::{Door, ProcessEngine, ProcessError, ProcessReport};
 use contextweaver_bench::eval::record::{Estimate, Facts};
@@ -33,12 +35,12 @@ use contextweaver_bench::eval::run::{Evaluation, PromptTokens, QueryOutcome, aga
 use contextweaver_bench::eval::statistics::mean;
 use contextweaver_bench::eval::workspace::{Workspace, judgements_around};
 use contextweaver_bench::own::RESULTS_FILE;
+use contextweaver_bench::own::results::read_base;
 use contextweaver_bench::own::words::code;
 use contextweaver_bench::own::workspace::{is_below, least};
 use contextweaver_bench::report::html::{self, Evidence, Failed, Ranked, Section};
 use contextweaver_bench::report::number::{apart, count, share};
 use contextweaver_bench::report::table::Table;
-use contextweaver_core::files::without_mark;
 use contextweaver_gateway::quoted;
 
 pub(super) const EXAMPLE: &str = "\
@@ -164,6 +166,8 @@ pub(in crate::cli) fn threshold(text: &str) -> Result<(Measure, f64), String> {
 #[derive(Serialize)]
 struct Output<'a> {
     inputs_sha256: &'a str,
+    /// A digest of each query with an answer.
+    queries: BTreeMap<String, String>,
     evaluations: Vec<Entry<'a>>,
     /// The engines that gave nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -279,22 +283,6 @@ impl Ran {
     }
 }
 
-/// What `--baseline` needs of an earlier output.
-#[derive(Deserialize)]
-struct Baseline {
-    #[serde(default)]
-    schema_version: u32,
-    inputs_sha256: String,
-    evaluations: Vec<BaselineEntry>,
-}
-
-#[derive(Deserialize)]
-struct BaselineEntry {
-    configuration: String,
-    #[serde(default)]
-    ranks: BTreeMap<String, Vec<Option<usize>>>,
-}
-
 pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
     refuse_overwriting(args)?;
@@ -350,6 +338,7 @@ pub(super) fn run(args: &EvalArgs, out: &mut dyn Write) -> Result<Outcome> {
             let inputs_sha256 = &collection.inputs_sha256;
             let output = Output {
                 inputs_sha256,
+                queries: collection.digests(),
                 evaluations,
                 failed: absent.iter().map(Absent::entry).collect(),
                 wanted: wanted(&collection),
@@ -777,42 +766,25 @@ fn failures_markdown(collection: &Collection, one: &Measured) -> String {
     text
 }
 
-fn read_baseline(path: &Path) -> Result<Baseline> {
-    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let hint = "is it the output of `bench eval --format json`?";
-    let baseline: Baseline =
-        serde_json::from_slice(without_mark(text.as_bytes())).with_context(|| format!("{}: {hint}", path.display()))?;
-    match baseline.evaluations.first() {
-        None => bail!("{}: it has no evaluation; {hint}", path.display()),
-        Some(_) if baseline.schema_version != SCHEMA_VERSION => {
-            let version = baseline.schema_version;
-            bail!("{}: it has the form {version}, and this is {SCHEMA_VERSION}; record it again", path.display())
-        }
-        Some(first) if first.ranks.is_empty() => {
-            bail!("{}: none of its queries has a relevant tool, so there is nothing to compare", path.display())
-        }
-        Some(_) => Ok(baseline),
+fn read_baseline(path: &Path) -> Result<Evaluations> {
+    let baseline = read_base(path)?;
+    if baseline.evaluations.first().is_some_and(|first| first.ranks.is_empty()) {
+        bail!("{}: none of its queries has a relevant tool, so there is nothing to compare", path.display());
     }
+    Ok(baseline)
 }
 
 /// The first engine against the first of the baseline, over the queries that both have.
-fn compare(args: &EvalArgs, collection: &Collection, first: &Measured, baseline: &Baseline) -> Result<Decision> {
+fn compare(args: &EvalArgs, collection: &Collection, first: &Measured, baseline: &Evaluations) -> Result<Decision> {
     let Some(base) = baseline.evaluations.first() else { bail!("the baseline has no evaluation") };
-    let recall = |found: &Found| Measure::RECALL_5.of(found);
-    let rows = collection.queries.iter().zip(&first.evaluation.outcomes);
-    let pairs: Vec<(f64, f64)> = rows
-        .filter_map(|(query, outcome)| {
-            let ranks = base.ranks.get(&query.id)?.clone();
-            // A baseline is a file that anybody may have edited: without ranks, nothing was found.
-            let base = Found::at(ranks).as_ref().map_or(0.0, recall);
-            Some((base, recall(&outcome.as_ref()?.found)))
-        })
-        .collect();
-    let decision = decide(&[Pair::single(pairs.iter().copied())], MARGIN);
+    let (then, now) = (baseline.items(base), ItemSet::of(collection, &first.evaluation.facts.ranks));
+    let recall = |value: &Value| value.of(Measure::RECALL_5);
+    let alike = then.alike(&now);
+    let decision = decide(&[Pair::single(alike.iter().map(|one| (recall(one.base), recall(one.head))))], MARGIN);
     if baseline.inputs_sha256 != collection.inputs_sha256 && !args.changed_inputs {
         return Ok(Decision { word: Word::NotComparable, ..decision });
     }
-    if pairs.is_empty() {
+    if alike.is_empty() {
         bail!("the baseline `{}` and the queries file have no query in common", base.configuration);
     }
     Ok(decision)

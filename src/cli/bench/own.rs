@@ -14,12 +14,13 @@ use super::sweep::print_edges;
 use crate::cli::files::Files;
 use crate::cli::{Format, Outcome, note, print_json};
 use contextweaver_bench::chapters::routing::facts;
+use contextweaver_bench::comparison::evaluations::Evaluations;
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::decision::Word;
 use contextweaver_bench::eval::files::replace_file;
 use contextweaver_bench::eval::run::Evaluation;
 use contextweaver_bench::eval::sweep as routing;
-use contextweaver_bench::own::results::Base;
+use contextweaver_bench::own::results::{parse_base, read_base};
 use contextweaver_bench::own::words::{self, Committed};
 use contextweaver_bench::own::{Judged, Measured, OwnWorkspace, RESULTS_FILE, judge, measure};
 use contextweaver_bench::report;
@@ -110,7 +111,7 @@ fn report(own: &OwnWorkspace, fresh: &Fresh, judged: &Judged, committed: Committ
     Ok(html::render("Your catalog", &[section], &[gate])?)
 }
 
-fn judged(own: &OwnWorkspace, fresh: &Fresh, base: Option<&Base>) -> Result<Judged> {
+fn judged(own: &OwnWorkspace, fresh: &Fresh, base: Option<&Evaluations>) -> Result<Judged> {
     judge(&own.limits, &fresh.collection, &fresh.measured, base).context("gate.toml names no engine")
 }
 
@@ -126,7 +127,7 @@ pub(super) fn run(
 ) -> Result<Outcome> {
     files(own).written("--html", html).check()?;
     let path = own.path(RESULTS_FILE);
-    let base = path.exists().then(|| Base::read(&path)).transpose().context(
+    let base = path.exists().then(|| read_base(&path)).transpose().context(
         "the last results cannot be compared with; restore the file, or remove it to begin without a comparison",
     )?;
     let fresh = fresh(own)?;
@@ -172,12 +173,12 @@ pub(super) fn check(
     out: &mut dyn Write,
 ) -> Result<Outcome> {
     files(own).read("--base", base).written("--html", html).check()?;
-    let base = base.map(Base::read).transpose()?;
+    let base = base.map(read_base).transpose()?;
     let path = own.path(RESULTS_FILE);
     let text = fs::read_to_string(&path).with_context(|| {
         format!("{}: run `contextweaver bench run --root {}` first, and commit it", path.display(), own.shown())
     })?;
-    let earlier = Base::parse(&path, &text)?;
+    let earlier = parse_base(&path, text.as_bytes())?;
     let fresh = fresh(own)?;
     let differs = fresh.measured.differences(&text)?;
     let committed = if differs.is_empty() { Committed::Same } else { Committed::Differs };

@@ -6,6 +6,7 @@
 //!
 //! Nothing is run here. What is compared may come from this program or from another harness; [`read`] knows the forms.
 
+pub mod evaluations;
 pub mod outcomes;
 pub mod read;
 pub mod text;
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use self::outcomes::{ItemSet, Outcomes, Value};
+use self::outcomes::{Alike, ItemSet, Outcomes, Value};
 use crate::eval::decision::{Decision, MARGIN, Pair, Word, decide, probability};
 use crate::eval::measure::Measure;
 use crate::eval::statistics::{LEVEL, false_discovery, holm, mean, round6, sign_test};
@@ -117,8 +118,22 @@ pub struct WorstTool {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum CompareError {
     /// Not one set is in both.
-    #[error("`{0}` and `{1}` have no set of queries in common")]
-    NothingInCommon(String, String),
+    #[error(
+        "`{0}` and `{1}` have no set of queries in common: there are {2} and {3}; compare two measurements of the same"
+    )]
+    NothingInCommon(String, String, String, String),
+    /// Sets of one name are in both, and no query is.
+    #[error(
+        "`{0}` and `{1}` have no query in common: a query is the same where its id, its words and the tools that it needs \
+         are; compare two measurements of the same queries"
+    )]
+    NoQueryInCommon(String, String),
+    /// The catalog or the queries changed, and which queries are still the same cannot be told.
+    #[error(
+        "`{0}`: the catalog or the queries changed, and the ranks of one side have no names, so that no query can be found \
+         in the other; measure both on the same"
+    )]
+    Unnamed(String),
     /// One of the two has no query at all that a tool answers.
     #[error("`{0}` has no query with an answer, so there is nothing to compare")]
     NoQuery(String),
@@ -135,16 +150,20 @@ pub enum CompareError {
 
 /// A query that both have.
 struct Shared<'o> {
+    /// Its id in the head.
     id: &'o str,
     base: &'o Value,
     head: &'o Value,
     cluster: u32,
+    /// What was asked, where one side knows it.
+    text: Option<&'o String>,
+    /// The tools that it needs; empty where neither side knows them.
+    tools: &'o [String],
 }
 
 /// A set that both have.
 struct SharedSet<'o> {
     name: &'o str,
-    side: &'o ItemSet,
     queries: Vec<Shared<'o>>,
 }
 
@@ -172,7 +191,7 @@ pub fn compare(
     }
     let shared = shared_sets(base, head);
     if shared.is_empty() {
-        return Err(CompareError::NothingInCommon(base.name.clone(), head.name.clone()));
+        return Err(nothing_shared(base, head));
     }
     let value = |value: &Value| value.of(measure);
     let pairs: Vec<Vec<Pair>> = shared.iter().map(|set| set.pairs(value)).collect();
@@ -213,23 +232,38 @@ fn shared_sets<'o>(base: &'o Outcomes, head: &'o Outcomes) -> Vec<SharedSet<'o>>
     let mut shared = Vec::new();
     for (name, right) in &head.sets {
         let Some(left) = base.sets.get(name) else { continue };
-        // Names of tools may be known on one side only; they are the same queries.
-        let side = if right.tools.is_empty() { left } else { right };
-        let mut clusters: BTreeMap<&str, u32> = BTreeMap::new();
+        // A query whose tool is not known is evidence of its own, whatever it is called.
+        let mut clusters: BTreeMap<(bool, &str), u32> = BTreeMap::new();
         let mut queries = Vec::new();
-        for (id, head) in &right.items {
-            let Some(base) = left.items.get(id) else { continue };
+        for Alike { base_id, head_id, base, head } in left.alike(right) {
+            // Names may be known on one side only; they are the same queries.
+            let tools = right.tools.get(head_id).or_else(|| left.tools.get(base_id)).map_or(&[][..], Vec::as_slice);
+            let text = right.texts.get(head_id).or_else(|| left.texts.get(base_id));
             let next = clusters.len() as u32;
-            let tool = side.tools.get(id).and_then(|tools| tools.first()).filter(|_| tools_are_a_sample);
-            let key = tool.map_or(id.as_str(), String::as_str);
+            let tool = tools.first().filter(|_| tools_are_a_sample);
+            let key = tool.map_or((false, head_id), |tool| (true, tool.as_str()));
             let cluster = *clusters.entry(key).or_insert(next);
-            queries.push(Shared { id, base, head, cluster });
+            queries.push(Shared { id: head_id, base, head, cluster, text, tools });
         }
         if !queries.is_empty() {
-            shared.push(SharedSet { name, side, queries });
+            shared.push(SharedSet { name, queries });
         }
     }
     shared
+}
+
+/// Why there is no query that both have.
+fn nothing_shared(base: &Outcomes, head: &Outcomes) -> CompareError {
+    let both = base.sets.iter().filter_map(|(name, left)| Some((name, left, head.sets.get(name)?)));
+    let both: Vec<(&String, &ItemSet, &ItemSet)> = both.collect();
+    if let Some((name, ..)) = both.iter().find(|(_, left, right)| left.in_order || right.in_order) {
+        return CompareError::Unnamed((*name).clone());
+    }
+    let sets = |one: &Outcomes| one.sets.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    match both.is_empty() {
+        true => CompareError::NothingInCommon(base.name.clone(), head.name.clone(), sets(base), sets(head)),
+        false => CompareError::NoQueryInCommon(base.name.clone(), head.name.clone()),
+    }
 }
 
 /// What makes the two sides measurements of different things, in sentences.
@@ -241,12 +275,12 @@ fn differing_inputs(base: &Outcomes, head: &Outcomes) -> Vec<String> {
         (Some(left), Some(right)) if left.inputs != right.inputs => {
             Some(format!("`{name}`: the catalog or the queries changed"))
         }
-        (Some(left), Some(right)) if !left.items.keys().eq(right.items.keys()) => {
-            let missing = left.items.keys().filter(|id| !right.items.contains_key(*id)).count();
-            let added = right.items.keys().filter(|id| !left.items.contains_key(*id)).count();
-            Some(format!("`{name}`: {missing} queries are missing and {added} were added"))
+        (Some(left), Some(right)) => {
+            let alike = left.alike(right).len();
+            let (missing, added) = (left.items.len() - alike, right.items.len() - alike);
+            (missing + added > 0).then(|| format!("`{name}`: {missing} queries are missing and {added} were added"))
         }
-        _ => None,
+        (None, None) => None,
     };
     names.into_iter().filter_map(reason).collect()
 }
@@ -317,8 +351,8 @@ fn worst_query(shared: &[SharedSet<'_>], pairs: &[Vec<Pair>]) -> Option<WorstQue
     worst.map(|(.., set, one)| WorstQuery {
         set: set.name.to_owned(),
         query: one.id.to_owned(),
-        text: set.side.texts.get(one.id).cloned(),
-        wanted: set.side.tools.get(one.id).cloned().unwrap_or_default(),
+        text: one.text.cloned(),
+        wanted: one.tools.to_vec(),
         base: one.base.clone(),
         head: one.head.clone(),
     })
@@ -328,7 +362,7 @@ fn worst_tool(shared: &[SharedSet<'_>], pairs: &[Vec<Pair>]) -> Option<WorstTool
     let mut sums: BTreeMap<(&str, &str), (usize, f64)> = BTreeMap::new();
     for (set, pairs) in shared.iter().zip(pairs) {
         for (one, pair) in set.queries.iter().zip(pairs) {
-            let Some(tool) = set.side.tools.get(one.id).and_then(|tools| tools.first()) else { continue };
+            let Some(tool) = one.tools.first() else { continue };
             let sum = sums.entry((set.name, tool)).or_default();
             *sum = (sum.0 + 1, sum.1 + pair.head - pair.base);
         }
@@ -345,7 +379,12 @@ fn worst_tool(shared: &[SharedSet<'_>], pairs: &[Vec<Pair>]) -> Option<WorstTool
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::eval::collection::{Collection, Source};
+    use crate::eval::ranks::Ranks;
+    use crate::eval::record::Origin;
 
     /// A set of queries for the tools `a` and `b` in turn, each found at the rank of its number.
     fn outcomes(name: &str, inputs: &str, ranks: &[Option<usize>]) -> Outcomes {
@@ -408,7 +447,103 @@ mod tests {
         assert_eq!(compared(&two, &base).differing_inputs, ["`other` is not in `base`"]);
         let mut elsewhere = base.clone();
         elsewhere.sets = BTreeMap::from([("elsewhere".to_owned(), base.sets["own"].clone())]);
-        assert!(compare(&base, &elsewhere, Measure::RECALL_5, true).is_err());
+        let error = compare(&base, &elsewhere, Measure::RECALL_5, true).unwrap_err().to_string();
+        let expected = "`base` and `base` have no set of queries in common: there are `own` and `elsewhere`; compare two \
+                        measurements of the same";
+        assert_eq!(error, expected);
+    }
+
+    /// A set of one tool, of queries with their ids, their words and their digests; `""` is not known.
+    fn asked(inputs: &str, queries: &[(&str, &str, &str)]) -> Outcomes {
+        let mut set = ItemSet { inputs: Some(inputs.to_owned()), ..ItemSet::default() };
+        for (number, (id, text, digest)) in (1..).zip(queries) {
+            set.items.insert((*id).to_owned(), Value::Ranks(vec![Some(number)]));
+            for (words, of) in [(text, &mut set.texts), (digest, &mut set.digests)] {
+                if !words.is_empty() {
+                    of.insert((*id).to_owned(), (*words).to_owned());
+                }
+            }
+        }
+        Outcomes { name: inputs.to_owned(), sets: [("own".to_owned(), set)].into(), ..Outcomes::default() }
+    }
+
+    #[test]
+    fn queries_are_paired_by_what_they_ask() {
+        type Asked<'a> = &'a [(&'a str, &'a str, &'a str)];
+        type Case<'a> = (&'a str, Asked<'a>, Asked<'a>, &'a [(&'a str, &'a str)]);
+        let table: [Case; 9] = [
+            ("ids alone", &[("1", "", ""), ("2", "", "")], &[("2", "", ""), ("3", "", "")], &[("2", "2")]),
+            ("an id with other words", &[("1", "pay", "")], &[("1", "send", "")], &[]),
+            ("words on one side", &[("1", "pay", "")], &[("1", "", "a")], &[("1", "1")]),
+            ("other ids", &[("1", "pay", "")], &[("p", "pay", "")], &[("1", "p")]),
+            ("an id with another digest", &[("1", "pay", "a")], &[("1", "pay", "b")], &[]),
+            ("digests decide", &[("1", "pay", "a")], &[("1", "send", "a")], &[("1", "1")]),
+            (
+                "ids that changed places",
+                &[("1", "", "a"), ("2", "", "b")],
+                &[("1", "", "b"), ("2", "", "a")],
+                &[("2", "1"), ("1", "2")],
+            ),
+            (
+                "several that ask the same",
+                &[("1", "pay", ""), ("2", "pay", ""), ("3", "pay", "")],
+                &[("2", "pay", ""), ("x", "pay", "")],
+                &[("2", "2"), ("1", "x")],
+            ),
+            ("equal words with another digest", &[("1", "pay", "a")], &[("p", "pay", "b")], &[]),
+        ];
+        for (what, base, head, expected) in table {
+            let (base, head) = (asked("base", base), asked("head", head));
+            let alike = base.sets["own"].alike(&head.sets["own"]);
+            let ids: Vec<(&str, &str)> = alike.iter().map(|one| (one.base_id, one.head_id)).collect();
+            assert_eq!(ids, expected, "{what}");
+            let compared = compare(&base, &head, Measure::RECALL_5, true);
+            assert_eq!(compared.map_or(0, |one| one.verdict.queries), expected.len(), "{what}");
+        }
+        let tools = |tools: &[&str]| {
+            let mut one = asked("1", &[("1", "", "")]);
+            let set = one.sets.get_mut("own").unwrap();
+            set.tools.insert("1".to_owned(), tools.iter().map(|tool| (*tool).to_owned()).collect());
+            set.items.insert("1".to_owned(), Value::Ranks(vec![Some(1); tools.len()]));
+            one
+        };
+        for (other, expected) in [(&["pay"][..], 1), (&["send"], 0), (&["pay", "send"], 0)] {
+            let alike = tools(&["pay"]).sets["own"].alike(&tools(other).sets["own"]).len();
+            assert_eq!(alike, expected, "{other:?}");
+        }
+        // Of equal inputs they are not taken for the same either.
+        let error = compare(&tools(&["pay"]), &tools(&["send"]), Measure::RECALL_5, false).unwrap_err().to_string();
+        assert!(error.starts_with("`1` and `1` have no query in common: a query is the same where"), "{error}");
+    }
+
+    #[test]
+    fn numbers_mean_queries_of_the_same_inputs_only() {
+        let numbered = |inputs: &str| {
+            let set = ItemSet::in_order(inputs, &[vec![Some(1)], vec![None]].into_iter().collect());
+            Outcomes { name: inputs.to_owned(), sets: [("own".to_owned(), set)].into(), ..Outcomes::default() }
+        };
+        assert_eq!(compared(&numbered("1"), &numbered("1")).verdict.queries, 2);
+        let error = compare(&numbered("1"), &numbered("2"), Measure::RECALL_5, true).unwrap_err().to_string();
+        assert!(error.starts_with("`own`: the catalog or the queries changed, and the ranks of one side"), "{error}");
+    }
+
+    #[test]
+    fn a_collection_names_queries_by_their_ids() {
+        let tools = r#"[{"name": "pay", "description": "Pay"}, {"name": "send", "description": "Send"}]"#;
+        let query =
+            |id: usize, tool: &str| format!("{{\"id\":\"q{id}\",\"query\":\"{id}\",\"relevant\":[\"{tool}\"]}}\n");
+        let queries: String = (1..=12).map(|id| query(id, if id % 2 == 0 { "pay" } else { "send" })).collect();
+        let source = |name: &'static str, bytes| Source { path: Path::new(name), bytes };
+        let (tools, queries) = (source("tools.json", tools.as_bytes()), source("q.jsonl", queries.as_bytes()));
+        let collection = Collection::from_bytes("own", Origin::Public, tools, queries).unwrap();
+        let ranks: Ranks = (1..=12).map(|rank| vec![Some(rank)]).collect();
+        let measured = ItemSet::of(&collection, &ranks);
+        // Ids of a file are in the order of their letters, which is not the order of the queries.
+        let of_file = ItemSet { tools: BTreeMap::new(), texts: BTreeMap::new(), ..measured.clone() };
+        assert_eq!(of_file.named_by(&collection), measured);
+        assert_eq!(ItemSet::in_order(&collection.inputs_sha256, &ranks).named_by(&collection), measured);
+        let elsewhere = ItemSet::in_order("other", &ranks);
+        assert_eq!(elsewhere.clone().named_by(&collection), elsewhere);
     }
 
     #[test]

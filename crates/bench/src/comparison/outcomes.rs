@@ -1,6 +1,6 @@
 //! What became of each item: the one form that everything comparable is read into.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::Serialize;
 
@@ -19,6 +19,8 @@ pub struct Outcomes {
     pub sets: BTreeMap<String, ItemSet>,
     /// Sets on which nothing could be measured, with the reason.
     pub failed: BTreeMap<String, String>,
+    /// Whether it was recorded of an engine by the door of others.
+    pub is_recorded: bool,
 }
 
 /// The items of one set.
@@ -26,12 +28,30 @@ pub struct Outcomes {
 pub struct ItemSet {
     /// A digest of the catalog and the queries, where the source states one.
     pub inputs: Option<String>,
+    /// Whether the ids only number the queries in the order of their file. Then a number means the same query only where the
+    /// inputs are the same.
+    pub in_order: bool,
     /// What became of each item, by its id.
     pub items: BTreeMap<String, Value>,
     /// The tools that an item needs, by its id; empty where they are not known.
     pub tools: BTreeMap<String, Vec<String>>,
     /// What was asked, by id; empty where it is not known.
     pub texts: BTreeMap<String, String>,
+    /// A digest of what was asked and of what answers it, by id; empty where none is stated.
+    pub digests: BTreeMap<String, String>,
+}
+
+/// An item that base and head both have.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Alike<'o> {
+    /// Its id in the base.
+    pub base_id: &'o str,
+    /// Its id in the head.
+    pub head_id: &'o str,
+    /// What became of it in the base.
+    pub base: &'o Value,
+    /// What became of it in the head.
+    pub head: &'o Value,
 }
 
 /// What became of one item.
@@ -71,26 +91,89 @@ impl Outcomes {
 }
 
 impl ItemSet {
-    /// The same items with the ids, texts and tools of the queries, when these are the queries of `collection`; the items
-    /// are in their order.
+    /// The items that `self`, the base, and `head` both have, in the order of the ids of `head`. Queries of one id are a
+    /// pair unless something says that they are not the same: their digests, else their texts or the tools that they need,
+    /// or how many of these there are. Queries that are left are paired by their digests, then by their texts, those that
+    /// are asked several times in the order of their ids.
     #[must_use]
-    pub fn named_by(self, collection: &Collection) -> Self {
+    pub fn alike<'o>(&'o self, head: &'o Self) -> Vec<Alike<'o>> {
+        if (self.in_order || head.in_order) && self.inputs != head.inputs {
+            return Vec::new();
+        }
+        let mut partners: BTreeMap<&str, &str> = BTreeMap::new();
+        let same_ids = head.items.keys().filter(|id| self.items.contains_key(*id) && self.asks_the_same(id, head, id));
+        partners.extend(same_ids.map(|id| (id.as_str(), id.as_str())));
+        for (own_words, head_words) in [(&self.digests, &head.digests), (&self.texts, &head.texts)] {
+            let taken: BTreeSet<&str> = partners.values().copied().collect();
+            let mut open: BTreeMap<&str, VecDeque<&str>> = BTreeMap::new();
+            for id in self.items.keys().filter(|id| !taken.contains(id.as_str())) {
+                if let Some(words) = own_words.get(id) {
+                    open.entry(words).or_default().push_back(id);
+                }
+            }
+            for id in head.items.keys() {
+                let Some(asked) = head_words.get(id).filter(|_| !partners.contains_key(id.as_str())) else { continue };
+                let Some(ids) = open.get_mut(asked.as_str()) else { continue };
+                if let Some(base_id) = ids.front().filter(|base_id| self.asks_the_same(base_id, head, id)).copied() {
+                    partners.insert(id, base_id);
+                    ids.pop_front();
+                }
+            }
+        }
+        let alike = |(head_id, base_id): (&'o str, &'o str)| {
+            Some(Alike { base_id, head_id, base: self.items.get(base_id)?, head: head.items.get(head_id)? })
+        };
+        partners.into_iter().filter_map(alike).collect()
+    }
+
+    /// Whether nothing says that an item of this set is another one than one of `head`.
+    fn asks_the_same(&self, id: &str, head: &Self, head_id: &str) -> bool {
+        if let (Some(Value::Ranks(base)), Some(Value::Ranks(head))) = (self.items.get(id), head.items.get(head_id))
+            && base.len() != head.len()
+        {
+            return false;
+        }
+        if let (Some(base), Some(head)) = (self.digests.get(id), head.digests.get(head_id)) {
+            return base == head;
+        }
+        fn agree<T: PartialEq>(base: Option<&T>, head: Option<&T>) -> bool {
+            base.is_none() || head.is_none() || base == head
+        }
+        agree(self.texts.get(id), head.texts.get(head_id)) && agree(self.tools.get(id), head.tools.get(head_id))
+    }
+
+    /// The same items with what `collection` says of its queries, when they were measured on it: ids in place of numbers,
+    /// and texts, tools and digests that are not known yet.
+    #[must_use]
+    pub fn named_by(mut self, collection: &Collection) -> Self {
         let answerable = collection.queries.iter().filter(|query| !query.groups.is_empty()).count();
-        let is_same = self.inputs.as_ref() == Some(&collection.inputs_sha256) && self.items.len() == answerable;
-        if !is_same || !self.tools.is_empty() {
+        if self.inputs.as_ref() != Some(&collection.inputs_sha256) || self.items.len() != answerable {
             return self;
         }
-        let ranks = self.items.into_values().map(|value| match value {
-            Value::Ranks(ranks) => ranks,
-            Value::Score(_) => Vec::new(),
-        });
-        Self::of(collection, &Ranks::from_iter(ranks))
+        if self.in_order {
+            let ranks = self.items.into_values().map(|value| match value {
+                Value::Ranks(ranks) => ranks,
+                Value::Score(_) => Vec::new(),
+            });
+            return Self::of(collection, &Ranks::from_iter(ranks));
+        }
+        let known = Self::of(collection, &Ranks::from_iter(std::iter::repeat_n(Vec::new(), answerable)));
+        for (id, tools) in known.tools {
+            self.tools.entry(id).or_insert(tools);
+        }
+        for (own, known) in [(&mut self.texts, known.texts), (&mut self.digests, known.digests)] {
+            for (id, words) in known {
+                own.entry(id).or_insert(words);
+            }
+        }
+        self
     }
 
     /// The ranks of the answerable queries of `collection`, which `ranks` has in their order.
     #[must_use]
     pub fn of(collection: &Collection, ranks: &Ranks) -> Self {
-        let mut set = Self { inputs: Some(collection.inputs_sha256.clone()), ..Self::default() };
+        let (inputs, digests) = (Some(collection.inputs_sha256.clone()), collection.digests());
+        let mut set = Self { inputs, digests, ..Self::default() };
         let answerable = collection.queries.iter().filter(|query| !query.groups.is_empty());
         for (query, ranks) in answerable.zip(ranks.iter()) {
             let named = query.groups.iter().filter_map(|group| group.first());
@@ -109,6 +192,7 @@ impl ItemSet {
         let item = |(number, ranks): (usize, &[Option<usize>])| {
             (format!("answerable query {:0width$}", number + 1), Value::Ranks(ranks.to_vec()))
         };
-        Self { inputs: Some(inputs.to_owned()), items: ranks.iter().enumerate().map(item).collect(), ..Self::default() }
+        let items = ranks.iter().enumerate().map(item).collect();
+        Self { inputs: Some(inputs.to_owned()), in_order: true, items, ..Self::default() }
     }
 }

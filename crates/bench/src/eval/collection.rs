@@ -253,6 +253,20 @@ impl Collection {
         self.queries.iter().filter_map(|query| query.groups.first()?.first().copied()).collect()
     }
 
+    /// What tells each query that a tool answers from another with the same id: a digest of its text and of the tools that
+    /// answer it, in twelve hexadecimal digits, by id.
+    #[must_use]
+    pub fn digests(&self) -> BTreeMap<String, String> {
+        let digest = |query: &Query| {
+            let named = |group: &Vec<u32>| group.iter().map(|item| self.tool_handle(*item)).collect();
+            let groups: Vec<Vec<&str>> = query.groups.iter().map(named).collect();
+            // Texts and lists: writing them cannot fail.
+            let text = serde_json::to_string(&(&query.text, groups)).unwrap_or_default();
+            (query.id.clone(), sha256_hex(&[text.as_bytes()]).get(..12).unwrap_or_default().to_owned())
+        };
+        self.queries.iter().filter(|query| !query.groups.is_empty()).map(digest).collect()
+    }
+
     /// Item numbers in the order in which the catalog file lists the tools (id order where the file is no array).
     #[must_use]
     pub fn file_order(&self) -> &[u32] {

@@ -164,7 +164,7 @@ fn indicator(holds: bool) -> f64 {
 }
 
 fn discount(rank: usize) -> f64 {
-    1.0 / libm::log2((rank + 1) as f64)
+    1.0 / libm::log2(rank as f64 + 1.0)
 }
 
 impl fmt::Display for Measure {

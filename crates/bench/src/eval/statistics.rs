@@ -195,12 +195,13 @@ pub fn verdicts_together(paired: &[&Paired]) -> Vec<Verdict> {
 /// The two-sided probability that flipped signs give a sum as far from 0, under the hypothesis that each value is as
 /// likely as its opposite (Fisher, *The Design of Experiments*, 1935). All flips are counted up to [`FEW`] values, which
 /// is exact; of more, some thousands are drawn by `seed`, and the share is (b + 1) / (B + 1) (Phipson and Smyth,
-/// "Permutation P-values Should Never Be Zero", 2010). Values are at most 1 apart from 0 on average; 1 of nothing.
+/// "Permutation P-values Should Never Be Zero", 2010). Values are finite and of any size; 1 of nothing.
 #[must_use]
 pub fn sign_flip(values: &[f64], seed: u64) -> f64 {
+    let unit = unit(values);
     // Whole numbers, and a tolerance of their rounding: sums that are equal must not differ in their last bit.
     let whole: Vec<i64> =
-        values.iter().filter(|value| **value != 0.0).map(|value| (value * 1e12).round() as i64).collect();
+        values.iter().filter(|value| **value != 0.0).map(|value| (value / unit * 1e12).round() as i64).collect();
     if whole.is_empty() {
         return 1.0;
     }
@@ -228,6 +229,20 @@ pub fn sign_flip(values: &[f64], seed: u64) -> f64 {
         as_far += usize::from(sum.abs() >= seen);
     }
     (as_far + 1) as f64 / (FLIPS + 1) as f64
+}
+
+/// What values are divided by before they become whole numbers: 1 for shares of a mean of measures. Larger ones would
+/// overflow, and smaller ones would be rounded away.
+fn unit(values: &[f64]) -> f64 {
+    let largest = values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
+    if largest > 1.0 {
+        // The sum has to fit too, however many values there are.
+        largest.max(values.iter().map(|value| value.abs() / 1e6).sum())
+    } else if largest > 0.0 && largest < 1e-7 {
+        largest
+    } else {
+        1.0
+    }
 }
 
 /// Probabilities adjusted for their number by Holm, "A Simple Sequentially Rejective Multiple Test Procedure",
@@ -534,6 +549,35 @@ mod tests {
         assert!(four.difference.high < 0.0, "{four:?}");
         assert_eq!((four.verdict, four.differing), (Verdict::Inconclusive, 4));
         assert_eq!(paired("flat", &pairs(6)).verdict, Verdict::Worse);
+    }
+
+    /// The same, flip by flip, over whole numbers.
+    fn flipped_plainly(values: &[i64]) -> f64 {
+        let seen = values.iter().sum::<i64>().abs();
+        let sum = |flips: u32| -> i64 {
+            values.iter().enumerate().map(|(at, value)| if flips >> at & 1 == 1 { -value } else { *value }).sum()
+        };
+        let all = 1u32 << values.len();
+        (0..all).filter(|flips| sum(*flips).abs() >= seen).count() as f64 / f64::from(all)
+    }
+
+    proptest! {
+        #[test]
+        fn flips_are_counted_at_any_scale(
+            values in prop::collection::vec(-1000i64..=1000, 0..=12),
+            scale in prop_oneof![1e-300..1e-290, 1e-12..1e-5, 1e-3..1.0, 1.0..1e3, 1e9..1e12, 1e200..1e300],
+        ) {
+            let scaled: Vec<f64> = values.iter().map(|value| *value as f64 * scale).collect();
+            let values: Vec<i64> = values.into_iter().filter(|value| *value != 0).collect();
+            prop_assert_eq!(sign_flip(&scaled, BOOTSTRAP_SEED), flipped_plainly(&values));
+        }
+    }
+
+    #[test]
+    fn many_large_values_do_not_overflow() {
+        let values: Vec<f64> = (0..2_000).map(|value| if value % 2 == 0 { 1e9 } else { -9e8 }).collect();
+        let p = sign_flip(&values, BOOTSTRAP_SEED);
+        assert!(p > 0.0 && p < 0.2, "{p}");
     }
 
     #[test]

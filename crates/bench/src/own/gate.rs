@@ -4,9 +4,11 @@
 //! changed, which is what a gate is for. A query whose text or answer changed is another query and is counted apart.
 
 use serde::Serialize;
+use serde_json::Value;
 
-use super::results::{Base, BaseEngine, EngineFacts, Measured};
+use super::results::{EngineFacts, Measured};
 use super::workspace::{Limits, is_below};
+use crate::comparison::evaluations::{EngineRanks, Evaluations};
 use crate::eval::collection::Collection;
 use crate::eval::decision::{ASSUMED, Decision, Pair, Word, decide};
 use crate::eval::measure::{Found, Measure};
@@ -77,6 +79,21 @@ pub struct Figures {
     pub ndcg_at_10: Option<f64>,
 }
 
+impl Figures {
+    /// The figures that the facts of an engine state.
+    fn of(facts: &Value) -> Self {
+        let number = |path: &str| facts.pointer(path)?.as_u64()?.try_into().ok();
+        let mean = |measure: &str| facts.pointer(&format!("/measures/{measure}/mean"))?.as_f64();
+        Self {
+            tools: number("/tools"),
+            queries: number("/answerable"),
+            tokens: number("/tokens/naive"),
+            recall_at_5: mean("recall@5"),
+            ndcg_at_10: mean("nDCG@10"),
+        }
+    }
+}
+
 /// A needed tool whose rank changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Moved {
@@ -96,7 +113,7 @@ impl Moved {
     /// What the change is worth: the difference of the gain that nDCG gives to the two ranks; below 0 for a loss.
     #[must_use]
     pub fn gain(&self) -> f64 {
-        let gain = |rank: Option<usize>| rank.map_or(0.0, |rank| 1.0 / libm::log2((rank + 1) as f64));
+        let gain = |rank: Option<usize>| rank.map_or(0.0, |rank| 1.0 / libm::log2(rank as f64 + 1.0));
         gain(self.after) - gain(self.before)
     }
 
@@ -156,7 +173,12 @@ impl Power {
 
 /// Judges the first engine of `measured`, and against `base` where there is one.
 #[must_use]
-pub fn judge(limits: &Limits, collection: &Collection, measured: &Measured, base: Option<&Base>) -> Option<Judged> {
+pub fn judge(
+    limits: &Limits,
+    collection: &Collection,
+    measured: &Measured,
+    base: Option<&Evaluations>,
+) -> Option<Judged> {
     let first = measured.evaluations.first()?;
     let against = base.and_then(|base| against(limits, collection, measured, first, base));
     let share = against.as_ref().map_or(0.0, |one| one.decision.differing as f64 / one.decision.queries.max(1) as f64);
@@ -185,7 +207,7 @@ fn against(
     collection: &Collection,
     measured: &Measured,
     first: &EngineFacts,
-    base: &Base,
+    base: &Evaluations,
 ) -> Option<Against> {
     let earlier = base.evaluations.first()?;
     let same_inputs = base.inputs_sha256 == measured.inputs_sha256;
@@ -218,7 +240,7 @@ fn against(
         decision,
         recall_before: round6(mean(pairs.iter().map(|pair| pair.0))),
         recall_after: round6(mean(pairs.iter().map(|pair| pair.1))),
-        before: earlier.figures(),
+        before: Figures::of(&earlier.facts),
         moved,
         not_in_base: first.ranks.len() - pairs.len(),
         only_in_base: earlier.ranks.len().saturating_sub(pairs.len()),
@@ -234,8 +256,8 @@ fn asked_alike<'r>(
     same_inputs: bool,
     measured: &Measured,
     first: &'r EngineFacts,
-    base: &Base,
-    earlier: &'r BaseEngine,
+    base: &Evaluations,
+    earlier: &'r EngineRanks,
 ) -> Option<(&'r Ranks, &'r Ranks)> {
     let (before, after) = (earlier.ranks.get(id)?, first.ranks.get(id)?);
     let alike = same_inputs || base.queries.get(id).is_some_and(|digest| measured.queries.get(id) == Some(digest));
@@ -293,6 +315,16 @@ mod tests {
         let order: Vec<&str> = all.iter().map(|one| one.query.as_str()).collect();
         let expected = ["from the first to the tenth", "out of sight", "out of the first five", "a little", "better"];
         assert_eq!(order, expected);
+    }
+
+    #[test]
+    fn figures_are_those_that_a_file_states() {
+        assert_eq!(Figures::of(&Value::Null), Figures::default());
+        let facts = serde_json::json!({"tools": 3, "tokens": null, "measures": {"recall@5": {"mean": 0.5}}});
+        let some = Figures { tools: Some(3), recall_at_5: Some(0.5), ..Figures::default() };
+        assert_eq!(Figures::of(&facts), some);
+        // No rank is too large for the gain.
+        assert!(moved("q", Some(usize::MAX), Some(1)).gain() > 0.9);
     }
 
     #[test]

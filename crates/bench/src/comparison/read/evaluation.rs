@@ -1,47 +1,24 @@
-//! The output of `bench eval --format json`: the first engine on one's own catalog.
+//! What one engine gave on one's own catalog, from a file that holds one engine or several.
 
-use std::collections::BTreeMap;
-
-use serde::Deserialize;
-
-use super::super::outcomes::{ItemSet, Outcomes, Value};
-use super::Content;
+use super::super::evaluations::{EngineRanks, Evaluations};
+use super::super::outcomes::Outcomes;
+use super::{Content, Part, one_of};
 use crate::eval::collection::YOURS;
 
-/// The number of the form.
-const SCHEMA: u32 = 1;
-
-#[derive(Deserialize)]
-struct Output {
-    schema_version: u32,
-    inputs_sha256: String,
-    evaluations: Vec<Entry>,
-    /// The tools that each query needs.
-    #[serde(default)]
-    wanted: BTreeMap<String, Vec<String>>,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    ranks: BTreeMap<String, Vec<Option<usize>>>,
-}
-
 pub(super) fn read(content: &Content<'_>) -> Option<Result<Outcomes, String>> {
-    let json = content.json.as_ref()?;
-    json.get("evaluations")?;
-    Some(Output::deserialize(json).map_err(|error| error.to_string()).and_then(outcomes))
+    content.json.as_ref()?.get("evaluations")?;
+    let file = Evaluations::parse(content.bytes).map_err(|error| error.to_string());
+    Some(file.and_then(|file| outcomes(&file, content)))
 }
 
-fn outcomes(output: Output) -> Result<Outcomes, String> {
-    if output.schema_version != SCHEMA {
-        return Err(format!("it has the form {}, and this reads {SCHEMA}; record it again", output.schema_version));
-    }
-    let first = output.evaluations.into_iter().next().ok_or("it has no evaluation")?;
-    let set = ItemSet {
-        inputs: Some(output.inputs_sha256),
-        items: first.ranks.into_iter().map(|(id, ranks)| (id, Value::Ranks(ranks))).collect(),
-        tools: output.wanted,
-        texts: BTreeMap::new(),
-    };
-    Ok(Outcomes { sets: [(YOURS.to_owned(), set)].into(), ..Outcomes::default() })
+fn outcomes(file: &Evaluations, content: &Content<'_>) -> Result<Outcomes, String> {
+    let names: Vec<&str> = file.evaluations.iter().map(|one| one.configuration.as_str()).collect();
+    let Part { engine, beside, .. } = content.part;
+    let asked = engine.or_else(|| beside.filter(|name| names.len() > 1 && names.contains(name)));
+    let name = one_of(&names, asked)?;
+    let named = |one: &&EngineRanks| one.configuration == name;
+    let items = file.evaluations.iter().find(named).map(|one| file.items(one)).unwrap_or_default();
+    let path = content.path.display();
+    let shown = if names.len() > 1 { format!("{path}#{name}") } else { path.to_string() };
+    Ok(Outcomes { name: shown, sets: [(YOURS.to_owned(), items)].into(), ..Outcomes::default() })
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::super::outcomes::Outcomes;
-use super::{Content, chosen, identity, number, scored};
+use super::{Content, Scored, chosen, identity, number, scored};
 
 /// The most bytes that one file of an archive may unpack to.
 const MOST: u64 = 64 << 20;
@@ -35,6 +35,9 @@ struct Eval {
 #[derive(Deserialize)]
 struct Sample {
     id: Json,
+    /// What is asked: a text or messages.
+    #[serde(default)]
+    input: Option<Json>,
     #[serde(default)]
     scores: Option<BTreeMap<String, Score>>,
 }
@@ -46,13 +49,13 @@ struct Score {
 
 pub(super) fn read(content: &Content<'_>) -> Option<Result<Outcomes, String>> {
     if content.bytes.starts_with(b"PK") {
-        return Some(archive(content.bytes).and_then(|(task, samples)| outcomes(&task, &samples, content.score)));
+        return Some(archive(content.bytes).and_then(|(task, samples)| outcomes(&task, &samples, content.part.score)));
     }
     let json = content.json.as_ref()?;
     json.get("samples")?;
     json.get("eval")?;
     let log = Log::deserialize(json).map_err(|error| error.to_string());
-    Some(log.and_then(|log| outcomes(&log.eval.task, &log.samples, content.score)))
+    Some(log.and_then(|log| outcomes(&log.eval.task, &log.samples, content.part.score)))
 }
 
 fn archive(bytes: &[u8]) -> Result<(String, Vec<Sample>), String> {
@@ -89,11 +92,12 @@ fn outcomes(task: &str, samples: &[Sample], score: Option<&str>) -> Result<Outco
     names.dedup();
     let name = chosen(&names, score)?;
     let mut items = Vec::new();
-    for sample in samples {
+    for (place, sample) in (1..).zip(samples) {
         let id = identity(&sample.id).ok_or("a sample has no id")?;
         let score = sample.scores.as_ref().and_then(|scores| scores.get(&name));
         let score = score.ok_or_else(|| format!("sample `{id}` has no score `{name}`"))?;
-        items.push((id.clone(), number(&score.value).ok_or_else(|| format!("sample `{id}`: `{name}` is no number"))?));
+        let score = number(&score.value).ok_or_else(|| format!("sample `{id}`: `{name}` is no number"))?;
+        items.push(Scored { place, id, score, asked: sample.input.as_ref().map(Json::to_string) });
     }
-    Ok(scored(task, &name, items))
+    scored(task, &name, "sample", items)
 }

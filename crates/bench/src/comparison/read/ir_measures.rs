@@ -1,7 +1,7 @@
 //! The output of `ir_measures` by query: query, measure and value, apart by tabs.
 
 use super::super::outcomes::Outcomes;
-use super::{Content, chosen, scored};
+use super::{Content, Scored, chosen, scored};
 
 /// The line of the mean over all queries.
 const ALL: &str = "all";
@@ -9,7 +9,7 @@ const ALL: &str = "all";
 pub(super) fn read(content: &Content<'_>) -> Option<Result<Outcomes, String>> {
     let text = content.text?;
     let first: Vec<&str> = text.lines().find(|line| !line.trim().is_empty())?.split('\t').collect();
-    (first.len() == 3).then(|| outcomes(text, content.score))
+    (first.len() == 3).then(|| outcomes(text, content.part.score))
 }
 
 fn outcomes(text: &str, score: Option<&str>) -> Result<Outcomes, String> {
@@ -22,15 +22,16 @@ fn outcomes(text: &str, score: Option<&str>) -> Result<Outcomes, String> {
             .trim()
             .parse()
             .map_err(|_| format!("line {number}: `{value}` is no number; a run file needs --catalog and --queries"))?;
-        rows.push((query, measure, value));
+        rows.push((number, query, measure, value));
     }
     let mut names: Vec<String> = Vec::new();
-    for (_, measure, _) in &rows {
+    for (_, _, measure, _) in &rows {
         if !names.iter().any(|name| name == measure) {
             names.push((*measure).to_owned());
         }
     }
     let name = chosen(&names, score)?;
-    let items = rows.into_iter().filter(|(query, measure, _)| *measure == name && *query != ALL);
-    Ok(scored("ir_measures", &name, items.map(|(query, _, value)| (query.to_owned(), value))))
+    let items = rows.into_iter().filter(|(_, query, measure, _)| *measure == name && *query != ALL);
+    let items = items.map(|(place, query, _, score)| Scored { place, id: query.to_owned(), score, asked: None });
+    scored("ir_measures", &name, "line", items)
 }

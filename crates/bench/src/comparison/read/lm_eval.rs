@@ -1,15 +1,16 @@
-//! Samples of lm-eval (`--log_samples`): JSON lines with `doc_id` and the metrics that they name.
+//! Samples of lm-eval (`--log_samples`): JSON lines with `doc_id`, the metrics that they name, and `doc_hash`, which tells
+//! documents apart.
 
 use serde_json::Value as Json;
 
 use super::super::outcomes::Outcomes;
-use super::{Content, chosen, identity, number, scored};
+use super::{Content, Scored, chosen, identity, number, scored};
 
 pub(super) fn read(content: &Content<'_>) -> Option<Result<Outcomes, String>> {
     let text = content.text?;
     let first: Json = serde_json::from_str(text.lines().find(|line| !line.trim().is_empty())?).ok()?;
     first.get("doc_id")?;
-    Some(outcomes(text, content.score))
+    Some(outcomes(text, content.part.score))
 }
 
 fn outcomes(text: &str, score: Option<&str>) -> Result<Outcomes, String> {
@@ -17,7 +18,7 @@ fn outcomes(text: &str, score: Option<&str>) -> Result<Outcomes, String> {
     let mut items = Vec::new();
     for (number_of, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let refuse = |reason: String| format!("line {number_of}: {reason}");
-        let row: Json = serde_json::from_str(line).map_err(|error| refuse(error.to_string()))?;
+        let row: Json = serde_json::from_str(line).map_err(|_| refuse("it is no JSON object".to_owned()))?;
         let id = row.get("doc_id").and_then(identity).ok_or_else(|| refuse("it has no `doc_id`".to_owned()))?;
         let name = match &name {
             Some(name) => name,
@@ -31,7 +32,8 @@ fn outcomes(text: &str, score: Option<&str>) -> Result<Outcomes, String> {
             }
         };
         let value = row.get(name).and_then(number).ok_or_else(|| refuse(format!("it has no number `{name}`")))?;
-        items.push((id, value));
+        let asked = row.get("doc_hash").and_then(identity);
+        items.push(Scored { place: number_of, id, score: value, asked });
     }
-    Ok(scored("lm-eval", &name.unwrap_or_default(), items))
+    scored("lm-eval", &name.unwrap_or_default(), "line", items)
 }

@@ -10,11 +10,14 @@ mod lm_eval;
 mod promptfoo;
 mod results;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
 
 use super::outcomes::{ItemSet, Outcomes, Value};
+use contextweaver_core::files::without_mark;
+use contextweaver_core::text::sha256_hex;
 
 /// A file is of no known form, or not a whole one.
 #[derive(Debug, thiserror::Error)]
@@ -24,30 +27,44 @@ pub struct ReadError {
     reason: String,
 }
 
+/// A form of a file.
+struct Form {
+    name: &'static str,
+    /// Whether the reader takes the engine that is asked for, and refuses it itself where there is none.
+    has_engines: bool,
+    read: Reader,
+}
+
 /// What a form makes of the content of a file: `None` when it is of another form, a reason when it is broken.
-type Form = fn(&Content<'_>) -> Option<Result<Outcomes, String>>;
+type Reader = fn(&Content<'_>) -> Option<Result<Outcomes, String>>;
 
 /// The forms, in the order in which they are tried.
-const FORMS: [(&str, Form); 6] = [
-    ("scorecard/results/*.json", results::read),
-    ("the output of `bench eval --format json`", evaluation::read),
-    ("a log of inspect-ai (.eval or JSON)", inspect::read),
-    ("the JSON output of promptfoo", promptfoo::read),
-    ("samples of lm-eval (JSON lines)", lm_eval::read),
-    ("the output of ir_measures by query", ir_measures::read),
+const FORMS: [Form; 6] = [
+    Form { name: "scorecard/results/*.json", has_engines: true, read: results::read },
+    Form {
+        name: "the output of `bench eval --format json` or the results.json of a workspace",
+        has_engines: true,
+        read: evaluation::read,
+    },
+    Form { name: "a log of inspect-ai (.eval or JSON)", has_engines: false, read: inspect::read },
+    Form { name: "the JSON output of promptfoo", has_engines: false, read: promptfoo::read },
+    Form { name: "samples of lm-eval (JSON lines)", has_engines: false, read: lm_eval::read },
+    Form { name: "the output of ir_measures by query", has_engines: false, read: ir_measures::read },
 ];
+
+/// The most that a score may be apart from 0. It is far above the scores of any harness, and sums and squares of so many
+/// keep their digits.
+const MOST_SCORE: f64 = 1e9;
 
 /// A file, looked at in the ways in which forms differ.
 struct Content<'f> {
+    path: &'f Path,
     bytes: &'f [u8],
     /// The text; `None` for other bytes.
     text: Option<&'f str>,
     /// The text as one JSON value; `None` when it is none.
     json: Option<Json>,
-    /// The score that was asked for by name.
-    score: Option<&'f str>,
-    /// The engine that was asked for by name.
-    engine: Option<&'f str>,
+    part: Part<'f>,
 }
 
 /// What is taken from a file that holds several things.
@@ -57,22 +74,37 @@ pub struct Part<'f> {
     pub score: Option<&'f str>,
     /// The engine of a results file; `None` for the only one.
     pub engine: Option<&'f str>,
+    /// The engine that it is compared with, by name: where `engine` is `None`, it is taken from the results of a catalog of
+    /// one's own that hold several.
+    pub beside: Option<&'f str>,
 }
 
 /// Reads the measurement in `bytes`, the content of `path`; `part` says which where there are several.
 ///
 /// # Errors
-/// [`ReadError`] with the forms that are read.
+/// [`ReadError`] with what is wrong and where, or with the forms that are read.
 pub fn read(path: &Path, bytes: &[u8], part: Part<'_>) -> Result<Outcomes, ReadError> {
-    let text = std::str::from_utf8(bytes).ok();
-    let json = text.and_then(|text| serde_json::from_str(text).ok());
-    let Part { score, engine } = part;
-    let content = Content { bytes, text, json, score, engine };
     let refuse = |reason: String| ReadError { path: path.to_owned(), reason };
-    let found = FORMS.iter().find_map(|(_, form)| form(&content));
-    let mut outcomes = found
-        .ok_or_else(|| refuse(format!("its form is not known; read are {}", FORMS.map(|form| form.0).join(", "))))?
-        .map_err(refuse)?;
+    let bytes = without_mark(bytes);
+    if bytes.trim_ascii().is_empty() {
+        return Err(refuse("it is empty".to_owned()));
+    }
+    let text = std::str::from_utf8(bytes).ok();
+    let (json, broken) = match text.map(serde_json::from_str::<Json>) {
+        Some(Ok(json)) => (Some(json), None),
+        Some(Err(error)) => (None, Some(error).filter(|_| is_torn(bytes))),
+        None => (None, None),
+    };
+    let content = Content { path, bytes, text, json, part };
+    let found = FORMS.iter().find_map(|form| (form.read)(&content).map(|found| (form, found)));
+    let (form, found) = found.ok_or_else(|| match broken {
+        Some(error) => refuse(format!("it is no whole JSON: {error}")),
+        None => refuse(format!("its form is not known; read are {}", FORMS.map(|form| form.name).join(", "))),
+    })?;
+    let mut outcomes = found.map_err(refuse)?;
+    if let Some(engine) = part.engine.filter(|_| !form.has_engines) {
+        return Err(refuse(format!("{} holds one measurement; leave out `#{engine}`", form.name)));
+    }
     if outcomes.sets.values().all(|set| set.items.is_empty()) {
         return Err(refuse("it has no item to compare".to_owned()));
     }
@@ -82,29 +114,82 @@ pub fn read(path: &Path, bytes: &[u8], part: Part<'_>) -> Result<Outcomes, ReadE
     Ok(outcomes)
 }
 
-/// Scores of one name as the only set of a measurement. An item that occurs several times, as in repeated trials, has the
-/// mean of its scores.
-fn scored(set: &str, score: &str, items: impl IntoIterator<Item = (String, f64)>) -> Outcomes {
-    let mut sums: std::collections::BTreeMap<String, (f64, u32)> = std::collections::BTreeMap::new();
-    for (id, value) in items {
+/// Whether bytes begin like one JSON value, and not with a line that is one.
+fn is_torn(bytes: &[u8]) -> bool {
+    let bytes = bytes.trim_ascii();
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    matches!(bytes.first(), Some(b'{' | b'[')) && serde_json::from_slice::<Json>(line).is_err()
+}
+
+/// One score of a log.
+struct Scored {
+    /// Its place, from 1: of a line, a sample or a result.
+    place: usize,
+    /// The id of the item.
+    id: String,
+    score: f64,
+    /// What tells the item from another with the same id, where the log says it.
+    asked: Option<String>,
+}
+
+/// Scores of one name as the only set of a measurement; `kind` says what a place is. An item that occurs several times, as in
+/// repeated trials, has the mean of its scores.
+///
+/// # Errors
+/// The place of a score that is no finite number, or too large, and of an item that asks something else than an earlier one
+/// with its id.
+fn scored(set: &str, score: &str, kind: &str, items: impl IntoIterator<Item = Scored>) -> Result<Outcomes, String> {
+    let mut sums: BTreeMap<String, (f64, u32)> = BTreeMap::new();
+    let mut digests: BTreeMap<String, String> = BTreeMap::new();
+    for Scored { place, id, score: value, asked } in items {
+        // Not a number is within no bounds.
+        if !(-MOST_SCORE..=MOST_SCORE).contains(&value) {
+            return Err(format!(
+                "{kind} {place}: `{score}` of item `{id}` is {value}, which is no number from -{MOST_SCORE} to {MOST_SCORE}"
+            ));
+        }
+        if let Some(asked) = asked {
+            let digest = sha256_hex(asked.as_bytes());
+            if digests.get(&id).is_some_and(|earlier| *earlier != digest) {
+                return Err(format!("{kind} {place}: an earlier {kind} asks something else under the id `{id}`"));
+            }
+            digests.insert(id.clone(), digest);
+        }
         let sum = sums.entry(id).or_default();
         *sum = (sum.0 + value, sum.1 + 1);
     }
     let items = sums.into_iter().map(|(id, (sum, count))| (id, Value::Score(sum / f64::from(count)))).collect();
-    let set_items = ItemSet { items, ..ItemSet::default() };
-    Outcomes { score: Some(score.to_owned()), sets: [(set.to_owned(), set_items)].into(), ..Outcomes::default() }
+    let sets = [(set.to_owned(), ItemSet { items, digests, ..ItemSet::default() })].into();
+    Ok(Outcomes { score: Some(score.to_owned()), sets, ..Outcomes::default() })
+}
+
+/// The engine that was asked for, or the only one.
+fn one_of<'n>(names: &[&'n str], asked: Option<&str>) -> Result<&'n str, String> {
+    let all = || names.join(", ");
+    match (asked, names) {
+        (Some(asked), _) => {
+            let found = names.iter().find(|name| **name == asked).copied();
+            found.ok_or_else(|| format!("it has no engine `{asked}`; there are {}", all()))
+        }
+        (None, [one]) => Ok(one),
+        (None, _) => Err(format!(
+            "it holds several engines; name one behind it, as in `FILE#{}`; there are {}",
+            names.first().unwrap_or(&"NAME"),
+            all()
+        )),
+    }
 }
 
 /// A number, a truth value, or a grade as harnesses write it: `C` correct, `P` partly, `I` incorrect, `N` no answer.
 fn number(value: &Json) -> Option<f64> {
     match value {
-        Json::Number(number) => number.as_f64().filter(|number| number.is_finite()),
+        Json::Number(number) => number.as_f64(),
         Json::Bool(truth) => Some(f64::from(u8::from(*truth))),
         Json::String(grade) => match grade.as_str() {
             "C" => Some(1.0),
             "P" => Some(0.5),
             "I" | "N" => Some(0.0),
-            other => other.parse().ok().filter(|number: &f64| number.is_finite()),
+            other => other.parse().ok(),
         },
         _ => None,
     }
@@ -133,7 +218,7 @@ mod tests {
     use super::*;
 
     fn read_text(text: &str, score: Option<&str>) -> Result<Outcomes, String> {
-        read(Path::new("log"), text.as_bytes(), Part { score, engine: None }).map_err(|error| error.to_string())
+        read(Path::new("log"), text.as_bytes(), Part { score, ..Part::default() }).map_err(|error| error.to_string())
     }
 
     /// Name of the score, and the items with their values.
@@ -176,8 +261,32 @@ mod tests {
     fn broken_logs_are_refused_with_what_is_missing() {
         let two = r#"{"results":{"results":[{"testIdx":0,"provider":"a","score":1},{"testIdx":0,"provider":"b","score":1}]}}"#;
         let table = [
-            ("", "its form is not known"),
+            ("", "it is empty"),
+            (" \n", "it is empty"),
+            ("pizza", "its form is not known"),
+            ("{}\n{}\n", "its form is not known"),
+            ("{\"doc_id\":0,\"metrics\":[\"acc\"],\"acc\":1}\nq1\n", "line 2: it is no JSON object"),
             ("[1, 2]", "its form is not known"),
+            ("{\"samples\": [", "it is no whole JSON: EOF while parsing a list at line 1"),
+            (
+                "q1\tRR\t1\nq2\tRR\tNaN\n",
+                "line 2: `RR` of item `q2` is NaN, which is no number from -1000000000 to 1000000000",
+            ),
+            ("q1\tRR\t-inf\n", "line 1: `RR` of item `q1` is -inf"),
+            ("q1\tRR\t1e300\n", "line 1: `RR` of item `q1` is 1000000"),
+            (
+                r#"{"samples":[{"id":1,"scores":{"m":{"value":"C"}}},{"id":2,"scores":{"m":{"value":"inf"}}}],"eval":{"task":"t"}}"#,
+                "sample 2: `m` of item `2` is inf",
+            ),
+            (
+                r#"{"results":{"results":[{"testIdx":7,"score":1e12}]}}"#,
+                "result 1: `score` of item `7` is 1000000000000",
+            ),
+            (
+                r#"{"results":{"results":[{"testIdx":0,"score":1,"vars":{"a":1}},{"testIdx":0,"score":1,"vars":{"a":2}}]}}"#,
+                "result 2: an earlier result asks something else under the id `0`",
+            ),
+            ("{\"doc_id\":0,\"metrics\":[\"acc\"],\"acc\":-1e10}\n", "line 1: `acc` of item `0` is -10000000000"),
             (r#"{"samples":[],"eval":{"task":"t"}}"#, "it has no score"),
             (r#"{"samples":[{"id":1}],"eval":{"task":"t"}}"#, "it has no score"),
             (two, "it has 2 providers or prompts"),

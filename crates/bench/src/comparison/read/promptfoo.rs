@@ -1,12 +1,12 @@
 //! The JSON output of promptfoo: one result for each test, prompt and provider.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::super::outcomes::Outcomes;
-use super::{Content, chosen, scored};
+use super::{Content, Scored, chosen, scored};
 
 #[derive(Deserialize)]
 struct Output {
@@ -26,6 +26,9 @@ struct Row {
     prompt: u64,
     #[serde(default)]
     provider: Json,
+    /// What the test puts into the prompt.
+    #[serde(default)]
+    vars: Option<BTreeMap<String, Json>>,
     score: f64,
     #[serde(default)]
     success: bool,
@@ -38,7 +41,7 @@ pub(super) fn read(content: &Content<'_>) -> Option<Result<Outcomes, String>> {
     let json = content.json.as_ref()?;
     json.get("results")?.get("results")?;
     let output = Output::deserialize(json).map_err(|error| error.to_string());
-    Some(output.and_then(|output| outcomes(&output.results.results, content.score)))
+    Some(output.and_then(|output| outcomes(&output.results.results, content.part.score)))
 }
 
 fn outcomes(rows: &[Row], score: Option<&str>) -> Result<Outcomes, String> {
@@ -48,5 +51,16 @@ fn outcomes(rows: &[Row], score: Option<&str>) -> Result<Outcomes, String> {
     }
     let name = chosen(&SCORES.map(str::to_owned), score)?;
     let value = |row: &Row| if name == SCORES[0] { row.score } else { f64::from(u8::from(row.success)) };
-    Ok(scored("promptfoo", &name, rows.iter().map(|row| (row.test.to_string(), value(row)))))
+    // What a run itself puts beside them is no part of the question.
+    let asked = |vars: &BTreeMap<String, Json>| {
+        let own = vars.iter().filter(|(name, _)| !name.starts_with('_') && *name != "sessionId");
+        Json::Object(own.map(|(name, value)| (name.clone(), value.clone())).collect()).to_string()
+    };
+    let items = (1..).zip(rows).map(|(place, row)| Scored {
+        place,
+        id: row.test.to_string(),
+        score: value(row),
+        asked: row.vars.as_ref().map(asked),
+    });
+    scored("promptfoo", &name, "result", items)
 }

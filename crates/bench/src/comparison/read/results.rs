@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 
 use super::super::outcomes::{ItemSet, Outcomes};
-use super::Content;
+use super::{Content, one_of};
+use crate::eval::ranks::Ranks;
 use crate::eval::record::{Facts, Growth};
 use crate::eval::rival::{RivalFacts, parts};
 use crate::results::{Day, Results};
@@ -36,47 +37,34 @@ pub(super) fn read(content: &Content<'_>) -> Option<Result<Outcomes, String>> {
     if head.records.iter().any(is_by_door) {
         let results = Results::<RivalFacts>::from_json(&head.name, text);
         return Some(
-            results.map_err(|error| error.to_string()).and_then(|results| by_the_door(&results, content.engine)),
+            results.map_err(|error| error.to_string()).and_then(|results| by_the_door(&results, content.part.engine)),
         );
     }
     let results = Results::<Box<Facts>>::from_json(&head.name, text);
-    Some(match (results, content.engine) {
-        (Ok(results), None) => Ok(outcomes(&results)),
+    Some(match (results, content.part.engine) {
+        (Ok(results), None) => outcomes(&results),
         (Ok(_), Some(engine)) => Err(format!("it holds one engine; leave out `#{engine}`")),
         (Err(error), _) => Err(error.to_string()),
     })
 }
 
 /// The collections as they are: grown ones ask the same queries again.
-fn outcomes(results: &Results<Box<Facts>>) -> Outcomes {
+fn outcomes(results: &Results<Box<Facts>>) -> Result<Outcomes, String> {
+    results.measured().try_for_each(|(record, facts)| check(&record.case, &facts.ranks))?;
     let as_it_is = |case: &str| Growth::of_case(case).1.is_none();
     let measured = results.measured().filter(|(record, _)| as_it_is(&record.case));
     let sets = measured.map(|(record, facts)| {
         (record.case.clone(), ItemSet::in_order(&record.provenance.inputs_sha256, &facts.ranks))
     });
     let failed = results.failed().map(|(case, reason)| (case.to_owned(), reason.to_owned()));
-    Outcomes { sets: sets.collect(), failed: failed.collect(), ..Outcomes::default() }
+    Ok(Outcomes { sets: sets.collect(), failed: failed.collect(), ..Outcomes::default() })
 }
 
 /// One of the engines of a file, with the days on which it was recorded.
 fn by_the_door(results: &Results<RivalFacts>, asked: Option<&str>) -> Result<Outcomes, String> {
     let engines: BTreeSet<&str> = results.records.iter().map(|record| parts(&record.case).0).collect();
-    let all = || engines.iter().copied().collect::<Vec<_>>().join(", ");
-    let engine = match asked {
-        Some(asked) => {
-            engines.get(asked).copied().ok_or_else(|| format!("it has no engine `{asked}`; there are {}", all()))?
-        }
-        None => match engines.iter().collect::<Vec<_>>()[..] {
-            [one] => *one,
-            _ => {
-                return Err(format!(
-                    "it holds several engines; name one behind it, as in `FILE#{}`; there are {}",
-                    engines.first().unwrap_or(&"NAME"),
-                    all()
-                ));
-            }
-        },
-    };
+    let engine = one_of(&engines.into_iter().collect::<Vec<_>>(), asked)?;
+    results.measured().try_for_each(|(record, facts)| check(&record.case, &facts.ranks))?;
     let own =
         |case: &str| Some(parts(case)).filter(|(name, _)| *name == engine).map(|(_, collection)| collection.to_owned());
     let sets = results.measured().filter_map(|(record, facts)| {
@@ -94,5 +82,14 @@ fn by_the_door(results: &Results<RivalFacts>, asked: Option<&str>) -> Result<Out
         (Some(day), _) => format!("{engine} (recorded {day})"),
         _ => engine.to_owned(),
     };
-    Ok(Outcomes { name: recorded, sets: sets.collect(), failed: failed.collect(), ..Outcomes::default() })
+    let (sets, failed) = (sets.collect(), failed.collect());
+    Ok(Outcomes { name: recorded, sets, failed, is_recorded: true, ..Outcomes::default() })
+}
+
+/// Refuses a rank that cannot be.
+fn check(case: &str, ranks: &Ranks) -> Result<(), String> {
+    match ranks.iter().position(|ranks| ranks.contains(&Some(0))) {
+        Some(at) => Err(format!("record `{case}`: a rank of answerable query {} is 0, and ranks count from 1", at + 1)),
+        None => Ok(()),
+    }
 }
