@@ -265,6 +265,7 @@ fn what_pages_say_is_what_happens() {
         not run: it starts your servers and changes the files of your clients.
         not run: scripts/http-test asks a server.
     docs/ci.md: blocks run 3, outputs compared 0
+        not run: a gate that fails ends it.
     docs/choose.md: blocks run 4, outputs compared 0
     docs/collections.md: blocks run 0, outputs compared 0
         not run: it downloads.

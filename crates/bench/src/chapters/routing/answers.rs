@@ -29,7 +29,6 @@ pub(super) fn answers(scores: &Scores<'_>, recording: Option<&Recording<'_>>) ->
         Answer::new(Question::Failure, worst(scores, &cases)),
     ];
     let further = [
-        cost(recording).map(|text| (Question::Cost, text)),
         saving(scores, &cases).map(|text| (Question::Saving, text)),
         lost(scores, &cases).map(|text| (Question::Failure, text)),
         crowded(scores).map(|text| (Question::Failure, text)),
@@ -58,12 +57,8 @@ pub(super) fn mean_of(
 
 /// The median time of a search among [`TIMED_AT`] tools, in µs.
 pub(super) fn search_time(recording: Option<&Recording<'_>>, engine: &str) -> Option<f64> {
-    search_at(recording, engine, TIMED_AT)
-}
-
-fn search_at(recording: Option<&Recording<'_>>, engine: &str, tools: usize) -> Option<f64> {
     let is_it = |row: &&&TimingRow| {
-        row.subject == Subject::Search && row.engine.as_deref() == Some(engine) && row.tools == Some(tools)
+        row.subject == Subject::Search && row.engine.as_deref() == Some(engine) && row.tools == Some(TIMED_AT)
     };
     let rows = recording?.rows.iter().filter(is_it);
     rows.map(|row| row.median * row.unit.microseconds()).max_by(f64::total_cmp)
@@ -109,22 +104,6 @@ fn overview(scores: &Scores<'_>, recording: Option<&Recording<'_>>) -> String {
         count(cases.len()),
         table.markdown().trim_end(),
     )
-}
-
-fn cost(recording: Option<&Recording<'_>>) -> Option<String> {
-    let recording = recording?;
-    let day = &recording.rows.first()?.date;
-    let pair = |engine: &str| {
-        let of = |tools: usize| search_at(Some(recording), engine, tools).map(quantity);
-        Some(format!("{} and {} µs", of(TIMED_AT)?, of(10 * TIMED_AT)?))
-    };
-    Some(format!(
-        "A [search](routing-cost.md#latency) among {} and {} tools takes {} on one thread (flat BM25 {}; recorded {day}).",
-        count(TIMED_AT),
-        count(10 * TIMED_AT),
-        pair(DEFAULT)?,
-        pair(CONTROL)?,
-    ))
 }
 
 fn saving(scores: &Scores<'_>, cases: &[Case<'_>]) -> Option<String> {
@@ -232,8 +211,6 @@ mod tests {
         | tfidf   |     .676 |    .568 |  −.019 [−.029, −.009] |          0 / 4 |           436 |                         5.78 |
 
         Where it fails: Least recall@5: toolbench .500 (flat BM25 .476), nestful .570 (flat BM25 .546), metatool_multi .640 (flat BM25 .616).
-
-        What it costs: A [search](routing-cost.md#latency) among 1,000 and 10,000 tools takes 6.43 and 16.0 µs on one thread (flat BM25 5.14 and 12.8 µs; recorded 2026-01-31).
 
         What it saves: Ten cards instead of all definitions spare the median collection 98.9 % of the [tokens](routing-cost.md#tokens) and hold 77.2 % of the needed tools (ten of flat BM25 98.9 % and 74.5 %).
 
