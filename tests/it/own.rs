@@ -126,7 +126,11 @@ fn a_worse_catalog_regresses_and_the_comment_says_what_moved() {
     assert_eq!(files.run(&["bench", "run", "--root", "gate", "--accept"]).code, 1);
     assert_ne!(results(), base);
     let accepted = files.run(&["bench", "run", "--root", "gate"]);
-    assert!(!accepted.stdout.contains("Regressed") && accepted.stdout.contains("Gate failed: "), "{}", accepted.shown());
+    assert!(
+        !accepted.stdout.contains("Regressed") && accepted.stdout.contains("Gate failed: "),
+        "{}",
+        accepted.shown()
+    );
     assert_eq!(check(&[]).code, 1);
     fs::copy(files.path("tools.json"), files.path("gate/catalog.json")).unwrap();
     let again = files.run(&["bench", "run", "--root", "gate"]);
