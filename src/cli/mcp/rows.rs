@@ -222,15 +222,56 @@ mod tests {
     #[test]
     fn sessions_are_rows() {
         let price = Price { per_million_tokens: 3.0, currency: "EUR".to_owned() };
-        insta::assert_snapshot!(shown_sessions(events(), 20, Some(&price)), @"");
-        insta::assert_snapshot!(shown_sessions(events(), 1, None), @"");
+        insta::assert_snapshot!(shown_sessions(events(), 20, Some(&price)), @r"
+        3 sessions
+
+        last call            session   caller         calls  failed  definitions  results  the rest      net    spared
+        2026-11-22T12:00:07  cccccccc  e\u{1b}[2Jvil      2       1       12,307        0      -102   12,205  EUR 0.04
+        2026-11-22T12:00:05  bbbbbbbb  ci                 4       0       12,307   90,756      -461  102,602  EUR 0.31
+        2026-11-22T12:00:00  aaaaaaaa  –                  1       0            –        –         –        –         –
+
+        1 lines are not events
+          line 9: it is not finished: EOF while parsing a value at line 1 column 8
+        ");
+        insta::assert_snapshot!(shown_sessions(events(), 1, None), @r"
+        the last 1 session; 2 others with 5 calls left out, see --limit
+
+        last call            session   caller         calls  failed  definitions  results  the rest     net
+        2026-11-22T12:00:07  cccccccc  e\u{1b}[2Jvil      2       1       12,307        0      -102  12,205
+
+        1 lines are not events
+          line 9: it is not finished: EOF while parsing a value at line 1 column 8
+        ");
         assert_eq!(shown_sessions(String::new(), 20, None), "0 sessions\n");
     }
 
     #[test]
     fn calls_are_rows() {
-        insta::assert_snapshot!(shown_calls(&events(), 20), @"");
-        insta::assert_snapshot!(shown_calls(&events(), 2), @"");
+        insta::assert_snapshot!(shown_calls(&events(), 20), @r"
+        7 calls
+
+        time                 tool                              decision   whole  went on   saved     ms  outcome
+        2026-11-22T12:00:07  notes:read#5fdc4b3f               allow          –       67     -67  7.250  OK, a dry run
+        2026-11-22T12:00:06  tool_execute                      refuse         –       35     -35  6.250  HYDRATE_FAILED
+        2026-11-22T12:00:05  notes:read#5fdc4b3f               allow     45,678      300  45,378  5.250  OK, from the cache
+        2026-11-22T12:00:04  notes:read#5fdc4b3f               allow     45,678      300  45,378  4.250  OK
+        2026-11-22T12:00:03  tool_hydrate notes:read#5fdc4b3f  allow          –       61     -61  3.250  OK
+        2026-11-22T12:00:02  tool_browse                       allow          –      400    -400  2.250  OK
+        2026-11-22T12:00:00  notes:read#5fdc4b3f               –              –        –       –  0.250  OK
+
+        1 lines are not events
+          line 9: it is not finished: EOF while parsing a value at line 1 column 8
+        ");
+        insta::assert_snapshot!(shown_calls(&events(), 2), @r"
+        the last 2 calls; 5 before them left out, see --limit
+
+        time                 tool                 decision  whole  went on  saved     ms  outcome
+        2026-11-22T12:00:07  notes:read#5fdc4b3f  allow         –       67    -67  7.250  OK, a dry run
+        2026-11-22T12:00:06  tool_execute         refuse        –       35    -35  6.250  HYDRATE_FAILED
+
+        1 lines are not events
+          line 9: it is not finished: EOF while parsing a value at line 1 column 8
+        ");
         assert_eq!(shown_calls("", 20), "0 calls\n");
     }
 }
