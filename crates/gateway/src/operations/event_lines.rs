@@ -67,7 +67,7 @@ impl<R: BufRead> EventLines<R> {
             self.number += 1;
             let is_finished = self.line.ends_with(b"\n");
             if !is_finished && read as u64 == LONGEST_LINE && self.input.skip_until(b'\n')? > 0 {
-                self.refuse(format!("it is longer than {LONGEST_LINE} bytes"));
+                self.refuse(&format!("it is longer than {LONGEST_LINE} bytes"));
                 continue;
             }
             let line = self.line.trim_ascii();
@@ -76,14 +76,14 @@ impl<R: BufRead> EventLines<R> {
             }
             match serde_json::from_slice::<Event>(line) {
                 Ok(event) if event.version == EVENT_VERSION => return Ok(Some(event)),
-                Ok(event) => self.refuse(format!("version {} is not {EVENT_VERSION}", event.version)),
-                Err(error) if is_finished => self.refuse(error.to_string()),
-                Err(error) => self.refuse(format!("it is not finished: {error}")),
+                Ok(event) => self.refuse(&format!("version {} is not {EVENT_VERSION}", event.version)),
+                Err(error) if is_finished => self.refuse(&error.to_string()),
+                Err(error) => self.refuse(&format!("it is not finished: {error}")),
             }
         }
     }
 
-    fn refuse(&mut self, reason: String) {
+    fn refuse(&mut self, reason: &str) {
         self.bad.count += 1;
         if self.bad.first.len() < MOST_BAD_LINES {
             let reason = reason.chars().take(LONGEST_REASON).collect();
