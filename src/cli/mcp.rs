@@ -12,6 +12,7 @@ mod playback;
 mod preview;
 mod record;
 mod reload;
+mod rows;
 mod running;
 mod serve;
 mod terminal;

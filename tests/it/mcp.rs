@@ -269,6 +269,176 @@ fn events_are_counted() {
     ");
 }
 
+/// Calls a tool of a gateway on standard streams, waits for each answer, and ends it; what it said on standard error is
+/// returned.
+fn converse(files: &Files, calls: &[serde_json::Value]) -> String {
+    use std::io::{BufRead, BufReader, Read, Write};
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_contextweaver"))
+        .args(["mcp", "serve", "--config", "gateway.json"])
+        .current_dir(files.path(""))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut input, mut output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    let mut ask = |id: usize, method: &str, params: &serde_json::Value| {
+        writeln!(input, r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#).unwrap();
+        let mut line = String::new();
+        while !line.contains(&format!("\"id\":{id}")) {
+            line.clear();
+            assert!(output.read_line(&mut line).unwrap() > 0, "the gateway has ended");
+        }
+    };
+    let hello = serde_json::json!({
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"},
+    });
+    ask(0, "initialize", &hello);
+    for (at, call) in calls.iter().enumerate() {
+        ask(at + 1, "tools/call", call);
+    }
+    drop(input);
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(child.wait().unwrap().success(), "{said}");
+    said
+}
+
+#[test]
+fn sessions_and_calls_of_a_gateway_are_shown_in_rows() {
+    use serde_json::{Value, json};
+    let files = files();
+    let log: String = (0..400).map(|number| format!("2026-11-22 INFO note {number} of SECRET is kept\n")).collect();
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "read", "arguments": {}}});
+    let answer = json!({"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", "text": log}]}});
+    let mut session = SESSION.to_owned();
+    for (seq, direction, message) in [(5, "client", call), (6, "server", answer)] {
+        session += &format!("{}\n", json!({"seq": seq, "direction": direction, "message": message}));
+    }
+    files.write("session.ndjson", session);
+    let mut config: Value = serde_json::from_slice(&std::fs::read(files.path("gateway.json")).unwrap()).unwrap();
+    config["diagnostics"] = "events.jsonl".into();
+    config["price"] = json!({"per_million_tokens": 3.0, "currency": "EUR"});
+    config["policy"] = json!({"rules": [{"action": "deny", "tool": "notes:find*"}]});
+    files.write("gateway.json", config.to_string());
+    let calls = [
+        json!({"name": "tool_browse", "arguments": {"query": "read a SECRET"}}),
+        json!({"name": "tool_execute", "arguments": {"tool_id": "notes:read", "args": {}}}),
+        json!({"name": "tool_execute", "arguments": {"tool_id": "notes:find.all", "args": {"SECRET": 1}}}),
+    ];
+    let first = converse(&files, &calls);
+    converse(&files, &calls[..1]);
+    let events = std::fs::read_to_string(files.path("events.jsonl")).unwrap();
+    assert!(!events.contains("SECRET"), "{events}");
+
+    let rows = |what: &str, more: &[&str]| -> Value {
+        let stats = ["mcp", "stats", "--config", "gateway.json", "--by", what, "--format", "json"];
+        let run = files.run(&[&stats[..], more].concat());
+        assert_eq!(run.code, 0, "{}", run.shown());
+        serde_json::from_str(&run.stdout).unwrap()
+    };
+    let sessions = rows("session", &[]);
+    assert_eq!((&sessions["schema_version"], &sessions["kind"]), (&json!(1), &json!("mcp stats session")));
+    let (last, before) = (&sessions["items"][0], &sessions["items"][1]);
+    assert_eq!((&last["calls"], &before["calls"], &before["failed"]), (&json!(1), &json!(3), &json!(1)));
+    assert_eq!((&before["caller"], &before["counted"], &sessions["left_out"]), (&json!("local"), &json!(3), &json!(0)));
+    let number = |row: &Value, name: &str| row[name].as_i64().unwrap_or_else(|| panic!("{name} of {row}"));
+    let net = number(before, "net");
+    assert_eq!(
+        net,
+        number(before, "definitions_not_sent") + number(before, "results_held_back") - number(before, "other")
+    );
+    let digits: String = net.to_string().chars().rev().collect();
+    let told: String = first.chars().filter(|c| *c != ',').rev().collect();
+    assert!(net > 0 && told.contains(&digits), "the line at the end says {first}");
+    assert!((before["cost"].as_f64().unwrap() * 1e6 - 3.0 * net as f64).abs() < 1.0, "{before}");
+
+    let calls = rows("call", &["--limit", "3"]);
+    assert_eq!((&calls["kind"], &calls["left_out"]), (&json!("mcp stats call"), &json!(1)));
+    let shown: Vec<String> = calls["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            let saved = row["saved"].as_i64().unwrap();
+            let (whole, went) = (row["result_tokens"].as_i64().unwrap_or_default(), number(row, "answer_tokens"));
+            assert_eq!(saved, whole - went, "{row}");
+            format!("{} {} {} {} saved {}", row["operation"], row["tool"], row["decision"], row["outcome"], saved > 0)
+        })
+        .collect();
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    "tool_browse" null "allow" "OK" saved false
+    "tool_execute" "notes:find.all#3d3da7cd" "refuse" "POLICY_DENIED" saved false
+    "tool_execute" "notes:read#5fdc4b3f" "allow" "OK" saved true
+    "#);
+    let text = files.run(&["mcp", "stats", "--config", "gateway.json", "--by", "session"]).stdout;
+    assert!(text.starts_with("2 sessions\n\nlast call  ") && text.contains("EUR "), "{text}");
+    let text = files.run(&["mcp", "stats", "--events", "events.jsonl", "--by", "call", "--limit", "1"]).stdout;
+    assert!(text.starts_with("the last 1 call; 3 before them left out, see --limit\n\ntime  "), "{text}");
+}
+
+#[test]
+fn what_is_no_file_of_events_is_refused_or_counted() {
+    let files = files();
+    files.write("empty.jsonl", "");
+    std::fs::create_dir(files.path("folder")).unwrap();
+    let mut shown = Vec::new();
+    for by in ["session", "call"] {
+        for file in ["empty.jsonl", "session.ndjson", "none.jsonl", "folder"] {
+            let run = files.run(&["mcp", "stats", "--events", file, "--by", by]).shown();
+            shown.push(run.lines().take(4).collect::<Vec<_>>().join("\n"));
+        }
+    }
+    for flags in [
+        &["--events", "/dev/null", "--by", "session"][..],
+        &["--url", "http://127.0.0.1:9", "--by", "call"],
+        &["--events", "empty.jsonl", "--by", "call", "--limit", "0"],
+    ] {
+        let run = files.run(&[&["mcp", "stats"], flags].concat()).shown();
+        shown.push(run.lines().take(2).collect::<Vec<_>>().join("\n"));
+    }
+    insta::assert_snapshot!(shown.join("\n\n"), @r"
+    exit 0
+    0 sessions
+
+    exit 0
+    0 sessions
+
+    4 lines are not events
+
+    exit 2
+    error: none.jsonl
+      caused by: No such file or directory (os error 2)
+
+    exit 2
+    error: folder: it is a folder; name the file that `diagnostics` of the configuration names
+
+    exit 0
+    0 calls
+
+    exit 0
+    0 calls
+
+    4 lines are not events
+
+    exit 2
+    error: none.jsonl
+      caused by: No such file or directory (os error 2)
+
+    exit 2
+    error: folder: it is a folder; name the file that `diagnostics` of the configuration names
+
+    exit 2
+    error: /dev/null: sessions are read from a file on a disk, since it is read twice; save this to one
+
+    exit 2
+    error: --by: a gateway that runs says sums alone; sessions and calls are in its file of events, see --events
+
+    exit 2
+    error: invalid value '0' for '--limit <N>': number would be zero for non-zero type
+    ");
+}
+
 #[test]
 fn an_audit_log_is_checked_and_filtered() {
     let files = files();

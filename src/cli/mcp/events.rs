@@ -2,27 +2,34 @@
 
 use std::fs::File;
 use std::io::{BufReader, Write};
-use std::path::PathBuf;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
 
 use super::super::{Format, Outcome, print_json};
 use super::block_on;
 use super::chain;
+use super::rows;
 use super::running;
 use super::terminal::{line, shown};
-use contextweaver_gateway::{Durations, EventStats, GatewayConfig, Price, Savings, Tally, grouped};
+use contextweaver_gateway::{
+    BadLines, CallRows, Durations, EventStats, GatewayConfig, Price, Savings, SessionRows, Tally, grouped,
+};
 
 /// Say what a gateway did: tokens spared, success, durations, errors
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A gateway whose configuration names a file in `diagnostics` appends an event a call to it. Lines that are no events are
-named and passed over. A gateway that serves over HTTP can be asked while it runs.
+named and passed over. A gateway that serves over HTTP can be asked while it runs, for its sums alone.
 
 Examples:
   contextweaver mcp stats --events gateway.jsonl
   contextweaver mcp stats
+  contextweaver mcp stats --by session --price 3
+  contextweaver mcp stats --by call --limit 50
   contextweaver mcp stats --url http://127.0.0.1:8080 --token-file token
   contextweaver mcp events --events gateway.jsonl --format json")]
 pub(in crate::cli) struct Args {
@@ -41,15 +48,33 @@ pub(in crate::cli) struct Args {
     /// The price of a million tokens, to say what was spared in money [default: the configuration's]
     #[arg(long, value_name = "AMOUNT")]
     price: Option<f64>,
+    /// Show the last sessions or calls instead, a row each, the latest first
+    #[arg(long, value_enum, value_name = "WHAT")]
+    by: Option<By>,
+    /// Rows that are shown, at most
+    #[arg(long, value_name = "N", default_value = "20", requires = "by")]
+    limit: NonZeroUsize,
     /// The output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+/// What a row is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum By {
+    /// What each session spared: definitions that were not sent, results that were held back, and what that cost
+    Session,
+    /// What each call was, how it was decided, and its tokens
+    Call,
 }
 
 /// How long a gateway has to give its metrics.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    if args.by.is_some() && args.url.is_some() {
+        bail!("--by: a gateway that runs says sums alone; sessions and calls are in its file of events, see --events");
+    }
     let is_named = args.events.is_some() || args.url.is_some();
     let path = match &args.config {
         None if is_named => None,
@@ -85,13 +110,45 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         (None, None) => bail!("the configuration names no file in `diagnostics`; add one, or name it with --events"),
     };
     let place = || path.display().to_string();
-    let file = File::open(&path).with_context(place)?;
-    let stats = EventStats::read(BufReader::new(file)).with_context(place)?;
-    match args.format {
-        Format::Json => print_json(out, "mcp events", &stats)?,
-        Format::Text => print(out, &stats, price.as_ref())?,
+    let file = open(&path, args.by == Some(By::Session))?;
+    let limit = args.limit.get();
+    match (args.by, args.format) {
+        (None, format) => {
+            let stats = EventStats::read(file).with_context(place)?;
+            match format {
+                Format::Json => print_json(out, "mcp events", &stats)?,
+                Format::Text => print(out, &stats, price.as_ref())?,
+            }
+        }
+        (Some(By::Session), format) => {
+            let sessions = SessionRows::read(file, limit, price.as_ref()).with_context(place)?;
+            match format {
+                Format::Json => print_json(out, "mcp stats session", &sessions)?,
+                Format::Text => rows::sessions(out, &sessions)?,
+            }
+        }
+        (Some(By::Call), format) => {
+            let calls = CallRows::read(file, limit).with_context(place)?;
+            match format {
+                Format::Json => print_json(out, "mcp stats call", &calls)?,
+                Format::Text => rows::calls(out, &calls)?,
+            }
+        }
     }
     Ok(Outcome::Ok)
+}
+
+/// Opens a file of events; one that is read `twice` must be a file on a disk.
+fn open(path: &Path, twice: bool) -> Result<BufReader<File>> {
+    let place = || path.display().to_string();
+    let about = path.metadata().with_context(place)?;
+    if about.is_dir() {
+        bail!("{}: it is a folder; name the file that `diagnostics` of the configuration names", path.display());
+    }
+    if twice && !about.is_file() {
+        bail!("{}: sessions are read from a file on a disk, since it is read twice; save this to one", path.display());
+    }
+    Ok(BufReader::new(File::open(path).with_context(place)?))
 }
 
 /// What was spared, part by part.
@@ -130,9 +187,14 @@ fn print(out: &mut dyn Write, stats: &EventStats, price: Option<&Price>) -> Resu
             line(out, format_args!("  {count:>7}  {code}"))?;
         }
     }
-    if stats.bad_lines > 0 {
-        writeln!(out, "\n{} lines are not events", stats.bad_lines)?;
-        for bad in &stats.first_bad_lines {
+    bad_lines(out, &stats.bad)
+}
+
+/// What was no event, where there was something.
+pub(super) fn bad_lines(out: &mut dyn Write, bad: &BadLines) -> Result<()> {
+    if bad.count > 0 {
+        writeln!(out, "\n{} lines are not events", bad.count)?;
+        for bad in &bad.first {
             line(out, format_args!("  line {}: {}", bad.line, bad.reason))?;
         }
     }

@@ -1,19 +1,13 @@
 //! What a file of events says: counts, shares, durations.
-//!
-//! A line that is not an event is named and skipped: a file that a full disk or another version has touched still
-//! tells the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead};
 
 use serde::Serialize;
-use serde_json::Value;
 
-use crate::telemetry::diagnostics::{EVENT_VERSION, Event, EventName};
+use super::event_lines::{BadLines, EventLines};
+use crate::telemetry::diagnostics::{Event, EventName};
 use crate::telemetry::savings::Savings;
-
-/// Lines that are no events and are named, at most; the others are counted.
-const MOST_BAD_LINES: usize = 20;
 
 /// How long something took, in milliseconds; nearest-rank percentiles.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -69,15 +63,6 @@ impl Running {
     }
 }
 
-/// A line that is not an event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct BadLine {
-    /// Its number, from 1.
-    pub line: usize,
-    /// Why the line is not an event.
-    pub reason: String,
-}
-
 /// What a file of events says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EventStats {
@@ -99,9 +84,8 @@ pub struct EventStats {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub savings: Option<Savings>,
     /// Lines that are no events.
-    pub bad_lines: usize,
-    /// The first of them.
-    pub first_bad_lines: Vec<BadLine>,
+    #[serde(flatten)]
+    pub bad: BadLines,
 }
 
 impl EventStats {
@@ -109,20 +93,13 @@ impl EventStats {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn read(mut input: impl BufRead) -> io::Result<Self> {
+    pub fn read(input: impl BufRead) -> io::Result<Self> {
         let mut collected = Collected::default();
-        let mut line = Vec::new();
-        for number in 1.. {
-            line.clear();
-            if input.read_until(b'\n', &mut line)? == 0 {
-                break;
-            }
-            let line = line.trim_ascii();
-            if !line.is_empty() {
-                collected.take(number, line);
-            }
+        let mut lines = EventLines::of(input);
+        while let Some(event) = lines.next()? {
+            collected.take(&event);
         }
-        Ok(collected.stats())
+        Ok(collected.stats(lines.into_bad()))
     }
 }
 
@@ -136,55 +113,38 @@ struct Collected {
     /// Tokens of the definitions that were served last: of the servers, and listed.
     definitions: Option<(u64, u64)>,
     savings: Savings,
-    bad_lines: usize,
-    first_bad_lines: Vec<BadLine>,
 }
 
 impl Collected {
-    fn take(&mut self, number: usize, line: &[u8]) {
-        let event = match serde_json::from_slice::<Event>(line) {
-            Ok(event) if event.version == EVENT_VERSION => event,
-            Ok(event) => {
-                return self.refuse(number, format!("version {} is not {EVENT_VERSION}", event.version));
-            }
-            Err(error) => return self.refuse(number, error.to_string()),
-        };
+    fn take(&mut self, event: &Event) {
         self.times = Some(match self.times.take() {
             None => (event.timestamp.clone(), event.timestamp.clone()),
             Some((first, last)) => (first.min(event.timestamp.clone()), last.max(event.timestamp.clone())),
         });
-        let tokens = |name: &str| event.attributes.get(name).and_then(Value::as_u64);
         if event.event == EventName::CatalogLoaded {
-            self.definitions = tokens("definition_tokens").zip(tokens("surface_tokens"));
+            self.definitions = event.tokens("definition_tokens").zip(event.tokens("surface_tokens"));
         } else {
             if self.sessions.insert(event.session_id.clone()) {
                 let (definitions, surface) = self.definitions.unwrap_or_default();
                 self.savings.definitions = self.savings.definitions.saturating_add(definitions);
                 self.savings.surface = self.savings.surface.saturating_add(surface);
             }
-            if let Some(answer) = tokens("answer_tokens") {
-                self.savings.spent.add(tokens("result_tokens"), answer);
+            if let Some(answer) = event.tokens("answer_tokens") {
+                self.savings.spent.add(event.tokens("result_tokens"), answer);
             }
         }
-        if let Some(Value::String(code)) = event.attributes.get("code") {
-            *self.errors.entry(code.clone()).or_default() += 1;
+        if let Some(code) = event.word("code") {
+            *self.errors.entry(code.to_owned()).or_default() += 1;
         }
-        self.by_event.entry(event.event).or_default().add(&event);
+        self.by_event.entry(event.event).or_default().add(event);
         if matches!(event.event, EventName::ExecuteCompleted | EventName::ExecuteFailed)
             && let Some(tool) = &event.tool_id
         {
-            self.by_tool.entry(tool.clone()).or_default().add(&event);
+            self.by_tool.entry(tool.clone()).or_default().add(event);
         }
     }
 
-    fn refuse(&mut self, line: usize, reason: String) {
-        self.bad_lines += 1;
-        if self.first_bad_lines.len() < MOST_BAD_LINES {
-            self.first_bad_lines.push(BadLine { line, reason });
-        }
-    }
-
-    fn stats(self) -> EventStats {
+    fn stats(self, bad: BadLines) -> EventStats {
         let (first, last) = self.times.unzip();
         let savings = Savings { sessions: self.sessions.len() as u64, ..self.savings };
         let says_something = self.savings != Savings::default();
@@ -197,8 +157,7 @@ impl Collected {
             by_event: self.by_event.into_iter().map(|(event, running)| (event, running.tally())).collect(),
             by_tool: self.by_tool.into_iter().map(|(tool, running)| (tool, running.tally())).collect(),
             errors: self.errors,
-            bad_lines: self.bad_lines,
-            first_bad_lines: self.first_bad_lines,
+            bad,
         }
     }
 }

@@ -7,6 +7,8 @@ pub(crate) mod client_edit;
 pub(crate) mod client_files;
 pub(crate) mod clients;
 pub(crate) mod doctor;
+pub(crate) mod event_lines;
+pub(crate) mod event_rows;
 pub(crate) mod event_stats;
 pub(crate) mod import;
 pub(crate) mod inspect;

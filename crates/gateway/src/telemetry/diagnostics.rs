@@ -1,9 +1,10 @@
 //! Diagnostics: a file of events for operators, one a line, with counts, durations and error codes and no content.
 //!
 //! An event holds only names: the meta-tool, the id and namespace of a tool in the catalog, the names of those arguments
-//! that its schema has, the code of an error. Queries, paths, values and results are never written, nor is any text that
-//! a client could choose: an id that the catalog does not know, an argument that no schema has. Sessions have numbers of
-//! this file's own, since the id of an HTTP session gives access to it.
+//! that its schema has, the code of an error, the caller as the configuration or the authorization server names it.
+//! Queries, paths, values and results are never written, nor is any text that a client could choose: an id that the
+//! catalog does not know, an argument that no schema has. Sessions have numbers of this file's own, since the id of an
+//! HTTP session gives access to it.
 //!
 //! Recording never delays or fails a call: events go through a bounded queue to a thread that writes; what finds the
 //! queue full is counted and dropped. Calls of a passthrough with a single upstream are not events: they are not looked
@@ -78,8 +79,9 @@ pub enum EventName {
 /// An event: one line of the file. The fields are in alphabetical order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Further attributes: `meta_tool`, `argument_names`, `unknown_arguments` (how many further ones), `attempts` where there
-    /// were several, and `code` and `retryable` of a failure.
+    /// Further attributes: `meta_tool`, `caller`, `decision` (`allow`, `refuse` or `ask`), `argument_names`,
+    /// `unknown_arguments` (how many further ones), `attempts` where there were several, `code` and `retryable` of a failure,
+    /// and `answer_tokens` and `result_tokens` where they are counted. Files of earlier versions lack some of them.
     #[serde(default)]
     pub attributes: Map<String, Value>,
     /// Milliseconds that it took, to three decimals.
@@ -98,6 +100,23 @@ pub struct Event {
     pub tool_id: Option<String>,
     /// [`EVENT_VERSION`].
     pub version: u32,
+}
+
+impl Event {
+    /// An attribute that is a number of tokens; `None` where the event does not have it.
+    pub(crate) fn tokens(&self, attribute: &str) -> Option<u64> {
+        self.attributes.get(attribute).and_then(Value::as_u64)
+    }
+
+    /// An attribute that is a word; `None` where the event does not have it.
+    pub(crate) fn word(&self, attribute: &str) -> Option<&str> {
+        self.attributes.get(attribute).and_then(Value::as_str)
+    }
+
+    /// Whether it has an attribute that is true.
+    pub(crate) fn has(&self, attribute: &str) -> bool {
+        self.attributes.get(attribute) == Some(&Value::Bool(true))
+    }
 }
 
 /// An event without the fields that every event has.

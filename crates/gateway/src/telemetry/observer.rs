@@ -22,7 +22,7 @@ use crate::protocol::message::{Members, Raw};
 use crate::protocol::stateless;
 use crate::protocol::trace_context::TraceContext;
 use crate::session::client::{Caller, Session};
-use crate::session::context::Trace;
+use crate::session::context::{Account, Trace};
 use crate::session::elicitation::is_question;
 use crate::surface::meta_tools::MetaTool;
 use contextweaver_core::catalog::SelectableItem;
@@ -32,6 +32,9 @@ const MOST_NAMES: usize = 64;
 
 /// Characters of such a name, at most: a longer one counts as unknown.
 const LONGEST_NAME: usize = 64;
+
+/// Characters of the name of a caller in an event, at most.
+const LONGEST_CALLER: usize = 128;
 
 /// What a signature is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -218,11 +221,7 @@ impl Telemetry {
             time: now.as_secs_f64(),
             tool: tool.to_owned(),
             caller: caller.to_owned(),
-            decision: match (account.asked, seen.refused && !account.allowed) {
-                (true, _) => "ask",
-                (false, true) => "refuse",
-                (false, false) => "allow",
-            },
+            decision: decision(&account, seen.refused),
             guard: account.guard,
             rule: account.rule,
             approver: account.approver,
@@ -306,12 +305,15 @@ impl Telemetry {
         if ended.trace.attempts() > 1 {
             attributes.insert("attempts".to_owned(), ended.trace.attempts().into());
         }
+        attributes.insert("caller".to_owned(), caller_of(session).into());
+        if let Err(error) = ended.result {
+            attributes.insert("code".to_owned(), json!(error.code));
+        }
+        let decided = decision(&ended.trace.account(), ended.result.is_err());
+        attributes.insert("decision".to_owned(), decided.into());
         let mut success = true;
         match ended.result {
-            Err(error) => {
-                success = false;
-                attributes.insert("code".to_owned(), json!(error.code));
-            }
+            Err(_) => success = false,
             Ok(result) if tool == MetaTool::Execute && is_error(result) => {
                 success = false;
                 attributes.insert("tool_error".to_owned(), true.into());
@@ -352,6 +354,7 @@ impl Telemetry {
         tracing::warn!(of = signed.label(), %error, "a signature is refused");
         let Some(diagnostics) = &self.diagnostics else { return };
         let mut attributes = Map::new();
+        attributes.insert("caller".to_owned(), caller_of(session).into());
         attributes.insert("reason".to_owned(), error.reason().into());
         attributes.insert("signed".to_owned(), signed.label().into());
         let event = EventName::SignatureRefused;
@@ -382,6 +385,20 @@ impl Telemetry {
             diagnostics.flush().await;
         }
     }
+}
+
+/// What was decided about a call: `ask`, `refuse` or `allow`. One that failed without having been allowed was refused.
+fn decision(account: &Account, failed: bool) -> &'static str {
+    match (account.asked, failed && !account.allowed) {
+        (true, _) => "ask",
+        (false, true) => "refuse",
+        (false, false) => "allow",
+    }
+}
+
+/// The name of a caller, as events have it.
+fn caller_of(session: &Session) -> String {
+    session.label().chars().take(LONGEST_CALLER).collect()
 }
 
 fn event_of(tool: MetaTool, completed: bool, dry_run: bool) -> EventName {

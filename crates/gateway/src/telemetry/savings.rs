@@ -29,10 +29,10 @@ impl Spent {
         match result {
             Some(result) => {
                 self.calls += 1;
-                self.results += result;
-                self.answers += answer;
+                self.results = self.results.saturating_add(result);
+                self.answers = self.answers.saturating_add(answer);
             }
-            None => self.other += answer,
+            None => self.other = self.other.saturating_add(answer),
         }
     }
 }
@@ -53,6 +53,12 @@ fn dollar() -> String {
 }
 
 impl Price {
+    /// The price of so many tokens, as a number of six decimals.
+    #[must_use]
+    pub fn amount(&self, tokens: i64) -> f64 {
+        (self.per_million_tokens * tokens as f64).round() / 1e6
+    }
+
     /// The price of so many tokens, to the cent or to two digits.
     #[must_use]
     pub fn of(&self, tokens: i64) -> String {
@@ -92,19 +98,19 @@ impl Savings {
     /// Tokens without a gateway.
     #[must_use]
     pub fn without(&self) -> u64 {
-        self.definitions + self.spent.results
+        self.definitions.saturating_add(self.spent.results)
     }
 
     /// Tokens with it.
     #[must_use]
     pub fn with(&self) -> u64 {
-        self.surface + self.spent.answers + self.spent.other
+        self.surface.saturating_add(self.spent.answers).saturating_add(self.spent.other)
     }
 
     /// Tokens that were spared; below zero where it took more.
     #[must_use]
     pub fn saved(&self) -> i64 {
-        i64::try_from(self.without()).unwrap_or(i64::MAX) - i64::try_from(self.with()).unwrap_or(i64::MAX)
+        fewer(self.without(), self.with())
     }
 
     /// One line for people.
@@ -151,6 +157,11 @@ impl Savings {
         let surface = sample(r#"definition_tokens{of="gateway"}"#)?.saturating_mul(sessions);
         Some(Self { sessions, definitions, surface, spent })
     }
+}
+
+/// By how much the second number is smaller; below zero where it is larger.
+pub(crate) fn fewer(without: u64, with: u64) -> i64 {
+    i64::try_from(without).unwrap_or(i64::MAX) - i64::try_from(with).unwrap_or(i64::MAX)
 }
 
 /// A number with a comma between thousands.

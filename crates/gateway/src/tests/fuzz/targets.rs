@@ -28,8 +28,8 @@ use crate::tests::shop::{Shop, upstream};
 use crate::transport::http::signed_tokens;
 use crate::upstream::sse::EventReader;
 use crate::{
-    AuditCheck, AuditEvent, AuditLine, Client, ClientFile, EventStats, Gateway, GatewayConfig, HttpServer, Place,
-    Replay, convert, serve,
+    AuditCheck, AuditEvent, AuditLine, CallRows, Client, ClientFile, EventStats, Gateway, GatewayConfig, HttpServer,
+    Place, Replay, SessionRows, convert, serve,
 };
 use contextweaver_context::adapters::{Format, recognise};
 use contextweaver_context::event::{ContextItem, Handle, ItemKind, Phase, Selector};
@@ -482,7 +482,11 @@ pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>
         Target::new("signed token", &tokens.iter().map(String::as_str).collect::<Vec<_>>(), token),
         Target::new("transcript", &talks.iter().map(String::as_str).collect::<Vec<_>>(), talk),
         Target::new("result", &results.iter().map(String::as_str).collect::<Vec<_>>(), result),
-        Target::new("events", &[EVENTS], |input| drop(EventStats::read(input))),
+        Target::new("events", &[EVENTS], |input| {
+            drop(EventStats::read(input));
+            drop(CallRows::read(input, 2));
+            drop(SessionRows::read(std::io::Cursor::new(input), 1, None));
+        }),
         Target::new("session file", &[SESSION, &kept], session),
         Target { name: "index file", seeds: vec![indexed.1.clone()], read: Box::new(index) },
         Target::new("recording", &[RECORDING], recording),

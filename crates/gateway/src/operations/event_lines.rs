@@ -1,0 +1,154 @@
+//! Reads a file of events line by line, with bounded memory.
+//!
+//! A line that is not an event is named and skipped: a file that a full disk or another version has touched still tells
+//! the rest.
+
+use std::io::{self, BufRead, Read};
+
+use serde::Serialize;
+
+use crate::telemetry::diagnostics::{EVENT_VERSION, Event};
+
+/// Lines that are no events and are named, at most; the others are counted.
+const MOST_BAD_LINES: usize = 20;
+
+/// Bytes of a line that are read, at most: much more than an event has.
+const LONGEST_LINE: u64 = 256 * 1024;
+
+/// Characters of the reason why a line is no event, at most: it may quote the line.
+const LONGEST_REASON: usize = 500;
+
+/// A line that is not an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BadLine {
+    /// Its number, from 1.
+    pub line: usize,
+    /// Why the line is not an event.
+    pub reason: String,
+}
+
+/// The lines of a file that are no events.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct BadLines {
+    /// How many there are.
+    #[serde(rename = "bad_lines")]
+    pub count: usize,
+    /// The first of them.
+    #[serde(rename = "first_bad_lines")]
+    pub first: Vec<BadLine>,
+}
+
+/// The events of a file, one at a time.
+#[derive(Debug)]
+pub(super) struct EventLines<R> {
+    input: R,
+    line: Vec<u8>,
+    number: usize,
+    bad: BadLines,
+}
+
+impl<R: BufRead> EventLines<R> {
+    /// The events of `input`.
+    pub(super) fn of(input: R) -> Self {
+        Self { input, line: Vec::new(), number: 0, bad: BadLines::default() }
+    }
+
+    /// The next event; `None` at the end.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn next(&mut self) -> io::Result<Option<Event>> {
+        loop {
+            self.line.clear();
+            let read = self.input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut self.line)?;
+            if read == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            let is_finished = self.line.ends_with(b"\n");
+            if !is_finished && read as u64 == LONGEST_LINE && self.input.skip_until(b'\n')? > 0 {
+                self.refuse(&format!("it is longer than {LONGEST_LINE} bytes"));
+                continue;
+            }
+            let line = self.line.trim_ascii();
+            if line.is_empty() {
+                continue;
+            }
+            match serde_json::from_slice::<Event>(line) {
+                Ok(event) if event.version == EVENT_VERSION => return Ok(Some(event)),
+                Ok(event) => self.refuse(&format!("version {} is not {EVENT_VERSION}", event.version)),
+                Err(error) if is_finished => self.refuse(&error.to_string()),
+                Err(error) => self.refuse(&format!("it is not finished: {error}")),
+            }
+        }
+    }
+
+    fn refuse(&mut self, reason: &str) {
+        self.bad.count += 1;
+        if self.bad.first.len() < MOST_BAD_LINES {
+            let reason = reason.chars().take(LONGEST_REASON).collect();
+            self.bad.first.push(BadLine { line: self.number, reason });
+        }
+    }
+
+    /// What was no event so far.
+    pub(super) fn into_bad(self) -> BadLines {
+        self.bad
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVENT: &str = r#"{"attributes":{},"duration_ms":null,"event":"browse.completed","namespace":null,"session_id":"s","success":true,"timestamp":"2026-11-22T12:00:00+00:00","tool_id":null,"version":1}"#;
+
+    #[test]
+    fn whatever_a_file_holds_its_events_are_read_and_the_rest_is_counted() {
+        let long = format!("{{\"x\":\"{}\"}}", "y".repeat(2 * LONGEST_LINE as usize));
+        let exact = "z".repeat(LONGEST_LINE as usize);
+        let many = "no\n".repeat(30);
+        let cases = [
+            ("nothing", String::new(), 0, 0, ""),
+            ("empty lines", "\n \r\n\n".to_owned(), 0, 0, ""),
+            ("ends of lines of Windows", format!("{EVENT}\r\n{EVENT}\r\n"), 2, 0, ""),
+            ("an end that is missing", format!("{EVENT}\n{EVENT}"), 2, 0, ""),
+            (
+                "a torn end",
+                format!("{EVENT}\n{}", &EVENT[..20]),
+                1,
+                1,
+                "2: it is not finished: EOF while parsing a string at line 1 column 20",
+            ),
+            (
+                "a torn line that another follows",
+                format!("{}\n{EVENT}\n", &EVENT[..20]),
+                1,
+                1,
+                "1: EOF while parsing a string at line 1 column 20",
+            ),
+            ("a line of a log", format!("INFO start\n{EVENT}\n"), 1, 1, "1: expected value at line 1 column 1"),
+            ("another object", format!("{{\"a\":1}}\n{EVENT}\n"), 1, 1, "1: missing field `event` at line 1 column 7"),
+            ("another version", EVENT.replace("\"version\":1", "\"version\":2"), 0, 1, "1: version 2 is not 1"),
+            ("what no event is as long as", format!("{long}\n{EVENT}\n"), 1, 1, "1: it is longer than 262144 bytes"),
+            ("an end of that length", exact, 0, 1, "1: it is not finished: expected value at line 1 column 1"),
+            ("a foreign file", many, 0, 30, "1: expected ident at line 1 column 2"),
+        ];
+        for (what, text, events, bad, first) in cases {
+            let mut lines = EventLines::of(text.as_bytes());
+            let mut found = 0;
+            while lines.next().unwrap().is_some() {
+                found += 1;
+            }
+            let named = lines.into_bad();
+            assert_eq!((found, named.count), (events, bad), "{what}");
+            assert_eq!(named.first.len(), bad.min(MOST_BAD_LINES), "{what}");
+            let told = named.first.first().map(|bad| format!("{}: {}", bad.line, bad.reason));
+            assert_eq!(told.unwrap_or_default(), first, "{what}");
+        }
+        let bytes = b"\xff\xfe\x00\n\xc3\x28\n";
+        let mut lines = EventLines::of(&bytes[..]);
+        assert!(lines.next().unwrap().is_none());
+        assert_eq!(lines.into_bad().count, 2);
+    }
+}

@@ -1,0 +1,277 @@
+//! `mcp stats --by`: a row a session, and a row a call.
+
+use std::io::Write;
+
+use anyhow::Result;
+
+use super::events::bad_lines;
+use super::terminal::shown;
+use contextweaver_gateway::{CallRow, CallRows, EventName, SessionRow, SessionRows, grouped};
+
+/// What stands where nothing is known.
+const UNKNOWN: &str = "–";
+
+/// Digits of the number of a session that are shown: they tell those on a screen apart.
+const DIGITS: usize = 8;
+
+/// Characters of a time that are shown: to the second.
+const TO_THE_SECOND: usize = "2026-11-22T12:00:00".len();
+
+/// The sessions, and what was left out.
+pub(super) fn sessions(out: &mut dyn Write, sessions: &SessionRows) -> Result<()> {
+    let shown_sessions = counted(sessions.items.len() as u64, "session");
+    match (sessions.left_out, sessions.calls_left_out) {
+        (Some(0), _) => writeln!(out, "{shown_sessions}")?,
+        (left_out, calls) => writeln!(
+            out,
+            "the last {shown_sessions}; {} with {} left out, see --limit",
+            left_out.map_or_else(
+                || "more than a million others".to_owned(),
+                |others| format!("{} others", grouped(others))
+            ),
+            counted(calls, "call")
+        )?,
+    }
+    let mut titles = vec![
+        Title::left("last call"),
+        Title::left("session"),
+        Title::left("caller"),
+        Title::right("calls"),
+        Title::right("failed"),
+        Title::right("definitions"),
+        Title::right("results"),
+        Title::right("the rest"),
+        Title::right("net"),
+    ];
+    if sessions.price.is_some() {
+        titles.push(Title::right("spared"));
+    }
+    let row = |row: &SessionRow| {
+        let mut cells = vec![
+            time(&row.last),
+            digits(&row.session),
+            row.caller.as_deref().map_or_else(unknown, shown),
+            grouped(row.calls),
+            grouped(row.failed),
+            row.definitions_not_sent.map_or_else(unknown, signed),
+            row.results_held_back.map_or_else(unknown, signed),
+            row.other.map_or_else(unknown, |other| signed(0_i64.saturating_sub_unsigned(other))),
+            row.net.map_or_else(unknown, signed),
+        ];
+        if let Some(price) = &sessions.price {
+            cells.push(row.net.map_or_else(unknown, |net| price.of(net)));
+        }
+        cells
+    };
+    table(out, &titles, &sessions.items.iter().map(row).collect::<Vec<_>>())?;
+    bad_lines(out, &sessions.bad)
+}
+
+/// The calls, and what was left out.
+pub(super) fn calls(out: &mut dyn Write, calls: &CallRows) -> Result<()> {
+    let shown_calls = counted(calls.items.len() as u64, "call");
+    match calls.left_out {
+        0 => writeln!(out, "{shown_calls}")?,
+        left_out => writeln!(out, "the last {shown_calls}; {} before them left out, see --limit", grouped(left_out))?,
+    }
+    let titles = [
+        Title::left("time"),
+        Title::left("tool"),
+        Title::left("decision"),
+        Title::right("whole"),
+        Title::right("went on"),
+        Title::right("saved"),
+        Title::right("ms"),
+        Title::left("outcome"),
+    ];
+    let row = |row: &CallRow| {
+        vec![
+            time(&row.time),
+            tool(row),
+            row.decision.as_deref().map_or_else(unknown, shown),
+            row.result_tokens.map_or_else(unknown, grouped),
+            row.answer_tokens.map_or_else(unknown, grouped),
+            row.saved.map_or_else(unknown, signed),
+            row.ms.map_or_else(unknown, |ms| format!("{ms:.3}")),
+            outcome(row),
+        ]
+    };
+    table(out, &titles, &calls.items.iter().map(row).collect::<Vec<_>>())?;
+    bad_lines(out, &calls.bad)
+}
+
+/// What was called: a tool by its id, one of the gateway's own by its name, with the tool that it is about.
+fn tool(row: &CallRow) -> String {
+    let operation = row.operation.as_deref().filter(|operation| *operation != "tool_execute" || row.tool.is_none());
+    let words: Vec<&str> = operation.into_iter().chain(row.tool.as_deref()).collect();
+    if words.is_empty() { unknown() } else { shown(&words.join(" ")) }
+}
+
+fn outcome(row: &CallRow) -> String {
+    let outcome = row.outcome.as_deref().map_or_else(unknown, shown);
+    match row.event {
+        EventName::ExecuteCacheHit => format!("{outcome}, from the cache"),
+        EventName::ExecuteDryRun => format!("{outcome}, a dry run"),
+        _ => outcome,
+    }
+}
+
+fn unknown() -> String {
+    UNKNOWN.to_owned()
+}
+
+fn time(text: &str) -> String {
+    shown(text.get(..TO_THE_SECOND).unwrap_or(text))
+}
+
+fn digits(session: &str) -> String {
+    shown(session.get(..DIGITS).unwrap_or(session))
+}
+
+fn signed(number: i64) -> String {
+    let sign = if number < 0 { "-" } else { "" };
+    format!("{sign}{}", grouped(number.unsigned_abs()))
+}
+
+fn counted(number: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
+/// The head of a column, and on which side its cells end.
+struct Title {
+    text: &'static str,
+    is_right: bool,
+}
+
+impl Title {
+    fn left(text: &'static str) -> Self {
+        Self { text, is_right: false }
+    }
+
+    fn right(text: &'static str) -> Self {
+        Self { text, is_right: true }
+    }
+}
+
+/// Rows below their titles, in columns that are as wide as what stands in them; nothing where there are none.
+fn table(out: &mut dyn Write, titles: &[Title], rows: &[Vec<String>]) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let width = |at: usize| {
+        let cells = rows.iter().map(|row| row[at].chars().count());
+        cells.chain([titles[at].text.len()]).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..titles.len()).map(width).collect();
+    let head: Vec<String> = titles.iter().map(|title| title.text.to_owned()).collect();
+    writeln!(out)?;
+    for row in [&head].into_iter().chain(rows) {
+        let cells = row.iter().zip(titles).zip(&widths).map(|((cell, title), &width)| {
+            if title.is_right { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+        });
+        writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use contextweaver_gateway::Price;
+
+    fn line(second: u32, session: char, event: &str, tool: Option<&str>, attributes: &str) -> String {
+        let success = !event.ends_with("failed");
+        format!(
+            "{{\"attributes\":{{{attributes}}},\"duration_ms\":{second}.25,\"event\":\"{event}\",\"namespace\":null,\"session_id\":\"{}\",\"success\":{success},\"timestamp\":\"2026-11-22T12:00:{second:02}.000042+00:00\",\"tool_id\":{},\"version\":1}}\n",
+            session.to_string().repeat(32),
+            serde_json::json!(tool),
+        )
+    }
+
+    fn events() -> String {
+        let execute = |more: &str| format!(r#""caller":"ci","meta_tool":"tool_execute","decision":"allow"{more}"#);
+        let read = Some("notes:read#5fdc4b3f");
+        [
+            line(0, 'a', "execute.completed", read, r#""meta_tool":"tool_execute""#),
+            line(1, '0', "catalog.loaded", None, r#""definition_tokens":13102,"surface_tokens":795"#),
+            line(2, 'b', "browse.completed", None, r#""answer_tokens":400,"caller":"ci","decision":"allow","meta_tool":"tool_browse""#),
+            line(3, 'b', "hydrate.completed", read, r#""answer_tokens":61,"caller":"ci","decision":"allow","meta_tool":"tool_hydrate""#),
+            line(4, 'b', "execute.completed", read, &execute(r#","answer_tokens":300,"result_tokens":45678"#)),
+            line(5, 'b', "execute.cache_hit", read, &execute(r#","answer_tokens":300,"result_tokens":45678"#)),
+            line(6, 'c', "execute.failed", None, r#""answer_tokens":35,"caller":"e\u001b[2Jvil","code":"HYDRATE_FAILED","decision":"refuse","meta_tool":"tool_execute""#),
+            line(7, 'c', "execute.dry_run", read, &execute(r#","answer_tokens":67"#)),
+            "{\"torn\":".to_owned(),
+        ]
+        .concat()
+    }
+
+    fn shown_sessions(text: String, limit: usize, price: Option<&Price>) -> String {
+        let mut out = Vec::new();
+        sessions(&mut out, &SessionRows::read(Cursor::new(text), limit, price).unwrap()).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn shown_calls(text: &str, limit: usize) -> String {
+        let mut out = Vec::new();
+        calls(&mut out, &CallRows::read(text.as_bytes(), limit).unwrap()).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn sessions_are_rows() {
+        let price = Price { per_million_tokens: 3.0, currency: "EUR".to_owned() };
+        insta::assert_snapshot!(shown_sessions(events(), 20, Some(&price)), @r"
+        3 sessions
+
+        last call            session   caller         calls  failed  definitions  results  the rest      net    spared
+        2026-11-22T12:00:07  cccccccc  e\u{1b}[2Jvil      2       1       12,307        0      -102   12,205  EUR 0.04
+        2026-11-22T12:00:05  bbbbbbbb  ci                 4       0       12,307   90,756      -461  102,602  EUR 0.31
+        2026-11-22T12:00:00  aaaaaaaa  –                  1       0            –        –         –        –         –
+
+        1 lines are not events
+          line 9: it is not finished: EOF while parsing a value at line 1 column 8
+        ");
+        insta::assert_snapshot!(shown_sessions(events(), 1, None), @r"
+        the last 1 session; 2 others with 5 calls left out, see --limit
+
+        last call            session   caller         calls  failed  definitions  results  the rest     net
+        2026-11-22T12:00:07  cccccccc  e\u{1b}[2Jvil      2       1       12,307        0      -102  12,205
+
+        1 lines are not events
+          line 9: it is not finished: EOF while parsing a value at line 1 column 8
+        ");
+        assert_eq!(shown_sessions(String::new(), 20, None), "0 sessions\n");
+    }
+
+    #[test]
+    fn calls_are_rows() {
+        insta::assert_snapshot!(shown_calls(&events(), 20), @r"
+        7 calls
+
+        time                 tool                              decision   whole  went on   saved     ms  outcome
+        2026-11-22T12:00:07  notes:read#5fdc4b3f               allow          –       67     -67  7.250  OK, a dry run
+        2026-11-22T12:00:06  tool_execute                      refuse         –       35     -35  6.250  HYDRATE_FAILED
+        2026-11-22T12:00:05  notes:read#5fdc4b3f               allow     45,678      300  45,378  5.250  OK, from the cache
+        2026-11-22T12:00:04  notes:read#5fdc4b3f               allow     45,678      300  45,378  4.250  OK
+        2026-11-22T12:00:03  tool_hydrate notes:read#5fdc4b3f  allow          –       61     -61  3.250  OK
+        2026-11-22T12:00:02  tool_browse                       allow          –      400    -400  2.250  OK
+        2026-11-22T12:00:00  notes:read#5fdc4b3f               –              –        –       –  0.250  OK
+
+        1 lines are not events
+          line 9: it is not finished: EOF while parsing a value at line 1 column 8
+        ");
+        insta::assert_snapshot!(shown_calls(&events(), 2), @r"
+        the last 2 calls; 5 before them left out, see --limit
+
+        time                 tool                 decision  whole  went on  saved     ms  outcome
+        2026-11-22T12:00:07  notes:read#5fdc4b3f  allow         –       67    -67  7.250  OK, a dry run
+        2026-11-22T12:00:06  tool_execute         refuse        –       35    -35  6.250  HYDRATE_FAILED
+
+        1 lines are not events
+          line 9: it is not finished: EOF while parsing a value at line 1 column 8
+        ");
+        assert_eq!(shown_calls("", 20), "0 calls\n");
+    }
+}
