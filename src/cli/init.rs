@@ -222,7 +222,7 @@ fn write_all(folder: &Path, files: &[(&str, Vec<u8>)]) -> Result<()> {
 fn told(folder: &Path, files: &[(&str, Vec<u8>)], out: &mut dyn Write) -> Result<()> {
     writeln!(out, "{}:", folder.display())?;
     for (name, purpose) in PURPOSES.iter().filter(|(name, _)| files.iter().any(|(file, _)| file == name)) {
-        writeln!(out, "  {name:<15}{purpose}")?;
+        writeln!(out, "  {name:<18}{purpose}")?;
     }
     Ok(())
 }
@@ -322,10 +322,11 @@ mod tests {
         assert_eq!(outcome.unwrap(), Outcome::Ok);
         insta::assert_snapshot!(shown, @r#"
         @/new:
-          catalog.json   the definitions of your tools, as they were read
-          queries.jsonl  a request for each tool, to be made what your users would say
-          README.md      how to measure with these files, and in CI
-          gate.toml      what must hold: the least recall, the most tokens
+          catalog.json      the definitions of your tools, as they were read
+          queries.jsonl     a request for each tool, to be made what your users would say
+          README.md         how to measure with these files, and in CI
+          gate.schema.json  what editors complete gate.toml by
+          gate.toml         what must hold: the least recall, the most tokens
 
         $ contextweaver catalog inspect @/new/catalog.json --top 3
         1 tool in 1 namespace
@@ -365,11 +366,12 @@ mod tests {
         assert_eq!(outcome.unwrap(), Outcome::Ok);
         insta::assert_snapshot!(shown, @r#"
         @/new:
-          gateway.yaml   the servers of your clients, for a gateway in front of them
-          catalog.json   the definitions of your tools, as they were read
-          queries.jsonl  a request for each tool, to be made what your users would say
-          README.md      how to measure with these files, and in CI
-          gate.toml      what must hold: the least recall, the most tokens
+          gateway.yaml      the servers of your clients, for a gateway in front of them
+          catalog.json      the definitions of your tools, as they were read
+          queries.jsonl     a request for each tool, to be made what your users would say
+          README.md         how to measure with these files, and in CI
+          gate.schema.json  what editors complete gate.toml by
+          gate.toml         what must hold: the least recall, the most tokens
 
         forge (unknown client, @/mcp.json)
           /nowhere/forge TOKEN=***
@@ -420,7 +422,7 @@ mod tests {
         // A folder that is there and empty is as good as none.
         init(place.path(), "@/empty --tools @/tools.json --no-run").0.unwrap();
         assert_eq!(names(place.path()), before);
-        assert_eq!(names(&place.path().join("empty")).len(), 4);
+        assert_eq!(names(&place.path().join("empty")).len(), 5);
     }
 
     #[test]
