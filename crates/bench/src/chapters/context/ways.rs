@@ -278,10 +278,10 @@ mod tests {
         let text = page.text();
         let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
         insta::assert_snapshot!(rows.join("\n"), @r"
-        | scenario | what it exercises                                    | what does the same               |   all | carried | budget | prompt | control | facts | by view | facts of the control | forbidden |
-        | -------- | ---------------------------------------------------- | -------------------------------- | ----: | ------: | -----: | -----: | ------: | ----: | ------: | -------------------: | --------: |
-        | days     | sessions become a memory, a later prompt searches it | `consolidate`, `replay --memory` | 9,120 |     280 |    900 |    850 |     900 | 3 / 5 |       1 |                4 / 5 |      0, 1 |
-        | a-desk   | a hand-over, from which a new session goes on        | `handoff --out`, `replay`        | 9,120 |       – |    900 |    850 |     900 | 3 / 5 |       1 |                4 / 5 |      0, 1 |
+        | scenario | what it exercises                                    | what does the same           |   all | carried | budget | prompt | control | facts | by view | facts of the control | forbidden |
+        | -------- | ---------------------------------------------------- | ---------------------------- | ----: | ------: | -----: | -----: | ------: | ----: | ------: | -------------------: | --------: |
+        | days     | sessions become a memory, a later prompt searches it | consolidate, replay --memory | 9,120 |     280 |    900 |    850 |     900 | 3 / 5 |       1 |                4 / 5 |      0, 1 |
+        | a-desk   | a hand-over, from which a new session goes on        | handoff --out, replay        | 9,120 |       – |    900 |    850 |     900 | 3 / 5 |       1 |                4 / 5 |      0, 1 |
         | scenario | fact       | the control |
         | -------- | ---------- | ----------- |
         | days     | lead: Ines | states it   |

@@ -41,14 +41,14 @@ impl WayKind {
         }
     }
 
-    /// What does the same.
+    /// The commands, or the call of a program, that do the same.
     #[must_use]
     pub fn command(self) -> &'static str {
         match self {
-            Self::Memory => "`consolidate`, `replay --memory`",
-            Self::Handoff => "`handoff --out`, `replay`",
-            Self::Envelopes => "`ContextManager::ingest_envelope`",
-            Self::Hooks => "`ingest --config`, `replay --config`",
+            Self::Memory => "consolidate, replay --memory",
+            Self::Handoff => "handoff --out, replay",
+            Self::Envelopes => "ContextManager::ingest_envelope",
+            Self::Hooks => "ingest --config, replay --config",
         }
     }
 }

@@ -179,13 +179,12 @@ mod tests {
                 let event = events.into_iter().find(|event| event.item.id.as_str() == fact.item).unwrap();
                 assert!(states(&Haystack::new(&event.item.text), fact), "{}: {}", scenario.name, fact.told());
             }
-            let (prompt, facts) = measured(scenario, &logs, &ContextConfig::default()).unwrap();
+            let facts = facts(scenario, &logs, &ContextConfig::default()).unwrap();
             assert!(facts.prompt_tokens <= facts.budget && facts.budget < facts.history, "{}", scenario.name);
             assert!(facts.control.tokens <= facts.budget, "{}", scenario.name);
             assert_eq!(facts.kept.forbidden, Vec::<String>::new(), "{}", scenario.name);
             assert!(!facts.control.lost.is_empty(), "{}: the control loses nothing", scenario.name);
             assert!(!facts.notes.iter().any(|note| note.contains("ours did it")), "{:?}", facts.notes);
-            println!("===== {}\n{prompt}\n----- {facts:#?}", scenario.name);
         }
         kinds.sort();
         kinds.dedup();
