@@ -275,7 +275,7 @@ struct CaseLine<'a> {
 fn list(args: &ListArgs, out: &mut dyn Write) -> Result<Outcome> {
     let workspace = args.place.workspace()?;
     let matrix = workspace.matrix()?;
-    let scenarios = workspace.scenarios()?;
+    let scenarios = [workspace.scenarios()?, workspace.ways()?].concat();
     let gateway = workspace.gateway().cases()?;
     let gateway_ids: Vec<String> = gateway.iter().map(contextweaver_bench::eval::gateway::case::Case::id).collect();
     let line = |case: &'_ Case| workspace.is_present(case);

@@ -214,6 +214,13 @@ fn matrix(engines: &str, scenario: Option<&str>) -> bool {
     Matrix::load(&files.path("")).is_ok()
 }
 
+/// A context scenario with this table.
+fn way(name: &str, table: Value) -> Value {
+    let mut scenario = json!({"analysis": "a", "origin": "public", "phase": "route", "query": "q", "required": []});
+    scenario[name] = table;
+    scenario
+}
+
 fn query(value: &Value) -> bool {
     let tools = Source { path: Path::new("tools"), bytes: TOOLS.as_bytes() };
     let line = value.to_string();
@@ -321,6 +328,18 @@ fn kinds() -> Vec<Kind> {
                 "events": "x.jsonl", "catalog": "workbench", "required": ["e1"], "forbidden": ["f"],
                 "fact": [{"label": "l", "value": "v", "item": "e1"}],
                 "question": [{"item": "e1", "asks": "cause", "question": "q", "answer": "a"}]}),
+                way(
+                    "memory",
+                    json!({"session": [{"events": "y.jsonl", "day": "2026-11-24"}], "as_of": "2026-11-25",
+                    "min_sessions": 1, "tokens": 200}),
+                ),
+                way("handoff", json!({"before": "e1", "budget": 200, "query": "q"})),
+                way("envelopes", json!({"results": ["result:c1"]})),
+                way(
+                    "hooks",
+                    json!({"summarizer": {"lines_with": "!"}, "token_counter": {"chars_per_token": 3},
+                    "redactor": {"digits": 6}}),
+                ),
             ],
             parses: |value| {
                 let text = toml_text(value);

@@ -1,10 +1,12 @@
 //! The context engine: event logs in, prompts within a budget out, and what of the log is still in them.
 //!
 //! Facts are measured in [`crate::eval::context`]; here they are planned, verified and shown. Context engines of others have
-//! a results file of their own beside it, which `bench run --engines` records and no run of the scorecard computes.
+//! a results file of their own beside it, which `bench run --engines` records and no run of the scorecard computes. So have
+//! scenarios that rest on more than one log: other things are measured on them.
 
 mod fidelity;
 mod others;
+mod ways;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,6 +19,7 @@ use serde_json::Value;
 
 use self::fidelity::{Headline, Sums};
 use self::others::Others;
+use self::ways::{WAYS, Ways};
 use crate::chapter::{
     Absent, Answer, Chapter, Fresh, Inputs, Plan, Planned, Question, Recordings, Step, Wrong, measurable,
 };
@@ -26,6 +29,7 @@ use crate::eval::context::record::ContextFacts;
 use crate::eval::context::rival::ContextRivalFacts;
 use crate::eval::context::run::{configuration, inputs, record, version};
 use crate::eval::context::scenario::Scenario;
+use crate::eval::context::way::record::WayFacts;
 use crate::eval::identity::{Broken, same};
 use crate::eval::matrix::Matrix;
 use crate::eval::statistics::median;
@@ -59,15 +63,18 @@ pub enum ContextRecord {
     Own(Box<ContextFacts>),
     /// Of an engine of others.
     Other(Box<ContextRivalFacts>),
+    /// Of our engine, on a scenario that rests on more than one log.
+    Way(Box<WayFacts>),
 }
 
 impl<'de> Deserialize<'de> for ContextRecord {
-    /// By the member that only records of others have, so that an error names the field that is wrong.
+    /// By the member that only records of one kind have, so that an error names the field that is wrong.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let facts = Value::deserialize(deserializer)?;
-        let record = match facts.get("requirements_sha256") {
-            None => serde_json::from_value(facts).map(Self::Own),
-            Some(_) => serde_json::from_value(facts).map(Self::Other),
+        let record = match (facts.get("requirements_sha256"), facts.get("way")) {
+            (Some(_), _) => serde_json::from_value(facts).map(Self::Other),
+            (None, Some(_)) => serde_json::from_value(facts).map(Self::Way),
+            (None, None) => serde_json::from_value(facts).map(Self::Own),
         };
         record.map_err(D::Error::custom)
     }
@@ -77,19 +84,24 @@ impl<'de> Deserialize<'de> for ContextRecord {
 #[derive(Debug)]
 pub struct ContextChapter;
 
-/// The results of our engine, and those of engines of others.
-fn parts(own: &[Results<ContextRecord>]) -> (Vec<ContextResults>, Others) {
+/// The results of our engine on one log each, those of engines of others, and ours on more than one log.
+fn parts(own: &[Results<ContextRecord>]) -> (Vec<ContextResults>, Others, Ways) {
     let results = |name: &'static str| own.iter().filter(move |results| results.name == name);
     let of_ours = |record: &ContextRecord| match record {
         ContextRecord::Own(facts) => Some(facts.clone()),
-        ContextRecord::Other(_) => None,
+        ContextRecord::Other(_) | ContextRecord::Way(_) => None,
     };
     let of_others = |record: &ContextRecord| match record {
-        ContextRecord::Own(_) => None,
         ContextRecord::Other(facts) => Some(facts.as_ref().clone()),
+        ContextRecord::Own(_) | ContextRecord::Way(_) => None,
+    };
+    let of_ways = |record: &ContextRecord| match record {
+        ContextRecord::Way(facts) => Some(facts.clone()),
+        ContextRecord::Own(_) | ContextRecord::Other(_) => None,
     };
     let ours = results(NAME).map(|results| results.picked(of_ours)).collect();
-    (ours, Others(results(RIVALS).map(|results| results.picked(of_others)).collect()))
+    let others = Others(results(RIVALS).map(|results| results.picked(of_others)).collect());
+    (ours, others, Ways(results(WAYS).map(|results| results.picked(of_ways)).collect()))
 }
 
 impl Chapter for ContextChapter {
@@ -101,7 +113,7 @@ impl Chapter for ContextChapter {
 
     fn files(&self, matrix: &Matrix) -> Vec<String> {
         let rivals = (!matrix.context_rivals.is_empty()).then_some(RIVALS);
-        [NAME].into_iter().chain(rivals).map(str::to_owned).collect()
+        [NAME].into_iter().chain(rivals).chain([WAYS]).map(str::to_owned).collect()
     }
 
     fn plan(&self, bench: &Bench) -> Result<Vec<Plan>> {
@@ -121,10 +133,13 @@ impl Chapter for ContextChapter {
         };
         let files = self.files(&bench.matrix);
         let others = files.iter().any(|file| file == RIVALS).then(|| others::plan(&bench.matrix, &scenarios));
-        Ok([Some(ours), others.transpose()?].into_iter().flatten().collect())
+        Ok([Some(ours), others.transpose()?, Some(ways::plan(bench)?)].into_iter().flatten().collect())
     }
 
     fn inputs(&self, bench: &Bench, planned: &Planned) -> Result<Inputs> {
+        if let Some(inputs) = ways::inputs_of(bench, &planned.case)? {
+            return Ok(inputs);
+        }
         let all = bench.workspace.scenarios()?;
         let scenario = all.iter().find(|scenario| scenario.name == planned.case).context("a plan for no scenario")?;
         let catalog = bench.workspace.catalog_sha256(scenario)?;
@@ -144,12 +159,15 @@ impl Chapter for ContextChapter {
             let outcome = outcome.map(ContextRecord::Own);
             Ok(Fresh { results: NAME.to_owned(), case: scenario.name.clone(), inputs_sha256, outcome })
         };
-        here.par_iter().map(run).collect()
+        let mut fresh = here.par_iter().map(run).collect::<Result<Vec<Fresh<ContextRecord>>>>()?;
+        fresh.extend(ways::measure(bench, &wanted, step)?);
+        Ok(fresh)
     }
 
     fn wrong(&self, own: &[Results<ContextRecord>], _: &Recordings) -> Vec<Wrong> {
-        let (ours, others) = parts(own);
+        let (ours, others, ways) = parts(own);
         let mut wrong = others.wrong(&ours);
+        wrong.extend(ways.wrong());
         for (results, (record, facts)) in ours.iter().flat_map(|one| one.measured().map(move |row| (one, row))) {
             let mut broken = Broken::default();
             check(facts, &mut broken);
@@ -163,27 +181,28 @@ impl Chapter for ContextChapter {
     }
 
     fn render(&self, own: &[Results<ContextRecord>], _: &Tables, document: &mut Document) {
-        let (ours, others) = parts(own);
-        ours.iter().for_each(|results| chapter(document, results, &others));
+        let (ours, others, ways) = parts(own);
+        ours.iter().for_each(|results| chapter(document, results, &others, &ways));
     }
 
     fn terminal(&self, own: &[Results<ContextRecord>]) -> String {
-        parts(own).0.iter().map(terminal).collect()
+        let (ours, _, ways) = parts(own);
+        ours.iter().map(terminal).chain([ways.terminal()]).collect()
     }
 
     fn front(&self, own: &[Results<ContextRecord>]) -> Vec<String> {
-        let (ours, others) = parts(own);
+        let (ours, others, _) = parts(own);
         ours.iter().filter_map(|results| sentence(results, &others)).collect()
     }
 
     fn answers(&self, own: &[Results<ContextRecord>], _: &Tables) -> Vec<Answer> {
-        let (ours, others) = parts(own);
+        let (ours, others, ways) = parts(own);
         let answers = ours.iter().flat_map(|results| answers(results, &others).into_iter().chain(others.answer(results)));
-        answers.collect()
+        answers.chain(ways.answer()).collect()
     }
 
     fn speaks_of(&self, name: &str) -> bool {
-        name == NAME
+        name == NAME || name == WAYS
     }
 }
 
@@ -266,7 +285,7 @@ fn measured(context: &ContextResults) -> Vec<(String, &ContextFacts)> {
 }
 
 /// The page.
-fn chapter(page: &mut Document, context: &ContextResults, others: &Others) {
+fn chapter(page: &mut Document, context: &ContextResults, others: &Others, ways: &Ways) {
     page.heading("Context");
     page.block(
         "What the context engine makes of event logs: a prompt within its budget, large results behind a firewall. The \
@@ -332,6 +351,7 @@ fn chapter(page: &mut Document, context: &ContextResults, others: &Others) {
          texts, pictures, files), and those that do, byte for byte.",
         &firewall(context),
     );
+    ways.render(page);
     let failed = failures(context);
     if !failed.is_empty() {
         page.table("Scenarios for which no prompt was compiled, with the reason.", &failed);

@@ -100,11 +100,24 @@ impl Workspace {
         }
     }
 
-    /// The scenarios of the context engine; logs of public ones are looked for beside the public collections.
+    /// The scenarios of the context engine that are one log; logs of public ones are looked for beside the public
+    /// collections.
     ///
     /// # Errors
     /// A scenario file that says something wrong.
     pub fn scenarios(&self) -> Result<Vec<Scenario>> {
+        Ok(self.all_scenarios()?.into_iter().filter(|scenario| scenario.way.is_none()).collect())
+    }
+
+    /// The scenarios of the context engine that rest on more: a memory, a hand-over, envelopes or hooks.
+    ///
+    /// # Errors
+    /// A scenario file that says something wrong.
+    pub fn ways(&self) -> Result<Vec<Scenario>> {
+        Ok(self.all_scenarios()?.into_iter().filter(|scenario| scenario.way.is_some()).collect())
+    }
+
+    fn all_scenarios(&self) -> Result<Vec<Scenario>> {
         Ok(scenario::load_all(&self.path("scenarios/context"), &self.public.join(".."))?)
     }
 

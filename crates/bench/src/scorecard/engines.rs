@@ -115,7 +115,7 @@ impl<'s> Selection<'s> {
         let all = bench.workspace.scenarios()?;
         for name in scenarios {
             let found = all.iter().find(|scenario| scenario.name == *name);
-            let found = found.with_context(|| format!("no scenario `{name}` in scenarios/context/"))?;
+            let found = found.with_context(|| format!("no scenario `{name}` of one log in scenarios/context/"))?;
             ensure!(found.is_present(), "the log of the scenario `{name}` is not on this machine");
         }
         let is_asked = |asked: &[String], other: &[String], name: &String| match asked {

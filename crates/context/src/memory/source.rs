@@ -166,6 +166,12 @@ impl LocalMemories {
         Self { name: name.to_owned(), memories }
     }
 
+    /// What a memory holds, under a name.
+    #[must_use]
+    pub fn of(name: &str, memory: Memory) -> Self {
+        Self::new(name, remembered(memory))
+    }
+
     /// Those in a file: a memory file (what is in force), a session file (its facts and episodes), or facts or episodes as
     /// JSON or JSON lines.
     ///
@@ -200,7 +206,7 @@ impl LocalMemories {
                 (Err(error), Err(_)) => return Err(refuse(format!("no memories: {error}"))),
             },
         };
-        Ok(Self::new(&name, remembered(memory)))
+        Ok(Self::of(&name, memory))
     }
 }
 

@@ -88,7 +88,7 @@ fn head(content: &str, cap: usize, estimator: Estimator) -> &str {
 }
 
 /// The longest end of at most `cap` tokens.
-fn tail(content: &str, cap: usize, estimator: Estimator) -> &str {
+pub(super) fn tail(content: &str, cap: usize, estimator: Estimator) -> &str {
     let first = content.len().saturating_sub(cap.saturating_mul(BYTES_PER_TOKEN));
     let starts: Vec<usize> = (first..=content.len()).rev().filter(|at| content.is_char_boundary(*at)).collect();
     let from = |at: usize| content.get(starts.get(at).copied().unwrap_or(content.len())..).unwrap_or_default();

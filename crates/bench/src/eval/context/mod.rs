@@ -15,3 +15,4 @@ pub mod scenario;
 pub mod source;
 pub mod sweep;
 pub mod timing;
+pub mod way;

@@ -1,0 +1,70 @@
+//! Earlier sessions become a memory, and the prompt of a later one searches it: what `consolidate` and `replay --memory` do.
+
+use serde::Deserialize;
+
+use super::{Ready, Start, told};
+use contextweaver_context::memory::{Consolidated, Day, LocalMemories, RecallBounds, Rules, consolidate, recall};
+use contextweaver_context::store::{Session, Stores};
+use contextweaver_context::summary::StructureSummarizer;
+use contextweaver_context::{ContextManager, ingest};
+
+/// The table `memory`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memories {
+    /// The earlier sessions, the first one first.
+    pub session: Vec<EarlierSession>,
+    /// The day for which the memory is; without it nothing fades.
+    pub as_of: Option<Day>,
+    /// Sessions that must speak of a fact before it is in force; without it as many as usual.
+    pub min_sessions: Option<usize>,
+    /// Tokens of what the memory gives at most; without it as many as usual.
+    pub tokens: Option<usize>,
+}
+
+/// An earlier session.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EarlierSession {
+    /// The file of its log.
+    pub events: String,
+    /// Its day; without it the latest that its events name.
+    pub day: Option<Day>,
+}
+
+impl Memories {
+    pub(super) fn check(&self) -> Result<(), String> {
+        match () {
+            () if self.session.is_empty() => Err("`memory.session` is empty".to_owned()),
+            () if self.session.iter().any(|session| session.events.trim().is_empty()) => {
+                Err("`memory.session.events` is empty".to_owned())
+            }
+            () if self.min_sessions == Some(0) => Err("`memory.min_sessions` must be at least 1".to_owned()),
+            () if self.tokens == Some(0) => Err("`memory.tokens` must be at least 1".to_owned()),
+            () => Ok(()),
+        }
+    }
+
+    pub(super) fn ready(&self, start: &Start<'_>) -> Result<Ready, String> {
+        let Start { scenario, config, logs, .. } = start;
+        let mut sessions: Vec<(&str, Option<Day>, Session)> = Vec::new();
+        for (about, log) in self.session.iter().zip(*logs) {
+            // As the command names a session: after its file.
+            let name = about.events.split('.').next().unwrap_or_default();
+            sessions.push((name, about.day, ingest(log.clone(), name, name, config).map_err(told)?.session));
+        }
+        let usual = Rules::default();
+        let rules = Rules { as_of: self.as_of, min_sessions: self.min_sessions.unwrap_or(usual.min_sessions), ..usual };
+        let taken: Vec<Consolidated<'_>> =
+            sessions.iter().map(|(name, day, session)| Consolidated { name, day: *day, session }).collect();
+        let made = consolidate(&taken, &[], &rules, config).map_err(told)?;
+        let source = LocalMemories::of("memory", made.memory());
+        let bounds = RecallBounds::default();
+        let bounds = RecallBounds { tokens: self.tokens.unwrap_or(bounds.tokens), ..bounds };
+        let carried = recall(&source, (scenario.phase, &scenario.query), bounds, config).map_err(told)?.tokens;
+        let own = ingest(start.log(), &scenario.name, &scenario.name, config).map_err(told)?.session;
+        let manager = ContextManager::new(Stores::default(), Box::new(StructureSummarizer), (*config).clone());
+        own.copy_to(manager.stores()).map_err(told)?;
+        Ok(Ready { manager: manager.with_memory(Box::new(source), bounds), carried: Some(carried) })
+    }
+}
