@@ -221,8 +221,10 @@ fn write_all(folder: &Path, files: &[(&str, Vec<u8>)]) -> Result<()> {
 /// Says what each file is for.
 fn told(folder: &Path, files: &[(&str, Vec<u8>)], out: &mut dyn Write) -> Result<()> {
     writeln!(out, "{}:", folder.display())?;
-    for (name, purpose) in PURPOSES.iter().filter(|(name, _)| files.iter().any(|(file, _)| file == name)) {
-        writeln!(out, "  {name:<18}{purpose}")?;
+    let written = PURPOSES.iter().filter(|(name, _)| files.iter().any(|(file, _)| file == name));
+    let width = written.clone().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, purpose) in written {
+        writeln!(out, "  {name:<width$}  {purpose}")?;
     }
     Ok(())
 }
