@@ -219,14 +219,17 @@ fn verdict(section: &Section<'_>) -> Option<String> {
     Some(text)
 }
 
-/// The recorded engine that finds most, said to be recorded. Of two that find the same it is the first by name.
+/// The two recorded engines that find most, said to be recorded: one of them may be a relative of the first engine.
 fn best_recorded<'e>(found: impl Iterator<Item = (&'e str, f64)>) -> Option<String> {
-    let best = found.max_by(|left, right| left.1.total_cmp(&right.1).then(right.0.cmp(left.0)));
-    best.map(|(engine, mean)| format!("the best recorded, <bdi>{}</bdi>, {}", escaped_xml(engine), percent(mean)))
+    let mut found: Vec<(&str, f64)> = found.collect();
+    found.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(right.0)));
+    let shown = |(engine, mean): &(&str, f64)| format!("<bdi>{}</bdi> {}", escaped_xml(engine), percent(*mean));
+    let best: Vec<String> = found.iter().take(2).map(shown).collect();
+    (!best.is_empty()).then(|| format!("the best recorded {}", best.join(" and ")))
 }
 
-/// The mean over collections of what the first engine finds, beside the engines that ranked all of them too, and the best of
-/// those that are recorded on all.
+/// The mean over collections of what the first engine finds, beside the engines that ranked all of them too, and the best
+/// two of those that are recorded on all.
 fn mean_verdict(sections: &[Section<'_>]) -> Option<String> {
     let judged: Vec<&Section<'_>> =
         sections.iter().filter(|section| section.counts && verdict(section).is_some()).collect();
@@ -675,9 +678,13 @@ mod tests {
         };
         let html = render("r", &[section("farm"), section("town"), section("again")], &[extra]).unwrap();
         assert_eq!(html.matches("class=\"verdict\"").count(), 1);
-        let mean = "the mean over 2 collections (the best recorded, <bdi>near</bdi>, 100.0 %).</p>\n<details>\n<summary>By collection";
+        let mean = "the mean over 2 collections (the best recorded <bdi>near</bdi> 100.0 % and <bdi>far</bdi> 0.0 %).</p>\n<details>\n<summary>By collection";
         assert!(html.contains(mean), "{html}");
-        assert_eq!(html.matches("(the best recorded, <bdi>near</bdi>, 100.0 %)").count(), 4, "and of each collection");
+        assert_eq!(
+            html.matches("(the best recorded <bdi>near</bdi> 100.0 % and <bdi>far</bdi> 0.0 %)").count(),
+            4,
+            "and of each collection"
+        );
         for command in ["farm.json --failures", "town.json --html report.html", "draw # one.svg", "draw # two.svg"] {
             assert!(html.contains(&format!("{command}</code>")), "{command}");
         }
