@@ -264,6 +264,13 @@ pub struct Wrong {
     pub reason: String,
 }
 
+impl Wrong {
+    /// One for each of the reasons of the record of `case` in `results`.
+    pub fn each(results: &str, case: &str, reasons: impl IntoIterator<Item = String>) -> impl Iterator<Item = Self> {
+        reasons.into_iter().map(move |reason| Self { results: results.to_owned(), case: case.to_owned(), reason })
+    }
+}
+
 /// The results of all chapters, by chapter.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recordings(pub BTreeMap<&'static str, Vec<Results>>);

@@ -6,6 +6,7 @@ use anyhow::Result;
 
 use super::events::bad_lines;
 use super::terminal::shown;
+use contextweaver_bench::report::table::Table;
 use contextweaver_gateway::{CallRow, CallRows, EventName, SessionRow, SessionRows, grouped};
 
 /// What stands where nothing is known.
@@ -32,20 +33,9 @@ pub(super) fn sessions(out: &mut dyn Write, sessions: &SessionRows) -> Result<()
             counted(calls, "call")
         )?,
     }
-    let mut titles = vec![
-        Title::left("last call"),
-        Title::left("session"),
-        Title::left("caller"),
-        Title::right("calls"),
-        Title::right("failed"),
-        Title::right("definitions"),
-        Title::right("results"),
-        Title::right("the rest"),
-        Title::right("net"),
-    ];
-    if sessions.price.is_some() {
-        titles.push(Title::right("spared"));
-    }
+    let titles = ["last call", "session", "caller", "calls", "failed", "definitions", "results", "the rest", "net"];
+    let spared = sessions.price.is_some().then_some("spared");
+    let mut table = Table::new(titles.into_iter().chain(spared)).words(&["session", "caller"]);
     let row = |row: &SessionRow| {
         let mut cells = vec![
             time(&row.last),
@@ -63,7 +53,8 @@ pub(super) fn sessions(out: &mut dyn Write, sessions: &SessionRows) -> Result<()
         }
         cells
     };
-    table(out, &titles, &sessions.items.iter().map(row).collect::<Vec<_>>())?;
+    sessions.items.iter().map(row).for_each(|row| table.row(row));
+    write(out, &table)?;
     bad_lines(out, &sessions.bad)
 }
 
@@ -74,16 +65,8 @@ pub(super) fn calls(out: &mut dyn Write, calls: &CallRows) -> Result<()> {
         0 => writeln!(out, "{shown_calls}")?,
         left_out => writeln!(out, "the last {shown_calls}; {} before them left out, see --limit", grouped(left_out))?,
     }
-    let titles = [
-        Title::left("time"),
-        Title::left("tool"),
-        Title::left("decision"),
-        Title::right("whole"),
-        Title::right("went on"),
-        Title::right("saved"),
-        Title::right("ms"),
-        Title::left("outcome"),
-    ];
+    let titles = ["time", "tool", "decision", "whole", "went on", "saved", "ms", "outcome"];
+    let mut table = Table::new(titles).words(&["tool", "decision", "outcome"]);
     let row = |row: &CallRow| {
         vec![
             time(&row.time),
@@ -96,7 +79,8 @@ pub(super) fn calls(out: &mut dyn Write, calls: &CallRows) -> Result<()> {
             outcome(row),
         ]
     };
-    table(out, &titles, &calls.items.iter().map(row).collect::<Vec<_>>())?;
+    calls.items.iter().map(row).for_each(|row| table.row(row));
+    write(out, &table)?;
     bad_lines(out, &calls.bad)
 }
 
@@ -137,39 +121,10 @@ fn counted(number: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// The head of a column, and on which side its cells end.
-struct Title {
-    text: &'static str,
-    is_right: bool,
-}
-
-impl Title {
-    fn left(text: &'static str) -> Self {
-        Self { text, is_right: false }
-    }
-
-    fn right(text: &'static str) -> Self {
-        Self { text, is_right: true }
-    }
-}
-
-/// Rows below their titles, in columns that are as wide as what stands in them; nothing where there are none.
-fn table(out: &mut dyn Write, titles: &[Title], rows: &[Vec<String>]) -> Result<()> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let width = |at: usize| {
-        let cells = rows.iter().map(|row| row[at].chars().count());
-        cells.chain([titles[at].text.len()]).max().unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..titles.len()).map(width).collect();
-    let head: Vec<String> = titles.iter().map(|title| title.text.to_owned()).collect();
-    writeln!(out)?;
-    for row in [&head].into_iter().chain(rows) {
-        let cells = row.iter().zip(titles).zip(&widths).map(|((cell, title), &width)| {
-            if title.is_right { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
-        });
-        writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+/// Rows below their titles; nothing where there are none.
+fn write(out: &mut dyn Write, table: &Table) -> Result<()> {
+    if !table.is_empty() {
+        write!(out, "\n{}", table.plain())?;
     }
     Ok(())
 }

@@ -129,12 +129,7 @@ impl<C: CollectionChapter> Chapter for PerCollection<C> {
             let inputs = ranked.inputs(DEFAULT, &record.case);
             let is_same = inputs.is_none_or(|inputs| *inputs == record.provenance.inputs_sha256);
             broken.unless(is_same, format!("it is of other inputs than `{DEFAULT}` there"));
-            let reasons = broken.reasons().into_iter();
-            wrong.extend(reasons.map(|reason| Wrong {
-                results: results.name.clone(),
-                case: record.case.clone(),
-                reason,
-            }));
+            wrong.extend(Wrong::each(&results.name, &record.case, broken.reasons()));
         }
         for (results, (case, message)) in own.iter().flat_map(|one| one.failed().map(move |row| (one, row))) {
             if ranked.facts(DEFAULT, case).is_some() {

@@ -171,11 +171,7 @@ impl Chapter for ContextChapter {
         for (results, (record, facts)) in ours.iter().flat_map(|one| one.measured().map(move |row| (one, row))) {
             let mut broken = Broken::default();
             check(facts, &mut broken);
-            wrong.extend(broken.reasons().into_iter().map(|reason| Wrong {
-                results: results.name.clone(),
-                case: record.case.clone(),
-                reason,
-            }));
+            wrong.extend(Wrong::each(&results.name, &record.case, broken.reasons()));
         }
         wrong
     }

@@ -124,11 +124,7 @@ impl Chapter for Everyday {
                 );
             }
             let reasons = of_facts(facts).into_iter().chain(broken.reasons());
-            wrong.extend(reasons.map(|reason| Wrong {
-                results: results.name.clone(),
-                case: record.case.clone(),
-                reason,
-            }));
+            wrong.extend(Wrong::each(&results.name, &record.case, reasons));
         }
         wrong
     }

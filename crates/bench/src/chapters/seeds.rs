@@ -124,11 +124,7 @@ impl Chapter for Seeds {
                     broken.unless(is_same, format!("recall@5 of `{engine}` with {} tools is another there", one.tools));
                 }
             }
-            wrong.extend(broken.reasons().into_iter().map(|reason| Wrong {
-                results: results.name.clone(),
-                case: record.case.clone(),
-                reason,
-            }));
+            wrong.extend(Wrong::each(&results.name, &record.case, broken.reasons()));
         }
         wrong
     }

@@ -250,7 +250,7 @@ impl Collection {
     /// For every answerable query, in their order, the first tool that it needs: what queries are clustered by.
     #[must_use]
     pub fn first_tools(&self) -> Vec<u32> {
-        self.queries.iter().filter_map(|query| query.groups.first()?.first().copied()).collect()
+        self.queries.iter().filter_map(Query::first_tool).collect()
     }
 
     /// What tells each query that a tool answers from another with the same id: a digest of its text and of the tools that

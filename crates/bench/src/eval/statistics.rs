@@ -183,13 +183,13 @@ fn clusters(tools: &[u32], differences: &[f64]) -> Vec<(f64, usize)> {
     sums.into_values().collect()
 }
 
-/// What differences say that are looked at side by side: as by themselves, unless Holm's correction for their number leaves
-/// nothing of one.
+/// Differences that are looked at side by side, with what each says there: as by itself, unless Holm's correction for their
+/// number leaves nothing of it.
 #[must_use]
-pub fn verdicts_together(paired: &[&Paired]) -> Vec<Verdict> {
+pub fn corrected(paired: &[&Paired]) -> Vec<Paired> {
     let adjusted = holm(&paired.iter().map(|one| one.p).collect::<Vec<f64>>());
-    let verdict = |(one, p): (&&Paired, f64)| if p <= LEVEL { one.verdict } else { Verdict::Inconclusive };
-    paired.iter().zip(adjusted).map(verdict).collect()
+    let verdict = |one: &Paired, p: f64| if p <= LEVEL { one.verdict } else { Verdict::Inconclusive };
+    paired.iter().zip(adjusted).map(|(one, p)| Paired { verdict: verdict(one, p), ..(*one).clone() }).collect()
 }
 
 /// The two-sided probability that flipped signs give a sum as far from 0, under the hypothesis that each value is as

@@ -5,7 +5,7 @@
 
 use crate::eval::decision::Word;
 use crate::eval::record::{Estimate, Paired, Verdict};
-use crate::eval::statistics::verdicts_together;
+use crate::eval::statistics::corrected;
 
 /// Stands where there is nothing to show.
 pub const MISSING: &str = "–";
@@ -161,8 +161,7 @@ pub fn word(paired: &Paired) -> String {
 /// The verdicts of differences that stand side by side, corrected for their number, and marked likewise.
 #[must_use]
 pub fn conclusions(paired: &[&Paired]) -> Vec<String> {
-    let marked = |(one, verdict): (&&Paired, Verdict)| conclusion(&Paired { verdict, ..(*one).clone() });
-    paired.iter().zip(verdicts_together(paired)).map(marked).collect()
+    corrected(paired).iter().map(conclusion).collect()
 }
 
 #[cfg(test)]

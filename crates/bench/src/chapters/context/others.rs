@@ -267,11 +267,7 @@ impl Others {
             let mut broken = Broken::default();
             let again = format!("run `contextweaver bench run --engines {engine} --scenarios {scenario}`");
             check(facts, own.get(scenario).copied(), &again, &mut broken);
-            wrong.extend(broken.reasons().into_iter().map(|reason| Wrong {
-                results: RIVALS.to_owned(),
-                case: record.case.clone(),
-                reason,
-            }));
+            wrong.extend(Wrong::each(RIVALS, &record.case, broken.reasons()));
         }
         wrong
     }

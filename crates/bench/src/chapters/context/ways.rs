@@ -82,11 +82,7 @@ impl Ways {
         for (results, (record, facts)) in self.0.iter().flat_map(|one| one.measured().map(move |row| (one, row))) {
             let mut broken = Broken::default();
             check(facts, &mut broken);
-            wrong.extend(broken.reasons().into_iter().map(|reason| Wrong {
-                results: results.name.clone(),
-                case: record.case.clone(),
-                reason,
-            }));
+            wrong.extend(Wrong::each(&results.name, &record.case, broken.reasons()));
         }
         wrong
     }

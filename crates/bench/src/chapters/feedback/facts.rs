@@ -82,8 +82,7 @@ impl FeedbackFacts {
         let available = pools.iter().map(Vec::len).min().unwrap_or(0);
         let before: Vec<Scores> = folds.iter().flat_map(|fold| ask(&plain, fold)).collect();
         // The values are in the order of the folds.
-        let tool = |query: &&Query| query.groups.first().and_then(|group| group.first()).copied();
-        let tools: Vec<u32> = folds.iter().flatten().filter_map(tool).collect();
+        let tools: Vec<u32> = folds.iter().flatten().filter_map(|query| query.first_tool()).collect();
         let mut router = plain;
         let mut lessons = Vec::new();
         for observations in OBSERVATIONS.into_iter().filter(|number| *number <= available) {

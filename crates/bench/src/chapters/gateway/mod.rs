@@ -83,11 +83,7 @@ impl Chapter for GatewayChapter {
                 {
                     broken.unless(all.is(facts), "it is not the sum of the public catalogs");
                 }
-                wrong.extend(broken.reasons().into_iter().map(|reason| Wrong {
-                    results: results.name.clone(),
-                    case: record.case.clone(),
-                    reason,
-                }));
+                wrong.extend(Wrong::each(&results.name, &record.case, broken.reasons()));
             }
         }
         wrong

@@ -111,12 +111,7 @@ impl Chapter for Rivals {
                 );
                 broken.unless(is_same, what);
             }
-            let reasons = broken.reasons().into_iter();
-            wrong.extend(reasons.map(|reason| Wrong {
-                results: results.name.clone(),
-                case: record.case.clone(),
-                reason,
-            }));
+            wrong.extend(Wrong::each(&results.name, &record.case, broken.reasons()));
         }
         wrong
     }

@@ -9,7 +9,7 @@ use crate::eval::matrix::{CONTROL, DEFAULT};
 use crate::eval::record::{Estimate, Outcome, Paired, Verdict};
 use crate::eval::process::{SECOND_ORDER, TOP};
 use crate::eval::rival::{RivalFacts, RivalTimes, TIMES_FILE};
-use crate::eval::statistics::{macro_mean, mean, median, over_sets, paired_by_tool, paired_macro_by_tool, round6, verdicts_together};
+use crate::eval::statistics::{corrected, macro_mean, mean, median, over_sets, paired_by_tool, paired_macro_by_tool, round6};
 use crate::eval::tables::Tables;
 use crate::report::document::{Document, Figure};
 use crate::report::number::{MISSING, conclusion, count, difference, estimate, quantity, share};
@@ -107,12 +107,15 @@ impl<'r> Board<'r> {
         Some(macro_mean(&self.by_query(measure, engine)?))
     }
 
+    /// The values of ours and of an engine by query; `None` where one of them has not finished the collection.
+    fn pairs(&self, measure: &str, engine: &str, collection: &str) -> Option<Pairs> {
+        let [ours, theirs] = [DEFAULT, engine].map(|name| self.facts(name, collection)?.by_query(measure));
+        Some(ours?.into_iter().zip(theirs?).collect())
+    }
+
     /// Ours minus an engine; `None` where there is no collection that both have finished.
     fn behind_ours(&self, measure: &str, engine: &str) -> Option<Behind> {
-        let pairs = |collection: &&'r str| -> Option<(&'r str, Pairs)> {
-            let [ours, theirs] = [DEFAULT, engine].map(|name| self.facts(name, collection)?.by_query(measure));
-            Some((*collection, ours?.into_iter().zip(theirs?).collect()))
-        };
+        let pairs = |collection: &&'r str| Some((*collection, self.pairs(measure, engine, collection)?));
         let (names, sets): (Vec<&str>, Vec<Pairs>) = self.collections.iter().filter_map(pairs).unzip();
         if sets.is_empty() {
             return None;
@@ -127,14 +130,11 @@ impl<'r> Board<'r> {
     /// Ours minus an engine on each collection that both have finished, with what each difference says beside the others.
     fn on_each(&self, measure: &str, engine: &str) -> Vec<(&'r str, Paired)> {
         let on = |collection: &&'r str| -> Option<(&'r str, Paired)> {
-            let [ours, theirs] = [DEFAULT, engine].map(|name| self.facts(name, collection)?.by_query(measure));
-            let pairs: Pairs = ours?.into_iter().zip(theirs?).collect();
+            let pairs = self.pairs(measure, engine, collection)?;
             Some((*collection, paired_by_tool(engine, &pairs, self.first_tools(collection, pairs.len()))))
         };
-        let mut all: Vec<(&str, Paired)> = self.collections.iter().filter_map(on).collect();
-        let verdicts = verdicts_together(&all.iter().map(|(_, paired)| paired).collect::<Vec<_>>());
-        all.iter_mut().zip(verdicts).for_each(|((_, paired), verdict)| paired.verdict = verdict);
-        all
+        let (names, alone): (Vec<&str>, Vec<Paired>) = self.collections.iter().filter_map(on).unzip();
+        names.into_iter().zip(corrected(&alone.iter().collect::<Vec<_>>())).collect()
     }
 
     /// The first tool that each of the `queries` of a collection needs; empty where no record says it.

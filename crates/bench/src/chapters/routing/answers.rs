@@ -3,7 +3,7 @@
 use super::scores::{BEST, CONTROL, Case, DEFAULT, LEXICAL, RECALL, Scores, recall};
 use crate::chapter::{Answer, Question};
 use crate::eval::record::{Facts, Grade, Growth, Verdict};
-use crate::eval::statistics::{mean, median, over_sets, verdicts_together};
+use crate::eval::statistics::{corrected, mean, median, over_sets};
 use crate::eval::timing::{Subject, TimingRow};
 use crate::report::number::{MISSING, count, difference, fixed, percent, quantity, share};
 use crate::report::recording::Recording;
@@ -79,8 +79,8 @@ fn overview(scores: &Scores<'_>, recording: Option<&Recording<'_>>) -> String {
         };
         let paired = cases.iter().filter_map(|case| scores.facts(engine, case.name)?.versus_control.as_ref());
         let differences: Vec<f64> = paired.clone().map(|one| one.difference.mean).collect();
-        let found = verdicts_together(&paired.collect::<Vec<_>>());
-        let verdicts = |verdict: Verdict| count(found.iter().filter(|one| **one == verdict).count());
+        let found = corrected(&paired.collect::<Vec<_>>());
+        let verdicts = |verdict: Verdict| count(found.iter().filter(|one| one.verdict == verdict).count());
         let tokens = mean_of(scores, engine, &cases, |facts| Some(facts.tokens.as_ref()?.cards_mean));
         let is_control = differences.is_empty();
         table.row([

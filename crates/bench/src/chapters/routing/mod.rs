@@ -150,11 +150,7 @@ impl Chapter for Routing {
                     reasons.push("its tools and queries are not those that the public manifest states".to_owned());
                 }
             }
-            wrong.extend(reasons.into_iter().map(|reason| Wrong {
-                results: results.name.clone(),
-                case: record.case.clone(),
-                reason,
-            }));
+            wrong.extend(Wrong::each(&results.name, &record.case, reasons));
         }
         for (results, (case, message)) in own.iter().flat_map(|one| one.failed().map(move |row| (one, row))) {
             if results.name != CONTROL && ranked.facts(CONTROL, case).is_some() {

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use crate::eval::matrix::engine_position;
 pub(super) use crate::eval::matrix::{CONTROL, DEFAULT};
-use crate::eval::record::{Estimate, Facts, Grade, Growth, Origin, Outcome, Paired, Verdict};
-use crate::eval::statistics::verdicts_together;
+use crate::eval::record::{Estimate, Facts, Grade, Growth, Origin, Outcome, Paired};
+use crate::eval::statistics::corrected;
 use crate::report::number::MISSING;
 use crate::results::{Record, Results, worst};
 
@@ -115,9 +115,7 @@ impl<'a> Scores<'a> {
         let (names, paired): (Vec<&str>, Vec<&Paired>) = (cases.iter())
             .filter_map(|case| Some((case.name, self.facts(engine, case.name)?.versus_control.as_ref()?)))
             .unzip();
-        let verdicts = verdicts_together(&paired);
-        let with = |(one, verdict): (&&Paired, Verdict)| Paired { verdict, ..(*one).clone() };
-        names.into_iter().zip(paired.iter().zip(verdicts).map(with)).collect()
+        names.into_iter().zip(corrected(&paired)).collect()
     }
 
     /// What stands behind figures of these engines on these cases: nothing where the run computed all of them.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::scores::{CONTROL, Case, RECALL, Scores, recall};
 use crate::eval::record::{Estimate, Facts, Slice, Verdict};
-use crate::eval::statistics::verdicts_together;
+use crate::eval::statistics::corrected;
 use crate::report::number::{MISSING, count, difference, fixed, interval, percent, share, verdict_name, word};
 use crate::report::table::Table;
 use crate::results::Results;
@@ -88,13 +88,13 @@ fn verdict_table(scores: &Scores<'_>, cases: &[Case<'_>]) -> Table {
     let mut table = Table::new([first.as_str()].into_iter().chain(VERDICTS.map(verdict_name)).chain(["cases"]));
     for engine in scores.engines() {
         let paired = |case: &Case<'_>| scores.facts(engine, case.name)?.versus_control.as_ref();
-        let verdicts = verdicts_together(&cases.iter().filter_map(paired).collect::<Vec<_>>());
-        if verdicts.is_empty() {
+        let compared = corrected(&cases.iter().filter_map(paired).collect::<Vec<_>>());
+        if compared.is_empty() {
             continue;
         }
         let mut cells = vec![cut(engine, ENGINE_WIDTH)];
-        cells.extend(VERDICTS.map(|wanted| count(verdicts.iter().filter(|verdict| **verdict == wanted).count())));
-        cells.push(count(verdicts.len()));
+        cells.extend(VERDICTS.map(|wanted| count(compared.iter().filter(|one| one.verdict == wanted).count())));
+        cells.push(count(compared.len()));
         table.row(cells);
     }
     table

@@ -92,11 +92,7 @@ impl Chapter for Scaling {
             for ((case, facts), before) in measured.iter().zip(before) {
                 let mut broken = Broken::default();
                 check(case, facts, before, &mut broken);
-                wrong.extend(broken.reasons().into_iter().map(|reason| Wrong {
-                    results: results.name.clone(),
-                    case: (*case).to_owned(),
-                    reason,
-                }));
+                wrong.extend(Wrong::each(&results.name, case, broken.reasons()));
             }
         }
         wrong

@@ -28,6 +28,14 @@ pub struct Query {
     pub category: Option<String>,
 }
 
+impl Query {
+    /// The first tool that it needs, by which queries are clustered; `None` where no tool answers it.
+    #[must_use]
+    pub fn first_tool(&self) -> Option<u32> {
+        self.groups.first()?.first().copied()
+    }
+}
+
 /// A line as it is written.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -233,31 +233,25 @@ fn best_recorded<'e>(found: impl Iterator<Item = (&'e str, f64)>) -> Option<Stri
 fn mean_verdict(sections: &[Section<'_>]) -> Option<String> {
     let judged: Vec<&Section<'_>> =
         sections.iter().filter(|section| section.counts && verdict(section).is_some()).collect();
-    let mean = |engine: &str| -> Option<f64> {
-        let recall = |section: &&Section<'_>| -> Option<f64> {
-            let one = section.ranked.iter().find(|one| one.engine == engine)?;
-            Some(one.evaluation.facts.measures.get("recall@5")?.mean)
-        };
-        judged.iter().map(recall).sum::<Option<f64>>().map(|sum| sum / judged.len() as f64)
+    let mean = |of: &dyn Fn(&Section<'_>) -> Option<f64>| -> Option<f64> {
+        judged.iter().map(|section| of(section)).sum::<Option<f64>>().map(|sum| sum / judged.len() as f64)
     };
+    let recall = |measures: &BTreeMap<String, Estimate>| Some(measures.get("recall@5")?.mean);
+    let ranked_mean = |engine: &str| {
+        mean(&|section| recall(&section.ranked.iter().find(|one| one.engine == engine)?.evaluation.facts.measures))
+    };
+    let recorded_mean =
+        |engine: &str| mean(&|section| recall(section.recorded.iter().find(|one| one.engine == engine)?.measures));
     let first = judged.first()?.ranked.first()?;
     let mut text = format!(
         "<bdi>{}</bdi> finds <strong>{}</strong> of the needed tools among the first five, the mean over {} collections",
         escaped_xml(first.engine),
-        percent(mean(first.engine)?),
+        percent(ranked_mean(first.engine)?),
         count(judged.len()),
     );
-    let others =
-        judged.first()?.ranked.iter().skip(1).filter_map(|other| {
-            Some(format!("<bdi>{}</bdi> {}", escaped_xml(other.engine), percent(mean(other.engine)?)))
-        });
-    let recorded_mean = |engine: &str| -> Option<f64> {
-        let recall = |section: &&Section<'_>| -> Option<f64> {
-            let one = section.recorded.iter().find(|one| one.engine == engine)?;
-            Some(one.measures.get("recall@5")?.mean)
-        };
-        judged.iter().map(recall).sum::<Option<f64>>().map(|sum| sum / judged.len() as f64)
-    };
+    let others = judged.first()?.ranked.iter().skip(1).filter_map(|other| {
+        Some(format!("<bdi>{}</bdi> {}", escaped_xml(other.engine), percent(ranked_mean(other.engine)?)))
+    });
     let recorded = judged.first()?.recorded.iter().filter_map(|one| Some((one.engine, recorded_mean(one.engine)?)));
     let others: Vec<String> = others.chain(best_recorded(recorded)).collect();
     if !others.is_empty() {
