@@ -405,7 +405,8 @@ fn chapter(page: &mut Document, context: &ContextResults, others: &Others, ways:
                      test over questions and by that over results. Better by questions: not by that over results. What people \
                      ask often stands at the beginning or the end: a title, a commit message, the last line of a log. Most \
                      summaries give it a share of their tokens, and the rest to what is in between. Of listings only the number \
-                     of entries and the largest are said, of trees little more than their shape.",
+                     of entries and the largest are said, of trees little more than their shape. Changes, sources and traces are \
+                     first freed of what says little: lines that both files have, bodies of functions, frames of libraries.",
                     count(at.cap)
                 ),
                 &fidelity::verdicts(at, people),

@@ -64,11 +64,11 @@ fn packed(found: &Found<'_>, cap: usize, estimator: Estimator) -> String {
     }
     let source = found.document.source();
     if !is_tree {
-        return ends::around(&pieces, source.trim(), 100, cap, estimator);
+        return ends::around(&pieces, &[source.trim()], 100, cap, estimator);
     }
     // Its indentation would take tokens from what it holds.
     let source = source.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-    ends::around(&pieces, source.trim(), TREE, cap, estimator)
+    ends::around(&pieces, &[source.trim()], TREE, cap, estimator)
 }
 
 /// The part of the statement that says more than the whole itself: sizes and statistics, but no rows, values or names.
@@ -215,7 +215,9 @@ fn told(text: &str, cap: usize, estimator: Estimator) -> String {
         return pack(&about_text(text), cap, estimator);
     }
     let kind = lines::kind_of(text);
-    ends::around(&lines::pieces(kind, text), text, lines::share_of(kind), cap, estimator)
+    let shorter = lines::shorter(kind, text, room(cap));
+    let forms: Vec<&str> = [text].into_iter().chain(shorter.iter().map(String::as_str)).collect();
+    ends::around(&lines::pieces(kind, text), &forms, lines::share_of(kind), cap, estimator)
 }
 
 fn moved(mut piece: Piece, place: u32, delay: u32) -> Piece {

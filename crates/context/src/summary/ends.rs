@@ -17,17 +17,37 @@ const LEAST: usize = 24;
 /// How much of the cap the size and the first error get where the share would be too small for them, in hundredths.
 const NEEDED: usize = 60;
 
-/// `pieces` in at most `share` hundredths of the cap, then the beginning and the end of `content` in what is left of it. What
-/// went wrong in the middle is said whatever the share.
-pub(super) fn around(pieces: &[Piece], content: &str, share: usize, cap: usize, estimator: Estimator) -> String {
-    let needed: Pieces = pieces.iter().filter_map(lines::needed).collect();
-    let needed = estimator.count(&pack(&needed, cap * NEEDED / 100, estimator)) + 1;
-    let own = (cap * share / 100).max(needed.min(cap));
+/// `pieces` in at most `share` hundredths of the cap, then the first of `forms` that fits into what is left of it, or the
+/// beginning and the end of the last. What went wrong in the middle is said whatever the share.
+pub(super) fn around(pieces: &[Piece], forms: &[&str], share: usize, cap: usize, estimator: Estimator) -> String {
+    let said = unquoted(pieces);
+    if let Some(told) = whole(&said, forms, share, cap, estimator) {
+        return told;
+    }
+    let content = forms.last().copied().unwrap_or_default();
+    let needed: Pieces = said.iter().filter_map(lines::needed).collect();
+    let (size, errors): (Pieces, Pieces) = needed.into_iter().partition(lines::is_size);
+    let packed = |pieces: &[Piece]| pack(pieces, cap * NEEDED / 100, estimator);
+    let least = (cap * share / 100).max(estimator.count(&packed(&size)) + 1).min(cap);
+    let told = cut(pieces, content, least, cap, estimator);
+    if told.contains(lines::quoted(&packed(&errors))) {
+        return told;
+    }
+    let needed = estimator.count(&packed(&[size, errors].concat())) + 1;
+    cut(pieces, content, least.max(needed).min(cap), cap, estimator)
+}
+
+/// The statements that do not quote the text.
+fn unquoted(pieces: &[Piece]) -> Pieces {
+    pieces.iter().filter(|piece| !lines::quotes_ends(piece.place)).cloned().collect()
+}
+
+/// `pieces` in at most `own` tokens, and behind them the beginning and the end of `content`.
+fn cut(pieces: &[Piece], content: &str, own: usize, cap: usize, estimator: Estimator) -> String {
     if cap - own < LEAST {
         return pack(pieces, cap, estimator);
     }
-    let said: Pieces = pieces.iter().filter(|piece| !lines::quotes_ends(piece.place)).cloned().collect();
-    let said = pack(&said, own, estimator);
+    let said = pack(&unquoted(pieces), own, estimator);
     let before = if said.is_empty() { String::new() } else { format!("{said}\n") };
     let mut room = cap.saturating_sub(estimator.count(&before) + estimator.count(GAP));
     loop {
@@ -44,6 +64,17 @@ pub(super) fn around(pieces: &[Piece], content: &str, share: usize, cap: usize, 
         }
         room -= 1;
     }
+}
+
+/// What is said, and behind it the first of `forms` that fits whole.
+fn whole(said: &[Piece], forms: &[&str], share: usize, cap: usize, estimator: Estimator) -> Option<String> {
+    let size: Pieces = said.iter().filter_map(lines::needed).filter(lines::is_size).collect();
+    let own = (cap * share / 100).max(estimator.count(&pack(&size, cap, estimator)));
+    let said = pack(said, own, estimator);
+    forms.iter().map(|form| form.trim_end()).filter(|form| form.len() <= cap * BYTES_PER_TOKEN).find_map(|form| {
+        let text = format!("{said}\n{form}");
+        (estimator.count(&text) <= cap).then_some(text)
+    })
 }
 
 /// The largest number up to `count` for which `fits` holds, where it holds for 0 and for everything below one that fits.
@@ -99,7 +130,7 @@ mod tests {
     fn a_text_stands_behind_what_is_said_of_it() {
         let text: String = (0..60).map(|number| format!("line {number}: größe\n")).collect();
         let pieces = [Piece::line(0, 0, "60 lines")];
-        let told = around(&pieces, &text, 40, 60, Estimator::Cl100kBase);
+        let told = around(&pieces, &[&text], 40, 60, Estimator::Cl100kBase);
         assert!(told.starts_with("60 lines\nline 0: größe\nline 1: größe\n"), "{told}");
         assert!(told.ends_with("\nline 58: größe\nline 59: größe"), "{told}");
         let whole = told.lines().skip(1).filter(|line| *line != "…").all(|line| text.contains(&format!("{line}\n")));
@@ -110,7 +141,7 @@ mod tests {
         #[test]
         fn the_cap_is_kept(text in "(\\PC{0,9}|[a-z ]{0,30}|\\n|日本){0,40}", share in 0usize..101, cap in 0usize..120) {
             for estimator in Estimator::ALL {
-                let told = around(&[Piece::line(0, 0, "said")], &text, share, cap, estimator);
+                let told = around(&[Piece::line(0, 0, "said")], &[&text], share, cap, estimator);
                 prop_assert!(estimator.count(&told) <= cap, "{told}");
             }
         }

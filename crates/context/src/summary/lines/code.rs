@@ -12,6 +12,8 @@ use super::rank;
 
 /// The SQL statements that are counted.
 const STATEMENTS: [&str; 6] = ["select", "insert", "update", "delete", "alter", "drop"];
+/// How many lines are shown behind one that declares something, where not all are.
+const LINES_BEHIND: [usize; 8] = [usize::MAX, 24, 12, 8, 4, 2, 1, 0];
 /// The number of symbols kept.
 const KEPT: usize = 6000;
 /// The number of constants kept.
@@ -731,6 +733,48 @@ impl<'a> Outline<'a> {
     }
 }
 
+/// The source without blank lines, imports, attributes and lines of nothing but brackets; then with fewer and fewer lines
+/// behind each that declares something (one that is not indented, or a function, a type or a constant within it), and in the
+/// end without comments. Of these the ones of at most `limit` bytes, and the last.
+pub(super) fn shorter(language: Language, text: &str, limit: usize) -> Vec<String> {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty()).peekable();
+    // Each line that is left with its distance from the last that declares something.
+    let mut kept: Vec<(usize, &str)> = Vec::new();
+    let (mut is_begun, mut behind) = (false, 0);
+    while let Some(whole) = lines.next() {
+        let line = whole.trim_start();
+        let is_last = lines.peek().is_none();
+        let is_bare = !line.contains(char::is_alphanumeric);
+        let is_attribute = language == Language::Rust && line.starts_with("#[");
+        let is_comment = is_comment(language, line);
+        is_begun |= !is_comment;
+        let is_left = is_bare || is_attribute || import(language, line).is_some();
+        if is_left && !kept.is_empty() && !is_last {
+            continue;
+        }
+        let indent = whole.len() - line.len();
+        let is_declared = kept.is_empty()
+            || is_last
+            || (indent == 0 && is_begun && !is_comment)
+            || declaration(language, line, indent).is_some()
+            || constant(language, whole, false).is_some();
+        let distance = match (is_declared, is_comment) {
+            (true, _) => 0,
+            // It says why, wherever it stands.
+            (false, true) => 1,
+            (false, false) => behind + 1,
+        };
+        behind = if is_comment { behind } else { distance };
+        kept.push((distance, whole));
+    }
+    let form = |most: &usize| {
+        let shown = kept.iter().filter(|(distance, _)| distance <= most);
+        let is_small = *most == 0 || shown.clone().map(|(_, line)| line.len() + 1).sum::<usize>() <= limit;
+        is_small.then(|| shown.flat_map(|(_, line)| [*line, "\n"]).collect())
+    };
+    LINES_BEHIND.iter().filter_map(form).collect()
+}
+
 /// Describes source code.
 pub(super) fn pieces(language: Language, text: &str) -> Vec<Piece> {
     let outline = Outline::read(language, text);
@@ -851,6 +895,24 @@ fn functions(outline: &Outline) -> Option<Piece> {
 mod tests {
     use super::super::told;
     use super::*;
+
+    #[test]
+    fn less_and_less_of_a_source() {
+        let text = "//! What it is.\n//! And more.\nuse std::fs;\n\n// A note.\n#[derive(Debug)]\npub struct A {\n    x: u8,\n}\nconst N: u8 = 3;\nimpl A {\n    fn f(&self) -> u8 {\n        let y = self.x;\n        y + N\n    }\n}\n";
+        let forms = shorter(Language::Rust, text, 1_000);
+        assert_eq!(
+            forms[0],
+            "//! What it is.\n//! And more.\n// A note.\npub struct A {\n    x: u8,\nconst N: u8 = 3;\nimpl A {\n    fn f(&self) -> u8 {\n        let y = self.x;\n        y + N\n}\n"
+        );
+        assert_eq!(
+            forms[LINES_BEHIND.len() - 2],
+            "//! What it is.\n//! And more.\n// A note.\npub struct A {\n    x: u8,\nconst N: u8 = 3;\nimpl A {\n    fn f(&self) -> u8 {\n        let y = self.x;\n}\n"
+        );
+        assert_eq!(
+            forms[LINES_BEHIND.len() - 1],
+            "//! What it is.\npub struct A {\nconst N: u8 = 3;\nimpl A {\n    fn f(&self) -> u8 {\n}\n"
+        );
+    }
 
     #[test]
     fn declarations_of_each_language() {

@@ -17,6 +17,8 @@ const HASH_LENGTH: usize = 12;
 /// The number of commits whose subject is kept.
 const COMMITS_KEPT: usize = 2000;
 
+/// How many lines of a hunk are shown, where not all are.
+const LINES_OF_HUNK: [usize; 7] = [usize::MAX, 24, 12, 8, 4, 2, 1];
 /// The number of names declared in changed lines that are kept.
 const TOUCHED_KEPT: usize = 2000;
 /// The number of characters of a subject.
@@ -70,6 +72,41 @@ enum Place {
     Header,
     /// In a hunk with this many lines of the old and of the new file to come.
     Hunk { old: usize, new: usize },
+}
+
+/// What a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Of the header of a commit or a file.
+    Header,
+    /// The header of a hunk.
+    Hunk,
+    /// In both files.
+    Context,
+    Added,
+    Removed,
+}
+
+impl Place {
+    /// What `line` is, which stands here.
+    fn pass(&mut self, line: &str) -> Role {
+        if let Self::Hunk { old, new } = *self {
+            let (role, next) = match line.as_bytes().first() {
+                Some(b'+') if new > 0 => (Role::Added, Self::Hunk { old, new: new - 1 }),
+                Some(b'-') if old > 0 => (Role::Removed, Self::Hunk { old: old - 1, new }),
+                Some(b'\\') => (Role::Context, *self),
+                Some(b' ') | None if old > 0 && new > 0 => (Role::Context, Self::Hunk { old: old - 1, new: new - 1 }),
+                _ => (Role::Header, Self::Header),
+            };
+            *self = next;
+            if role != Role::Header {
+                return role;
+            }
+        }
+        let Some((old, new)) = hunk_sizes(line) else { return Role::Header };
+        *self = Self::Hunk { old, new };
+        Role::Hunk
+    }
 }
 
 #[derive(Debug, Default)]
@@ -138,32 +175,26 @@ impl Diff {
         let mut old_path: Option<&str> = None;
         let mut git_header = false;
         for line in text.lines() {
-            if let Place::Hunk { old, new } = place {
-                if let Some(changed) = line.strip_prefix(['+', '-']) {
-                    diff.touch(changed);
-                }
-                place = match line.as_bytes().first() {
-                    Some(b'+') if new > 0 => {
-                        diff.file().added += 1;
-                        Place::Hunk { old, new: new - 1 }
-                    }
-                    Some(b'-') if old > 0 => {
-                        diff.file().removed += 1;
-                        Place::Hunk { old: old - 1, new }
-                    }
-                    Some(b'\\') => place,
-                    Some(b' ') | None if old > 0 && new > 0 => Place::Hunk { old: old - 1, new: new - 1 },
-                    _ => Place::Header,
-                };
-                if place != Place::Header {
+            match place.pass(line) {
+                Role::Context => continue,
+                Role::Added => {
+                    diff.file().added += 1;
+                    diff.touch(line.get(1..).unwrap_or_default());
                     continue;
                 }
+                Role::Removed => {
+                    diff.file().removed += 1;
+                    diff.touch(line.get(1..).unwrap_or_default());
+                    continue;
+                }
+                Role::Hunk => {
+                    diff.file().hunks += 1;
+                    diff.touch(line.splitn(3, "@@").nth(2).unwrap_or_default());
+                    continue;
+                }
+                Role::Header => {}
             }
-            if let Some((old, new)) = hunk_sizes(line) {
-                diff.file().hunks += 1;
-                diff.touch(line.splitn(3, "@@").nth(2).unwrap_or_default());
-                place = Place::Hunk { old, new };
-            } else if let Some(rest) = line.strip_prefix("diff --git ") {
+            if let Some(rest) = line.strip_prefix("diff --git ") {
                 let path = rest.rsplit_once(" b/").map_or(rest, |(_, path)| path);
                 diff.begin(path_of(path));
                 git_header = true;
@@ -269,6 +300,70 @@ impl Diff {
             }
         }
     }
+}
+
+/// The diff without the lines that both files have and without what headers repeat; then also without what was removed
+/// where something was added in its place; then with fewer and fewer of the first lines of each hunk. Of these the
+/// ones of at most `limit` bytes, and the last.
+pub(super) fn shorter(text: &str, limit: usize) -> Vec<String> {
+    let mut place = Place::Header;
+    let lines: Vec<(Role, &str)> = text.lines().map(|line| (place.pass(line), line)).collect();
+    if !lines.iter().any(|(role, _)| *role == Role::Hunk) {
+        return Vec::new();
+    }
+    let levels = [(true, usize::MAX)].into_iter().chain(LINES_OF_HUNK.map(|most| (false, most)));
+    let form = |(removed, most)| Some(changes(&lines, removed, most)).filter(|form| form.len() <= limit || most == 1);
+    levels.filter_map(form).collect()
+}
+
+/// The line that begins a commit, with the beginning of its hash.
+fn short_hash(line: &str) -> String {
+    let end = line.find(' ').map_or(0, |blank| blank + 1 + HASH_LENGTH);
+    match line.get(..end) {
+        Some(kept) if kept.len() < line.len() => format!("{kept}…\n"),
+        _ => format!("{line}\n"),
+    }
+}
+
+/// The headers, and of each hunk up to `most` lines of a side: those added, and those removed where nothing was added or
+/// where both are wanted.
+fn changes(lines: &[(Role, &str)], removed: bool, most: usize) -> String {
+    let mut said = String::new();
+    let mut is_named = false;
+    for part in lines.chunk_by(|(_, _), (role, _)| !matches!(role, Role::Header | Role::Hunk)) {
+        let Some(((role, head), changed)) = part.split_first() else { continue };
+        if *role == Role::Header {
+            is_named |= head.starts_with("diff --");
+            let repeated = ["index ", "--- ", "similarity index "].iter().any(|start| head.starts_with(start))
+                || head.trim().is_empty()
+                || (is_named && head.starts_with("+++ "));
+            if is_commit(head) {
+                said.push_str(&short_hash(head));
+            } else if !repeated {
+                said.extend([*head, "\n"]);
+            }
+            continue;
+        }
+        is_named = false;
+        let count = |wanted: Role| changed.iter().filter(|(role, _)| *role == wanted).count();
+        let wanted = |role: Role| match role {
+            Role::Added => true,
+            Role::Removed => removed || count(Role::Added) == 0,
+            Role::Header | Role::Hunk | Role::Context => false,
+        };
+        let shown = changed
+            .iter()
+            .filter(|(role, line)| wanted(*role) && !line.get(1..).is_some_and(|rest| rest.trim().is_empty()));
+        let mut left = shown.clone().count().saturating_sub(most);
+        // One line takes no more than to say that it is left out.
+        left = if left == 1 { 0 } else { left };
+        let kept = shown.clone().count() - left;
+        shown.take(kept).for_each(|(_, line)| said.extend([*line, "\n"]));
+        if left > 0 {
+            said.push_str(&format!("… {left} more\n"));
+        }
+    }
+    said
 }
 
 /// Describes a diff or a commit log.
@@ -425,7 +520,8 @@ fn one_commit(commit: &Commit) -> Vec<Piece> {
         .filter(|(_, value)| !value.is_empty())
         .map(|(label, value)| {
             let shown = value.get(..HASH_LENGTH).filter(|_| label == "commit").unwrap_or(value);
-            let piece = Piece::line(rank::LEAF_PLACE, rank::STAT, format!("{label}: {shown}"));
+            // The text itself begins with it.
+            let piece = Piece::line(rank::FIRST_LINE_PLACE, rank::STAT, format!("{label}: {shown}"));
             if shown == value { piece } else { piece.or(rank::LONGEST, format!("{label}: {value}")) }
         })
         .collect()
@@ -460,11 +556,11 @@ mod tests {
         insta::assert_snapshot!(told(SHOW, 300), @r"
         [Diff]
         diff: 1 commit, 4 files changed, 2 hunks, 2 lines added, 1 line removed, 29 lines in all
-        files: 1 new, 1 deleted, 1 renamed, 1 modified, 1 binary
         commit: 60a47afb4a1c817b399e04497df29c1e338a2d0e
         author: Ada <ada@example.org>
         date: Mon Nov 2 10:00:00 2026 +0000
         subject: Rework the client
+        files: 1 new, 1 deleted, 1 renamed, 1 modified, 1 binary
         files:
         src/net/client.rs +1 -1
         src/net/new.rs +1
@@ -506,16 +602,52 @@ mod tests {
         insta::assert_snapshot!(told(SHOW, 120), @r"
         [Diff]
         diff: 1 commit, 4 files changed, 2 hunks, 2 lines added, 1 line removed, 29 lines in all
-        files: 1 new, 1 deleted, 1 renamed, 1 modified, 1 binary
         commit: 60a47afb4a1c
         author: Ada <ada@example.org>
         date: Mon Nov 2 10:00:00 2026 +0000
         subject: Rework the client
+        files: 1 new, 1 deleted, 1 renamed, 1 modified, 1 binary
         files:
         src/net/: client.rs new.rs
         logo.png
         docs/: b.txt
         ");
+    }
+
+    #[test]
+    fn less_and_less_of_a_diff() {
+        let text = "commit 60a47afb4a1c817b399e04497df29c1e338a2d0e\nAuthor: Ada <ada@example.org>\n\n    Rework\n\n    It was too slow.\n\ndiff --git a/x.rs b/x.rs\nindex 1..2 100644\n--- a/x.rs\n+++ b/x.rs\n@@ -1,4 +1,8 @@ fn f()\n one\n-two\n+a\n+b\n+c\n+d\n+e\n+f\n three\n@@ -20,2 +25,1 @@\n-gone\n four\n";
+        let forms = shorter(text, 1_000);
+        insta::assert_snapshot!(forms[0], @r"
+        commit 60a47afb4a1c…
+        Author: Ada <ada@example.org>
+            Rework
+            It was too slow.
+        diff --git a/x.rs b/x.rs
+        -two
+        +a
+        +b
+        +c
+        +d
+        +e
+        +f
+        -gone
+        ");
+        insta::assert_snapshot!(forms[LINES_OF_HUNK.len()], @r"
+        commit 60a47afb4a1c…
+        Author: Ada <ada@example.org>
+            Rework
+            It was too slow.
+        diff --git a/x.rs b/x.rs
+        +a
+        … 5 more
+        -gone
+        ");
+        assert_eq!(shorter("--- a.c\n+++ b.c\n@@ -1 +1,2 @@\n-x\n+y\n+z\n", 100)[0], "+++ b.c\n-x\n+y\n+z\n");
+        assert!(
+            shorter("0000001 Change 1\n0000002 Change 2\n", 100).is_empty(),
+            "a log has no lines that both files have"
+        );
     }
 
     #[test]

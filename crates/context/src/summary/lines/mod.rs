@@ -29,6 +29,8 @@ const SAMPLE: usize = 160;
 const LINE_BYTES: usize = 400;
 /// The number of bytes that are searched for the start of a line.
 const WINDOW: usize = 4096;
+/// The number of characters by which a quotation is found again.
+const QUOTED: usize = 60;
 
 /// The kinds of text that are described differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,11 +129,24 @@ pub(super) fn begins_as_lines(text: &str) -> bool {
 /// How much of the cap is said about a text of a kind, in hundredths; the rest shows its beginning and its end.
 pub(super) fn share_of(kind: LineKind) -> usize {
     match kind {
-        LineKind::Parts | LineKind::Log | LineKind::Code(_) | LineKind::Matches => 100,
-        LineKind::Diff | LineKind::Html | LineKind::Markdown => 60,
+        LineKind::Parts | LineKind::Log | LineKind::Matches => 100,
+        LineKind::Code(_) => 30,
+        LineKind::Diff => 25,
+        LineKind::Html | LineKind::Markdown => 60,
         LineKind::Listing => 20,
         // Little that is said of these is shown to be worth more than the text itself: a count, and what went wrong.
         LineKind::StackTrace | LineKind::Plain => 12,
+    }
+}
+
+/// The text with less and less of what says least in its kind, the fullest first: the forms of at most `limit` bytes, and the
+/// last. None where the kind has no such form.
+pub(super) fn shorter(kind: LineKind, text: &str, limit: usize) -> Vec<String> {
+    match kind {
+        LineKind::Diff => diff::shorter(text, limit),
+        LineKind::StackTrace => trace::shorter(text, limit),
+        LineKind::Code(language) => code::shorter(language, text, limit),
+        _ => Vec::new(),
     }
 }
 
@@ -145,6 +160,19 @@ pub(super) fn needed(piece: &Piece) -> Option<Piece> {
     let is_needed = [rank::SHAPE_PLACE, rank::ERROR_PLACE].contains(&piece.place);
     let first = piece.wordings.first().filter(|first| is_needed && first.rank <= rank::ERROR)?;
     Some(Piece { place: piece.place, wordings: vec![first.clone()] })
+}
+
+/// The beginning of what a statement quotes behind its label.
+pub(super) fn quoted(statement: &str) -> &str {
+    let line = statement.lines().next().unwrap_or_default();
+    let quoted = line.split_once(": ").map_or(line, |(_, quoted)| quoted);
+    let end = quoted.char_indices().nth(QUOTED).map_or(quoted.len(), |(at, _)| at);
+    quoted.get(..end).unwrap_or_default().trim_end_matches('…')
+}
+
+/// Whether a statement is the size of the text.
+pub(super) fn is_size(piece: &Piece) -> bool {
+    piece.place == rank::SHAPE_PLACE
 }
 
 /// Describes a text of a kind.
@@ -317,6 +345,9 @@ mod tests {
                 let packed = pack(&told, cap, Estimator::Cl100kBase);
                 prop_assert!(Estimator::Cl100kBase.count(&packed) <= cap);
                 prop_assert_eq!(&packed, &pack(&pieces(kind, &text), cap, Estimator::Cl100kBase));
+                let forms = shorter(kind, &text, 200);
+                prop_assert!(forms.iter().rev().skip(1).all(|form| form.len() <= 200));
+                prop_assert!(forms.is_sorted_by_key(|form| std::cmp::Reverse(form.len())), "{:?}", forms);
                 for piece in &told {
                     prop_assert!(piece.wordings.is_sorted_by_key(|wording| wording.rank), "{:?}", piece);
                 }

@@ -20,6 +20,16 @@ enum Style {
     InnermostFirst,
 }
 
+impl Style {
+    fn of(text: &str) -> Self {
+        if text.contains("Traceback (most recent call last)") || text.contains("File \"") {
+            Self::InnermostLast
+        } else {
+            Self::InnermostFirst
+        }
+    }
+}
+
 /// Whether `line` names a frame.
 pub(super) fn is_frame(line: &str) -> bool {
     let inner = line.trim_start();
@@ -58,6 +68,165 @@ pub(super) fn is_message(line: &str) -> bool {
     plain && colon && kind && short.starts_with(|c: char| c.is_ascii_uppercase())
 }
 
+/// In the path or the name of a frame: it is of a library or of the runtime, not of the program that failed.
+const LIBRARIES: [&str; 12] = [
+    "site-packages/",
+    "dist-packages/",
+    "/lib/python",
+    "/local/python",
+    "<frozen ",
+    "node_modules/",
+    "node:",
+    "(internal/",
+    "(<anonymous>)",
+    "/rustc/",
+    "/registry/src/",
+    "/go/pkg/mod/",
+];
+/// How the names of frames of libraries begin that say no path: of the platforms, and of what most programs on them use.
+const LIBRARY_NAMES: [&str; 34] = [
+    "java.",
+    "javax.",
+    "jakarta.",
+    "jdk.",
+    "sun.",
+    "com.sun.",
+    "java.base/",
+    "java.desktop/",
+    "kotlin.",
+    "kotlinx.",
+    "scala.",
+    "clojure.",
+    "groovy.",
+    "org.springframework.",
+    "org.apache.",
+    "org.hibernate.",
+    "org.eclipse.",
+    "org.junit.",
+    "org.postgresql.",
+    "com.mysql.",
+    "com.zaxxer.",
+    "com.google.",
+    "com.fasterxml.",
+    "io.netty.",
+    "reactor.",
+    "System.",
+    "Microsoft.",
+    "Quartz.",
+    "std::",
+    "core::",
+    "alloc::",
+    "__rustc::",
+    "tokio::",
+    "runtime.",
+];
+
+/// Whether a frame is of a library or of the runtime.
+fn is_library(frame: &str) -> bool {
+    let name = frame.trim_start().trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, ':' | ' '));
+    let name = name.strip_prefix("at ").unwrap_or(name);
+    let name = name.split_once(" - ").filter(|_| name.starts_with("0x")).map_or(name, |(_, name)| name);
+    LIBRARIES.iter().any(|part| frame.contains(part)) || LIBRARY_NAMES.iter().any(|start| name.starts_with(start))
+}
+
+/// The line below a frame that shows where in the source it is: the source itself, marks under it, or its path.
+fn belongs(frame: &str, line: &str) -> bool {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let is_path = rust_frame(frame.trim_start()).is_some() && line.trim_start().starts_with("at ");
+    is_path || (frame.trim_start().starts_with("File \"") && !is_frame(line) && indent(line) > indent(frame))
+}
+
+/// How much of the frames of the program itself is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Frames {
+    /// With their sources.
+    Sources,
+    /// Without.
+    Places,
+    /// Of each error the innermost only.
+    Innermost,
+}
+
+/// The trace without marks under sources, without what was said once, and with the number of the frames of libraries in
+/// their place; then also without the sources; then with one frame for each error. Of these the ones of at most `limit` bytes,
+/// and the last.
+pub(super) fn shorter(text: &str, limit: usize) -> Vec<String> {
+    let form = |frames| Some(calls(text, frames)).filter(|form| form.len() <= limit || frames == Frames::Innermost);
+    [Frames::Sources, Frames::Places, Frames::Innermost].into_iter().filter_map(form).collect()
+}
+
+/// A frame with what stands below it, and whether it is the first or the last of the text.
+struct Frame<'a> {
+    line: &'a str,
+    below: Vec<&'a str>,
+    is_end: bool,
+}
+
+/// The messages, and the frames that were not shown yet; those of libraries only where the program has none of its own, or
+/// where the text begins or ends with them.
+fn calls(text: &str, shown: Frames) -> String {
+    let style = Style::of(text);
+    let has_own = text.lines().any(|line| is_frame(line) && !is_library(line));
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let is_headed = |(at, line): (usize, &&str)| {
+        let before = at.checked_sub(1).and_then(|at| lines.get(at)).copied().unwrap_or_default();
+        is_frame(line) && !belongs(before, line)
+    };
+    let mut heads = lines.iter().enumerate().filter(|head| is_headed(*head)).map(|(at, _)| at);
+    let ends = [heads.next(), heads.next_back()];
+    let mut said = String::new();
+    let mut seen = rustc_hash::FxHashSet::default();
+    // The frames since the last message; none for one that is left out.
+    let mut frames: Vec<Option<Frame<'_>>> = Vec::new();
+    let mut rest = lines.iter().copied().enumerate().peekable();
+    while let Some((at, line)) = rest.next() {
+        if !is_frame(line) {
+            write(&mut said, &mut frames, style, shown);
+            said.extend([line, "\n"]);
+            continue;
+        }
+        let mut below = Vec::new();
+        while let Some((_, next)) = rest.next_if(|(_, next)| belongs(line, next)) {
+            below.push(next);
+        }
+        // The path says it where there is one.
+        let path = below.iter().find(|line| is_frame(line)).copied();
+        let is_new = seen.insert((line, below.clone()));
+        let is_end = ends.contains(&Some(at));
+        let is_kept = is_end || (is_new && !(has_own && is_library(path.unwrap_or(line))));
+        frames.push(is_kept.then_some(Frame { line, below, is_end }));
+    }
+    write(&mut said, &mut frames, style, shown);
+    said
+}
+
+/// Writes the frames that are shown, and how many are left out.
+fn write(said: &mut String, frames: &mut Vec<Option<Frame<'_>>>, style: Style, shown: Frames) {
+    if shown == Frames::Innermost {
+        let is_between = |frame: &Option<Frame<'_>>| frame.as_ref().is_some_and(|frame| !frame.is_end);
+        let innermost = match style {
+            Style::InnermostLast => frames.iter().rposition(is_between),
+            Style::InnermostFirst => frames.iter().position(is_between),
+        };
+        for (at, frame) in frames.iter_mut().enumerate() {
+            if Some(at) != innermost && is_between(frame) {
+                *frame = None;
+            }
+        }
+    }
+    let is_mark = |line: &str| line.trim().bytes().all(|byte| matches!(byte, b'^' | b'~' | b' '));
+    for part in frames.chunk_by(|one, next| one.is_none() && next.is_none()) {
+        let Some(Some(Frame { line, below, .. })) = part.first() else {
+            said.push_str(&format!("  … {}\n", counted(part.len(), "frame")));
+            continue;
+        };
+        said.extend([*line, "\n"]);
+        let wanted = |line: &&&str| is_frame(line) || (shown == Frames::Sources && !is_mark(line));
+        below.iter().filter(wanted).for_each(|line| said.extend([*line, "\n"]));
+    }
+    frames.clear();
+}
+
 #[derive(Debug)]
 struct Failure<'a> {
     message: String,
@@ -69,11 +238,7 @@ struct Failure<'a> {
 /// Describes a stack trace.
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let tally = Tally::of(text);
-    let style = if text.contains("Traceback (most recent call last)") || text.contains("File \"") {
-        Style::InnermostLast
-    } else {
-        Style::InnermostFirst
-    };
+    let style = Style::of(text);
     let mut failures: Vec<Failure> = Vec::new();
     let mut frames: Vec<&str> = Vec::new();
     let mut frame_count = 0;
@@ -168,6 +333,38 @@ fn chain(failures: &[Failure], style: Style) -> Vec<Piece> {
 #[cfg(test)]
 mod tests {
     use super::super::told;
+
+    #[test]
+    fn less_and_less_of_a_trace() {
+        let text = "Traceback (most recent call last):\n  File \"/app/a.py\", line 3, in outer\n    inner()\n    ^^^^^^^\n  File \"/app/b.py\", line 9, in inner\n    get(x)\n  File \"/usr/lib/python3.11/json/decoder.py\", line 1, in get\n    raise\n  File \"/usr/lib/python3.11/json/decoder.py\", line 2, in get\n    raise\nValueError: invalid\n";
+        let forms = super::shorter(text, 1_000);
+        insta::assert_snapshot!(forms[0], @r#"
+        Traceback (most recent call last):
+          File "/app/a.py", line 3, in outer
+            inner()
+          File "/app/b.py", line 9, in inner
+            get(x)
+          … 1 frame
+          File "/usr/lib/python3.11/json/decoder.py", line 2, in get
+            raise
+        ValueError: invalid
+        "#);
+        insta::assert_snapshot!(forms[2], @r#"
+        Traceback (most recent call last):
+          File "/app/a.py", line 3, in outer
+          File "/app/b.py", line 9, in inner
+          … 1 frame
+          File "/usr/lib/python3.11/json/decoder.py", line 2, in get
+        ValueError: invalid
+        "#);
+        let java = "x.Y: no\n\tat java.util.List.get(List.java:1)\n\tat own.A.f(A.java:2)\n\tat own.A.f(A.java:2)\n\tat own.Main.main(Main.java:3)\n";
+        assert_eq!(
+            super::shorter(java, 1_000)[1],
+            "x.Y: no\n\tat java.util.List.get(List.java:1)\n\tat own.A.f(A.java:2)\n  … 1 frame\n\tat own.Main.main(Main.java:3)\n"
+        );
+        let library = "x.Y: no\n\tat java.util.List.get(List.java:1)\n\tat java.util.List.a(List.java:2)\n";
+        assert_eq!(super::shorter(library, 1_000)[1], library, "a trace of a library alone is shown");
+    }
 
     #[test]
     fn a_python_traceback() {
