@@ -456,6 +456,11 @@ fn a_grown_catalog_says_which_part_of_it_was_used() {
         run.stdout
     };
     let small = rot("tools.json", "text");
+    // The control stands beside in the same row, and the difference is that of the two.
+    let rows: Vec<Vec<&str>> = small.lines().map(|line| line.split_whitespace().collect()).collect();
+    let titles = ["distractors", "tools", "queries", "yours", "bm25", "difference", "verdict"];
+    assert!(rows.iter().any(|row| row[..] == titles), "{small}");
+    assert!(small.contains("\nbm25 is the control: flat BM25 on the same catalogs and queries\n"), "{small}");
     let core =
         "\nof your catalog its core stands in every size: 7 of 7 tools, and the 3 of 3 queries that these answer\n";
     assert!(small.ends_with(core), "{small}");
@@ -473,6 +478,65 @@ fn a_grown_catalog_says_which_part_of_it_was_used() {
     assert!(large.stdout.ends_with(smaller), "{}", large.shown());
     let json: serde_json::Value = serde_json::from_str(&rot("tools.json", "json")).unwrap();
     assert!(json.to_string().contains(r#""own_tools":7,"of_tools":7,"queries":3,"of_queries":3"#), "{json}");
+}
+
+#[test]
+fn the_control_of_a_grown_catalog_is_what_it_gives_alone() {
+    let files = files();
+    files.write("flat.toml", "scorer = \"bm25\"\nsemantic = 0.0\n");
+    let rot = |more: &[&str]| {
+        let own =
+            ["bench", "rot", "--catalog", "tools.json", "--queries", "queries.jsonl", "--grade", "near_duplicate"];
+        let sizes = ["--size", "20", "--size", "40", "--seeds", "3", "--format"];
+        let run = files.run(&[&own[..], &sizes, more].concat());
+        assert_eq!(run.code, 0, "{}", run.shown());
+        run.stdout
+    };
+    let points = |text: String| -> Vec<serde_json::Value> {
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        json.as_object().unwrap().values().find_map(|value| value.as_array().cloned()).unwrap()
+    };
+    let (ours, lexical) = (points(rot(&["json"])), points(rot(&["json", "--config", "flat.toml"])));
+    for (one, other) in ours.iter().zip(&lexical) {
+        // Whatever is measured beside it, the control is the same.
+        assert_eq!(one["control"]["by_seed"], other["control"]["by_seed"]);
+        let number = |value: &serde_json::Value| value.as_f64().unwrap();
+        for seed in 0..3 {
+            let difference = number(&one["by_seed"][seed]) - number(&one["control"]["by_seed"][seed]);
+            assert!((difference - number(&one["control"]["difference_by_seed"][seed])).abs() < 2e-6, "{one}");
+        }
+        assert_eq!(one["control"]["engine"], "bm25");
+        let paired = number(&one["control"]["difference"]["difference"]["mean"]);
+        assert!((paired - number(&one["control"]["difference_by_seed"][0])).abs() < 2e-6, "{one}");
+    }
+    let csv = rot(&["csv"]);
+    let cells: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(cells.len(), 3, "{csv}");
+    assert!(cells.iter().all(|row| row.len() == cells[0].len()), "{csv}");
+    let at = |title: &str| cells[0].iter().position(|one| *one == title).unwrap();
+    assert_eq!(cells[2][at("bm25")], ours[1]["control"]["recall_at_5"]["mean"].to_string(), "{csv}");
+    assert_eq!(cells[2][at("led")], ours[1]["control"]["led"].to_string(), "{csv}");
+    let drawn = files.run(&[
+        "bench",
+        "rot",
+        "--catalog",
+        "tools.json",
+        "--queries",
+        "queries.jsonl",
+        "--grade",
+        "mixed",
+        "--size",
+        "20",
+        "--size",
+        "40",
+        "--seeds",
+        "1",
+        "--svg",
+        "rot.svg",
+    ]);
+    assert_eq!(drawn.code, 0, "{}", drawn.shown());
+    let svg = fs::read_to_string(files.path("rot.svg")).unwrap();
+    assert!(svg.contains("(control: "), "{svg}");
 }
 
 #[cfg(unix)]

@@ -10,6 +10,8 @@ mod eval;
 mod examples;
 mod gateway;
 mod gateway_scenarios;
+#[cfg(unix)]
+mod instructions;
 mod layers;
 mod mcp;
 mod memory;

@@ -141,6 +141,35 @@ fn a_worse_catalog_regresses_and_the_comment_says_what_moved() {
 }
 
 #[test]
+fn a_query_with_another_id_is_the_same_query() {
+    let files = workspace();
+    fs::copy(files.path("gate/results.json"), files.path("base.json")).unwrap();
+    make_worse(&files);
+    let judged = || -> Value {
+        let check = files.run(&["bench", "check", "--root", "gate", "--base", "base.json", "--format", "json"]);
+        assert_eq!(check.code, 1, "{}", check.shown());
+        serde_json::from_str(&check.stdout).unwrap()
+    };
+    let before = judged();
+    let path = files.path("gate/queries.jsonl");
+    let rename = |old: &str, to: &str| {
+        let queries = fs::read_to_string(&path).unwrap();
+        assert!(queries.contains(old), "{queries}");
+        fs::write(&path, queries.replace(old, to)).unwrap();
+    };
+    rename("\"hh-", "\"home-");
+    let renamed = judged();
+    for count in ["not_in_base", "only_in_base"] {
+        assert_eq!(renamed["against"][count], 0, "{renamed}");
+    }
+    assert_eq!(renamed["against"]["decision"]["word"], "regressed");
+    assert_eq!(renamed["against"]["recall_after"], before["against"]["recall_after"]);
+    let moved = renamed["against"]["moved"].as_array().unwrap();
+    assert_eq!(moved.len(), before["against"]["moved"].as_array().unwrap().len());
+    assert!(moved.iter().all(|one| one["query"].as_str().unwrap().starts_with("home-")), "{renamed}");
+}
+
+#[test]
 fn results_that_are_not_recorded_or_cannot_be_read_are_not_passed_over() {
     let files = workspace();
     let whole = fs::read_to_string(files.path("gate/results.json")).unwrap();

@@ -42,7 +42,8 @@ BASE and HEAD are each one of
   a log               of inspect-ai, promptfoo, lm-eval or ir_measures, with a score for each item
 
 A results file with several engines takes a name behind it: scorecard/results/rivals.json#minilm, gate/results.json#bm25.
-Without one, a file of `bench eval` or of a workspace gives the engine that the other side names.
+Without one, a file of `bench eval` or of a workspace gives the engine that the other side names. A log of lm-eval with
+several filters takes the name of one: samples.jsonl#strict-match.
 
 Engines and configurations are measured on every collection of the checkout, on the catalog of the workspace, or on --catalog
 and --queries. Beside a program of others, our engine is read from the same records: what it gave by the same door. The output

@@ -5,29 +5,35 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::cli::source::{CatalogSource, read_config};
-use crate::cli::{Format, Outcome as Exit, note, print_json};
+use crate::cli::{Outcome as Exit, note, print_json};
 use contextweaver_bench::chapters::routing::context_rot;
 use contextweaver_bench::eval::collection::Collection;
 use contextweaver_bench::eval::engine::RouterEngine;
 use contextweaver_bench::eval::files::replace_file;
 use contextweaver_bench::eval::growth::{CORE_TOOLS, GrowthError, SEED, grow};
-use contextweaver_bench::eval::record::{Estimate, Facts, Grade, Growth};
-use contextweaver_bench::eval::run::{PromptTokens, evaluate};
-use contextweaver_bench::eval::statistics::mean;
-use contextweaver_bench::report::number::{count, estimate, share};
+use contextweaver_bench::eval::matrix::{CONTROL, builtin_engine};
+use contextweaver_bench::eval::record::{Estimate, Facts, Grade, Growth, Paired};
+use contextweaver_bench::eval::run::{PromptTokens, against, evaluate};
+use contextweaver_bench::eval::statistics::{mean, round6};
+use contextweaver_bench::report::number::{
+    BY_SEED, conclusions, count, difference, estimate, share, signed, verdict_name,
+};
 use contextweaver_bench::report::table::Table;
 
 pub(super) const EXAMPLE: &str = "\
+Flat BM25 (`bm25`) is measured beside your configuration on the same catalogs and queries.
+
 Examples:
   contextweaver bench rot --catalog tools.json --queries queries.jsonl
   contextweaver bench rot --catalog tools.json --queries queries.jsonl --grade near_duplicate --size 200 --size 2000
   contextweaver bench rot --catalog tools.json --queries queries.jsonl --seeds 20 --grade mixed --size 1000
-  contextweaver bench rot --catalog tools.json --queries queries.jsonl --svg rot.svg";
+  contextweaver bench rot --catalog tools.json --queries queries.jsonl --svg rot.svg
+  contextweaver bench rot --catalog tools.json --queries queries.jsonl --format csv";
 
 /// Grow your own catalog with distractors and see what recall is left
 #[derive(Debug, Args)]
@@ -50,12 +56,25 @@ pub(in crate::cli) struct RotArgs {
     /// Draw the distractors with so many seeds: least and most say how much of a figure is the draw
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
     seeds: u64,
-    /// Draw the curve of the first seed into this file
+    /// Draw the curves of the first seed into this file, that of the control thin beside each
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: Form,
+}
+
+/// The form of the output of `bench rot`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Form {
+    /// For people.
+    #[default]
+    #[value(alias = "table")]
+    Text,
+    /// For machines: one JSON document.
+    Json,
+    /// A table with one row for each kind and number of distractors, comma-separated.
+    Csv,
 }
 
 /// One point of a curve.
@@ -79,20 +98,79 @@ struct Point {
     least: f64,
     /// The most.
     most: f64,
+    /// The same of flat BM25.
+    control: Control,
 }
 
-/// What a kind and number of distractors leave, with each seed; the facts are those of the first.
+/// What flat BM25 finds among the same tools, and how far one's own is ahead.
+#[derive(Debug, Clone, Serialize)]
+struct Control {
+    /// Its name.
+    engine: &'static str,
+    /// With the first seed: the mean over the queries, and its interval.
+    recall_at_5: Estimate,
+    /// The mean over the queries with each seed.
+    by_seed: Vec<f64>,
+    /// Yours less the control, query by query with the first seed.
+    difference: Paired,
+    /// Yours less the control with each seed.
+    difference_by_seed: Vec<f64>,
+    /// The seeds with which yours is ahead.
+    led: usize,
+}
+
+/// What a kind and number of distractors leave of one's own and of the control, with each seed; the facts are those of the
+/// first, those of one's own with the difference from the control.
 struct Drawn {
     facts: Facts,
+    control: Facts,
     by_seed: Vec<f64>,
+    control_by_seed: Vec<f64>,
 }
 
-/// Grows and measures with each seed; `None` where no recall is known.
-fn drawn(collection: &Collection, engine: &RouterEngine, growth: Growth, seeds: u64) -> Result<Option<Drawn>> {
-    let one = |seed: u64| Ok(evaluate(&grow(collection, growth, seed)?, engine, PromptTokens::Skip)?.facts);
-    let all = (SEED..SEED + seeds).into_par_iter().map(one).collect::<Result<Vec<Facts>>>()?;
-    let by_seed: Option<Vec<f64>> = all.iter().map(|facts| Some(facts.measures.get("recall@5")?.mean)).collect();
-    Ok(by_seed.and_then(|by_seed| Some(Drawn { facts: all.into_iter().next()?, by_seed })))
+/// Grows with each seed, and measures both engines on what it gives; `None` where no recall is known.
+fn drawn(
+    collection: &Collection,
+    engine: &RouterEngine,
+    control: &RouterEngine,
+    growth: Growth,
+    seeds: u64,
+) -> Result<Option<Drawn>> {
+    let one = |seed: u64| {
+        let grown = grow(collection, growth, seed)?;
+        let (own, control) =
+            (evaluate(&grown, engine, PromptTokens::Skip)?, evaluate(&grown, control, PromptTokens::Skip)?);
+        let paired = against(CONTROL, &control.recall_at_5, &own.recall_at_5);
+        Ok((Facts { versus_control: Some(paired), ..own.facts }, control.facts))
+    };
+    let all = (SEED..SEED + seeds).into_par_iter().map(one).collect::<Result<Vec<(Facts, Facts)>>>()?;
+    let recall = |facts: &Facts| facts.measures.get("recall@5").map(|one| one.mean);
+    let by_seed: Option<Vec<f64>> = all.iter().map(|(own, _)| recall(own)).collect();
+    let control_by_seed: Option<Vec<f64>> = all.iter().map(|(_, control)| recall(control)).collect();
+    let (Some(by_seed), Some(control_by_seed)) = (by_seed, control_by_seed) else { return Ok(None) };
+    let first = all.into_iter().next();
+    Ok(first.map(|(facts, control)| Drawn { facts, control, by_seed, control_by_seed }))
+}
+
+/// The least and the most of some figures.
+fn ends(values: &[f64]) -> (f64, f64) {
+    values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), one| (least.min(*one), most.max(*one)))
+}
+
+impl Control {
+    /// What the two gave, once and with each seed.
+    fn of(drawn: &Drawn) -> Option<Self> {
+        let pairs = drawn.by_seed.iter().zip(&drawn.control_by_seed);
+        let difference_by_seed: Vec<f64> = pairs.map(|(own, control)| round6(own - control)).collect();
+        Some(Self {
+            engine: CONTROL,
+            recall_at_5: *drawn.control.measures.get("recall@5")?,
+            by_seed: drawn.control_by_seed.clone(),
+            difference: drawn.facts.versus_control.clone()?,
+            led: difference_by_seed.iter().filter(|difference| **difference > 0.0).count(),
+            difference_by_seed,
+        })
+    }
 }
 
 pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
@@ -101,6 +179,7 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
         bail!("{}: no query has a relevant tool, so there is no recall to lose", args.queries.display());
     }
     let engine = RouterEngine::new("yours", read_config(args.config.as_deref())?);
+    let control = builtin_engine(CONTROL)?;
     let grades: Vec<Grade> = if args.grade.is_empty() { Grade::DISTRACTORS.to_vec() } else { args.grade.clone() };
     let sizes: Vec<usize> = if args.size.is_empty() {
         contextweaver_bench::eval::growth::SIZES.to_vec()
@@ -109,11 +188,11 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
     };
     let (own, answerable) = (collection.catalog.len(), collection.counts().answerable);
     let mut points: Vec<Point> = Vec::new();
-    let mut outcomes = Vec::new();
+    let (mut outcomes, mut controls) = (Vec::new(), Vec::new());
     for &grade in &grades {
         for &size in &sizes {
             let growth = Growth { grade, size };
-            let drawn = match drawn(&collection, &engine, growth, args.seeds) {
+            let drawn = match drawn(&collection, &engine, &control, growth, args.seeds) {
                 Ok(drawn) => drawn,
                 // The usual sizes are tried as far as they go; a size that was asked for must work.
                 Err(error) if args.size.is_empty() && error.is::<GrowthError>() => {
@@ -122,10 +201,11 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
                 }
                 Err(error) => return Err(error),
             };
-            let Some(Drawn { facts, by_seed }) = drawn else { continue };
+            let Some(drawn) = drawn else { continue };
+            let Some(control) = Control::of(&drawn) else { continue };
+            let Drawn { facts, by_seed, control: of_control, .. } = drawn;
             let Some(&recall_at_5) = facts.measures.get("recall@5") else { continue };
-            let ends = |of: fn(f64, f64) -> f64| by_seed.iter().copied().reduce(of).unwrap_or(recall_at_5.mean);
-            let (least, most) = (ends(f64::min), ends(f64::max));
+            let (least, most) = ends(&by_seed);
             points.push(Point {
                 grade,
                 tools: facts.tools,
@@ -137,38 +217,121 @@ pub(super) fn run(args: &RotArgs, out: &mut dyn Write) -> Result<Exit> {
                 by_seed,
                 least,
                 most,
+                control,
             });
             outcomes.push((growth, facts));
+            controls.push((growth, of_control));
         }
     }
     if let Some(path) = &args.svg {
-        let svg = context_rot(outcomes).context("nothing to draw: no query can be answered at these sizes")?;
+        let svg =
+            context_rot(outcomes, controls).context("nothing to draw: no query can be answered at these sizes")?;
         replace_file(path, svg.as_bytes())?;
     }
     match args.format {
-        Format::Json => print_json(out, "bench rot", &points)?,
-        Format::Text => {
-            let titles = ["distractors", "tools", "queries", "recall@5", "mean of the seeds", "least", "most"];
-            let mut table = Table::new(titles);
-            for point in &points {
-                table.row([
-                    point.grade.name().to_owned(),
-                    count(point.tools),
-                    count(point.queries),
-                    estimate(&point.recall_at_5),
-                    share(mean(point.by_seed.iter().copied())),
-                    share(point.least),
-                    share(point.most),
-                ]);
+        Form::Json => print_json(out, "bench rot", &points)?,
+        Form::Csv => write!(out, "{}", figures(&points).csv())?,
+        Form::Text => {
+            let queries = by_query(&points).plain();
+            writeln!(
+                out,
+                "recall@5 with the first seed, 95 % intervals over the queries; the difference is query by query, and \
+                 verdicts are corrected for their number (Holm)"
+            )?;
+            write!(out, "{queries}")?;
+            if queries.contains(BY_SEED) {
+                writeln!(out, "{}: another seed of the random flips gives another verdict", BY_SEED.trim())?;
             }
-            write!(out, "{}", table.plain())?;
-            writeln!(out, "\nrecall@5 with the first seed and its 95 % interval over queries; seeds: {}", args.seeds)?;
+            writeln!(
+                out,
+                "\nrecall@5 over {} of the distractors; the difference is seed by seed, and led counts those ahead",
+                if args.seeds == 1 { "1 seed".to_owned() } else { format!("{} seeds", args.seeds) }
+            )?;
+            write!(out, "{}", by_seed(&points).plain())?;
+            writeln!(out, "\n{CONTROL} is the control: flat BM25 on the same catalogs and queries")?;
             for line in parts(&points) {
                 writeln!(out, "{line}")?;
             }
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Both engines with the first seed.
+fn by_query(points: &[Point]) -> Table {
+    let titles = ["distractors", "tools", "queries", "yours", CONTROL, "difference", "verdict"];
+    let mut table = Table::new(titles).words(&["verdict"]);
+    let paired: Vec<&Paired> = points.iter().map(|point| &point.control.difference).collect();
+    for (point, verdict) in points.iter().zip(conclusions(&paired)) {
+        table.row([
+            point.grade.name().to_owned(),
+            count(point.tools),
+            count(point.queries),
+            estimate(&point.recall_at_5),
+            estimate(&point.control.recall_at_5),
+            difference(&point.control.difference.difference),
+            verdict,
+        ]);
+    }
+    table
+}
+
+/// Both engines over all seeds: the mean, the least and the most.
+fn by_seed(points: &[Point]) -> Table {
+    let titles = [
+        "distractors",
+        "tools",
+        "yours",
+        "least",
+        "most",
+        CONTROL,
+        "least",
+        "most",
+        "difference",
+        "least",
+        "most",
+        "led",
+    ];
+    let mut table = Table::new(titles);
+    for point in points {
+        let spread = |values: &[f64], show: fn(f64) -> String| {
+            let (least, most) = ends(values);
+            [mean(values.iter().copied()), least, most].map(show)
+        };
+        let Control { by_seed, difference_by_seed, led, .. } = &point.control;
+        let own = [point.grade.name().to_owned(), count(point.tools)].into_iter().chain(spread(&point.by_seed, share));
+        let cells = own.chain(spread(by_seed, share)).chain(spread(difference_by_seed, signed));
+        table.row(cells.chain([format!("{led} of {}", by_seed.len())]));
+    }
+    table
+}
+
+/// All figures of each point in one row, as the JSON has them.
+fn figures(points: &[Point]) -> Table {
+    let with = |name: &str, ends: [&str; 3]| ends.map(|end| format!("{name}{end}"));
+    let (interval, spread) = (["", " low", " high"], [" mean of seeds", " least of seeds", " most of seeds"]);
+    let titles = ["distractors", "tools", "queries", "seeds"].into_iter().map(str::to_owned);
+    let three = ["yours", CONTROL, "difference"];
+    let of_queries = three.into_iter().flat_map(|name| with(name, interval));
+    let of_seeds = three.into_iter().flat_map(|name| with(name, spread));
+    let mut table = Table::new(
+        titles.chain(of_queries).chain(["p", "verdict"].map(str::to_owned)).chain(of_seeds).chain(["led".to_owned()]),
+    );
+    for point in points {
+        let Control { recall_at_5, by_seed, difference, difference_by_seed, led, .. } = &point.control;
+        let counts = [point.tools, point.queries, by_seed.len()].map(|value| value.to_string());
+        let estimates = [&point.recall_at_5, recall_at_5, &difference.difference];
+        let estimates =
+            estimates.into_iter().flat_map(|one| [one.mean, one.low, one.high]).map(|value| value.to_string());
+        let verdict = [difference.p.to_string(), verdict_name(difference.verdict).to_owned()];
+        let seeds = [&point.by_seed, by_seed, difference_by_seed].into_iter().flat_map(|values| {
+            let (least, most) = ends(values);
+            [round6(mean(values.iter().copied())), least, most].map(|value| value.to_string())
+        });
+        let row = [point.grade.name().to_owned()].into_iter().chain(counts).chain(estimates);
+        table.row(row.chain(verdict).chain(seeds).chain([led.to_string()]));
+    }
+    table
 }
 
 /// Which part of the catalog and of the queries was used, and which sizes have fewer tools than the catalog.

@@ -1,7 +1,8 @@
-//! How far recall in a growing catalog depends on which distractors were drawn.
+//! Growth and context rot over several draws of distractors, with the default and its control.
 //!
-//! Growth and context rot are measured with one seed. Here the catalog is grown again with others, which draw another core
-//! of tools, other queries and other distractors, so that a reader sees how much of a figure is the draw.
+//! Every engine is measured with one seed, in another chapter. Here the catalog is grown with more, which draw another core
+//! of tools, other queries and other distractors: the mean over the seeds and its interval are what such a catalog would give,
+//! and not what one draw gave.
 
 use std::sync::Arc;
 
@@ -10,30 +11,28 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::collections::default_engine;
-use crate::chapter::{Chapter, Fresh, Plan, Planned, Recordings, Step, Wrong, measurable};
+use crate::chapter::{Answer, Chapter, Fresh, Plan, Planned, Question, Recordings, Step, Wrong, measurable};
 use crate::eval::collection::Collection;
 use crate::eval::engine::{Engine, RouterEngine};
 use crate::eval::error::EvalError;
-use crate::eval::growth::grow;
+use crate::eval::growth::{SIZES, grow};
 use crate::eval::identity::{Broken, same};
 use crate::eval::matrix::{CONTROL, DEFAULT, Matrix};
-use crate::eval::record::{Grade, Growth, Origin, Outcome};
+use crate::eval::record::{Estimate, Grade, Growth, Origin, Outcome};
 use crate::eval::run::recall_as_served;
 use crate::eval::scaling::COLLECTION;
-use crate::eval::statistics::{mean, round6};
+use crate::eval::statistics::{mean, over_sets, round6};
 use crate::eval::tables::Tables;
 use crate::eval::workspace::Bench;
 use crate::eval::{probe, version};
-use crate::report::document::Document;
-use crate::report::number::{count, share, signed};
+use crate::report::document::{Document, Figure, line_figure};
+use crate::report::number::{MISSING, count, difference, estimate, share, signed};
+use crate::report::plot::{Line, Point, Scale};
 use crate::report::table::{self, Table};
 use crate::results::Results;
 
 /// The seeds of growth, that of the other chapters among them.
 const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
-
-/// Tools after growth.
-const SIZES: [usize; 3] = [100, 1000, 10_000];
 
 /// recall@5 at one size, a value for each seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -84,7 +83,7 @@ impl Chapter for Seeds {
     }
 
     fn cost_ms(&self, _: &Bench, _: &Plan, _: &Planned) -> u64 {
-        8_000
+        14_000
     }
 
     fn measure(&self, bench: &Bench, plans: &[Plan], step: Step<'_>) -> Result<Vec<Fresh<SeedFacts>>> {
@@ -133,18 +132,25 @@ impl Chapter for Seeds {
         if own.iter().all(|results| results.records.is_empty()) {
             return;
         }
-        document.heading("Growth by other seeds");
+        document.heading("Growth by seeds");
         own.iter().for_each(|results| {
+            document.figure(figure(results));
             document.table(
                 &format!(
                     "recall@5 of `{DEFAULT}` and `{CONTROL}` when {COLLECTION} is grown with {} seeds: the mean over the \
-                     seeds, and the least and the most of any. The difference is taken seed by seed; \"led\" counts the \
-                     seeds with which `{DEFAULT}` is ahead.",
+                     seeds with its 95 % interval (Student's t over the seeds), and the least and the \
+                     most of any. The difference is taken seed by seed; \"led\" counts the seeds with which `{DEFAULT}` is \
+                     ahead. At {} tools there are no distractors yet, only the core.",
                     SEEDS.len(),
+                    SIZES[0],
                 ),
                 &by_size(results),
             );
         });
+    }
+
+    fn answers(&self, own: &[Results<SeedFacts>], _: &Tables) -> Vec<Answer> {
+        own.iter().filter_map(crowded).map(|text| Answer::new(Question::Failure, text)).collect()
     }
 
     fn terminal(&self, own: &[Results<SeedFacts>]) -> String {
@@ -179,6 +185,48 @@ fn measure(
     sizes.iter().map(at).collect()
 }
 
+/// The mean over the seeds with its interval; without two seeds there is none.
+fn shown(values: &[f64], show: fn(&Estimate) -> String) -> String {
+    over_sets(values).as_ref().map_or(MISSING.to_owned(), show)
+}
+
+/// What is left among the most distractors of mixed kinds, over the seeds.
+fn crowded(results: &Results<SeedFacts>) -> Option<String> {
+    let (record, facts) = results.measured().find(|(record, _)| record.case == Grade::Mixed.name())?;
+    let (first, last) = (facts.first()?, facts.last()?);
+    let [own, own_last] = [&first.default, &last.default].map(|values| shown(values, estimate));
+    let [control, control_last] = [&first.control, &last.control].map(|values| share(mean(values.iter().copied())));
+    Some(format!(
+        "[Crowds](routing-growth.md) of similar tools hurt: over [{} seeds](seeds.md), recall@5 on {COLLECTION} is {own} among {} \
+         tools and {own_last} among {} (flat BM25 {control} and {control_last}).{}",
+        last.default.len(),
+        count(first.tools),
+        count(last.tools),
+        results.mark(record),
+    ))
+}
+
+/// recall@5 of the default over the seeds against catalog size, one line per grade of distractors, each with its control.
+fn figure(results: &Results<SeedFacts>) -> Option<Figure> {
+    let point = |one: &AtSize, values: &[f64], with_band: bool| {
+        let Estimate { mean, low, high } = over_sets(values)?;
+        Some(Point { tools: one.tools, value: mean, band: with_band.then_some((low.max(0.0), high.min(1.0))) })
+    };
+    // In the order and the colours of the picture of one seed.
+    let of = |grade: &Grade| results.measured().find(|(record, _)| record.case == grade.name());
+    let drawn = Grade::DISTRACTORS.iter().enumerate().filter_map(|(color, grade)| Some((color, of(grade)?)));
+    let lines = drawn.map(|(color, (record, facts))| Line {
+        name: results.label(record),
+        color,
+        points: facts.iter().filter_map(|one| point(one, &one.default, true)).collect(),
+        control: facts.iter().filter_map(|one| point(one, &one.control, false)).collect(),
+    });
+    let title =
+        format!("recall@5 by catalog size, distractors and {} seeds, {DEFAULT} and thin flat BM25: {COLLECTION}", SEEDS.len());
+    let y_title = "recall@5 (mean of the seeds, 95 % interval)";
+    line_figure("seeds-rot.svg".to_owned(), title, y_title, Scale::Share, lines.collect())
+}
+
 fn by_size(results: &Results<SeedFacts>) -> Table {
     let titles =
         ["distractors", "tools", DEFAULT, "least", "most", CONTROL, "least", "most", "difference", "least", "most", "led"];
@@ -187,10 +235,12 @@ fn by_size(results: &Results<SeedFacts>) -> Table {
         for one in facts {
             let pairs = one.default.iter().zip(&one.control);
             let differences: Vec<f64> = pairs.map(|(default, control)| default - control).collect();
-            let [default, control] = [&one.default, &one.control].map(|values| spread(values).map(share));
+            let [default, control] = [&one.default, &one.control]
+                .map(|values| [shown(values, estimate)].into_iter().chain(ends(values).map(share)));
             let led = differences.iter().filter(|difference| **difference > 0.0 && !same(**difference, 0.0)).count();
             let front = [results.label(record), count(one.tools)];
-            let cells = default.into_iter().chain(control).chain(spread(&differences).map(signed));
+            let apart = [shown(&differences, difference)].into_iter().chain(ends(&differences).map(signed));
+            let cells = default.chain(control).chain(apart);
             let last = format!("{led} of {}", differences.len());
             table.row(front.into_iter().chain(cells).chain([last]).collect::<Vec<_>>());
         }
@@ -198,11 +248,11 @@ fn by_size(results: &Results<SeedFacts>) -> Table {
     table
 }
 
-/// The mean, the least and the most.
-fn spread(values: &[f64]) -> [f64; 3] {
+/// The least and the most.
+fn ends(values: &[f64]) -> [f64; 2] {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    [mean(values.iter().copied()), least, most]
+    [least, most]
 }
 
 #[cfg(test)]
@@ -223,12 +273,27 @@ mod tests {
     }
 
     #[test]
-    fn rows_show_mean_and_spread() {
-        let one = AtSize { tools: 1000, queries: 12, default: vec![0.5, 0.7], control: vec![0.6, 0.4] };
-        let shown = by_size(&recorded("seeds", vec![("mixed", Outcome::Measured(vec![one]))])).plain();
-        let row = shown.lines().last().unwrap();
-        let cells: Vec<&str> = row.split_whitespace().collect();
-        let expected = ["mixed", "1,000", ".600", ".500", ".700", ".500", ".400", ".600", "+.100", "−.100", "+.300", "1"];
-        assert_eq!(cells[..12], expected, "{shown}");
+    fn rows_show_mean_interval_and_spread() {
+        let at = |tools: usize, default: [f64; 3]| AtSize {
+            tools,
+            queries: 12,
+            default: default.to_vec(),
+            control: vec![0.6, 0.5, 0.4],
+        };
+        let facts = vec![at(50, [0.9, 0.9, 0.9]), at(1000, [0.5, 0.6, 0.7])];
+        let results = recorded("seeds", vec![("mixed", Outcome::Measured(facts))]);
+        let shown = by_size(&results).plain();
+        let row = shown.lines().last().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        // Student's t with two degrees of freedom: 4.303 · 0.1 / √3.
+        let expected = "mixed 1,000 .600 [.35, .85] .500 .700 .500 [.25, .75] .400 .600 +.100 [−.397, +.597] −.100 +.300 2 of 3";
+        assert_eq!(row, expected, "{shown}");
+        let said = crowded(&results).unwrap();
+        assert!(
+            said.ends_with("is .900 [.90, .90] among 50 tools and .600 [.35, .85] among 1,000 (flat BM25 .500 and .500)."),
+            "{said}"
+        );
+        let svg = figure(&results).unwrap().svg;
+        assert!(svg.contains("mixed: .900 at 50, .600 at 1,000 (control: .500 at 50, .500 at 1,000)"), "{svg}");
+        assert!(crowded(&recorded("seeds", Vec::new())).is_none() && figure(&recorded("seeds", Vec::new())).is_none());
     }
 }

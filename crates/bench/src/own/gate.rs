@@ -1,14 +1,18 @@
 //! Judges what a workspace gives: by its own thresholds, and against an earlier results file.
 //!
 //! The comparison is over the queries that were asked alike in both, so that it still means something when the catalog
-//! changed, which is what a gate is for. A query whose text or answer changed is another query and is counted apart.
+//! changed, which is what a gate is for. They are paired as [`ItemSet::alike`] pairs them: one that only got another id is
+//! the same, and one whose text or answer changed is another query and is counted apart.
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::Value as Json;
 
 use super::results::{EngineFacts, Measured};
 use super::workspace::{Limits, is_below};
-use crate::comparison::evaluations::{EngineRanks, Evaluations};
+use crate::comparison::evaluations::Evaluations;
+use crate::comparison::outcomes::{Alike, ItemSet, Value};
 use crate::eval::collection::Collection;
 use crate::eval::decision::{ASSUMED, Decision, Pair, Word, decide};
 use crate::eval::measure::{Found, Measure};
@@ -81,7 +85,7 @@ pub struct Figures {
 
 impl Figures {
     /// The figures that the facts of an engine state.
-    fn of(facts: &Value) -> Self {
+    fn of(facts: &Json) -> Self {
         let number = |path: &str| facts.pointer(path)?.as_u64()?.try_into().ok();
         let mean = |measure: &str| facts.pointer(&format!("/measures/{measure}/mean"))?.as_f64();
         Self {
@@ -211,10 +215,16 @@ fn against(
 ) -> Option<Against> {
     let earlier = base.evaluations.first()?;
     let same_inputs = base.inputs_sha256 == measured.inputs_sha256;
+    let (then, now) = (base.items(earlier).named_by(collection), ItemSet::of(collection, &first.facts.ranks));
+    // Of other inputs, an earlier file that has no digest of a query does not say which of its queries are still the same.
+    let is_known = same_inputs || !base.queries.is_empty();
+    let alike: BTreeMap<&str, Alike<'_>> =
+        then.alike(&now).into_iter().filter(|_| is_known).map(|one| (one.head_id, one)).collect();
     let mut pairs = Vec::new();
     let mut moved = Vec::new();
     for query in &collection.queries {
-        let Some((before, after)) = asked_alike(&query.id, same_inputs, measured, first, base, earlier) else {
+        let Some(Alike { base: Value::Ranks(before), head: Value::Ranks(after), .. }) = alike.get(query.id.as_str())
+        else {
             continue;
         };
         pairs.push((recall(before), recall(after)));
@@ -248,24 +258,7 @@ fn against(
     })
 }
 
-type Ranks = [Option<usize>];
-
-/// The ranks of a query then and now, when both files asked it alike.
-fn asked_alike<'r>(
-    id: &str,
-    same_inputs: bool,
-    measured: &Measured,
-    first: &'r EngineFacts,
-    base: &Evaluations,
-    earlier: &'r EngineRanks,
-) -> Option<(&'r Ranks, &'r Ranks)> {
-    let (before, after) = (earlier.ranks.get(id)?, first.ranks.get(id)?);
-    let alike = same_inputs || base.queries.get(id).is_some_and(|digest| measured.queries.get(id) == Some(digest));
-    // An earlier file is one that anybody may have edited.
-    (alike && before.len() == after.len()).then_some((before, after))
-}
-
-fn recall(ranks: &Ranks) -> f64 {
+fn recall(ranks: &[Option<usize>]) -> f64 {
     Found::at(ranks.to_vec()).as_ref().map_or(0.0, |found| Measure::RECALL_5.of(found))
 }
 
@@ -319,7 +312,7 @@ mod tests {
 
     #[test]
     fn figures_are_those_that_a_file_states() {
-        assert_eq!(Figures::of(&Value::Null), Figures::default());
+        assert_eq!(Figures::of(&Json::Null), Figures::default());
         let facts = serde_json::json!({"tools": 3, "tokens": null, "measures": {"recall@5": {"mean": 0.5}}});
         let some = Figures { tools: Some(3), recall_at_5: Some(0.5), ..Figures::default() };
         assert_eq!(Figures::of(&facts), some);

@@ -272,6 +272,7 @@ pub(super) fn figure(sums: &[AtCap], mark: &str) -> Option<Figure> {
         name: name.to_owned(),
         color,
         points: sums.iter().filter_map(|sum| Some(Point { tools: sum.cap, value: of(sum)?, band: None })).collect(),
+        control: Vec::new(),
     };
     let rival = |sum: &AtCap| sum.controls.get(&RIVAL).map(|against| against.kept.clone());
     let chart = LineChart {

@@ -21,6 +21,9 @@ use crate::results::{KEPT, Record, Results};
 /// The two measures of the page.
 const SHOWN: [&str; 2] = ["nDCG@10", "recall@5"];
 
+/// The measure of the picture beside time: that of the front of our configurations.
+const RECALL: &str = SHOWN[1];
+
 /// Engines of others in the table in front.
 const BEST_OF_OTHERS: usize = 4;
 
@@ -378,6 +381,23 @@ fn cost(board: &Board<'_>, tables: &Tables) -> Option<Answer> {
     Some(Answer::new(Question::Cost, text))
 }
 
+/// What the front of recall and time shows, what it lacks, and where and when its times were taken.
+fn front_reading(tables: &Tables) -> String {
+    let days: BTreeSet<&str> = tables.engines.iter().map(|row| row.recorded.as_str()).collect();
+    let days = match (days.first(), days.last()) {
+        (Some(first), Some(last)) if first != last => format!("in runs from {first} to {last}"),
+        (Some(day), _) => format!("in a run of {day}"),
+        _ => "on no day that is known".to_owned(),
+    };
+    let machine = tables.origin(TIMES_FILE).and_then(|origin| origin.machine.clone());
+    let machine = machine.map_or("a machine that was not noted".to_owned(), |machine| format!("one machine (`{machine}`)"));
+    format!(
+        "Recall against time, all through the same door, recorded on {machine} {days} (†). Tokens are not in it: of engines of \
+         others the ranks of the needed tools are recorded and not which ten they show. The \
+         [front with tokens](routing.md) is of our configurations alone."
+    )
+}
+
 /// The tables of quality: two measures, and the differences.
 pub(super) fn quality(results: &Results<RivalFacts>) -> [Table; 3] {
     let board = Board::of(results);
@@ -471,25 +491,32 @@ fn costs(page: &mut Document, board: &Board<'_>, tables: &Tables) {
         ]);
     }
     page.table(&reading, &table);
-    page.figure(quality_by_time(board, &tables.engines));
+    if let Some(figure) = recall_by_time(board, &tables.engines) {
+        page.figure(Some(figure));
+        page.block(&front_reading(tables));
+    }
 }
 
-/// The mean of the first measure against the time of an answer, for the engines that have both.
-fn quality_by_time(board: &Board<'_>, times: &[RivalTimes]) -> Option<Figure> {
+/// Mean recall@5 against the time of an answer, for the engines that have both; those of others have hollow markers.
+fn recall_by_time(board: &Board<'_>, times: &[RivalTimes]) -> Option<Figure> {
     let points = board.engines.iter().enumerate().filter_map(|(color, engine)| {
         let own: Vec<f64> = times.iter().filter(|row| row.engine == **engine).map(|row| row.p50_us as f64).collect();
-        let gain = board.mean(SHOWN[0], engine)?;
+        let gain = board.mean(RECALL, engine)?;
         (own.len() == board.collections.len()).then(|| Named {
             name: (*engine).to_owned(),
             color,
             cost: median(&own),
             gain,
+            is_hollow: board.whose(engine) == Whose::Others,
         })
     });
     let front = Front {
-        title: format!("Quality against the time of an answer, over {} collections, recorded", board.collections.len()),
+        title: format!(
+            "{RECALL} against the time of an answer, over {} collections, recorded; hollow: of others",
+            board.collections.len()
+        ),
         x_title: "µs for an answer, the pipe included (logarithmic)".to_owned(),
-        y_title: format!("mean {}", SHOWN[0]),
+        y_title: format!("mean {RECALL}; the line is what no engine beats"),
         points: points.collect(),
     };
     let alt = front.title.clone();
@@ -575,6 +602,39 @@ mod tests {
         let rows: Vec<&str> = paired.lines().skip(1).collect();
         assert!(rows[0].starts_with("other") && rows[0].contains("+.308 ["), "{paired}");
         assert!(rows[1].starts_with("slow") && rows[1].contains(".000 [.000, .000]"), "{paired}");
+    }
+
+    #[test]
+    fn the_front_of_recall_and_time_marks_engines_of_others_and_says_what_it_lacks() {
+        let results = results();
+        let time = |engine: &str, collection: &str, recorded: &str, p50_us: u64| RivalTimes {
+            engine: engine.to_owned(),
+            collection: collection.to_owned(),
+            tools: 9,
+            recorded: recorded.to_owned(),
+            start_ms: 1.0,
+            load_ms: 1.0,
+            ping_us: 1,
+            p50_us,
+            p99_us: p50_us,
+            own_p50_us: None,
+            peak_mib: None,
+        };
+        let engines = vec![
+            time("default", "farm", "2026-01-01", 90),
+            time("default", "town", "2026-01-03", 90),
+            time("other", "farm", "2026-01-01", 40),
+            time("other", "town", "2026-01-01", 40),
+            // It has not finished the other collection, so it has no place.
+            time("slow", "town", "2026-01-01", 7),
+        ];
+        let tables = Tables { engines, ..Tables::default() };
+        let svg = recall_by_time(&Board::of(&results), &tables.engines).unwrap().svg;
+        assert!(svg.contains("other: .500 at 40.0; default: .750 at 90.0."), "{svg}");
+        assert!(svg.contains("class=\"o s1\"") && !svg.contains("class=\"o s0\""), "{svg}");
+        let said = front_reading(&tables);
+        let expected = "recorded on a machine that was not noted in runs from 2026-01-01 to 2026-01-03 (†). Tokens are not in it";
+        assert!(said.contains(expected), "{said}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::scores::{BEST, CONTROL, Case, DEFAULT, LEXICAL, RECALL, Scores, recall};
 use crate::chapter::{Answer, Question};
-use crate::eval::record::{Facts, Grade, Growth, Verdict};
+use crate::eval::record::{Facts, Verdict};
 use crate::eval::statistics::{corrected, mean, median, over_sets};
 use crate::eval::timing::{Subject, TimingRow};
 use crate::report::number::{MISSING, count, difference, fixed, percent, quantity, share};
@@ -31,7 +31,6 @@ pub(super) fn answers(scores: &Scores<'_>, recording: Option<&Recording<'_>>) ->
     let further = [
         saving(scores, &cases).map(|text| (Question::Saving, text)),
         lost(scores, &cases).map(|text| (Question::Failure, text)),
-        crowded(scores).map(|text| (Question::Failure, text)),
         smallest(scores, &cases).map(|text| (Question::Avoid, text)),
     ];
     answers.extend(further.into_iter().flatten().map(|(question, text)| Answer::new(question, text)));
@@ -151,27 +150,6 @@ fn lost(scores: &Scores<'_>, cases: &[Case<'_>]) -> Option<String> {
     ))
 }
 
-/// The largest catalog full of distractors.
-fn crowded(scores: &Scores<'_>) -> Option<String> {
-    let collection = scores.grown_collections().into_iter().next()?;
-    let sizes = scores.sizes(collection);
-    let at = |size: usize, engine: &str| {
-        let case = Growth { grade: Grade::Mixed, size }.case(collection);
-        scores.facts(engine, &case).and_then(recall).map(|one| share(one.mean))
-    };
-    let (first, last) = (*sizes.first()?, *sizes.last()?);
-    Some(format!(
-        "[Crowds](routing-growth.md) of similar tools hurt: the same queries of {collection} have {RECALL} {} among {} tools and {} \
-         among {} (flat BM25 {} and {}; of one seed, [others](seeds.md)).",
-        at(first, DEFAULT)?,
-        count(first),
-        at(last, DEFAULT)?,
-        count(last),
-        at(first, CONTROL)?,
-        at(last, CONTROL)?,
-    ))
-}
-
 /// The collection whose definitions take fewest tokens.
 fn smallest(scores: &Scores<'_>, cases: &[Case<'_>]) -> Option<String> {
     let tokens = |case: &Case<'_>| Some((scores.facts(DEFAULT, case.name)?.tokens.clone()?, case.name.to_owned()));
@@ -215,8 +193,6 @@ mod tests {
         What it saves: Ten cards instead of all definitions spare the median collection 98.9 % of the [tokens](routing-cost.md#tokens) and hold 77.2 % of the needed tools (ten of flat BM25 98.9 % and 74.5 %).
 
         Where it fails: Most is [lost](routing-loss.md) where query and tool share no word: 15.0 % of the needed tools of toolbench (flat BM25 15.7 %).
-
-        Where it fails: [Crowds](routing-growth.md) of similar tools hurt: the same queries of workbench have recall@5 .910 among 50 tools and .726 among 10,000 (flat BM25 .880 and .696; of one seed, [others](seeds.md)).
 
         When not to use it: A catalog that fits the prompt needs no router: all 83 tools of contextweaver_83 take 12,284 tokens; ten cards take 429 and hold 91.3 % of the needed tools (flat BM25 88.8 %).
         ");

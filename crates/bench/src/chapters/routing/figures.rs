@@ -24,6 +24,7 @@ pub(super) fn recall_by_size(scores: &Scores<'_>, collection: &str) -> Option<Fi
         name: format!("{}{}", engine_name(engine), mark(scores, engine, collection, Grade::Mixed)),
         color,
         points: growth_points(scores, engine, collection, Grade::Mixed, recall_point),
+        control: Vec::new(),
     });
     line_figure(format!("{collection}-recall-by-size.svg"), title, &recall_axis(), Scale::Share, lines.collect())
 }
@@ -37,13 +38,19 @@ fn engine_name(engine: &str) -> &str {
     }
 }
 
-/// recall@5 of the default engine against catalog size, one line per grade of distractors.
+/// recall@5 of the default engine against catalog size, one line per grade of distractors, each with its control.
 pub(super) fn context_rot(scores: &Scores<'_>, collection: &str) -> Option<Figure> {
-    let title = format!("{RECALL} of the default engine by catalog size and distractors: {collection}");
+    let title = format!("{RECALL} by catalog size and distractors, the default and thin flat BM25: {collection}");
+    let mean = |facts: &Facts| Some(bare(facts.tools, recall(facts)?.mean));
     let lines = Grade::DISTRACTORS.iter().enumerate().map(|(color, grade)| Line {
-        name: format!("{}{}", grade_name(*grade), mark(scores, DEFAULT, collection, *grade)),
+        name: format!(
+            "{}{}",
+            grade_name(*grade),
+            scores.mark(&[DEFAULT, CONTROL], grown(scores, collection, *grade))
+        ),
         color,
         points: growth_points(scores, DEFAULT, collection, *grade, recall_point),
+        control: growth_points(scores, CONTROL, collection, *grade, mean),
     });
     line_figure(format!("{collection}-context-rot.svg"), title, &recall_axis(), Scale::Share, lines.collect())
 }
@@ -63,8 +70,8 @@ pub(super) fn tokens(scores: &Scores<'_>, collection: &str) -> Option<Figure> {
     });
     let mark = mark(scores, DEFAULT, collection, Grade::Mixed);
     let lines = vec![
-        Line { name: format!("all definitions{mark}"), color: 1, points: all },
-        Line { name: format!("first ten cards{mark}"), color: 0, points: cards },
+        Line { name: format!("all definitions{mark}"), color: 1, points: all, control: Vec::new() },
+        Line { name: format!("first ten cards{mark}"), color: 0, points: cards, control: Vec::new() },
     ];
     let y_title = format!("prompt tokens ({}, logarithmic)", estimator(scores, collection)?);
     line_figure(format!("{collection}-tokens.svg"), title, &y_title, Scale::Log, lines)
@@ -84,7 +91,7 @@ pub(super) fn latency(scores: &Scores<'_>, rows: &[&TimingRow]) -> Option<Figure
         let mut points: Vec<Point> =
             own.filter_map(|row| Some(bare(row.tools?, row.median * row.unit.microseconds()))).collect();
         points.sort_by_key(|point| point.tools);
-        Line { name: engine.to_owned(), color, points }
+        Line { name: engine.to_owned(), color, points, control: Vec::new() }
     });
     let title = "Median search time by catalog size and engine, recorded".to_owned();
     line_figure("latency.svg".to_owned(), title, "time per query (µs, logarithmic)", Scale::Log, lines.collect())
@@ -176,6 +183,7 @@ pub(super) fn front(scores: &Scores<'_>, recording: Option<&Recording<'_>>) -> O
             color,
             cost: search_time(recording, engine)?,
             gain: mean_of(scores, engine, &cases, |facts| recall(facts).map(|one| one.mean))?,
+            is_hollow: false,
         })
     };
     let points: Vec<Named> = engines.iter().enumerate().filter_map(point).collect();

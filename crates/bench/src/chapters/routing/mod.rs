@@ -248,10 +248,10 @@ impl Ranked {
     }
 }
 
-/// The picture of recall@5 by size and kind of distractors for one engine and collection, as SVG; `None` when there is
-/// nothing to draw.
+/// The picture of recall@5 by size and kind of distractors for one engine and collection, each with the control beside it, as
+/// SVG; `None` when there is nothing to draw.
 #[must_use]
-pub fn context_rot(measured: Vec<(Growth, Facts)>) -> Option<String> {
+pub fn context_rot(engine: Vec<(Growth, Facts)>, control: Vec<(Growth, Facts)>) -> Option<String> {
     const COLLECTION: &str = "yours";
     let record = |(growth, facts): (Growth, Facts)| {
         let provenance = Provenance {
@@ -263,6 +263,7 @@ pub fn context_rot(measured: Vec<(Growth, Facts)>) -> Option<String> {
         let outcome = Outcome::Measured(Box::new(facts));
         Record { case: growth.case(COLLECTION), origin: Origin::Public, provenance, outcome }
     };
-    let results = Results::new(DEFAULT, "", "", measured.into_iter().map(record).collect());
-    figures::context_rot(&Scores::new(&[results]), COLLECTION).map(|figure| figure.svg)
+    let sides = [(DEFAULT, engine), (CONTROL, control)];
+    let results = sides.map(|(name, measured)| Results::new(name, "", "", measured.into_iter().map(record).collect()));
+    figures::context_rot(&Scores::new(&results), COLLECTION).map(|figure| figure.svg)
 }

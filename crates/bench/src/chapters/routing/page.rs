@@ -24,7 +24,16 @@ const MEASURES: [&str; 9] =
 pub(super) fn chapter(page: &mut Document, scores: &Scores<'_>, tables: &Tables) {
     let recording = Recording::newest(&tables.timings);
     page.heading("Engines on each collection");
-    page.figure(figures::front(scores, recording.as_ref()));
+    let front = figures::front(scores, recording.as_ref());
+    let is_drawn = front.is_some();
+    page.figure(front);
+    if is_drawn {
+        page.block(
+            "Engines of others are not among these: which ten tools they show is not recorded, only where the needed ones \
+             stand, so the tokens of their cards are not known, and their times are those of an answer through a pipe. \
+             Beside ours by the same door they stand in [recall against time](rivals.md#what-they-cost).",
+        );
+    }
     page.figure(figures::versus_control(scores));
     embedded_collections(page, scores);
     public_collections(page, scores);
@@ -188,7 +197,8 @@ fn growth(page: &mut Document, scores: &Scores<'_>, collection: &str) {
     page.heading(&format!("Growth of {collection}"));
     page.block(
         "A core of tools and the queries that it answers stay the same at every size; only the distractors around them \
-         become more. The grades of distractors are [defined](definitions.md).",
+         become more. The grades of distractors are [defined](definitions.md). These figures are of one seed and every \
+         engine; [by seeds](seeds.md) stand the default and the control over several.",
     );
     page.figure(figures::recall_by_size(scores, collection));
 
@@ -219,6 +229,8 @@ fn context_rot(page: &mut Document, scores: &Scores<'_>, collection: &str) {
         ),
         &table,
     );
+    let table = by_grade(scores, collection, |case| scores.cell(CONTROL, case, |facts| recall(facts).map(estimate)));
+    page.table(&format!("The same of the control, `{CONTROL}`, on the same queries and catalogs."), &table);
 }
 
 /// One row per size, one column per grade of distractors, `cell` of the case at each.

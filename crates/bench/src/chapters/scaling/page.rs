@@ -238,7 +238,7 @@ const SEARCHES: usize = 2;
 
 fn line(name: &str, color: usize, points: &[(usize, f64)], by: f64) -> Line {
     let point = |&(tools, value): &(usize, f64)| Point { tools, value: value / by, band: None };
-    Line { name: name.to_owned(), color, points: points.iter().map(point).collect() }
+    Line { name: name.to_owned(), color, points: points.iter().map(point).collect(), control: Vec::new() }
 }
 
 fn times_figure(series: &[Series], rivals: &[RivalRow]) -> Option<Figure> {

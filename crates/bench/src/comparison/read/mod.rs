@@ -48,7 +48,7 @@ const FORMS: [Form; 6] = [
     },
     Form { name: "a log of inspect-ai (.eval or JSON)", has_engines: false, read: inspect::read },
     Form { name: "the JSON output of promptfoo", has_engines: false, read: promptfoo::read },
-    Form { name: "samples of lm-eval (JSON lines)", has_engines: false, read: lm_eval::read },
+    Form { name: "samples of lm-eval (JSON lines)", has_engines: true, read: lm_eval::read },
     Form { name: "the output of ir_measures by query", has_engines: false, read: ir_measures::read },
 ];
 
@@ -72,7 +72,7 @@ struct Content<'f> {
 pub struct Part<'f> {
     /// The score of a log; `None` for its first.
     pub score: Option<&'f str>,
-    /// The engine of a results file; `None` for the only one.
+    /// The engine of a results file, or the filter of a log of lm-eval; `None` for the only one.
     pub engine: Option<&'f str>,
     /// The engine that it is compared with, by name: where `engine` is `None`, it is taken from the results of a catalog of
     /// one's own that hold several.

@@ -105,7 +105,7 @@
       line.append(
         cell('th', link, { scope: 'row' }), cell('td', foreign(row.query.text)),
         cell('td', row.needed.map(foreign)), make('td', shownRank(row.rank), { 'class': 'n' }),
-        cell('td', foreign(row.took || '–')), make('td', row.answer.because.join('; ')));
+        cell('td', foreign(row.took || (row.recorded ? 'not recorded' : '–'))), make('td', row.answer.because.join('; ')));
       body.append(line);
     });
     var table = $('queries');
@@ -145,7 +145,7 @@
       var line = make('tr');
       line.append(cell('th', foreign(each.engine), { scope: 'row' }), make('td', each.answer.ranks.map(function (rank) {
         return rank === null ? '–' : rank;
-      }).join(', ')), each.answer.first.length ? cell('td', order) : make('td', each.recorded ? 'not recorded' : 'nothing'), make('td', each.answer.because.join('; ')));
+      }).join(', ')), each.answer.first.length ? cell('td', order) : make('td', each.recorded ? 'Only the ranks of the needed tools are recorded, not the list.' : 'nothing'), make('td', each.answer.because.join('; ')));
       body.append(line);
     });
     var thead = make('thead');

@@ -29,6 +29,8 @@ pub struct Named {
     pub cost: f64,
     /// The place on the vertical axis, in [0, 1].
     pub gain: f64,
+    /// Whether its marker is hollow; the title says what that means.
+    pub is_hollow: bool,
 }
 
 const HEIGHT: i32 = 280;
@@ -96,7 +98,7 @@ impl Front {
         let heights: Vec<i32> = places.iter().map(|(_, (_, y))| *y).collect();
         for ((point, at), height) in places.iter().zip(spread(&heights, 20, (top, bottom))) {
             canvas.stroke(point.color, true, &[*at, (right + 2, at.1), (right + 14, height)]);
-            canvas.marker(point.color, *at, false);
+            canvas.marker(point.color, *at, point.is_hollow);
             canvas.text((right + 18, height), Anchor::Start, Ink::Text, &point.name);
         }
     }
@@ -119,7 +121,10 @@ mod tests {
 
     #[test]
     fn the_front_holds_what_nothing_beats() {
-        let named = |name: &str, cost: f64, gain: f64| Named { name: name.to_owned(), color: 0, cost, gain };
+        let named = |name: &str, cost: f64, gain: f64| {
+            let is_hollow = name == "beaten";
+            Named { name: name.to_owned(), color: 0, cost, gain, is_hollow }
+        };
         let mut front = Front {
             title: "t".to_owned(),
             x_title: "µs".to_owned(),
@@ -128,6 +133,7 @@ mod tests {
         };
         let svg = front.clone().svg().unwrap();
         assert!(svg.contains("recall by µs. fast: .700 at 3.00; beaten: .600 at 50.0; slow: .800 at 90.0."), "{svg}");
+        assert_eq!((svg.matches("class=\"o s0\"").count(), svg.matches("class=\"f0\"").count()), (1, 2), "{svg}");
         front.points.sort_by(|left, right| left.cost.total_cmp(&right.cost));
         assert_eq!(front.best().iter().map(|point| point.name.as_str()).collect::<Vec<_>>(), ["fast", "slow"]);
         assert!(Front { points: vec![named("none", 0.0, 0.5)], ..front }.svg().is_none());

@@ -29,6 +29,8 @@ pub struct Line {
     pub color: usize,
     /// By ascending number of tools.
     pub points: Vec<Point>,
+    /// What the line is compared with, thin and with hollow markers, without a name; empty where there is nothing.
+    pub control: Vec<Point>,
 }
 
 /// One measured point of a line.
@@ -51,7 +53,9 @@ impl LineChart {
     #[must_use]
     pub fn svg(mut self) -> Option<String> {
         for line in &mut self.lines {
-            line.points.retain(|point| point.tools > 0 && self.y_scale.can_show(point));
+            for points in [&mut line.points, &mut line.control] {
+                points.retain(|point| point.tools > 0 && self.y_scale.can_show(point));
+            }
         }
         self.lines.retain(|line| !line.points.is_empty());
         if self.lines.is_empty() {
@@ -67,11 +71,14 @@ impl LineChart {
     fn description(&self) -> String {
         let of = |line: &Line| {
             let said = |point: &Point| format!("{} at {}", value_name(self.y_scale, point.value), count(point.tools));
-            let ends: Vec<String> = match line.points.as_slice() {
-                [first, .., last] => vec![said(first), said(last)],
-                points => points.iter().map(said).collect(),
+            let ends = |points: &[Point]| match points {
+                [first, .., last] => format!("{}, {}", said(first), said(last)),
+                points => points.iter().map(said).collect::<Vec<_>>().join(", "),
             };
-            format!("{}: {}", line.name, ends.join(", "))
+            match line.control.as_slice() {
+                [] => format!("{}: {}", line.name, ends(&line.points)),
+                control => format!("{}: {} (control: {})", line.name, ends(&line.points), ends(control)),
+            }
         };
         let lines: Vec<String> = self.lines.iter().map(of).collect();
         format!("{} by {}. {}.", self.y_title, self.x_title, lines.join("; "))
@@ -113,6 +120,11 @@ impl LineChart {
         let mut ends: Vec<(&Line, At)> = Vec::new();
         // The first line is the one that readers look for: it is drawn on top.
         for line in self.lines.iter().rev() {
+            let control: Vec<At> = line.control.iter().map(|point| place(point, point.value)).collect();
+            if !control.is_empty() {
+                canvas.stroke(line.color, true, &control);
+                control.iter().for_each(|at| canvas.marker(line.color, *at, true));
+            }
             let points: Vec<At> = line.points.iter().map(|point| place(point, point.value)).collect();
             canvas.series(line.color, &points);
             points.iter().for_each(|at| canvas.marker(line.color, *at, false));
@@ -122,7 +134,7 @@ impl LineChart {
     }
 
     fn points(&self) -> impl Iterator<Item = &Point> {
-        self.lines.iter().flat_map(|line| &line.points)
+        self.lines.iter().flat_map(|line| line.points.iter().chain(&line.control))
     }
 
     /// The sizes that were measured, or round numbers when these are too many to read.
@@ -174,7 +186,7 @@ mod tests {
     use super::*;
 
     fn chart(y_scale: Scale, points: Vec<Point>) -> Option<String> {
-        let line = Line { name: "a<b".to_owned(), color: 9, points };
+        let line = Line { name: "a<b".to_owned(), color: 9, points, control: Vec::new() };
         let [title, x_title, y_title] = ["title", "x", "y"].map(str::to_owned);
         LineChart { title, x_title, y_title, y_scale, lines: vec![line] }.svg()
     }
@@ -183,6 +195,25 @@ mod tests {
     fn a_single_point_is_drawn_said_and_escaped() {
         let svg = chart(Scale::Log, vec![Point { tools: 100, value: 3.0, band: None }]).unwrap();
         assert!(svg.contains("<desc id=\"desc\">y by x. a&lt;b: 3.00 at 100.</desc>"), "{svg}");
+    }
+
+    #[test]
+    fn a_control_is_drawn_hollow_and_said_beside_its_line() {
+        let points = |values: [f64; 2]| {
+            let point = |(tools, value)| Point { tools, value, band: None };
+            [50, 100].into_iter().zip(values).map(point).collect::<Vec<_>>()
+        };
+        let lines = |control| vec![Line { name: "a".to_owned(), color: 0, points: points([0.9, 0.8]), control }];
+        let drawn = |control| {
+            let [title, x_title, y_title] = ["title", "x", "y"].map(str::to_owned);
+            LineChart { title, x_title, y_title, y_scale: Scale::Share, lines: lines(control) }.svg().unwrap()
+        };
+        let (alone, beside) = (drawn(Vec::new()), drawn(points([0.3, 0.2])));
+        assert!(beside.contains("a: .900 at 50, .800 at 100 (control: .300 at 50, .200 at 100)."), "{beside}");
+        let hollow = |svg: &str| svg.matches("<circle class=\"o s0\"").count();
+        assert_eq!((hollow(&alone), hollow(&beside)), (0, 2));
+        // The axis has room for the control.
+        assert!(!alone.contains(">.2<") && beside.contains(">.2<"), "{beside}");
     }
 
     #[test]
