@@ -19,7 +19,7 @@ use crate::common::sanitize::SanitizeConfig;
 use crate::common::settings::{FieldError, duration, expand};
 use crate::common::yaml;
 use crate::guard::cache::CacheConfig;
-use crate::guard::config::{Access, GuardConfig, GuardSections};
+use crate::guard::config::{Access, GuardConfig, GuardSections, StateEntry};
 use crate::guard::limits::RateLimits;
 use crate::guard::pins::PinConfig;
 use crate::guard::policy::{PolicyConfig, Preset};
@@ -136,7 +136,7 @@ struct ConfigFile {
     cache: CacheConfig,
     pins: PinConfig,
     signing: Option<SigningSection>,
-    state: Option<PathBuf>,
+    state: Option<StateEntry>,
     diagnostics: Option<PathBuf>,
     audit: Option<AuditConfig>,
     otlp: Option<OtlpSection>,
