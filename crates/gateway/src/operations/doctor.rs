@@ -289,6 +289,13 @@ fn check_kept(config: &GatewayConfig) -> Vec<Complaint> {
             failed("artifacts.path", format!("{} is not a folder", path.display()), "name a folder, or `….sqlite`");
         }
     }
+    if let Err(error) = config.artifacts.look_at_bucket() {
+        failed(
+            "artifacts.s3",
+            error.to_string(),
+            "check the bucket, its address and the keys; results are not kept without it",
+        );
+    }
     // Files are made by SQLite, which makes no folders.
     let databases = [("state", guards.state_file()), ("artifacts.path", config.artifacts.path.as_deref())];
     for (place, path) in databases.into_iter().filter_map(|(place, path)| Some((place, path?))) {
@@ -801,6 +808,16 @@ mod tests {
         drop(SqliteStore::open(place("good.sqlite")).unwrap());
         let good = text("good.db", "good.sqlite");
         assert!(!good.contains("good"), "{good}");
+    }
+
+    #[test]
+    fn a_server_of_the_state_is_asked() {
+        // Nobody listens at a port that was just given back.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let found = examined(&format!("{{catalog: x, state: 'redis://u:s3cret-word@127.0.0.1:{port}/2'}}"));
+        let expected = format!("Error state: redis://127.0.0.1:{port}/2: ");
+        assert!(found.contains(&expected) && found.contains("start the server"), "{found}");
+        assert!(!found.contains("s3cret-word"), "{found}");
     }
 
     #[test]
