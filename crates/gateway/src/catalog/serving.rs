@@ -68,7 +68,7 @@ pub enum StartError {
     #[error(transparent)]
     Guard(#[from] GuardError),
     /// The store of results cannot be opened.
-    #[error("`artifacts.path`: {0}")]
+    #[error("`artifacts`: {0}")]
     Artifacts(#[from] StoreError),
     /// The file of feedback cannot be read.
     #[error("`feedback`: {0}")]

@@ -19,7 +19,7 @@ use crate::protocol::listing::Listing;
 use crate::surface::meta_tools::MetaTool;
 use crate::surface::mode::Mode;
 use contextweaver_core::catalog::{self, Kind, LeftOut, SelectableItem, inspect, load_listings, server_namespace};
-use contextweaver_core::text::Estimator;
+use contextweaver_core::text::{Estimator, sha256_hex};
 use contextweaver_routing::{RouteError, RoutingConfig};
 
 /// A definition that waits for approval, and the one before it where this process has seen that.
@@ -69,6 +69,8 @@ pub struct CatalogView {
     param_headers: OnceLock<ParamHeaders>,
     /// Tokens of all definitions, and of those of mode `gateway`, counted when first needed.
     definition_tokens: OnceLock<(u64, u64)>,
+    /// What stands for all definitions, made when first needed.
+    mark: OnceLock<String>,
 }
 
 impl CatalogView {
@@ -114,6 +116,7 @@ impl CatalogView {
             routes: OnceLock::new(),
             param_headers: OnceLock::new(),
             definition_tokens: OnceLock::new(),
+            mark: OnceLock::new(),
         })
     }
 
@@ -138,6 +141,7 @@ impl CatalogView {
             routes: OnceLock::new(),
             param_headers: OnceLock::new(),
             definition_tokens: OnceLock::new(),
+            mark: OnceLock::new(),
         }
     }
 
@@ -172,6 +176,17 @@ impl CatalogView {
             self.tools.iter().chain(profiles).for_each(Shelf::read_by_encoder);
             teach(self);
         }
+    }
+
+    /// What stands for all definitions: the same for all gateways that serve the same, another where one is another.
+    pub(crate) fn mark(&self) -> &str {
+        self.mark.get_or_init(|| {
+            let shelves = [&self.tools, &self.resources, &self.prompts].into_iter().flatten();
+            let items = shelves.flat_map(|shelf| shelf.router.catalog().items());
+            let texts = items.map(|item| format!("{} {}", item.id, item.raw.as_ref().map_or("", |raw| raw.get())));
+            let digests: Vec<String> = texts.map(|text| sha256_hex(text.as_bytes())).collect();
+            sha256_hex(digests.concat().as_bytes()).chars().take(32).collect()
+        })
     }
 
     /// The lists that `mode` shows, made when they are first needed; a gateway has one mode.

@@ -1,9 +1,11 @@
-//! What every part of the gateway uses: errors, text sanitising, name patterns, configuration text, locks.
+//! What every part of the gateway uses: errors, text sanitising, name patterns, configuration text, locks, connections to
+//! a store that is shared.
 
 pub(crate) mod error;
 pub(crate) mod glob;
 pub(crate) mod masks;
 pub(crate) mod program;
+pub(crate) mod redis;
 pub mod sanitize;
 pub(crate) mod secret;
 pub(crate) mod settings;

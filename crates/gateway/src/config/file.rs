@@ -19,7 +19,7 @@ use crate::common::sanitize::SanitizeConfig;
 use crate::common::settings::{FieldError, duration, expand};
 use crate::common::yaml;
 use crate::guard::cache::CacheConfig;
-use crate::guard::config::{Access, GuardConfig, GuardSections};
+use crate::guard::config::{Access, GuardConfig, GuardSections, StateEntry};
 use crate::guard::limits::RateLimits;
 use crate::guard::pins::PinConfig;
 use crate::guard::policy::{PolicyConfig, Preset};
@@ -136,7 +136,7 @@ struct ConfigFile {
     cache: CacheConfig,
     pins: PinConfig,
     signing: Option<SigningSection>,
-    state: Option<PathBuf>,
+    state: Option<StateEntry>,
     diagnostics: Option<PathBuf>,
     audit: Option<AuditConfig>,
     otlp: Option<OtlpSection>,
@@ -349,6 +349,7 @@ impl GatewayConfig {
     pub fn without_a_trace(mut self) -> Self {
         self.guards.access = Access::Look;
         self.artifacts.path = None;
+        self.artifacts.s3 = None;
         self.diagnostics = None;
         self.audit = None;
         self.otlp = None;
@@ -409,6 +410,25 @@ impl ConfigFile {
             firewall.secrets = Secrets::Redact;
         }
         artifacts.path = artifacts.path.map(|path| folder.join(path));
+        if let Some(s3) = &mut artifacts.s3 {
+            let environment = |name: &str| environment(name).or_else(|| (unset == Unset::IsLookedAt).then(String::new));
+            let wrong = |field: &str, reason: String| FieldError::new(format!("artifacts.s3.{field}"), reason);
+            for (field, text) in [
+                ("endpoint", &mut s3.endpoint),
+                ("access_key_id", &mut s3.access_key_id),
+                ("secret_access_key", &mut s3.secret_access_key),
+            ] {
+                if let Some(text) = text {
+                    *text = expand(text, &environment).map_err(|error| wrong(field, error.to_string()))?;
+                }
+            }
+            if let Some((field, reason)) = s3.problem() {
+                return Err(wrong(field, reason.to_owned()));
+            }
+            if artifacts.path.is_some() {
+                return Err(FieldError::new("artifacts.s3", "stands beside `path`; leave one out"));
+            }
+        }
         if let Some(sandbox) = &self.sandbox {
             sandbox.check_default()?;
         }
@@ -753,6 +773,21 @@ mod tests {
                 "http: {oauth: {issuer: 'https://i', resource: 'https://g/mcp', leeway_seconds: 301}}",
                 "http.oauth.leeway_seconds: is 301",
             ),
+            ("state: 5", "a file, or a server with its `url`"),
+            ("state: {prefix: p}", "the field `url` is missing"),
+            ("state: {url: 'redis://h', prefix: '{p}'}", "state.prefix: must be 1 to 64"),
+            ("state: {url: 'redis://:p@h:x'}", "state.url: must be `redis://"),
+            ("state: 'rediss://h/#insecure'", "state.url: has a `?` or a `#`"),
+            ("state: {url: 'redis://${env:NO}'}", "state.url: the variable `NO` is not set"),
+            ("state: {url: 'redis://h', password_file: none}", "state.password_file: /conf/none"),
+            ("artifacts: {s3: {bucket: ''}}", "artifacts.s3.bucket: must not be empty"),
+            ("artifacts: {s3: {bucket: b, endpoint: h}}", "artifacts.s3.endpoint: must begin with"),
+            ("artifacts: {s3: {bucket: b, access_key_id: a}}", "artifacts.s3.secret_access_key: goes with"),
+            (
+                "artifacts: {s3: {bucket: b, access_key_id: '${env:NO}'}}",
+                "artifacts.s3.access_key_id: the variable `NO`",
+            ),
+            ("artifacts: {path: a, s3: {bucket: b}}", "artifacts.s3: stands beside `path`"),
             ("upstreams: {a: {}}", "upstreams.a: needs `command`"),
             ("upstreams: {a: {command: x, url: y}}", "upstreams.a: needs `command`"),
             ("upstreams: {a: {command: x, headers: {b: c}}}", "upstreams.a: `args`"),

@@ -3,11 +3,13 @@
 //! In the handshake era the question is a request to the client, and the call waits for the answer. In the stateless
 //! protocol the question is the result of the call, and a second call brings the answer. To recognise what was
 //! approved, the state that goes with the question holds a code over the caller, what is called, its arguments, a time
-//! and a nonce, made with a key of this process. It is accepted once, within five minutes; with anything else the person
+//! and a nonce, made with a key. It is accepted once, within five minutes; with anything else the person
 //! is asked again. Where the upstream asks something after the approval, its own state travels within a code that says
 //! that the call was approved.
 //!
-//! Other replicas do not have the key: a call that is answered at another replica is asked about again there.
+//! Replicas that share their state on a server share the key too, so that any of them takes the answer. It is read there
+//! anew for each ticket: where the server has lost it, it has lost too what was used, and nothing made before is taken.
+//! Other replicas have keys of their own: a call that is answered at another replica is asked about again there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,14 +70,18 @@ struct Ticket {
     mac: String,
 }
 
+/// A key of this process; `None` when the system gives no randomness.
+fn fresh() -> Option<[u8; 32]> {
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).ok().map(|()| key)
+}
+
 /// What makes tickets and knows them again.
 struct Seals(Key);
 
 impl Seals {
-    /// A key of this process; `None` when the system gives no randomness.
-    fn new() -> Option<Self> {
-        let mut key = [0; 32];
-        getrandom::fill(&mut key).ok()?;
+    /// What works with this key.
+    fn new(key: [u8; 32]) -> Option<Self> {
         Key::new(key).ok().map(Self)
     }
 
@@ -113,8 +119,8 @@ fn about(call: &GuardedCall<'_>, item: &SelectableItem) -> String {
 
 /// What makes tickets, and where they are spent.
 pub(super) struct Approvals {
-    /// `None` when the system gives no randomness.
-    seals: Option<Seals>,
+    /// The key of this process; `None` when the system gives no randomness.
+    own: Option<[u8; 32]>,
     shared: Shared,
     /// Where an operator may answer.
     desk: Arc<Desk>,
@@ -122,7 +128,21 @@ pub(super) struct Approvals {
 
 impl Approvals {
     pub(super) fn new(shared: Shared, desk: Arc<Desk>) -> Self {
-        Self { seals: Seals::new(), shared, desk }
+        Self { own: fresh(), shared, desk }
+    }
+
+    /// What makes tickets now: with the key of all replicas, or with that of this process where they share none.
+    ///
+    /// # Errors
+    /// Why there is none.
+    async fn seals(&self) -> Result<Seals, &'static str> {
+        // Never the same twice: a server that has lost the key must not get it back with the tickets that it stands for.
+        let (own, offered) = self.own.zip(fresh()).ok_or("the system gives no randomness to ask for it safely")?;
+        let key = self.shared.run(move |state| state.shared_key(&offered)).await.map_err(|error| {
+            tracing::error!(%error, "the key of approvals cannot be read");
+            "the state that replicas share cannot be read now; try again"
+        })?;
+        Seals::new(key.unwrap_or(own)).ok_or("its key cannot be used")
     }
 
     /// Where an operator may answer.
@@ -171,10 +191,12 @@ impl Approvals {
     }
 
     /// The state that the client is to bring back with its answers to the upstream, whose own state is `state`.
-    pub(super) fn state_of(&self, call: &GuardedCall<'_>, state: Option<String>) -> Option<String> {
-        match (&call.approved, &self.seals) {
-            (Some(about), Some(seals)) => seals.seal(Stage::Approved, about, state, self.shared.wall.now()),
-            _ => state,
+    pub(super) async fn state_of(&self, call: &GuardedCall<'_>, state: Option<String>) -> Option<String> {
+        let Some(about) = &call.approved else { return state };
+        match self.seals().await {
+            Ok(seals) => seals.seal(Stage::Approved, about, state, self.shared.wall.now()),
+            // The person is asked again.
+            Err(_) => state,
         }
     }
 
@@ -186,9 +208,7 @@ impl Approvals {
         about: &str,
         reason: &str,
     ) -> Result<Option<CallContext>, GatewayError> {
-        let Some(seals) = &self.seals else {
-            return Err(unapproved(item, reason, "the system gives no randomness to ask for it safely"));
-        };
+        let seals = self.seals().await.map_err(|why| unapproved(item, reason, why))?;
         let now = self.shared.wall.now();
         let context = &call.context;
         let state = context.request_state.as_ref().and_then(|state| state.read::<String>().ok());
@@ -257,9 +277,9 @@ impl Guard for AskedApproval {
             if !call.caller.is_modern() || !call.caller.can_fill_forms() {
                 return self.0.asked(call, item, reason).await.map(|()| Clearance::Go);
             }
-            let seals = self.0.seals.as_ref();
+            let seals = self.0.seals().await.map_err(|why| unapproved(item, reason, why))?;
             let now = self.0.shared.wall.now();
-            let state = seals.and_then(|seals| seals.seal(Stage::Asked, &about(call, item), None, now));
+            let state = seals.seal(Stage::Asked, &about(call, item), None, now);
             Ok(Clearance::Ask(Raw::of(&json!({
                 "resultType": "input_required",
                 "inputRequests": {
@@ -369,7 +389,8 @@ mod tests {
 
     #[test]
     fn a_ticket_is_for_its_own_call_and_time() {
-        let (seals, others) = (Seals::new().unwrap(), Seals::new().unwrap());
+        let new = || Seals::new(fresh().unwrap()).unwrap();
+        let (seals, others) = (new(), new());
         let text = seals.seal(Stage::Asked, "a", Some("s".to_owned()), NOW).unwrap();
         let ticket = seals.open(&text, "a", NOW + LASTS).unwrap();
         assert_eq!((ticket.stage, ticket.state.as_deref()), (Stage::Asked, Some("s")));

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use super::cache::CacheConfig;
 use super::limits::RateLimits;
@@ -12,10 +14,12 @@ use super::pin::Pin;
 use super::pins::{FilePins, PinConfig, PinMode, Pins};
 use super::policy::{PolicyConfig, Preset};
 use super::profiles::Visibility;
+use super::redis_state::RedisState;
 use super::schema::SchemaConfig;
 use super::sign::{SigningConfig, SigningSection};
 use super::sqlite_state::SqliteState;
 use super::state::{MemoryState, Pinned, State};
+use crate::common::redis::RedisConfig;
 use crate::common::sanitize::SanitizeConfig;
 use crate::common::settings::{ExpandError, FieldError};
 use contextweaver_context::store::StoreError;
@@ -34,7 +38,94 @@ pub(crate) struct GuardSections {
     pub(crate) cache: CacheConfig,
     pub(crate) pins: PinConfig,
     pub(crate) signing: Option<SigningSection>,
-    pub(crate) state: Option<PathBuf>,
+    pub(crate) state: Option<StateEntry>,
+}
+
+/// The field `state`: a file, or a server.
+#[derive(Debug, Clone)]
+pub(crate) enum StateEntry {
+    /// A file, or the URL of a server.
+    Text(String),
+    /// A server.
+    Server(StateSection),
+}
+
+/// A server that keeps the state, as a file says it.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StateSection {
+    url: String,
+    #[serde(default = "default_prefix")]
+    prefix: String,
+    password_file: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for StateSection {
+    /// The URL may have a password.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("StateSection").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}
+
+fn default_prefix() -> String {
+    "contextweaver".to_owned()
+}
+
+impl<'de> Deserialize<'de> for StateEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = StateEntry;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("a file, or a server with its `url`")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<StateEntry, E> {
+                Ok(StateEntry::Text(text.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<StateEntry, A::Error> {
+                StateSection::deserialize(MapAccessDeserializer::new(map)).map(StateEntry::Server)
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+impl StateEntry {
+    /// The place, checked. Paths are relative to `folder`; `expand` replaces variables in a URL.
+    fn checked(
+        self,
+        folder: &Path,
+        expand: &dyn Fn(&str) -> Result<String, ExpandError>,
+    ) -> Result<StatePlace, FieldError> {
+        let is_url = |text: &str| {
+            ["redis", "rediss", "valkey", "valkeys"]
+                .iter()
+                .any(|scheme| text.strip_prefix(scheme).is_some_and(|rest| rest.starts_with("://")))
+        };
+        let section = match self {
+            Self::Text(text) if is_url(&text) => {
+                StateSection { url: text, prefix: default_prefix(), password_file: None }
+            }
+            Self::Text(path) => return Ok(StatePlace::File(folder.join(path))),
+            Self::Server(section) => section,
+        };
+        let url = expand(&section.url).map_err(|error| FieldError::new("state.url", error))?;
+        let password_file = section.password_file.map(|path| folder.join(path));
+        let config = RedisConfig::new(&url, &section.prefix, password_file.as_deref());
+        config.map(StatePlace::Server).map_err(|error| error.under("state"))
+    }
+}
+
+/// Where what replicas share is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StatePlace {
+    /// An SQLite file, for processes of one machine.
+    File(PathBuf),
+    /// A server of Redis or Valkey.
+    Server(RedisConfig),
 }
 
 /// The configuration of the guards, checked.
@@ -58,8 +149,8 @@ pub struct GuardConfig {
     pub pins: PinConfig,
     /// Which calls are signed.
     pub signing: Option<SigningConfig>,
-    /// The SQLite file that replicas share; the memory of the process when `None`.
-    pub state: Option<PathBuf>,
+    /// What replicas share; the memory of the process when `None`.
+    pub state: Option<StatePlace>,
     /// What may be done with the files of pins and state.
     pub access: Access,
 }
@@ -127,21 +218,30 @@ impl GuardSections {
             cache: self.cache,
             pins: self.pins,
             signing: self.signing.map(|signing| signing.checked(expand)).transpose()?,
-            state: self.state.map(|path| folder.join(path)),
+            state: self.state.map(|entry| entry.checked(folder, expand)).transpose()?,
             access: Access::Full,
         })
     }
 }
 
 impl GuardConfig {
-    /// The pins that are kept in a file, which is not changed.
+    /// The file of the state; `None` where it is in memory or on a server.
+    pub(crate) fn state_file(&self) -> Option<&Path> {
+        match &self.state {
+            Some(StatePlace::File(path)) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The pins that are kept in a file or on a server, which are not changed.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// They cannot be read.
     pub(crate) fn look_at_pins(&self) -> Result<Vec<Pin>, StoreError> {
         match (&self.pins.file, &self.state) {
             (Some(file), _) => FilePins::new(file).pins(),
-            (None, Some(state)) => SqliteState::look(state),
+            (None, Some(StatePlace::File(path))) => SqliteState::look(path),
+            (None, Some(StatePlace::Server(server))) => Ok(RedisState::look(server)?.pins),
             (None, None) => Ok(Vec::new()),
         }
     }
@@ -149,10 +249,11 @@ impl GuardConfig {
     /// The state that it names.
     ///
     /// # Errors
-    /// The file cannot be used.
+    /// The file or server cannot be used.
     pub fn open_state(&self) -> Result<Arc<dyn State>, StoreError> {
         Ok(match &self.state {
-            Some(path) => Arc::new(SqliteState::open(path)?),
+            Some(StatePlace::File(path)) => Arc::new(SqliteState::open(path)?),
+            Some(StatePlace::Server(server)) => Arc::new(RedisState::open(server)?),
             None => Arc::new(MemoryState::default()),
         })
     }

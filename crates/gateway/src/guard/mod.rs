@@ -22,6 +22,7 @@ pub mod policy;
 pub mod profiles;
 mod provenance;
 pub mod quota;
+pub mod redis_state;
 mod repairs;
 mod result_schema;
 mod sanitize;

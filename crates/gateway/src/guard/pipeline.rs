@@ -350,8 +350,13 @@ impl Guards {
     }
 
     /// The state that a client is to bring back with its answers to an upstream, whose own state is `state`.
-    pub(crate) fn state_of(&self, call: &GuardedCall<'_>, state: Option<String>) -> Option<String> {
-        self.approvals.state_of(call, state)
+    pub(crate) async fn state_of(&self, call: &GuardedCall<'_>, state: Option<String>) -> Option<String> {
+        self.approvals.state_of(call, state).await
+    }
+
+    /// What replicas share.
+    pub(crate) fn state(&self) -> &Arc<dyn State> {
+        &self.shared.state
     }
 
     /// Where an operator answers what waits for an approval.

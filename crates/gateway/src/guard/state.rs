@@ -1,8 +1,9 @@
 //! What replicas of a gateway share: quotas, nonces, cached results and pins.
 //!
-//! Each is a small trait. [`MemoryState`] serves one process, [`SqliteState`](super::sqlite_state::SqliteState) all that open the same file, and what
-//! it acknowledged outlives a restart. Every structure is bounded: what is full refuses or evicts, and never forgets
-//! what safety rests on. The time is always given by the caller.
+//! Each is a small trait. [`MemoryState`] serves one process, [`SqliteState`](super::sqlite_state::SqliteState) all on one
+//! machine that open the same file, and [`RedisState`](super::redis_state::RedisState) all that reach the same server, which
+//! share sessions too. What the last two acknowledged outlives a restart. Every structure is bounded: what is full refuses
+//! or evicts, and never forgets what safety rests on. The time is always given by the caller.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Mutex;
@@ -147,10 +148,98 @@ pub trait Pinned {
     fn remove_pins(&self, server: &str, name: Option<&str>) -> Result<usize, StoreError>;
 }
 
+/// What sessions of one gateway are held to, wherever they are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionBounds {
+    /// How long a session may rest.
+    pub idle: Duration,
+    /// Sessions at a time.
+    pub most: usize,
+    /// Of one caller.
+    pub most_of_one: usize,
+}
+
+/// Whether a session could be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opened {
+    /// It is open.
+    Open,
+    /// All sessions that there may be are in use by others.
+    Full,
+}
+
+/// Sessions that every replica serves: what a replica must know of a session that another has opened.
+pub trait SharedSessions {
+    /// Opens a session of `owner`, or keeps another record of one that is open. Where the owner has as many as it may, or
+    /// there are as many as there may be, the one of the owner that was used longest ago makes room.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn open_session(
+        &self,
+        id: &str,
+        owner: &str,
+        record: &str,
+        now: Duration,
+        bounds: SessionBounds,
+    ) -> Result<Opened, StoreError>;
+
+    /// The record of an open session of this owner, which counts as used; `None` where there is none.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn session(&self, id: &str, owner: &str, now: Duration, idle: Duration) -> Result<Option<String>, StoreError>;
+
+    /// Replaces the record of a session that is open; one that is not stays closed.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn change_session(&self, id: &str, owner: &str, record: &str) -> Result<(), StoreError>;
+
+    /// Ends a session of this owner, for all replicas.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn close_session(&self, id: &str, owner: &str) -> Result<(), StoreError>;
+
+    /// Notes that the answer to a question with this number is waited for, so long at most.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn expect_answer(&self, session: &str, number: u64, lasts: Duration) -> Result<(), StoreError>;
+
+    /// Leaves an answer for the replica that waits for it; whether one does. The first stands.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn leave_answer(&self, session: &str, number: u64, answer: &[u8]) -> Result<bool, StoreError>;
+
+    /// The answer that was left, which is then there no more.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn take_answer(&self, session: &str, number: u64) -> Result<Option<Bytes>, StoreError>;
+}
+
 /// The whole state that replicas share.
 pub trait State: Quotas + Nonces + Results + Pinned + Send + Sync {
-    /// Whether its methods wait for a disk.
+    /// Whether its methods wait for a disk or a network.
     fn waits(&self) -> bool;
+
+    /// Sessions that every replica serves; `None` where each replica has its own.
+    fn sessions(&self) -> Option<&dyn SharedSessions> {
+        None
+    }
+
+    /// The key that replicas make tickets of approvals with: `fresh` where there is none yet. `None` where each replica
+    /// has its own.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn shared_key(&self, fresh: &[u8; 32]) -> Result<Option<[u8; 32]>, StoreError> {
+        let _ = fresh;
+        Ok(None)
+    }
 }
 
 /// Whether one more call is permitted after `total`, the `recent` of them within the last minute, oldest first.
@@ -344,8 +433,40 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::common::redis::RedisConfig;
     use crate::guard::pin::Fingerprint;
+    use crate::guard::redis_state::RedisState;
+    use crate::guard::sign::unique;
     use crate::guard::sqlite_state::SqliteState;
+
+    /// A backend, by what opens the state of this name anew; `folder` is for files.
+    type Backend = (&'static str, Box<dyn Fn(&str) -> Arc<dyn State>>);
+
+    /// The backends whose state outlives what opened it. That on a server takes part where
+    /// `CONTEXTWEAVER_TEST_REDIS` has its URL, as in `scripts/replicas-test`.
+    fn lasting(folder: &std::path::Path) -> Vec<Backend> {
+        let folder = folder.to_owned();
+        let file = move |name: &str| -> Arc<dyn State> {
+            Arc::new(SqliteState::open(folder.join(format!("{name}.db"))).unwrap())
+        };
+        let mut backends: Vec<Backend> = vec![("sqlite", Box::new(file))];
+        if let Ok(url) = std::env::var("CONTEXTWEAVER_TEST_REDIS") {
+            let prefix = unique();
+            let server = move |name: &str| -> Arc<dyn State> {
+                let config = RedisConfig::new(&url, &format!("test:{prefix}:{name}"), None).unwrap();
+                Arc::new(RedisState::open(&config).unwrap())
+            };
+            backends.push(("redis", Box::new(server)));
+        }
+        backends
+    }
+
+    /// All of them; that in memory is another at each time.
+    fn backends(folder: &std::path::Path) -> Vec<Backend> {
+        let mut backends = lasting(folder);
+        backends.push(("memory", Box::new(|_| Arc::new(MemoryState::default()))));
+        backends
+    }
 
     const fn at(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -428,41 +549,75 @@ mod tests {
         assert_eq!(state.pins().unwrap(), [pin("a", "y")]);
     }
 
+    fn subjects(state: &dyn State) {
+        // Two wants of one call are counted both; a name of any form is a name.
+        let odd = want("s\u{0}{}\n", "\u{1f980} x", 2, 0);
+        assert_eq!(state.take(&[odd.clone(), odd.clone()], at(100), Take::Use).unwrap(), Ok(()));
+        assert!(state.take(std::slice::from_ref(&odd), at(100), Take::Look).unwrap().is_err());
+        assert_eq!(state.take(&[], at(100), Take::Use).unwrap(), Ok(()));
+        // What a caller may do in all is forgotten a day after its last call.
+        let one = want("day", "x", 0, 1);
+        assert_eq!(state.take(std::slice::from_ref(&one), at(1000), Take::Use).unwrap(), Ok(()));
+        assert!(state.take(std::slice::from_ref(&one), at(2000), Take::Use).unwrap().is_err());
+        let next = at(1000) + IDLE + at(1);
+        assert_eq!(state.take(&[want("another", "x", 0, 1)], next, Take::Use).unwrap(), Ok(()));
+    }
+
+    fn pins_side_by_side(state: &dyn State) {
+        std::thread::scope(|scope| {
+            for server in ["a", "b", "c"] {
+                scope.spawn(move || {
+                    for number in 0..5 {
+                        state.put_pins(&[pin(server, &number.to_string())]).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(state.pins().unwrap().len(), 15, "no change is lost");
+        let before = state.pins_stamp().unwrap();
+        assert_eq!(state.pins_stamp().unwrap(), before);
+        assert_eq!(state.change_pins(&mut |_| Vec::new()).unwrap(), before, "nothing was changed");
+    }
+
     #[test]
-    fn both_backends_keep_the_rules() {
+    fn every_backend_keeps_the_rules() {
         let folder = tempfile::tempdir().unwrap();
-        for (number, rule) in [quotas, nonces, results, pins].into_iter().enumerate() {
-            rule(&MemoryState::default());
-            rule(&SqliteState::open(folder.path().join(format!("{number}.db"))).unwrap());
+        for (name, open) in backends(folder.path()) {
+            let rules = [quotas, nonces, results, pins, subjects, pins_side_by_side];
+            for (number, rule) in rules.into_iter().enumerate() {
+                println!("{name}: rule {number}");
+                rule(&*open(&number.to_string()));
+            }
         }
     }
 
     #[test]
     fn a_restart_and_a_second_replica_lose_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let open = || SqliteState::open(folder.path().join("s.db")).unwrap();
-        let first = open();
-        first.take(&[want("s", "x", 1, 0)], at(1), Take::Use).unwrap().unwrap();
-        first.remember("n", at(1), at(60), 9).unwrap();
-        first.cache("k", &Bytes::from_static(b"r"), at(60), 9).unwrap();
-        first.put_pins(&[pin("a", "x")]).unwrap();
-        let kept = |state: &dyn State| {
-            assert!(state.take(&[want("s", "x", 1, 0)], at(2), Take::Use).unwrap().is_err());
-            assert_eq!(state.remember("n", at(2), at(60), 9).unwrap(), Freshness::Seen);
-            assert!(state.cached("k", at(2)).unwrap().is_some());
-            assert_eq!(state.pins().unwrap().len(), 1);
-        };
-        kept(&open());
-        drop(first);
-        kept(&open());
+        for (name, open) in lasting(folder.path()) {
+            println!("{name}");
+            let first = open("s");
+            first.take(&[want("s", "x", 1, 0)], at(1), Take::Use).unwrap().unwrap();
+            first.remember("n", at(1), at(60), 9).unwrap();
+            first.cache("k", &Bytes::from_static(b"r"), at(60), 9).unwrap();
+            first.put_pins(&[pin("a", "x")]).unwrap();
+            let kept = |state: &dyn State| {
+                assert!(state.take(&[want("s", "x", 1, 0)], at(2), Take::Use).unwrap().is_err());
+                assert_eq!(state.remember("n", at(2), at(60), 9).unwrap(), Freshness::Seen);
+                assert!(state.cached("k", at(2)).unwrap().is_some());
+                assert_eq!(state.pins().unwrap().len(), 1);
+            };
+            kept(&*open("s"));
+            drop(first);
+            kept(&*open("s"));
+        }
     }
 
     #[test]
     fn a_quota_is_not_exceeded_by_callers_side_by_side() {
         let folder = tempfile::tempdir().unwrap();
-        let states: [Arc<dyn State>; 2] =
-            [Arc::new(MemoryState::default()), Arc::new(SqliteState::open(folder.path().join("s.db")).unwrap())];
-        for state in states {
+        for (name, open) in backends(folder.path()) {
+            let state = open("s");
             let permitted = std::thread::scope(|scope| {
                 let one = || {
                     (0..10).filter(|_| state.take(&[want("s", "x", 7, 0)], at(5), Take::Use).unwrap().is_ok()).count()
@@ -470,7 +625,64 @@ mod tests {
                 let threads: Vec<_> = (0..4).map(|_| scope.spawn(one)).collect();
                 threads.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>()
             });
-            assert_eq!(permitted, 7);
+            assert_eq!(permitted, 7, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_nonce_is_fresh_for_one_of_many() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, open) in backends(folder.path()) {
+            let state = open("s");
+            let fresh = std::thread::scope(|scope| {
+                let one = || {
+                    (0..20)
+                        .filter(|n| state.remember(&n.to_string(), at(5), at(60), 99).unwrap() == Freshness::Fresh)
+                        .count()
+                };
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(one)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).sum::<usize>()
+            });
+            assert_eq!(fresh, 20, "{name}");
+        }
+    }
+
+    #[test]
+    fn sessions_and_the_key_are_shared_where_the_state_is_on_a_server() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, open) in backends(folder.path()) {
+            let (state, second) = (open("s"), open("s"));
+            assert_eq!(state.sessions().is_some(), name == "redis", "{name}");
+            let key = state.shared_key(&[1; 32]).unwrap();
+            assert_eq!(key.is_some(), name == "redis", "{name}");
+            assert_eq!(second.shared_key(&[2; 32]).unwrap(), key, "the first key stays");
+            let (Some(sessions), Some(others)) = (state.sessions(), second.sessions()) else { continue };
+            let bounds = SessionBounds { idle: at(10), most: 3, most_of_one: 2 };
+            let open = |id, owner, now| sessions.open_session(id, owner, "{}", at(now), bounds).unwrap();
+            let is_open = |id, owner, now| others.session(id, owner, at(now), at(10)).unwrap().is_some();
+            assert_eq!(open("1", "a", 100), Opened::Open);
+            assert!(is_open("1", "a", 105) && !is_open("1", "b", 105), "a session is its owner's");
+            assert!(is_open("1", "a", 114) && !is_open("1", "a", 124), "it expires when it rests");
+            assert_eq!((open("1", "a", 200), open("2", "a", 201)), (Opened::Open, Opened::Open));
+            assert!(is_open("1", "a", 202));
+            assert_eq!(open("3", "a", 203), Opened::Open);
+            assert!(is_open("1", "a", 203) && !is_open("2", "a", 203), "the one used longest ago makes room");
+            assert_eq!((open("4", "b", 204), open("5", "c", 204)), (Opened::Open, Opened::Full));
+            sessions.close_session("1", "b").unwrap();
+            assert!(is_open("1", "a", 205), "no caller ends a session of another");
+            others.close_session("1", "a").unwrap();
+            sessions.change_session("1", "a", "{\"a\":1}").unwrap();
+            assert!(!is_open("1", "a", 205), "what was ended stays so");
+            others.change_session("3", "a", "{\"a\":1}").unwrap();
+            assert_eq!(sessions.session("3", "a", at(205), at(10)).unwrap().as_deref(), Some("{\"a\":1}"));
+            // An answer is for who waits for it, once; what nobody waits for is not kept.
+            assert!(!others.leave_answer("3", 7, b"yes").unwrap());
+            sessions.expect_answer("3", 7, at(60)).unwrap();
+            assert!(!others.leave_answer("3", 8, b"yes").unwrap() && !others.leave_answer("4", 7, b"yes").unwrap());
+            assert_eq!(sessions.take_answer("3", 7).unwrap(), None);
+            assert!(others.leave_answer("3", 7, b"yes").unwrap() && !others.leave_answer("3", 7, b"no").unwrap());
+            assert_eq!(sessions.take_answer("3", 7).unwrap().as_deref(), Some(&b"yes"[..]));
+            assert_eq!(sessions.take_answer("3", 7).unwrap(), None);
         }
     }
 

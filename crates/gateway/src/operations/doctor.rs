@@ -14,7 +14,9 @@ use serde::Serialize;
 
 use crate::catalog::view::{CatalogView, items_of};
 use crate::config::file::GatewayConfig;
+use crate::guard::config::StatePlace;
 use crate::guard::pins::{FilePins, PinMode};
+use crate::guard::redis_state::RedisState;
 use crate::guard::sqlite_state::SqliteState;
 use crate::guard::state::Pinned;
 use crate::operations::capture::Capture;
@@ -252,7 +254,7 @@ fn check_paths(config: &GatewayConfig) -> Vec<Complaint> {
     complaints
 }
 
-/// What is kept in files: it is opened for reading alone, and nothing is made.
+/// What is kept in files or on a server: it is opened for reading alone, and nothing is made.
 fn check_kept(config: &GatewayConfig) -> Vec<Complaint> {
     let guards = &config.guards;
     let mut complaints = Vec::new();
@@ -260,10 +262,18 @@ fn check_kept(config: &GatewayConfig) -> Vec<Complaint> {
         complaints.push(Complaint::new(Severity::Error, place, error, remedy));
     };
     let other = "name another file, or restore this one from a copy";
-    if let Some(path) = &guards.state
-        && let Err(error) = SqliteState::look(path)
-    {
-        failed("state", error.to_string(), other);
+    let mut worries = Vec::new();
+    match &guards.state {
+        Some(StatePlace::File(path)) => {
+            if let Err(error) = SqliteState::look(path) {
+                failed("state", error.to_string(), other);
+            }
+        }
+        Some(StatePlace::Server(server)) => match RedisState::look(server) {
+            Ok(found) => worries = found.worries,
+            Err(error) => failed("state", error.to_string(), "calls that need it are refused until it answers"),
+        },
+        None => {}
     }
     if let Some(path) = &guards.pins.file
         && let Err(error) = FilePins::new(path).pins()
@@ -279,13 +289,23 @@ fn check_kept(config: &GatewayConfig) -> Vec<Complaint> {
             failed("artifacts.path", format!("{} is not a folder", path.display()), "name a folder, or `….sqlite`");
         }
     }
+    if let Err(error) = config.artifacts.look_at_bucket() {
+        failed(
+            "artifacts.s3",
+            error.to_string(),
+            "check the bucket, its address and the keys; results are not kept without it",
+        );
+    }
     // Files are made by SQLite, which makes no folders.
-    let databases = [("state", guards.state.as_deref()), ("artifacts.path", config.artifacts.path.as_deref())];
+    let databases = [("state", guards.state_file()), ("artifacts.path", config.artifacts.path.as_deref())];
     for (place, path) in databases.into_iter().filter_map(|(place, path)| Some((place, path?))) {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if is_database(path) && !folder.is_dir() {
             failed(place, format!("the folder {} does not exist", folder.display()), "create the folder");
         }
+    }
+    for (problem, remedy) in worries {
+        complaints.push(Complaint::new(Severity::Warning, "state", problem, remedy));
     }
     let pinned = guards.pins.mode != PinMode::Off;
     if pinned && guards.pins.file.is_none() && guards.state.is_none() {
@@ -300,7 +320,7 @@ fn check_kept(config: &GatewayConfig) -> Vec<Complaint> {
         complaints.push(Complaint::new(Severity::Warning, "pins", problem, remedy));
     }
     let kept = [
-        ("state", guards.state.as_deref()),
+        ("state", guards.state_file()),
         ("pins.file", guards.pins.file.as_deref()),
         ("artifacts.path", config.artifacts.path.as_deref()),
         ("diagnostics", config.diagnostics.as_deref()),
@@ -420,7 +440,7 @@ async fn check_reach(
     }
     let kept = [
         Some(path),
-        config.guards.state.as_deref(),
+        config.guards.state_file(),
         config.guards.pins.file.as_deref(),
         config.artifacts.path.as_deref(),
         config.audit.as_ref().map(|audit| audit.file.as_path()),
@@ -788,6 +808,16 @@ mod tests {
         drop(SqliteStore::open(place("good.sqlite")).unwrap());
         let good = text("good.db", "good.sqlite");
         assert!(!good.contains("good"), "{good}");
+    }
+
+    #[test]
+    fn a_server_of_the_state_is_asked() {
+        // Nobody listens at a port that was just given back.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let found = examined(&format!("{{catalog: x, state: 'redis://u:s3cret-word@127.0.0.1:{port}/2'}}"));
+        let expected = format!("Error state: redis://127.0.0.1:{port}/2: ");
+        assert!(found.contains(&expected) && found.contains("start the server"), "{found}");
+        assert!(!found.contains("s3cret-word"), "{found}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Where results are kept, and for how long.
 //!
-//! In memory unless a path is given. The age of what a file or folder holds outlives the process, and so does the key
-//! that its handles are made with.
+//! In memory unless a path or a bucket is given. The age of what a file, folder or bucket holds outlives the process, and
+//! so does the key that its handles are made with.
 
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
@@ -11,6 +11,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::holdings::{HandleKey, Holdings};
+#[cfg(feature = "s3")]
+use super::s3::S3Artifacts;
+use super::s3::S3Config;
 use crate::guard::sign::Key;
 use crate::session::client::Session;
 use contextweaver_context::event::{ArtifactRef, Handle};
@@ -32,6 +35,9 @@ pub struct ArtifactsConfig {
     pub redact_secrets: bool,
     /// A folder, or a database of SQLite when it ends in `.sqlite` or `.db`; memory when `None`.
     pub path: Option<PathBuf>,
+    /// A bucket, instead of a path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub s3: Option<S3Config>,
 }
 
 impl Default for ArtifactsConfig {
@@ -42,7 +48,27 @@ impl Default for ArtifactsConfig {
             max_artifacts: NonZeroUsize::new(10_000),
             redact_secrets: false,
             path: None,
+            s3: None,
         }
+    }
+}
+
+impl ArtifactsConfig {
+    /// Asks whether the bucket can be read, where there is one; nothing is written.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn look_at_bucket(&self) -> Result<(), StoreError> {
+        #[cfg(feature = "s3")]
+        if let Some(bucket) = &self.s3 {
+            return S3Artifacts::look(bucket);
+        }
+        Ok(())
+    }
+
+    /// Whether results are kept outside of the process, so that looking at them waits.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.path.is_some() || self.s3.is_some()
     }
 }
 
@@ -52,7 +78,7 @@ pub(crate) struct Artifacts {
     store: Arc<dyn ArtifactStore>,
     /// What handles are made with.
     pub(crate) key: HandleKey,
-    /// Whether it waits for a disk.
+    /// Whether it waits for a disk or a network.
     pub(crate) on_disk: bool,
 }
 
@@ -74,6 +100,7 @@ impl Artifacts {
             bare("artifacts", format!("no key for handles, since the system gives no randomness: {error}"))
         })?;
         let store = match &config.path {
+            None if config.s3.is_some() => in_bucket(config, &mut key)?,
             None => limited(MemoryArtifacts::default(), config)?,
             Some(path) if is_database(path) => {
                 let store = SqliteStore::open(path)?;
@@ -87,7 +114,7 @@ impl Artifacts {
             }
         };
         let key = Key::new(key).map_err(|error| bare("artifacts", error.to_string()))?;
-        Ok(Self { store, key: HandleKey::Secret(key), on_disk: config.path.is_some() })
+        Ok(Self { store, key: HandleKey::Secret(key), on_disk: config.is_elsewhere() })
     }
 
     /// The same with handles that are made without a key: for the only client of a gateway in its own process.
@@ -115,6 +142,22 @@ impl Artifacts {
     pub(crate) fn of(&self, session: &Session) -> Holdings {
         Holdings::new(&self.store, &self.key, session.tenant())
     }
+}
+
+/// The store in the bucket that `config` names; its key replaces `key`.
+#[cfg(feature = "s3")]
+fn in_bucket(config: &ArtifactsConfig, key: &mut [u8; 32]) -> Result<Arc<dyn ArtifactStore>, StoreError> {
+    let Some(bucket) = &config.s3 else { return limited(MemoryArtifacts::default(), config) };
+    let store = S3Artifacts::new(bucket)?;
+    *key = store.key(key)?;
+    limited(store, config)
+}
+
+/// Refuses: this build has no S3.
+#[cfg(not(feature = "s3"))]
+fn in_bucket(_: &ArtifactsConfig, _: &mut [u8; 32]) -> Result<Arc<dyn ArtifactStore>, StoreError> {
+    let reason = "this build has no S3; build it with the feature `s3` of contextweaver-gateway".to_owned();
+    Err(StoreError::Backend { place: "artifacts.s3".to_owned(), reason })
 }
 
 /// Whether results are kept in a database there, as opposed to a folder.

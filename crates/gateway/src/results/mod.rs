@@ -5,3 +5,4 @@ pub(crate) mod content;
 pub(crate) mod firewall;
 pub(crate) mod holdings;
 pub(crate) mod kinds;
+pub(crate) mod s3;

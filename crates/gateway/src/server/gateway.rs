@@ -14,6 +14,7 @@ use crate::catalog::view::CatalogView;
 use crate::config::file::GatewayConfig;
 use crate::guard::desk::Desk;
 use crate::guard::pipeline::{GuardError, Guards};
+use crate::guard::state::State;
 use crate::protocol::message::{Outcome, Raw};
 use crate::results::artifacts::Artifacts;
 use crate::results::firewall::ResultFirewall;
@@ -241,6 +242,11 @@ impl Gateway {
         self.serving.reports()
     }
 
+    /// What replicas share.
+    pub(crate) fn state(&self) -> &Arc<dyn State> {
+        self.dispatcher.tools.calls.guards.state()
+    }
+
     /// Enters a client, which hears of changes for as long as its session is held.
     pub fn enter(&self, session: &Arc<Session>) {
         self.clients.enter(session);
@@ -248,11 +254,31 @@ impl Gateway {
 
     /// Tells all clients that their lists may be others.
     pub(crate) fn tell_of_changes(&self) {
-        self.clients.tell_all("notifications/tools/list_changed", None);
+        self.changed_lists().iter().for_each(|method| self.clients.tell_all(method, None));
+    }
+
+    /// Tells one client that its lists may be others.
+    pub(crate) fn tell_of_changes_to(&self, session: &Session) {
+        self.changed_lists().iter().for_each(|method| session.tell(method, None));
+    }
+
+    /// The notifications of lists that clients of this mode know of.
+    fn changed_lists(&self) -> &'static [&'static str] {
+        const ALL: [&str; 3] = [
+            "notifications/tools/list_changed",
+            "notifications/resources/list_changed",
+            "notifications/prompts/list_changed",
+        ];
         // A client of the meta-tools knows of tools alone.
-        if self.config.mode != Mode::Gateway {
-            self.clients.tell_all("notifications/resources/list_changed", None);
-            self.clients.tell_all("notifications/prompts/list_changed", None);
+        if self.config.mode == Mode::Gateway { &ALL[..1] } else { &ALL }
+    }
+
+    /// Watches resources for a client that has asked another replica to. What cannot be watched is left out.
+    pub(crate) async fn watch_again(&self, caller: &Caller, uris: Vec<String>) {
+        for uri in uris {
+            if let Err(error) = self.dispatcher.passthrough.watch(caller, &uri).await {
+                tracing::debug!(code = error.code, "a resource cannot be watched");
+            }
         }
     }
 

@@ -289,7 +289,7 @@ impl Passthrough {
         let result = self.traced(named.upstream, caller, questions, method, Some(&params)).await?;
         if is_question(&result) {
             let (upstream, id) = (named.upstream.name(), &named.item.id);
-            return self.questions.ask_back(&self.guards, &call, upstream, id, &result).map_err(refuse);
+            return self.questions.ask_back(&self.guards, &call, upstream, id, &result).await.map_err(refuse);
         }
         self.presented(call.route, result).await
     }

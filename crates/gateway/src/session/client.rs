@@ -2,8 +2,9 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,6 +22,21 @@ use crate::protocol::versions::MODERN_VERSION;
 
 /// How long a person has to answer what an upstream asks through the client.
 const ASKING: Duration = Duration::from_secs(300);
+
+/// How often it is looked whether another replica was given the answer to a question.
+const LOOK: Duration = Duration::from_millis(300);
+
+/// What is on its way between replicas.
+pub(crate) type Underway<'p, T> = Pin<Box<dyn Future<Output = T> + Send + 'p>>;
+
+/// Brings answers of clients to the replica that asked, where each may be given the answers to the questions of others.
+pub(crate) trait Post: std::fmt::Debug + Send + Sync {
+    /// Notes that an answer is waited for. Where that fails, only an answer that comes here is taken.
+    fn expect<'p>(&'p self, session: &'p str, number: u64, lasts: Duration) -> Underway<'p, ()>;
+
+    /// The answer that another replica was given.
+    fn fetch<'p>(&'p self, session: &'p str, number: u64) -> Underway<'p, Option<Outcome>>;
+}
 
 /// A client that is connected.
 #[derive(Debug)]
@@ -40,6 +56,8 @@ pub struct Session {
     /// The gateway's own requests that wait for the client's answer.
     asked: Mutex<HashMap<u64, oneshot::Sender<Outcome>>>,
     next: AtomicU64,
+    /// How answers come here that another replica was given.
+    post: OnceLock<Arc<dyn Post>>,
     /// The client's requests that are being served, for cancellation.
     running: Mutex<HashMap<Raw, Arc<Notify>>>,
     /// The results that the conversation has shown; held while one is shaped.
@@ -81,6 +99,7 @@ impl Session {
             watched: Mutex::default(),
             asked: Mutex::default(),
             next: AtomicU64::new(1),
+            post: OnceLock::new(),
             running: Mutex::default(),
             history: Arc::default(),
             recent: Mutex::default(),
@@ -172,6 +191,30 @@ impl Session {
     /// Notes that it does not any more.
     pub(crate) fn unwatch(&self, uri: &str) {
         lock(&self.watched).remove(uri);
+    }
+
+    /// From now on the gateway's own requests are numbered from here, and answers come by this post too: where several
+    /// replicas ask one client, no two of them may use the same number, or an answer would be taken for that to another
+    /// question.
+    pub(crate) fn join(&self, first: u64, post: Arc<dyn Post>) {
+        self.next.fetch_max(first, Ordering::Relaxed);
+        // It is the same post each time.
+        let _ = self.post.set(post);
+    }
+
+    /// Whether an answer with this id is waited for here.
+    pub(crate) fn awaits(&self, id: &Raw) -> bool {
+        id.read::<u64>().is_ok_and(|id| lock(&self.asked).contains_key(&id))
+    }
+
+    /// The resources of whose changes it wants to hear, by address.
+    pub(crate) fn watched(&self) -> Vec<String> {
+        lock(&self.watched).iter().cloned().collect()
+    }
+
+    /// Notes that it wants to hear of changes of these resources and no others.
+    pub(crate) fn watch_only(&self, uris: Vec<String>) {
+        *lock(&self.watched) = uris.into_iter().collect();
     }
 
     /// Hands the client's answer to the task that asked.
@@ -326,14 +369,32 @@ impl Caller {
         let (sender, answer) = oneshot::channel();
         lock(&self.session.asked).insert(id, sender);
         let gone = || RpcError::new(INTERNAL_ERROR, "the client did not answer");
+        let post = self.session.post.get();
+        if let Some(post) = post {
+            post.expect(&self.session.id, id, ASKING).await;
+        }
+        let answer = async {
+            tokio::select! {
+                answer = answer => answer.unwrap_or_else(|_| Err(gone())),
+                answer = elsewhere(post, &self.session.id, id) => answer,
+            }
+        };
         let outcome = match self.out.send(message::request(&Raw::of(&id), method, params)).await {
-            Ok(()) => tokio::time::timeout(ASKING, answer)
-                .await
-                .map_err(|_| gone())
-                .and_then(|outcome| outcome.map_err(|_| gone())),
+            Ok(()) => tokio::time::timeout(ASKING, answer).await.unwrap_or_else(|_| Err(gone())),
             Err(_) => Err(gone()),
         };
         lock(&self.session.asked).remove(&id);
-        outcome.and_then(|outcome| outcome)
+        outcome
+    }
+}
+
+/// The answer that another replica was given; without end where there is no post.
+async fn elsewhere(post: Option<&Arc<dyn Post>>, session: &str, number: u64) -> Outcome {
+    let Some(post) = post else { return std::future::pending().await };
+    loop {
+        tokio::time::sleep(LOOK).await;
+        if let Some(outcome) = post.fetch(session, number).await {
+            return outcome;
+        }
     }
 }

@@ -91,7 +91,7 @@ impl Calls {
                 let result = self.exchange(&call, upstream, item, &method, &arguments, id).await?;
                 let is_large = result.bytes().len() > LARGE;
                 if is_question(&result) {
-                    return self.questions.ask_back(&self.guards, &call, upstream.name(), id, &result);
+                    return self.questions.ask_back(&self.guards, &call, upstream.name(), id, &result).await;
                 }
                 let checked = in_turn_if(is_large, || self.guards.check_result(&call, &result)).await;
                 checked.map_err(|error| exhausted("checking its result", error).at(id))??;

@@ -93,7 +93,7 @@ impl QuestionRules {
     ///
     /// # Errors
     /// The caller cannot be asked, or the result is more than a question.
-    pub(crate) fn ask_back(
+    pub(crate) async fn ask_back(
         self,
         guards: &Guards,
         call: &GuardedCall<'_>,
@@ -106,7 +106,7 @@ impl QuestionRules {
                 .at(id)
                 .with("upstream", upstream)
         })?;
-        let state = guards.state_of(call, question.state);
+        let state = guards.state_of(call, question.state).await;
         let mut members = Map::new();
         members.insert("resultType".to_owned(), "input_required".into());
         if !question.requests.is_empty() {

@@ -24,6 +24,8 @@ pub(super) const EVENTS: &str = "text/event-stream";
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// The header with the protocol version.
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+/// The header with the id of the last event that a client got of a stream.
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 

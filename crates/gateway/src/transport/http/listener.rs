@@ -44,7 +44,7 @@ pub(super) trait Endpoint: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Response<Reply>, Refused>> + Send;
 
     /// Is called now and then, to drop what has expired.
-    fn sweep(&self) {}
+    fn sweep(self: &Arc<Self>) {}
 
     /// Is called when nothing more is accepted, to end what would never end by itself.
     fn close(&self) {}

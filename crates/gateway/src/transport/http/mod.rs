@@ -10,6 +10,7 @@ mod keys;
 pub(crate) mod listener;
 mod oauth;
 mod patience;
+mod replicas;
 mod reply;
 pub(crate) mod server;
 mod sessions;

@@ -78,6 +78,21 @@ pub(super) struct Events {
     end: End,
     keep_alive: Interval,
     lease: Lease,
+    mark: Option<Mark>,
+}
+
+/// What the events of a stream are marked with, so that a client can say up to where it has heard.
+pub(super) struct Mark {
+    /// Whether an event with the mark and nothing else still comes first.
+    is_due: bool,
+    now: Box<dyn Fn() -> String + Send + Sync>,
+}
+
+impl Mark {
+    /// The mark that `now` gives at each event; `is_due` says whether one without a message comes first.
+    pub(super) fn new(is_due: bool, now: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Self { is_due, now: Box::new(now) }
+    }
 }
 
 /// For how long a caller is admitted: an open stream ends with it.
@@ -117,6 +132,10 @@ impl Events {
             self.end = End::Text(None);
             return Poll::Ready(None);
         }
+        if let Some(mark) = self.mark.as_mut().filter(|mark| mark.is_due) {
+            mark.is_due = false;
+            return Poll::Ready(Some(Bytes::from(format!("id: {}\ndata:\n\n", (mark.now)()))));
+        }
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(event(&first)));
         }
@@ -127,7 +146,13 @@ impl Events {
         }
         // What was said before the answer comes before it.
         match (self.messages.poll_recv(context), &mut self.end) {
-            (Poll::Ready(Some(message)), _) => Poll::Ready(Some(event(&message))),
+            (Poll::Ready(Some(message)), _) => {
+                let text = event(&message);
+                let mark = self.mark.as_ref().map(|mark| format!("id: {}\n", (mark.now)()));
+                Poll::Ready(Some(
+                    mark.map_or_else(|| text.clone(), |mark| [mark.as_bytes(), &text[..]].concat().into()),
+                ))
+            }
             (_, End::Text(last)) => Poll::Ready(last.take().map(|text| event(&text))),
             (Poll::Ready(None), End::Closed { .. } | End::Feed) => Poll::Ready(None),
             _ => {
@@ -150,6 +175,13 @@ fn event(message: &Bytes) -> Bytes {
 }
 
 impl Reply {
+    /// Marks the events of a stream.
+    pub(super) fn marked(&mut self, mark: Mark) {
+        if let Self::Events(events) = self {
+            events.mark = Some(mark);
+        }
+    }
+
     /// Ends a stream with the lease of its caller.
     pub(super) fn lent(&mut self, lease: Lease) {
         if let Self::Events(events) = self {
@@ -203,8 +235,14 @@ pub(super) fn empty(status: StatusCode) -> Response<Reply> {
 /// A response of `messages` after `first`, until `end`.
 pub(super) fn events(first: Option<Bytes>, messages: mpsc::Receiver<Bytes>, end: End) -> Response<Reply> {
     let keep_alive = tokio::time::interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
-    let mut response =
-        Response::new(Reply::Events(Box::new(Events { first, messages, end, keep_alive, lease: Lease::default() })));
+    let mut response = Response::new(Reply::Events(Box::new(Events {
+        first,
+        messages,
+        end,
+        keep_alive,
+        lease: Lease::default(),
+        mark: None,
+    })));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENTS));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     // Proxies that gather responses would hold the events back.

@@ -8,8 +8,9 @@
 //! | `GET /healthz`, `GET /metrics` | for operators | the same |
 //!
 //! A `POST` is answered with JSON, or with a stream when a notification or a question of an upstream comes before the
-//! answer. Streams cannot be taken up again: what a client misses while it is away is lost. Nothing on the way of a
-//! call is typed: a body is read once, and its parts are what goes to the upstream.
+//! answer. The stream of notifications can be taken up again with `Last-Event-ID`, at any replica: the client is told what
+//! has changed since. The stream of a `POST` cannot: what a client misses of it while it is away is lost. Nothing on the way
+//! of a call is typed: a body is read once, and its parts are what goes to the upstream.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,9 +25,10 @@ use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
 use super::admission::{check_accept, check_content_type};
-use super::headers::{self, EVENTS, JSON, PROTOCOL_VERSION, SESSION_ID, single};
+use super::headers::{self, EVENTS, JSON, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID, single};
 use super::listener::{Door, Doors, Endpoint, HttpError, Listener, not_allowed, read};
-use super::reply::{End, Leave, Refused, Reply, Work, empty, events, whole};
+use super::replicas::{self, Known};
+use super::reply::{End, Leave, Mark, Refused, Reply, Work, empty, events, whole};
 use super::sessions::{NoSession, SessionLimits, Sessions, Visit};
 use crate::config::http::HttpConfig;
 use crate::protocol::message::{
@@ -47,6 +49,9 @@ const ENDPOINT: &str = "/mcp";
 
 /// Messages of a request or stream that wait for its client, at most.
 const QUEUE: usize = 256;
+
+/// The version since which clients take an event that has an id and nothing else.
+const PRIMED_VERSION: &str = "2025-11-25";
 
 /// The code of the error under which an unknown session is refused; the status says it.
 const SESSION_NOT_FOUND: i64 = -32_001;
@@ -154,8 +159,19 @@ impl Endpoint for Shared {
         dispatch(&self, client, head, body).await
     }
 
-    fn sweep(&self) {
+    fn sweep(self: &Arc<Self>) {
         self.sessions.sweep();
+        // What is in use here must not expire elsewhere.
+        let (shared, visits) = (Arc::clone(self), self.sessions.in_use());
+        if shared.live.now().state().sessions().is_none() || visits.is_empty() {
+            return;
+        }
+        tokio::spawn(async move {
+            let state = Arc::clone(shared.live.now().state());
+            for ended in replicas::touch(&state, visits, shared.sessions.limits()).await {
+                shared.sessions.close(ended.id());
+            }
+        });
     }
 
     fn close(&self) {
@@ -174,8 +190,8 @@ async fn dispatch(
             let client = authorized?;
             match *method {
                 Method::POST => post(shared, &client, &head, body).await,
-                Method::GET => listen(shared, &client, &head),
-                Method::DELETE => end_session(shared, &client, &head),
+                Method::GET => listen(shared, &client, &head).await,
+                Method::DELETE => end_session(shared, &client, &head).await,
                 _ => Ok(not_allowed("GET, POST, DELETE")),
             }
         }
@@ -235,12 +251,17 @@ async fn post(
                 Some(MODERN_VERSION) => {
                     headers::check(&head.headers, None, &method, params.as_ref()).map_err(refused)?;
                 }
-                _ => shared.live.now().take(&**visit(shared, client, &head.headers)?, &method, params.as_ref()),
+                _ => {
+                    let visited = visit(shared, client, &head.headers).await?;
+                    shared.live.now().take(&visited, &method, params.as_ref());
+                }
             }
             Ok(empty(StatusCode::ACCEPTED))
         }
         Message::Response { id, outcome } => {
-            visit(shared, client, &head.headers)?.answered(&id, outcome);
+            let visited = visit(shared, client, &head.headers).await?;
+            let unavailable = |error| Refused::rpc(StatusCode::SERVICE_UNAVAILABLE, None, error);
+            replicas::answered(shared.live.now().state(), &visited, &id, outcome).await.map_err(unavailable)?;
             Ok(empty(StatusCode::ACCEPTED))
         }
     }
@@ -296,13 +317,19 @@ impl Asking {
     fn work<U: Send + 'static>(self, shared: &Arc<Shared>, caller: Caller, leave: Leave, used: U) -> Work {
         // A request ends at the gateway where it began.
         let (gateway, mut closing) = (shared.live.now(), shared.closing.clone());
+        let shared = Arc::clone(shared);
         Work::new(leave, async move {
             let _used = used;
             let asked = Asked { id: &self.id, method: &self.method, params: self.params.as_ref() };
             let closing = async {
                 let _ = closing.changed().await;
             };
-            serve_request(&gateway, &caller, &asked, closing).await
+            let outcome = serve_request(&gateway, &caller, &asked, closing).await;
+            if caller.is_modern() {
+                return outcome;
+            }
+            let limits = shared.sessions.limits();
+            replicas::keep(gateway.state(), caller.session(), asked.method, limits, outcome).await
         })
     }
 }
@@ -381,7 +408,7 @@ async fn in_session(
     let opens = asking.method == "initialize" && !headers.contains_key(SESSION_ID);
     let visited = match opens {
         true => open_session(shared, client, &asking.id)?,
-        false => visit(shared, client, headers)?,
+        false => visit(shared, client, headers).await?,
     };
     let (out, messages) = mpsc::channel(QUEUE);
     let (id, session) = (asking.id.clone(), Arc::clone(&visited));
@@ -436,17 +463,52 @@ fn open_session(shared: &Shared, client: &Arc<Identity>, id: &Raw) -> Result<Vis
         };
         Refused::rpc(status, Some(id.clone()), RpcError::new(INTERNAL_ERROR, none.to_string()))
     })?;
-    shared.live.now().enter(&visit);
+    let gateway = shared.live.now();
+    replicas::prepare(gateway.state(), &visit).map_err(|error| {
+        shared.sessions.close(visit.id());
+        Refused::rpc(StatusCode::SERVICE_UNAVAILABLE, Some(id.clone()), error)
+    })?;
+    gateway.enter(&visit);
     Ok(visit)
 }
 
+/// The session of this client with this id: one that is held here, or one that another replica has opened.
+async fn find(shared: &Shared, client: &Arc<Identity>, id: &str) -> Result<Option<Visit>, Refused> {
+    let gateway = shared.live.now();
+    let unavailable = |error| Refused::rpc(StatusCode::SERVICE_UNAVAILABLE, None, error);
+    let held = || shared.sessions.visit(id, client);
+    match replicas::look_up(gateway.state(), id, client, shared.sessions.limits()).await.map_err(unavailable)? {
+        Known::Own => Ok(held()),
+        Known::Closed => {
+            if let Some(ended) = held() {
+                shared.sessions.close(ended.id());
+            }
+            Ok(None)
+        }
+        Known::Open(record) => {
+            let full = |none: NoSession| unavailable(RpcError::new(INTERNAL_ERROR, none.to_string()));
+            let visit = match held() {
+                Some(visit) => visit,
+                None => {
+                    let visit = shared.sessions.adopt(id, client).map_err(full)?;
+                    replicas::prepare(gateway.state(), &visit).map_err(unavailable)?;
+                    visit
+                }
+            };
+            replicas::restore(&visit, &record).map_err(unavailable)?;
+            gateway.enter(&visit);
+            Ok(Some(visit))
+        }
+    }
+}
+
 /// The session that a request names.
-fn visit(shared: &Shared, client: &Identity, headers: &HeaderMap) -> Result<Visit, Refused> {
+async fn visit(shared: &Shared, client: &Arc<Identity>, headers: &HeaderMap) -> Result<Visit, Refused> {
     let bad = |error: RpcError| Refused::rpc(StatusCode::BAD_REQUEST, None, error);
     let id = single(headers, &SESSION_ID).map_err(bad)?;
     let missing =
         || bad(RpcError::new(INVALID_REQUEST, "the header `Mcp-Session-Id` is missing; `initialize` gives it"));
-    let visit = shared.sessions.visit(id.ok_or_else(missing)?, client).ok_or_else(|| {
+    let visit = find(shared, client, id.ok_or_else(missing)?).await?.ok_or_else(|| {
         let error =
             RpcError::new(SESSION_NOT_FOUND, "the session is not known here any more; `initialize` gives another");
         Refused::rpc(StatusCode::NOT_FOUND, None, error)
@@ -461,23 +523,54 @@ fn visit(shared: &Shared, client: &Identity, headers: &HeaderMap) -> Result<Visi
 }
 
 /// Opens the stream of messages that belong to no request.
-fn listen(shared: &Shared, client: &Identity, head: &Parts) -> Result<Response<Reply>, Refused> {
+async fn listen(shared: &Shared, client: &Arc<Identity>, head: &Parts) -> Result<Response<Reply>, Refused> {
     check_accept(&head.headers, &[EVENTS])?;
     if is_stateless(&head.headers) {
         return Ok(not_allowed("POST"));
     }
-    let visited = visit(shared, client, &head.headers)?;
+    let visited = visit(shared, client, &head.headers).await?;
+    let bad = |error: RpcError| Refused::rpc(StatusCode::BAD_REQUEST, None, error);
+    let last = single(&head.headers, &LAST_EVENT_ID).map_err(bad)?;
     let (out, messages) = mpsc::channel(QUEUE);
-    visited.open_stream(out);
-    Ok(events(None, messages, End::Closed { _used: visited }))
+    visited.open_stream(out.clone());
+    resume(shared, &visited, last, out, head);
+    let is_primed = visited.client().version == PRIMED_VERSION;
+    let live = shared.live.clone();
+    let mark = Mark::new(is_primed, move || live.now().catalog().mark().to_owned());
+    let mut response = events(None, messages, End::Closed { _used: visited });
+    response.body_mut().marked(mark);
+    Ok(response)
+}
+
+/// Tells a client whose stream broke off what it may have missed, also where the stream was at another replica: which lists
+/// are others than those that the last event stood for, and every resource that it watches. The notifications have no
+/// content, so that one too many does no harm. What it watches is watched from here.
+fn resume(shared: &Shared, session: &Arc<Session>, last: Option<&str>, out: mpsc::Sender<Bytes>, head: &Parts) {
+    let gateway = shared.live.now();
+    let watched = session.watched();
+    if let Some(last) = last {
+        if last != gateway.catalog().mark() {
+            gateway.tell_of_changes_to(session);
+        }
+        for uri in &watched {
+            session.tell("notifications/resources/updated", Some(&Raw::of(&json!({ "uri": uri }))));
+        }
+    }
+    if gateway.state().sessions().is_some() && !watched.is_empty() {
+        let caller = Caller::new(Arc::clone(session), session.client(), out).presenting(presented(head));
+        tokio::spawn(async move { gateway.watch_again(&caller, watched).await });
+    }
 }
 
 /// Ends the session that a request names.
-fn end_session(shared: &Shared, client: &Identity, head: &Parts) -> Result<Response<Reply>, Refused> {
+async fn end_session(shared: &Shared, client: &Arc<Identity>, head: &Parts) -> Result<Response<Reply>, Refused> {
     if is_stateless(&head.headers) {
         return Ok(not_allowed("POST"));
     }
-    shared.sessions.close(visit(shared, client, &head.headers)?.id());
+    let visited = visit(shared, client, &head.headers).await?;
+    let unavailable = |error| Refused::rpc(StatusCode::SERVICE_UNAVAILABLE, None, error);
+    replicas::end(shared.live.now().state(), &visited).await.map_err(unavailable)?;
+    shared.sessions.close(visited.id());
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
@@ -496,3 +589,7 @@ mod door_tests;
 #[cfg(test)]
 #[path = "credential_tests.rs"]
 mod credential_tests;
+
+#[cfg(test)]
+#[path = "replica_tests.rs"]
+mod replica_tests;

@@ -94,7 +94,8 @@ impl Sessions {
         *lock(&self.limits) = limits;
     }
 
-    fn limits(&self) -> SessionLimits {
+    /// The limits that are in force.
+    pub(super) fn limits(&self) -> SessionLimits {
         *lock(&self.limits)
     }
 
@@ -121,12 +122,41 @@ impl Sessions {
                 entry.session.close_stream();
             }
         }
+        Ok(self.insert(&mut entries, id, owner))
+    }
+
+    /// Takes up a session that another replica has opened. Where there is no room, the one that rests longest is let go,
+    /// whosever it is: it stays open, and is taken up again when it is used.
+    ///
+    /// # Errors
+    /// All are in use.
+    pub(super) fn adopt(&self, id: &str, owner: &Arc<Identity>) -> Result<Visit, NoSession> {
+        let mut entries = lock(&self.entries);
+        if !entries.contains_key(id) && entries.len() >= self.limits().most {
+            let resting = entries.iter().filter_map(|(id, entry)| Some((entry.rests_since()?, id)));
+            let longest = resting.min().ok_or(NoSession::Full)?.1.clone();
+            entries.remove(&longest);
+        }
+        // Another request may have taken it up meanwhile.
+        let known = entries.get(id).filter(|entry| entry.session.identity() == &**owner);
+        if let Some(visit) = known.map(Visit::new) {
+            return Ok(visit);
+        }
+        Ok(self.insert(&mut entries, id.to_owned(), owner))
+    }
+
+    fn insert(&self, entries: &mut HashMap<String, Arc<Entry>>, id: String, owner: &Arc<Identity>) -> Visit {
         let now = self.now;
         let (visits, rests_since) = (AtomicUsize::new(0), Mutex::new(now()));
         let entry = Arc::new(Entry { session: Session::of(id.clone(), Arc::clone(owner)), visits, rests_since, now });
         let visit = Visit::new(&entry);
         entries.insert(id, entry);
-        Ok(visit)
+        visit
+    }
+
+    /// The sessions that are in use now.
+    pub(super) fn in_use(&self) -> Vec<Visit> {
+        lock(&self.entries).values().filter(|entry| entry.rests_since().is_none()).map(Visit::new).collect()
     }
 
     /// The session with this id, if it is open and belongs to this client.

@@ -159,7 +159,7 @@ impl Got {
     }
 
     /// What the messages are: the method, or `answer`.
-    fn kinds(&self) -> Vec<&str> {
+    pub(super) fn kinds(&self) -> Vec<&str> {
         self.messages.iter().map(|message| message["method"].as_str().unwrap_or("answer")).collect()
     }
 }

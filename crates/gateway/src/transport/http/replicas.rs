@@ -1,0 +1,242 @@
+//! Sessions that every replica serves.
+//!
+//! Where replicas share their state on a server, a session stands there with what another replica must know of it: the
+//! protocol version, what the client can do, and the resources that it watches. A replica that is asked for a session
+//! which it does not hold takes it up from there; each request asks whether the session is still open, so that one that
+//! was ended is ended everywhere. What a replica remembers to spare tokens (texts and cards that were shown, searches)
+//! stays with it: another shows them whole again. Requests that a replica is serving end with it. The answer to its question
+//! reaches it whichever replica is given it; a notification that takes a request back does not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::sessions::{SessionLimits, Visit};
+use crate::guard::state::{Opened, SessionBounds, SharedSessions, State};
+use crate::protocol::client_info::ClientInfo;
+use crate::protocol::message::{self, INTERNAL_ERROR, INVALID_REQUEST, Message, Outcome, Raw, RpcError};
+use crate::session::client::{Post, Session, Underway};
+use crate::session::identity::Identity;
+use contextweaver_context::store::{Clock, StoreError, SystemClock};
+
+/// Bytes of a session's id, at most: ours have 32.
+const LONGEST_ID: usize = 64;
+
+/// What stands on the server for a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Record {
+    version: String,
+    capabilities: Map<String, Value>,
+    watched: Vec<String>,
+}
+
+impl Record {
+    fn of(session: &Session) -> Self {
+        let client = session.client();
+        Self { version: client.version.clone(), capabilities: client.capabilities.clone(), watched: session.watched() }
+    }
+
+    fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// What the shared state says of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Known {
+    /// Nothing: each replica has its own sessions.
+    Own,
+    /// It is open, and this is its record.
+    Open(String),
+    /// There is none, or it was ended.
+    Closed,
+}
+
+/// Runs `work` on the sessions of a state off the threads of the runtime; `None` where replicas share none.
+async fn run<T: Send + 'static>(
+    state: &Arc<dyn State>,
+    work: impl FnOnce(&dyn SharedSessions) -> Result<T, StoreError> + Send + 'static,
+) -> Result<Option<T>, RpcError> {
+    if state.sessions().is_none() {
+        return Ok(None);
+    }
+    let state = Arc::clone(state);
+    let worked = tokio::task::spawn_blocking(move || state.sessions().map(work).transpose()).await;
+    worked.map_err(|error| error.to_string()).and_then(|worked| worked.map_err(|error| error.to_string())).map_err(
+        |error| {
+            tracing::error!(%error, "the sessions that replicas share cannot be reached");
+            RpcError::new(INTERNAL_ERROR, "the sessions that replicas share cannot be reached now; try again")
+        },
+    )
+}
+
+/// What is known of the session of this client; asking counts as using it.
+///
+/// # Errors
+/// The state cannot be used.
+pub(super) async fn look_up(
+    state: &Arc<dyn State>,
+    id: &str,
+    client: &Identity,
+    limits: SessionLimits,
+) -> Result<Known, RpcError> {
+    if id.len() > LONGEST_ID {
+        return Ok(Known::Closed);
+    }
+    let (id, owner, now) = (id.to_owned(), client.tenant(), SystemClock.now());
+    let found = run(state, move |sessions| sessions.session(&id, &owner, now, limits.idle)).await?;
+    Ok(match found {
+        None => Known::Own,
+        Some(Some(record)) => Known::Open(record),
+        Some(None) => Known::Closed,
+    })
+}
+
+/// Gives a session what its record says.
+///
+/// # Errors
+/// The record is not one of ours.
+pub(super) fn restore(session: &Session, record: &str) -> Result<(), RpcError> {
+    let record: Record = serde_json::from_str(record).map_err(|error| {
+        tracing::error!(%error, "what the shared state has for a session is not ours");
+        RpcError::new(INTERNAL_ERROR, "the session cannot be read; `initialize` gives another")
+    })?;
+    if session.client().version != record.version {
+        session.set_client(ClientInfo { version: record.version, capabilities: record.capabilities, log: None });
+    }
+    session.watch_only(record.watched);
+    Ok(())
+}
+
+/// Keeps a session for the other replicas after a request that changed it, before its answer goes out.
+pub(super) async fn keep(
+    state: &Arc<dyn State>,
+    session: &Session,
+    method: &str,
+    limits: SessionLimits,
+    outcome: Option<Outcome>,
+) -> Option<Outcome> {
+    let opens = match method {
+        "initialize" => true,
+        "resources/subscribe" | "resources/unsubscribe" => false,
+        _ => return outcome,
+    };
+    if !matches!(outcome, Some(Ok(_))) {
+        return outcome;
+    }
+    let (id, owner, record) = (session.id().to_owned(), session.tenant().to_owned(), Record::of(session).text());
+    let SessionLimits { idle, most, most_of_one } = limits;
+    let bounds = SessionBounds { idle, most, most_of_one };
+    let now = SystemClock.now();
+    let kept = run(state, move |sessions| match opens {
+        true => sessions.open_session(&id, &owner, &record, now, bounds),
+        false => sessions.change_session(&id, &owner, &record).map(|()| Opened::Open),
+    });
+    match kept.await {
+        Ok(None | Some(Opened::Open)) => outcome,
+        Ok(Some(Opened::Full)) => {
+            Some(Err(RpcError::new(INTERNAL_ERROR, "too many sessions are in use; try again later")))
+        }
+        Err(error) => Some(Err(error)),
+    }
+}
+
+/// Prepares a session that was opened or taken up here: its questions have numbers that no other replica uses.
+///
+/// # Errors
+/// The system gives no randomness for them.
+pub(super) fn prepare(state: &Arc<dyn State>, session: &Session) -> Result<(), RpcError> {
+    if state.sessions().is_none() {
+        return Ok(());
+    }
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|error| {
+        RpcError::new(INTERNAL_ERROR, format!("no session, since the system gives no randomness: {error}"))
+    })?;
+    // Numbers that every client of JSON can hold, with room to count on.
+    session.join(u64::from_le_bytes(random) >> 12, Arc::new(Shelf(Arc::clone(state))));
+    Ok(())
+}
+
+/// Bytes of an answer that is left for another replica, at most.
+const LONGEST_ANSWER: usize = 262_144;
+
+/// Where answers are left for the replica that waits for them.
+struct Shelf(Arc<dyn State>);
+
+impl std::fmt::Debug for Shelf {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Shelf")
+    }
+}
+
+impl Post for Shelf {
+    fn expect<'p>(&'p self, session: &'p str, number: u64, lasts: Duration) -> Underway<'p, ()> {
+        let session = session.to_owned();
+        Box::pin(async move {
+            // What went wrong is in the log.
+            let _ = run(&self.0, move |sessions| sessions.expect_answer(&session, number, lasts)).await;
+        })
+    }
+
+    fn fetch<'p>(&'p self, session: &'p str, number: u64) -> Underway<'p, Option<Outcome>> {
+        let session = session.to_owned();
+        Box::pin(async move {
+            let left = run(&self.0, move |sessions| sessions.take_answer(&session, number)).await.ok()??;
+            match Message::parse(left?) {
+                Ok(Message::Response { outcome, .. }) => Some(outcome),
+                _ => None,
+            }
+        })
+    }
+}
+
+/// Takes an answer of a client: hands it to who waits for it here, or leaves it for the replica that does. What nobody
+/// waits for is dropped.
+///
+/// # Errors
+/// The state cannot be used, or the answer is too long to be left.
+pub(super) async fn answered(
+    state: &Arc<dyn State>,
+    session: &Session,
+    id: &Raw,
+    outcome: Outcome,
+) -> Result<(), RpcError> {
+    if session.awaits(id) || state.sessions().is_none() {
+        session.answered(id, outcome);
+        return Ok(());
+    }
+    let Ok(number) = id.read::<u64>() else { return Ok(()) };
+    let text = message::response(Some(id), &outcome);
+    if text.len() > LONGEST_ANSWER {
+        let reason = format!("another replica asked, and the answer has more than {LONGEST_ANSWER} bytes");
+        return Err(RpcError::new(INVALID_REQUEST, reason));
+    }
+    let session = session.id().to_owned();
+    run(state, move |sessions| sessions.leave_answer(&session, number, &text)).await.map(drop)
+}
+
+/// Ends a session for all replicas.
+///
+/// # Errors
+/// The state cannot be used; the session may be open elsewhere.
+pub(super) async fn end(state: &Arc<dyn State>, session: &Session) -> Result<(), RpcError> {
+    let (id, owner) = (session.id().to_owned(), session.tenant().to_owned());
+    run(state, move |sessions| sessions.close_session(&id, &owner)).await.map(drop)
+}
+
+/// Says of sessions with an open request or stream that they are in use. Those that were ended elsewhere are returned.
+pub(super) async fn touch(state: &Arc<dyn State>, visits: Vec<Visit>, limits: SessionLimits) -> Vec<Visit> {
+    let mut ended = Vec::new();
+    for visit in visits {
+        match look_up(state, visit.id(), visit.identity(), limits).await {
+            Ok(Known::Closed) => ended.push(visit),
+            Ok(_) => {}
+            // The next time.
+            Err(_) => break,
+        }
+    }
+    ended
+}
