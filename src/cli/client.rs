@@ -9,5 +9,6 @@ use reqwest::{Client, ClientBuilder};
 pub(super) fn builder() -> ClientBuilder {
     // Another part of the program may have chosen one already; any will do.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder()
+    // Another crate turns on HTTP/2, which nobody here has asked for or tried.
+    Client::builder().http1_only()
 }

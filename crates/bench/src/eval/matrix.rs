@@ -21,8 +21,11 @@ pub const CONTROL: &str = "bm25";
 /// The engine that the project ships as its default.
 pub const DEFAULT: &str = "default";
 
+/// The default with a sentence encoder beside it, where one is built in.
+pub const BEST: &str = "best";
+
 /// Display order of engines; those that are not named here follow by name.
-const ENGINE_ORDER: [&str; 7] = [DEFAULT, "best", "lexical", CONTROL, "tfidf", "fuzzy", "beam"];
+const ENGINE_ORDER: [&str; 7] = [DEFAULT, BEST, "lexical", CONTROL, "tfidf", "fuzzy", "beam"];
 
 /// The place of an engine in tables and pictures.
 #[must_use]

@@ -343,6 +343,15 @@ impl RedisState {
                 "the server does not write what it keeps to its disk: after a crash, used nonces count as new";
             worries.push((problem.to_owned(), "set `appendonly yes` and `appendfsync always` there"));
         }
+        // Where it may be asked.
+        let fsync: Vec<String> = self.0.command(&["CONFIG", "GET", "appendfsync"]).unwrap_or_default();
+        if let Some(policy) = fsync.get(1).filter(|policy| *policy != "always" && worries.is_empty()) {
+            let problem = format!(
+                "the server writes to its disk after it has answered (`{policy}`): after a crash, nonces of the last moments \
+                 count as new"
+            );
+            worries.push((problem, "set `appendfsync always` there"));
+        }
         if let Some(policy) = value(&told("memory"), "maxmemory_policy").filter(|policy| policy != "noeviction") {
             let problem = format!("the server drops what it keeps when its memory is full (`{policy}`)");
             worries.push((problem, "set `maxmemory-policy noeviction` there"));

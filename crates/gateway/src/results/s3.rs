@@ -145,17 +145,17 @@ mod store {
             let _ = rustls::crypto::ring::default_provider().install_default();
             let retry = RetryConfig { max_retries: RETRIES, retry_timeout: PATIENCE, ..RetryConfig::default() };
             let options = ClientOptions::new().with_timeout(PATIENCE).with_connect_timeout(PATIENCE / 2);
-            let mut builder = AmazonS3Builder::from_env()
-                .with_bucket_name(&config.bucket)
-                .with_retry(retry)
-                .with_client_options(options);
+            let keys = config.access_key_id.as_ref().zip(config.secret_access_key.as_ref());
+            // A token of the environment belongs to the keys of the environment.
+            let builder = if keys.is_some() { AmazonS3Builder::new() } else { AmazonS3Builder::from_env() };
+            let mut builder = builder.with_bucket_name(&config.bucket).with_retry(retry).with_client_options(options);
             if let Some(region) = &config.region {
                 builder = builder.with_region(region);
             }
             if let Some(endpoint) = &config.endpoint {
                 builder = builder.with_endpoint(endpoint).with_allow_http(endpoint.starts_with("http://"));
             }
-            if let (Some(id), Some(secret)) = (&config.access_key_id, &config.secret_access_key) {
+            if let Some((id, secret)) = keys {
                 builder = builder.with_access_key_id(id).with_secret_access_key(secret);
             }
             let bucket = builder.build().map_err(|error| failed(error.to_string()))?;
@@ -243,7 +243,8 @@ mod store {
             let found = self.wait(async move {
                 let listed: Vec<Result<ObjectMeta, Error>> = bucket.list(Some(&folder)).collect().await;
                 let listed = listed.into_iter().collect::<Result<Vec<_>, _>>()?;
-                let heads = listed.into_iter().map(|meta| {
+                // Of what is empty no part can be asked for.
+                let heads = listed.into_iter().filter(|meta| meta.size > 0).map(|meta| {
                     let bucket = Arc::clone(&bucket);
                     async move {
                         let stored =

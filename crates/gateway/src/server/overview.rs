@@ -35,7 +35,7 @@ pub(crate) struct Overview {
     savings: Option<String>,
     /// What was spared over time: seconds since the first, tokens without the gateway and with it.
     pub(crate) history: Vec<(u64, u64, u64)>,
-    approvals: Vec<Case>,
+    pub(crate) approvals: Vec<Case>,
     pins: Vec<Changed>,
     artifacts: Artifacts,
 }

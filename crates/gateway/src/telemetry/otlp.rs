@@ -360,6 +360,7 @@ impl Sending {
         // One that is there already stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
+            .http1_only()
             .timeout(PATIENCE)
             .redirect(reqwest::redirect::Policy::none())
             .build()

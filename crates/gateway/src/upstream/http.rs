@@ -97,7 +97,8 @@ fn builder() -> reqwest::ClientBuilder {
         // Another part of the program may have chosen one already; any will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
-    Client::builder().user_agent(format!("{}/{}", program::NAME, program::VERSION))
+    // Another crate turns on HTTP/2, which nobody here has asked for or tried.
+    Client::builder().http1_only().user_agent(format!("{}/{}", program::NAME, program::VERSION))
 }
 
 /// A connection over HTTP.

@@ -253,16 +253,21 @@ pub(super) fn beaten(at: &AtCap) -> Option<String> {
     })
 }
 
-/// The kinds of content of which head + tail answers more that people ask, in a sentence.
+/// The kinds of content of which head + tail answers more that people ask, with the questions that the summary alone and
+/// head + tail alone answers, in a sentence.
 pub(super) fn behind(at: &AtCap<Asks>) -> Option<String> {
-    let lost = duels(at).into_iter().filter(|(_, duel, _)| duel.lost > duel.won);
-    let kinds: Vec<&str> = lost.map(|(kind, ..)| kind.name()).collect();
-    (!kinds.is_empty()).then(|| {
-        format!(
-            "Beginning and end are better at [people's questions](context-fidelity.md#what-people-ask) about {}.",
-            kinds.join(", ")
-        )
-    })
+    const QUESTIONS: &str = "[questions](context-fidelity.md#what-people-ask)";
+    let lost: Vec<_> = duels(at).into_iter().filter(|(_, duel, _)| duel.lost > duel.won).collect();
+    let is_shown = lost.iter().any(|(_, _, p)| *p < LEVEL);
+    let kinds = lost.iter().filter(|(_, _, p)| !is_shown || *p < LEVEL);
+    let kinds: Vec<String> =
+        kinds.map(|(kind, duel, _)| format!("{} ({}:{})", kind.name(), count(duel.won), count(duel.lost))).collect();
+    let kinds = kinds.join(", ");
+    match is_shown {
+        _ if lost.is_empty() => None,
+        true => Some(format!("Beginning and end are better at {QUESTIONS} about {kinds}.")),
+        false => Some(format!("Beginning and end lead, within chance, at {QUESTIONS} about {kinds}.")),
+    }
 }
 
 /// Survival against the tokens that a text may cost.
@@ -296,8 +301,8 @@ pub(super) struct Headline {
     all: f64,
     /// Of the core.
     core: f64,
-    /// Of all in head + tail.
-    rival: f64,
+    /// Of all, and of the core, in head + tail.
+    rival: [f64; 2],
     /// Of what people ask, in summaries and in head + tail; `None` where nobody asks.
     people: Option<[f64; 2]>,
 }
@@ -310,7 +315,8 @@ impl Headline {
             let at = people.iter().find(|sum| sum.cap == DEFAULT_CAP)?;
             Some([at.kept.all.share()?, at.controls.get(&RIVAL)?.kept.all.share()?])
         };
-        let rival = at.controls.get(&RIVAL)?.kept.all.share()?;
+        let rival = &at.controls.get(&RIVAL)?.kept;
+        let rival = [rival.all.share()?, rival.core.share()?];
         Some(Self { all: at.kept.all.share()?, core: at.kept.core.share()?, rival, people: asked() })
     }
 
@@ -318,13 +324,14 @@ impl Headline {
     pub(super) fn text(&self) -> String {
         let Self { all, core, rival, people } = self;
         let people = people.map_or_else(String::new, |[own, rival]| {
-            format!("; people's questions: {} against {}", percent(own), percent(rival))
+            format!("; of people's questions {} ({})", percent(own), percent(rival))
         });
         format!(
-            "keep {} of all probes of large results and {} of the core, beginning and end of the same length {} of all{people}",
+            "keep {} of all probes of large results (beginning and end as long {}), {} of the core ({}){people}",
             percent(*all),
+            percent(rival[0]),
             percent(*core),
-            percent(*rival)
+            percent(rival[1])
         )
     }
 }

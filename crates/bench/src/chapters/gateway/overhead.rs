@@ -49,13 +49,15 @@ pub(super) fn answer(recorded: &Tables) -> Option<String> {
         let is_it = |row: &&OverheadRow| row.path == PATH && row.measure == MEASURE && row.engine == engine;
         recorded.overhead.iter().find(is_it).map(|row| quantity(row.value))
     };
-    let day = &recorded.origin(overhead::FILE)?.recorded;
+    let origin = recorded.origin(overhead::FILE)?;
+    let place = if origin.machine.is_none() { ", machine unknown" } else { "" };
     Some(format!(
         "A call with a small result takes {} µs through the [gateway](gateway.md#what-a-hop-costs), {} µs direct and {} µs \
-         through a relay of bytes (recorded {day}).",
+         through a relay of bytes (recorded {}{place}).",
         value("contextweaver gateway")?,
         value(DIRECT)?,
         value("byte relay")?,
+        origin.recorded,
     ))
 }
 

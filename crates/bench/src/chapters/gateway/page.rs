@@ -411,10 +411,12 @@ impl fmt::Display for Played {
         write!(
             formatter,
             "of {} sessions with {} calls, recorded with real servers, the median saves {} of the tokens of its results \
-             through it, and {} cost more",
+             through it ({} in all, {} without it), and {} cost more",
             count(self.sessions),
             count(self.calls),
             percent(self.median),
+            count(self.answers),
+            count(self.results),
             count(self.grown),
         )
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::parts;
 use crate::chapter::{Answer, Question};
 use crate::eval::everyday::Manner;
-use crate::eval::matrix::{CONTROL, DEFAULT};
+use crate::eval::matrix::{BEST, CONTROL, DEFAULT};
 use crate::eval::record::{Estimate, Outcome, Paired, Verdict};
 use crate::eval::process::{SECOND_ORDER, TOP};
 use crate::eval::rival::{RivalFacts, RivalTimes, TIMES_FILE};
@@ -368,6 +368,7 @@ fn cost(board: &Board<'_>, tables: &Tables) -> Option<Answer> {
     let others: Vec<(&str, u64)> = others.filter_map(on_it).collect();
     let (best, fastest) = (others.first()?, others.iter().min_by_key(|(_, us)| *us)?);
     let mut shown = vec![own];
+    shown.extend(on_it(&BEST));
     shown.extend(on_it(&CONTROL));
     shown.push(*fastest);
     shown.extend((best != fastest).then_some(*best));

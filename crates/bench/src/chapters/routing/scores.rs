@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::eval::matrix::engine_position;
-pub(super) use crate::eval::matrix::{CONTROL, DEFAULT};
+pub(super) use crate::eval::matrix::{BEST, CONTROL, DEFAULT};
 use crate::eval::record::{Estimate, Facts, Grade, Growth, Origin, Outcome, Paired};
 use crate::eval::statistics::corrected;
 use crate::report::number::MISSING;
@@ -17,9 +17,6 @@ pub(super) const BEAM: &str = "beam";
 
 /// The default by words alone.
 pub(super) const LEXICAL: &str = "lexical";
-
-/// The default with a model beside it, where one is built in.
-pub(super) const BEST: &str = "best";
 
 /// The headline measure.
 pub(super) const RECALL: &str = "recall@5";

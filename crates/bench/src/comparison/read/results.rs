@@ -8,16 +8,23 @@ use serde::Deserialize;
 use super::super::outcomes::{ItemSet, Outcomes};
 use super::{Content, one_of};
 use crate::eval::ranks::Ranks;
-use crate::eval::record::{Facts, Growth};
-use crate::eval::rival::{RivalFacts, parts};
+use crate::eval::record::Growth;
+use crate::eval::rival::parts;
 use crate::results::{Day, Results};
 
 /// A member that every record of an engine by the door of others has, and no other record.
 const BY_THE_DOOR: &str = "order_asked";
 
+/// What is needed of the facts: what else they have is another in other versions.
+#[derive(Deserialize)]
+struct Ranked {
+    ranks: Ranks,
+}
+
 #[derive(Deserialize)]
 struct Head {
-    name: String,
+    #[serde(rename = "name")]
+    _name: String,
     #[serde(rename = "schema")]
     _schema: u32,
     #[serde(rename = "digest")]
@@ -33,23 +40,19 @@ struct Peek {
 pub(super) fn read(content: &Content<'_>) -> Option<Result<Outcomes, String>> {
     let head = Head::deserialize(content.json.as_ref()?).ok()?;
     let is_by_door = |one: &Peek| one.outcome.get("measured").is_some_and(|facts| facts.get(BY_THE_DOOR).is_some());
-    let text = content.text?;
-    if head.records.iter().any(is_by_door) {
-        let results = Results::<RivalFacts>::from_json(&head.name, text);
-        return Some(
-            results.map_err(|error| error.to_string()).and_then(|results| by_the_door(&results, content.part.engine)),
-        );
-    }
-    let results = Results::<Box<Facts>>::from_json(&head.name, text);
-    Some(match (results, content.part.engine) {
-        (Ok(results), None) => outcomes(&results),
-        (Ok(_), Some(engine)) => Err(format!("it holds one engine; leave out `#{engine}`")),
-        (Err(error), _) => Err(error.to_string()),
+    let results = match Results::<Ranked>::of_any_version(content.text?) {
+        Ok(results) => results,
+        Err(error) => return Some(Err(error.to_string())),
+    };
+    Some(match content.part.engine {
+        engine if head.records.iter().any(is_by_door) => by_the_door(&results, engine),
+        None => outcomes(&results),
+        Some(engine) => Err(format!("it holds one engine; leave out `#{engine}`")),
     })
 }
 
 /// The collections as they are: grown ones ask the same queries again.
-fn outcomes(results: &Results<Box<Facts>>) -> Result<Outcomes, String> {
+fn outcomes(results: &Results<Ranked>) -> Result<Outcomes, String> {
     results.measured().try_for_each(|(record, facts)| check(&record.case, &facts.ranks))?;
     let as_it_is = |case: &str| Growth::of_case(case).1.is_none();
     let measured = results.measured().filter(|(record, _)| as_it_is(&record.case));
@@ -61,7 +64,7 @@ fn outcomes(results: &Results<Box<Facts>>) -> Result<Outcomes, String> {
 }
 
 /// One of the engines of a file, with the days on which it was recorded.
-fn by_the_door(results: &Results<RivalFacts>, asked: Option<&str>) -> Result<Outcomes, String> {
+fn by_the_door(results: &Results<Ranked>, asked: Option<&str>) -> Result<Outcomes, String> {
     let engines: BTreeSet<&str> = results.records.iter().map(|record| parts(&record.case).0).collect();
     let engine = one_of(&engines.into_iter().collect::<Vec<_>>(), asked)?;
     results.measured().try_for_each(|(record, facts)| check(&record.case, &facts.ranks))?;

@@ -278,8 +278,8 @@ impl Shared {
     /// What there is now; looked up again when that is a while ago.
     async fn look(&self) -> Arc<str> {
         let mut looking = self.looking.lock().await;
-        let cases = self.live.now().desk().cases();
-        if looking.last.is_none_or(|last| last.elapsed() >= LOOK / 2) || looking.cases != cases {
+        let is_old = looking.last.is_none_or(|last| last.elapsed() >= LOOK / 2);
+        if is_old || looking.cases != self.live.now().desk().cases() {
             let (slow, gateway) = (Arc::clone(&looking.slow), self.live.now());
             let found = tokio::task::spawn_blocking(move || {
                 let mut slow = lock(&slow);
@@ -292,6 +292,8 @@ impl Shared {
                     overview.history.push((self.start.elapsed().as_secs(), savings.without(), savings.with()));
                 }
                 let text = serde_json::to_string(&overview).unwrap_or_default();
+                // Those that the page is told of: cases come and go while it is looked up.
+                looking.cases = overview.approvals;
                 self.state.send_if_modified(|state| {
                     let changed = **state != *text;
                     if changed {
@@ -300,7 +302,7 @@ impl Shared {
                     changed
                 });
             }
-            (looking.last, looking.cases) = (Some(Instant::now()), cases);
+            looking.last = Some(Instant::now());
         }
         Arc::clone(&self.state.borrow())
     }

@@ -14,6 +14,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -77,6 +78,8 @@ struct Shared {
     all_bytes: Arc<Crowd<()>>,
     /// Changes when the server ends.
     closing: watch::Receiver<()>,
+    /// Whether sessions in use are being told to the other replicas.
+    is_touching: AtomicBool,
 }
 
 impl HttpServer {
@@ -92,7 +95,8 @@ impl HttpServer {
         let requests = Crowd::new(config.max_requests_per_caller);
         let (bytes, all_bytes) = (Crowd::new(config.bytes_of_one()), Crowd::new(config.max_bytes_in_flight));
         let (live, closing) = (gateway.into(), listener.closing());
-        let shared = Shared { live, doors, sessions, requests, bytes, all_bytes, closing };
+        let is_touching = AtomicBool::new(false);
+        let shared = Shared { live, doors, sessions, requests, bytes, all_bytes, closing, is_touching };
         Ok(Self { listener, shared: Arc::new(shared) })
     }
 
@@ -166,11 +170,16 @@ impl Endpoint for Shared {
         if shared.live.now().state().sessions().is_none() || visits.is_empty() {
             return;
         }
+        // One pass at a time, however long the server of the state takes.
+        if shared.is_touching.swap(true, Ordering::AcqRel) {
+            return;
+        }
         tokio::spawn(async move {
             let state = Arc::clone(shared.live.now().state());
             for ended in replicas::touch(&state, visits, shared.sessions.limits()).await {
                 shared.sessions.close(ended.id());
             }
+            shared.is_touching.store(false, Ordering::Release);
         });
     }
 
@@ -456,7 +465,8 @@ async fn exchange(id: &Raw, mut work: Work, mut messages: mpsc::Receiver<Bytes>)
 
 /// A session for a client that shakes hands.
 fn open_session(shared: &Shared, client: &Arc<Identity>, id: &Raw) -> Result<Visit, Refused> {
-    let visit = shared.sessions.open(client).map_err(|none| {
+    let is_shared = shared.live.now().state().sessions().is_some();
+    let visit = shared.sessions.open(client, is_shared).map_err(|none| {
         let status = match none {
             NoSession::OwnInUse(_) => StatusCode::TOO_MANY_REQUESTS,
             NoSession::Full => StatusCode::SERVICE_UNAVAILABLE,

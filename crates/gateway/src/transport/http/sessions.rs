@@ -99,11 +99,13 @@ impl Sessions {
         *lock(&self.limits)
     }
 
-    /// Opens a session; where there are too many, the one of the same caller that was idle longest makes room.
+    /// Opens a session; where there are too many, the one of the same caller that was idle longest makes room. Where
+    /// replicas share them (`shared`), and all callers have too many here, it is that of any caller: it stays open for all
+    /// replicas, and is taken up again when it is used.
     ///
     /// # Errors
     /// All of the caller's are in use, or others have all sessions, or the system gives no randomness for an id.
-    pub(super) fn open(&self, owner: &Arc<Identity>) -> Result<Visit, NoSession> {
+    pub(super) fn open(&self, owner: &Arc<Identity>, shared: bool) -> Result<Visit, NoSession> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|_| NoSession::Full)?;
         let id: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -114,7 +116,8 @@ impl Sessions {
         let limits = self.limits();
         let is_own_limit = count >= limits.most_of_one;
         if is_own_limit || entries.len() >= limits.most {
-            let resting = entries.iter().filter(|(_, entry)| own(entry));
+            let of_any = shared && !is_own_limit;
+            let resting = entries.iter().filter(|(_, entry)| of_any || own(entry));
             let resting = resting.filter_map(|(id, entry)| Some((entry.rests_since()?, id)));
             let reason = if is_own_limit { NoSession::OwnInUse(count) } else { NoSession::Full };
             let longest = resting.min().ok_or(reason)?.1.clone();
@@ -216,7 +219,7 @@ mod tests {
     #[test]
     fn a_session_expires_when_it_rests_and_not_before() {
         let sessions = Sessions::new(limits(10, 8, 8), now);
-        let visit = sessions.open(&anyone()).unwrap();
+        let visit = sessions.open(&anyone(), false).unwrap();
         let id = visit.id().to_owned();
         pass(100);
         drop(visit);
@@ -237,7 +240,7 @@ mod tests {
         let sessions = Sessions::new(limits(100, 2, 2), now);
         let open = || {
             pass(1);
-            let visit = sessions.open(&anyone()).ok()?;
+            let visit = sessions.open(&anyone(), false).ok()?;
             Some((visit.id().to_owned(), visit))
         };
         let (first, in_use) = open().unwrap();
@@ -259,14 +262,14 @@ mod tests {
         let known = |name: &str| Arc::new(Identity { name: name.to_owned(), profile: None });
         let open = |name: &str| {
             pass(1);
-            sessions.open(&known(name)).map(|visit| visit.id().to_owned())
+            sessions.open(&known(name), false).map(|visit| visit.id().to_owned())
         };
         let first = open("a").unwrap();
         let of_b: Vec<String> = (0..50).map(|_| open("b").unwrap()).collect();
         let is_open = |id: &str, name: &str| sessions.visit(id, &known(name)).is_some();
         assert!(is_open(&first, "a"));
         assert_eq!(of_b.iter().filter(|id| is_open(id, "b")).count(), 2);
-        let in_use: Vec<Visit> = (0..2).map(|_| sessions.open(&known("b")).unwrap()).collect();
+        let in_use: Vec<Visit> = (0..2).map(|_| sessions.open(&known("b"), false).unwrap()).collect();
         assert_eq!(open("b"), Err(NoSession::OwnInUse(2)));
         open("c").unwrap();
         assert_eq!(open("d"), Err(NoSession::Full), "what others have is theirs");
