@@ -13,6 +13,8 @@ mod gateway_scenarios;
 #[cfg(unix)]
 mod instructions;
 mod layers;
+#[cfg(unix)]
+mod list_cache;
 mod mcp;
 mod memory;
 mod own;

@@ -257,7 +257,7 @@ fn kinds() -> Vec<Kind> {
                             "resource": "https://f/mcp", "scope": "a b"}}},
                         "g": {"url": "http://h/mcp", "credentials": {"static": {"A": "${env:B}"}}}
                     },
-                    "startup": {"mode": "degraded", "upstream_timeout_seconds": 3.0}, "deadline_seconds": 90.5,
+                    "startup": {"mode": "degraded", "upstream_timeout_seconds": 3.0, "list_cache": "lists"}, "deadline_seconds": 90.5,
                     "retry": {"max_attempts": 2},
                     "routing": {"k1": 2.0, "fields": {"name": {"weight": 2.0}}, "navigation": "flat"},
                     "firewall": {"threshold_chars": 100, "secrets": "redact"},

@@ -73,7 +73,7 @@ fn of_text(content: &str) -> Vec<String> {
 
 /// Parses `key: value` or `key=value` from the beginning of the line.
 fn key_and_value(line: &str) -> Option<(&str, &str)> {
-    let at = line.find([':', '='])?;
+    let at = memchr::memchr2(b':', b'=', line.as_bytes())?;
     let (key, rest) = line.split_at(at);
     let (key, value) = (key.trim_end(), rest.get(1..)?);
     // In `https://`, `12:30`, `a::b`, `==` and `=>` the sign separates no key from a value.

@@ -116,8 +116,10 @@ fn literal(text: &str) -> Option<Found<'_>> {
 }
 
 fn behind_lead(text: &str) -> Option<Found<'_>> {
-    let start = text.find(['{', '['])?;
-    if start > LONGEST_LEAD || text.len() < start * 2 {
+    // A text without either is not read to its end.
+    let front = text.as_bytes().get(..text.len().min(LONGEST_LEAD + 1))?;
+    let start = memchr::memchr2(b'{', b'[', front)?;
+    if text.len() < start * 2 {
         return None;
     }
     let (lead, rest) = text.split_at_checked(start)?;

@@ -3,6 +3,7 @@
 mod build;
 pub(crate) mod follow;
 pub(crate) mod lessons;
+mod list_cache;
 pub(crate) mod names;
 pub(crate) mod pages;
 pub(crate) mod param_headers;

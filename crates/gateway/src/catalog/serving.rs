@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::build::{Contents, vetted};
 use super::lessons::Lessons;
+use super::list_cache::{ListCache, Remembered};
 use super::view::CatalogView;
 use crate::common::sync::lock;
 use crate::config::file::GatewayConfig;
@@ -27,6 +28,7 @@ use crate::telemetry::audit::AuditError;
 use crate::telemetry::observer::Telemetry;
 use crate::upstream::breaker::CircuitState;
 use crate::upstream::client::Upstream;
+use crate::upstream::config::Target;
 use crate::upstream::fault::Fault;
 use crate::upstream::registry::{Listed, Upstreams, list_all};
 use contextweaver_context::store::StoreError;
@@ -129,6 +131,8 @@ pub(crate) struct Serving {
     feedback: Option<PathBuf>,
     /// How long an upstream has for all of its lists.
     timeout: Duration,
+    /// Where what is listed is kept for the next start.
+    list_cache: Option<Arc<ListCache>>,
     /// Whether the catalog comes from a file.
     is_file: bool,
     view: ArcSwap<CatalogView>,
@@ -142,7 +146,8 @@ pub(crate) struct Serving {
 
 impl Serving {
     /// Connects every upstream, side by side, and reads their lists; or reads the catalog from a file. An upstream that
-    /// `before` has too and that does not answer now keeps what it listed there.
+    /// `before` has too and that does not answer now keeps what it listed there. One of which it is known what it listed
+    /// last time is not waited for.
     ///
     /// # Errors
     /// [`StartError`].
@@ -160,7 +165,14 @@ impl Serving {
             Some(before) => before.lessons.clone(),
             None => config.feedback.as_ref().map(|path| Lessons::open(path, keeps)).transpose()?.map(Arc::new),
         };
-        let listed = list_all(upstreams.iter(), timeout).await;
+        let list_cache = config.startup.list_cache.clone().map(|folder| Arc::new(ListCache::new(folder)));
+        // Another configuration takes the place of one that serves only when all is known to work.
+        let remembered = match &list_cache {
+            Some(cache) if before.is_none() && config.catalog.is_none() => recall(config, cache, &upstreams),
+            _ => BTreeMap::new(),
+        };
+        let is_waited_for = |upstream: &&Arc<Upstream>| !remembered.contains_key(upstream.server_name());
+        let listed = list_all(upstreams.iter().filter(is_waited_for), timeout).await;
         let faults = faults_of(&listed);
         let absent: Vec<Weak<Upstream>> = upstreams
             .iter()
@@ -180,7 +192,8 @@ impl Serving {
                     let listing = listing.ok().map(Arc::new).or_else(|| kept.get(&name).cloned())?;
                     Some((name, listing))
                 });
-                Contents::of(listings.collect())
+                let last_time = remembered.iter().map(|(name, listing)| (name.clone(), Arc::clone(listing)));
+                Contents::of(listings.chain(last_time).collect())
             }
         };
         let generation = before.map_or(1, |before| before.view().generation + 1);
@@ -200,6 +213,7 @@ impl Serving {
             lessons,
             feedback: config.feedback.clone(),
             timeout,
+            list_cache,
             is_file: config.catalog.is_some(),
             view: ArcSwap::from_pointee(view),
             faults: Mutex::new(faults),
@@ -215,7 +229,38 @@ impl Serving {
         for upstream in absent {
             tokio::spawn(Upstream::revive(upstream));
         }
+        let view = serving.view();
+        for upstream in serving.upstreams.iter() {
+            match (remembered.get(upstream.server_name()), view.listings.get(upstream.server_name())) {
+                (Some(_), _) => drop(tokio::spawn(Self::verify(Arc::downgrade(&serving), Arc::clone(upstream)))),
+                (None, Some(listing)) => serving.keep(upstream, Arc::clone(listing)),
+                (None, None) => {}
+            }
+        }
         Ok(serving)
+    }
+
+    /// Keeps in the background what an upstream lists, for the next start.
+    fn keep(&self, upstream: &Arc<Upstream>, listing: Arc<Listing>) {
+        if let Some(cache) = self.list_cache.clone() {
+            let upstream = Arc::clone(upstream);
+            tokio::task::spawn_blocking(move || cache.write(&upstream, &listing));
+        }
+    }
+
+    /// Compares what an upstream listed last time, which is served, with what it lists now. Clients hear of a difference.
+    async fn verify(serving: Weak<Self>, upstream: Arc<Upstream>) {
+        let Some(serving) = serving.upgrade() else { return };
+        match serving.relist(std::iter::once(&upstream), Serve::WhatDiffers).await {
+            Ok(true) => serving.mode.list_changes().iter().for_each(|method| serving.clients.tell_all(method, None)),
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "what was listed last time stays"),
+        }
+        if lock(&serving.faults).contains_key(upstream.server_name()) {
+            let upstream = Arc::downgrade(&upstream);
+            drop(serving);
+            Upstream::revive(upstream).await;
+        }
     }
 
     /// What those of these upstreams list that are here too, by the server name of their items.
@@ -315,17 +360,28 @@ impl Serving {
     /// # Errors
     /// As [`Serving::refresh`].
     pub(super) async fn refresh_of(&self, upstreams: impl Iterator<Item = &Arc<Upstream>>) -> Result<(), GuardError> {
+        self.relist(upstreams, Serve::Always).await.map(drop)
+    }
+
+    /// Reads the lists of these upstreams again; whether any is another than before.
+    async fn relist(&self, upstreams: impl Iterator<Item = &Arc<Upstream>>, serve: Serve) -> Result<bool, GuardError> {
         let started = Instant::now();
         // An upstream that answers slowly must not delay what others list.
         let listed = list_all(upstreams, self.timeout).await;
         let _one_at_a_time = self.refreshing.lock().await;
         let before = self.view();
         let mut listings = before.listings.clone();
+        let mut differs = false;
         for (name, listing) in listed {
             match listing {
                 Ok(listing) => {
                     lock(&self.faults).remove(&name);
-                    listings.insert(name, Arc::new(listing));
+                    let listing = Arc::new(listing);
+                    if let Some(upstream) = self.upstreams.of_server(Some(&name)) {
+                        self.keep(upstream, Arc::clone(&listing));
+                    }
+                    let old = listings.insert(name, Arc::clone(&listing));
+                    differs |= !old.is_some_and(|old| old.is_same(&listing));
                 }
                 Err(fault) => {
                     if !self.closing.load(Ordering::Acquire) {
@@ -335,9 +391,11 @@ impl Serving {
                 }
             }
         }
-        self.serve(before.generation + 1, listings, started).await?;
-        self.guards.forget_results().await;
-        Ok(())
+        if differs || matches!(serve, Serve::Always) {
+            self.serve(before.generation + 1, listings, started).await?;
+            self.guards.forget_results().await;
+        }
+        Ok(differs)
     }
 
     /// Compares what is listed with the pins again; whether something else is served now.
@@ -396,6 +454,30 @@ impl Serving {
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Release);
     }
+}
+
+/// When a view takes the place of that of now.
+#[derive(Debug, Clone, Copy)]
+enum Serve {
+    /// Also when nothing is listed anew: what the guards say may have changed.
+    Always,
+    /// When something else is listed.
+    WhatDiffers,
+}
+
+/// What upstreams listed last time, by the server name of their items: of those that the gateway may start without.
+fn recall(config: &GatewayConfig, cache: &ListCache, upstreams: &Upstreams) -> BTreeMap<String, Arc<Listing>> {
+    let is_optional = |upstream: &&Arc<Upstream>| {
+        let is_reached =
+            matches!(upstream.config().target, Target::Stdio { .. } | Target::Http { .. } | Target::Sse { .. });
+        is_reached && !upstream.config().required && config.startup.mode != StartMode::Strict
+    };
+    let recalled = |upstream: &Arc<Upstream>| {
+        let Remembered { server, listing, .. } = cache.read(upstream)?;
+        upstream.remember(server, &listing);
+        Some((upstream.server_name().to_owned(), Arc::new(listing)))
+    };
+    upstreams.iter().filter(is_optional).filter_map(recalled).collect()
 }
 
 fn faults_of(listed: &Listed) -> BTreeMap<String, Fault> {

@@ -486,7 +486,7 @@ impl ConfigFile {
             catalog: self.catalog.map(|path| folder.join(path)),
             upstreams,
             deadline,
-            startup: self.startup,
+            startup: StartConfig { list_cache: self.startup.list_cache.map(|path| folder.join(path)), ..self.startup },
             retry: self.retry,
             routing: self.routing,
             encoder: self.encoder,

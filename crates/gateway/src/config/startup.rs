@@ -1,5 +1,7 @@
 //! How the gateway starts.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 /// What happens when an upstream cannot be started.
@@ -25,6 +27,8 @@ pub struct StartConfig {
     pub min_healthy_upstreams: usize,
     /// Whether a gateway without a tool is an error.
     pub fail_on_empty_catalog: bool,
+    /// A folder for what upstreams list, so that the next start serves that at once and compares it when they are there.
+    pub list_cache: Option<PathBuf>,
 }
 
 impl Default for StartConfig {
@@ -34,6 +38,7 @@ impl Default for StartConfig {
             upstream_timeout_seconds: 10.0,
             min_healthy_upstreams: 1,
             fail_on_empty_catalog: true,
+            list_cache: None,
         }
     }
 }

@@ -1,11 +1,11 @@
 //! What a server says about itself and lists.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 /// What a server says about itself when a connection starts.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerInfo {
     /// The protocol version that both sides speak.
     pub version: String,
@@ -20,7 +20,7 @@ pub struct ServerInfo {
 }
 
 /// The definitions that a server lists, each as the server sent it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Listing {
     /// The entries of `tools/list`.
     pub tools: Vec<Box<RawValue>>,
@@ -30,6 +30,16 @@ pub struct Listing {
     pub templates: Vec<Box<RawValue>>,
     /// The entries of `prompts/list`.
     pub prompts: Vec<Box<RawValue>>,
+}
+
+impl Listing {
+    /// Whether the same is listed, byte by byte and in the same order.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let Self { tools, resources, templates, prompts } = self;
+        [(tools, &other.tools), (resources, &other.resources), (templates, &other.templates), (prompts, &other.prompts)]
+            .into_iter()
+            .all(|(ours, theirs)| ours.iter().map(|raw| raw.get()).eq(theirs.iter().map(|raw| raw.get())))
+    }
 }
 
 /// The address of a listed resource or template.

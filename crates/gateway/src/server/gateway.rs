@@ -254,23 +254,12 @@ impl Gateway {
 
     /// Tells all clients that their lists may be others.
     pub(crate) fn tell_of_changes(&self) {
-        self.changed_lists().iter().for_each(|method| self.clients.tell_all(method, None));
+        self.config.mode.list_changes().iter().for_each(|method| self.clients.tell_all(method, None));
     }
 
     /// Tells one client that its lists may be others.
     pub(crate) fn tell_of_changes_to(&self, session: &Session) {
-        self.changed_lists().iter().for_each(|method| session.tell(method, None));
-    }
-
-    /// The notifications of lists that clients of this mode know of.
-    fn changed_lists(&self) -> &'static [&'static str] {
-        const ALL: [&str; 3] = [
-            "notifications/tools/list_changed",
-            "notifications/resources/list_changed",
-            "notifications/prompts/list_changed",
-        ];
-        // A client of the meta-tools knows of tools alone.
-        if self.config.mode == Mode::Gateway { &ALL[..1] } else { &ALL }
+        self.config.mode.list_changes().iter().for_each(|method| session.tell(method, None));
     }
 
     /// Watches resources for a client that has asked another replica to. What cannot be watched is left out.

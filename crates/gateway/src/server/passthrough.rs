@@ -484,12 +484,12 @@ impl Passthrough {
 
     /// The instructions of the only upstream.
     pub(super) fn instructions(&self) -> Option<String> {
-        self.upstreams.only()?.server()?.instructions
+        self.upstreams.only()?.introduced()?.instructions
     }
 
     /// The capabilities that the gateway declares.
     pub(super) fn capabilities(&self) -> Value {
-        if let Some(server) = self.upstreams.only().and_then(|upstream| upstream.server()) {
+        if let Some(server) = self.upstreams.only().and_then(|upstream| upstream.introduced()) {
             return Value::Object(server.capabilities);
         }
         let mut offered = json!({"tools": {"listChanged": true}});
@@ -498,7 +498,7 @@ impl Passthrough {
         }
         let view = self.serving.view();
         let any = |can: fn(&Map<String, Value>) -> bool| {
-            self.upstreams.iter().any(|upstream| upstream.server().is_some_and(|server| can(&server.capabilities)))
+            self.upstreams.iter().any(|upstream| upstream.introduced().is_some_and(|server| can(&server.capabilities)))
         };
         let routes = view.routes();
         if !routes.resources().is_empty() || !routes.templates().is_empty() {

@@ -15,6 +15,19 @@ pub enum Mode {
     Passthrough,
 }
 
+impl Mode {
+    /// The notifications of changed lists that clients of this mode know of.
+    pub(crate) fn list_changes(self) -> &'static [&'static str] {
+        const ALL: [&str; 3] = [
+            "notifications/tools/list_changed",
+            "notifications/resources/list_changed",
+            "notifications/prompts/list_changed",
+        ];
+        // A client of the meta-tools knows of tools alone.
+        if self == Self::Gateway { &ALL[..1] } else { &ALL }
+    }
+}
+
 /// The text of an answer to `tool_browse`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

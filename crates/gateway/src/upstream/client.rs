@@ -76,6 +76,8 @@ pub struct Upstream {
     exchanging: OnceLock<reqwest::Client>,
     /// The tools that were listed last, where a connection does not list them itself.
     tools: ArcSwapOption<Vec<Box<RawValue>>>,
+    /// What it said about itself last time, before it is connected.
+    remembered: OnceLock<ServerInfo>,
 }
 
 #[derive(Debug)]
@@ -109,6 +111,7 @@ impl Upstream {
             callers: config.credentials.is_per_caller().then(PerCaller::new),
             exchanging: OnceLock::new(),
             tools: ArcSwapOption::empty(),
+            remembered: OnceLock::new(),
             config,
             link: ArcSwapOption::empty(),
             connecting: tokio::sync::Mutex::default(),
@@ -140,6 +143,18 @@ impl Upstream {
     #[must_use]
     pub fn server(&self) -> Option<ServerInfo> {
         self.link.load().as_ref().map(|connected| connected.server.clone())
+    }
+
+    /// What it says about itself, or said last time while it is not connected for the first time yet.
+    pub(crate) fn introduced(&self) -> Option<ServerInfo> {
+        self.server().or_else(|| self.remembered.get().cloned())
+    }
+
+    /// Takes in what it said last time.
+    pub(crate) fn remember(&self, server: ServerInfo, listing: &Listing) {
+        let _ = self.remembered.set(server);
+        // A connection to a stateless server needs its tools for the headers of calls.
+        self.tools.store(Some(Arc::new(listing.tools.clone())));
     }
 
     /// The state of its circuit breaker.

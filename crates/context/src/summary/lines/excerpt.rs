@@ -176,6 +176,9 @@ fn is_blank(line: &str) -> bool {
 
 /// Lines spread evenly over the text, with their numbers.
 pub(super) fn samples(text: &str, tally: &Tally) -> Option<Piece> {
+    if tally.filled < 3 {
+        return None;
+    }
     let step = tally.lines.div_ceil(SAMPLES).max(1);
     let mut entries: Vec<String> = Vec::new();
     let mut wanted = step / 2;
@@ -185,9 +188,6 @@ pub(super) fn samples(text: &str, tally: &Tally) -> Option<Piece> {
             entries.push(format!("{}: {}", number + 1, cut(line.trim_start(), SAMPLE_LENGTH)));
             wanted = (number / step + 1) * step + step / 2;
         }
-    }
-    if tally.filled < 3 {
-        return None;
     }
     let mut order = spread(entries.len());
     // The ends are shown anyway.

@@ -15,7 +15,7 @@ const PROSE: usize = 8;
 pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let tally = Tally::of(text);
     // The same text has the same size whatever ends its lines.
-    let characters = text.chars().filter(|c| *c != '\r').count();
+    let characters = text.chars().count() - memchr::memchr_iter(b'\r', text.as_bytes()).count();
     let size = format!("{}, {}", counted(tally.lines, "line"), counted(characters, "character"));
     let mut pieces = vec![Piece::line(rank::SHAPE_PLACE, rank::SHAPE, size)];
     pieces.extend(tally.ends());

@@ -1,0 +1,106 @@
+//! What upstreams listed last time, in files: a gateway serves it at once and need not wait until all of them have started.
+//!
+//! A file is for one configuration of an upstream: with another command, address or selection of tools it counts as absent.
+//! So does one that cannot be read, or that is too large. Values from the environment are neither written nor compared. What
+//! is served from it passes the guards as any list does, and is compared with what the upstream lists as soon as it answers;
+//! that is not done here.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::listing::{Listing, ServerInfo};
+use crate::upstream::client::Upstream;
+use crate::upstream::config::UpstreamConfig;
+use contextweaver_core::files::replace_private_file;
+use contextweaver_core::text::sha256_hex;
+
+/// Another form of the file gets another number.
+const VERSION: u32 = 1;
+
+/// Bytes of a file, at most.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// A folder with what upstreams listed.
+#[derive(Debug)]
+pub(super) struct ListCache {
+    folder: PathBuf,
+}
+
+/// What an upstream said last time.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Remembered {
+    version: u32,
+    /// A digest of how the upstream is configured.
+    config: String,
+    /// What it said about itself.
+    pub(super) server: ServerInfo,
+    /// What it listed.
+    pub(super) listing: Listing,
+}
+
+impl ListCache {
+    /// The cache in this folder, which is made when something is written.
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    fn path_of(&self, upstream: &Upstream) -> PathBuf {
+        // A name may hold what no file name can.
+        let digest = sha256_hex(upstream.name().as_bytes());
+        let readable: String = upstream.name().chars().filter(char::is_ascii_alphanumeric).take(32).collect();
+        self.folder.join(format!("{readable}-{digest:.12}.json"))
+    }
+
+    /// What the upstream said last time, where it was configured as it is now.
+    pub(super) fn read(&self, upstream: &Upstream) -> Option<Remembered> {
+        let path = self.path_of(upstream);
+        let mut text = Vec::new();
+        let read = File::open(&path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text));
+        if let Err(error) = read {
+            if error.kind() != std::io::ErrorKind::NotFound {
+                tracing::warn!(path = %path.display(), %error, "the lists of last time cannot be read");
+            }
+            return None;
+        }
+        if text.len() as u64 > MOST_BYTES {
+            tracing::warn!(path = %path.display(), most = MOST_BYTES, "the lists of last time are too large");
+            return None;
+        }
+        match serde_json::from_slice::<Remembered>(&text) {
+            Ok(found) if found.version == VERSION && found.config == digest_of(upstream.config()) => Some(found),
+            Ok(_) => None,
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "the lists of last time cannot be read");
+                None
+            }
+        }
+    }
+
+    /// Keeps what the upstream lists now, where that is not there already. What goes wrong is logged: the next start waits.
+    pub(super) fn write(&self, upstream: &Upstream, listing: &Listing) {
+        let Some(server) = upstream.server() else { return };
+        if self.read(upstream).is_some_and(|kept| kept.server == server && kept.listing.is_same(listing)) {
+            return;
+        }
+        let config = digest_of(upstream.config());
+        let kept = Remembered { version: VERSION, config, server, listing: listing.clone() };
+        let path = self.path_of(upstream);
+        let text = serde_json::to_vec(&kept).map_err(|error| error.to_string());
+        let written = text.and_then(|text| {
+            std::fs::create_dir_all(&self.folder).map_err(|error| error.to_string())?;
+            replace_private_file(&path, &text).map_err(|error| error.to_string())
+        });
+        if let Err(error) = written {
+            tracing::warn!(path = %path.display(), %error, "what an upstream lists could not be kept for the next start");
+        }
+    }
+}
+
+/// What tells one configuration of an upstream from another. It has no values from the environment: they may be secrets, and
+/// rotate.
+fn digest_of(config: &UpstreamConfig) -> String {
+    sha256_hex(format!("{config:?}").as_bytes())
+}

@@ -1,0 +1,191 @@
+//! A gateway that starts on what its servers listed last time.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::Files;
+
+/// A server with one tool, of the name in the file `tool`, that takes the seconds in the file `seconds` to start.
+const SCRIPT: &str = r#"
+sleep "$(cat seconds)" || exit 1
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"},"instructions":"Ask kindly."}}\n' "$id" ;;
+    *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"%s","inputSchema":{"type":"object"}}]}}\n' "$id" "$(cat tool)" ;;
+    *'"tools/call"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"done"}]}}\n' "$id" ;;
+  esac
+done
+"#;
+
+/// Longer than a gateway takes to start on a busy machine, so that one that waits for its server is told apart.
+const SLOW: &str = "6";
+
+/// A gateway on standard streams, and how long it took until it had listed its tools.
+struct Gateway {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    tools: Vec<String>,
+    took: Duration,
+    /// Whether it has said that the list of tools is another.
+    told: bool,
+}
+
+impl Gateway {
+    fn start(files: &Files, mode: &str) -> Self {
+        let began = Instant::now();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_contextweaver"))
+            .args(["mcp", "serve", "--config", "gateway.json", "--mode", mode])
+            .current_dir(files.path(""))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        let mut gateway = Self { child, input, output, tools: Vec::new(), took: Duration::ZERO, told: false };
+        let client = json!({"name": "c", "version": "1"});
+        let greeted = gateway
+            .ask("initialize", &json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}));
+        if mode == "passthrough" {
+            assert_eq!(greeted["result"]["instructions"], "Ask kindly.");
+            gateway.took = began.elapsed();
+            return gateway;
+        }
+        writeln!(gateway.input, r#"{{"jsonrpc":"2.0","method":"notifications/initialized"}}"#).unwrap();
+        gateway.tools = gateway.list();
+        gateway.took = began.elapsed();
+        gateway
+    }
+
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        assert!(self.output.read_line(&mut line).unwrap() > 0, "the gateway has ended");
+        let message: Value = serde_json::from_str(&line).unwrap();
+        self.told |= message["method"] == "notifications/tools/list_changed";
+        message
+    }
+
+    /// The answer. What comes before it is only noted.
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        writeln!(self.input, r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#).unwrap();
+        loop {
+            let message = self.next();
+            if message.get("id").is_some() {
+                return message;
+            }
+        }
+    }
+
+    /// The upstream's tools that are listed.
+    fn list(&mut self) -> Vec<String> {
+        let listed = self.ask("tools/list", &json!({}));
+        let names = listed["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap());
+        names.filter(|name| name.starts_with("s__")).map(|name| name.split("__").nth(1).unwrap().to_owned()).collect()
+    }
+
+    /// The text of what comes of a call.
+    fn call(&mut self, tool: &str) -> String {
+        let params = json!({"name": "tool_execute", "arguments": {"tool_id": format!("s:{tool}"), "args": {}}});
+        self.ask("tools/call", &params)["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn files(startup: Value) -> Files {
+    let files = Files::new();
+    let server = json!({"command": "sh", "args": ["-c", SCRIPT], "era": "legacy", "cwd": files.path("")});
+    files.write("gateway.json", json!({"upstreams": {"s": server}, "startup": startup}).to_string());
+    files.write("seconds", "0");
+    files.write("tool", "first");
+    files
+}
+
+/// The one file of the cache, once it is there with this text in it.
+fn cached(files: &Files, text: &str) -> std::path::PathBuf {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        let found = std::fs::read_dir(files.path("lists")).into_iter().flatten().next();
+        if let Some(path) = found.map(|entry| entry.unwrap().path())
+            && std::fs::read_to_string(&path).is_ok_and(|content| content.contains(text))
+        {
+            return path;
+        }
+        assert!(Instant::now() < until, "`{text}` is not in the cache");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn what_was_listed_last_time_is_served_before_the_server_has_started() {
+    let files = files(json!({"list_cache": "lists"}));
+    let slow = Duration::from_secs(SLOW.parse().unwrap());
+    let first = Gateway::start(&files, "proxy");
+    assert_eq!(first.tools, ["first"]);
+    let path = cached(&files, "first");
+    drop(first);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o077, 0, "others may read it");
+    }
+
+    // The lists are those of last time; a call waits for the server; clients hear that the lists have changed.
+    files.write("seconds", SLOW);
+    files.write("tool", "second");
+    let mut gateway = Gateway::start(&files, "proxy");
+    assert_eq!(gateway.tools, ["first"]);
+    assert!(gateway.took < slow, "it waited for its server: {:?}", gateway.took);
+    assert_eq!(gateway.call("first"), "done");
+    let until = Instant::now() + Duration::from_secs(20);
+    while gateway.list() != ["second"] || !gateway.told {
+        assert!(Instant::now() < until, "told of changes: {}", gateway.told);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    cached(&files, "second");
+    drop(gateway);
+
+    // What the only server says about itself is known as well.
+    let gateway = Gateway::start(&files, "passthrough");
+    assert!(gateway.took < slow, "it waited for its server: {:?}", gateway.took);
+    drop(gateway);
+
+    // A file that is damaged, or of another configuration, counts as absent, and is written anew.
+    files.write("seconds", "0");
+    files.write("tool", "third");
+    std::fs::write(&path, "{").unwrap();
+    assert_eq!(Gateway::start(&files, "proxy").tools, ["third"]);
+    let config = std::fs::read_to_string(files.path("gateway.json")).unwrap();
+    files.write("tool", "fourth");
+    files.write("gateway.json", config.replace("\"era\":\"legacy\"", "\"era\":\"legacy\",\"timeout\":20"));
+    let gateway = Gateway::start(&files, "proxy");
+    assert_eq!(gateway.tools, ["fourth"]);
+    cached(&files, "fourth");
+    drop(gateway);
+
+    // Without the server its tools stay, and a call says why it cannot be made.
+    files.write("seconds", "none");
+    let mut gateway = Gateway::start(&files, "proxy");
+    assert_eq!(gateway.tools, ["fourth"]);
+    assert!(gateway.call("fourth").contains("UPSTREAM_UNAVAILABLE"));
+}
+
+#[test]
+fn a_server_that_must_start_is_waited_for() {
+    let files = files(json!({"list_cache": "lists", "mode": "strict"}));
+    let gateway = Gateway::start(&files, "proxy");
+    cached(&files, "first");
+    drop(gateway);
+    files.write("tool", "second");
+    assert_eq!(Gateway::start(&files, "proxy").tools, ["second"]);
+}
