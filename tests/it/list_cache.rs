@@ -102,7 +102,7 @@ impl Drop for Gateway {
     }
 }
 
-fn files(startup: Value) -> Files {
+fn files(startup: &Value) -> Files {
     let files = Files::new();
     let server = json!({"command": "sh", "args": ["-c", SCRIPT], "era": "legacy", "cwd": files.path("")});
     files.write("gateway.json", json!({"upstreams": {"s": server}, "startup": startup}).to_string());
@@ -128,7 +128,7 @@ fn cached(files: &Files, text: &str) -> std::path::PathBuf {
 
 #[test]
 fn what_was_listed_last_time_is_served_before_the_server_has_started() {
-    let files = files(json!({"list_cache": "lists"}));
+    let files = files(&json!({"list_cache": "lists"}));
     let slow = Duration::from_secs(SLOW.parse().unwrap());
     let first = Gateway::start(&files, "proxy");
     assert_eq!(first.tools, ["first"]);
@@ -182,7 +182,7 @@ fn what_was_listed_last_time_is_served_before_the_server_has_started() {
 
 #[test]
 fn a_server_that_must_start_is_waited_for() {
-    let files = files(json!({"list_cache": "lists", "mode": "strict"}));
+    let files = files(&json!({"list_cache": "lists", "mode": "strict"}));
     let gateway = Gateway::start(&files, "proxy");
     cached(&files, "first");
     drop(gateway);
