@@ -1,6 +1,7 @@
 //! A gateway that starts on what its servers listed last time.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ done
 "#;
 
 /// Longer than a gateway takes to start on a busy machine, so that one that waits for its server is told apart.
-const SLOW: &str = "6";
+const SLOW: u64 = 6;
 
 /// A gateway on standard streams, and how long it took until it had listed its tools.
 struct Gateway {
@@ -129,19 +130,15 @@ fn cached(files: &Files, text: &str) -> std::path::PathBuf {
 #[test]
 fn what_was_listed_last_time_is_served_before_the_server_has_started() {
     let files = files(&json!({"list_cache": "lists"}));
-    let slow = Duration::from_secs(SLOW.parse().unwrap());
+    let slow = Duration::from_secs(SLOW);
     let first = Gateway::start(&files, "proxy");
     assert_eq!(first.tools, ["first"]);
     let path = cached(&files, "first");
     drop(first);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o077, 0, "others may read it");
-    }
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o077, 0, "others may read it");
 
     // The lists are those of last time; a call waits for the server; clients hear that the lists have changed.
-    files.write("seconds", SLOW);
+    files.write("seconds", SLOW.to_string());
     files.write("tool", "second");
     let mut gateway = Gateway::start(&files, "proxy");
     assert_eq!(gateway.tools, ["first"]);

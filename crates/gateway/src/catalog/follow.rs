@@ -153,7 +153,7 @@ async fn reread(
         match serving.refresh_of(std::iter::once(changed)).await {
             // A client of the meta-tools knows of tools alone, and which there are depends on all lists.
             Ok(()) if serving.shows_meta_tools_alone() => {
-                serving.clients().tell_all("notifications/tools/list_changed", None);
+                serving.tell_of_changes();
             }
             Ok(()) => methods.iter().for_each(|method| serving.clients().tell_all(method, None)),
             Err(error) => tracing::warn!(%error, "the catalog that was served before stays"),

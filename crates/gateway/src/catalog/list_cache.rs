@@ -5,7 +5,7 @@
 //! is served from it passes the guards as any list does, and is compared with what the upstream lists as soon as it answers;
 //! that is not done here.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::listing::{Listing, ServerInfo};
 use crate::upstream::client::Upstream;
 use crate::upstream::config::UpstreamConfig;
-use contextweaver_core::files::replace_private_file;
+use contextweaver_core::files::{make_folder, replace_private_file};
 use contextweaver_core::text::sha256_hex;
 
 /// Another form of the file gets another number.
@@ -82,19 +82,16 @@ impl ListCache {
     /// Keeps what the upstream lists now, where that is not there already. What goes wrong is logged: the next start waits.
     pub(super) fn write(&self, upstream: &Upstream, listing: &Listing) {
         let Some(server) = upstream.server() else { return };
-        if self.read(upstream).is_some_and(|kept| kept.server == server && kept.listing.is_same(listing)) {
-            return;
-        }
         let config = digest_of(upstream.config());
         let kept = Remembered { version: VERSION, config, server, listing: listing.clone() };
         let path = self.path_of(upstream);
-        let text = serde_json::to_vec(&kept).map_err(|error| error.to_string());
-        let written = text.and_then(|text| {
-            std::fs::create_dir_all(&self.folder).map_err(|error| error.to_string())?;
-            replace_private_file(&path, &text).map_err(|error| error.to_string())
-        });
-        if let Err(error) = written {
-            tracing::warn!(path = %path.display(), %error, "what an upstream lists could not be kept for the next start");
+        let Ok(text) = serde_json::to_vec(&kept) else { return };
+        let is_as_long = fs::metadata(&path).is_ok_and(|found| found.len() == text.len() as u64);
+        if is_as_long && fs::read(&path).is_ok_and(|found| found == text) {
+            return;
+        }
+        if let Err(error) = make_folder(&self.folder).and_then(|()| replace_private_file(&path, &text)) {
+            tracing::warn!(%error, "what an upstream lists could not be kept for the next start");
         }
     }
 }

@@ -252,14 +252,15 @@ impl Serving {
     async fn verify(serving: Weak<Self>, upstream: Arc<Upstream>) {
         let Some(serving) = serving.upgrade() else { return };
         match serving.relist(std::iter::once(&upstream), Serve::WhatDiffers).await {
-            Ok(true) => serving.mode.list_changes().iter().for_each(|method| serving.clients.tell_all(method, None)),
+            Ok(true) => serving.tell_of_changes(),
             Ok(false) => {}
             Err(error) => tracing::warn!(%error, "what was listed last time stays"),
         }
         if lock(&serving.faults).contains_key(upstream.server_name()) {
-            let upstream = Arc::downgrade(&upstream);
-            drop(serving);
-            Upstream::revive(upstream).await;
+            // Neither is held by the task that waits for the other end.
+            let revived = Arc::downgrade(&upstream);
+            drop((serving, upstream));
+            Upstream::revive(revived).await;
         }
     }
 
@@ -300,6 +301,11 @@ impl Serving {
     /// Whether searches learn from calls.
     pub(crate) fn learns(&self) -> bool {
         self.lessons.is_some()
+    }
+
+    /// Tells all clients that their lists may be others.
+    pub(crate) fn tell_of_changes(&self) {
+        self.mode.list_changes().iter().for_each(|method| self.clients.tell_all(method, None));
     }
 
     /// The clients that hear of changes.

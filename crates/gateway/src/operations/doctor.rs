@@ -527,8 +527,8 @@ fn check_live(
     let mut complaints = Vec::new();
     if capture.took.as_secs_f64() > config.startup.upstream_timeout_seconds / 2.0 {
         let problem = format!("it took {:.1} s to start, more than half of what it has", capture.took.as_secs_f64());
-        let remedy = "raise `startup.upstream_timeout_seconds`, or install it beforehand: a runner that fetches it takes long; \
-             with `startup.list_cache` clients do not wait for it";
+        let remedy = "raise `startup.upstream_timeout_seconds`, or install it beforehand: a runner that fetches it \
+                      takes long; with `startup.list_cache` clients do not wait for it";
         complaints.push(Complaint::new(Severity::Warning, place.clone(), problem, remedy));
     }
     if health.tools + health.resources + health.prompts == 0 {

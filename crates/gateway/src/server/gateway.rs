@@ -254,7 +254,7 @@ impl Gateway {
 
     /// Tells all clients that their lists may be others.
     pub(crate) fn tell_of_changes(&self) {
-        self.config.mode.list_changes().iter().for_each(|method| self.clients.tell_all(method, None));
+        self.serving.tell_of_changes();
     }
 
     /// Tells one client that its lists may be others.

@@ -320,9 +320,8 @@ impl Upstream {
         let listing = connected.list_all(timeout).await.map_err(|fault| fault.covered(&self.config.masks));
         self.note(&connected, &listing);
         let mut listing = listing?;
-        if self.callers.is_some() {
-            self.tools.store(Some(Arc::new(listing.tools.clone())));
-        }
+        // What was remembered has done its work: a connection that lists tools has learned them.
+        self.tools.store(self.callers.as_ref().map(|_| Arc::new(listing.tools.clone())));
         self.select(&mut listing.tools);
         Ok(listing)
     }

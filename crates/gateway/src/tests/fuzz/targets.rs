@@ -275,9 +275,9 @@ impl Conversing {
         };
         let answer = self.runtime.block_on(async { tokio::time::timeout(LONGEST, asked).await });
         let answer = answer.expect("the connection hangs");
-        let versions: [&[u8]; 2] = [b"HTTP/1.1 ", b"HTTP/1.0 "];
-        let answered = versions.iter().any(|version| answer.starts_with(version));
-        assert!(answer.is_empty() || answered, "{}", answer.escape_ascii());
+        // A request in the older version is answered in it.
+        let is_older = memchr::memmem::find(input, b"HTTP/1.0").is_some() && answer.starts_with(b"HTTP/1.0 ");
+        assert!(answer.is_empty() || is_older || answer.starts_with(b"HTTP/1.1 "), "{}", answer.escape_ascii());
     }
 
     fn converse(&self, input: &[u8]) {
@@ -421,7 +421,6 @@ pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>
          transfer-encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\nGET /metrics HTTP/1.1\r\n\
          host: localhost\r\norigin: http://localhost\r\n\r\n"
     );
-    // It is answered in its own version.
     let older = "GET /healthz HTTP/1.0\r\nhost: localhost\r\n\r\n";
     let requests: Vec<&str> = requests.iter().map(String::as_str).chain([chunked.as_str(), older]).collect();
     let conversation = CONVERSATION.replace("{id}", &conversing.id);
