@@ -9,9 +9,11 @@
 //! client of a process has all of them.
 //!
 //! Work that has begun is not interrupted; each kind of it counts its own steps. It keeps its place until it ends, also
-//! when nobody waits for it any more, so that abandoned work cannot pile up. On a runtime with one thread there is
-//! nobody else to delay: work runs where it is.
+//! when nobody waits for it any more, so that abandoned work cannot pile up. While it waits for a network it needs no
+//! processor: then it lends its place to the work of other callers. On a runtime with one thread there is nobody else to
+//! delay: work runs where it is.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, Weak};
 use std::time::Duration;
@@ -33,6 +35,9 @@ static PLACES: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(places()));
 fn places() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).max(2)
 }
+
+/// Pieces of work that lend their place while they wait, at most: each keeps a thread.
+static LENT: Semaphore = Semaphore::const_new(128);
 
 /// The places of each caller that has work.
 static OWN_PLACES: Mutex<Option<HashMap<Arc<str>, Weak<Semaphore>>>> = Mutex::new(None);
@@ -63,8 +68,48 @@ fn own_places(whose: &Arc<str>) -> Arc<Semaphore> {
 
 /// The right to do a piece of long work.
 struct Place {
-    _own: Option<(OwnedSemaphorePermit, Arc<Semaphore>)>,
-    _of_all: Option<SemaphorePermit<'static>>,
+    own: Option<(OwnedSemaphorePermit, Arc<Semaphore>)>,
+    of_all: Option<SemaphorePermit<'static>>,
+}
+
+thread_local! {
+    /// The place of the work that this thread does.
+    static HELD: RefCell<Option<Place>> = const { RefCell::new(None) };
+}
+
+/// Gives the place back when the work ends, however it does.
+struct Holding;
+
+impl Holding {
+    fn begin(place: Place) -> Self {
+        HELD.set(Some(place));
+        Self
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        HELD.take();
+    }
+}
+
+/// Waits for what needs no processor, such as an answer over a network. Meanwhile others may use the place of this work,
+/// but for the same caller, who has as many pieces of work as before.
+pub(crate) fn while_waiting<T>(wait: impl FnOnce() -> T) -> T {
+    let mut held = HELD.take();
+    let is_bounded = held.as_ref().is_some_and(|place| place.own.is_some());
+    let (Some(place), Ok(lent), Ok(runtime), true) = (&mut held, LENT.try_acquire(), Handle::try_current(), is_bounded)
+    else {
+        HELD.set(held);
+        return wait();
+    };
+    place.of_all = None;
+    let value = wait();
+    // No semaphore is ever closed.
+    place.of_all = runtime.block_on(PLACES.acquire()).ok();
+    drop(lent);
+    HELD.set(held);
+    value
 }
 
 /// Waits for a place, first among the work of the same caller: of each caller no more wait for one of all places than may
@@ -77,7 +122,7 @@ async fn place(budget: Duration) -> Result<Place, Exhausted> {
             Some(own) => Arc::clone(&own).acquire_owned().await.ok().map(|place| (place, own)),
             None => None,
         };
-        Place { _own: own, _of_all: PLACES.acquire().await.ok() }
+        Place { own, of_all: PLACES.acquire().await.ok() }
     };
     tokio::time::timeout(budget, waiting).await.map_err(|_| Exhausted::Busy(budget))
 }
@@ -145,9 +190,8 @@ async fn aside_within<T: Send + 'static>(
     let start = std::time::Instant::now();
     let place = place(budget).await?;
     let working = tokio::task::spawn_blocking(move || {
-        let done = work();
-        drop(place);
-        done
+        let _holding = Holding::begin(place);
+        work()
     });
     match tokio::time::timeout(budget.saturating_sub(start.elapsed()), working).await {
         Ok(done) => done.map_err(|_| Exhausted::Stopped),
@@ -212,6 +256,27 @@ mod tests {
                 let _ = outcome.await.unwrap();
             }
             assert_eq!(tokio::spawn(work_of("greedy", in_turn(|| 3))).await.unwrap(), Ok(3));
+            // What waits for a network costs its caller alone, however many callers do.
+            let (end, ended) = channel::<()>();
+            let ended = std::sync::Mutex::new(ended);
+            let answer = std::sync::Arc::new(move || ended.lock().unwrap().recv().unwrap_or_default());
+            let callers = (0..2 * places()).map(|at| if at < places() / 2 { 0 } else { at });
+            let waiting: Vec<_> = callers
+                .map(|caller| {
+                    let answer = std::sync::Arc::clone(&answer);
+                    let work = async move { aside_within(40 * SHORT, move || while_waiting(|| answer())).await };
+                    tokio::spawn(async move { work_of(&format!("of a bucket {caller}"), work).await })
+                })
+                .collect();
+            tokio::time::sleep(SHORT).await;
+            let other = work_of("other", async { aside_within(4 * SHORT, || 2).await });
+            assert_eq!(tokio::spawn(other).await.unwrap(), Ok(2));
+            let more = tokio::spawn(work_of("of a bucket 0", in_turn_within(SHORT, || ())));
+            assert_eq!(more.await.unwrap(), Err(Exhausted::Busy(SHORT)), "it has no more than its own places");
+            drop(end);
+            for outcome in waiting {
+                assert_eq!(outcome.await.unwrap(), Ok(()));
+            }
             // While work runs in its place, the only worker serves others.
             let (long, short) = (tokio::spawn(in_turn(|| sleep(4 * SHORT))), Instant::now());
             tokio::spawn(tokio::task::yield_now()).await.unwrap();

@@ -263,6 +263,9 @@ pub struct HttpConfig {
     pub sessions_memory: usize,
     /// How long requests have to finish when the gateway ends.
     pub shutdown: Duration,
+    /// After how long without an answer the stream of a request is opened: nobody on the way then takes the connection for
+    /// a dead one, and the client has an event that it can take the stream up after.
+    pub stream_after: Duration,
 }
 
 impl Default for HttpConfig {
@@ -294,6 +297,7 @@ impl Default for HttpConfig {
             session_memory: 4 << 20,
             sessions_memory: 64 << 20,
             shutdown: Duration::from_secs(10),
+            stream_after: Duration::from_secs(10),
         }
     }
 }
@@ -424,11 +428,13 @@ pub(crate) struct HttpSection {
     session_memory_bytes: usize,
     sessions_memory_bytes: usize,
     shutdown_seconds: f64,
+    stream_after_seconds: f64,
 }
 
 impl Default for HttpSection {
     fn default() -> Self {
-        let HttpConfig { listen, body_limit, read_timeout, session_idle, shutdown, .. } = HttpConfig::default();
+        let HttpConfig { listen, body_limit, read_timeout, session_idle, shutdown, stream_after, .. } =
+            HttpConfig::default();
         let HttpConfig { max_sessions, max_sessions_per_caller, max_requests_per_caller, .. } = HttpConfig::default();
         let HttpConfig { max_connections_per_address, session_memory, sessions_memory, .. } = HttpConfig::default();
         let HttpConfig { max_bytes_in_flight, .. } = HttpConfig::default();
@@ -452,6 +458,7 @@ impl Default for HttpSection {
             session_memory_bytes: session_memory,
             sessions_memory_bytes: sessions_memory,
             shutdown_seconds: shutdown.as_secs_f64(),
+            stream_after_seconds: stream_after.as_secs_f64(),
         }
     }
 }
@@ -530,6 +537,7 @@ impl HttpSection {
             session_memory: self.session_memory_bytes,
             sessions_memory: self.sessions_memory_bytes,
             shutdown: wait("shutdown_seconds", self.shutdown_seconds)?,
+            stream_after: wait("stream_after_seconds", self.stream_after_seconds)?,
         })
     }
 }
@@ -603,6 +611,7 @@ mod tests {
             ("http: {max_bytes_in_flight: 0}", "http.max_bytes_in_flight: must be at least 1"),
             ("http: {max_bytes_in_flight: 9, body_limit_bytes: 10}", "http.max_bytes_in_flight: is less than"),
             ("http: {shutdown_seconds: 0}", "http.shutdown_seconds: is 0"),
+            ("http: {stream_after_seconds: -1}", "http.stream_after_seconds: is -1"),
         ];
         for (text, expected) in cases {
             let message = parse(text).unwrap_err().to_string();

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use webpki::{CertRevocationList, OwnedCertRevocationList};
 
 use super::caller::{EntryError, check_name};
 use crate::common::settings::FieldError;
@@ -29,6 +30,8 @@ pub struct TlsConfig {
     pub(crate) server: Arc<ServerConfig>,
     /// The digest of the certificates that clients' certificates are checked against; `None` when none are asked for.
     pub(crate) authorities: Option<[u8; 32]>,
+    /// The certificates of clients that their authorities have taken back.
+    pub(crate) revoked: Vec<Arc<CertRevocationList<'static>>>,
     /// Whether a client must show a certificate.
     pub(crate) is_required: bool,
     /// Whose certificate is whose; every certificate is the same caller's when there are none.
@@ -88,6 +91,7 @@ pub(super) struct TlsSection {
     cert: PathBuf,
     key: PathBuf,
     client_ca: Option<PathBuf>,
+    client_crl: Option<PathBuf>,
     #[serde(default)]
     client_certificates: ClientCertificates,
     #[serde(default)]
@@ -150,7 +154,13 @@ impl TlsSection {
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
         let builder = builder.with_safe_default_protocol_versions().map_err(building)?;
         let is_required = self.client_certificates == ClientCertificates::Required;
+        let mut revoked = Vec::new();
         let (builder, authorities) = match &self.client_ca {
+            None if self.client_crl.is_some() => {
+                let reason =
+                    "says which certificates are taken back, and `client_ca` is missing, which says which are checked";
+                return Err(FieldError::new("client_crl", reason));
+            }
             None if !self.clients.is_empty() => {
                 let reason =
                     "says whose certificates are whose, and `client_ca` is missing, which says which are checked";
@@ -167,6 +177,16 @@ impl TlsSection {
                 }
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
                 let verifier = if is_required { verifier } else { verifier.allow_unauthenticated() };
+                let verifier = match &self.client_crl {
+                    None => verifier,
+                    Some(path) => {
+                        let (path, bytes) = read("client_crl", path)?;
+                        let lists =
+                            revocations(&path, &bytes).map_err(|reason| FieldError::new("client_crl", reason))?;
+                        revoked = lists.iter().map(|(_, list)| Arc::clone(list)).collect();
+                        verifier.with_crls(lists.into_iter().map(|(der, _)| der))
+                    }
+                };
                 let verifier = verifier.build().map_err(|error| bad(format!("{}: {error}", path.display())))?;
                 (builder.with_client_cert_verifier(verifier), Some(Sha256::digest(&bytes).into()))
             }
@@ -186,8 +206,26 @@ impl TlsSection {
             }
             clients.push(holder);
         }
-        Ok(TlsConfig { server: Arc::new(server), authorities, is_required, clients, digest: all.finalize().into() })
+        let digest = all.finalize().into();
+        Ok(TlsConfig { server: Arc::new(server), authorities, revoked, is_required, clients, digest })
     }
+}
+
+/// The lists of revoked certificates in a file, one at least.
+type Revocations = Vec<(CertificateRevocationListDer<'static>, Arc<CertRevocationList<'static>>)>;
+
+fn revocations(path: &Path, pem: &[u8]) -> Result<Revocations, String> {
+    let bad = |reason: String| format!("{}: {reason}", path.display());
+    let read: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(pem).collect();
+    let read = read.map_err(|error| bad(format!("not in PEM form: {error}")))?;
+    if read.is_empty() {
+        return Err(bad("no list of revoked certificates in PEM form".to_owned()));
+    }
+    let parsed = read.into_iter().map(|der| {
+        let list = OwnedCertRevocationList::from_der(&der).map_err(|error| bad(error.to_string()))?;
+        Ok((der, Arc::new(list.into())))
+    });
+    parsed.collect()
 }
 
 /// The content of a file that is not too large.

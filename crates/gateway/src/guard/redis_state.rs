@@ -562,6 +562,11 @@ impl SharedSessions for RedisState {
         self.0.command::<()>(&["SET", &self.answer_key(session, number), "", "PX", &millis(lasts)])
     }
 
+    fn is_expected(&self, session: &str, number: u64) -> Result<bool, StoreError> {
+        let count: i64 = self.0.command(&["EXISTS", &self.answer_key(session, number)])?;
+        Ok(count == 1)
+    }
+
     fn leave_answer(&self, session: &str, number: u64, answer: &[u8]) -> Result<bool, StoreError> {
         let left: i64 = self.0.script(&LEAVE_ANSWER, &[self.answer_key(session, number)], &[answer])?;
         Ok(left == 1)

@@ -208,6 +208,12 @@ pub trait SharedSessions {
     /// The backend cannot be read or written.
     fn expect_answer(&self, session: &str, number: u64, lasts: Duration) -> Result<(), StoreError>;
 
+    /// Whether an answer with this number is waited for, or lies there.
+    ///
+    /// # Errors
+    /// The backend cannot be read or written.
+    fn is_expected(&self, session: &str, number: u64) -> Result<bool, StoreError>;
+
     /// Leaves an answer for the replica that waits for it; whether one does. The first stands.
     ///
     /// # Errors

@@ -84,6 +84,7 @@ mod store {
     use tokio::runtime::{Builder, Runtime};
 
     use super::S3Config;
+    use crate::common::work::while_waiting;
     use contextweaver_context::event::{ArtifactRef, ContentHash, Handle};
     use contextweaver_context::store::{ArtifactStore, StoreError};
     use contextweaver_core::text::sha256_hex;
@@ -192,7 +193,8 @@ mod store {
             runtime.spawn(async move {
                 let _ = sender.send(requests.await);
             });
-            answer.recv_timeout(LONGEST).map_err(|_| self.failed(format!("no answer within {} s", LONGEST.as_secs())))
+            let answered = while_waiting(|| answer.recv_timeout(LONGEST));
+            answered.map_err(|_| self.failed(format!("no answer within {} s", LONGEST.as_secs())))
         }
 
         /// The same; `None` where there is no such object.

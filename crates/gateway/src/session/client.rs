@@ -21,10 +21,10 @@ use crate::protocol::trace_context::TraceContext;
 use crate::protocol::versions::MODERN_VERSION;
 
 /// How long a person has to answer what an upstream asks through the client.
-const ASKING: Duration = Duration::from_secs(300);
+pub(crate) const ASKING: Duration = Duration::from_secs(300);
 
 /// How often it is looked whether another replica was given the answer to a question.
-const LOOK: Duration = Duration::from_millis(300);
+pub(crate) const LOOK: Duration = Duration::from_millis(300);
 
 /// What is on its way between replicas.
 pub(crate) type Underway<'p, T> = Pin<Box<dyn Future<Output = T> + Send + 'p>>;
@@ -202,6 +202,11 @@ impl Session {
         let _ = self.post.set(post);
     }
 
+    /// A number that this session has not used: no other replica uses it for the session either.
+    pub(crate) fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Whether an answer with this id is waited for here.
     pub(crate) fn awaits(&self, id: &Raw) -> bool {
         id.read::<u64>().is_ok_and(|id| lock(&self.asked).contains_key(&id))
@@ -365,7 +370,7 @@ impl Caller {
         if self.is_modern() {
             return Err(RpcError::method_not_found(method));
         }
-        let id = self.session.next.fetch_add(1, Ordering::Relaxed);
+        let id = self.session.number();
         let (sender, answer) = oneshot::channel();
         lock(&self.session.asked).insert(id, sender);
         let gone = || RpcError::new(INTERNAL_ERROR, "the client did not answer");

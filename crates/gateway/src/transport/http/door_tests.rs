@@ -1,5 +1,6 @@
 //! Who is let in: certificates of clients, and tokens of an authorization server.
 
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 
@@ -110,9 +111,62 @@ async fn a_caller_is_known_by_its_certificate() {
     assert_eq!(status(Some("forged")).await, None);
 }
 
+/// What a kept connection is answered with.
+async fn ping_again<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> String {
+    let head = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let (mut text, mut chunk) = (String::new(), [0; 4096]);
+    while !text.contains("\"live\"") {
+        let length = stream.read(&mut chunk).await.unwrap();
+        assert!(length > 0, "the connection ended: {text}");
+        text.push_str(std::str::from_utf8(&chunk[..length]).unwrap());
+    }
+    text
+}
+
+#[tokio::test]
+async fn a_certificate_that_was_taken_back_is_refused_also_on_an_open_connection() {
+    let http = |list: &str| {
+        let more = format!(", client_ca: {DATA}/authority.pem, client_crl: {DATA}/{list}.crl");
+        GatewayConfig::parse(&format!("{{http: {{{}}}}}", tls(&more)), Path::new("/"), &|_| None).unwrap().http
+    };
+    let more = format!(", client_ca: {DATA}/authority.pem, client_crl: {DATA}/none.crl");
+    let served = Served::start(&format!("{{{}}}", tls(&more))).await;
+    let status = async |shown| ping(served.address, Some(shown), "").await.map(|got| got.status);
+    assert_eq!(status("client").await, Some(200));
+    let stream = TcpStream::connect(served.address).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut open = connector(Some("client")).connect(name, stream).await.unwrap();
+    assert!(ping_again(&mut open).await.contains("upstreams"), "an operator");
+    for (list, expected) in [
+        ("revoked", [None, Some(200)]),
+        // Of what this authority has taken back nothing is known.
+        ("stranger", [None, None]),
+    ] {
+        served.control.put(served.control.prepare(http(list)).unwrap());
+        assert_eq!([status("client").await, status("unknown").await], expected, "{list}");
+        if list == "revoked" {
+            assert!(!ping_again(&mut open).await.contains("upstreams"), "its certificate counts no more");
+        }
+    }
+    served.stop().await;
+}
+
 #[test]
 fn files_that_cannot_be_used_are_named() {
     let cases = [
+        (
+            format!("{{cert: {DATA}/server.pem, key: {DATA}/server.key, client_crl: {DATA}/none.crl}}"),
+            "http.tls.client_crl: ",
+            "`client_ca` is missing",
+        ),
+        (
+            format!(
+                "{{cert: {DATA}/server.pem, key: {DATA}/server.key, client_ca: {DATA}/authority.pem, client_crl: {DATA}/server.pem}}"
+            ),
+            "http.tls.client_crl: ",
+            "no list of revoked certificates",
+        ),
         (format!("{{cert: {DATA}/none.pem, key: {DATA}/server.key}}"), "http.tls.cert: ", "none.pem"),
         (
             format!("{{cert: {DATA}/server.key, key: {DATA}/server.key}}"),

@@ -14,6 +14,7 @@ mod replicas;
 mod reply;
 pub(crate) mod server;
 mod sessions;
+mod streams;
 mod tls;
 
 #[cfg(test)]

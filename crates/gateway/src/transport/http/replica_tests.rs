@@ -4,8 +4,9 @@ use serde_json::json;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-use super::tests::{Got, Served, call, initialize, request};
+use super::tests::{Got, Served, call, initialize, modern, request};
 use crate::guard::sign::unique;
+use crate::protocol::versions::MODERN_VERSION;
 
 /// Reads a stream until it holds `part`.
 async fn read_to(stream: &mut TcpStream, text: &mut String, part: &str) {
@@ -67,6 +68,97 @@ async fn a_stream_that_is_taken_up_again_tells_what_may_have_been_missed() {
     served.stop().await;
 }
 
+#[tokio::test]
+async fn the_stream_of_a_request_is_taken_up_where_it_broke_off() {
+    let served = Served::start("{}").await;
+    let id = served.session().await;
+    let session = ("mcp-session-id", id.as_str());
+    let (mut stream, mut text) = (served.open("POST", &[session], &call("nap")).await, String::new());
+    read_to(&mut stream, &mut text, "notifications/message").await;
+    read_to(&mut stream, &mut text, "}\n\n").await;
+    let last = last_id(&text);
+    drop(stream);
+    let number = last.strip_suffix("-1").unwrap();
+    let first = format!("{number}-0");
+    assert!(text.contains(&format!("id: {first}\ndata:\n")), "{text}");
+    // The answer comes to who asks for the rest, once it is there, and again to who asks again.
+    for (from, expected) in [
+        (last.as_str(), vec!["answer"]),
+        (last.as_str(), vec!["answer"]),
+        (first.as_str(), vec!["notifications/message", "answer"]),
+    ] {
+        let got = served.exchange("GET", &[session, ("last-event-id", from)], "").await;
+        assert_eq!((got.status, got.kinds()), (200, expected));
+    }
+    let end = format!("{number}-2");
+    let got = served.exchange("GET", &[session, ("last-event-id", &end)], "").await;
+    assert_eq!((got.status, got.kinds()), (200, vec![]), "there is nothing more");
+    // What was never sent, or belongs to another session, cannot be taken up.
+    let other = served.session().await;
+    for (session, from) in
+        [(id.as_str(), format!("{number}-3")), (id.as_str(), "999-0".to_owned()), (other.as_str(), last.clone())]
+    {
+        let lines = [("mcp-session-id", session), ("last-event-id", &*from)];
+        assert_eq!(served.exchange("GET", &lines, "").await.status, 410, "{from}");
+    }
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_takes_long_comes_in_a_stream() {
+    let served = Served::start("{stream_after_seconds: 0.05}").await;
+    let id = served.session().await;
+    let session = ("mcp-session-id", id.as_str());
+    let mut stream = served.open("POST", &[session], &call("hold")).await;
+    let mut text = String::new();
+    read_to(&mut stream, &mut text, "id: ").await;
+    assert!(text.contains("text/event-stream") && last_id(&text).ends_with("-0"), "{text}");
+    let lines = [("mcp-protocol-version", MODERN_VERSION), ("mcp-method", "tools/call"), ("mcp-name", "hold")];
+    let params = modern(json!({"name": "hold", "arguments": {}}));
+    let mut stream = served.open("POST", &lines, &request("tools/call", &params)).await;
+    let mut text = String::new();
+    read_to(&mut stream, &mut text, "text/event-stream").await;
+}
+
+#[tokio::test]
+async fn a_question_waits_for_the_client_that_was_cut_off() {
+    let served = Served::start("{}").await;
+    let id = served.session().await;
+    let session = ("mcp-session-id", id.as_str());
+    let (mut stream, mut text) = (served.open("POST", &[session], &call("ask")).await, String::new());
+    read_to(&mut stream, &mut text, "id: ").await;
+    drop(stream);
+    let first = format!("{}-0", last_id(&text).split('-').next().unwrap());
+    let (mut stream, mut text) = (served.open("GET", &[session, ("last-event-id", &first)], "").await, String::new());
+    read_to(&mut stream, &mut text, "elicitation/create").await;
+    read_to(&mut stream, &mut text, "}\n\n").await;
+    let asked = Got::of(&text).messages.into_iter().find(|message| message["method"] == "elicitation/create").unwrap();
+    // Who takes the stream up a second time hears it, and the first hears no more.
+    let last = last_id(&text);
+    let mut second = served.open("GET", &[session, ("last-event-id", &last)], "").await;
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).await.unwrap();
+    assert!(!rest.contains("data"), "{rest}");
+    let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept"}}).to_string();
+    assert_eq!(served.exchange("POST", &[session], &answer).await.status, 202);
+    let mut rest = String::new();
+    second.read_to_string(&mut rest).await.unwrap();
+    assert!(rest.contains("done") && rest.contains("-2\n"), "{rest}");
+    served.stop().await;
+}
+
+#[tokio::test]
+async fn an_early_client_gets_ids_and_no_empty_event() {
+    let served = Served::start("{}").await;
+    let early = initialize(&json!({})).replace("2025-11-25", "2025-06-18");
+    let id = served.exchange("POST", &[], &early).await.header("mcp-session-id").unwrap().to_owned();
+    let mut stream = served.open("POST", &[("mcp-session-id", id.as_str())], &call("slow")).await;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    assert!(!text.contains("data:\n") && text.contains("-3\n"), "{text}");
+    served.stop().await;
+}
+
 /// The status with which a caller is answered in a session.
 async fn ping(served: &Served, who: (&str, &str), session: &str) -> u16 {
     served.exchange("POST", &[who, ("mcp-session-id", session)], &request("ping", &json!({}))).await.status
@@ -105,6 +197,18 @@ async fn any_replica_serves_any_session() {
     // What nobody waits for is dropped.
     answer["id"] = 7.into();
     assert_eq!(one.exchange("POST", &lines, &answer.to_string()).await.status, 202);
+    // A client that was cut off fetches the answer at the other replica, once.
+    let (mut stream, mut text) = (two.open("POST", &lines, &call("nap")).await, String::new());
+    read_to(&mut stream, &mut text, "notifications/message").await;
+    read_to(&mut stream, &mut text, "}\n\n").await;
+    drop(stream);
+    let last = last_id(&text);
+    let resumed = [lines[0], lines[1], ("last-event-id", last.as_str())];
+    let got = one.exchange("GET", &resumed, "").await;
+    assert_eq!((got.status, got.kinds()), (200, vec!["answer"]));
+    assert_eq!(one.exchange("GET", &resumed, "").await.kinds(), ["answer"], "it is kept where it was fetched");
+    let unknown = [lines[0], lines[1], ("last-event-id", "5-1")];
+    assert_eq!(one.exchange("GET", &unknown, "").await.status, 410);
     // The bounds are those of all replicas together.
     let second = open(&two).await;
     assert_eq!(ping(&one, a, &second).await, 200);

@@ -10,14 +10,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::sessions::{SessionLimits, Visit};
+use super::streams::Stream;
 use crate::guard::state::{Opened, SessionBounds, SharedSessions, State};
 use crate::protocol::client_info::ClientInfo;
 use crate::protocol::message::{self, INTERNAL_ERROR, INVALID_REQUEST, Message, Outcome, Raw, RpcError};
-use crate::session::client::{Post, Session, Underway};
+use crate::session::client::{ASKING, LOOK, Post, Session, Underway};
 use crate::session::identity::Identity;
 use contextweaver_context::store::{Clock, StoreError, SystemClock};
 
@@ -216,6 +218,48 @@ pub(super) async fn answered(
     }
     let session = session.id().to_owned();
     run(state, move |sessions| sessions.leave_answer(&session, number, &text)).await.map(drop)
+}
+
+/// Notes that the answer of a stream will be there, and where it can be fetched when it was not here.
+pub(super) async fn expect(state: &Arc<dyn State>, session: &Session, number: u64) {
+    let session = session.id().to_owned();
+    // What went wrong is in the log; the stream can then be taken up here alone.
+    let _ = run(state, move |sessions| sessions.expect_answer(&session, number, ASKING)).await;
+}
+
+/// Leaves the answer of a stream that nobody fetched here for the other replicas, unless it is too long.
+pub(super) async fn leave(state: &Arc<dyn State>, session: &Session, number: u64, answer: Bytes) {
+    if answer.len() > LONGEST_ANSWER {
+        return;
+    }
+    let session = session.id().to_owned();
+    let _ = run(state, move |sessions| sessions.leave_answer(&session, number, &answer)).await;
+}
+
+/// Whether another replica serves, or has served, the stream with this number.
+///
+/// # Errors
+/// The state cannot be used.
+pub(super) async fn is_elsewhere(state: &Arc<dyn State>, session: &Session, number: u64) -> Result<bool, RpcError> {
+    let session = session.id().to_owned();
+    Ok(run(state, move |sessions| sessions.is_expected(&session, number)).await?.unwrap_or(false))
+}
+
+/// Brings the answer of a stream of another replica as soon as it is there, while somebody here waits for it.
+pub(super) async fn fetch(state: &Arc<dyn State>, session: &Visit, stream: &Stream) {
+    let (id, number) = (session.id().to_owned(), stream.number());
+    let until = tokio::time::Instant::now() + ASKING;
+    while stream.is_followed() && tokio::time::Instant::now() < until {
+        let id = id.clone();
+        let left = run(state, move |sessions| sessions.take_answer(&id, number)).await;
+        if let Ok(Some(Some(answer))) = left {
+            return stream.end(Some(answer));
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    // Whoever comes later looks again.
+    session.streams().forget(number);
+    stream.end(None);
 }
 
 /// Ends a session for all replicas.

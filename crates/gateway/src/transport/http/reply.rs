@@ -15,6 +15,7 @@ use tokio::time::{Instant, Interval, Sleep};
 
 use super::headers::{EVENTS, JSON};
 use super::sessions::Visit;
+use super::streams::Follower;
 use crate::protocol::message::{self, Outcome, Raw, RpcError};
 
 /// After how long a silent stream says that it is still there, so that nobody on the way cuts it.
@@ -117,6 +118,13 @@ pub(super) enum End {
     Answer(Raw, Work),
     /// With this, or with nothing more.
     Text(Option<Bytes>),
+    /// With the stream of a request of a session, which is in use until then.
+    Follow {
+        follower: Follower,
+        /// Whether an event with an id and nothing else still comes first.
+        is_primed: bool,
+        _used: Visit,
+    },
     /// When nobody sends to it any more.
     Feed,
     /// When nobody sends to it any more; the session is in use until then.
@@ -134,10 +142,19 @@ impl Events {
         }
         if let Some(mark) = self.mark.as_mut().filter(|mark| mark.is_due) {
             mark.is_due = false;
-            return Poll::Ready(Some(Bytes::from(format!("id: {}\ndata:\n\n", (mark.now)()))));
+            return Poll::Ready(Some(primer(&(mark.now)())));
+        }
+        if let End::Follow { follower, is_primed, .. } = &mut self.end {
+            if std::mem::take(is_primed) {
+                return Poll::Ready(Some(primer(&follower.position().to_string())));
+            }
+            if let Poll::Ready(next) = follower.poll_next(context) {
+                return Poll::Ready(next.map(|message| event(Some(&follower.position().to_string()), &message)));
+            }
+            return self.poll_alive(context);
         }
         if let Some(first) = self.first.take() {
-            return Poll::Ready(Some(event(&first)));
+            return Poll::Ready(Some(event(None, &first)));
         }
         if let End::Answer(id, work) = &mut self.end
             && let Poll::Ready(outcome) = Pin::new(work).poll(context)
@@ -147,27 +164,34 @@ impl Events {
         // What was said before the answer comes before it.
         match (self.messages.poll_recv(context), &mut self.end) {
             (Poll::Ready(Some(message)), _) => {
-                let text = event(&message);
-                let mark = self.mark.as_ref().map(|mark| format!("id: {}\n", (mark.now)()));
-                Poll::Ready(Some(
-                    mark.map_or_else(|| text.clone(), |mark| [mark.as_bytes(), &text[..]].concat().into()),
-                ))
+                let mark = self.mark.as_ref().map(|mark| (mark.now)());
+                Poll::Ready(Some(event(mark.as_deref(), &message)))
             }
-            (_, End::Text(last)) => Poll::Ready(last.take().map(|text| event(&text))),
+            (_, End::Text(last)) => Poll::Ready(last.take().map(|text| event(None, &text))),
             (Poll::Ready(None), End::Closed { .. } | End::Feed) => Poll::Ready(None),
-            _ => {
-                ready!(self.keep_alive.poll_tick(context));
-                Poll::Ready(Some(Bytes::from_static(b": still here\n\n")))
-            }
+            _ => self.poll_alive(context),
         }
+    }
+
+    /// Says from time to time that the stream is still there.
+    fn poll_alive(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        ready!(self.keep_alive.poll_tick(context));
+        Poll::Ready(Some(Bytes::from_static(b": still here\n\n")))
     }
 }
 
-/// A message as an event.
-fn event(message: &Bytes) -> Bytes {
+/// An event without a message, which gives a client the id that it can take the stream up from.
+fn primer(id: &str) -> Bytes {
+    Bytes::from(format!("id: {id}\ndata:\n\n"))
+}
+
+/// A message as an event, with its id where it has one.
+fn event(id: Option<&str>, message: &Bytes) -> Bytes {
     const HEAD: &[u8] = b"event: message\ndata: ";
     const TAIL: &[u8] = b"\n\n";
-    let mut text = BytesMut::with_capacity(HEAD.len() + message.len() + TAIL.len());
+    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+    let mut text = BytesMut::with_capacity(id.len() + HEAD.len() + message.len() + TAIL.len());
+    text.put_slice(id.as_bytes());
     text.put_slice(HEAD);
     text.put_slice(message);
     text.put_slice(TAIL);
@@ -248,6 +272,13 @@ pub(super) fn events(first: Option<Bytes>, messages: mpsc::Receiver<Bytes>, end:
     // Proxies that gather responses would hold the events back.
     response.headers_mut().insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     response
+}
+
+/// A response of what a follower hears.
+pub(super) fn following(follower: Follower, is_primed: bool, used: Visit) -> Response<Reply> {
+    // Its messages come from the stream that it follows.
+    let (_, no_messages) = mpsc::channel(1);
+    events(None, no_messages, End::Follow { follower, is_primed, _used: used })
 }
 
 /// A request that is not served, and why.

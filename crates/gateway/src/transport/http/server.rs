@@ -8,14 +8,14 @@
 //! | `GET /healthz`, `GET /metrics` | for operators | the same |
 //!
 //! A `POST` is answered with JSON, or with a stream when a notification or a question of an upstream comes before the
-//! answer. The stream of notifications can be taken up again with `Last-Event-ID`, at any replica: the client is told what
-//! has changed since. The stream of a `POST` cannot: what a client misses of it while it is away is lost. Nothing on the way
-//! of a call is typed: a body is read once, and its parts are what goes to the upstream.
+//! answer, or when the answer takes long. The stream of notifications can be taken up again with `Last-Event-ID`, at any
+//! replica: the client is told what has changed since. So can the stream of a `POST` in a session ([`streams`](super::streams)).
+//! Nothing on the way of a call is typed: a body is read once, and its parts are what goes to the upstream.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
@@ -29,8 +29,9 @@ use super::admission::{check_accept, check_content_type};
 use super::headers::{self, EVENTS, JSON, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID, single};
 use super::listener::{Door, Doors, Endpoint, HttpError, Listener, not_allowed, read};
 use super::replicas::{self, Known};
-use super::reply::{End, Leave, Mark, Refused, Reply, Work, empty, events, whole};
+use super::reply::{End, Leave, Mark, Refused, Reply, Work, empty, events, following, whole};
 use super::sessions::{NoSession, SessionLimits, Sessions, Visit};
+use super::streams::{Position, QUEUE};
 use crate::config::http::HttpConfig;
 use crate::protocol::message::{
     self, INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, Message, Outcome, Raw, RpcError,
@@ -47,9 +48,6 @@ use crate::transport::crowd::{Crowd, Place};
 
 /// The path of the endpoint.
 const ENDPOINT: &str = "/mcp";
-
-/// Messages of a request or stream that wait for its client, at most.
-const QUEUE: usize = 256;
 
 /// The version since which clients take an event that has an id and nothing else.
 const PRIMED_VERSION: &str = "2025-11-25";
@@ -357,13 +355,13 @@ async fn stateless(
     let client = checked.and_then(|()| meta.client()?.ok_or_else(stateless::meta_required));
     let client = client.map_err(|error| Refused::rpc(StatusCode::BAD_REQUEST, Some(asking.id.clone()), error))?;
     let (out, messages) = mpsc::channel(QUEUE);
-    let id = asking.id.clone();
+    let (id, patience) = (asking.id.clone(), shared.doors.now().config.stream_after);
     let caller = Caller::new(Session::of("stateless", Arc::clone(identity)), client, out).within(trace_of(headers));
     let caller = caller.presenting(presented(head));
     let work = asking.work(shared, caller, Leave::Cancel, place);
-    Ok(match exchange(&id, work, messages).await {
+    Ok(match exchange(work, messages, patience).await {
         Exchanged::Answer(outcome) => whole(status(&outcome), JSON, message::response(Some(&id), &outcome)),
-        Exchanged::Stream(response) => response,
+        Exchanged::Stream { first, messages, work } => events(first, messages, End::Answer(id, work)),
     })
 }
 
@@ -421,16 +419,17 @@ async fn in_session(
     };
     let (out, messages) = mpsc::channel(QUEUE);
     let (id, session) = (asking.id.clone(), Arc::clone(&visited));
+    let patience = shared.doors.now().config.stream_after;
     let caller = Caller::new(Arc::clone(&session), session.client(), out).within(trace_of(headers));
     let caller = caller.presenting(presented(head));
-    let work = asking.work(shared, caller, Leave::Finish, (visited, place));
-    let mut response = match exchange(&id, work, messages).await {
+    let work = asking.work(shared, caller, Leave::Finish, (visited.clone(), place));
+    let mut response = match exchange(work, messages, patience).await {
         Exchanged::Answer(outcome) if opens && outcome.is_err() => {
             shared.sessions.close(session.id());
             return Ok(whole(StatusCode::OK, JSON, message::response(Some(&id), &outcome)));
         }
         Exchanged::Answer(outcome) => whole(StatusCode::OK, JSON, message::response(Some(&id), &outcome)),
-        Exchanged::Stream(response) => response,
+        Exchanged::Stream { first, messages, work } => stream(shared, visited, id, (first, messages, work)).await,
     };
     if let (true, Ok(id)) = (opens, HeaderValue::from_str(session.id())) {
         response.headers_mut().insert(SESSION_ID, id);
@@ -442,25 +441,66 @@ async fn in_session(
 enum Exchanged {
     /// Its answer came first.
     Answer(Outcome),
-    /// Something else came first, or it was taken back.
-    Stream(Response<Reply>),
+    /// Something else came first, or nothing for a while, or it was taken back.
+    Stream { first: Option<Bytes>, messages: mpsc::Receiver<Bytes>, work: Work },
 }
 
-async fn exchange(id: &Raw, mut work: Work, mut messages: mpsc::Receiver<Bytes>) -> Exchanged {
+/// Waits for the answer, or for what comes before it; for the answer alone no longer than `patience`.
+async fn exchange(mut work: Work, mut messages: mpsc::Receiver<Bytes>, patience: Duration) -> Exchanged {
     let outcome = tokio::select! {
         biased;
         outcome = &mut work => outcome,
-        Some(first) = messages.recv() => {
-            return Exchanged::Stream(events(Some(first), messages, End::Answer(id.clone(), work)));
-        }
+        Some(first) = messages.recv() => return Exchanged::Stream { first: Some(first), messages, work },
+        () = tokio::time::sleep(patience) => return Exchanged::Stream { first: None, messages, work },
     };
     match (messages.try_recv(), outcome) {
         (Err(_), Some(outcome)) => Exchanged::Answer(outcome),
         (first, outcome) => {
-            let last = outcome.map(|outcome| message::response(Some(id), &outcome));
-            Exchanged::Stream(events(first.ok(), messages, End::Text(last)))
+            let work = Work::new(Leave::Finish, std::future::ready(outcome));
+            Exchanged::Stream { first: first.ok(), messages, work }
         }
     }
+}
+
+/// The stream of a request in a session, which is served to its end whether or not anybody reads it.
+async fn stream(
+    shared: &Arc<Shared>,
+    visited: Visit,
+    id: Raw,
+    (first, messages, work): (Option<Bytes>, mpsc::Receiver<Bytes>, Work),
+) -> Response<Reply> {
+    let start = Position { stream: visited.number(), event: 0 };
+    let state = Arc::clone(shared.live.now().state());
+    let stream = visited.streams().begin(start);
+    first.into_iter().for_each(|first| stream.take(first));
+    let is_primed = visited.client().version == PRIMED_VERSION;
+    let response = following(stream.follow(start.event), is_primed, visited.clone());
+    tokio::spawn(async move {
+        let expected = replicas::expect(&state, &visited, stream.number());
+        let (unsent, ()) = tokio::join!(stream.serve(&id, work, messages), expected);
+        visited.streams().sweep(Instant::now());
+        if let Some(answer) = unsent {
+            replicas::leave(&state, &visited, stream.number(), answer).await;
+        }
+    });
+    response
+}
+
+/// Takes up the stream of a request where a client was cut off.
+async fn take_up(shared: &Shared, visited: Visit, from: Position) -> Result<Response<Reply>, Refused> {
+    if let Some(follower) = visited.streams().follow(from) {
+        return Ok(following(follower, false, visited));
+    }
+    let state = Arc::clone(shared.live.now().state());
+    let elsewhere = replicas::is_elsewhere(&state, &visited, from.stream).await;
+    if !elsewhere.map_err(|error| Refused::rpc(StatusCode::SERVICE_UNAVAILABLE, None, error))? {
+        let reason = "what follows this event is not kept any more; ask again";
+        return Err(Refused::text(StatusCode::GONE, reason));
+    }
+    let stream = visited.streams().begin(from);
+    let response = following(stream.follow(from.event), false, visited.clone());
+    tokio::spawn(async move { replicas::fetch(&state, &visited, &stream).await });
+    Ok(response)
 }
 
 /// A session for a client that shakes hands.
@@ -541,6 +581,9 @@ async fn listen(shared: &Shared, client: &Arc<Identity>, head: &Parts) -> Result
     let visited = visit(shared, client, &head.headers).await?;
     let bad = |error: RpcError| Refused::rpc(StatusCode::BAD_REQUEST, None, error);
     let last = single(&head.headers, &LAST_EVENT_ID).map_err(bad)?;
+    if let Some(position) = last.and_then(Position::parse) {
+        return take_up(shared, visited, position).await;
+    }
     let (out, messages) = mpsc::channel(QUEUE);
     visited.open_stream(out.clone());
     resume(shared, &visited, last, out, head);

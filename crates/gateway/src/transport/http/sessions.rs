@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use super::streams::Streams;
 use crate::common::sync::lock;
 use crate::session::client::Session;
 use crate::session::identity::Identity;
@@ -43,6 +44,8 @@ pub(super) struct SessionLimits {
 #[derive(Debug)]
 struct Entry {
     session: Arc<Session>,
+    /// The streams of its requests.
+    streams: Streams,
     /// Requests and streams of it that are open.
     visits: AtomicUsize,
     /// When the last of them ended.
@@ -65,6 +68,19 @@ impl Visit {
     fn new(entry: &Arc<Entry>) -> Self {
         entry.visits.fetch_add(1, Ordering::AcqRel);
         Self(Arc::clone(entry))
+    }
+}
+
+impl Visit {
+    /// The streams of the requests of the session.
+    pub(super) fn streams(&self) -> &Streams {
+        &self.0.streams
+    }
+}
+
+impl Clone for Visit {
+    fn clone(&self) -> Self {
+        Self::new(&self.0)
     }
 }
 
@@ -151,7 +167,8 @@ impl Sessions {
     fn insert(&self, entries: &mut HashMap<String, Arc<Entry>>, id: String, owner: &Arc<Identity>) -> Visit {
         let now = self.now;
         let (visits, rests_since) = (AtomicUsize::new(0), Mutex::new(now()));
-        let entry = Arc::new(Entry { session: Session::of(id.clone(), Arc::clone(owner)), visits, rests_since, now });
+        let (session, streams) = (Session::of(id.clone(), Arc::clone(owner)), Streams::default());
+        let entry = Arc::new(Entry { session, streams, visits, rests_since, now });
         let visit = Visit::new(&entry);
         entries.insert(id, entry);
         visit
@@ -181,9 +198,11 @@ impl Sessions {
         lock(&self.entries).values().for_each(|entry| entry.session.close_stream());
     }
 
-    /// Ends the sessions that were not used for too long.
+    /// Ends the sessions that were not used for too long, and forgets the old streams of the others.
     pub(super) fn sweep(&self) {
-        lock(&self.entries).retain(|_, entry| !self.is_expired(entry));
+        let mut entries = lock(&self.entries);
+        entries.retain(|_, entry| !self.is_expired(entry));
+        entries.values().for_each(|entry| entry.streams.sweep((self.now)()));
     }
 
     fn is_expired(&self, entry: &Entry) -> bool {

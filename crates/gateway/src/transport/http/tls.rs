@@ -24,6 +24,9 @@ pub(super) struct Certificate {
     uris: Vec<String>,
     /// Its only common name.
     common_name: Option<String>,
+    /// Who signed it, and its number there.
+    issuer: Vec<u8>,
+    serial: Vec<u8>,
     /// The digest of the authorities that it was checked against.
     authorities: Option<[u8; 32]>,
 }
@@ -35,6 +38,8 @@ impl Certificate {
             dns: read.valid_dns_names().map(str::to_ascii_lowercase).collect(),
             uris: read.valid_uri_names().map(str::to_owned).collect(),
             common_name: common_name(read.subject()),
+            issuer: read.issuer().to_vec(),
+            serial: read.serial().to_vec(),
             authorities,
         })
     }
@@ -48,9 +53,11 @@ impl Certificate {
         }
     }
 
-    /// Whether the authorities of now are still those by which it was checked.
+    /// Whether the authorities of now are still those by which it was checked, and have not taken it back since.
     pub(super) fn is_current(&self, config: &TlsConfig) -> bool {
-        self.authorities.is_some() && self.authorities == config.authorities
+        let lists = config.revoked.iter().filter(|list| list.issuer() == self.issuer);
+        let is_revoked = lists.map(|list| list.find_serial(&self.serial)).any(|found| !matches!(found, Ok(None)));
+        self.authorities.is_some() && self.authorities == config.authorities && !is_revoked
     }
 }
 
