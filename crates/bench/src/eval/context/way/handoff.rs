@@ -46,7 +46,7 @@ impl Handover {
         let firewall = Firewall::new(&config.firewall, config.estimator, &summarizer, &artifacts);
         let taken = take_in(before, &firewall).map_err(told)?;
         let memory = Memory { facts: taken.facts, episodes };
-        let request = HandoffRequest { query: &self.query, budget: self.budget };
+        let request = HandoffRequest { query: &self.query, budget: self.budget, ..HandoffRequest::default() };
         let pack = hand_off(&taken.transcript, &memory, &request, config);
         let next = pack.session(&scenario.name, &artifacts).map_err(told)?;
         let manager = ContextManager::new(Stores::default(), Box::new(summarizer), (*config).clone());
