@@ -113,6 +113,8 @@ pub enum Part {
     Found,
     /// What is remembered.
     Facts,
+    /// Facts that were taken from results: they come where there is room behind what people said and chose to remember.
+    Taken,
 }
 
 /// How a part is written for an audience.
@@ -128,7 +130,7 @@ struct Layout {
 }
 
 /// The parts for the next agent, in the order of the text.
-const AGENT: [Layout; 7] = [
+const AGENT: [Layout; 8] = [
     Layout { part: Part::Goal, heading: "GOAL", least: (0, 2), later: 4 },
     Layout { part: Part::Rules, heading: "RULES", least: (1, 4), later: 4 },
     Layout { part: Part::Plan, heading: "PLAN", least: (1, 4), later: 4 },
@@ -136,10 +138,11 @@ const AGENT: [Layout; 7] = [
     Layout { part: Part::Failed, heading: "FAILED", least: (2, 2), later: 5 },
     Layout { part: Part::Found, heading: "FOUND", least: (3, 3), later: 5 },
     Layout { part: Part::Facts, heading: "FACTS", least: (3, 4), later: 5 },
+    Layout { part: Part::Taken, heading: "FACTS OF RESULTS", least: (LAST, 4), later: LAST },
 ];
 
 /// The parts for an advisor, in the order of the text.
-const ADVISOR: [Layout; 8] = [
+const ADVISOR: [Layout; 9] = [
     Layout { part: Part::Question, heading: "QUESTION", least: (0, 1), later: 4 },
     Layout { part: Part::Goal, heading: "GOAL", least: (1, 2), later: 5 },
     Layout { part: Part::Failed, heading: "TRIED AND FAILED", least: (1, 2), later: 4 },
@@ -148,7 +151,11 @@ const ADVISOR: [Layout; 8] = [
     Layout { part: Part::Decisions, heading: "DECIDED", least: (3, 3), later: 5 },
     Layout { part: Part::Found, heading: "FOUND", least: (2, 3), later: 4 },
     Layout { part: Part::Facts, heading: "FACTS", least: (3, 4), later: 5 },
+    Layout { part: Part::Taken, heading: "FACTS OF RESULTS", least: (LAST, 4), later: LAST },
 ];
+
+/// A rank behind the first whole lists of the other parts, and before their longer forms.
+const LAST: u32 = 12;
 
 impl Audience {
     fn layouts(self) -> &'static [Layout] {
@@ -484,8 +491,14 @@ fn packed(
         // Room for the longest footer that there can be, which the parts that are shown then make shorter.
         let most = self::footer(parts, &vec![None; pieces.len()], withheld);
         let room = budget.saturating_sub(estimator.count(&format!("\n{most}")));
-        packed = pack_shown(&pieces, room, estimator);
-        footer = self::footer(parts, &packed.shown, withheld);
+        let beside = pack_shown(&pieces, room, estimator);
+        // What is said comes before what is not, where there is room for one of them.
+        if beside.text.is_empty() && !packed.text.is_empty() {
+            footer.clear();
+        } else {
+            packed = beside;
+            footer = self::footer(parts, &packed.shown, withheld);
+        }
     }
     let whole = if packed.text.is_empty() { footer } else { format!("{}\n{footer}", packed.text) };
     let whole = whole.trim_end().to_owned();
@@ -582,8 +595,6 @@ fn entries(transcript: &Transcript, memory: &Memory, hidden: &[bool], asked: &mu
     let plan = of_kind(ItemKind::PlanState).next_back();
     let mut answered = HashSet::new();
     let mut worked: BTreeMap<String, usize> = BTreeMap::new();
-    // Facts that were taken from results stand behind what somebody said or chose to remember.
-    let mut derived: Vec<Entry> = Vec::new();
     for (position, item) in &visible {
         if let (ItemKind::ToolResult, Some(call)) = (item.kind, transcript.parent(*position)) {
             answered.insert(call);
@@ -650,8 +661,11 @@ fn entries(transcript: &Transcript, memory: &Memory, hidden: &[bool], asked: &mu
             }
             ItemKind::MemoryFact => {
                 let taken = item.metadata.get(TAKEN_FROM).and_then(serde_json::Value::as_str).and_then(derived_from);
-                let part = if taken.is_some() { &mut derived } else { parts.entry(Part::Facts).or_default() };
-                part.push(Entry { order: (taken.is_some(), relevance, recency), ..Entry::of(item, &item.text) });
+                let part = if taken.is_some() { Part::Taken } else { Part::Facts };
+                parts
+                    .entry(part)
+                    .or_default()
+                    .push(Entry { order: (false, relevance, recency), ..Entry::of(item, &item.text) });
             }
         }
     }
@@ -662,17 +676,17 @@ fn entries(transcript: &Transcript, memory: &Memory, hidden: &[bool], asked: &mu
         }
         let sensitivity = event.map(|position| transcript.items()[position].sensitivity).unwrap_or_default();
         let relevance = 1000 - asked.relevance(&format!("{} {}", fact.key, beginning(&fact.value))).min(1000);
-        // What somebody chose to remember comes before what was taken from results; the key of the latter says nothing.
+        // The key of what was taken from a result says nothing.
         let taken = derived_from(&fact.key).is_some();
-        let part = if taken { &mut derived } else { parts.entry(Part::Facts).or_default() };
-        part.push(Entry {
+        let part = if taken { Part::Taken } else { Part::Facts };
+        parts.entry(part).or_default().push(Entry {
             from: fact.key.clone(),
             lead: if taken { String::new() } else { format!("{}: ", short(&fact.key, MOST_CALL)) },
             body: fact.value.clone(),
             sensitivity,
             artifact: None,
             source: Source::Fact(fact.clone()),
-            order: (taken, relevance, number),
+            order: (false, relevance, number),
         });
     }
     for (number, episode) in memory.episodes.iter().enumerate() {
@@ -687,7 +701,6 @@ fn entries(transcript: &Transcript, memory: &Memory, hidden: &[bool], asked: &mu
             order: (true, relevance, memory.episodes.len() - number),
         });
     }
-    parts.entry(Part::Facts).or_default().append(&mut derived);
     parts
 }
 
@@ -987,7 +1000,31 @@ mod tests {
             manager.hand_off(&HandoffRequest { query, budget, audience: Audience::Advisor }).unwrap()
         };
         let pack = ask("How large must the pool be?", 600);
-        insta::assert_snapshot!(pack.text, @"");
+        insta::assert_snapshot!(pack.text, @r"
+        [QUESTION]
+        - How large must the pool be?
+        [GOAL]
+        - The checkout is slow since Monday. Find out why and propose a fix. (u1)
+        - Do it after 18:00 only. (u2)
+        [TRIED AND FAILED]
+        - query_metrics(service='checkout'): timeout after 30 s (result:c1)
+        [CONSTRAINTS]
+        - Never restart the primary database. (p1)
+        [OPEN]
+        - [ ] raise the pool (plan1)
+        - [ ] watch for an hour (plan1)
+        - no result yet: set_pool(size=40) (c3)
+        - Should I raise it before or after? (a2)
+        - It is undecided whether to restart. (a2)
+        [DECIDED]
+        - The pool is too small. I decided to raise it to 40 connections. (a1)
+        - The pool is full at 18:00. (a2)
+        [FOUND]
+        - read_log(service='checkout'): [artifact:result:c2, 35941 bytes] log: 901 lines, 2 kinds of message first line: 2026-11-23T10:00:00 INFO order 0 done 1 error, first (line 901): 2026-11-23T11:00:00 ERROR pool exhausted: 20 of 20 levels: ERROR 1, INFO 900 time range: 2026-11-23T10:00:00 to 2026-11-23T11:00:00 messages by frequency, numbers vary: ×900: 2026-11-23T10:00:00 INFO order 0 done some lines: 105: 2026-11-23T10:00:44 INFO order 104 done 219: 2026-11-23T10:00:38 INFO order 218 done 333: 2026-11-23T10:00:32 INFO order 332 done 447: 2026-11-23T10:00:26 INFO order 446 done 542: 2026-11-23T10:00:01 INFO order 541 done 656: 2026-11-23T10:00:55 INFO order 655 done … +41 last line: 2026-11-23T11:00:00 ERROR pool exhausted: 20 of 20 (result:c2)
+        [FACTS]
+        - region: eu-west-1
+        [LEFT OUT] 2 withheld as sensitive
+        ");
         assert!(ask("", 600).text.starts_with("[QUESTION]\n- Do it after 18:00 only. (u2)\n[GOAL]\n- The checkout"));
         insta::assert_snapshot!(ask("How large must the pool be?", 60).text, @"");
         let session = pack.session("a test", manager.stores().artifacts.as_ref()).unwrap();
@@ -1033,7 +1070,9 @@ mod tests {
         manager.add_fact("c9:fact:0", "pool: 20 of 20").unwrap();
         let pack = handed(&manager, "pool", 600);
         assert!(
-            pack.text.ends_with("- region: eu-west-1\n- pool: 20 of 20\n[LEFT OUT] 2 withheld as sensitive"),
+            pack.text.ends_with(
+                "- region: eu-west-1\n[FACTS OF RESULTS]\n- pool: 20 of 20\n[LEFT OUT] 2 withheld as sensitive"
+            ),
             "{}",
             pack.text
         );
@@ -1048,7 +1087,7 @@ mod tests {
         );
         // In the pack of a pack it is still what a result gave.
         let again = handed(&next, "pool", 600);
-        assert!(again.text.ends_with("- region: eu-west-1\n- pool: 20 of 20"), "{}", again.text);
+        assert!(again.text.ends_with("- region: eu-west-1\n[FACTS OF RESULTS]\n- pool: 20 of 20"), "{}", again.text);
         assert!(
             again.text.contains("- [ ] raise the pool\n- [ ] watch for an hour\n- no result yet"),
             "{}",

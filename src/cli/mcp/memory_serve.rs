@@ -52,7 +52,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
         }
         server = server.with_store(path).with_context(|| format!("--store {}", path.display()))?;
     }
-    let mut config = GatewayConfig { mode: Mode::Passthrough, ..GatewayConfig::default() };
+    let mut config =
+        GatewayConfig { mode: Mode::Passthrough, name: "contextweaver-memory".to_owned(), ..GatewayConfig::default() };
     let target = Target::InProcess(InProcess::new(server));
     config.upstreams.insert("memory".to_owned(), UpstreamConfig::new(target));
     block_on(async {

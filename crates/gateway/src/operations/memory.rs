@@ -12,11 +12,11 @@ use crate::protocol::message::{Raw, RpcError};
 use crate::protocol::versions::LEGACY_VERSIONS;
 use crate::upstream::fault::Fault;
 use crate::upstream::in_process::Answer;
-use contextweaver_context::ContextConfig;
 use contextweaver_context::clean::clean;
 use contextweaver_context::event::{Episode, Fact, Phase};
 use contextweaver_context::memory::{MemorySource, RecallBounds, SourceError, SqliteMemories, recall, shareable};
 use contextweaver_context::store::{StoreError, Stores, redact};
+use contextweaver_context::{ContextConfig, Secrets};
 use contextweaver_core::text::sha256_hex;
 
 /// Characters of the key of a fact at most.
@@ -77,7 +77,10 @@ impl MemoryServer {
     /// Serves `sources`, which are searched and not changed.
     #[must_use]
     pub fn new(sources: Vec<Box<dyn MemorySource>>, bounds: MemoryBounds) -> Self {
-        Self { store: None, sources, bounds, config: ContextConfig::default() }
+        let mut config = ContextConfig::default();
+        // Whoever asks is a model: what a source remembers of a secret is masked on its way, as what is kept.
+        config.firewall.secrets = Secrets::Redact;
+        Self { store: None, sources, bounds, config }
     }
 
     /// The same, and the SQLite store at `path`, which is searched first and changed; it is made where there is none.
@@ -210,13 +213,13 @@ impl Answer for MemoryServer {
             "initialize" => json!({
                 "protocolVersion": LEGACY_VERSIONS[0],
                 "capabilities": {"tools": {}},
-                "serverInfo": {"name": "contextweaver-memory", "version": env!("CARGO_PKG_VERSION")},
+                "serverInfo": {"name": "memory", "version": env!("CARGO_PKG_VERSION")},
             }),
             "ping" => json!({}),
             "tools/list" => {
                 let definition = |tool: &Tool| {
-                    let mut definition = (tool.definition)();
-                    definition["name"] = tool.name.into();
+                    let mut definition = Map::from_iter([("name".to_owned(), tool.name.into())]);
+                    definition.extend((tool.definition)().as_object().cloned().unwrap_or_default());
                     definition
                 };
                 json!({"tools": self.tools().map(definition).collect::<Vec<_>>()})

@@ -13,7 +13,7 @@ use contextweaver_routing::{Choice, Explored, PartSource, Placement, Route, SCOR
 pub fn route(route: &Route, behind: &[Choice]) -> String {
     let title = format!("Tools for: {}", route.query);
     let mut body = format!(
-        "<header>\n<h1>Tools for: <bdi>{}</bdi></h1>\n<p class=\"verdict\">{} tools, confidence <strong>{}</strong>.</p>\n",
+        "<header>\n<h1>Tools for: <bdi>{}</bdi></h1>\n<p class=\"verdict\">{} chosen, confidence <strong>{}</strong>.</p>\n",
         escaped_xml(&route.query),
         count(route.choices.len()),
         share(route.confidence),
