@@ -1,12 +1,17 @@
-//! Earlier sessions become a memory, and the prompt of a later one searches it: what `consolidate` and `replay --memory` do.
+//! Earlier sessions become a memory, or stand in the store of a program, and the prompt of a later one searches them: what
+//! `consolidate` and `replay --memory` do.
+
+use std::path::Path;
 
 use serde::Deserialize;
 
 use super::{Ready, Start, told};
-use contextweaver_context::memory::{Consolidated, Day, LocalMemories, RecallBounds, Rules, consolidate, recall};
+use contextweaver_context::memory::{
+    Consolidated, Day, LocalMemories, MemorySource, RecallBounds, Rules, SqliteMemories, consolidate, recall,
+};
 use contextweaver_context::store::{Session, Stores};
 use contextweaver_context::summary::StructureSummarizer;
-use contextweaver_context::{ContextManager, ingest};
+use contextweaver_context::{ContextConfig, ContextManager, ingest};
 
 /// The table `memory`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -20,6 +25,23 @@ pub struct Memories {
     pub min_sessions: Option<usize>,
     /// Tokens of what the memory gives at most; without it as many as usual.
     pub tokens: Option<usize>,
+    /// Where it is kept between the sessions.
+    #[serde(default)]
+    pub kept: Kept,
+}
+
+/// Where a memory is kept between sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kept {
+    /// In memory.
+    #[default]
+    Memory,
+    /// In a memory file, which is written and read.
+    File,
+    /// Nothing is consolidated: the sessions stand in one SQLite store, as that of a program, whose facts and episodes are
+    /// searched.
+    Sqlite,
 }
 
 /// An earlier session.
@@ -40,6 +62,10 @@ impl Memories {
                 Err("`memory.session.events` is empty".to_owned())
             }
             () if self.min_sessions == Some(0) => Err("`memory.min_sessions` must be at least 1".to_owned()),
+            () if self.kept == Kept::Sqlite && (self.as_of.is_some() || self.min_sessions.is_some()) => {
+                Err("`memory.kept` is `sqlite`: nothing is consolidated; leave out `as_of` and `min_sessions`"
+                    .to_owned())
+            }
             () if self.tokens == Some(0) => Err("`memory.tokens` must be at least 1".to_owned()),
             () => Ok(()),
         }
@@ -53,18 +79,41 @@ impl Memories {
             let name = about.events.split('.').next().unwrap_or_default();
             sessions.push((name, about.day, ingest(log.clone(), name, name, config).map_err(told)?.session));
         }
+        let folder = tempfile::tempdir().map_err(told)?;
+        let source = self.source(&sessions, config, folder.path())?;
+        let bounds = RecallBounds::default();
+        let bounds = RecallBounds { tokens: self.tokens.unwrap_or(bounds.tokens), ..bounds };
+        let carried = recall(source.as_ref(), (scenario.phase, &scenario.query), bounds, config).map_err(told)?.tokens;
+        let own = ingest(start.log(), &scenario.name, &scenario.name, config).map_err(told)?.session;
+        let manager = ContextManager::new(Stores::default(), Box::new(StructureSummarizer), (*config).clone());
+        own.copy_to(manager.stores()).map_err(told)?;
+        let manager = manager.with_memory(source, bounds);
+        Ok(Ready { manager, carried: Some(carried), _folder: Some(folder) })
+    }
+
+    /// What is searched. What it is called is the same wherever it is kept, so that prompts can be compared.
+    fn source(
+        &self,
+        sessions: &[(&str, Option<Day>, Session)],
+        config: &ContextConfig,
+        folder: &Path,
+    ) -> Result<Box<dyn MemorySource>, String> {
+        if self.kept == Kept::Sqlite {
+            let path = folder.join("memory.db");
+            let stores = Stores::sqlite(&path).map_err(told)?;
+            sessions.iter().try_for_each(|(_, _, session)| session.copy_to(&stores)).map_err(told)?;
+            return Ok(Box::new(SqliteMemories::open(&path).map_err(told)?));
+        }
         let usual = Rules::default();
         let rules = Rules { as_of: self.as_of, min_sessions: self.min_sessions.unwrap_or(usual.min_sessions), ..usual };
         let taken: Vec<Consolidated<'_>> =
             sessions.iter().map(|(name, day, session)| Consolidated { name, day: *day, session }).collect();
         let made = consolidate(&taken, &[], &rules, config).map_err(told)?;
-        let source = LocalMemories::of("memory", made.memory());
-        let bounds = RecallBounds::default();
-        let bounds = RecallBounds { tokens: self.tokens.unwrap_or(bounds.tokens), ..bounds };
-        let carried = recall(&source, (scenario.phase, &scenario.query), bounds, config).map_err(told)?.tokens;
-        let own = ingest(start.log(), &scenario.name, &scenario.name, config).map_err(told)?.session;
-        let manager = ContextManager::new(Stores::default(), Box::new(StructureSummarizer), (*config).clone());
-        own.copy_to(manager.stores()).map_err(told)?;
-        Ok(Ready { manager: manager.with_memory(Box::new(source), bounds), carried: Some(carried) })
+        if self.kept == Kept::Memory {
+            return Ok(Box::new(LocalMemories::of("memory", made.memory())));
+        }
+        let path = folder.join("memory.json");
+        made.save(&path).map_err(told)?;
+        Ok(Box::new(LocalMemories::load(&path).map_err(told)?))
     }
 }
