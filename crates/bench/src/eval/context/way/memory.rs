@@ -1,5 +1,4 @@
-//! Earlier sessions become a memory, or stand in the store of a program, and the prompt of a later one searches them: what
-//! `consolidate` and `replay --memory` do.
+//! Earlier sessions become a memory, and the prompt of a later one searches it: what `consolidate` and `replay --memory` do.
 
 use std::path::Path;
 
@@ -39,8 +38,7 @@ pub enum Kept {
     Memory,
     /// In a memory file, which is written and read.
     File,
-    /// Nothing is consolidated: the sessions stand in one SQLite store, as that of a program, whose facts and episodes are
-    /// searched.
+    /// As facts and episodes in an SQLite store, as a program keeps them.
     Sqlite,
 }
 
@@ -62,10 +60,6 @@ impl Memories {
                 Err("`memory.session.events` is empty".to_owned())
             }
             () if self.min_sessions == Some(0) => Err("`memory.min_sessions` must be at least 1".to_owned()),
-            () if self.kept == Kept::Sqlite && (self.as_of.is_some() || self.min_sessions.is_some()) => {
-                Err("`memory.kept` is `sqlite`: nothing is consolidated; leave out `as_of` and `min_sessions`"
-                    .to_owned())
-            }
             () if self.tokens == Some(0) => Err("`memory.tokens` must be at least 1".to_owned()),
             () => Ok(()),
         }
@@ -98,22 +92,25 @@ impl Memories {
         config: &ContextConfig,
         folder: &Path,
     ) -> Result<Box<dyn MemorySource>, String> {
-        if self.kept == Kept::Sqlite {
-            let path = folder.join("memory.db");
-            let stores = Stores::sqlite(&path).map_err(told)?;
-            sessions.iter().try_for_each(|(_, _, session)| session.copy_to(&stores)).map_err(told)?;
-            return Ok(Box::new(SqliteMemories::open(&path).map_err(told)?));
-        }
         let usual = Rules::default();
         let rules = Rules { as_of: self.as_of, min_sessions: self.min_sessions.unwrap_or(usual.min_sessions), ..usual };
         let taken: Vec<Consolidated<'_>> =
             sessions.iter().map(|(name, day, session)| Consolidated { name, day: *day, session }).collect();
         let made = consolidate(&taken, &[], &rules, config).map_err(told)?;
-        if self.kept == Kept::Memory {
-            return Ok(Box::new(LocalMemories::of("memory", made.memory())));
-        }
-        let path = folder.join("memory.json");
-        made.save(&path).map_err(told)?;
-        Ok(Box::new(LocalMemories::load(&path).map_err(told)?))
+        Ok(match self.kept {
+            Kept::Memory => Box::new(LocalMemories::of("memory", made.memory())),
+            Kept::File => {
+                let path = folder.join("memory.json");
+                made.save(&path).map_err(told)?;
+                Box::new(LocalMemories::load(&path).map_err(told)?)
+            }
+            Kept::Sqlite => {
+                let (path, memory) = (folder.join("memory.db"), made.memory());
+                let stores = Stores::sqlite(&path).map_err(told)?;
+                memory.facts.into_iter().try_for_each(|fact| stores.facts.put(fact)).map_err(told)?;
+                memory.episodes.into_iter().try_for_each(|one| stores.episodes.put(one)).map_err(told)?;
+                Box::new(SqliteMemories::open(&path).map_err(told)?)
+            }
+        })
     }
 }

@@ -12,7 +12,7 @@ pub enum WayKind {
     Memory,
     /// The same, in a file.
     MemoryFile,
-    /// The facts and episodes of earlier sessions in the SQLite store of a program.
+    /// The same, in an SQLite store.
     MemorySqlite,
     /// A hand-over.
     Handoff,
@@ -40,7 +40,7 @@ impl WayKind {
         match self {
             Self::Memory => "sessions become a memory, a later prompt searches it",
             Self::MemoryFile => "the same, kept in a memory file",
-            Self::MemorySqlite => "sessions in the SQLite store of a program, which is searched",
+            Self::MemorySqlite => "the same, kept in an SQLite store",
             Self::Handoff => "a hand-over, from which a new session goes on",
             Self::Envelopes => "results that another program processed",
             Self::Hooks => "other programs summarise, count and mask",
@@ -51,8 +51,7 @@ impl WayKind {
     #[must_use]
     pub fn command(self) -> &'static str {
         match self {
-            Self::Memory | Self::MemoryFile => "consolidate, replay --memory",
-            Self::MemorySqlite => "ContextManager::in_stores, replay --memory",
+            Self::Memory | Self::MemoryFile | Self::MemorySqlite => "consolidate, replay --memory",
             Self::Handoff => "handoff --out, replay",
             Self::Envelopes => "ContextManager::ingest_envelope",
             Self::Hooks => "ingest --config, replay --config",
