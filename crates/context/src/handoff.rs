@@ -1026,7 +1026,13 @@ mod tests {
         [LEFT OUT] 2 withheld as sensitive
         ");
         assert!(ask("", 600).text.starts_with("[QUESTION]\n- Do it after 18:00 only. (u2)\n[GOAL]\n- The checkout"));
-        insta::assert_snapshot!(ask("How large must the pool be?", 60).text, @"");
+        insta::assert_snapshot!(ask("How large must the pool be?", 60).text, @r"
+        [QUESTION]
+        - How large must the pool be?
+        [GOAL]
+        - The checkout is slow since Monday. Find out why and propose a fix. (u1)
+        - Do it after 18:00 only. (u2)
+        ");
         let session = pack.session("a test", manager.stores().artifacts.as_ref()).unwrap();
         assert_eq!(session.transcript.items()[0].text, "How large must the pool be?");
         let mut config = ContextConfig::default();

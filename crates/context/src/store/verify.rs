@@ -401,6 +401,46 @@ mod tests {
         for (name, text) in [("empty", ""), ("a list", "[]"), ("prose", "no session"), ("deep", &"[".repeat(100_000))] {
             said += &format!("{name}: {}", shown(text));
         }
-        insta::assert_snapshot!(said);
+        insta::assert_snapshot!(said, @r"
+        7: event 2: the id `u1` is that of event 1 already; ids must be unique
+        8: event 3 (`r1`): its parent `tc1` is not in the log
+
+        7: event 2 (`tc1`): its parent `r1` comes later, as event 3; write events in time order
+
+        7: event 2 (`tc1`) is its own ancestor, by way of `tc1`
+
+        6: event 1: unknown variant `user_trun`, expected one of `user_turn`, `agent_msg`, `tool_call`, `tool_result`, `doc_snippet`, `retrieved_doc`, `memory_fact`, `plan_state`, `policy`
+        7: event 2 (`tc1`): its parent `u1` is not in the log
+        14: content 1 was altered: it has the hash 17aa564790a08dff4491734166551228529c3c6f2f3f3334f10c1815fc29b197, stored was c73b73af8851e9e91bc6b4dc12e7dace0a2bfb931c1d0b8b36ef367319f58cd1
+        18: fact `zone` stands here twice
+
+        8: event 3 (`r1`): its artifact `b` is not in the file
+
+        8: event 3 (`r1`): its artifact `a` is described otherwise than in `artifacts`
+
+        8: event 3 (`r1`): its artifact `a` is not in the file
+        13: the content c73b73af8851e9e91bc6b4dc12e7dace0a2bfb931c1d0b8b36ef367319f58cd1 belongs to no artifact
+
+        7: event 2: expected `,` or `}`
+        8: event 3 (`r1`): its parent `tc1` is not in the log
+        17: fact 1: key must be a string
+        21: episode 1: invalid type: integer `1`, expected a string
+
+        7: not a session: expected `,` or `]`
+
+        -: it has schema 2; this version reads schema 1
+
+        3: not a session: unknown field `later`, expected one of `format`, `schema`, `source`, `events`, `artifacts`, `contents`, `facts`, `episodes`
+        7: event 2 (`tc1`): its parent `u0` is not in the log
+
+        -: its format is `other`, that of a session is `contextweaver session`: no session
+
+        22: not a session: EOF while parsing an object
+
+        empty: 1: not a session: EOF while parsing a value
+        a list: 1: not a session: invalid length 0, expected struct Members with 8 elements
+        prose: 1: not a session: expected ident
+        deep: 1: not a session: invalid type: sequence, expected a string
+        ");
     }
 }
