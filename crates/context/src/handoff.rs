@@ -410,7 +410,7 @@ fn for_advice(
     found: &mut BTreeMap<Part, Vec<Entry>>,
 ) {
     let visible = || transcript.items().iter().zip(hidden).filter(|(_, hidden)| !**hidden).map(|(item, _)| item);
-    let last = visible().filter(|item| item.kind == ItemKind::UserTurn).next_back();
+    let last = visible().rfind(|item| item.kind == ItemKind::UserTurn);
     let question = match (query, last) {
         ("", None) => None,
         ("", Some(item)) => {

@@ -251,13 +251,16 @@ fn order(events: &[(&Row<'_>, ContextItem)], problems: &mut Vec<SessionProblem>)
     }
 }
 
+/// The line of a content, and its bytes, unless it was altered.
+type Kept = (usize, Option<Arc<[u8]>>);
+
 /// Checks contents and artifacts against each other; gives the artifacts by their handles.
 fn contents<'a, 'f: 'a>(
     rows: impl Iterator<Item = &'a Row<'f>>,
     artifacts: &'a [(&'a Row<'f>, ArtifactRef)],
     problems: &mut Vec<SessionProblem>,
 ) -> BTreeMap<&'a str, &'a ArtifactRef> {
-    let mut bytes: BTreeMap<ContentHash, (usize, Option<Arc<[u8]>>)> = BTreeMap::new();
+    let mut bytes: BTreeMap<ContentHash, Kept> = BTreeMap::new();
     for row in rows {
         let Some(content) = row.read::<Content>(problems) else { continue };
         let hash = content.content_hash.clone();

@@ -36,7 +36,7 @@ pub fn route(route: &Route, behind: &[Choice]) -> String {
          <main id=\"main\">\n<h2 id=\"chosen\">Chosen</h2>\n",
     );
     // One scale for all bars, so that tools can be compared.
-    let most = route.choices.iter().map(|choice| reach(choice)).max().unwrap_or(1).max(1);
+    let most = route.choices.iter().map(reach).max().unwrap_or(1).max(1);
     if route.choices.is_empty() {
         body.push_str("<p>No tool shares a word with this query.</p>\n");
     }
