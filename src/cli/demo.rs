@@ -37,10 +37,10 @@ const TOOLS: &str = include_str!("../../gold/workbench/catalog.json");
 const QUERIES: &str = include_str!("../../gold/workbench/queries.jsonl");
 
 /// A conversation about an incident.
-const CONVERSATION: &str = include_str!("../../scenarios/context/outage.jsonl");
+pub(super) const CONVERSATION: &str = include_str!("../../scenarios/context/outage.jsonl");
 
 /// What the answer to that conversation needs: two words that belong together.
-const NEEDED: [(&str, &str); 4] = [
+pub(super) const NEEDED: [(&str, &str); 4] = [
     ("migration", "20261110_add_batch_index"),
     ("lock", "ACCESS EXCLUSIVE"),
     ("backlog", "1 842"),
@@ -48,10 +48,10 @@ const NEEDED: [(&str, &str); 4] = [
 ];
 
 /// What is asked in that conversation.
-const ASKED: &str = "timeline, cause, decisions, sentence for customers";
+pub(super) const ASKED: &str = "timeline, cause, decisions, sentence for customers";
 
 /// The tokens of a prompt there.
-const BUDGET: usize = 6_000;
+pub(super) const BUDGET: usize = 6_000;
 
 /// Characters of the longest bar.
 const BAR: usize = 40;
@@ -97,7 +97,7 @@ fn tokens(text: &str) -> usize {
     Estimator::Cl100kBase.count(text)
 }
 
-fn catalog() -> Result<Arc<Catalog>> {
+pub(super) fn catalog() -> Result<Arc<Catalog>> {
     Ok(Arc::new(Catalog::from_json(TOOLS)?))
 }
 
@@ -242,7 +242,7 @@ fn large_catalog(out: &mut dyn Write) -> Result<()> {
 }
 
 /// A result as a shop's server gives it.
-fn orders() -> String {
+pub(super) fn orders() -> String {
     let order = |number: usize| {
         let state = match number {
             731 => "chargeback",
@@ -295,7 +295,7 @@ fn huge_output(out: &mut dyn Write) -> Result<()> {
 }
 
 /// A server of this process that has the built-in tools and answers every call with orders.
-fn office(method: &str, params: Option<&Raw>) -> Result<Raw, Fault> {
+pub(super) fn office(method: &str, params: Option<&Raw>) -> Result<Raw, Fault> {
     let tools: Value = serde_json::from_str(TOOLS).unwrap_or_default();
     let tool = |tool: &Value| {
         let server = tool["server"].as_str().unwrap_or("office");

@@ -1,24 +1,27 @@
-//! `handoff`: what the next agent must know of a session, within a budget.
+//! `handoff`: what the next agent, or an advisor, must know of a session, within a budget.
 
 use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use clap::ValueEnum;
 
 use super::files::Files;
 use super::session::{SessionSource, context_config};
 use super::{Format, Outcome, note, print_json};
 use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore};
-use contextweaver_context::{HandoffRequest, Memory, hand_off};
+use contextweaver_context::{Audience, HandoffRequest, Memory, hand_off};
 
 /// Say what the next agent must know of a session, within a budget
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The goal, rules, the open plan, decisions, what failed, what was found and what is remembered, each taken from an event or a \
-fact. Sensitive events are withheld.
+fact. Sensitive events are withheld. An advisor gets the question first, what was tried and failed, constraints and what is \
+still open, and behind each statement the event or fact that it is taken from.
 
 Examples:
   contextweaver handoff --session chat.session --budget 600
+  contextweaver handoff --session chat.session --for advisor --query \"why does the deployment fail\"
   contextweaver handoff --session chat.session --query \"apply the fix\" --out next.session
   contextweaver replay --session next.session --query \"apply the fix\"")]
 pub(super) struct Args {
@@ -27,7 +30,10 @@ pub(super) struct Args {
     /// Tokens of the text at most
     #[arg(long, value_name = "N", default_value_t = 1000)]
     budget: usize,
-    /// What the next agent is about to do [default: what the user asked for first and last]
+    /// Who reads it
+    #[arg(long = "for", value_enum, value_name = "READER", default_value_t)]
+    reader: Reader,
+    /// What the next agent is about to do, or what the advisor is asked [default: what the user asked for first and last]
     #[arg(long, value_name = "TEXT", default_value = "")]
     query: String,
     /// Context configuration (TOML) [default: built in]
@@ -41,13 +47,31 @@ pub(super) struct Args {
     format: Format,
 }
 
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum Reader {
+    /// The agent that goes on with the work
+    #[default]
+    Agent,
+    /// A model that is asked for advice
+    Advisor,
+}
+
+impl From<Reader> for Audience {
+    fn from(reader: Reader) -> Self {
+        match reader {
+            Reader::Agent => Self::Agent,
+            Reader::Advisor => Self::Advisor,
+        }
+    }
+}
+
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let files = Files::default().read("--session", [&args.source.session]).read("--config", &args.config);
     files.written("--out", &args.out).check()?;
     let config = context_config(args.config.as_deref())?;
     let session = args.source.load()?;
     let memory = Memory { facts: session.facts.all()?, episodes: session.episodes.all()? };
-    let request = HandoffRequest { query: &args.query, budget: args.budget };
+    let request = HandoffRequest { query: &args.query, budget: args.budget, audience: args.reader.into() };
     let pack = hand_off(&session.transcript, &memory, &request, &config);
     if let Some(path) = &args.out {
         let next = pack.session(&session.source, &session.artifacts)?;

@@ -29,14 +29,14 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
     ("Servers", &["mcp", "serve"]),
     ("Measurements", &["bench", "gold"]),
-    ("This program", &["schema", "completions", "help"]),
+    ("This program", &["verify", "schema", "completions", "help"]),
 ];
 
 /// The flags of `route` by what they are for. Those that are in no group stay among the options.
 const ROUTE: [(&str, &[&str]); 3] = [
     ("Which tools may be found", &["namespace", "tag", "exclude", "exclude_tag", "no_destructive", "pin", "quota"]),
     ("What came before", &["called", "last_result", "feedback"]),
-    ("What is printed", &["explain", "schema", "tools_as", "names", "format"]),
+    ("What is printed", &["explain", "schema", "tools_as", "names", "html", "format"]),
 ];
 
 /// The whole command line, with its commands in groups.

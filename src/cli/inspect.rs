@@ -1,21 +1,34 @@
-//! `inspect`: what a session holds, without the contents unless they are asked for.
+//! `inspect`: what a session holds, without the contents unless they are asked for; or whether its file is whole.
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::session::{PromptArgs, SessionSource, context_config};
-use super::{Outcome, print_json};
-use contextweaver_context::ContextPack;
-use contextweaver_context::event::{ArtifactRef, ContextItem, Episode, Fact, Phase};
-use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore, Session};
+use super::files::Files;
+use super::session::{PromptArgs, SessionSource, context_config, is_database, load};
+use super::{Outcome, note, print_json};
+use contextweaver_bench::report::html::{self, PromptPage};
+use contextweaver_context::event::{ArtifactRef, ContextItem, Episode, Fact, ItemId, Phase};
+use contextweaver_context::handoff::hidden;
+use contextweaver_context::store::{
+    ArtifactStore, EpisodicStore, FactStore, Session, SessionProblem, Verification, redact, verify_session,
+};
+use contextweaver_context::{ContextConfig, ContextPack};
+use contextweaver_core::files::replace_file;
 use contextweaver_core::text::Estimator;
 
 /// Look into a session: events, artifacts, facts, prompts
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  contextweaver inspect --session chat.session --prompts")]
+#[command(after_help = "\
+Examples:
+  contextweaver inspect --session chat.session --prompts
+  contextweaver inspect --session chat.session --html prompt.html --phase answer --query \"what went wrong\"
+  contextweaver inspect --session chat.session --verify
+
+With --verify nothing is shown but what is wrong, each with its line. Exit codes then: 0 the session is whole, 1 it is not.")]
 pub(super) struct Args {
     #[command(flatten)]
     source: SessionSource,
@@ -24,6 +37,15 @@ pub(super) struct Args {
     /// The prompts as well, and not only their sizes
     #[arg(long)]
     prompts: bool,
+    /// Check the session instead: lines, ids, parents, artifacts with their hashes, and a prompt for each phase
+    #[arg(long, conflicts_with = "prompts")]
+    verify: bool,
+    /// Also write the prompt of a phase as a page: what it holds, what it leaves out and why, and the tokens of each part
+    #[arg(long, value_name = "FILE", conflicts_with = "verify")]
+    html: Option<PathBuf>,
+    /// The phase of that page: route, call, interpret or answer
+    #[arg(long, value_name = "PHASE", default_value = "answer", requires = "html")]
+    phase: Phase,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Form,
@@ -78,8 +100,18 @@ struct PhaseRow {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let files = Files::default().read("--session", [&args.source.session]).read("--config", &args.prompt.config);
+    files.written("--html", &args.html).check()?;
     let config = context_config(args.prompt.config.as_deref())?;
+    if args.verify {
+        return verify(args, &config, out);
+    }
     let session = args.source.load()?;
+    if let Some(path) = &args.html {
+        let page = page(args, &session, &config)?;
+        replace_file(path, page.as_bytes())?;
+        note(&format!("wrote {}", path.display()));
+    }
     let mut phases = Vec::new();
     for &phase in Phase::ALL {
         phases.push(phase_row(args.prompt.compile(&session, phase, &config)?, args.prompts));
@@ -98,6 +130,96 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         Form::Markdown => out.write_all(markdown(&report).as_bytes())?,
     }
     Ok(Outcome::Ok)
+}
+
+/// The page of a prompt. Of what is too sensitive for prompts, and of what depends on it, nothing is shown.
+fn page(args: &Args, session: &Session, config: &ContextConfig) -> Result<String> {
+    let pack = args.prompt.compile(session, args.phase, config)?;
+    let hidden = hidden(&session.transcript, config);
+    let beginning = |id: &ItemId| {
+        let position = session.transcript.position(id.as_str()).filter(|position| !hidden[*position])?;
+        Some(redact(&glance(&session.transcript.items()[position].text)).text.into_owned())
+    };
+    Ok(html::prompt(&PromptPage {
+        pack: &pack,
+        source: &session.source,
+        query: &args.prompt.query,
+        beginning: &beginning,
+    }))
+}
+
+/// What `--verify` prints.
+#[derive(Serialize)]
+struct Verified {
+    ok: bool,
+    #[serde(flatten)]
+    found: Verification,
+}
+
+/// Checks the session file, or what an SQLite store holds, and then compiles it for every phase.
+fn verify(args: &Args, config: &ContextConfig, out: &mut dyn Write) -> Result<Outcome> {
+    let path = &args.source.session;
+    let (mut found, session) = if is_database(path) { of_store(path) } else { of_file(path)? };
+    for &phase in session.iter().flat_map(|_| Phase::ALL) {
+        let reason = match session.as_ref().map(|session| args.prompt.compile(session, phase, config)) {
+            Some(Ok(pack)) if pack.stats.prompt_tokens > pack.stats.budget => {
+                let (tokens, budget) = (pack.stats.prompt_tokens, pack.stats.budget);
+                format!("the prompt for {phase} has {tokens} tokens, over its budget of {budget}")
+            }
+            Some(Err(error)) => format!("no prompt for {phase}: {error:#}"),
+            Some(Ok(_)) | None => continue,
+        };
+        found.problems.push(SessionProblem { line: None, reason });
+    }
+    let ok = found.problems.is_empty();
+    match args.format {
+        Form::Json => print_json(out, "inspect verify", &Verified { ok, found })?,
+        Form::Markdown => {
+            let path = path.display();
+            for SessionProblem { line, reason } in &found.problems {
+                let line = line.map(|line| format!(":{line}")).unwrap_or_default();
+                writeln!(out, "{path}{line}: {}", visible(reason))?;
+            }
+            let Verification { events, artifacts, facts, episodes, problems } = &found;
+            let whole = if ok { "whole".to_owned() } else { format!("{} problems", problems.len()) };
+            writeln!(
+                out,
+                "{path}: {whole}; {events} events, {artifacts} artifacts, {facts} facts, {episodes} episodes"
+            )?;
+        }
+    }
+    Ok(if ok { Outcome::Ok } else { Outcome::Drift })
+}
+
+/// A session file, checked; the session, where nothing is wrong with it.
+fn of_file(path: &Path) -> Result<(Verification, Option<Session>)> {
+    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+    let found = verify_session(&bytes);
+    let session = Session::parse(&bytes, path).ok().filter(|_| found.problems.is_empty());
+    Ok((found, session))
+}
+
+/// As [`of_file`], for an SQLite store, whose content has no lines.
+fn of_store(path: &Path) -> (Verification, Option<Session>) {
+    let read = || -> Result<(Verification, Session)> {
+        let (session, mut bytes) = (load(path)?, Vec::new());
+        session.write(&mut bytes)?;
+        let mut found = verify_session(&bytes);
+        found.problems.iter_mut().for_each(|problem| problem.line = None);
+        Ok((found, session))
+    };
+    match read() {
+        Ok((found, session)) => (found, Some(session)),
+        Err(error) => {
+            let problems = vec![SessionProblem { line: None, reason: format!("{error:#}") }];
+            (Verification { problems, ..Verification::default() }, None)
+        }
+    }
+}
+
+/// Text that comes from outside, on a line of a terminal.
+fn visible(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn phase_row(pack: ContextPack, with_prompt: bool) -> PhaseRow {
@@ -119,18 +241,23 @@ fn events(session: &Session, estimator: Estimator) -> Vec<EventRow<'_>> {
 /// Characters of a text that a row shows.
 const GLANCE: usize = 60;
 
-fn about(item: &ContextItem) -> EventAbout<'_> {
-    let mut text: String = item.text.chars().take(GLANCE).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if item.text.chars().nth(GLANCE).is_some() {
-        text.push('…');
+/// The beginning of a text on one line.
+fn glance(text: &str) -> String {
+    let mut shown: String = text.chars().take(GLANCE).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(GLANCE).is_some() {
+        shown.push('…');
     }
+    shown
+}
+
+fn about(item: &ContextItem) -> EventAbout<'_> {
     EventAbout {
         id: item.id.as_str(),
         kind: item.kind.name(),
         parent_id: item.parent_id.as_ref().map(|parent| parent.as_str()),
         sensitivity: item.sensitivity.name(),
         artifact: item.artifact.as_ref().map(|artifact| artifact.handle.as_str()),
-        text,
+        text: glance(&item.text),
     }
 }
 
@@ -195,5 +322,5 @@ fn table(text: &mut String, title: &str, head: &[&str], rows: &[Vec<String>]) {
 
 /// Text that comes from outside, within a cell.
 fn cell(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().replace('|', "\\|")
+    visible(text).replace('|', "\\|")
 }

@@ -7,6 +7,7 @@ mod doctor;
 mod events;
 mod health;
 pub(super) mod import;
+mod memory_serve;
 mod pins;
 mod playback;
 mod preview;
@@ -39,6 +40,8 @@ pub(super) enum Command {
     /// Save the definitions that a server lists as a catalog file
     #[command(alias = "snapshot")]
     Capture(capture::Args),
+    /// Serve facts and episodes as the tools of an MCP server
+    MemoryServe(memory_serve::Args),
     /// Record the messages between a client and a server
     Record(record::Args),
     /// Serve a recording without its server
@@ -64,6 +67,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Doctor(args) => doctor::run(args, out),
         Command::Import(args) => import::run(args, out),
         Command::Capture(args) => capture::run(args, out),
+        Command::MemoryServe(args) => memory_serve::run(args),
         Command::Record(args) => record::run(args),
         Command::Playback(args) => playback::run(args),
         Command::Pins(args) => pins::run(args, out),

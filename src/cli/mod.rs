@@ -42,6 +42,7 @@ mod session;
 mod source;
 mod stats;
 mod tools;
+mod verify;
 mod view;
 
 /// How a command ended when nothing went wrong.
@@ -141,6 +142,8 @@ enum Command {
     PrintTree(print_tree::Args),
     /// Print the JSON Schema of a kind of file, for editors and checks
     Schema(schema::Args),
+    /// Check that this installation works, without a network
+    Verify(verify::Args),
     /// Print what completes command lines in a shell, or the manual pages
     Completions(completions::Args),
 }
@@ -192,6 +195,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>, out: &mut dyn W
         Command::Firewall(args) => firewall::run(&args, out),
         Command::PrintTree(args) => print_tree::run(&args, out),
         Command::Schema(args) => schema::run(&args, out),
+        Command::Verify(args) => verify::run(&args, out),
         Command::Completions(args) => completions::run(&args, &mut command, out),
     }
 }

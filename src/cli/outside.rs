@@ -97,7 +97,11 @@ pub(super) fn memory(argument: &str) -> Result<Box<dyn MemorySource>> {
         let key = std::env::var(KEY).ok().filter(|key| !key.is_empty());
         return Ok(Box::new(Mem0::new(argument, key, PATIENCE)?));
     }
-    let path = Path::new(argument);
+    local_memory(Path::new(argument))
+}
+
+/// The memory in a file of this machine.
+pub(super) fn local_memory(path: &Path) -> Result<Box<dyn MemorySource>> {
     Ok(match is_database(path) {
         true => Box::new(SqliteMemories::open(path)?),
         false => Box::new(LocalMemories::load(path)?),

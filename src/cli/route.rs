@@ -10,10 +10,12 @@ use clap::ValueEnum;
 use super::source::{CatalogSource, read_config};
 use super::tools::{of_request, write_names};
 use super::{Format, Outcome, note, print_document, print_json};
+use contextweaver_bench::report::html;
 use contextweaver_bench::report::number::short_share;
 use contextweaver_core::catalog::{CallNames, Safety, SelectableItem, ToolFormat};
+use contextweaver_core::files::replace_file;
 use contextweaver_routing::{
-    Explored, Filter, History, Path, Provider, Pruned, Request, Route, Router, SCORE_UNITS, load,
+    Choice, Explored, Filter, History, Path, Provider, Pruned, Request, Route, Router, SCORE_UNITS, load,
 };
 
 /// Rank the tools of a catalog for a query
@@ -26,6 +28,7 @@ Examples:
   contextweaver route --catalog servers/ --explain --top-k 3 \"who is on call\"
   contextweaver route --catalog servers/ --path /github/issues
   contextweaver route --catalog tools.json --model --explain \"who is on call\"
+  contextweaver route --catalog tools.json --html route.html \"who is on call\"
   contextweaver route --catalog tools.json --schema openai \"send the report to Kim\"
   contextweaver route --catalog openapi.json --as anthropic --top-k 5 \"cancel the order\""
 )]
@@ -101,10 +104,16 @@ pub(super) struct Args {
     /// Rank by the sentence encoder too: the best quality, at milliseconds a query
     #[arg(long, conflicts_with = "path")]
     model: bool,
+    /// Also write the decision as a page: the tools, what each score is made of, and what stood behind them
+    #[arg(long, value_name = "FILE", conflicts_with = "path")]
+    html: Option<PathBuf>,
     /// Form of the output
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
+
+/// Tools that the page shows behind those that were chosen.
+const BEHIND: usize = 10;
 
 /// Whose form a selection schema takes.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -116,7 +125,7 @@ enum SchemaFor {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let files = args.source.files().read("--index", &args.index).read("--config", &args.config);
-    files.read("--feedback", &args.feedback).written("--names", &args.names).check()?;
+    files.read("--feedback", &args.feedback).written("--names", &args.names).written("--html", &args.html).check()?;
     let router = router(args)?;
     let outcome = match (&args.path, args.query.as_ref().or(args.query_option.as_ref())) {
         (Some(path), _) => browse(args, &router, path, out),
@@ -165,6 +174,11 @@ fn request(args: &Args, query: &str) -> Request {
 fn rank(args: &Args, router: &Router, query: &str, out: &mut dyn Write) -> Result<Outcome> {
     let request = request(args, query);
     let route = router.route(&request)?;
+    if let Some(path) = &args.html {
+        let page = html::route(&route, &behind(router, &request, &route)?);
+        replace_file(path, page.as_bytes())?;
+        note(&format!("wrote {}", path.display()));
+    }
     if let Some(provider) = args.schema {
         let provider = match provider {
             SchemaFor::JsonSchema => Provider::JsonSchema,
@@ -182,6 +196,14 @@ fn rank(args: &Args, router: &Router, query: &str, out: &mut dyn Write) -> Resul
         Format::Text => print(&route, args.explain, request.filter != Filter::default(), out)?,
     }
     Ok(Outcome::Ok)
+}
+
+/// The tools that would come next.
+fn behind(router: &Router, request: &Request, route: &Route) -> Result<Vec<Choice>> {
+    let more = Request { top_k: Some(route.choices.len() + BEHIND), ..request.clone() };
+    let chosen = route.ids();
+    let more = router.route(&more)?.choices.into_iter();
+    Ok(more.filter(|choice| !chosen.contains(&choice.card.id())).take(BEHIND).collect())
 }
 
 /// Prints the tools of a route as the list of a request.

@@ -20,6 +20,104 @@ fn route_prints_cards() {
 }
 
 #[test]
+fn a_route_is_a_page() {
+    let files = files();
+    let query = "delete <i>a</i> repository xyzzy";
+    let run = files.run(&["route", "--catalog", "tools.json", "-k", "1", "--html", "route.html", query]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, "wrote route.html\n"), "{}", run.shown());
+    let page = fs::read_to_string(files.path("route.html")).unwrap();
+    let (before, rest) = page.split_once("<style>").unwrap();
+    let page = format!("{before}{}", rest.split_once("</style>\n").unwrap().1);
+    assert!(!page.contains("<i>") && !page.contains("<script"), "{page}");
+    insta::assert_snapshot!(page, @r##"
+    <!doctype html>
+    <html lang="en">
+    <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta name="color-scheme" content="light dark">
+    <title>Tools for: delete &lt;i&gt;a&lt;/i&gt; repository xyzzy</title>
+    </head>
+    <body>
+    <a class="skip" href="#main">Skip to the report</a>
+    <header>
+    <h1>Tools for: <bdi>delete &lt;i&gt;a&lt;/i&gt; repository xyzzy</bdi></h1>
+    <p class="verdict">1 chosen, confidence <strong>.897</strong>.</p>
+    <p>Words of the query that no tool has: 1.</p>
+    <nav aria-label="Sections"><a href="#chosen">Chosen</a> <a href="#behind">What stood behind</a></nav>
+    </header>
+    <main id="main">
+    <h2 id="chosen">Chosen</h2>
+    <article>
+    <h3>1. <bdi>delete_repository</bdi></h3>
+    <p class="note"><code><bdi>[1/1] forge:delete_repository#1f5a2506 (tool) — Delete a repository for good. [destructive]</bdi></code></p>
+    <p>Score <strong>3.73</strong></p>
+    <ul class="bars">
+    <li><span class="name"><bdi>delete</bdi></span><span class="n">1.67</span><span class="bar" aria-hidden="true"><span class="c0" style="width:44.8%"></span></span></li>
+    <li><span class="name"><bdi>repository</bdi></span><span class="n">0.49</span><span class="bar" aria-hidden="true"><span class="c0" style="width:13.1%"></span></span></li>
+    <li><span class="name"><bdi>delete repository</bdi></span><span class="n">0.42</span><span class="bar" aria-hidden="true"><span class="c0" style="width:11.3%"></span></span></li>
+    <li><span class="name"><bdi>(meaning)</bdi></span><span class="n">1.15</span><span class="bar" aria-hidden="true"><span class="c1" style="width:30.8%"></span></span></li>
+    </ul>
+    </article>
+    <p class="note">The parts of a score add up to it. A whole bar is the largest sum of parts.</p>
+    <h2 id="behind">What stood behind</h2>
+    <div class="scroll" role="region" aria-label="The next tools" tabindex="0">
+    <table class="plain">
+    <caption>The next tools</caption>
+    <thead><tr><th scope="col">tool</th><th scope="col" class="n">score</th><th scope="col">because of</th></tr></thead>
+    <tbody>
+    <tr><th scope="row">forge:list_issues#fd2ca69d</th><td class="n">0.20</td><td>0.19 repository, 0.01 (meaning)</td></tr>
+    <tr><th scope="row">forge:create_issue#3955128d</th><td class="n">0.17</td><td>0.17 repository, 0.00 (meaning)</td></tr>
+    </tbody>
+    </table>
+    </div>
+    <p class="note">The last one chosen has 3.73, the next one 0.20.</p>
+    </main>
+    </body>
+    </html>
+    "##);
+    let over = files.run(&["route", "--catalog", "tools.json", "--html", "tools.json", query]);
+    assert!(over.code == 2 && over.stderr.contains("would write over"), "{}", over.shown());
+}
+
+#[test]
+fn an_installation_is_checked() {
+    let files = files();
+    let folder = files.path("vectors").display().to_string();
+    let run = |arguments: &[&str], folder: &str| {
+        files.run_with(&[&["verify"][..], arguments].concat(), &[("CONTEXTWEAVER_VECTORS", folder)])
+    };
+    let shown = run(&[], &folder).shown().replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    // The name of the encoder says which one it is.
+    let shown = shown.lines().map(|line| match line.starts_with("sentence encoder") {
+        true => line.split("  ok").next().unwrap().to_owned() + "  ok",
+        false => line.to_owned(),
+    });
+    insta::assert_snapshot!(shown.collect::<Vec<_>>().join("\n"), @r"
+    exit 0
+    token counter      ok       16 tokens by cl100k_base and 15 by o200k_base, as they should be
+    routing            ok       the right one of 235 tools comes first
+    prompts            ok       157 events in 5,488 of 6,000 tokens
+    firewall           ok       283 tokens for 25,501, and every byte is kept
+    sessions           ok       61,354 bytes written, read and written alike
+    SQLite stores      ok       what is stored is there when the file is opened again
+    gateway            ok       a handshake, a search, a call, and its result in the store
+    sentence encoder   ok
+    folder of vectors  ok       vectors can be written
+    contextweaver VERSION works
+    ");
+    assert_eq!(files.names(), ["tools.json"], "nothing is left behind");
+    let failed = run(&["--format", "json"], &files.path("tools.json/vectors").display().to_string());
+    let report: serde_json::Value = serde_json::from_str(&failed.stdout).unwrap();
+    assert_eq!((failed.code, &report["kind"], &report["ok"]), (1, &"verify".into(), &false.into()));
+    let row = report["checks"].as_array().unwrap().last().unwrap();
+    assert_eq!(row["state"], "failed", "{row}");
+    assert!(row["found"].as_str().unwrap().starts_with("tools.json/vectors cannot be written"), "{row}");
+    assert!(row["remedy"].as_str().unwrap().contains("CONTEXTWEAVER_VECTORS"), "{row}");
+    assert!(run(&[], &files.path("tools.json/vectors").display().to_string()).stdout.contains("1 of 9 checks failed"));
+}
+
+#[test]
 fn route_explains() {
     let run = files().run(&["route", "--catalog", "tools.json", "--explain", "-k", "2", "delete a repository xyzzy"]);
     insta::assert_snapshot!(run.shown(), @r"
@@ -394,7 +492,7 @@ fn bad_input_names_the_place_and_the_way_out() {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    let commands: [&[&str]; 34] = [
+    let commands: [&[&str]; 36] = [
         &[],
         &["bench"],
         &["route"],
@@ -427,6 +525,8 @@ fn every_command_has_help_with_an_example() {
         &["models"],
         &["models", "show"],
         &["demo"],
+        &["verify"],
+        &["mcp", "memory-serve"],
         &["completions"],
         &["catalog", "convert"],
     ];

@@ -269,39 +269,9 @@ fn events_are_counted() {
     ");
 }
 
-/// Calls a tool of a gateway on standard streams, waits for each answer, and ends it; what it said on standard error is
-/// returned.
+/// Calls a tool of a gateway on standard streams and ends it; what it said on standard error is returned.
 fn converse(files: &Files, calls: &[serde_json::Value]) -> String {
-    use std::io::{BufRead, BufReader, Read, Write};
-    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_contextweaver"))
-        .args(["mcp", "serve", "--config", "gateway.json"])
-        .current_dir(files.path(""))
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let (mut input, mut output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
-    let mut ask = |id: usize, method: &str, params: &serde_json::Value| {
-        writeln!(input, r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#).unwrap();
-        let mut line = String::new();
-        while !line.contains(&format!("\"id\":{id}")) {
-            line.clear();
-            assert!(output.read_line(&mut line).unwrap() > 0, "the gateway has ended");
-        }
-    };
-    let hello = serde_json::json!({
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"},
-    });
-    ask(0, "initialize", &hello);
-    for (at, call) in calls.iter().enumerate() {
-        ask(at + 1, "tools/call", call);
-    }
-    drop(input);
-    let mut said = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    assert!(child.wait().unwrap().success(), "{said}");
-    said
+    files.converse(&["mcp", "serve", "--config", "gateway.json"], calls).1
 }
 
 #[test]

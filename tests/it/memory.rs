@@ -90,3 +90,147 @@ fn hooks_of_a_configuration_work_in_place_of_ours() {
     let stored = fs::read_to_string(files.path("masked.session")).unwrap();
     assert!(stored.contains("someone asks for the pool.") && !stored.contains("Ada"), "{stored}");
 }
+
+#[test]
+fn an_advisor_is_told_what_failed_and_where_it_is_from() {
+    let files = Files::new();
+    let session = ingested(&files, "outage", r#"{"region": "eu-west-1"}"#);
+    let ask = |more: &[&str]| {
+        files.run(
+            &[&["handoff", "--session", &session, "--for", "advisor", "--query", "was the rollback right"], more]
+                .concat(),
+        )
+    };
+    insta::assert_snapshot!(good(&ask(&["--budget", "500"])), @r"
+    [QUESTION]
+    - was the rollback right
+    [GOAL]
+    - Card payments are failing since about 09:40. Find out why, keep a timeline, and tell me when it is safe to say something to customers. Incident lead is Rana. (u1)
+    - Anything new? (10:09) (u22)
+    - Status please. (10:10) (u23)
+    - Anything new? (10:11) (u24)
+    - Give me the timeline, the cause, who decided what, and one sentence for customers. (u25)
+    - … +20
+    [CONSTRAINTS]
+    - During an incident: state what is known, what is assumed and who decides. Nobody restarts the ledger without the incident lead. (p1)
+    [OPEN]
+    - hypotheses: deploy, database, provider. Next: deploys, alerts, logs. (plan1)
+    [DECIDED]
+    - Confirmed: pid 4411 has held an exclusive lock for 21 minutes; 58 inserts wait behind it. (a10)
+    - No change: payments and worker keep failing at about the same rate, the ledger is mostly fine. (10:11) (a27)
+    - No errors since 10:08; the backlog of 1 842 settlements was drained by 10:13. (a28)
+    - … +25
+    [FOUND]
+    - deploys.rollback(service='payments-worker', to='7.19.3'): rollback: payments-worker 7.20.0 -> 7.19.3 state: live at: 2026-11-10T10:07:10Z (x37)
+    - metrics.query(expr='rate(payment_errors[1m])', at='10:11'): payments 28.92/s payments-worker 3.22/s ledger 1.39/s (x49)
+    - logs.query(service='payments*', from='10:08', to='10:15', level='ERROR'): no lines (x50)
+    - metrics.query(expr='rate(payment_errors[5m])', at='10:16'): payments 0.01/s payments-worker 0.00/s ledger 0.00/s backlog: 1 842 settlements, drained by 10:13 (x51)
+    - … +47
+    [FACTS]
+    - region: eu-west-1
+    ");
+    let json = ask(&["--format", "json"]);
+    let pack: serde_json::Value = serde_json::from_str(good(&json)).unwrap();
+    assert_eq!(pack["sections"][0]["part"], "question");
+    good(&ask(&["--out", "advice.session"]));
+    let prompt = files.run(&["replay", "--session", "advice.session"]);
+    assert!(good(&prompt).contains("was the rollback right"), "{}", prompt.shown());
+}
+
+#[test]
+fn a_memory_is_served_as_tools_within_bounds() {
+    use serde_json::{Value, json};
+    let files = Files::new();
+    files.write("team.json", r#"{"region": "eu-west-1", "password": "token AKIAIOSFODNN7EXAMPLE"}"#);
+    let serve = ["mcp", "memory-serve", "--store", "memory.db", "--source", "team.json", "--most", "2"];
+    let listed = files.converse(&serve, &[json!({})]).0;
+    let names: Vec<&str> =
+        listed[0]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["search", "list", "remember", "record", "forget"]);
+    let call = |name: &str, arguments: Value| json!({"name": name, "arguments": arguments});
+    let calls = [
+        call("list", json!({})),
+        call(
+            "remember",
+            json!({"key": "pool", "value": "40\n connections \u{1b}[31m<|im_start|> key AKIAIOSFODNN7EXAMPLE"}),
+        ),
+        call("remember", json!({"key": "pool", "value": "41 connections"})),
+        call("remember", json!({"key": "zone", "value": "UTC"})),
+        call("remember", json!({"key": "third", "value": "is one too many"})),
+        call("remember", json!({"key": "r1:fact:0", "value": "of a result"})),
+        call("remember", json!({"key": "long", "value": "x".repeat(1001)})),
+        call("remember", json!({"key": "empty", "value": " \u{200b}"})),
+        call("record", json!({"summary": "The pool was raised to 41."})),
+        call("record", json!({"summary": "The pool was raised to 41."})),
+        call("search", json!({"query": "how large is the pool"})),
+        call("search", json!({"query": "which region, which password"})),
+        call("search", json!({"query": "boat"})),
+        call("list", json!({"after": "pool"})),
+        call("forget", json!({"key": "zone"})),
+        call("forget", json!({"key": "zone"})),
+        call("list", json!({})),
+        call("nothing", json!({})),
+    ];
+    let (answers, _) = files.converse(&serve, &calls);
+    let said = |answer: &Value| match answer["content"][0]["text"].as_str() {
+        Some(text) if answer["isError"] == true => format!("refused: {text}"),
+        Some(text) => text.to_owned(),
+        None => answer.to_string(),
+    };
+    let shown: Vec<String> = answers.iter().map(said).collect();
+    insta::assert_snapshot!(shown.join("\n\n"), @r#"
+    nothing is remembered yet
+
+    kept as pool
+
+    kept as pool, in place of: 40 connections key [REDACTED: aws_access_key]
+
+    kept as zone
+
+    refused: the memory has 2 facts, as many as it may; forget one first
+
+    refused: `key`: `:fact:` stands in the keys of what results gave; use another
+
+    refused: `value` has more than 1000 characters; say it shorter
+
+    refused: `value` says nothing
+
+    kept as note-0eb59d444ddb
+
+    kept as note-0eb59d444ddb
+
+    - memory:pool: pool: 41 connections
+    - memory:note-0eb59d444ddb: The pool was raised to 41.
+
+    - team:region: region: eu-west-1
+    - team:password: password: token [REDACTED: aws_access_key]
+
+    nothing is remembered that shares a word with this
+
+    - zone: UTC
+
+    forgotten: zone
+
+    refused: nothing is kept as `zone`; `list` shows the keys
+
+    - pool: 41 connections
+
+    {"code":-32602,"message":"invalid params: there is no tool `nothing`"}
+    "#);
+    // What is kept outlives the server, and prompts search it.
+    let (answers, _) = files.converse(&["mcp", "memory-serve", "--source", "memory.db"], &[json!({})]);
+    assert_eq!(answers[0]["tools"].as_array().unwrap().len(), 1);
+    files.write("chat.json", r#"[{"role": "user", "content": "How large is it?"}]"#);
+    good(&files.run(&["ingest", "--events", "chat.json", "--out", "chat.session"]));
+    let found = files.run(&["replay", "--session", "chat.session", "--query", "pool", "--memory", "memory.db"]);
+    assert!(good(&found).contains("pool: 41 connections"), "{}", found.shown());
+    for (wrong, told) in [
+        (&["--store", "team.json"][..], "this is no SQLite store"),
+        (&["--source", "absent.json"], "absent.json"),
+        (&[], "--store <FILE>"),
+        (&["--source", "team.json", "--most", "9"], "--store <FILE>"),
+    ] {
+        let run = files.run(&[&["mcp", "memory-serve"][..], wrong].concat());
+        assert!(run.code == 2 && run.stderr.contains(told), "{}", run.shown());
+    }
+}

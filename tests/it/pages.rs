@@ -294,16 +294,17 @@ fn what_pages_say_is_what_happens() {
     docs/http.md: blocks run 0, outputs compared 0
         not run: scripts/http-test asks a server.
         not run: scripts/http-test does, with a server of its own.
-    docs/install.md: blocks run 0, outputs compared 0
+    docs/install.md: blocks run 0, outputs compared 1
         not run: there is no release yet.
         not run: it compiles.
         not run: it needs a container runtime.
         not run: nothing is published yet.
-    docs/memory.md: blocks run 3, outputs compared 4
+    docs/memory.md: blocks run 3, outputs compared 5
         not run: it needs a service.
+        not run: it serves until its input ends.
     docs/performance.md: blocks run 0, outputs compared 0
         not run: it compiles.
-    docs/prompts.md: blocks run 3, outputs compared 4
+    docs/prompts.md: blocks run 4, outputs compared 5
         not run: it measures for minutes, in the checkout.
     docs/report.md: blocks run 1, outputs compared 0
         not run: tests/it/own.rs does, in a workspace.

@@ -333,7 +333,7 @@ fn kinds() -> Vec<Kind> {
                 way(
                     "memory",
                     json!({"session": [{"events": "y.jsonl", "day": "2026-11-24"}], "as_of": "2026-11-25",
-                    "min_sessions": 1, "tokens": 200}),
+                    "min_sessions": 1, "tokens": 200, "kept": "file"}),
                 ),
                 way("handoff", json!({"before": "e1", "budget": 200, "query": "q"})),
                 way("envelopes", json!({"results": ["result:c1"]})),

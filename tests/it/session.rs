@@ -709,3 +709,145 @@ fn commands_read_the_stores_of_a_program() {
     error: other.sqlite: file is not a database; name a new file, or one that this program made
     ");
 }
+
+#[test]
+fn a_session_is_checked_whole() {
+    let files = ingested(&lines());
+    let whole = session(&files, &["inspect", "--verify"]);
+    insta::assert_snapshot!(whole.shown(), @r"
+    exit 0
+    it.session: whole; 6 events, 1 artifacts, 0 facts, 0 episodes
+    ");
+    let text = std::fs::read_to_string(files.path("it.session")).unwrap();
+    let broken = text
+        .replace("\"parent_id\":\"tc1\"", "\"parent_id\":\"tc9\"")
+        .replace("{\"id\":\"a1\"", "{\"id\":\"u1\"")
+        .replace("copied block 7\\n", "copied block 8\\n")
+        .replace("{\"id\":\"p1\"", "{\"id\":p1\"");
+    files.write("broken.session", broken);
+    let check = |more: &[&str]| files.run(&[&["inspect", "--session", "broken.session", "--verify"], more].concat());
+    insta::assert_snapshot!(check(&[]).shown(), @r"
+    exit 1
+    broken.session:6: event 1: expected value
+    broken.session:9: event 4 (`tr1`): its parent `tc9` is not in the log
+    broken.session:10: event 5: the id `u1` is that of event 2 already; ids must be unique
+    broken.session:17: content 1 was altered: it has the hash 6aec72377f74e7126462d578246cf0dff7fceb3790731a63a86071f6bb4e939f, stored was 46ed29073f9590997053c93d162f4a2eb0c812ac154599caa45fb8769e62081a
+    broken.session: 4 problems; 5 events, 1 artifacts, 0 facts, 0 episodes
+    ");
+    let json: serde_json::Value = serde_json::from_str(&check(&["--format", "json"]).stdout).unwrap();
+    assert_eq!((&json["kind"], &json["ok"]), (&"inspect verify".into(), &false.into()));
+    assert_eq!(json["problems"].as_array().unwrap().len(), 4);
+    files.write("tight.toml", "[budgets]\nanswer = 1\n");
+    let prompts = session(&files, &["inspect", "--verify", "--config", "tight.toml"]);
+    assert_eq!(prompts.code, 0, "{}", prompts.shown());
+    for (arguments, told) in [
+        (&["inspect", "--session", "absent.session", "--verify"][..], "absent.session"),
+        (&["inspect", "--session", "it.session", "--verify", "--prompts"], "cannot be used with"),
+    ] {
+        let run = files.run(arguments);
+        assert!(run.code == 2 && run.stderr.contains(told), "{}", run.shown());
+    }
+}
+
+/// A page without its rules, which are the same for every page.
+fn page(files: &Files, name: &str) -> String {
+    let page = std::fs::read_to_string(files.path(name)).unwrap();
+    let (before, rest) = page.split_once("<style>").unwrap();
+    format!("{before}{}", rest.split_once("</style>\n").unwrap().1)
+}
+
+#[test]
+fn a_prompt_is_a_page() {
+    let hostile = lines().replace("The disk was full.", "<script>alert('&')</script>");
+    let files = ingested(&hostile);
+    let query = "<b>job</b>";
+    let ask = ["inspect", "--html", "prompt.html", "--budget", "130", "--query", query];
+    let run = session(&files, &ask);
+    assert_eq!((run.code, run.stderr.as_str()), (0, "wrote prompt.html\n"));
+    let page = page(&files, "prompt.html");
+    for never in ["<script", "password", "http", "<b>job", "<img"] {
+        assert!(!page.contains(never), "{never}: {page}");
+    }
+    insta::assert_snapshot!(page, @r##"
+    <!doctype html>
+    <html lang="en">
+    <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta name="color-scheme" content="light dark">
+    <title>Prompt for the phase answer</title>
+    </head>
+    <body>
+    <a class="skip" href="#main">Skip to the report</a>
+    <header>
+    <h1>Prompt for the phase answer</h1>
+    <p class="verdict"><strong>92 of 130 tokens</strong> (cl100k_base). 5 of 6 events are shown.</p>
+    <p class="note">From <bdi>session JSONL, events.json</bdi>.</p>
+    <p class="note">Compared with: <bdi>&lt;b&gt;job&lt;/b&gt;</bdi></p>
+    <nav aria-label="Sections"><a href="#parts">Tokens</a> <a href="#in">What is in it</a> <a href="#out">What is left out</a> <a href="#text">The text</a></nav>
+    </header>
+    <main id="main">
+    <h2 id="parts">Tokens by part</h2>
+    <ul class="bars">
+    <li><span class="name"><bdi>tool_result</bdi></span><span class="n">51</span><span class="bar" aria-hidden="true"><span class="c0" style="width:39.2%"></span></span></li>
+    <li><span class="name"><bdi>tool_call</bdi></span><span class="n">12</span><span class="bar" aria-hidden="true"><span class="c0" style="width:9.2%"></span></span></li>
+    <li><span class="name"><bdi>agent_msg</bdi></span><span class="n">11</span><span class="bar" aria-hidden="true"><span class="c0" style="width:8.5%"></span></span></li>
+    <li><span class="name"><bdi>user_turn</bdi></span><span class="n">10</span><span class="bar" aria-hidden="true"><span class="c0" style="width:7.7%"></span></span></li>
+    <li><span class="name"><bdi>policy</bdi></span><span class="n">8</span><span class="bar" aria-hidden="true"><span class="c0" style="width:6.2%"></span></span></li>
+    <li><span class="name"><bdi>free</bdi></span><span class="n">38</span><span class="bar" aria-hidden="true"><span class="c4" style="width:29.2%"></span></span></li>
+    </ul>
+    <p class="note">A whole bar is the budget. The parts are counted one by one, the prompt as a whole.</p>
+    <h2 id="in">What is in it</h2>
+    <ol class="bars">
+    <li><span class="name"><bdi>p1 (policy)</bdi></span><span class="n">8</span><span class="bar" aria-hidden="true"><span class="c0" style="width:15.7%"></span></span></li>
+    <li><span class="name"><bdi>u1 (user_turn)</bdi></span><span class="n">10</span><span class="bar" aria-hidden="true"><span class="c0" style="width:19.6%"></span></span></li>
+    <li><span class="name"><bdi>tc1 (tool_call)</bdi></span><span class="n">12</span><span class="bar" aria-hidden="true"><span class="c0" style="width:23.5%"></span></span></li>
+    <li><span class="name"><bdi>tr1 (tool_result, shortened to fit)</bdi></span><span class="n">51</span><span class="bar" aria-hidden="true"><span class="c1" style="width:100.0%"></span></span></li>
+    <li><span class="name"><bdi>a1 (agent_msg)</bdi></span><span class="n">11</span><span class="bar" aria-hidden="true"><span class="c0" style="width:21.6%"></span></span></li>
+    </ol>
+    <p class="note">In the order of the prompt. A whole bar is the largest event.</p>
+    <h2 id="out">What is left out</h2>
+    <div class="scroll" role="region" aria-label="Events that the prompt leaves out" tabindex="0">
+    <table class="plain">
+    <caption>Events that the prompt leaves out</caption>
+    <thead><tr><th scope="col">event</th><th scope="col">kind</th><th scope="col">why</th><th scope="col">begins</th></tr></thead>
+    <tbody>
+    <tr><th scope="row">u2</th><td>user_turn</td><td>sensitivity: restricted</td><td></td></tr>
+    </tbody>
+    </table>
+    </div>
+    <h2>Results that are not shown whole</h2>
+    <div class="scroll" role="region" aria-label="Results, and what stands for them" tabindex="0">
+    <table class="plain">
+    <caption>Results, and what stands for them</caption>
+    <thead><tr><th scope="col">result</th><th scope="col">because</th><th scope="col" class="n">bytes</th><th scope="col" class="n">tokens shown</th></tr></thead>
+    <tbody>
+    <tr><th scope="row">tr1</th><td>it is large</td><td class="n">10,109</td><td class="n">287</td></tr>
+    <tr><th scope="row">tr1</th><td>it did not fit</td><td class="n">10,109</td><td class="n">40</td></tr>
+    </tbody>
+    </table>
+    </div>
+    <h2 id="text">The text</h2>
+    <pre><bdi>[POLICY]
+    Never name customers.
+
+    [USER]
+    Why did the nightly job fail?
+
+    [TOOL CALL]
+    logs.read(job=&#39;nightly&#39;)
+
+    [TOOL RESULT [artifact:result:tr1]]
+    log: 200 lines, 2 kinds of message
+    levels: ERROR 1, INFO 199
+    last line: 2026-05-01T03:03:19Z…
+
+    [ASSISTANT]
+    &lt;script&gt;alert(&#39;&amp;&#39;)&lt;/script&gt;</bdi></pre>
+    </main>
+    </body>
+    </html>
+    "##);
+    let over = session(&files, &["inspect", "--html", "it.session"]);
+    assert!(over.code == 2 && over.stderr.contains("would write over"), "{}", over.shown());
+}

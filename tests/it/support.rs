@@ -1,8 +1,11 @@
 //! Runs the binary, and gives it files.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
 
 /// What a command printed and how it ended.
 pub(crate) struct Run {
@@ -60,6 +63,44 @@ impl Files {
         run.stdout = run.stdout.replace(&path, "");
         run.stderr = run.stderr.replace(&path, "");
         run
+    }
+
+    /// Runs a command that is an MCP server on standard streams, calls a tool of it by each of these parameters, waits for each
+    /// answer, and ends it. Gives the results, and what it said on standard error.
+    pub(crate) fn converse(&self, arguments: &[&str], calls: &[Value]) -> (Vec<Value>, String) {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_contextweaver"))
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut input, mut output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        let mut ask = |id: usize, method: &str, params: &Value| {
+            writeln!(input, r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#).unwrap();
+            let mut line = String::new();
+            while !line.contains(&format!("\"id\":{id}")) {
+                line.clear();
+                assert!(output.read_line(&mut line).unwrap() > 0, "the server has ended");
+            }
+            serde_json::from_str::<Value>(&line).unwrap()
+        };
+        let hello = serde_json::json!({
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"},
+        });
+        ask(0, "initialize", &hello);
+        let mut answers = Vec::new();
+        for (at, call) in calls.iter().enumerate() {
+            let method = if call.get("name").is_some() { "tools/call" } else { "tools/list" };
+            let answer = ask(at + 1, method, call);
+            answers.push(answer.get("result").or_else(|| answer.get("error")).cloned().unwrap_or_default());
+        }
+        drop(input);
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(child.wait().unwrap().success(), "{said}");
+        (answers, said)
     }
 }
 

@@ -240,7 +240,10 @@ impl ContextManager {
     #[pyo3(signature = (query="", *, budget=1000))]
     fn handoff(&self, py: Python<'_>, query: &str, budget: usize) -> PyResult<Handoff> {
         py.detach(|| {
-            let pack = self.0.hand_off(&HandoffRequest { query, budget }).map_err(errors::context)?;
+            let pack = self
+                .0
+                .hand_off(&HandoffRequest { query, budget, ..HandoffRequest::default() })
+                .map_err(errors::context)?;
             let next = pack.session("a program", self.stores().artifacts.as_ref()).map_err(errors::context)?;
             Handoff::new(pack, &next)
         })

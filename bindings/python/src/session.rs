@@ -148,7 +148,12 @@ impl Session {
         py.detach(|| {
             let facts = self.0.facts.all().map_err(errors::session)?;
             let memory = Memory { facts, episodes: self.0.episodes.all().map_err(errors::session)? };
-            let pack = hand_off(&self.0.transcript, &memory, &HandoffRequest { query, budget }, &config);
+            let pack = hand_off(
+                &self.0.transcript,
+                &memory,
+                &HandoffRequest { query, budget, ..HandoffRequest::default() },
+                &config,
+            );
             let next = pack.session(&self.0.source, &self.0.artifacts).map_err(errors::session)?;
             Handoff::new(pack, &next)
         })

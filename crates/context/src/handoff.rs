@@ -1,4 +1,4 @@
-//! A hand-over: what the next agent must know of a conversation, within a budget.
+//! A hand-over: what the next agent, or a model that is asked for advice, must know of a conversation, within a budget.
 //!
 //! Nothing is invented: every statement is taken from an event or a fact, and says from which. The parts compete for the
 //! budget by rank, so that a small pack still has the goal, the rules and the open plan, and a large one has more of each
@@ -21,6 +21,9 @@ use contextweaver_core::text::{Estimator, TermSet, Terms};
 
 /// The characters of a statement at most, from the shortest form to the longest.
 const LENGTHS: [usize; 3] = [200, 700, usize::MAX];
+
+/// The first characters of an error, which are kept whole in any form: the condition often stands behind the complaint.
+const LEAST_ERROR: usize = 300;
 
 /// The characters of a call at most, where it stands before what came of it.
 const MOST_CALL: usize = 100;
@@ -64,24 +67,43 @@ pub(crate) const DEMANDED: &[&str] = &[
     "under no",
 ];
 
+/// Words that say of a matter that nobody has decided it yet.
+const UNDECIDED: &[&str] = &["undecided", "not decided", "open question", "to be decided", "tbd", "either", "whether"];
+
+/// Who reads a hand-over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Audience {
+    /// The agent that goes on with the work.
+    #[default]
+    Agent,
+    /// A model that is asked for advice and does none of the work: it gets the question, what was tried and failed, what is
+    /// not decided yet, and behind each statement what it is taken from.
+    Advisor,
+}
+
 /// What a hand-over is asked for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct HandoffRequest<'a> {
-    /// What the next agent is about to do. Empty: what the user asked for first and last.
+    /// What the next agent is about to do, or what the advisor is asked. Empty: what the user asked for first and last.
     pub query: &'a str,
     /// Tokens of the text at most.
     pub budget: usize,
+    /// Who reads it.
+    pub audience: Audience,
 }
 
-/// A part of a hand-over, in the order of the text.
+/// A part of a hand-over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
+    /// What an advisor is asked.
+    Question,
     /// What users asked for.
     Goal,
     /// Policies, and rules in what users said.
     Rules,
-    /// The latest state of the plan, and calls without a result.
+    /// The latest state of the plan, and calls without a result; for an advisor what of it is open, and what the agent has not
+    /// decided.
     Plan,
     /// What the agent decided and reported.
     Decisions,
@@ -91,36 +113,55 @@ pub enum Part {
     Found,
     /// What is remembered.
     Facts,
+    /// Facts that were taken from results: they come where there is room behind what people said and chose to remember.
+    Taken,
 }
 
-impl Part {
-    /// All parts, in the order of the text.
-    pub const ALL: [Self; 7] =
-        [Self::Goal, Self::Rules, Self::Plan, Self::Decisions, Self::Failed, Self::Found, Self::Facts];
-
+/// How a part is written for an audience.
+#[derive(Debug)]
+struct Layout {
+    part: Part,
     /// The heading in the text.
-    fn heading(self) -> &'static str {
-        match self {
-            Self::Goal => "GOAL",
-            Self::Rules => "RULES",
-            Self::Plan => "PLAN",
-            Self::Decisions => "DECISIONS",
-            Self::Failed => "FAILED",
-            Self::Found => "FOUND",
-            Self::Facts => "FACTS",
-        }
-    }
+    heading: &'static str,
+    /// The rank at which statements come first, and how many.
+    least: (u32, usize),
+    /// The rank from which the part grows.
+    later: u32,
+}
 
-    /// How many statements come first, at which rank, and the rank from which the part grows.
-    fn ranks(self) -> ((u32, usize), u32) {
+/// The parts for the next agent, in the order of the text.
+const AGENT: [Layout; 8] = [
+    Layout { part: Part::Goal, heading: "GOAL", least: (0, 2), later: 4 },
+    Layout { part: Part::Rules, heading: "RULES", least: (1, 4), later: 4 },
+    Layout { part: Part::Plan, heading: "PLAN", least: (1, 4), later: 4 },
+    Layout { part: Part::Decisions, heading: "DECISIONS", least: (2, 3), later: 5 },
+    Layout { part: Part::Failed, heading: "FAILED", least: (2, 2), later: 5 },
+    Layout { part: Part::Found, heading: "FOUND", least: (3, 3), later: 5 },
+    Layout { part: Part::Facts, heading: "FACTS", least: (3, 4), later: 5 },
+    Layout { part: Part::Taken, heading: "FACTS OF RESULTS", least: (LAST, 4), later: LAST },
+];
+
+/// The parts for an advisor, in the order of the text.
+const ADVISOR: [Layout; 9] = [
+    Layout { part: Part::Question, heading: "QUESTION", least: (0, 1), later: 4 },
+    Layout { part: Part::Goal, heading: "GOAL", least: (1, 2), later: 5 },
+    Layout { part: Part::Failed, heading: "TRIED AND FAILED", least: (1, 2), later: 4 },
+    Layout { part: Part::Rules, heading: "CONSTRAINTS", least: (1, 4), later: 4 },
+    Layout { part: Part::Plan, heading: "OPEN", least: (2, 4), later: 4 },
+    Layout { part: Part::Decisions, heading: "DECIDED", least: (3, 3), later: 5 },
+    Layout { part: Part::Found, heading: "FOUND", least: (2, 3), later: 4 },
+    Layout { part: Part::Facts, heading: "FACTS", least: (3, 4), later: 5 },
+    Layout { part: Part::Taken, heading: "FACTS OF RESULTS", least: (LAST, 4), later: LAST },
+];
+
+/// A rank behind the first whole lists of the other parts, and before their longer forms.
+const LAST: u32 = 12;
+
+impl Audience {
+    fn layouts(self) -> &'static [Layout] {
         match self {
-            Self::Goal => ((0, 2), 4),
-            Self::Rules => ((1, 4), 4),
-            Self::Plan => ((1, 4), 4),
-            Self::Failed => ((2, 2), 5),
-            Self::Decisions => ((2, 3), 5),
-            Self::Facts => ((3, 4), 5),
-            Self::Found => ((3, 3), 5),
+            Self::Agent => &AGENT,
+            Self::Advisor => &ADVISOR,
         }
     }
 }
@@ -128,9 +169,9 @@ impl Part {
 /// One statement of a hand-over.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Statement {
-    /// The id of the event, or the key of the fact, that it is taken from.
+    /// The id of the event, or the key of the fact, that it is taken from; `request` for the question of the request.
     pub from: String,
-    /// What stands in the text, on one line.
+    /// What stands in the text, on one line; for an advisor with what it is taken from behind it.
     pub text: String,
     /// How sensitive its event is.
     pub sensitivity: Sensitivity,
@@ -178,6 +219,12 @@ pub struct Handoff {
     pub withheld: usize,
 }
 
+/// The member of the metadata of an event that says what the statement is taken from.
+const TAKEN_FROM: &str = "taken_from";
+
+/// What the question of the request is taken from.
+const REQUEST: &str = "request";
+
 /// A statement before it is known how much of it fits.
 struct Entry {
     from: String,
@@ -204,8 +251,23 @@ impl Entry {
         }
     }
 
-    fn written(&self, most: usize, asked: &mut Asked) -> String {
-        format!("{}{}", self.lead, asked.excerpt(&self.body, most))
+    fn written(&self, most: usize, asked: &mut Asked, audience: Audience) -> String {
+        let body = match self.source {
+            Source::Failure => asked.failure(&self.body, most),
+            _ => asked.excerpt(&self.body, most),
+        };
+        match self.origin().filter(|_| audience == Audience::Advisor) {
+            Some(origin) => format!("{}{body} ({})", self.lead, short(origin, MOST_CALL)),
+            None => format!("{}{body}", self.lead),
+        }
+    }
+
+    /// What it is taken from, where the text does not say so already: not the key of a remembered fact.
+    fn origin(&self) -> Option<&str> {
+        match &self.source {
+            Source::Fact(fact) => derived_from(&fact.key),
+            _ => Some(self.from.as_str()).filter(|from| *from != REQUEST),
+        }
     }
 }
 
@@ -247,6 +309,13 @@ impl Asked {
             }
         }
         chosen.sort_unstable();
+        // A heading says nothing without what stands below it.
+        for at in (0..chosen.len()).rev() {
+            let is_alone = chosen.get(at + 1) != Some(&(chosen[at] + 1));
+            if is_alone && chosen[at] + 1 < sentences.len() && is_heading(&sentences[chosen[at]]) {
+                chosen.remove(at);
+            }
+        }
         if chosen.is_empty() {
             let kept: String = whole.chars().take(most.saturating_sub(1)).collect();
             return format!("{}…", kept.trim_end());
@@ -269,6 +338,24 @@ impl Asked {
     }
 }
 
+impl Asked {
+    /// The message of a failed call in about `most` characters: its beginning whole, then as [`Self::excerpt`].
+    fn failure(&mut self, text: &str, most: usize) -> String {
+        let whole = one_line(beginning(text));
+        let Some((end, _)) = whole.char_indices().nth(LEAST_ERROR) else { return self.excerpt(text, usize::MAX) };
+        if most == usize::MAX {
+            return self.excerpt(text, most);
+        }
+        // A word is not cut, unless it is longer than messages have words.
+        let end = whole[..end].rfind(' ').filter(|space| *space + MOST_CALL > end).unwrap_or(end);
+        let (shown, rest) = whole.split_at(end);
+        match most.saturating_sub(LEAST_ERROR) {
+            0 => format!("{shown} …"),
+            left => format!("{shown} {}", self.excerpt(rest, left)),
+        }
+    }
+}
+
 /// Makes the hand-over of a conversation and what it remembers.
 #[must_use]
 pub fn hand_off(transcript: &Transcript, memory: &Memory, request: &HandoffRequest, config: &ContextConfig) -> Handoff {
@@ -286,14 +373,83 @@ pub fn hand_off(transcript: &Transcript, memory: &Memory, request: &HandoffReque
         "" => wishes(transcript, &hidden),
         query => query.to_owned(),
     });
-    let mut parts = entries(transcript, memory, &hidden, &mut asked);
-    for entries in parts.values_mut() {
-        let mut known = HashSet::new();
-        entries.retain(|entry| !entry.body.trim().is_empty() && known.insert(one_line(&entry.written_whole())));
+    let mut found = entries(transcript, memory, &hidden, &mut asked);
+    if request.audience == Audience::Advisor {
+        for_advice(transcript, &hidden, (request.query.trim(), config), &mut found);
     }
-    parts.retain(|_, entries| !entries.is_empty());
+    for entries in found.values_mut() {
+        let mut known = HashSet::new();
+        entries.retain(|entry| says_something(&entry.body) && known.insert(one_line(&entry.written_whole())));
+    }
+    let layouts = request.audience.layouts().iter();
+    let parts: Vec<(&Layout, Vec<Entry>)> = layouts
+        .filter_map(|layout| Some((layout, found.remove(&layout.part)?)))
+        .filter(|(_, entries)| !entries.is_empty())
+        .collect();
     let withheld = hidden.iter().filter(|hidden| **hidden).count();
-    packed(&parts, withheld, request.budget, config.estimator, &mut asked)
+    packed(&parts, withheld, request, config.estimator, &mut asked)
+}
+
+/// Whether there is more than marks, such as those of a list or a frame: a heading would stand above nothing.
+fn says_something(text: &str) -> bool {
+    !one_line(text).chars().all(|c| c.is_ascii_punctuation() || c.is_whitespace())
+}
+
+/// Whether the sentence is a heading of Markdown, or announces what follows.
+fn is_heading(sentence: &str) -> bool {
+    let marks = sentence.trim_start_matches('#');
+    marks.len() < sentence.len() && marks.starts_with(' ') || sentence.ends_with(':')
+}
+
+/// Turns what the next agent must know into what an advisor must: the question stands alone, what is done of the plan goes, and
+/// what the agent asks or leaves open comes.
+fn for_advice(
+    transcript: &Transcript,
+    hidden: &[bool],
+    (query, config): (&str, &ContextConfig),
+    found: &mut BTreeMap<Part, Vec<Entry>>,
+) {
+    let visible = || transcript.items().iter().zip(hidden).filter(|(_, hidden)| !**hidden).map(|(item, _)| item);
+    let last = visible().rfind(|item| item.kind == ItemKind::UserTurn);
+    let question = match (query, last) {
+        ("", None) => None,
+        ("", Some(item)) => {
+            found.entry(Part::Goal).or_default().retain(|entry| entry.from != item.id.as_str());
+            Some(Entry::of(item, &item.text))
+        }
+        (query, _) => {
+            let said = match config.firewall.secrets {
+                Secrets::Keep => query.into(),
+                Secrets::Redact => redact(query).text,
+            };
+            Some(Entry {
+                from: REQUEST.to_owned(),
+                ..Entry::of(&ContextItem::new(REQUEST, ItemKind::UserTurn, ""), said)
+            })
+        }
+    };
+    found.entry(Part::Question).or_default().extend(question);
+    let open = found.entry(Part::Plan).or_default();
+    open.retain(|entry| !is_done(&entry.body));
+    // What is asked comes before the steps of the plan, the latest first.
+    open.iter_mut().for_each(|entry| entry.order.1 += 1);
+    let mut rest: BTreeMap<&str, String> = BTreeMap::new();
+    for item in visible().filter(|item| item.kind == ItemKind::AgentMsg) {
+        let is_open = |said: &String| said.ends_with(['?', '？']) || announces(said, UNDECIDED);
+        let (asked, decided): (Vec<String>, Vec<String>) =
+            sentences(beginning(&item.text)).into_iter().partition(is_open);
+        for sentence in &asked {
+            open.push(Entry { order: (false, 0, usize::MAX - open.len()), ..Entry::of(item, sentence) });
+        }
+        if !asked.is_empty() {
+            rest.insert(item.id.as_str(), decided.join(" "));
+        }
+    }
+    for entry in found.get_mut(&Part::Decisions).into_iter().flatten() {
+        if let Some(decided) = rest.remove(entry.from.as_str()) {
+            entry.body = decided;
+        }
+    }
 }
 
 impl Entry {
@@ -304,23 +460,23 @@ impl Entry {
 
 /// Packs the parts into the budget.
 fn packed(
-    parts: &BTreeMap<Part, Vec<Entry>>,
+    parts: &[(&Layout, Vec<Entry>)],
     withheld: usize,
-    budget: usize,
+    &HandoffRequest { budget, audience, .. }: &HandoffRequest,
     estimator: Estimator,
     asked: &mut Asked,
 ) -> Handoff {
     let mut texts: Vec<[Vec<String>; 3]> = Vec::new();
     let mut orders: Vec<Vec<usize>> = Vec::new();
     let mut pieces: Vec<Piece> = Vec::new();
-    for (part, entries) in parts {
+    for (place, (layout, entries)) in (0..).zip(parts) {
         let mut order: Vec<usize> = (0..entries.len()).collect();
         order.sort_by_key(|&at| (entries[at].order, at));
-        let forms = LENGTHS.map(|most| entries.iter().map(|entry| entry.written(most, asked)).collect::<Vec<_>>());
-        let head = format!("[{}]\n- ", part.heading());
-        let (least, later) = part.ranks();
-        let mut piece = Piece::grown(0, &head, forms[0].clone(), order.clone(), "\n- ", least, later);
-        piece.place = *part as u32;
+        let forms =
+            LENGTHS.map(|most| entries.iter().map(|entry| entry.written(most, asked, audience)).collect::<Vec<_>>());
+        let &Layout { heading, least, later, .. } = *layout;
+        let head = format!("[{heading}]\n- ");
+        let mut piece = Piece::grown(place, &head, forms[0].clone(), order.clone(), "\n- ", least, later);
         for (step, longer) in (0..).zip(&forms[1..]) {
             piece = piece.or(14 + 3 * step + least.0, format!("{head}{}", longer.join("\n- ")));
         }
@@ -335,8 +491,14 @@ fn packed(
         // Room for the longest footer that there can be, which the parts that are shown then make shorter.
         let most = self::footer(parts, &vec![None; pieces.len()], withheld);
         let room = budget.saturating_sub(estimator.count(&format!("\n{most}")));
-        packed = pack_shown(&pieces, room, estimator);
-        footer = self::footer(parts, &packed.shown, withheld);
+        let beside = pack_shown(&pieces, room, estimator);
+        // What is said comes before what is not, where there is room for one of them.
+        if beside.text.is_empty() && !packed.text.is_empty() {
+            footer.clear();
+        } else {
+            packed = beside;
+            footer = self::footer(parts, &packed.shown, withheld);
+        }
     }
     let whole = if packed.text.is_empty() { footer } else { format!("{}\n{footer}", packed.text) };
     let whole = whole.trim_end().to_owned();
@@ -346,7 +508,7 @@ fn packed(
     }
     let text = if fits { whole } else { packed.text };
     let mut sections = Vec::new();
-    for (at, (part, entries)) in parts.iter().enumerate() {
+    for (at, (layout, entries)) in parts.iter().enumerate() {
         let (mut statements, mut left_out) = (Vec::new(), Vec::new());
         let (level, shown): (usize, HashSet<usize>) = match packed.shown[at] {
             None => (0, HashSet::new()),
@@ -366,24 +528,26 @@ fn packed(
                 source: entry.source.clone(),
             });
         }
-        sections.push(Section { part: *part, statements, left_out });
+        sections.push(Section { part: layout.part, statements, left_out });
     }
     Handoff { tokens: estimator.count(&text), text, budget, token_estimator: estimator, sections, withheld }
 }
 
 /// The line about parts of which nothing is shown, and about what is withheld; empty where there is neither.
-fn footer(parts: &BTreeMap<Part, Vec<Entry>>, shown: &[Option<Shown>], withheld: usize) -> String {
+fn footer(parts: &[(&Layout, Vec<Entry>)], shown: &[Option<Shown>], withheld: usize) -> String {
     let missing = parts.iter().zip(shown).filter(|(_, shown)| shown.is_none());
-    let mut said: Vec<String> =
-        missing.map(|((part, entries), _)| format!("{} of {}", entries.len(), part.heading().to_lowercase())).collect();
+    let mut said: Vec<String> = missing
+        .map(|((layout, entries), _)| format!("{} of {}", entries.len(), layout.heading.to_lowercase()))
+        .collect();
     if withheld > 0 {
         said.push(format!("{withheld} withheld as sensitive"));
     }
     if said.is_empty() { String::new() } else { format!("[LEFT OUT] {}", said.join(", ")) }
 }
 
-/// Which events are too sensitive to be handed over.
-pub(crate) fn hidden(transcript: &Transcript, config: &ContextConfig) -> Vec<bool> {
+/// Which events are too sensitive to be handed over, by position.
+#[must_use]
+pub fn hidden(transcript: &Transcript, config: &ContextConfig) -> Vec<bool> {
     let mut hidden = vec![false; transcript.len()];
     for (position, item) in transcript.items().iter().enumerate() {
         let below = config.policy.sensitivity_action == SensitivityAction::Drop
@@ -495,7 +659,14 @@ fn entries(transcript: &Transcript, memory: &Memory, hidden: &[bool], asked: &mu
             ItemKind::DocSnippet | ItemKind::RetrievedDoc => {
                 add(Part::Found, Entry::of(item, &item.text), (false, relevance, recency));
             }
-            ItemKind::MemoryFact => add(Part::Facts, Entry::of(item, &item.text), (false, relevance, recency)),
+            ItemKind::MemoryFact => {
+                let taken = item.metadata.get(TAKEN_FROM).and_then(serde_json::Value::as_str).and_then(derived_from);
+                let part = if taken.is_some() { Part::Taken } else { Part::Facts };
+                parts
+                    .entry(part)
+                    .or_default()
+                    .push(Entry { order: (false, relevance, recency), ..Entry::of(item, &item.text) });
+            }
         }
     }
     for (number, fact) in memory.facts.iter().enumerate() {
@@ -505,16 +676,17 @@ fn entries(transcript: &Transcript, memory: &Memory, hidden: &[bool], asked: &mu
         }
         let sensitivity = event.map(|position| transcript.items()[position].sensitivity).unwrap_or_default();
         let relevance = 1000 - asked.relevance(&format!("{} {}", fact.key, beginning(&fact.value))).min(1000);
-        // What somebody chose to remember comes before what was taken from results; the key of the latter says nothing.
+        // The key of what was taken from a result says nothing.
         let taken = derived_from(&fact.key).is_some();
-        parts.entry(Part::Facts).or_default().push(Entry {
+        let part = if taken { Part::Taken } else { Part::Facts };
+        parts.entry(part).or_default().push(Entry {
             from: fact.key.clone(),
             lead: if taken { String::new() } else { format!("{}: ", short(&fact.key, MOST_CALL)) },
             body: fact.value.clone(),
             sensitivity,
             artifact: None,
             source: Source::Fact(fact.clone()),
-            order: (taken, relevance, number),
+            order: (false, relevance, number),
         });
     }
     for (number, episode) in memory.episodes.iter().enumerate() {
@@ -624,8 +796,11 @@ impl Handoff {
     pub fn session(&self, source: &str, artifacts: &dyn ArtifactStore) -> Result<Session, StoreError> {
         let mut session = Session { source: format!("hand-over of {source}"), ..Session::default() };
         let statements = self.sections.iter().flat_map(|section| &section.statements);
+        let mut events: Vec<ContextItem> = Vec::new();
         for (number, statement) in (1..).zip(statements) {
             let kind = match &statement.source {
+                // Remembered, it would open the prompt: what a result gave comes after what people said.
+                Source::Fact(fact) if derived_from(&fact.key).is_some() => ItemKind::MemoryFact,
                 Source::Fact(fact) => {
                     session.facts.put(fact.clone())?;
                     continue;
@@ -638,9 +813,15 @@ impl Handoff {
                 Source::Event(kind) => *kind,
                 Source::Failure => ItemKind::ToolResult,
             };
+            // The lines of a plan are one state of it: of several, the next hand-over would read the last alone.
+            if let Some(plan) = events.last_mut().filter(|last| kind == ItemKind::PlanState && last.kind == kind) {
+                plan.text = format!("{}\n{}", plan.text, statement.text);
+                plan.sensitivity = plan.sensitivity.max(statement.sensitivity);
+                continue;
+            }
             let mut item = ContextItem::new(format!("handoff:{number}"), kind, statement.text.clone())
                 .with_sensitivity(statement.sensitivity);
-            item.metadata.insert("taken_from".to_owned(), statement.from.clone().into());
+            item.metadata.insert(TAKEN_FROM.to_owned(), statement.from.clone().into());
             if statement.source == Source::Failure {
                 item.metadata.insert("is_error".to_owned(), true.into());
             }
@@ -655,8 +836,9 @@ impl Handoff {
                     Err(error) => return Err(error),
                 }
             }
-            session.transcript.push(item).map_err(StoreError::Event)?;
+            events.push(item);
         }
+        events.into_iter().try_for_each(|item| session.transcript.push(item)).map_err(StoreError::Event)?;
         Ok(session)
     }
 }
@@ -701,7 +883,7 @@ mod tests {
     }
 
     fn handed(manager: &ContextManager, query: &str, budget: usize) -> Handoff {
-        manager.hand_off(&HandoffRequest { query, budget }).unwrap()
+        manager.hand_off(&HandoffRequest { query, budget, audience: Audience::Agent }).unwrap()
     }
 
     #[test]
@@ -784,7 +966,8 @@ mod tests {
             let session = crate::ingest(log, name, name, &config).unwrap().session;
             let memory = Memory { facts: session.facts.all().unwrap(), episodes: session.episodes.all().unwrap() };
             let pack = |budget| {
-                let request = HandoffRequest { query: about["query"].as_str().unwrap(), budget };
+                let request =
+                    HandoffRequest { query: about["query"].as_str().unwrap(), budget, ..HandoffRequest::default() };
                 hand_off(&session.transcript, &memory, &request, &config)
             };
             assert!(pack(300).tokens <= 300 && pack(3000).tokens <= 3000);
@@ -809,6 +992,116 @@ mod tests {
     }
 
     #[test]
+    fn an_advisor_gets_the_question_what_failed_and_where_it_is_from() {
+        let manager = conversation();
+        let asks = "The pool is full at 18:00. Should I raise it before or after? It is undecided whether to restart.";
+        manager.ingest(ContextItem::new("a2", ItemKind::AgentMsg, asks).under("u1")).unwrap();
+        let ask = |query: &str, budget| {
+            manager.hand_off(&HandoffRequest { query, budget, audience: Audience::Advisor }).unwrap()
+        };
+        let pack = ask("How large must the pool be?", 600);
+        insta::assert_snapshot!(pack.text, @r"
+        [QUESTION]
+        - How large must the pool be?
+        [GOAL]
+        - The checkout is slow since Monday. Find out why and propose a fix. (u1)
+        - Do it after 18:00 only. (u2)
+        [TRIED AND FAILED]
+        - query_metrics(service='checkout'): timeout after 30 s (result:c1)
+        [CONSTRAINTS]
+        - Never restart the primary database. (p1)
+        [OPEN]
+        - [ ] raise the pool (plan1)
+        - [ ] watch for an hour (plan1)
+        - no result yet: set_pool(size=40) (c3)
+        - Should I raise it before or after? (a2)
+        - It is undecided whether to restart. (a2)
+        [DECIDED]
+        - The pool is too small. I decided to raise it to 40 connections. (a1)
+        - The pool is full at 18:00. (a2)
+        [FOUND]
+        - read_log(service='checkout'): [artifact:result:c2, 35941 bytes] log: 901 lines, 2 kinds of message first line: 2026-11-23T10:00:00 INFO order 0 done 1 error, first (line 901): 2026-11-23T11:00:00 ERROR pool exhausted: 20 of 20 levels: ERROR 1, INFO 900 time range: 2026-11-23T10:00:00 to 2026-11-23T11:00:00 messages by frequency, numbers vary: ×900: 2026-11-23T10:00:00 INFO order 0 done some lines: 105: 2026-11-23T10:00:44 INFO order 104 done 219: 2026-11-23T10:00:38 INFO order 218 done 333: 2026-11-23T10:00:32 INFO order 332 done 447: 2026-11-23T10:00:26 INFO order 446 done 542: 2026-11-23T10:00:01 INFO order 541 done 656: 2026-11-23T10:00:55 INFO order 655 done … +41 last line: 2026-11-23T11:00:00 ERROR pool exhausted: 20 of 20 (result:c2)
+        [FACTS]
+        - region: eu-west-1
+        [LEFT OUT] 2 withheld as sensitive
+        ");
+        assert!(ask("", 600).text.starts_with("[QUESTION]\n- Do it after 18:00 only. (u2)\n[GOAL]\n- The checkout"));
+        insta::assert_snapshot!(ask("How large must the pool be?", 60).text, @r"
+        [QUESTION]
+        - How large must the pool be?
+        [GOAL]
+        - The checkout is slow since Monday. Find out why and propose a fix. (u1)
+        - Do it after 18:00 only. (u2)
+        ");
+        let session = pack.session("a test", manager.stores().artifacts.as_ref()).unwrap();
+        assert_eq!(session.transcript.items()[0].text, "How large must the pool be?");
+        let mut config = ContextConfig::default();
+        config.firewall.secrets = Secrets::Redact;
+        let request = HandoffRequest { query: "AKIAIOSFODNN7EXAMPLE?", budget: 90, audience: Audience::Advisor };
+        let pack = hand_off(&Transcript::default(), &Memory::default(), &request, &config);
+        assert!(pack.text.starts_with("[QUESTION]\n- ") && !pack.text.contains("AKIA"), "{}", pack.text);
+    }
+
+    #[test]
+    fn an_error_is_kept_with_its_condition_and_no_heading_stands_alone() {
+        let manager = ContextManager::default();
+        let add = |id: &str, kind: ItemKind, text: &str, parent: Option<&str>| {
+            let item = ContextItem::new(id, kind, text);
+            manager.ingest(parent.map_or(item.clone(), |parent| item.under(parent))).unwrap();
+        };
+        let told =
+            format!("## Deployment\n{}\nRoll back?", "The release of the payment service is prepared. ".repeat(9));
+        add("u1", ItemKind::UserTurn, &told, None);
+        add("p1", ItemKind::Policy, "\u{1b}", None);
+        add("plan", ItemKind::PlanState, "---\n***", None);
+        add("c1", ItemKind::ToolCall, "deploy(service='payment')", Some("u1"));
+        let error = "Error: the deployment was refused. Another deployment of the same service is in its observation window, \
+                     which lasts for thirty minutes after the last instance was replaced. It was started by the nightly job. \
+                     Try again when the canary is green, which is a condition of the policy release-7";
+        let more = format!("{error}, or {}", "ask the owner. ".repeat(40));
+        manager.ingest_tool_result("c1", &ToolOutput { is_error: true, ..ToolOutput::text(more) }).unwrap();
+        for budget in [200, 300, 2000] {
+            let pack = handed(&manager, "Roll back?", budget);
+            for section in &pack.sections {
+                assert!(!matches!(section.part, Part::Rules | Part::Plan), "{section:?}");
+            }
+            assert!(!pack.text.contains("## Deployment …") && pack.text.contains("Roll back?"), "{}", pack.text);
+            assert!(pack.text.contains("canary is green"), "{budget}: {}", pack.text);
+        }
+    }
+
+    #[test]
+    fn what_results_gave_comes_after_what_people_said() {
+        let manager = conversation();
+        manager.add_fact("c9:fact:0", "pool: 20 of 20").unwrap();
+        let pack = handed(&manager, "pool", 600);
+        assert!(
+            pack.text.ends_with(
+                "- region: eu-west-1\n[FACTS OF RESULTS]\n- pool: 20 of 20\n[LEFT OUT] 2 withheld as sensitive"
+            ),
+            "{}",
+            pack.text
+        );
+        let session = pack.session("a test", manager.stores().artifacts.as_ref()).unwrap();
+        let next = ContextManager::in_stores(Stores::default());
+        session.copy_to(next.stores()).unwrap();
+        let prompt = next.build(Phase::Answer, "pool").unwrap().prompt;
+        let at = |text: &str| prompt.find(text).unwrap_or_else(|| panic!("{text}: {prompt}"));
+        assert!(
+            at("region: eu-west-1") < at("The checkout is slow") && at("Do it after") < at("pool: 20 of 20"),
+            "{prompt}"
+        );
+        // In the pack of a pack it is still what a result gave.
+        let again = handed(&next, "pool", 600);
+        assert!(again.text.ends_with("- region: eu-west-1\n[FACTS OF RESULTS]\n- pool: 20 of 20"), "{}", again.text);
+        assert!(
+            again.text.contains("- [ ] raise the pool\n- [ ] watch for an hour\n- no result yet"),
+            "{}",
+            again.text
+        );
+    }
+
+    #[test]
     fn secrets_are_masked_where_the_configuration_says_so() {
         let manager = conversation();
         manager.add_fact("key", "AKIAIOSFODNN7EXAMPLE").unwrap();
@@ -819,7 +1112,12 @@ mod tests {
             manager.stores().events.transcript().unwrap(),
             Memory { facts: manager.stores().facts.all().unwrap(), episodes: Vec::new() },
         );
-        let pack = hand_off(&transcript, &memory, &HandoffRequest { query: "key", budget: 400 }, &config);
+        let pack = hand_off(
+            &transcript,
+            &memory,
+            &HandoffRequest { query: "key", budget: 400, ..HandoffRequest::default() },
+            &config,
+        );
         assert!(!pack.text.contains("AKIAIOSFODNN7EXAMPLE") && pack.text.contains("region"), "{}", pack.text);
     }
 
@@ -853,7 +1151,9 @@ mod tests {
             facts in prop::collection::vec(("[a-z:0-9]{1,12}", "(?s).{0,60}"), 0..6),
             query in "[a-z ]{0,20}",
             budget in 0usize..300,
+            advisor in any::<bool>(),
         ) {
+            let audience = if advisor { Audience::Advisor } else { Audience::Agent };
             let mut transcript = Transcript::default();
             for (number, (kind, text, parent, level, error)) in events.into_iter().enumerate() {
                 let mut item = ContextItem::new(format!("e{number}"), ItemKind::ALL[kind], text);
@@ -873,7 +1173,7 @@ mod tests {
             let memory = Memory { facts, episodes: vec![Episode { id: "e".to_owned(), summary: "before".to_owned() }] };
             for estimator in Estimator::ALL {
                 let config = ContextConfig { estimator, ..ContextConfig::default() };
-                let request = HandoffRequest { query: &query, budget };
+                let request = HandoffRequest { query: &query, budget, audience };
                 let pack = hand_off(&transcript, &memory, &request, &config);
                 prop_assert!(estimator.count(&pack.text) <= budget && pack.tokens == estimator.count(&pack.text));
                 prop_assert!(!pack.text.contains("@@"), "{}", pack.text);

@@ -27,7 +27,7 @@ pub use config::{
     Order, Policy, RawCount, RenderConfig, ScoringConfig, Secrets, SensitivityAction,
 };
 pub use firewall::{Firewall, FirewallError, Redactor, Screened, Seen, fact_records};
-pub use handoff::{Handoff, HandoffRequest, hand_off};
+pub use handoff::{Audience, Handoff, HandoffRequest, hand_off};
 pub use intake::{IngestError, Ingested, Intake, IntakeError, count_kinds, ingest, ingest_with, take_in};
 pub use manager::{ContextManager, ManagerError};
 pub use prompt::{RoutePrompt, build_call_prompt, build_route_prompt};

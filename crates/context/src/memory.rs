@@ -11,4 +11,6 @@ pub use consolidate::{
 pub use day::{Day, ParseDayError};
 #[cfg(feature = "sqlite")]
 pub use source::SqliteMemories;
-pub use source::{LocalMemories, MemorySource, RecallBounds, Recalled, Remembered, SourceError, mem0, recall};
+pub use source::{
+    LocalMemories, MemorySource, RecallBounds, Recalled, Remembered, SourceError, mem0, recall, shareable,
+};

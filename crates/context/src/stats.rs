@@ -139,7 +139,8 @@ impl DropReason {
     }
 
     /// The reason in words.
-    fn words(&self) -> String {
+    #[must_use]
+    pub fn words(&self) -> String {
         match self {
             Self::Sensitivity { level } => format!("sensitivity: {level}"),
             Self::Closure { ancestor } => format!("closure: depends on {ancestor}, which is not shown"),

@@ -59,6 +59,7 @@ pub use operations::event_rows::{CallRow, CallRows, SessionRow, SessionRows};
 pub use operations::event_stats::{Durations, EventStats, Tally};
 pub use operations::import::{Conversion, Converted, Present, Skipped, convert, convert_beside};
 pub use operations::inspect::{InspectedTool, Inspection};
+pub use operations::memory::{MemoryBounds, MemoryServer};
 pub use operations::recording::{Direction, RecordError, RecordReport, Recorder, Times, record};
 pub use operations::replay::{Replay, ReplayError, serve_replay};
 pub use protocol::client_info::{ClientInfo, LogLevel};

@@ -27,6 +27,12 @@ impl fmt::Display for PartSource {
 }
 
 impl Choice {
+    /// The parts of the score in hundredths, in their order, rounded so that they add up to the rounded score.
+    #[must_use]
+    pub fn hundredths(&self) -> Vec<i64> {
+        hundredths(self)
+    }
+
     /// What the score is made of: `score 12.34 = 8.10 deploy + 4.24 rollback`. The numbers shown add up exactly.
     #[must_use]
     pub fn explanation(&self) -> String {

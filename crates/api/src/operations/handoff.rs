@@ -1,7 +1,7 @@
 //! `/v1/handoff`: what the next agent must know of a conversation, within a budget.
 
 use contextweaver_context::store::{EpisodicStore, FactStore};
-use contextweaver_context::{HandoffRequest, Memory, hand_off};
+use contextweaver_context::{Audience, HandoffRequest, Memory, hand_off};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -22,6 +22,16 @@ struct Request {
     query: String,
     #[serde(default, deserialize_with = "whole")]
     budget: Option<usize>,
+    #[serde(default, rename = "for")]
+    reader: Reader,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Reader {
+    #[default]
+    Agent,
+    Advisor,
 }
 
 pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
@@ -32,6 +42,10 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
         facts: session.facts.all().map_err(|error| failed(&error))?,
         episodes: session.episodes.all().map_err(|error| failed(&error))?,
     };
-    let wanted = HandoffRequest { query: &request.query, budget: request.budget.unwrap_or(BUDGET) };
+    let audience = match request.reader {
+        Reader::Agent => Audience::Agent,
+        Reader::Advisor => Audience::Advisor,
+    };
+    let wanted = HandoffRequest { query: &request.query, budget: request.budget.unwrap_or(BUDGET), audience };
     document("handoff", &hand_off(&session.transcript, &memory, &wanted, &engines.context))
 }

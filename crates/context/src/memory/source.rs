@@ -212,7 +212,8 @@ impl LocalMemories {
 
 /// The facts of a conversation that others may see: not those that were taken from events at the usual sensitivity floor, or
 /// from what depends on these.
-fn shareable(mut facts: Vec<Fact>, transcript: &Transcript) -> Vec<Fact> {
+#[must_use]
+pub fn shareable(mut facts: Vec<Fact>, transcript: &Transcript) -> Vec<Fact> {
     let hidden = hidden(transcript, &ContextConfig::default());
     let event = |fact: &Fact| derived_from(&fact.key).and_then(|id| transcript.position(id));
     facts.retain(|fact| event(fact).is_none_or(|position| !hidden[position]));

@@ -23,6 +23,7 @@ mod secrets;
 mod session;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod verify;
 
 pub use error::StoreError;
 pub use files::FileArtifacts;
@@ -32,6 +33,7 @@ pub use secrets::{Family, Redacted, redact};
 pub use session::{Results, Session, SessionError};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteArtifacts, SqliteEpisodes, SqliteEvents, SqliteFacts, SqliteStore};
+pub use verify::{SessionProblem, Verification, verify_session};
 
 use std::sync::Arc;
 use std::time::Duration;

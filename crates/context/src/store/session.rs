@@ -24,7 +24,7 @@ use crate::event::{ArtifactRef, ContentHash, ContextItem, Episode, Fact, Transcr
 use contextweaver_core::files::{WriteError, replace_file_with};
 
 /// The version of the format that this program reads and writes.
-const SCHEMA: u32 = 1;
+pub(super) const SCHEMA: u32 = 1;
 
 /// A conversation together with what it stored.
 #[derive(Debug, Default)]
@@ -122,8 +122,8 @@ struct Wire {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Content {
-    content_hash: ContentHash,
+pub(super) struct Content {
+    pub(super) content_hash: ContentHash,
     body: Body,
 }
 
@@ -132,6 +132,35 @@ struct Content {
 enum Body {
     Text(String),
     Base64(String),
+}
+
+impl Content {
+    /// The bytes, checked against their hash. `place` is the position in messages, from 1.
+    pub(super) fn bytes(self, place: usize) -> Result<Arc<[u8]>, String> {
+        let content: Arc<[u8]> = match self.body {
+            Body::Text(text) => text.into_bytes().into(),
+            Body::Base64(code) => {
+                STANDARD.decode(code).map_err(|error| format!("content {place}: not base64: {error}"))?.into()
+            }
+        };
+        let (found, stored) = (ContentHash::of(&content), self.content_hash);
+        if found != stored {
+            return Err(format!("content {place} was altered: it has the hash {found}, stored was {stored}"));
+        }
+        Ok(content)
+    }
+}
+
+/// Checks a reference against the content that it names.
+pub(super) fn agrees(reference: &ArtifactRef, content: Option<&Arc<[u8]>>) -> Result<(), String> {
+    let ArtifactRef { handle, content_hash, size_bytes, .. } = reference;
+    match content {
+        None => Err(format!("artifact `{handle}`: its content {content_hash} is not in the file")),
+        Some(content) if *size_bytes != content.len() as u64 => {
+            Err(format!("artifact `{handle}`: size_bytes is {size_bytes}, its content has {}", content.len()))
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 /// The members by which a file is recognised, whatever else it holds.
@@ -325,35 +354,22 @@ fn lines<'i, T: Serialize + 'i>(out: &mut dyn Write, name: &str, items: impl Ite
 /// Checks artifacts and contents against each other and puts them into a store. Positions in messages count from 1.
 fn artifacts(references: Vec<ArtifactRef>, contents: Vec<Content>) -> Result<MemoryArtifacts, String> {
     let mut bytes: BTreeMap<ContentHash, Arc<[u8]>> = BTreeMap::new();
-    for (place, Content { content_hash, body }) in contents.into_iter().enumerate() {
-        let place = place + 1;
-        let content: Arc<[u8]> = match body {
-            Body::Text(text) => text.into_bytes().into(),
-            Body::Base64(code) => {
-                STANDARD.decode(code).map_err(|error| format!("content {place}: not base64: {error}"))?.into()
-            }
-        };
-        let found = ContentHash::of(&content);
-        if found != content_hash {
-            return Err(format!("content {place} was altered: it has the hash {found}, stored was {content_hash}"));
-        }
-        if bytes.insert(content_hash, content).is_some() {
-            return Err(format!("content {place}: the hash {found} stands here twice"));
+    for (place, content) in (1..).zip(contents) {
+        let hash = content.content_hash.clone();
+        if bytes.insert(hash.clone(), content.bytes(place)?).is_some() {
+            return Err(format!("content {place}: the hash {hash} stands here twice"));
         }
     }
     distinct("artifact", references.iter().map(|reference| reference.handle.as_str()))?;
     let mut unused: BTreeSet<ContentHash> = bytes.keys().cloned().collect();
     let store = MemoryArtifacts::default();
     for reference in references {
-        let ArtifactRef { handle, content_hash, size_bytes, .. } = &reference;
-        let Some(content) = bytes.get(content_hash) else {
-            return Err(format!("artifact `{handle}`: its content {content_hash} is not in the file"));
-        };
-        if *size_bytes != content.len() as u64 {
-            return Err(format!("artifact `{handle}`: size_bytes is {size_bytes}, its content has {}", content.len()));
+        let content = bytes.get(&reference.content_hash);
+        agrees(&reference, content)?;
+        unused.remove(&reference.content_hash);
+        if let Some(content) = content {
+            store.insert(reference.clone(), content);
         }
-        unused.remove(content_hash);
-        store.insert(reference.clone(), content);
     }
     match unused.pop_first() {
         Some(hash) => Err(format!("the content {hash} belongs to no artifact")),

@@ -12,5 +12,6 @@ pub(crate) mod event_rows;
 pub(crate) mod event_stats;
 pub(crate) mod import;
 pub(crate) mod inspect;
+pub(crate) mod memory;
 pub(crate) mod recording;
 pub(crate) mod replay;

@@ -390,6 +390,7 @@ mod tests {
             ("[memory]\nsession = [{events = \"gone.jsonl\"}]", "DIR/gone.jsonl: "),
             ("[memory]\nsession = [{events = \"x\", day = \"monday\"}]", "`monday` is no day; write it as 2026-11-24"),
             ("[memory]\nsession = [{events = \"x\"}]\nmin_sessions = 0", "`memory.min_sessions` must be at least 1"),
+            ("[memory]\nsession = [{events = \"x\"}]\nkept = \"disk\"", "unknown variant `disk`"),
             ("[memory]\nsession = [{events = \"x\"}]\nsimilar = 1", "unknown field `similar`"),
             ("[handoff]\nbefore = \"u1\"\nbudget = 0", "DIR/one.toml: `handoff.budget` must be at least 1"),
             ("[handoff]\nbefore = \"u9\"\nbudget = 9", "one.toml: no event `u9`, which `handoff.before` names"),

@@ -6,6 +6,8 @@
 //! text, never markup.
 
 mod confusion;
+mod prompt;
+mod route;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,6 +18,8 @@ use miniz_oxide::deflate::compress_to_vec;
 use serde::Serialize;
 
 use self::confusion::Confusion;
+pub use self::prompt::{PromptPage, prompt};
+pub use self::route::route;
 use super::document::Figure;
 use super::markup::escaped_xml;
 use super::number::{MISSING, count, difference, estimate, percent, share, word};
@@ -153,14 +157,32 @@ pub fn render(title: &str, sections: &[Section<'_>], extras: &[Extra]) -> Result
     legend(&mut body);
     body.push_str("</main>\n");
     let data = data(sections)?;
+    Ok(page(title, "", &format!("{body}{data}<script>\n{SCRIPT}</script>\n")))
+}
+
+/// A whole page: a title, rules beside those of every report, and what stands in it, with the main part under the id `main`.
+fn page(title: &str, style: &str, body: &str) -> String {
     let title = escaped_xml(title);
-    Ok(format!(
+    format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n\
-         <body>\n<a class=\"skip\" href=\"#main\">Skip to the report</a>\n{body}{data}<script>\n{SCRIPT}</script>\n</body>\n\
-         </html>\n"
-    ))
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{STYLE}{style}</style>\n</head>\n\
+         <body>\n<a class=\"skip\" href=\"#main\">Skip to the report</a>\n{body}</body>\n</html>\n"
+    )
+}
+
+/// The rules of pages with bars.
+const BARS: &str = include_str!("bars.css");
+
+/// A row of a list of bars: a name, an amount, and the bar of `share` percent; the amount says what the bar shows.
+fn bar(name: &str, class: &str, amount: &str, share: f64) -> String {
+    format!(
+        "<li><span class=\"name\"><bdi>{}</bdi></span><span class=\"n\">{}</span><span class=\"bar\" aria-hidden=\"true\"><span \
+         class=\"{class}\" style=\"width:{:.1}%\"></span></span></li>\n",
+        escaped_xml(name),
+        escaped_xml(amount),
+        share.clamp(0.0, 100.0)
+    )
 }
 
 /// The verdict and one thing to do next.

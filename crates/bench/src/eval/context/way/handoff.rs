@@ -46,7 +46,7 @@ impl Handover {
         let firewall = Firewall::new(&config.firewall, config.estimator, &summarizer, &artifacts);
         let taken = take_in(before, &firewall).map_err(told)?;
         let memory = Memory { facts: taken.facts, episodes };
-        let request = HandoffRequest { query: &self.query, budget: self.budget };
+        let request = HandoffRequest { query: &self.query, budget: self.budget, ..HandoffRequest::default() };
         let pack = hand_off(&taken.transcript, &memory, &request, config);
         let next = pack.session(&scenario.name, &artifacts).map_err(told)?;
         let manager = ContextManager::new(Stores::default(), Box::new(summarizer), (*config).clone());
@@ -56,6 +56,6 @@ impl Handover {
         let taken = take_in(Conversation { events: after, ..Conversation::default() }, &firewall).map_err(told)?;
         taken.transcript.items().iter().try_for_each(|item| stores.events.append(item.clone())).map_err(told)?;
         taken.facts.into_iter().try_for_each(|fact| stores.facts.put(fact)).map_err(told)?;
-        Ok(Ready { manager, carried: Some(pack.tokens) })
+        Ok(Ready { manager, carried: Some(pack.tokens), _folder: None })
     }
 }

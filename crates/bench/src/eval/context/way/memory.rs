@@ -1,12 +1,16 @@
 //! Earlier sessions become a memory, and the prompt of a later one searches it: what `consolidate` and `replay --memory` do.
 
+use std::path::Path;
+
 use serde::Deserialize;
 
 use super::{Ready, Start, told};
-use contextweaver_context::memory::{Consolidated, Day, LocalMemories, RecallBounds, Rules, consolidate, recall};
+use contextweaver_context::memory::{
+    Consolidated, Day, LocalMemories, MemorySource, RecallBounds, Rules, SqliteMemories, consolidate, recall,
+};
 use contextweaver_context::store::{Session, Stores};
 use contextweaver_context::summary::StructureSummarizer;
-use contextweaver_context::{ContextManager, ingest};
+use contextweaver_context::{ContextConfig, ContextManager, ingest};
 
 /// The table `memory`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -20,6 +24,22 @@ pub struct Memories {
     pub min_sessions: Option<usize>,
     /// Tokens of what the memory gives at most; without it as many as usual.
     pub tokens: Option<usize>,
+    /// Where it is kept between the sessions.
+    #[serde(default)]
+    pub kept: Kept,
+}
+
+/// Where a memory is kept between sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kept {
+    /// In memory.
+    #[default]
+    Memory,
+    /// In a memory file, which is written and read.
+    File,
+    /// As facts and episodes in an SQLite store, as a program keeps them.
+    Sqlite,
 }
 
 /// An earlier session.
@@ -53,18 +73,44 @@ impl Memories {
             let name = about.events.split('.').next().unwrap_or_default();
             sessions.push((name, about.day, ingest(log.clone(), name, name, config).map_err(told)?.session));
         }
+        let folder = tempfile::tempdir().map_err(told)?;
+        let source = self.source(&sessions, config, folder.path())?;
+        let bounds = RecallBounds::default();
+        let bounds = RecallBounds { tokens: self.tokens.unwrap_or(bounds.tokens), ..bounds };
+        let carried = recall(source.as_ref(), (scenario.phase, &scenario.query), bounds, config).map_err(told)?.tokens;
+        let own = ingest(start.log(), &scenario.name, &scenario.name, config).map_err(told)?.session;
+        let manager = ContextManager::new(Stores::default(), Box::new(StructureSummarizer), (*config).clone());
+        own.copy_to(manager.stores()).map_err(told)?;
+        let manager = manager.with_memory(source, bounds);
+        Ok(Ready { manager, carried: Some(carried), _folder: Some(folder) })
+    }
+
+    /// What is searched. What it is called is the same wherever it is kept, so that prompts can be compared.
+    fn source(
+        &self,
+        sessions: &[(&str, Option<Day>, Session)],
+        config: &ContextConfig,
+        folder: &Path,
+    ) -> Result<Box<dyn MemorySource>, String> {
         let usual = Rules::default();
         let rules = Rules { as_of: self.as_of, min_sessions: self.min_sessions.unwrap_or(usual.min_sessions), ..usual };
         let taken: Vec<Consolidated<'_>> =
             sessions.iter().map(|(name, day, session)| Consolidated { name, day: *day, session }).collect();
         let made = consolidate(&taken, &[], &rules, config).map_err(told)?;
-        let source = LocalMemories::of("memory", made.memory());
-        let bounds = RecallBounds::default();
-        let bounds = RecallBounds { tokens: self.tokens.unwrap_or(bounds.tokens), ..bounds };
-        let carried = recall(&source, (scenario.phase, &scenario.query), bounds, config).map_err(told)?.tokens;
-        let own = ingest(start.log(), &scenario.name, &scenario.name, config).map_err(told)?.session;
-        let manager = ContextManager::new(Stores::default(), Box::new(StructureSummarizer), (*config).clone());
-        own.copy_to(manager.stores()).map_err(told)?;
-        Ok(Ready { manager: manager.with_memory(Box::new(source), bounds), carried: Some(carried) })
+        Ok(match self.kept {
+            Kept::Memory => Box::new(LocalMemories::of("memory", made.memory())),
+            Kept::File => {
+                let path = folder.join("memory.json");
+                made.save(&path).map_err(told)?;
+                Box::new(LocalMemories::load(&path).map_err(told)?)
+            }
+            Kept::Sqlite => {
+                let (path, memory) = (folder.join("memory.db"), made.memory());
+                let stores = Stores::sqlite(&path).map_err(told)?;
+                memory.facts.into_iter().try_for_each(|fact| stores.facts.put(fact)).map_err(told)?;
+                memory.episodes.into_iter().try_for_each(|one| stores.episodes.put(one)).map_err(told)?;
+                Box::new(SqliteMemories::open(&path).map_err(told)?)
+            }
+        })
     }
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub use self::envelopes::Envelopes;
 pub use self::handoff::Handover;
 pub use self::hooks::{Counting, Lines, Masking, StandIns};
-pub use self::memory::{EarlierSession, Memories};
+pub use self::memory::{EarlierSession, Kept, Memories};
 pub use self::record::WayKind;
 use super::scenario::Scenario;
 use contextweaver_context::adapters::Conversation;
@@ -49,6 +49,8 @@ struct Ready {
     manager: ContextManager,
     /// Tokens of what comes from before; `None` where nothing does.
     carried: Option<usize>,
+    /// What its memory is kept in, as long as the prompt is compiled.
+    _folder: Option<tempfile::TempDir>,
 }
 
 /// What a way starts from.
@@ -108,7 +110,11 @@ impl Way {
     #[must_use]
     pub fn kind(&self) -> WayKind {
         match self {
-            Self::Memory(_) => WayKind::Memory,
+            Self::Memory(memory) => match memory.kept {
+                Kept::Memory => WayKind::Memory,
+                Kept::File => WayKind::MemoryFile,
+                Kept::Sqlite => WayKind::MemorySqlite,
+            },
             Self::Handoff(_) => WayKind::Handoff,
             Self::Envelopes(_) => WayKind::Envelopes,
             Self::Hooks(_) => WayKind::Hooks,

@@ -10,6 +10,10 @@ use crate::eval::context::record::Kept;
 pub enum WayKind {
     /// A memory of earlier sessions.
     Memory,
+    /// The same, in a file.
+    MemoryFile,
+    /// The same, in an SQLite store.
+    MemorySqlite,
     /// A hand-over.
     Handoff,
     /// Results that were processed elsewhere.
@@ -19,11 +23,11 @@ pub enum WayKind {
 }
 
 impl WayKind {
-    /// The name in files.
+    /// The name of its table in a scenario.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Memory => "memory",
+            Self::Memory | Self::MemoryFile | Self::MemorySqlite => "memory",
             Self::Handoff => "handoff",
             Self::Envelopes => "envelopes",
             Self::Hooks => "hooks",
@@ -35,6 +39,8 @@ impl WayKind {
     pub fn about(self) -> &'static str {
         match self {
             Self::Memory => "sessions become a memory, a later prompt searches it",
+            Self::MemoryFile => "the same, kept in a memory file",
+            Self::MemorySqlite => "the same, kept in an SQLite store",
             Self::Handoff => "a hand-over, from which a new session goes on",
             Self::Envelopes => "results that another program processed",
             Self::Hooks => "other programs summarise, count and mask",
@@ -45,7 +51,7 @@ impl WayKind {
     #[must_use]
     pub fn command(self) -> &'static str {
         match self {
-            Self::Memory => "consolidate, replay --memory",
+            Self::Memory | Self::MemoryFile | Self::MemorySqlite => "consolidate, replay --memory",
             Self::Handoff => "handoff --out, replay",
             Self::Envelopes => "ContextManager::ingest_envelope",
             Self::Hooks => "ingest --config, replay --config",

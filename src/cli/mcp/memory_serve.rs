@@ -1,0 +1,66 @@
+//! `mcp memory-serve`: facts and episodes as an MCP server on standard streams.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use super::block_on;
+use crate::cli::Outcome;
+use crate::cli::outside;
+use crate::cli::session::is_database;
+use contextweaver_gateway::upstream::InProcess;
+use contextweaver_gateway::{
+    Gateway, GatewayConfig, MemoryBounds, MemoryServer, Mode, Target, UpstreamConfig, serve_stdio,
+};
+
+/// Serve facts and episodes as the tools of an MCP server
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Tools: search; with --store also list, remember, record and forget. What is kept is bounded, on one line, and without
+secrets. Standard output carries the protocol alone. A gateway serves it among its servers:
+  upstreams: {memory: {command: contextweaver, args: [mcp, memory-serve, --store, memory.db]}}
+
+Examples:
+  contextweaver mcp memory-serve --store memory.db
+  contextweaver mcp memory-serve --store memory.db --source team.json
+  contextweaver mcp memory-serve --source chat.session")]
+pub(in crate::cli) struct Args {
+    /// The SQLite store that is searched and changed; made where there is none
+    #[arg(long, value_name = "FILE", required_unless_present = "source")]
+    store: Option<PathBuf>,
+    /// A memory that is only searched: memory file, session, facts, episodes or SQLite store; may be repeated
+    #[arg(long, value_name = "FILE")]
+    source: Vec<PathBuf>,
+    /// Tokens of one answer to a search at most
+    #[arg(long, value_name = "N", default_value_t = MemoryBounds::default().tokens)]
+    tokens: usize,
+    /// Memories of one answer to a search at most
+    #[arg(long, value_name = "N", default_value_t = MemoryBounds::default().memories)]
+    memories: usize,
+    /// Facts that the store may have when one more is kept, and episodes
+    #[arg(long, value_name = "N", default_value_t = MemoryBounds::default().kept, requires = "store")]
+    most: usize,
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome> {
+    let sources = args.source.iter().map(|path| outside::local_memory(path)).collect::<Result<_>>()?;
+    let bounds = MemoryBounds { tokens: args.tokens, memories: args.memories, kept: args.most };
+    let mut server = MemoryServer::new(sources, bounds);
+    if let Some(path) = &args.store {
+        if path.metadata().is_ok_and(|file| file.len() > 0) && !is_database(path) {
+            bail!("--store {}: this is no SQLite store; a file of memories is searched with --source", path.display());
+        }
+        server = server.with_store(path).with_context(|| format!("--store {}", path.display()))?;
+    }
+    let mut config =
+        GatewayConfig { mode: Mode::Passthrough, name: "contextweaver-memory".to_owned(), ..GatewayConfig::default() };
+    let target = Target::InProcess(InProcess::new(server));
+    config.upstreams.insert("memory".to_owned(), UpstreamConfig::new(target));
+    block_on(async {
+        let gateway = Gateway::start(config).await.context("the memory did not start")?;
+        serve_stdio(gateway.clone(), std::future::pending()).await?;
+        gateway.close().await;
+        Ok(())
+    })?;
+    Ok(Outcome::Ok)
+}
