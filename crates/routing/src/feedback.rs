@@ -43,7 +43,7 @@
 //! Tried and left out: squaring the share of words, which does as little harm and halves the gain; a smaller lift where the best
 //! tool covers the query however many observations agree, which keeps even agreed feedback from ever overturning the words; votes by
 //! meaning in proportion to the cosine and with a doubt of one, where a single near query lifted a wrong tool by a third of the best
-//! score. What wrong observations still cost where half of them are wrong comes from queries that come again word for word: one
+//! score. What wrong observations still cost where half of them are wrong is likely from queries that come again word for word: one
 //! observation cannot tell that it is wrong, and one is enough there.
 
 mod log;
