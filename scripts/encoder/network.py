@@ -63,8 +63,9 @@ def _linear(x, weights, name):
     return x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
 
 
-def forward(weights, pieces, lengths):
-    """`pieces` [texts, length] and `lengths` [texts] -> unit vectors."""
+def states(weights, pieces, lengths, layers=LAYERS):
+    """`pieces` [texts, length] and `lengths` [texts] -> the last layer's state of each piece [texts, length, width], and which
+    pieces are there [texts, length]."""
     count, length = pieces.shape
     here = jnp.arange(length)[None, :] < lengths[:, None]
     x = weights["embeddings.word_embeddings.weight"][pieces]
@@ -74,7 +75,7 @@ def forward(weights, pieces, lengths):
     size = WIDTH // HEADS
     split = lambda x: x.reshape(count, length, HEADS, size).transpose(0, 2, 1, 3)
     hidden = jnp.where(here, 0.0, -1e9)[:, None, None, :]
-    for number in range(LAYERS):
+    for number in range(layers):
         at = f"encoder.layer.{number}"
         q, k, v = (split(_linear(x, weights, f"{at}.attention.self.{part}")) for part in ("query", "key", "value"))
         share = jax.nn.softmax(q @ k.transpose(0, 1, 3, 2) * size**-0.5 + hidden, -1)
@@ -82,7 +83,13 @@ def forward(weights, pieces, lengths):
         x = _norm(x + _linear(attended, weights, f"{at}.attention.output.dense"), weights, f"{at}.attention.output")
         inner = jax.nn.gelu(_linear(x, weights, f"{at}.intermediate.dense"), approximate=False)
         x = _norm(x + _linear(inner, weights, f"{at}.output.dense"), weights, f"{at}.output")
-    x = (x.reshape(count, length, WIDTH) * here[:, :, None]).sum(1) / lengths[:, None]
+    return x.reshape(count, length, WIDTH), here
+
+
+def forward(weights, pieces, lengths):
+    """`pieces` [texts, length] and `lengths` [texts] -> unit vectors."""
+    x, here = states(weights, pieces, lengths)
+    x = (x * here[:, :, None]).sum(1) / lengths[:, None]
     return x / (jnp.linalg.norm(x, axis=1, keepdims=True) + 1e-9)
 
 

@@ -16,14 +16,18 @@
 //! | vote of a word | `√(w(t, q) / (W(q) + 1))`, so that words that led everywhere say little |
 //! | share of the query | the votes of its words weighted by their rarity in the catalog, divided by the rarity of the whole query |
 //! | agreement | the largest `w(t, q)` of the query's words |
-//! | lift | the best score · share · min(1, 0.2 · agreement) |
+//! | doubt | covered · (1 − min(1, 0.2 · the mean of `w(t, q)` over the query's words, by their rarity)) |
+//! | lift | the best score · share · min(1, 0.2 · agreement) · (1 − doubt) |
+//!
+//! *covered* is the best score divided by the rarity of the whole query, at most 1: where the words already account for the query,
+//! a few observations with some of its words say little, and five that agree on all of them say as much as anywhere.
 //!
 //! **A query of the same meaning.** Observed queries whose cosine with the query by the semantic table is above [`NEAR`] vote for
-//! their tools, each with `(cosine − NEAR) / (1 − NEAR)`. With `v(t)` the votes of a tool and `V` those of all:
+//! their tools, each with `((cosine − NEAR) / (1 − NEAR))²`. With `v(t)` the votes of a tool and `V` those of all:
 //!
 //! | quantity | value |
 //! |---|---|
-//! | lift | the best score · `v(t) / (V + 1)`, which needs both many votes and one opinion |
+//! | lift | the best score · `v(t) / (V + 3)` · (1 − covered), which needs both many votes and one opinion |
 //!
 //! The larger of both lifts counts, at most [`FeedbackConfig::most`] of the best score.
 //!
@@ -37,7 +41,10 @@
 //! no clock.
 //!
 //! Tried and left out: squaring the share of words, which does as little harm and halves the gain; a smaller lift where the best
-//! tool covers the query, which gains less and keeps even agreed feedback from ever overturning the words.
+//! tool covers the query however many observations agree, which keeps even agreed feedback from ever overturning the words; votes by
+//! meaning in proportion to the cosine and with a doubt of one, where a single near query lifted a wrong tool by a third of the best
+//! score. What wrong observations still cost where half of them are wrong is likely from queries that come again word for word: one
+//! observation cannot tell that it is wrong, and one is enough there.
 
 mod log;
 
@@ -46,6 +53,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use super::hit::SCORE_UNITS;
 use super::index::{Index, MAX_QUERY_TERMS};
 use super::semantic::QueryVector;
 use contextweaver_core::catalog::Catalog;
@@ -56,6 +64,9 @@ pub use log::{FeedbackError, FeedbackLog, MAX_LOG_BYTES, MAX_OBSERVATIONS, Obser
 /// The number of observations that every word is assumed to have had without an outcome, so that rare words count for
 /// less.
 const DOUBT: f64 = 1.0;
+
+/// The votes that every meaning is assumed to have had without an outcome: a near query is less than the same words.
+const DOUBT_OF_MEANING: f64 = 3.0;
 
 /// What one observation with the same words lifts at most, as a share of the best score.
 const SINGLE: f64 = 0.2;
@@ -111,7 +122,11 @@ struct Votes {
 /// What the words of a query add up to for one item.
 #[derive(Debug, Default)]
 struct Support {
-    share: f64,
+    /// The votes of the words, by their rarity.
+    votes: f64,
+    /// The weights of the observations, by the rarity of their words.
+    weights: f64,
+    /// The largest weight of a word.
     agreement: f64,
 }
 
@@ -169,10 +184,11 @@ impl Feedback {
     /// What feedback says to the query `text` of this `meaning`, in the units of `best`, the best score without feedback.
     /// `ceiling` is the rarity of the whole query.
     pub(super) fn lifts(&self, text: &str, meaning: Option<&QueryVector>, ceiling: f64, best: u64) -> Lifts {
-        let mut shares = self.by_words(text, ceiling);
+        let covered = if ceiling > 0.0 { (best as f64 / SCORE_UNITS as f64 / ceiling).min(1.0) } else { 0.0 };
+        let mut shares = self.by_words(text, ceiling, covered);
         for (item, share) in meaning.map(|meaning| self.by_meaning(meaning)).unwrap_or_default() {
             let known = shares.entry(item).or_default();
-            *known = known.max(share);
+            *known = known.max(share * (1.0 - covered));
         }
         let lifts =
             shares.into_iter().map(|(item, share)| (item, (share.min(self.most).min(1.0) * best as f64) as u64));
@@ -180,8 +196,9 @@ impl Feedback {
         Lifts { by_item: lifts.filter(|(_, lift)| *lift > 0).collect(), repeated }
     }
 
-    /// The lift of each item by queries with the same words, as a share of the best score.
-    fn by_words(&self, text: &str, ceiling: f64) -> BTreeMap<u32, f64> {
+    /// The lift of each item by queries with the same words, as a share of the best score; `covered` is the share of the query
+    /// that the best score accounts for.
+    fn by_words(&self, text: &str, ceiling: f64, covered: f64) -> BTreeMap<u32, f64> {
         let mut supports: BTreeMap<u32, Support> = BTreeMap::new();
         let mut words = BTreeSet::new();
         for_each_term(&self.analyzer, text, |word| {
@@ -192,24 +209,27 @@ impl Feedback {
         for votes in words.iter().filter_map(|word| self.words.get(word.as_str())) {
             for &(item, weight) in &votes.tools {
                 let support = supports.entry(item).or_default();
-                support.share += votes.rarity * (weight / (votes.total + DOUBT)).sqrt();
+                support.votes += votes.rarity * (weight / (votes.total + DOUBT)).sqrt();
+                support.weights += votes.rarity * weight;
                 support.agreement = support.agreement.max(weight);
             }
         }
         let lift = |support: Support| {
-            let share = if ceiling > 0.0 { support.share / ceiling } else { 0.0 };
-            share * (SINGLE * support.agreement).min(1.0)
+            let share = |sum: f64| if ceiling > 0.0 { sum / ceiling } else { 0.0 };
+            let doubt = covered * (1.0 - (SINGLE * share(support.weights)).min(1.0));
+            share(support.votes) * (SINGLE * support.agreement).min(1.0) * (1.0 - doubt)
         };
         supports.into_iter().map(|(item, support)| (item, lift(support))).collect()
     }
 
-    /// The lift of each item by queries of the same meaning, as a share of the best score.
+    /// The lift of each item by queries of the same meaning, as a share of the best score, where the words account for nothing.
     fn by_meaning(&self, meaning: &QueryVector) -> BTreeMap<u32, f64> {
         let mut votes: BTreeMap<u32, f64> = BTreeMap::new();
         let mut all = 0.0;
         for (other, led) in &self.meanings {
             let near = (meaning.cosine(other) - NEAR) / (1.0 - NEAR);
             if near > 0.0 {
+                let near = near * near;
                 for (item, weight) in led {
                     let vote = near * weight;
                     *votes.entry(*item).or_default() += vote;
@@ -217,7 +237,7 @@ impl Feedback {
                 }
             }
         }
-        votes.into_iter().map(|(item, vote)| (item, vote / (all + DOUBT))).collect()
+        votes.into_iter().map(|(item, vote)| (item, vote / (all + DOUBT_OF_MEANING))).collect()
     }
 }
 
@@ -337,7 +357,7 @@ mod tests {
             ("tell me who has the call", "pager:get_schedule"),
         ]);
         assert_eq!(routed(&[], "on call tomorrow"), "");
-        assert_eq!(routed(&learnt, "on call tomorrow"), "get_schedule 259");
+        assert_eq!(routed(&learnt, "on call tomorrow"), "get_schedule 223");
         assert_eq!(routed(&learnt, "open a new issue"), routed(&[], "open a new issue"));
     }
 
@@ -346,7 +366,8 @@ mod tests {
         let query = "list the issues please";
         assert!(routed(&[], query).starts_with("list_issues"));
         let wrong = |times: usize| observations(&vec![("list the issues", "mail:send_mail"); times]);
-        assert!(routed(&wrong(1), query).starts_with("list_issues 0, send_mail"), "{}", routed(&wrong(1), query));
+        // The words account for the query, so one observation with most of its words hardly counts.
+        assert_eq!(routed(&wrong(1), query), "list_issues 0, create_issue 0, send_mail 28, create_ticket 0");
         assert!(routed(&wrong(9), query).starts_with("send_mail"), "{}", routed(&wrong(9), query));
         let mut outvoted = wrong(2);
         outvoted.extend(observations(&[("list the issues", "forge:list_issues"); 4]));
@@ -418,7 +439,7 @@ mod tests {
         let mut learnt = observations(&[("ping the board", "tracker:create_ticket")]);
         let fresh = routed(&learnt, "ping the board");
         learnt.extend(vec![observation("x", "gone:tool", true); 1000]);
-        assert_eq!((fresh.as_str(), &*routed(&learnt, "ping the board")), ("create_ticket 141", "create_ticket 57"));
+        assert_eq!((fresh.as_str(), &*routed(&learnt, "ping the board")), ("create_ticket 118", "create_ticket 47"));
     }
 
     #[test]
