@@ -45,7 +45,7 @@ fn troubled() -> Files {
     let files = Files::new();
     let program = env!("CARGO_BIN_EXE_contextweaver");
     files.write("refusing.ndjson", refusing(&format!("the keys {} are not valid", PLANTED[..11].join(", "))));
-    files.write("token", format!("{}-of-sixteen\n", PLANTED[8]));
+    files.write("token", format!("{}\n", PLANTED[8]));
     let entry = json!({"mcpServers": {"gateway": {
         "command": program, "args": ["mcp", "serve", "--config", files.path("gateway.json")],
         "env": {"SHOP_KEY": PLANTED[6], "OTHER": OF_CLIENT},
@@ -71,7 +71,7 @@ fn troubled() -> Files {
         "diagnostics": "events.jsonl",
         "audit": {"file": "audit.jsonl"},
         "http": {"tokens": [
-            {"name": "ci", "token": format!("{}-of-sixteen", PLANTED[7])},
+            {"name": "ci", "token": PLANTED[7]},
             {"name": "me", "token_file": "token"},
         ]},
     });
@@ -91,7 +91,7 @@ fn troubled() -> Files {
 /// The files of a pack, by name.
 fn unpacked(files: &Files, name: &str) -> Vec<(String, String)> {
     let mut archive = zip::ZipArchive::new(std::fs::File::open(files.path(name)).unwrap()).unwrap();
-    let names: Vec<String> = archive.file_names().map(str::to_owned).collect();
+    let names: Vec<String> = archive.file_names().map(|name| name.unwrap().into_owned()).collect();
     let read = |name: String| {
         let mut text = String::new();
         archive.by_name(&name).unwrap().read_to_string(&mut text).unwrap();
@@ -126,18 +126,29 @@ fn a_support_pack_has_what_is_needed_and_no_secret() {
     assert_eq!(manifest["files"].as_array().unwrap().len() + 1, found.len());
     assert_eq!(manifest["kind"], "mcp incident-pack");
     let doctor = text("doctor.json");
-    assert!(doctor.contains("(removed)") && doctor.contains("${env:SHOP_KEY}"), "what the server said is there: {doctor}");
+    assert!(
+        doctor.contains("(removed)") && doctor.contains("${env:SHOP_KEY}"),
+        "what the server said is there: {doctor}"
+    );
     let place = files.path("").display().to_string();
     let place = place.trim_end_matches('/');
     let shown = |text: &str| text.replace(place, "FOLDER").replace(env!("CARGO_BIN_EXE_contextweaver"), "PROGRAM");
-    insta::assert_snapshot!(shown(&[
-        "configuration.json", "events.jsonl", "audit.jsonl", "stats.json",
-    ].map(|name| format!("{name}\n{}", text(name))).join("\n")));
-    let listed: Vec<String> = run.stdout.lines().map(|line| match line.split_once("  ") {
-        Some((_, rest)) if line.starts_with("    ") => format!("{}\n", rest.trim_start().split_once("  ").unwrap().1),
-        _ => format!("{line}\n"),
-    }).collect();
-    insta::assert_snapshot!(shown(&listed.concat()), @"");
+    insta::assert_snapshot!(shown(
+        &["configuration.json", "events.jsonl", "audit.jsonl", "stats.json",]
+            .map(|name| format!("{name}\n{}", text(name)))
+            .join("\n")
+    ));
+    let listed: Vec<String> = run
+        .stdout
+        .lines()
+        .map(|line| match line.split_once("  ") {
+            Some((_, rest)) if line.starts_with("    ") => {
+                format!("{}\n", rest.trim_start().split_once("  ").unwrap().1)
+            }
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    insta::assert_snapshot!(shown(&listed.concat()));
 
     let before = files.names();
     let again = files.run_with(&pack, &environment);
@@ -157,7 +168,10 @@ fn a_support_pack_has_what_is_needed_and_no_secret() {
 #[test]
 fn a_support_pack_is_made_of_what_there_is() {
     let files = Files::new();
-    files.write("gateway.json", json!({"upstreams": {"a": {"command": "x", "passphrase": PLANTED[0], "weight": 3}}}).to_string());
+    files.write(
+        "gateway.json",
+        json!({"upstreams": {"a": {"command": "x", "passphrase": PLANTED[0], "weight": 3}}}).to_string(),
+    );
     files.write("broken.yaml", format!("upstreams: {{a: {}", PLANTED[1]));
     let mut told = String::new();
     for (config, out) in [
@@ -210,17 +224,20 @@ fn figures_are_of_a_time() {
     let counts = ["2d", "1h", "90s", "5s"].map(|window| {
         let found = stats(&["--window", window]);
         assert!(found["since"].is_string(), "{found}");
-        let rows = ["call", "session"].map(|by| stats(&["--window", window, "--by", by])["items"].as_array().unwrap().len());
+        let rows =
+            ["call", "session"].map(|by| stats(&["--window", window, "--by", by])["items"].as_array().unwrap().len());
         (found["events"].as_u64().unwrap(), found["errors"].as_object().unwrap().len(), rows)
     });
     assert_eq!(counts, [(3, 1, [3, 3]), (2, 1, [2, 2]), (1, 0, [1, 1]), (0, 0, [0, 0])]);
     let all = stats(&[]);
     assert_eq!((&all["events"], &all["since"]), (&json!(3), &Value::Null));
-    let refused: Vec<String> = ["1", "1w", "h", "0s", "-1h", "999999d", "1.5h", ""].map(|window| {
-        let flag = format!("--window={window}");
-        let run = files.run(&["mcp", "stats", "--events", "events.jsonl", &flag]);
-        format!("{window}: exit {}, {}", run.code, run.stderr.lines().next().unwrap_or_default())
-    }).to_vec();
+    let refused: Vec<String> = ["1", "1w", "h", "0s", "-1h", "999999d", "1.5h", ""]
+        .map(|window| {
+            let flag = format!("--window={window}");
+            let run = files.run(&["mcp", "stats", "--events", "events.jsonl", &flag]);
+            format!("{window}: exit {}, {}", run.code, run.stderr.lines().next().unwrap_or_default())
+        })
+        .to_vec();
     insta::assert_snapshot!(refused.join("\n"));
 }
 
@@ -340,7 +357,8 @@ fn a_view_follows_a_running_gateway() {
     let once = files.run(&["mcp", "stats", "--url", &url]);
     assert!(once.stdout.starts_with("0 sessions, of 0 so far; 0 requests are served now\n"), "{}", once.shown());
     let status = Following::start(&files, &["mcp", "status", "--url", &url, "--watch", "--interval", "1"]);
-    let stats = Following::start(&files, &["mcp", "stats", "--url", &url, "--watch", "--interval", "1", "--format", "json"]);
+    let stats =
+        Following::start(&files, &["mcp", "stats", "--url", &url, "--watch", "--interval", "1", "--format", "json"]);
     status.until("ready");
     stats.until("\"kind\":\"mcp stats\"");
     gateway.kill().unwrap();

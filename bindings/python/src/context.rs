@@ -37,9 +37,9 @@ where
 /// A conversation: events go in, prompts come out. Threads may share it.
 ///
 /// It lives as long as the object, or in the SQLite file at `path`, which is made when it is missing and may be open in
-/// other processes too. `config` is a mapping, or the path of a TOML file; its hooks may be commands or addresses. `memory` is the path of a memory file, a session, facts,
-/// episodes or an SQLite store, or the address of a service with the interface of Mem0, which is searched for each prompt of a phase
-/// that reads memory.
+/// other processes too. `config` is a mapping, or the path of a TOML file; its hooks are commands or addresses. `memory` is
+/// the path of a memory file, a session, facts, episodes or an SQLite store, or the address of a service with the interface
+/// of Mem0, whose key is in the variable `MEM0_API_KEY`. It is searched for each prompt of a phase that reads memory.
 #[pyclass(frozen, module = "contextweaver_rs")]
 pub(crate) struct ContextManager(core::ContextManager);
 

@@ -72,7 +72,8 @@ pub(crate) fn hooks(config: &ContextConfig) -> PyResult<Hooks> {
 
 /// The memory that an argument names: a file, an SQLite store, or an address with the interface of Mem0.
 pub(crate) fn memory(argument: &Path) -> PyResult<Box<dyn MemorySource>> {
-    if let Some(address) = argument.to_str().filter(|text| text.starts_with("http://") || text.starts_with("https://")) {
+    if let Some(address) = argument.to_str().filter(|text| text.starts_with("http://") || text.starts_with("https://"))
+    {
         return Ok(Box::new(Mem0::new(address)?));
     }
     Ok(match is_database(argument) {

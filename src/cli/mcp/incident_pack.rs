@@ -1,6 +1,5 @@
 //! `mcp incident-pack`: one archive with what somebody needs to help with a gateway, without its secrets.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Cursor, Write};
 use std::path::{Path, PathBuf};

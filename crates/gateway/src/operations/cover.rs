@@ -329,3 +329,75 @@ fn base64(bytes: &[u8]) -> String {
     use base64::Engine;
     base64::engine::general_purpose::STANDARD.encode(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn of_a_configuration_only_what_is_no_secret_is_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("key"), "in-a-file-99\n").unwrap();
+        let cases = [
+            (json!({"env": {"A": "debug", "B": "${env:X}", "C": "Bearer ${env:X}", "D": 7}}), 0),
+            (json!({"headers": {"Authorization": "Bearer in-a-header"}}), 2),
+            (json!({"token_file": "key", "max_sessions": 5, "summary_tokens": 9}), 1),
+            (json!({"secret_key": "one", "pin": 123_456, "passwords": ["two-and-more"]}), 2),
+            (
+                json!({"args": ["--token", "word", "--token=w0rd", "-t", "w0rd", "-t", "8080", "-v", "/a/b", "x", "pass77"]}),
+                3,
+            ),
+            (
+                json!({"args": ["@scope/package@1.2.3", "python3", "A1b2C3d4E5f6", "--url=https://h/p", "-e", "X=y9z9w9"]}),
+                3,
+            ),
+            (json!({"args": ["postgres://me:hunter2@db:5432/shop?sslmode=require"]}), 2),
+            (json!({"url": "https://u:pw77@h.example:1/v1/A8f3K2q9Zx/mcp?key=${env:K}#x"}), 2),
+            (json!({"command": "/bin/x --token=abcdefgh9"}), 1),
+            (json!({"name": "ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2"}), 0),
+        ];
+        let mut shown = String::new();
+        for (tree, expected) in cases {
+            let mut cover = Cover::default();
+            let text = cover.configuration(&tree, folder.path(), true).to_string();
+            let noted: Vec<&String> = cover.order.iter().collect();
+            shown += &format!("{text} {noted:?}\n");
+            assert_eq!(cover.count(), expected, "{text} {noted:?}");
+        }
+        let mut cover = Cover::default();
+        shown += &cover
+            .configuration(&json!({"a": {"b": "anything at all", "c": [1, true]}}), folder.path(), false)
+            .to_string();
+        insta::assert_snapshot!(shown);
+    }
+
+    #[test]
+    fn values_are_covered_wherever_they_stand() {
+        let mut cover = Cover::default();
+        cover.note_variable("KEY", "s3cret-value");
+        cover.note("s3cret", REMOVED.to_owned());
+        cover.note("abc", REMOVED.to_owned());
+        for (text, expected) in [
+            ("s3cret-value and s3cret and abc", "${env:KEY} and (removed) and abc"),
+            ("cut off: s3cret-val", "cut off: ${env:KEY}"),
+            ("nothing", "nothing"),
+        ] {
+            assert_eq!(cover.text(text), expected);
+        }
+        assert_eq!(cover.text(&"é".repeat(LONGEST_TEXT + 1)).chars().count(), LONGEST_TEXT + 1);
+        let many = cover.value(&json!({"s3cret": vec!["s3cret-value"; MOST_ENTRIES + 3]}));
+        let list = many["(removed)"].as_array().unwrap();
+        assert_eq!(
+            (list.len(), &list[0], &list[MOST_ENTRIES]),
+            (MOST_ENTRIES + 1, &json!("${env:KEY}"), &json!("… and 3 more"))
+        );
+        let mut cover = Cover::default();
+        cover.note("a/b \"c\" d", REMOVED.to_owned());
+        for text in ["x a/b \"c\" d", r#"{"x":"a/b \"c\" d"}"#, "?q=a%2Fb%20%22c%22%20d", "YS9iICJjIiBk"] {
+            assert!(cover.is_in(text), "{text}");
+        }
+        assert!(!cover.is_in("a/b"));
+    }
+}
