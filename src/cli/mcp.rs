@@ -7,6 +7,7 @@ mod doctor;
 mod events;
 mod health;
 pub(super) mod import;
+mod incident_pack;
 mod memory_serve;
 mod pins;
 mod playback;
@@ -17,6 +18,7 @@ mod rows;
 mod running;
 mod serve;
 mod terminal;
+mod watch;
 
 use std::io::Write;
 use std::path::Path;
@@ -51,13 +53,16 @@ pub(super) enum Command {
     Pins(pins::Args),
     /// Tell a running gateway to read its configuration again
     Reload(reload::Args),
-    /// Ask a running gateway whether it is ready
+    /// Ask a running gateway whether it is ready, and how each server is
+    #[command(visible_alias = "status")]
     Health(health::Args),
     /// Check the audit log of a gateway, and show what it says
     Audit(audit::Args),
     /// Say what a gateway did: tokens spared, success, durations, errors
     #[command(visible_alias = "stats")]
     Events(events::Args),
+    /// Collect what somebody needs to help, without secrets: one archive
+    IncidentPack(incident_pack::Args),
 }
 
 pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
@@ -75,6 +80,7 @@ pub(super) fn run(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Health(args) => health::run(args, out),
         Command::Audit(args) => audit::run(args, out),
         Command::Events(args) => events::run(args, out),
+        Command::IncidentPack(args) => incident_pack::run(args, out),
     }
 }
 

@@ -17,6 +17,7 @@ mod layers;
 mod list_cache;
 mod mcp;
 mod memory;
+mod ops;
 mod own;
 mod pages;
 mod real_catalogs;

@@ -6,8 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use contextweaver_context::event::{ContextItem, ItemKind, Phase, Sensitivity};
-use contextweaver_context::hooks::Hooks;
-use contextweaver_context::memory::{LocalMemories, MemorySource, RecallBounds, SqliteMemories};
+use contextweaver_context::memory::RecallBounds;
 use contextweaver_context::store::{self, Stores};
 use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_context::{
@@ -18,8 +17,9 @@ use contextweaver_context::{
 use crate::errors;
 use crate::firewall::{Artifact, Envelope, View, artifacts, output, read, shown};
 use crate::json;
+use crate::outside;
 use crate::routing::Route;
-use crate::session::{Session, is_database};
+use crate::session::Session;
 
 /// The configuration of the context engine: the default, a TOML file, or a mapping.
 pub(crate) fn config(value: Option<&Bound<'_, PyAny>>) -> PyResult<ContextConfig> {
@@ -37,8 +37,9 @@ where
 /// A conversation: events go in, prompts come out. Threads may share it.
 ///
 /// It lives as long as the object, or in the SQLite file at `path`, which is made when it is missing and may be open in
-/// other processes too. `config` is a mapping, or the path of a TOML file. `memory` is the path of a memory file, a session, facts,
-/// episodes or an SQLite store, which is searched for each prompt of a phase that reads memory.
+/// other processes too. `config` is a mapping, or the path of a TOML file; its hooks are commands or addresses. `memory` is
+/// the path of a memory file, a session, facts, episodes or an SQLite store, or the address of a service with the interface
+/// of Mem0, whose key is in the variable `MEM0_API_KEY`. It is searched for each prompt of a phase that reads memory.
 #[pyclass(frozen, module = "contextweaver_rs")]
 pub(crate) struct ContextManager(core::ContextManager);
 
@@ -48,17 +49,13 @@ impl ContextManager {
             None => Stores::default(),
             Some(path) => Stores::sqlite(path).map_err(errors::context)?,
         };
-        let hooks = (!config.hooks.is_empty()).then(|| Hooks::of_commands(&config.hooks)).transpose();
+        let hooks = (!config.hooks.is_empty()).then(|| outside::hooks(&config)).transpose()?;
         let mut manager = core::ContextManager::new(stores, Box::new(StructureSummarizer), config);
-        if let Some(hooks) = hooks.map_err(errors::config)? {
+        if let Some(hooks) = hooks {
             manager = manager.with_hooks(hooks);
         }
         if let Some(memory) = memory {
-            let source: Box<dyn MemorySource> = match is_database(&memory) {
-                true => Box::new(SqliteMemories::open(&memory).map_err(errors::context)?),
-                false => Box::new(LocalMemories::load(&memory).map_err(errors::context)?),
-            };
-            manager = manager.with_memory(source, RecallBounds::default());
+            manager = manager.with_memory(outside::memory(&memory)?, RecallBounds::default());
         }
         Ok(Self(manager))
     }
@@ -145,7 +142,7 @@ impl ContextManager {
     fn ingest_conversation(&self, py: Python<'_>, conversation: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
         let bytes = json::bytes(conversation)?;
         py.detach(|| {
-            let hooks = Hooks::of_commands(&self.0.config().hooks).map_err(errors::config)?;
+            let hooks = outside::hooks(self.0.config())?;
             let taken = ingest_with(Some(&hooks), bytes, name, name, self.0.config());
             let session = taken.map_err(errors::session)?.session;
             session.copy_to(self.0.stores()).map_err(errors::context)?;

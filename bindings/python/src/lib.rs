@@ -15,6 +15,7 @@ mod errors;
 mod evaluation;
 mod firewall;
 mod json;
+mod outside;
 mod routing;
 mod session;
 mod threads;

@@ -9,7 +9,6 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use contextweaver_context::adapters::Format;
 use contextweaver_context::event::Phase;
-use contextweaver_context::hooks::Hooks;
 use contextweaver_context::store::{self, EpisodicStore, FactStore, Results, Stores};
 use contextweaver_context::{Firewall, HandoffRequest, Memory, Request, compile, hand_off, ingest_with};
 
@@ -17,6 +16,7 @@ use crate::context::{ContextManager, Handoff, Pack, config, named};
 use crate::errors::{self, InputError};
 use crate::firewall::{Artifact, View, artifacts, read, shown};
 use crate::json;
+use crate::outside;
 
 /// A conversation with what it stored, facts and episodes: everything that a prompt is compiled from. Immutable.
 ///
@@ -58,7 +58,7 @@ impl Session {
     ) -> PyResult<Self> {
         let (bytes, config) = (json::bytes(conversation)?, self::config(config)?);
         let taken = py.detach(|| {
-            let hooks = Hooks::of_commands(&config.hooks).map_err(errors::config)?;
+            let hooks = outside::hooks(&config)?;
             ingest_with(Some(&hooks), bytes, name, source, &config).map_err(errors::session)
         })?;
         Ok(Self(taken.session))
@@ -123,7 +123,7 @@ impl Session {
             let facts = self.0.facts.all().map_err(errors::session)?;
             let memory = Memory { facts, episodes: self.0.episodes.all().map_err(errors::session)? };
             // Without hooks it summarises by structure, and counts nothing again.
-            let hooks = Hooks::of_commands(&config.hooks).map_err(errors::config)?;
+            let hooks = outside::hooks(&config)?;
             let firewall = Firewall::new(&config.firewall, config.estimator, &hooks, &self.0.artifacts);
             let compiled = |budget| {
                 let request = Request { budget: Some(budget), header, footer, ..Request::new(phase, query) };

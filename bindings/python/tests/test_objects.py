@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import http.server
 import json
 import os
 import pathlib
@@ -272,6 +273,78 @@ def test_envelopes_memories_and_hooks(tmp_path):
     assert pack.sections[0]["statements"][0]["from"] == "u1" and len(pack.session()) == 1
 
 
+@pytest.fixture
+def service():
+    """A service that answers by path, and what it was asked: the path, the body, the key."""
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            asked.append((self.path, body, self.headers["authorization"]))
+            if self.path == "/slow":
+                time.sleep(3)
+            answers = {
+                "/count": (200, {"tokens": 7}),
+                "/slow": (200, {"tokens": 7}),
+                "/large": (200, {"tokens": 7, "more": "x" * 5000}),
+                "/refused": (403, {}),
+                "/moved": (302, {}),
+                "/v2/memories/search/": (200, {"results": [{"id": "m1", "memory": "The pool has\n40 connections."}]}),
+            }
+            status, answer = answers[self.path]
+            text = json.dumps(answer).encode()
+            self.send_response(status)
+            if status == 302:
+                self.send_header("location", "/count")
+            self.send_header("content-length", str(len(text)))
+            self.end_headers()
+            try:
+                self.wfile.write(text)
+            except OSError:
+                pass
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    server.shutdown()
+    server.server_close()
+
+
+def test_hooks_and_memories_with_an_address(service, monkeypatch):
+    address, asked = service
+
+    def notes(path, **bounds):
+        config = {"hooks": {"token_counter": {"url": address + path, **bounds}}}
+        manager = cw.ContextManager(config=config)
+        manager.ingest("u1", "user_turn", "How large is the pool?")
+        built = manager.build().stats["notes"]
+        assert manager.session().build(config=config).stats["notes"] == built
+        return built
+
+    assert notes("/count") == ["hook token_counter: 7 of 6000 tokens"]
+    assert asked[-1][:2] == ("/count", {"do": "count", "text": asked[-1][1]["text"]}) and asked[-1][2] is None
+    started = time.monotonic()
+    assert "no answer in time" in notes("/slow", timeout_ms=200)[0] and time.monotonic() - started < 2
+    assert "the answer has more than 1000 bytes" in notes("/large", max_bytes=1000)[0]
+    assert "the server answers 403" in notes("/refused")[0]
+    assert "the server answers 302" in notes("/moved")[0]
+
+    monkeypatch.setenv("MEM0_API_KEY", "key-of-mem0")
+    manager = cw.ContextManager(memory=f"{address}/?user_id=ada")
+    manager.ingest("u1", "user_turn", "How large is the pool?")
+    assert "- mem0:m1: The pool has 40 connections." in manager.build("answer", "pool").prompt
+    path, body, key = asked[-1]
+    assert path == "/v2/memories/search/" and body["filters"] == {"user_id": "ada"} and key == "Token key-of-mem0"
+    manager = cw.ContextManager(memory=f"{address}/refused?user_id=ada")
+    manager.ingest("u1", "user_turn", "How large is the pool?")
+    assert "the server answers 403" in manager.build("answer", "pool").stats["notes"][0]
+
+
 def test_a_firewall_shows_the_same_once():
     firewall = cw.Firewall(tokens=100)
     first, second = (firewall.compact(f"INFO {'x' * 50}\n" * 500, call=call) for call in "ab")
@@ -338,7 +411,7 @@ WRONG = [
     (cw.ContextError, lambda: cw.ContextManager(memory="/nowhere/notes.json")),
     (cw.ContextError, lambda: cw.ContextManager().ingest_envelope("a", cw.compact("x"))),
     (cw.InputError, lambda: cw.ContextManager().ingest_envelope("a", {"summary": "x"})),
-    (cw.ConfigError, lambda: cw.ContextManager(config={"hooks": {"redactor": {"url": "http://127.0.0.1/"}}})),
+    (cw.InputError, lambda: cw.ContextManager(memory="http://?user_id=ada")),
     (cw.ViewError, lambda: cw.Firewall().view("artifact:x", "head:5")),
     (cw.ViewError, lambda: cw.Firewall().view("artifact:x", "tail:5")),
     (cw.ViewError, lambda: cw.Firewall().read("artifact:x")),

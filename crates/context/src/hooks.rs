@@ -172,7 +172,7 @@ impl Hooks {
     /// A hook has an address.
     pub fn of_commands(config: &HooksConfig) -> Result<Self, HookError> {
         Self::open(config, &|_| {
-            Err("hooks with an address are for the command `contextweaver`; use a command".to_owned())
+            Err("nothing here reaches an address; use a command, or open the hooks with what does".to_owned())
         })
     }
 

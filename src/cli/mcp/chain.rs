@@ -131,6 +131,14 @@ impl Values {
         self.values.get(name).cloned().or_else(|| std::env::var(name).ok())
     }
 
+    /// The variables that are known: those that the configuration refers to, and those of clients' files.
+    pub(super) fn known(&self) -> BTreeMap<String, String> {
+        let referred = self.present.variables().into_iter().filter_map(|name| Some((name.clone(), self.get(&name)?)));
+        let mut known = self.values.clone();
+        known.extend(referred);
+        known
+    }
+
     /// The names of variables that the configuration refers to and that only a client's file has.
     pub(super) fn of_clients(&self) -> BTreeSet<String> {
         let is_ours = |name: &String| self.values.contains_key(name) && std::env::var_os(name).is_none();

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use time::OffsetDateTime;
 
 use super::super::{Format, Outcome, print_json};
 use super::block_on;
@@ -15,22 +16,28 @@ use super::chain;
 use super::rows;
 use super::running;
 use super::terminal::{line, shown};
+use super::watch::{failure, json_line, watch, written};
+use contextweaver_bench::report::table::Table;
 use contextweaver_gateway::{
-    BadLines, CallRows, Durations, EventStats, GatewayConfig, Price, Savings, SessionRows, Tally, grouped,
+    BadLines, CallRows, Durations, EventFeed, EventStats, GatewayConfig, Price, RunningStats, Savings, Seen,
+    SessionRows, Tally, Window, grouped,
 };
 
 /// Say what a gateway did: tokens spared, success, durations, errors
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A gateway whose configuration names a file in `diagnostics` appends an event a call to it. Lines that are no events are
-named and passed over. A gateway that serves over HTTP can be asked while it runs, for its sums alone.
+named and passed over. A gateway that serves over HTTP can be asked while it runs, for its sums alone. With --watch
+the figures follow what happens until Ctrl-C; to a pipe they are written anew whenever something changed.
 
 Examples:
   contextweaver mcp stats --events gateway.jsonl
   contextweaver mcp stats
   contextweaver mcp stats --by session --price 3
   contextweaver mcp stats --by call --limit 50
-  contextweaver mcp stats --url http://127.0.0.1:8080 --token-file token
+  contextweaver mcp stats --window 1h
+  contextweaver mcp stats --watch
+  contextweaver mcp stats --url http://127.0.0.1:8080 --token-file token --watch
   contextweaver mcp events --events gateway.jsonl --format json")]
 pub(in crate::cli) struct Args {
     /// The file of events
@@ -54,9 +61,38 @@ pub(in crate::cli) struct Args {
     /// Rows that are shown, at most
     #[arg(long, value_name = "N", default_value = "20", requires = "by")]
     limit: NonZeroUsize,
-    /// The output format
+    /// Only what ended within this time before now: 90s, 15m, 1h, 7d [default: all, and 15m with --watch]
+    #[arg(long, value_name = "TIME", conflicts_with = "url", value_parser = span)]
+    window: Option<Duration>,
+    /// Follow what happens until Ctrl-C
+    #[arg(long, conflicts_with = "by")]
+    watch: bool,
+    /// How often the file is read, or the gateway asked
+    #[arg(long, value_name = "SECONDS", default_value_t = 2, requires = "watch",
+        value_parser = clap::value_parser!(u64).range(1..=3600))]
+    interval: u64,
+    /// The output format; with `--watch` a line each time
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+/// A time, written as a number and its unit.
+fn span(text: &str) -> Result<Duration, String> {
+    const MOST: u64 = 366 * 86_400;
+    let wrong = || "write a number of seconds, minutes, hours or days, such as 90s, 15m, 1h or 7d".to_owned();
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text.get(number.len()..).unwrap_or_default() {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return Err(wrong()),
+    };
+    let seconds = number.parse::<u64>().map_err(|_| wrong())?.saturating_mul(unit);
+    if !(1..=MOST).contains(&seconds) {
+        return Err("must be one second at least, and 366 days at most".to_owned());
+    }
+    Ok(Duration::from_secs(seconds))
 }
 
 /// What a row is about.
@@ -90,45 +126,37 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         price = Some(Price { per_million_tokens: amount, currency });
     }
     if let Some(url) = &args.url {
-        let running::Answer { address, status, text } =
-            block_on(running::get(url, "/metrics", args.token_file.as_deref(), PATIENCE))?;
-        if !status.is_success() {
-            let hint = if status == 401 { "; give its token with --token-file" } else { "" };
-            bail!("{address}: the gateway answers {status}{hint}");
-        }
-        let savings = Savings::of_metrics(&text)
-            .with_context(|| format!("{url} says nothing of tokens; only a gateway in mode `gateway` does"))?;
-        match args.format {
-            Format::Json => print_json(out, "mcp stats", &savings)?,
-            Format::Text => spared(out, &savings, price.as_ref())?,
-        }
-        return Ok(Outcome::Ok);
+        return of_running(args, url, price.as_ref(), out);
     }
     let path = match (&args.events, config.and_then(|config| config.diagnostics)) {
         (Some(path), _) => path.clone(),
         (None, Some(path)) => path,
         (None, None) => bail!("the configuration names no file in `diagnostics`; add one, or name it with --events"),
     };
+    if args.watch {
+        return follow(args, &path, price.as_ref(), out);
+    }
+    let window = args.window.map_or_else(Window::all, |span| Window::of_last(span, OffsetDateTime::now_utc()));
     let place = || path.display().to_string();
     let file = open(&path, args.by == Some(By::Session))?;
     let limit = args.limit.get();
     match (args.by, args.format) {
         (None, format) => {
-            let stats = EventStats::read(file).with_context(place)?;
+            let stats = EventStats::read(file, &window).with_context(place)?;
             match format {
                 Format::Json => print_json(out, "mcp events", &stats)?,
                 Format::Text => print(out, &stats, price.as_ref())?,
             }
         }
         (Some(By::Session), format) => {
-            let sessions = SessionRows::read(file, limit, price.as_ref()).with_context(place)?;
+            let sessions = SessionRows::read(file, limit, &window, price.as_ref()).with_context(place)?;
             match format {
                 Format::Json => print_json(out, "mcp stats session", &sessions)?,
                 Format::Text => rows::sessions(out, &sessions)?,
             }
         }
         (Some(By::Call), format) => {
-            let calls = CallRows::read(file, limit).with_context(place)?;
+            let calls = CallRows::read(file, limit, &window).with_context(place)?;
             match format {
                 Format::Json => print_json(out, "mcp stats call", &calls)?,
                 Format::Text => rows::calls(out, &calls)?,
@@ -136,6 +164,131 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Ok)
+}
+
+/// What a gateway that runs says, once or again and again.
+fn of_running(args: &Args, url: &str, price: Option<&Price>, out: &mut dyn Write) -> Result<Outcome> {
+    let ask = async || {
+        let running::Answer { address, status, text } =
+            running::get(url, "/metrics", args.token_file.as_deref(), PATIENCE).await?;
+        if !status.is_success() {
+            let hint = if status == 401 { "; give its token with --token-file" } else { "" };
+            bail!("{address}: the gateway answers {status}{hint}");
+        }
+        RunningStats::of_metrics(&text).with_context(|| format!("{address}: these are not the metrics of a gateway"))
+    };
+    if !args.watch {
+        let stats = block_on(ask())?;
+        match args.format {
+            Format::Json => print_json(out, "mcp stats", &stats)?,
+            Format::Text => print_running(out, &stats, price)?,
+        }
+        return Ok(Outcome::Ok);
+    }
+    let head = format!("{}, every {} s; Ctrl-C ends it", shown(url), args.interval);
+    let mut has_answered = false;
+    watch(Duration::from_secs(args.interval), &head, out, async || {
+        let stats = match ask().await {
+            Ok(stats) => stats,
+            // It may be on its way up again.
+            Err(error) if has_answered => return Ok(failure(args.format, &error)),
+            Err(error) => return Err(error),
+        };
+        has_answered = true;
+        match args.format {
+            Format::Json => json_line("mcp stats", &stats),
+            Format::Text => written(|view| print_running(view, &stats, price)),
+        }
+    })
+}
+
+/// Follows a file of events.
+fn follow(args: &Args, path: &Path, price: Option<&Price>, out: &mut dyn Write) -> Result<Outcome> {
+    const CALLS: usize = 10;
+    let span = args.window.unwrap_or(Duration::from_secs(15 * 60));
+    let head = format!("{}, the last {}; Ctrl-C ends it", shown(&path.display().to_string()), spelled(span));
+    let mut feed = EventFeed::of(path, span);
+    watch(Duration::from_secs(args.interval), &head, out, async || {
+        let seen = feed.look(OffsetDateTime::now_utc(), CALLS).with_context(|| path.display().to_string())?;
+        match args.format {
+            // What only says that time has passed is no change.
+            Format::Json => json_line("mcp events", &Seen { stats: EventStats { since: None, ..seen.stats }, ..seen }),
+            Format::Text => written(|view| print_seen(view, &seen, span, price)),
+        }
+    })
+}
+
+/// A time in the largest unit that it is a number of.
+fn spelled(span: Duration) -> String {
+    let seconds = span.as_secs();
+    let units = [(86_400, "d"), (3600, "h"), (60, "min")];
+    let (length, unit) = units.into_iter().find(|(length, _)| seconds.is_multiple_of(*length)).unwrap_or((1, "s"));
+    format!("{} {unit}", seconds / length)
+}
+
+/// What happened lately, the most telling first: a terminal may cut off the rest.
+fn print_seen(out: &mut dyn Write, seen: &Seen, span: Duration, price: Option<&Price>) -> Result<()> {
+    let Seen { stats, last_calls, dropped } = seen;
+    let minutes = span.as_secs_f64() / 60.0;
+    writeln!(
+        out,
+        "{} events of {} sessions, {:.1} a minute; {} errors",
+        stats.events,
+        stats.sessions,
+        stats.events as f64 / minutes,
+        stats.errors.values().sum::<usize>()
+    )?;
+    if *dropped > 0 {
+        writeln!(out, "{dropped} earlier events are not counted: there are too many to keep")?;
+    }
+    if let Some(savings) = &stats.savings {
+        writeln!(out, "{}", savings.line(price))?;
+    }
+    if !last_calls.is_empty() {
+        writeln!(out, "\n{}", rows::last(last_calls).trim_end())?;
+    }
+    table(out, "tool", &stats.by_tool.iter().map(|(tool, tally)| (shown(tool), tally)).collect::<Vec<_>>())?;
+    if !stats.errors.is_empty() {
+        writeln!(out, "\nerrors")?;
+        for (code, count) in &stats.errors {
+            line(out, format_args!("  {count:>7}  {code}"))?;
+        }
+    }
+    bad_lines(out, &stats.bad)
+}
+
+/// What a running gateway counted.
+fn print_running(out: &mut dyn Write, stats: &RunningStats, price: Option<&Price>) -> Result<()> {
+    writeln!(
+        out,
+        "{} sessions, of {} so far; {} requests are served now",
+        stats.sessions, stats.sessions_so_far, stats.running
+    )?;
+    for (upstream, is_up) in &stats.upstreams {
+        line(out, format_args!("  {upstream}: {}", if *is_up { "up" } else { "down" }))?;
+    }
+    if let Some(savings) = &stats.savings {
+        spared(out, savings, price)?;
+    }
+    if !stats.by_tool.is_empty() {
+        let mut table = Table::new(["tool", "calls", "failed", "mean ms"]);
+        for (tool, counted) in &stats.by_tool {
+            table.row([
+                shown(tool),
+                grouped(counted.calls),
+                grouped(counted.failed),
+                format!("{:.3}", counted.mean_ms),
+            ]);
+        }
+        write!(out, "\n{}", table.plain())?;
+    }
+    if !stats.errors.is_empty() {
+        writeln!(out, "\nerrors")?;
+        for (code, count) in &stats.errors {
+            line(out, format_args!("  {count:>7}  {code}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// Opens a file of events; one that is read `twice` must be a file on a disk.

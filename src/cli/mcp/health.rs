@@ -9,6 +9,7 @@ use reqwest::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use super::terminal::{line, shown};
+use super::watch::{failure, json_line, watch, written};
 use super::{block_on, running};
 use crate::cli::{Format, Outcome, print_json};
 
@@ -16,10 +17,11 @@ use crate::cli::{Format, Outcome, print_json};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 It is ready when it serves at least one tool, resource or prompt. Exit 0 if it is, 1 if it is not, and 2 if it cannot be asked.
-With the token, or where none is set, the state of each server is shown.
+With the token, or where none is set, the state of each server is shown. With --watch it follows what happens until Ctrl-C.
 
 Examples:
   contextweaver mcp health
+  contextweaver mcp status --watch
   contextweaver mcp health --url http://127.0.0.1:8080 --token-file token --format json")]
 pub(in crate::cli) struct Args {
     /// The address that the gateway says it listens at
@@ -31,7 +33,14 @@ pub(in crate::cli) struct Args {
     /// How long the gateway has to answer
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=600))]
     timeout: u64,
-    /// The output format
+    /// Follow the state until Ctrl-C; a gateway that cannot be asked meanwhile is asked again
+    #[arg(long)]
+    watch: bool,
+    /// How often the gateway is asked
+    #[arg(long, value_name = "SECONDS", default_value_t = 2, requires = "watch",
+        value_parser = clap::value_parser!(u64).range(1..=3600))]
+    interval: u64,
+    /// The output format; with `--watch` a line each time
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -57,21 +66,42 @@ struct Upstream {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    if !args.watch {
+        let health = block_on(ask(args))?;
+        match args.format {
+            Format::Json => print_json(out, "mcp health", &health)?,
+            Format::Text => print(out, &health)?,
+        }
+        return Ok(if health.ready { Outcome::Ok } else { Outcome::Drift });
+    }
+    let head = format!("{}, every {} s; Ctrl-C ends it", shown(&args.url), args.interval);
+    let mut has_answered = false;
+    watch(Duration::from_secs(args.interval), &head, out, async || {
+        let health = match ask(args).await {
+            Ok(health) => health,
+            // It may be on its way up again.
+            Err(error) if has_answered => return Ok(failure(args.format, &error)),
+            Err(error) => return Err(error),
+        };
+        has_answered = true;
+        match args.format {
+            Format::Json => json_line("mcp health", &health),
+            Format::Text => written(|view| print(view, &health)),
+        }
+    })
+}
+
+/// The health of the gateway.
+async fn ask(args: &Args) -> Result<Health> {
     let patience = Duration::from_secs(args.timeout);
     let running::Answer { address, status, text } =
-        block_on(running::get(&args.url, "/healthz", args.token_file.as_deref(), patience))?;
+        running::get(&args.url, "/healthz", args.token_file.as_deref(), patience).await?;
     // A gateway that is not ready says so with 503, and the same body; any other status is a refusal, or another server's.
     if !matches!(status, StatusCode::OK | StatusCode::SERVICE_UNAVAILABLE) {
         let said = text.lines().next().unwrap_or_default().chars().take(200).collect::<String>();
         bail!("{address}: the server answers {status} {}", shown(&said));
     }
-    let health = serde_json::from_str::<Health>(&text)
-        .with_context(|| format!("{address}: this is not the health of a gateway"))?;
-    match args.format {
-        Format::Json => print_json(out, "mcp health", &health)?,
-        Format::Text => print(out, &health)?,
-    }
-    Ok(if health.ready { Outcome::Ok } else { Outcome::Drift })
+    serde_json::from_str::<Health>(&text).with_context(|| format!("{address}: this is not the health of a gateway"))
 }
 
 fn print(out: &mut dyn Write, health: &Health) -> Result<()> {

@@ -65,6 +65,16 @@ pub(super) fn calls(out: &mut dyn Write, calls: &CallRows) -> Result<()> {
         0 => writeln!(out, "{shown_calls}")?,
         left_out => writeln!(out, "the last {shown_calls}; {} before them left out, see --limit", grouped(left_out))?,
     }
+    write(out, &of_calls(&calls.items))?;
+    bad_lines(out, &calls.bad)
+}
+
+/// The last calls, a row each below their titles.
+pub(super) fn last(calls: &[CallRow]) -> String {
+    of_calls(calls).plain()
+}
+
+fn of_calls(calls: &[CallRow]) -> Table {
     let titles = ["time", "tool", "decision", "whole", "went on", "saved", "ms", "outcome"];
     let mut table = Table::new(titles).words(&["tool", "decision", "outcome"]);
     let row = |row: &CallRow| {
@@ -79,9 +89,8 @@ pub(super) fn calls(out: &mut dyn Write, calls: &CallRows) -> Result<()> {
             outcome(row),
         ]
     };
-    calls.items.iter().map(row).for_each(|row| table.row(row));
-    write(out, &table)?;
-    bad_lines(out, &calls.bad)
+    calls.iter().map(row).for_each(|row| table.row(row));
+    table
 }
 
 /// What was called: a tool by its id, one of the gateway's own by its name, with the tool that it is about.
@@ -134,7 +143,7 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
-    use contextweaver_gateway::Price;
+    use contextweaver_gateway::{Price, Window};
 
     fn line(second: u32, session: char, event: &str, tool: Option<&str>, attributes: &str) -> String {
         let success = !event.ends_with("failed");
@@ -164,13 +173,13 @@ mod tests {
 
     fn shown_sessions(text: String, limit: usize, price: Option<&Price>) -> String {
         let mut out = Vec::new();
-        sessions(&mut out, &SessionRows::read(Cursor::new(text), limit, price).unwrap()).unwrap();
+        sessions(&mut out, &SessionRows::read(Cursor::new(text), limit, &Window::all(), price).unwrap()).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     fn shown_calls(text: &str, limit: usize) -> String {
         let mut out = Vec::new();
-        calls(&mut out, &CallRows::read(text.as_bytes(), limit).unwrap()).unwrap();
+        calls(&mut out, &CallRows::read(text.as_bytes(), limit, &Window::all()).unwrap()).unwrap();
         String::from_utf8(out).unwrap()
     }
 

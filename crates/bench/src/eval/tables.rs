@@ -43,6 +43,8 @@ pub struct Tables {
     pub rivals: Vec<RivalRow>,
     /// What a hop through the gateway costs.
     pub overhead: Vec<OverheadRow>,
+    /// What the engines cost over HTTP.
+    pub interface: Vec<OverheadRow>,
     /// What engines of others take, by engine and collection.
     pub engines: Vec<RivalTimes>,
     /// Where each of the files comes from, by name.
@@ -56,6 +58,7 @@ enum Kind {
     Growth,
     Rivals,
     Overhead,
+    Interface,
     Engines,
 }
 
@@ -66,6 +69,7 @@ impl Kind {
             scaling::TIMINGS_FILE => Some(Self::Growth),
             scaling::RIVALS_FILE => Some(Self::Rivals),
             overhead::FILE => Some(Self::Overhead),
+            overhead::INTERFACE_FILE => Some(Self::Interface),
             rival::TIMES_FILE => Some(Self::Engines),
             file => {
                 let (day, machine) = file.strip_suffix(".csv")?.split_at_checked(10)?;
@@ -133,6 +137,10 @@ impl Tables {
             }
             Kind::Overhead => {
                 self.overhead = rows(bytes)?;
+                return Ok(None);
+            }
+            Kind::Interface => {
+                self.interface = rows(bytes)?;
                 return Ok(None);
             }
             Kind::Engines => {
@@ -240,9 +248,9 @@ pub fn accept(workspace: &Workspace, name: &str, machine: Option<&str>) -> Resul
     let shown = || path.display().to_string();
     let kind = Kind::of(name).with_context(|| {
         let [growth, rivals, hops] = [scaling::TIMINGS_FILE, scaling::RIVALS_FILE, overhead::FILE];
-        let engines = rival::TIMES_FILE;
+        let [interface, engines] = [overhead::INTERFACE_FILE, rival::TIMES_FILE];
         format!(
-            "{}: recorded tables are called {growth}, {rivals}, {hops}, {engines} or YYYY-MM-DD-MACHINE.csv",
+            "{}: recorded tables are called {growth}, {rivals}, {hops}, {interface}, {engines} or YYYY-MM-DD-MACHINE.csv",
             shown()
         )
     })?;

@@ -4,16 +4,19 @@
 //! the rest.
 
 use std::io::{self, BufRead, Read};
+use std::time::Duration;
 
 use serde::Serialize;
+use time::OffsetDateTime;
 
-use crate::telemetry::diagnostics::{EVENT_VERSION, Event};
+use crate::telemetry::diagnostics::{EVENT_VERSION, Event, EventName};
+use crate::telemetry::run::timestamp;
 
 /// Lines that are no events and are named, at most; the others are counted.
 const MOST_BAD_LINES: usize = 20;
 
 /// Bytes of a line that are read, at most: much more than an event has.
-const LONGEST_LINE: u64 = 256 * 1024;
+pub(super) const LONGEST_LINE: u64 = 256 * 1024;
 
 /// Characters of the reason why a line is no event, at most: it may quote the line.
 const LONGEST_REASON: usize = 500;
@@ -38,6 +41,62 @@ pub struct BadLines {
     pub first: Vec<BadLine>,
 }
 
+impl BadLines {
+    /// Adds a line that is no event.
+    pub(super) fn add(&mut self, line: usize, reason: &str) {
+        self.count += 1;
+        if self.first.len() < MOST_BAD_LINES {
+            let reason = reason.chars().take(LONGEST_REASON).collect();
+            self.first.push(BadLine { line, reason });
+        }
+    }
+}
+
+/// The events of which time count.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Window {
+    since: Option<String>,
+}
+
+impl Window {
+    /// Events of all times.
+    #[must_use]
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Events that ended within `span` before `now`, and later ones.
+    #[must_use]
+    pub fn of_last(span: Duration, now: OffsetDateTime) -> Self {
+        let since = time::Duration::try_from(span).ok().and_then(|span| now.checked_sub(span));
+        Self { since: since.map(timestamp) }
+    }
+
+    /// When it begins, UTC; `None` for events of all times.
+    #[must_use]
+    pub fn since(&self) -> Option<&str> {
+        self.since.as_deref()
+    }
+
+    /// Whether an event ended before it. All times have one form, so that their texts are in the order of time.
+    pub(super) fn is_after(&self, event: &Event) -> bool {
+        self.since.as_deref().is_some_and(|since| event.timestamp.as_str() < since)
+    }
+}
+
+/// The event of a line, which `is_finished` by a line end.
+///
+/// # Errors
+/// Why it is none.
+pub(super) fn read_event(line: &[u8], is_finished: bool) -> Result<Event, String> {
+    match serde_json::from_slice::<Event>(line) {
+        Ok(event) if event.version == EVENT_VERSION => Ok(event),
+        Ok(event) => Err(format!("version {} is not {EVENT_VERSION}", event.version)),
+        Err(error) if is_finished => Err(error.to_string()),
+        Err(error) => Err(format!("it is not finished: {error}")),
+    }
+}
+
 /// The events of a file, one at a time.
 #[derive(Debug)]
 pub(super) struct EventLines<R> {
@@ -45,12 +104,13 @@ pub(super) struct EventLines<R> {
     line: Vec<u8>,
     number: usize,
     bad: BadLines,
+    window: Window,
 }
 
 impl<R: BufRead> EventLines<R> {
-    /// The events of `input`.
-    pub(super) fn of(input: R) -> Self {
-        Self { input, line: Vec::new(), number: 0, bad: BadLines::default() }
+    /// The events of `input` within `window`, and every `catalog.loaded` before it: it says what was served then.
+    pub(super) fn of(input: R, window: &Window) -> Self {
+        Self { input, line: Vec::new(), number: 0, bad: BadLines::default(), window: window.clone() }
     }
 
     /// The next event; `None` at the end.
@@ -74,21 +134,16 @@ impl<R: BufRead> EventLines<R> {
             if line.is_empty() {
                 continue;
             }
-            match serde_json::from_slice::<Event>(line) {
-                Ok(event) if event.version == EVENT_VERSION => return Ok(Some(event)),
-                Ok(event) => self.refuse(&format!("version {} is not {EVENT_VERSION}", event.version)),
-                Err(error) if is_finished => self.refuse(&error.to_string()),
-                Err(error) => self.refuse(&format!("it is not finished: {error}")),
+            match read_event(line, is_finished) {
+                Ok(event) if event.event != EventName::CatalogLoaded && self.window.is_after(&event) => {}
+                Ok(event) => return Ok(Some(event)),
+                Err(reason) => self.refuse(&reason),
             }
         }
     }
 
     fn refuse(&mut self, reason: &str) {
-        self.bad.count += 1;
-        if self.bad.first.len() < MOST_BAD_LINES {
-            let reason = reason.chars().take(LONGEST_REASON).collect();
-            self.bad.first.push(BadLine { line: self.number, reason });
-        }
+        self.bad.add(self.number, reason);
     }
 
     /// What was no event so far.
@@ -135,7 +190,7 @@ mod tests {
             ("a foreign file", many, 0, 30, "1: expected ident at line 1 column 2"),
         ];
         for (what, text, events, bad, first) in cases {
-            let mut lines = EventLines::of(text.as_bytes());
+            let mut lines = EventLines::of(text.as_bytes(), &Window::all());
             let mut found = 0;
             while lines.next().unwrap().is_some() {
                 found += 1;
@@ -147,7 +202,7 @@ mod tests {
             assert_eq!(told.unwrap_or_default(), first, "{what}");
         }
         let bytes = b"\xff\xfe\x00\n\xc3\x28\n";
-        let mut lines = EventLines::of(&bytes[..]);
+        let mut lines = EventLines::of(&bytes[..], &Window::all());
         assert!(lines.next().unwrap().is_none());
         assert_eq!(lines.into_bad().count, 2);
     }

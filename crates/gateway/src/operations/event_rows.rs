@@ -11,7 +11,7 @@ use std::io::{self, BufRead, Seek};
 
 use serde::Serialize;
 
-use super::event_lines::{BadLines, EventLines};
+use super::event_lines::{BadLines, EventLines, Window};
 use crate::telemetry::diagnostics::{Event, EventName};
 use crate::telemetry::savings::{Price, Spent, fewer};
 
@@ -48,7 +48,7 @@ pub struct CallRow {
 }
 
 impl CallRow {
-    fn of(event: Event) -> Self {
+    pub(super) fn of(event: Event) -> Self {
         let word = |attribute: &str| event.word(attribute).map(str::to_owned);
         let outcome = match (event.success, event.has("input_required"), event.has("tool_error")) {
             (true, false, _) => Some("OK".to_owned()),
@@ -87,12 +87,12 @@ pub struct CallRows {
 }
 
 impl CallRows {
-    /// Reads the last calls of a file of events, at most `limit`.
+    /// Reads the last calls of a file of events within `window`, at most `limit`.
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn read(input: impl BufRead, limit: usize) -> io::Result<Self> {
-        let (mut lines, mut last, mut left_out) = (EventLines::of(input), VecDeque::new(), 0);
+    pub fn read(input: impl BufRead, limit: usize, window: &Window) -> io::Result<Self> {
+        let (mut lines, mut last, mut left_out) = (EventLines::of(input, window), VecDeque::new(), 0);
         while let Some(event) = lines.next()? {
             if !is_call(event.event) {
                 continue;
@@ -108,7 +108,7 @@ impl CallRows {
 }
 
 /// Whether a client called something.
-fn is_call(event: EventName) -> bool {
+pub(super) fn is_call(event: EventName) -> bool {
     !matches!(event, EventName::CatalogLoaded | EventName::SignatureRefused)
 }
 
@@ -160,14 +160,19 @@ pub struct SessionRows {
 }
 
 impl SessionRows {
-    /// Reads the sessions that were active last from a file of events, at most `limit`, and what they spared at this price.
-    /// The file is read twice: which sessions these are is known at its end. What is appended meanwhile does not count.
+    /// Reads the sessions that were active last within `window` from a file of events, at most `limit`, and what they spared
+    /// then at this price. The file is read twice: which sessions these are is known at its end. What is appended meanwhile does not count.
     ///
     /// # Errors
     /// It cannot be read, or not from its beginning again.
-    pub fn read(mut input: impl BufRead + Seek, limit: usize, price: Option<&Price>) -> io::Result<Self> {
+    pub fn read(
+        mut input: impl BufRead + Seek,
+        limit: usize,
+        window: &Window,
+        price: Option<&Price>,
+    ) -> io::Result<Self> {
         let start = input.stream_position()?;
-        let mut lines = EventLines::of(&mut input);
+        let mut lines = EventLines::of(&mut input, window);
         let (mut last, mut sessions, mut calls) = (Last::new(limit), Sessions::default(), 0);
         while let Some(event) = lines.next()? {
             if event.event == EventName::CatalogLoaded {
@@ -180,7 +185,7 @@ impl SessionRows {
         let bad = lines.into_bad();
         let end = input.stream_position()?;
         input.seek(io::SeekFrom::Start(start))?;
-        let mut lines = EventLines::of(input.take(end - start));
+        let mut lines = EventLines::of(input.take(end - start), window);
         let mut running: HashMap<String, Running> = HashMap::new();
         // Of the servers, and listed, as they were served last.
         let mut definitions = None;
@@ -395,7 +400,7 @@ mod tests {
     #[test]
     fn sessions_add_up_their_calls_and_say_what_is_not_known() {
         let price = Price { per_million_tokens: 3.0, currency: "$".to_owned() };
-        let all = SessionRows::read(Cursor::new(events()), 10, Some(&price)).unwrap();
+        let all = SessionRows::read(Cursor::new(events()), 10, &Window::all(), Some(&price)).unwrap();
         insta::assert_snapshot!(json(&all), @r#"
         {"session":"a","caller":"ci","first":"2026-11-22T12:00:02.000042+00:00","last":"2026-11-22T12:00:07.000042+00:00","calls":3,"failed":1,"counted":3,"definitions_not_sent":900,"results_held_back":490,"other":40,"net":1350,"cost":0.00405}
         {"session":"c","caller":"ci","first":"2026-11-22T12:00:06.000042+00:00","last":"2026-11-22T12:00:06.000042+00:00","calls":0,"failed":0,"counted":0,"definitions_not_sent":-50,"results_held_back":0,"other":0,"net":-50,"cost":-0.00015}
@@ -413,9 +418,9 @@ mod tests {
 
     #[test]
     fn the_last_sessions_are_whole_however_they_take_turns() {
-        let all = SessionRows::read(Cursor::new(events()), 10, None).unwrap();
+        let all = SessionRows::read(Cursor::new(events()), 10, &Window::all(), None).unwrap();
         for limit in 1..=4 {
-            let some = SessionRows::read(Cursor::new(events()), limit, None).unwrap();
+            let some = SessionRows::read(Cursor::new(events()), limit, &Window::all(), None).unwrap();
             assert_eq!(some.items, all.items[..limit], "{limit}");
             assert_eq!(some.left_out, Some(4 - limit as u64), "{limit}");
             let calls: u64 = some.items.iter().map(|row| row.calls).sum();
@@ -425,7 +430,7 @@ mod tests {
 
     #[test]
     fn calls_stand_in_the_order_of_the_file_from_its_end() {
-        let all = CallRows::read(events().as_bytes(), 10).unwrap();
+        let all = CallRows::read(events().as_bytes(), 10, &Window::all()).unwrap();
         insta::assert_snapshot!(json(&all), @r#"
         {"time":"2026-11-22T12:00:07.000042+00:00","session":"a","caller":"ci","event":"execute.completed","operation":null,"tool":null,"decision":"allow","outcome":"TOOL_ERROR","result_tokens":20,"answer_tokens":20,"saved":0,"ms":2.5}
         {"time":"2026-11-22T12:00:05.000042+00:00","session":"a","caller":"ci","event":"execute.completed","operation":null,"tool":null,"decision":"allow","outcome":"OK","result_tokens":500,"answer_tokens":10,"saved":490,"ms":2.5}
@@ -434,7 +439,7 @@ mod tests {
         {"time":"2026-11-22T12:00:00.000042+00:00","session":"old","caller":null,"event":"execute.completed","operation":"tool_execute","tool":null,"decision":null,"outcome":"OK","result_tokens":null,"answer_tokens":null,"saved":null,"ms":2.5}
         {"left_out":0,"bad_lines":2,"first_bad_lines":[{"line":5,"reason":"expected ident at line 1 column 2"},{"line":10,"reason":"it is not finished: EOF while parsing a value at line 1 column 14"}]}
         "#);
-        let some = CallRows::read(events().as_bytes(), 2).unwrap();
+        let some = CallRows::read(events().as_bytes(), 2, &Window::all()).unwrap();
         assert_eq!((&some.items[..], some.left_out), (&all.items[..2], 3));
         assert_eq!(some.bad, all.bad);
     }
@@ -449,9 +454,9 @@ mod tests {
             line(2, "a", "execute.completed", &huge),
         ]
         .concat();
-        let rows = SessionRows::read(Cursor::new(&text), 1, None).unwrap();
+        let rows = SessionRows::read(Cursor::new(&text), 1, &Window::all(), None).unwrap();
         assert_eq!(rows.items[0].net, Some(i64::MIN));
-        assert_eq!(CallRows::read(text.as_bytes(), 1).unwrap().items[0].saved, Some(-i64::MAX));
+        assert_eq!(CallRows::read(text.as_bytes(), 1, &Window::all()).unwrap().items[0].saved, Some(-i64::MAX));
     }
 
     #[test]
@@ -482,7 +487,7 @@ mod tests {
             }
         }
         let text = line(1, "a", "execute.completed", r#""answer_tokens":1,"result_tokens":1"#);
-        let rows = SessionRows::read(Growing(Cursor::new(text.into_bytes())), 5, None).unwrap();
+        let rows = SessionRows::read(Growing(Cursor::new(text.into_bytes())), 5, &Window::all(), None).unwrap();
         assert_eq!((rows.items[0].calls, rows.calls_left_out), (1, 0));
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead};
 
 use serde::Serialize;
 
-use super::event_lines::{BadLines, EventLines};
+use super::event_lines::{BadLines, EventLines, Window};
 use crate::telemetry::diagnostics::{Event, EventName};
 use crate::telemetry::savings::Savings;
 
@@ -66,6 +66,9 @@ impl Running {
 /// What a file of events says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EventStats {
+    /// When the time begins that it is about; `None` for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
     /// Events that were read.
     pub events: usize,
     /// The time of the earliest.
@@ -89,13 +92,13 @@ pub struct EventStats {
 }
 
 impl EventStats {
-    /// Reads a file of events.
+    /// Reads the events of a file within `window`.
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn read(input: impl BufRead) -> io::Result<Self> {
-        let mut collected = Collected::default();
-        let mut lines = EventLines::of(input);
+    pub fn read(input: impl BufRead, window: &Window) -> io::Result<Self> {
+        let mut collected = Collected::new(window);
+        let mut lines = EventLines::of(input, window);
         while let Some(event) = lines.next()? {
             collected.take(&event);
         }
@@ -103,8 +106,10 @@ impl EventStats {
     }
 }
 
+/// Events while they are counted.
 #[derive(Debug, Default)]
-struct Collected {
+pub(super) struct Collected {
+    window: Window,
     times: Option<(String, String)>,
     sessions: BTreeSet<String>,
     by_event: BTreeMap<EventName, Running>,
@@ -116,14 +121,24 @@ struct Collected {
 }
 
 impl Collected {
-    fn take(&mut self, event: &Event) {
+    /// Nothing was counted yet; what ended before `window` is not.
+    pub(super) fn new(window: &Window) -> Self {
+        Self { window: window.clone(), ..Self::default() }
+    }
+
+    /// Counts an event.
+    pub(super) fn take(&mut self, event: &Event) {
+        if event.event == EventName::CatalogLoaded {
+            self.definitions = event.tokens("definition_tokens").zip(event.tokens("surface_tokens"));
+        }
+        if self.window.is_after(event) {
+            return;
+        }
         self.times = Some(match self.times.take() {
             None => (event.timestamp.clone(), event.timestamp.clone()),
             Some((first, last)) => (first.min(event.timestamp.clone()), last.max(event.timestamp.clone())),
         });
-        if event.event == EventName::CatalogLoaded {
-            self.definitions = event.tokens("definition_tokens").zip(event.tokens("surface_tokens"));
-        } else {
+        if event.event != EventName::CatalogLoaded {
             if self.sessions.insert(event.session_id.clone()) {
                 let (definitions, surface) = self.definitions.unwrap_or_default();
                 self.savings.definitions = self.savings.definitions.saturating_add(definitions);
@@ -144,11 +159,13 @@ impl Collected {
         }
     }
 
-    fn stats(self, bad: BadLines) -> EventStats {
+    /// What was counted, with the lines that are no events.
+    pub(super) fn stats(self, bad: BadLines) -> EventStats {
         let (first, last) = self.times.unzip();
         let savings = Savings { sessions: self.sessions.len() as u64, ..self.savings };
         let says_something = self.savings != Savings::default();
         EventStats {
+            since: self.window.since().map(str::to_owned),
             savings: says_something.then_some(savings),
             events: self.by_event.values().map(|running| running.count).sum(),
             first,
@@ -186,7 +203,7 @@ mod tests {
             line("browse.asked", 3.0, true, "{}"),
             line("view.completed", 3.0, true, "{}").replace("\"version\":1", "\"version\":2"),
         ];
-        let stats = EventStats::read(lines.join("\n").as_bytes()).unwrap();
+        let stats = EventStats::read(lines.join("\n").as_bytes(), &Window::all()).unwrap();
         insta::assert_snapshot!(serde_json::to_string_pretty(&stats).unwrap(), @r#"
     {
       "events": 5,
@@ -283,7 +300,7 @@ mod tests {
             of("a", r#"{"answer_tokens":10,"result_tokens":10}"#),
             of("b", r#"{"answer_tokens":3}"#),
         ];
-        let savings = EventStats::read(lines.join("\n").as_bytes()).unwrap().savings.unwrap();
+        let savings = EventStats::read(lines.join("\n").as_bytes(), &Window::all()).unwrap().savings.unwrap();
         assert_eq!((savings.sessions, savings.definitions, savings.surface), (2, 4_000, 200));
         let spent = savings.spent;
         assert_eq!((spent.calls, spent.results, spent.answers, spent.other), (2, 510, 20, 10));

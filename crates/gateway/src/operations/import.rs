@@ -650,7 +650,7 @@ fn is_reference(text: &str) -> bool {
 }
 
 /// Where an argument is divided into a name and a value that may be a secret.
-fn divided(text: &str) -> Option<(&str, &str)> {
+pub(super) fn divided(text: &str) -> Option<(&str, &str)> {
     text.match_indices(['=', ':']).find_map(|(at, divider)| {
         let (name, value) = (text.get(..at)?, text.get(at + divider.len()..)?);
         let is_secret = match is_short_secret(name) {
@@ -663,7 +663,7 @@ fn divided(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Whether a flag of one letter is one under which programs take tokens, keys and passwords, among other things.
-fn is_short_secret(flag: &str) -> bool {
+pub(super) fn is_short_secret(flag: &str) -> bool {
     matches!(flag, "-t" | "-k" | "-p" | "-T" | "-K" | "-P")
 }
 
@@ -685,7 +685,7 @@ fn is_plain_value(flag: &str, value: &str) -> bool {
 }
 
 /// Whether what is called so is likely a secret.
-fn is_secret_name(name: &str) -> bool {
+pub(super) fn is_secret_name(name: &str) -> bool {
     const PARTS: [&str; 11] = [
         "KEY",
         "TOKEN",
@@ -706,7 +706,7 @@ fn is_secret_name(name: &str) -> bool {
 }
 
 /// Whether a value is plainly no secret.
-fn is_harmless(name: &str, value: &str) -> bool {
+pub(super) fn is_harmless(name: &str, value: &str) -> bool {
     if is_secret_name(name) || !redact(value).found.is_empty() {
         return false;
     }

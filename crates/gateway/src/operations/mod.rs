@@ -1,4 +1,4 @@
-//! What operators do besides serving: check, inspect, import, capture, record, replay, count.
+//! What operators do besides serving: check, inspect, import, capture, record, replay, count, pack.
 
 pub(crate) mod applied;
 pub(crate) mod audit_trail;
@@ -6,12 +6,16 @@ pub(crate) mod capture;
 pub(crate) mod client_edit;
 pub(crate) mod client_files;
 pub(crate) mod clients;
+mod cover;
 pub(crate) mod doctor;
+pub(crate) mod event_feed;
 pub(crate) mod event_lines;
 pub(crate) mod event_rows;
 pub(crate) mod event_stats;
 pub(crate) mod import;
+pub(crate) mod incident;
 pub(crate) mod inspect;
 pub(crate) mod memory;
 pub(crate) mod recording;
 pub(crate) mod replay;
+pub(crate) mod running_stats;

@@ -9,5 +9,5 @@ pub(crate) mod observer;
 pub(crate) mod otlp;
 pub(crate) mod otlp_form;
 mod protobuf;
-mod run;
+pub(crate) mod run;
 pub(crate) mod savings;

@@ -32,7 +32,7 @@ impl Run {
 }
 
 /// A time of UTC with microseconds.
-pub(super) fn timestamp(time: OffsetDateTime) -> String {
+pub(crate) fn timestamp(time: OffsetDateTime) -> String {
     let (date, clock) = (time.date(), time.time());
     format!(
         "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}+00:00",

@@ -1,4 +1,5 @@
-//! What a hop through the gateway costs: the tables of the rows that the bench between processes leaves behind.
+//! What a hop through the gateway costs, and the engines over HTTP: the tables of the rows that the benches between processes leave
+//! behind.
 
 use crate::eval::gateway::overhead::{self, OverheadRow};
 use crate::eval::tables::Tables;
@@ -12,6 +13,38 @@ const DIRECT: &str = "direct";
 
 /// The tables, one per kind of measurement; nothing without rows.
 pub(super) fn section(page: &mut Document, recorded: &Tables) {
+    hops(page, recorded);
+    interface(page, recorded);
+}
+
+/// The engines over HTTP beside the library.
+fn interface(page: &mut Document, recorded: &Tables) {
+    let rows = recorded.interface.as_slice();
+    if rows.is_empty() {
+        return;
+    }
+    page.subheading("What the engines cost over HTTP");
+    page.block(
+        "Measured by `target/dist/examples/engine-interface --out scorecard/timings/interface-overhead.csv`, after \
+         `cargo build --profile dist --bins --examples`: the same questions to the library in one process and to [`contextweaver serve`](../docs/http.md) in another, which take \
+         turns in one run. In brackets the value as a multiple of the library's. Times belong to the machine on which they \
+         were taken; nothing computes these values again.",
+    );
+    if let Some(origin) = recorded.origin(overhead::INTERFACE_FILE) {
+        page.block(&origin.sentence());
+    }
+    for (unit, reading) in [
+        ("us", "Times in µs, from the question to the whole answer."),
+        ("calls/s", "Questions answered per second, by how many are asked at once."),
+        ("MiB", "Resident memory of the service in MiB, at the end of the run."),
+    ] {
+        for table in tables(rows, unit) {
+            page.table(reading, &table);
+        }
+    }
+}
+
+fn hops(page: &mut Document, recorded: &Tables) {
     let rows = recorded.overhead.as_slice();
     if rows.is_empty() {
         return;
@@ -147,5 +180,18 @@ mod tests {
         }
         section(&mut page, &Tables::default());
         assert_eq!(page.text(), text);
+        let row = |engine: &str, measure: &str, value| row("route among 1 000 tools", engine, measure, value, "us");
+        let rows = [
+            row("direct call of the library", "p50", 20.0),
+            row("direct call of the library", "p99", 30.0),
+            row("contextweaver serve", "p50", 50.0),
+            row("contextweaver serve", "p99", 90.0),
+        ];
+        let mut page = Document::default();
+        section(&mut page, &Tables { interface: rows.to_vec(), ..Tables::default() });
+        let text = page.text();
+        for shown in ["What the engines cost over HTTP", "50.0 (×2.50)", "90.0 (×3.00)"] {
+            assert_eq!(text.matches(shown).count(), 1, "{shown}: {text}");
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! What a hop through the gateway costs: rows that `benches/gateway/overhead.rs` measured between processes.
+//! What a hop through the gateway costs, and the engines over HTTP: rows that `benches/gateway/overhead.rs` and
+//! `benches/interface/overhead.rs` measured between processes.
 //!
 //! They belong to the machine and the day on which they were taken, and are shown, never gated.
 
@@ -6,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 /// The file of the rows, in `scorecard/timings/`.
 pub const FILE: &str = "gateway-overhead.csv";
+
+/// The file of the rows about the engines over HTTP, beside it.
+pub const INTERFACE_FILE: &str = "interface-overhead.csv";
 
 /// One measured value. The fields are the columns of the file, in this order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -29,7 +29,7 @@ use crate::transport::http::signed_tokens;
 use crate::upstream::sse::EventReader;
 use crate::{
     AuditCheck, AuditEvent, AuditLine, CallRows, Client, ClientFile, EventStats, Gateway, GatewayConfig, HttpServer,
-    Place, Replay, SessionRows, convert, serve,
+    Place, Replay, RunningStats, SessionRows, Window, convert, serve,
 };
 use contextweaver_context::adapters::{Format, recognise};
 use contextweaver_context::event::{ContextItem, Handle, ItemKind, Phase, Selector};
@@ -486,9 +486,10 @@ pub(super) fn targets<'t>(conversing: &'t Conversing, indexed: &'t (Arc<Catalog>
         Target::new("transcript", &talks.iter().map(String::as_str).collect::<Vec<_>>(), talk),
         Target::new("result", &results.iter().map(String::as_str).collect::<Vec<_>>(), result),
         Target::new("events", &[EVENTS], |input| {
-            drop(EventStats::read(input));
-            drop(CallRows::read(input, 2));
-            drop(SessionRows::read(std::io::Cursor::new(input), 1, None));
+            drop(EventStats::read(input, &Window::all()));
+            drop(CallRows::read(input, 2, &Window::all()));
+            drop(SessionRows::read(std::io::Cursor::new(input), 1, &Window::all(), None));
+            drop(RunningStats::of_metrics(text(input)));
         }),
         Target::new("session file", &[SESSION, &kept], session),
         Target { name: "index file", seeds: vec![indexed.1.clone()], read: Box::new(index) },

@@ -1,0 +1,250 @@
+//! `mcp incident-pack`: one archive with what somebody needs to help with a gateway, without its secrets.
+
+use std::fs::File;
+use std::io::{BufReader, Cursor, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::Value;
+use time::OffsetDateTime;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+use super::chain::{self, Values};
+use super::terminal::line;
+use super::{block_on, running};
+use crate::cli::{Format, Outcome, note, print_json};
+use contextweaver_core::files::replace_private_file;
+use contextweaver_gateway::{
+    AuditCheck, EventStats, Gateway, GatewayConfig, Incident, IncidentFile, IncidentManifest, Inspection, Window,
+    examine, grouped,
+};
+
+/// Collect what somebody needs to help, without secrets: one archive
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+In the archive: the configuration, what `mcp doctor` and `mcp preview` find, sums and the last lines of the events and of the
+audit log, and what a running gateway says of itself. manifest.json names each file with its digest, and what is missing
+with the reason. Values that may be secrets are covered, also where a server repeated them. Look at it before you send it.
+
+Examples:
+  contextweaver mcp incident-pack --out pack.zip
+  contextweaver mcp incident-pack --out pack.zip --url http://127.0.0.1:8080 --token-file token
+  contextweaver mcp incident-pack --out pack.zip --no-start --lines 50")]
+pub(in crate::cli) struct Args {
+    /// The archive to write; one that exists is never replaced
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// The configuration, YAML or JSON [default: gateway.yaml]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// A client's file with the gateway's entry, beside those that are found; repeatable
+    #[arg(long, value_name = "FILE")]
+    client: Vec<PathBuf>,
+    /// A gateway that runs: the address that it says it listens at
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// A file with the bearer token for `--url`
+    #[arg(long, value_name = "FILE", requires = "url")]
+    token_file: Option<PathBuf>,
+    /// Lines of each log that are taken, at most
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    lines: u16,
+    /// Do not start the servers; what they list is then missing
+    #[arg(long)]
+    no_start: bool,
+    /// How long the servers have, all together
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+    /// The output format
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// How long a running gateway has to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let config = chain::config(args.config.as_deref())?;
+    refuse(&args.out)?;
+    if !config.is_file() {
+        bail!("{}: there is no such configuration", config.display());
+    }
+    let values = Values::of(&config, &args.client).ok();
+    let known = values.as_ref().map(Values::known).unwrap_or_default();
+    let mut incident = Incident::begin(&config, &known, environment(), std::env::home_dir().as_deref());
+    if let Some(token) = &args.token_file {
+        incident.cover_file(token);
+    }
+    let lookup = |name: &str| values.as_ref().map_or_else(|| std::env::var(name).ok(), |values| values.get(name));
+    let loaded = GatewayConfig::load_with(&config, &lookup).map_err(anyhow::Error::from);
+    add_servers(args, &mut incident, &config, loaded.as_ref().ok(), &lookup);
+    match &loaded {
+        Ok(loaded) => add_logs(&mut incident, loaded, usize::from(args.lines)),
+        Err(error) => {
+            for name in ["stats.json", "events.jsonl", "audit.json", "audit.jsonl"] {
+                incident.leave_out(name, &format!("the configuration is not accepted: {error:#}"));
+            }
+        }
+    }
+    add_running(args, &mut incident);
+    let (files, manifest) = incident.finish(OffsetDateTime::now_utc());
+    let archive = archive(&files, &manifest)?;
+    refuse(&args.out)?;
+    replace_private_file(&args.out, &archive)?;
+    match args.format {
+        Format::Json => print_json(out, "mcp incident-pack", &manifest)?,
+        Format::Text => print(out, &args.out, &manifest)?,
+    }
+    Ok(Outcome::Ok)
+}
+
+/// The variables of this process that are text.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
+/// An archive that somebody may have sent is never replaced.
+fn refuse(path: &Path) -> Result<()> {
+    if path.symlink_metadata().is_ok() {
+        bail!("--out: {} exists and is not replaced; name another file", path.display());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        bail!("--out: the folder {} does not exist; create it", folder.display());
+    }
+    Ok(())
+}
+
+/// What a check of the configuration and its servers says, and what it would serve.
+fn add_servers(
+    args: &Args,
+    incident: &mut Incident,
+    path: &Path,
+    config: Option<&GatewayConfig>,
+    lookup: &dyn Fn(&str) -> Option<String>,
+) {
+    let (doctor, catalog) = ("doctor.json", "catalog.json");
+    if args.no_start {
+        for name in [doctor, catalog] {
+            incident.leave_out(name, "the servers were not started: --no-start");
+        }
+        return;
+    }
+    let patience = Duration::from_secs(args.timeout);
+    let late = || anyhow!("the servers took longer than {} s; see --timeout", args.timeout);
+    let found = block_on(async { tokio::time::timeout(patience, examine(path, lookup)).await.map_err(|_| late()) });
+    match found {
+        Ok(found) => incident.add(doctor, "what `mcp doctor` finds", &found),
+        Err(error) => incident.leave_out(doctor, &format!("{error:#}")),
+    }
+    let Some(config) = config.cloned() else {
+        incident.leave_out(catalog, "the configuration is not accepted; doctor.json says why");
+        return;
+    };
+    let served = async {
+        let gateway = Gateway::start(config.for_a_look()).await.context("the gateway did not start")?;
+        let found = Inspection::of(&gateway).await;
+        gateway.close().await;
+        found.map_err(|error| anyhow!("the list of tools cannot be had: {}", error.message))
+    };
+    let found = block_on(async { tokio::time::timeout(patience, served).await.map_err(|_| late())? });
+    match found {
+        Ok(found) => incident.add(catalog, "what would be served: servers, tools and their tokens", &found),
+        Err(error) => incident.leave_out(catalog, &format!("{error:#}")),
+    }
+}
+
+/// What the files say that a gateway writes.
+fn add_logs(incident: &mut Incident, config: &GatewayConfig, lines: usize) {
+    match &config.diagnostics {
+        Some(path) => {
+            let read = || EventStats::read(BufReader::new(File::open(path)?), &Window::all());
+            match read() {
+                Ok(stats) => incident.add("stats.json", "sums of all events", &stats),
+                Err(error) => incident.leave_out("stats.json", &format!("{}: {error}", path.display())),
+            }
+            incident.add_lines("events.jsonl", "events", path, lines);
+        }
+        None => {
+            for name in ["stats.json", "events.jsonl"] {
+                incident.leave_out(name, "the configuration names no file in `diagnostics`");
+            }
+        }
+    }
+    match config.audit.as_ref().map(|audit| &audit.file) {
+        Some(path) => {
+            let read = || AuditCheck::read(BufReader::new(File::open(path)?), None);
+            match read() {
+                Ok(check) => incident.add("audit.json", "whether the audit log is whole", &check),
+                Err(error) => incident.leave_out("audit.json", &format!("{}: {error}", path.display())),
+            }
+            incident.add_lines("audit.jsonl", "lines of the audit log", path, lines);
+        }
+        None => {
+            for name in ["audit.json", "audit.jsonl"] {
+                incident.leave_out(name, "the configuration has no `audit`");
+            }
+        }
+    }
+}
+
+/// What a running gateway says of itself.
+fn add_running(args: &Args, incident: &mut Incident) {
+    let (health, metrics) = ("health.json", "metrics.txt");
+    let Some(url) = &args.url else {
+        for name in [health, metrics] {
+            incident.leave_out(name, "no running gateway was named with --url");
+        }
+        return;
+    };
+    let ask = |path: &str| -> Result<running::Answer> {
+        let answer = block_on(running::get(url, path, args.token_file.as_deref(), PATIENCE))?;
+        if !(answer.status.is_success() || answer.status == 503) {
+            bail!("the gateway answers {}", answer.status);
+        }
+        Ok(answer)
+    };
+    match ask("/healthz").and_then(|answer| Ok(serde_json::from_str::<Value>(&answer.text)?)) {
+        Ok(found) => incident.add(health, "the health of the running gateway", &found),
+        Err(error) => incident.leave_out(health, &format!("{error:#}")),
+    }
+    match ask("/metrics") {
+        Ok(answer) => incident.add_text(metrics, "the metrics of the running gateway", &answer.text),
+        Err(error) => incident.leave_out(metrics, &format!("{error:#}")),
+    }
+}
+
+/// The archive, of which equal files are equal bytes.
+fn archive(files: &[IncidentFile], manifest: &IncidentManifest) -> Result<Vec<u8>> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    let options = SimpleFileOptions::default();
+    let mut add = |name: &str, bytes: &[u8]| -> Result<()> {
+        zip.start_file(name, options)?;
+        zip.write_all(bytes)?;
+        Ok(())
+    };
+    let mut document = Vec::new();
+    print_json(&mut document, "mcp incident-pack", manifest)?;
+    add("manifest.json", &document)?;
+    for file in files {
+        add(&file.name, file.text.as_bytes())?;
+    }
+    Ok(zip.finish()?.into_inner())
+}
+
+fn print(out: &mut dyn Write, path: &Path, manifest: &IncidentManifest) -> Result<()> {
+    line(out, format_args!("{}: {} files, {} values covered", path.display(), manifest.files.len(), manifest.covered))?;
+    for file in &manifest.files {
+        line(out, format_args!("{:>11}  {}: {}", grouped(file.bytes as u64), file.name, file.about))?;
+    }
+    if !manifest.left_out.is_empty() {
+        writeln!(out, "missing")?;
+        for gap in &manifest.left_out {
+            line(out, format_args!("  {}: {}", gap.name, gap.reason))?;
+        }
+    }
+    note("look at it before you send it");
+    Ok(())
+}
