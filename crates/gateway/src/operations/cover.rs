@@ -236,7 +236,8 @@ impl Cover {
                 }
                 _ if text.contains("://") => self.address(text).into(),
                 _ if is_flag && !text.contains('=') => self.text(text).into(),
-                _ if is_plain(text) => self.text(text).into(),
+                // What is there is a place, however it is called.
+                _ if is_plain(text) || text.starts_with('/') && Path::new(text).exists() => self.text(text).into(),
                 _ => self.hide("", item),
             });
             if is_flag && !text.contains('=') && (is_secret_name(text) || is_short_secret(text)) {
