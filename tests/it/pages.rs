@@ -288,11 +288,13 @@ fn what_pages_say_is_what_happens() {
         not run: it starts your servers.
         not run: it changes the settings of a client.
         not run: it installs a package and serves until it is ended.
+        not run: it goes on until it is ended.
         not run: it needs the audit log of a gateway.
         not run: it serves until it is ended.
         not run: it compiles.
     docs/http.md: blocks run 0, outputs compared 0
         not run: scripts/http-test asks a server.
+        not run: it compiles.
         not run: scripts/http-test does, with a server of its own.
     docs/install.md: blocks run 0, outputs compared 1
         not run: there is no release yet.

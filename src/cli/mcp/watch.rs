@@ -88,7 +88,7 @@ fn fitted(view: &str, room: Room) -> String {
     let mut text = String::new();
     let all = view.lines().count();
     for line in view.lines().take(if all > most { most - 1 } else { most }) {
-        text.push_str(cut(line, room.columns).trim_end());
+        text.push_str(&cut(line, room.columns));
         text.push('\n');
     }
     if all > most {
@@ -108,9 +108,8 @@ fn cut(line: &str, columns: usize) -> String {
         room = left.unwrap_or(room);
         left.is_some()
     };
-    let mut text: String = line.chars().take_while(fits).collect();
-    text.push('…');
-    text
+    let text: String = line.chars().take_while(fits).collect();
+    text.trim_end().to_owned() + "…"
 }
 
 /// Columns of a character, about: those of East Asia and pictures take two.

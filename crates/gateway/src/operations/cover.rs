@@ -173,7 +173,10 @@ impl Cover {
             }
             Value::String(text) if text.contains("://") => self.address(text).into(),
             Value::String(_) if is_secret_name(name) => self.hide(name, value),
-            Value::String(text) if name == "command" && divided(text).is_some() => self.hide(name, value),
+            Value::String(text) if name == "command" && divided(text).is_some() => {
+                divided(text).into_iter().for_each(|(_, secret)| self.note_word(secret));
+                self.hide(name, value)
+            }
             Value::String(text) => self.text(text).into(),
             Value::Number(_) if is_secret_name(name) && !is_amount(name) => self.hide(name, value),
             other => other.clone(),
@@ -197,7 +200,8 @@ impl Cover {
         if bare.trim().is_empty() && !text.trim().is_empty() {
             return text.into();
         }
-        if !is_harmless(name, &text) {
+        // What begins as a path does and is nowhere may be anything.
+        if !is_harmless(name, &text) || text.starts_with('/') && !Path::new(&text).exists() {
             self.note(&text, REMOVED.to_owned());
             // `Bearer TOKEN`: the token is a value of its own.
             text.split_whitespace().skip(1).for_each(|word| self.note_word(word));
@@ -232,7 +236,8 @@ impl Cover {
                 }
                 _ if text.contains("://") => self.address(text).into(),
                 _ if is_flag && !text.contains('=') => self.text(text).into(),
-                _ if is_plain(text) => self.text(text).into(),
+                // What is there is a place, however it is called.
+                _ if is_plain(text) || text.starts_with('/') && Path::new(text).exists() => self.text(text).into(),
                 _ => self.hide("", item),
             });
             if is_flag && !text.contains('=') && (is_secret_name(text) || is_short_secret(text)) {
@@ -353,9 +358,9 @@ mod tests {
                 json!({"args": ["@scope/package@1.2.3", "python3", "A1b2C3d4E5f6", "--url=https://h/p", "-e", "X=y9z9w9"]}),
                 3,
             ),
-            (json!({"args": ["postgres://me:hunter2@db:5432/shop?sslmode=require"]}), 2),
+            (json!({"args": ["postgres://me:hunter2@db:5432/shop?sslmode=require"]}), 1),
             (json!({"url": "https://u:pw77@h.example:1/v1/A8f3K2q9Zx/mcp?key=${env:K}#x"}), 2),
-            (json!({"command": "/bin/x --token=abcdefgh9"}), 1),
+            (json!({"command": "/bin/x --token=abcdefgh9"}), 3),
             (json!({"name": "ghp_a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2a1B2"}), 0),
         ];
         let mut shown = String::new();
