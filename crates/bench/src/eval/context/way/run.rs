@@ -188,6 +188,16 @@ mod tests {
         }
         kinds.sort();
         kinds.dedup();
-        assert_eq!(kinds, [WayKind::Memory, WayKind::Handoff, WayKind::Envelopes, WayKind::Hooks]);
+        assert_eq!(
+            kinds,
+            [
+                WayKind::Memory,
+                WayKind::MemoryFile,
+                WayKind::MemorySqlite,
+                WayKind::Handoff,
+                WayKind::Envelopes,
+                WayKind::Hooks
+            ]
+        );
     }
 }
