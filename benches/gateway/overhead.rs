@@ -5,6 +5,8 @@
 //! them; `mcp-proxy` (`cargo install mcp-proxy --version 0.6.0 --locked`), when it is on the path, is the rival over
 //! HTTP.
 
+mod measuring;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -15,6 +17,8 @@ use std::time::{Duration, Instant};
 
 use contextweaver::catalog::tool_hash8;
 use serde_json::{Value, json};
+
+use measuring::{Process, quantile, resident};
 
 const SIZES: [u64; 3] = [10, 10_000, 250_000];
 const CLIENTS: [usize; 3] = [1, 8, 32];
@@ -49,16 +53,6 @@ struct Http {
     address: String,
     path: String,
     session: Option<String>,
-}
-
-/// Ends the process when dropped.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// A client of an engine.
@@ -283,12 +277,6 @@ fn dead_stream() -> TcpStream {
     TcpStream::connect(listener.local_addr().expect("bound")).expect("connects")
 }
 
-fn quantile(samples: &mut [Duration], share: f64) -> f64 {
-    samples.sort_unstable();
-    let at = ((samples.len() as f64 * share) as usize).min(samples.len().saturating_sub(1));
-    samples.get(at).map_or(f64::NAN, |sample| sample.as_secs_f64() * 1e6)
-}
-
 /// One row of the table.
 struct Row {
     path: &'static str,
@@ -358,14 +346,6 @@ fn round_trips(path: &'static str, engines: &[Engine], rounds: usize, table: &mu
             table.add(path, name, "resident", resident, "MiB");
         }
     }
-}
-
-/// Resident memory of a process, without its children, in MiB.
-fn resident(id: u32) -> Option<f64> {
-    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
-    let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib / 1024.0)
 }
 
 /// The memory of each engine early and late in a long run of calls.

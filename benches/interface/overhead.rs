@@ -3,12 +3,15 @@
 //! They take turns in short blocks, so that what the machine does besides meets both. `--quick` is for trying; `--out FILE` writes
 //! the rows as CSV. `contextweaver` is the one in the folder above this program.
 
+#[path = "../gateway/measuring.rs"]
+mod measuring;
+
 use std::error::Error;
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -18,6 +21,8 @@ use contextweaver::eval::growth::{SEED, scaled};
 use contextweaver::eval::record::Origin;
 use contextweaver::{Catalog, Request, Router, RoutingConfig};
 use serde_json::{Value, json};
+
+use measuring::{Process, quantile, resident};
 
 /// Tools of the catalog.
 const TOOLS: usize = 1_000;
@@ -33,16 +38,6 @@ const EACH: &str = "contextweaver serve, a connection each";
 const BROUGHT: &str = "contextweaver serve, with the catalog in the request";
 
 type Failure = Box<dyn Error>;
-
-/// Ends the process when dropped.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A connection to the interface.
 struct Http {
@@ -119,19 +114,6 @@ fn serve(file: &Path) -> Result<(Process, String), Failure> {
     let address = address.ok_or("`contextweaver serve` did not start")?;
     std::thread::spawn(move || lines.for_each(drop));
     Ok((process, address))
-}
-
-/// Resident memory of a process in MiB.
-fn resident(id: u32) -> Option<f64> {
-    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-    let kib: f64 = status.lines().find(|line| line.starts_with("VmRSS:"))?.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kib / 1024.0)
-}
-
-fn quantile(samples: &mut [Duration], share: f64) -> f64 {
-    samples.sort_unstable();
-    let at = ((samples.len() as f64 * share) as usize).min(samples.len().saturating_sub(1));
-    samples.get(at).map_or(f64::NAN, |sample| sample.as_secs_f64() * 1e6)
 }
 
 /// Questions a second by so many askers at once, for `span`.

@@ -159,15 +159,18 @@ struct Verified {
 /// Checks the session file, or what an SQLite store holds, and then compiles it for every phase.
 fn verify(args: &Args, config: &ContextConfig, out: &mut dyn Write) -> Result<Outcome> {
     let path = &args.source.session;
-    let (mut found, session) = if is_database(path) { of_store(path) } else { of_file(path)? };
-    for &phase in session.iter().flat_map(|_| Phase::ALL) {
-        let reason = match session.as_ref().map(|session| args.prompt.compile(session, phase, config)) {
-            Some(Ok(pack)) if pack.stats.prompt_tokens > pack.stats.budget => {
+    let (mut found, session) = match is_database(path) {
+        true => of_store(path),
+        false => verify_session(&std::fs::read(path).with_context(|| path.display().to_string())?),
+    };
+    for (session, &phase) in session.iter().flat_map(|session| Phase::ALL.iter().map(move |phase| (session, phase))) {
+        let reason = match args.prompt.compile(session, phase, config) {
+            Ok(pack) if pack.stats.prompt_tokens > pack.stats.budget => {
                 let (tokens, budget) = (pack.stats.prompt_tokens, pack.stats.budget);
                 format!("the prompt for {phase} has {tokens} tokens, over its budget of {budget}")
             }
-            Some(Err(error)) => format!("no prompt for {phase}: {error:#}"),
-            Some(Ok(_)) | None => continue,
+            Ok(_) => continue,
+            Err(error) => format!("no prompt for {phase}: {error:#}"),
         };
         found.problems.push(SessionProblem { line: None, reason });
     }
@@ -191,20 +194,12 @@ fn verify(args: &Args, config: &ContextConfig, out: &mut dyn Write) -> Result<Ou
     Ok(if ok { Outcome::Ok } else { Outcome::Drift })
 }
 
-/// A session file, checked; the session, where nothing is wrong with it.
-fn of_file(path: &Path) -> Result<(Verification, Option<Session>)> {
-    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
-    let found = verify_session(&bytes);
-    let session = Session::parse(&bytes, path).ok().filter(|_| found.problems.is_empty());
-    Ok((found, session))
-}
-
-/// As [`of_file`], for an SQLite store, whose content has no lines.
+/// An SQLite store, checked as the file that it would be, but for its lines.
 fn of_store(path: &Path) -> (Verification, Option<Session>) {
     let read = || -> Result<(Verification, Session)> {
         let (session, mut bytes) = (load(path)?, Vec::new());
         session.write(&mut bytes)?;
-        let mut found = verify_session(&bytes);
+        let (mut found, _) = verify_session(&bytes);
         found.problems.iter_mut().for_each(|problem| problem.line = None);
         Ok((found, session))
     };

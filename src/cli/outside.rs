@@ -11,16 +11,7 @@ use reqwest::{Client, Url, redirect};
 use super::session::is_database;
 use contextweaver_context::ContextConfig;
 use contextweaver_context::hooks::{Exchange, HookConfig, Hooks};
-use contextweaver_context::memory::{
-    LocalMemories, MemorySource, RecallBounds, Remembered, SourceError, SqliteMemories, mem0,
-};
-
-/// The time that a search of a memory may take, and the bytes of its answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-const MOST_BYTES: usize = 1 << 20;
-
-/// The variable that holds the key of a memory with an address.
-const KEY: &str = "MEM0_API_KEY";
+use contextweaver_context::memory::{LocalMemories, MemorySource, SqliteMemories, mem0};
 
 /// Sends JSON to an address and reads what comes back.
 struct Poster {
@@ -37,12 +28,12 @@ impl Poster {
         Ok(Self { client: client.map_err(|error| error.to_string())?, address, key, most_bytes })
     }
 
-    fn post(&self, body: String) -> Result<Vec<u8>, String> {
+    fn post(&self, body: &str) -> Result<Vec<u8>, String> {
         // The caller may be a worker of a runtime already, and one cannot wait within another.
         std::thread::scope(|scope| {
             let asked = scope.spawn(|| {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-                runtime.map_err(|error| error.to_string())?.block_on(self.ask(body))
+                runtime.map_err(|error| error.to_string())?.block_on(self.ask(body.to_owned()))
             });
             asked.join().unwrap_or_else(|_| Err("the request broke off".to_owned()))
         })
@@ -75,7 +66,7 @@ impl Poster {
 
 impl Exchange for Poster {
     fn ask(&self, line: &str) -> Result<String, String> {
-        String::from_utf8(self.post(line.to_owned())?).map_err(|_| "the answer is not UTF-8".to_owned())
+        String::from_utf8(self.post(line)?).map_err(|_| "the answer is not UTF-8".to_owned())
     }
 }
 
@@ -94,8 +85,8 @@ pub(super) fn hooks(config: &ContextConfig) -> Result<Option<Hooks>> {
 /// The memory that an argument names: a file, an SQLite store, or an address with the interface of Mem0.
 pub(super) fn memory(argument: &str) -> Result<Box<dyn MemorySource>> {
     if argument.starts_with("http://") || argument.starts_with("https://") {
-        let key = std::env::var(KEY).ok().filter(|key| !key.is_empty());
-        return Ok(Box::new(Mem0::new(argument, key, PATIENCE)?));
+        let key = std::env::var(mem0::KEY).ok().filter(|key| !key.is_empty());
+        return Ok(Box::new(mem0(argument, key, mem0::PATIENCE)?));
     }
     local_memory(Path::new(argument))
 }
@@ -108,35 +99,17 @@ pub(super) fn local_memory(path: &Path) -> Result<Box<dyn MemorySource>> {
     })
 }
 
-/// A memory with the interface of Mem0.
-struct Mem0 {
-    poster: Poster,
-    filters: Vec<(String, String)>,
-}
-
-impl Mem0 {
-    fn new(argument: &str, key: Option<String>, patience: Duration) -> Result<Self> {
-        let mut address = Url::parse(argument).with_context(|| argument.to_owned())?;
-        let filters = address.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
-        address.set_query(None);
-        if address.path() == "/" {
-            address.set_path(mem0::PATH);
-        }
-        let poster = Poster::new(address, key, patience, MOST_BYTES).map_err(|reason| anyhow!(reason))?;
-        Ok(Self { poster, filters })
+/// The memory with the interface of Mem0 at an address, whose query says what it is filtered by.
+fn mem0(argument: &str, key: Option<String>, patience: Duration) -> Result<impl MemorySource + 'static> {
+    let mut address = Url::parse(argument).with_context(|| argument.to_owned())?;
+    let filters = address.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
+    address.set_query(None);
+    if address.path() == "/" {
+        address.set_path(mem0::PATH);
     }
-}
-
-impl MemorySource for Mem0 {
-    fn name(&self) -> &str {
-        "mem0"
-    }
-
-    fn search(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError> {
-        let refuse = |reason: String| SourceError { source_name: "mem0".to_owned(), reason };
-        let body = mem0::request(self.poster.address.path(), query, &self.filters, bounds).to_string();
-        mem0::read(&self.poster.post(body).map_err(refuse)?, bounds).map_err(refuse)
-    }
+    let path = address.path().to_owned();
+    let poster = Poster::new(address, key, patience, mem0::MOST_BYTES).map_err(|reason| anyhow!(reason))?;
+    Ok(mem0::Mem0::new(&path, filters, move |body: &str| poster.post(body)))
 }
 
 #[cfg(test)]
@@ -144,13 +117,13 @@ mod tests {
     use super::super::download::tests::{answer, serve};
     use super::*;
     use contextweaver_context::event::Phase;
-    use contextweaver_context::memory::recall;
+    use contextweaver_context::memory::{RecallBounds, recall};
 
     #[test]
     fn a_memory_with_an_address_is_searched_within_bounds() {
         let memories =
             br#"{"results": [{"id": "m1", "memory": "The pool has\n40 connections."}, {"id": "m2", "memory": "UTC"}]}"#;
-        let many = vec![b'x'; MOST_BYTES + 1];
+        let many = vec![b'x'; mem0::MOST_BYTES + 1];
         let answers = [
             (mem0::PATH, answer("200 OK", memories)),
             ("/v1/memories/search/", answer("200 OK", br#"[{"id": "m1", "memory": "old"}]"#)),
@@ -164,7 +137,7 @@ mod tests {
         ];
         let server = serve(answers.map(|(path, bytes)| (path.to_owned(), bytes)).into_iter().collect());
         let found = |path: &str| {
-            let source = Mem0::new(&format!("{server}{path}"), Some("key".to_owned()), Duration::from_secs(2)).unwrap();
+            let source = mem0(&format!("{server}{path}"), Some("key".to_owned()), Duration::from_secs(2)).unwrap();
             let asked = recall(&source, (Phase::Answer, "pool"), RecallBounds::default(), &ContextConfig::default());
             match asked {
                 Ok(recalled) => recalled.facts.iter().map(|fact| format!("{}={};", fact.key, fact.value)).collect(),

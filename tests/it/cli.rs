@@ -25,9 +25,7 @@ fn a_route_is_a_page() {
     let query = "delete <i>a</i> repository xyzzy";
     let run = files.run(&["route", "--catalog", "tools.json", "-k", "1", "--html", "route.html", query]);
     assert_eq!((run.code, run.stderr.as_str()), (0, "wrote route.html\n"), "{}", run.shown());
-    let page = fs::read_to_string(files.path("route.html")).unwrap();
-    let (before, rest) = page.split_once("<style>").unwrap();
-    let page = format!("{before}{}", rest.split_once("</style>\n").unwrap().1);
+    let page = files.page("route.html");
     assert!(!page.contains("<i>") && !page.contains("<script"), "{page}");
     insta::assert_snapshot!(page, @r##"
     <!doctype html>

@@ -748,14 +748,6 @@ fn a_session_is_checked_whole() {
         assert!(run.code == 2 && run.stderr.contains(told), "{}", run.shown());
     }
 }
-
-/// A page without its rules, which are the same for every page.
-fn page(files: &Files, name: &str) -> String {
-    let page = std::fs::read_to_string(files.path(name)).unwrap();
-    let (before, rest) = page.split_once("<style>").unwrap();
-    format!("{before}{}", rest.split_once("</style>\n").unwrap().1)
-}
-
 #[test]
 fn a_prompt_is_a_page() {
     let hostile = lines().replace("The disk was full.", "<script>alert('&')</script>");
@@ -764,7 +756,7 @@ fn a_prompt_is_a_page() {
     let ask = ["inspect", "--html", "prompt.html", "--budget", "130", "--query", query];
     let run = session(&files, &ask);
     assert_eq!((run.code, run.stderr.as_str()), (0, "wrote prompt.html\n"));
-    let page = page(&files, "prompt.html");
+    let page = files.page("prompt.html");
     for never in ["<script", "password", "http", "<b>job", "<img"] {
         assert!(!page.contains(never), "{never}: {page}");
     }

@@ -65,6 +65,13 @@ impl Files {
         run
     }
 
+    /// A page that a command has written, without its style.
+    pub(crate) fn page(&self, name: &str) -> String {
+        let page = fs::read_to_string(self.path(name)).unwrap();
+        let (before, rest) = page.split_once("<style>").unwrap();
+        format!("{before}{}", rest.split_once("</style>\n").unwrap().1)
+    }
+
     /// Runs a command that is an MCP server on standard streams, calls a tool of it by each of these parameters, waits for each
     /// answer, and ends it. Gives the results, and what it said on standard error.
     pub(crate) fn converse(&self, arguments: &[&str], calls: &[Value]) -> (Vec<Value>, String) {

@@ -11,19 +11,10 @@ use pyo3::prelude::*;
 
 use contextweaver_context::ContextConfig;
 use contextweaver_context::hooks::{Exchange, HookConfig, Hooks};
-use contextweaver_context::memory::{
-    LocalMemories, MemorySource, RecallBounds, Remembered, SourceError, SqliteMemories, mem0,
-};
+use contextweaver_context::memory::{LocalMemories, MemorySource, SqliteMemories, mem0};
 
 use crate::errors;
 use crate::session::is_database;
-
-/// The time that a search of a memory may take, and the bytes of its answer: as for the command.
-const PATIENCE: Duration = Duration::from_secs(10);
-const MOST_BYTES: usize = 1 << 20;
-
-/// The variable that holds the key of a memory with an address.
-const KEY: &str = "MEM0_API_KEY";
 
 /// The module that sends.
 const MODULE: &str = "contextweaver_rs._http";
@@ -74,7 +65,7 @@ pub(crate) fn hooks(config: &ContextConfig) -> PyResult<Hooks> {
 pub(crate) fn memory(argument: &Path) -> PyResult<Box<dyn MemorySource>> {
     if let Some(address) = argument.to_str().filter(|text| text.starts_with("http://") || text.starts_with("https://"))
     {
-        return Ok(Box::new(Mem0::new(address)?));
+        return Ok(Box::new(mem0(address)?));
     }
     Ok(match is_database(argument) {
         true => Box::new(SqliteMemories::open(argument).map_err(errors::context)?),
@@ -82,35 +73,15 @@ pub(crate) fn memory(argument: &Path) -> PyResult<Box<dyn MemorySource>> {
     })
 }
 
-/// A memory with the interface of Mem0.
-struct Mem0 {
-    poster: Poster,
-    path: String,
-    filters: Vec<(String, String)>,
-}
-
-impl Mem0 {
-    fn new(argument: &str) -> PyResult<Self> {
-        let divided = Python::attach(|py| {
-            let divided = py.import(MODULE)?.getattr("divided")?.call1((argument, mem0::PATH))?;
-            divided.extract::<(String, String, Vec<(String, String)>)>()
-        });
-        let (address, path, filters) =
-            divided.map_err(|error| crate::errors::InputError::new_err(format!("memory: {argument}: {error}")))?;
-        let key = std::env::var(KEY).ok().filter(|key| !key.is_empty());
-        let poster = Poster { address, key, patience: PATIENCE, most_bytes: MOST_BYTES };
-        Ok(Self { poster, path, filters })
-    }
-}
-
-impl MemorySource for Mem0 {
-    fn name(&self) -> &str {
-        "mem0"
-    }
-
-    fn search(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError> {
-        let refuse = |reason: String| SourceError { source_name: "mem0".to_owned(), reason };
-        let body = mem0::request(&self.path, query, &self.filters, bounds).to_string();
-        mem0::read(&self.poster.post(&body).map_err(refuse)?, bounds).map_err(refuse)
-    }
+/// The memory with the interface of Mem0 at an address, whose query says what it is filtered by.
+fn mem0(argument: &str) -> PyResult<impl MemorySource + 'static> {
+    let divided = Python::attach(|py| {
+        let divided = py.import(MODULE)?.getattr("divided")?.call1((argument, mem0::PATH))?;
+        divided.extract::<(String, String, Vec<(String, String)>)>()
+    });
+    let (address, path, filters) =
+        divided.map_err(|error| errors::InputError::new_err(format!("memory: {argument}: {error}")))?;
+    let key = std::env::var(mem0::KEY).ok().filter(|key| !key.is_empty());
+    let poster = Poster { address, key, patience: mem0::PATIENCE, most_bytes: mem0::MOST_BYTES };
+    Ok(mem0::Mem0::new(&path, filters, move |body: &str| poster.post(body)))
 }

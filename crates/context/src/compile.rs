@@ -21,8 +21,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 pub(super) use frame::derived_from;
+pub use render::one_line;
 pub use render::unescape;
-pub(super) use render::{SCHEMA, TOOLS, named, one_line};
+pub(super) use render::{SCHEMA, TOOLS, named};
 
 use self::frame::Frame;
 use self::meter::Meter;

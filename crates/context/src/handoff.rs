@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::brief::{Piece, Shown, pack_shown};
 use super::compile::{Memory, derived_from, named, one_line};
@@ -71,7 +71,8 @@ pub(crate) const DEMANDED: &[&str] = &[
 const UNDECIDED: &[&str] = &["undecided", "not decided", "open question", "to be decided", "tbd", "either", "whether"];
 
 /// Who reads a hand-over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Audience {
     /// The agent that goes on with the work.
     #[default]
@@ -336,9 +337,7 @@ impl Asked {
         }
         shown
     }
-}
 
-impl Asked {
     /// The message of a failed call in about `most` characters: its beginning whole, then as [`Self::excerpt`].
     fn failure(&mut self, text: &str, most: usize) -> String {
         let whole = one_line(beginning(text));

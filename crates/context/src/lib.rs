@@ -21,7 +21,7 @@ pub mod store;
 pub mod summary;
 pub mod view;
 
-pub use compile::{CompileError, Memory, Request, Workspace, compile, compile_in, unescape};
+pub use compile::{CompileError, Memory, Request, Workspace, compile, compile_in, one_line, unescape};
 pub use config::{
     Budgets, ContextConfig, ContextConfigError, DedupConfig, FirewallConfig, Headings, KindPriority, MemoryConfig,
     Order, Policy, RawCount, RenderConfig, ScoringConfig, Secrets, SensitivityAction,

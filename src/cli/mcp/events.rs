@@ -1,5 +1,7 @@
 //! `mcp events`, also called `mcp stats`: what a gateway did, by its file of events or by the metrics of one that runs.
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufReader, Write};
 use std::num::NonZeroUsize;
@@ -16,7 +18,7 @@ use super::chain;
 use super::rows;
 use super::running;
 use super::terminal::{line, shown};
-use super::watch::{failure, json_line, watch, written};
+use super::watch::{json_line, watch, watch_gateway, written};
 use contextweaver_bench::report::table::Table;
 use contextweaver_gateway::{
     BadLines, CallRows, Durations, EventFeed, EventStats, GatewayConfig, Price, RunningStats, Savings, Seen,
@@ -185,16 +187,8 @@ fn of_running(args: &Args, url: &str, price: Option<&Price>, out: &mut dyn Write
         }
         return Ok(Outcome::Ok);
     }
-    let head = format!("{}, every {} s; Ctrl-C ends it", shown(url), args.interval);
-    let mut has_answered = false;
-    watch(Duration::from_secs(args.interval), &head, out, async || {
-        let stats = match ask().await {
-            Ok(stats) => stats,
-            // It may be on its way up again.
-            Err(error) if has_answered => return Ok(failure(args.format, &error)),
-            Err(error) => return Err(error),
-        };
-        has_answered = true;
+    watch_gateway(url, args.interval, args.format, out, async || {
+        let stats = ask().await?;
         match args.format {
             Format::Json => json_line("mcp stats", &stats),
             Format::Text => written(|view| print_running(view, &stats, price)),
@@ -248,12 +242,7 @@ fn print_seen(out: &mut dyn Write, seen: &Seen, span: Duration, price: Option<&P
         writeln!(out, "\n{}", rows::last(last_calls).trim_end())?;
     }
     table(out, "tool", &stats.by_tool.iter().map(|(tool, tally)| (shown(tool), tally)).collect::<Vec<_>>())?;
-    if !stats.errors.is_empty() {
-        writeln!(out, "\nerrors")?;
-        for (code, count) in &stats.errors {
-            line(out, format_args!("  {count:>7}  {code}"))?;
-        }
-    }
+    errors(out, &stats.errors)?;
     bad_lines(out, &stats.bad)
 }
 
@@ -282,13 +271,7 @@ fn print_running(out: &mut dyn Write, stats: &RunningStats, price: Option<&Price
         }
         write!(out, "\n{}", table.plain())?;
     }
-    if !stats.errors.is_empty() {
-        writeln!(out, "\nerrors")?;
-        for (code, count) in &stats.errors {
-            line(out, format_args!("  {count:>7}  {code}"))?;
-        }
-    }
-    Ok(())
+    errors(out, &stats.errors)
 }
 
 /// Opens a file of events; one that is read `twice` must be a file on a disk.
@@ -334,13 +317,19 @@ fn print(out: &mut dyn Write, stats: &EventStats, price: Option<&Price>) -> Resu
     });
     table(out, "event", &events.collect::<Vec<_>>())?;
     table(out, "tool", &stats.by_tool.iter().map(|(tool, tally)| (shown(tool), tally)).collect::<Vec<_>>())?;
-    if !stats.errors.is_empty() {
-        writeln!(out, "\nerrors")?;
-        for (code, count) in &stats.errors {
-            line(out, format_args!("  {count:>7}  {code}"))?;
-        }
-    }
+    errors(out, &stats.errors)?;
     bad_lines(out, &stats.bad)
+}
+
+/// How often there was which error, where there was one.
+fn errors(out: &mut dyn Write, errors: &BTreeMap<String, impl Display>) -> Result<()> {
+    if !errors.is_empty() {
+        writeln!(out, "\nerrors")?;
+    }
+    for (code, count) in errors {
+        line(out, format_args!("  {count:>7}  {code}"))?;
+    }
+    Ok(())
 }
 
 /// What was no event, where there was something.

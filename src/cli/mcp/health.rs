@@ -9,7 +9,7 @@ use reqwest::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use super::terminal::{line, shown};
-use super::watch::{failure, json_line, watch, written};
+use super::watch::{json_line, watch_gateway, written};
 use super::{block_on, running};
 use crate::cli::{Format, Outcome, print_json};
 
@@ -74,16 +74,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         }
         return Ok(if health.ready { Outcome::Ok } else { Outcome::Drift });
     }
-    let head = format!("{}, every {} s; Ctrl-C ends it", shown(&args.url), args.interval);
-    let mut has_answered = false;
-    watch(Duration::from_secs(args.interval), &head, out, async || {
-        let health = match ask(args).await {
-            Ok(health) => health,
-            // It may be on its way up again.
-            Err(error) if has_answered => return Ok(failure(args.format, &error)),
-            Err(error) => return Err(error),
-        };
-        has_answered = true;
+    watch_gateway(&args.url, args.interval, args.format, out, async || {
+        let health = ask(args).await?;
         match args.format {
             Format::Json => json_line("mcp health", &health),
             Format::Text => written(|view| print(view, &health)),

@@ -1,11 +1,12 @@
 //! `mcp incident-pack`: one archive with what somebody needs to help with a gateway, without its secrets.
 
 use std::fs::File;
-use std::io::{BufReader, Cursor, Write};
+use std::io::{self, BufReader, Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
+use serde::Serialize;
 use serde_json::Value;
 use time::OffsetDateTime;
 use zip::ZipWriter;
@@ -158,35 +159,49 @@ fn add_servers(
 
 /// What the files say that a gateway writes.
 fn add_logs(incident: &mut Incident, config: &GatewayConfig, lines: usize) {
-    match &config.diagnostics {
-        Some(path) => {
-            let read = || EventStats::read(BufReader::new(File::open(path)?), &Window::all());
-            match read() {
-                Ok(stats) => incident.add("stats.json", "sums of all events", &stats),
-                Err(error) => incident.leave_out("stats.json", &format!("{}: {error}", path.display())),
+    let events = Log {
+        path: config.diagnostics.as_deref().ok_or("the configuration names no file in `diagnostics`"),
+        sums: ("stats.json", "sums of all events"),
+        lines: ("events.jsonl", "events"),
+    };
+    events.add(incident, lines, |file| EventStats::read(file, &Window::all()));
+    let audit = Log {
+        path: config.audit.as_ref().map(|audit| audit.file.as_path()).ok_or("the configuration has no `audit`"),
+        sums: ("audit.json", "whether the audit log is whole"),
+        lines: ("audit.jsonl", "lines of the audit log"),
+    };
+    audit.add(incident, lines, |file| AuditCheck::read(file, None));
+}
+
+/// A file that a gateway appends to, and the files of a pack that are made of it: their names, and what they are.
+struct Log<'c> {
+    /// Where it is, or why there is none.
+    path: Result<&'c Path, &'static str>,
+    sums: (&'static str, &'static str),
+    lines: (&'static str, &'static str),
+}
+
+impl Log<'_> {
+    fn add<S: Serialize>(
+        self,
+        incident: &mut Incident,
+        lines: usize,
+        read: impl FnOnce(BufReader<File>) -> io::Result<S>,
+    ) {
+        let path = match self.path {
+            Ok(path) => path,
+            Err(reason) => {
+                [self.sums, self.lines].iter().for_each(|(name, _)| incident.leave_out(name, reason));
+                return;
             }
-            incident.add_lines("events.jsonl", "events", path, lines);
+        };
+        let (name, about) = self.sums;
+        match File::open(path).and_then(|file| read(BufReader::new(file))) {
+            Ok(sums) => incident.add(name, about, &sums),
+            Err(error) => incident.leave_out(name, &format!("{}: {error}", path.display())),
         }
-        None => {
-            for name in ["stats.json", "events.jsonl"] {
-                incident.leave_out(name, "the configuration names no file in `diagnostics`");
-            }
-        }
-    }
-    match config.audit.as_ref().map(|audit| &audit.file) {
-        Some(path) => {
-            let read = || AuditCheck::read(BufReader::new(File::open(path)?), None);
-            match read() {
-                Ok(check) => incident.add("audit.json", "whether the audit log is whole", &check),
-                Err(error) => incident.leave_out("audit.json", &format!("{}: {error}", path.display())),
-            }
-            incident.add_lines("audit.jsonl", "lines of the audit log", path, lines);
-        }
-        None => {
-            for name in ["audit.json", "audit.jsonl"] {
-                incident.leave_out(name, "the configuration has no `audit`");
-            }
-        }
+        let (name, about) = self.lines;
+        incident.add_lines(name, about, path, lines);
     }
 }
 

@@ -8,6 +8,7 @@ use super::block_on;
 use crate::cli::Outcome;
 use crate::cli::outside;
 use crate::cli::session::is_database;
+use contextweaver_context::memory::RecallBounds;
 use contextweaver_gateway::upstream::InProcess;
 use contextweaver_gateway::{
     Gateway, GatewayConfig, MemoryBounds, MemoryServer, Mode, Target, UpstreamConfig, serve_stdio,
@@ -32,10 +33,10 @@ pub(in crate::cli) struct Args {
     #[arg(long, value_name = "FILE")]
     source: Vec<PathBuf>,
     /// Tokens of one answer to a search at most
-    #[arg(long, value_name = "N", default_value_t = MemoryBounds::default().tokens)]
+    #[arg(long, value_name = "N", default_value_t = MemoryBounds::default().recall.tokens)]
     tokens: usize,
     /// Memories of one answer to a search at most
-    #[arg(long, value_name = "N", default_value_t = MemoryBounds::default().memories)]
+    #[arg(long, value_name = "N", default_value_t = MemoryBounds::default().recall.memories)]
     memories: usize,
     /// Facts that the store may have when one more is kept, and episodes
     #[arg(long, value_name = "N", default_value_t = MemoryBounds::default().kept, requires = "store")]
@@ -44,7 +45,8 @@ pub(in crate::cli) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Outcome> {
     let sources = args.source.iter().map(|path| outside::local_memory(path)).collect::<Result<_>>()?;
-    let bounds = MemoryBounds { tokens: args.tokens, memories: args.memories, kept: args.most };
+    let recall = RecallBounds { tokens: args.tokens, memories: args.memories };
+    let bounds = MemoryBounds { recall, kept: args.most };
     let mut server = MemoryServer::new(sources, bounds);
     if let Some(path) = &args.store {
         if path.metadata().is_ok_and(|file| file.len() > 0) && !is_database(path) {

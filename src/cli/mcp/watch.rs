@@ -70,6 +70,30 @@ pub(super) fn watch(
     })
 }
 
+/// Follows a gateway that runs at `url`, which is asked every so many seconds. One that does not answer at first is an error; one that
+/// has answered may be on its way up again.
+///
+/// # Errors
+/// As [`watch`].
+pub(super) fn watch_gateway(
+    url: &str,
+    interval: u64,
+    format: Format,
+    out: &mut dyn Write,
+    mut look: impl AsyncFnMut() -> Result<String>,
+) -> Result<Outcome> {
+    let head = format!("{}, every {interval} s; Ctrl-C ends it", shown(url));
+    let mut has_answered = false;
+    watch(Duration::from_secs(interval), &head, out, async || match look().await {
+        Ok(view) => {
+            has_answered = true;
+            Ok(view)
+        }
+        Err(error) if has_answered => Ok(failure(format, &error)),
+        Err(error) => Err(error),
+    })
+}
+
 /// The room of the terminal now: it may have been made larger or smaller.
 fn room() -> Room {
     #[cfg(unix)]
@@ -135,7 +159,7 @@ pub(super) fn json_line(kind: &str, value: &impl serde::Serialize) -> Result<Str
 }
 
 /// What is wrong for a while, in the form of the output.
-pub(super) fn failure(format: Format, error: &anyhow::Error) -> String {
+fn failure(format: Format, error: &anyhow::Error) -> String {
     let message = format!("{error:#}");
     match format {
         Format::Json => contextweaver_api::Problem::document(&message).to_string() + "\n",

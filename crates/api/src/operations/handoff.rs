@@ -23,15 +23,7 @@ struct Request {
     #[serde(default, deserialize_with = "whole")]
     budget: Option<usize>,
     #[serde(default, rename = "for")]
-    reader: Reader,
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Reader {
-    #[default]
-    Agent,
-    Advisor,
+    audience: Audience,
 }
 
 pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
@@ -42,10 +34,7 @@ pub(super) fn answer(engines: &Engines, body: &[u8]) -> Result<Value, Problem> {
         facts: session.facts.all().map_err(|error| failed(&error))?,
         episodes: session.episodes.all().map_err(|error| failed(&error))?,
     };
-    let audience = match request.reader {
-        Reader::Agent => Audience::Agent,
-        Reader::Advisor => Audience::Advisor,
-    };
-    let wanted = HandoffRequest { query: &request.query, budget: request.budget.unwrap_or(BUDGET), audience };
+    let budget = request.budget.unwrap_or(BUDGET);
+    let wanted = HandoffRequest { query: &request.query, budget, audience: request.audience };
     document("handoff", &hand_off(&session.transcript, &memory, &wanted, &engines.context))
 }

@@ -133,7 +133,7 @@ fn is_break(character: char) -> bool {
 }
 
 /// The text in one line, runs of white space as one space.
-pub(crate) fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     text.split(|c: char| c.is_whitespace() || c.is_control())
         .filter(|word| !word.is_empty())
         .collect::<Vec<_>>()

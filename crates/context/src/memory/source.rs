@@ -307,17 +307,27 @@ fn best(memories: &[Remembered], query: &str, most: usize) -> Vec<Remembered> {
 
 /// The shape of the interface of Mem0: what is asked, and how the answer is read. Who has an HTTP client sends it.
 pub mod mem0 {
+    use std::time::Duration;
+
     use serde_json::{Map, Value, json};
 
-    use super::{RecallBounds, Remembered};
+    use super::{MemorySource, RecallBounds, Remembered, SourceError};
+
+    /// The time that a search may take.
+    pub const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// The bytes of an answer at most.
+    pub const MOST_BYTES: usize = 1 << 20;
+
+    /// The variable that holds the key.
+    pub const KEY: &str = "MEM0_API_KEY";
 
     /// The path of the search where an address names none.
     pub const PATH: &str = "/v2/memories/search/";
 
     /// The body of a search. `filters` are `user_id`, `agent_id`, `run_id` and others; the second version of the interface
     /// has them in a member of their own.
-    #[must_use]
-    pub fn request(path: &str, query: &str, filters: &[(String, String)], bounds: RecallBounds) -> Value {
+    pub(super) fn request(path: &str, query: &str, filters: &[(String, String)], bounds: RecallBounds) -> Value {
         let filters: Map<String, Value> =
             filters.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
         let mut body = json!({"query": query, "top_k": bounds.memories, "limit": bounds.memories});
@@ -332,7 +342,7 @@ pub mod mem0 {
     ///
     /// # Errors
     /// What is wrong with the answer.
-    pub fn read(bytes: &[u8], bounds: RecallBounds) -> Result<Vec<Remembered>, String> {
+    pub(super) fn read(bytes: &[u8], bounds: RecallBounds) -> Result<Vec<Remembered>, String> {
         let answer: Value = serde_json::from_slice(bytes).map_err(|error| format!("the answer is no JSON: {error}"))?;
         let list = answer.as_array().or_else(|| answer.get("results")?.as_array());
         let list = list.ok_or("the answer is neither a list nor an object with `results`")?;
@@ -345,6 +355,33 @@ pub mod mem0 {
         match memories.is_empty() && !list.is_empty() {
             true => Err("no entry of the answer has a member `memory`".to_owned()),
             false => Ok(memories),
+        }
+    }
+
+    /// A memory with this interface.
+    pub struct Mem0<P> {
+        path: String,
+        filters: Vec<(String, String)>,
+        post: P,
+    }
+
+    impl<P: Fn(&str) -> Result<Vec<u8>, String>> Mem0<P> {
+        /// The memory whose search `post` sends a body to and gives the answer of, or what went wrong. `path` is that of its
+        /// address; `filters` are `user_id` and others.
+        pub fn new(path: &str, filters: Vec<(String, String)>, post: P) -> Self {
+            Self { path: path.to_owned(), filters, post }
+        }
+    }
+
+    impl<P: Fn(&str) -> Result<Vec<u8>, String> + Send + Sync> MemorySource for Mem0<P> {
+        fn name(&self) -> &str {
+            "mem0"
+        }
+
+        fn search(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError> {
+            let refuse = |reason: String| SourceError { source_name: self.name().to_owned(), reason };
+            let body = request(&self.path, query, &self.filters, bounds).to_string();
+            read(&(self.post)(&body).map_err(refuse)?, bounds).map_err(refuse)
         }
     }
 }

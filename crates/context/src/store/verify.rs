@@ -108,9 +108,9 @@ impl Row<'_> {
     }
 }
 
-/// Checks the bytes of a session file.
+/// Checks the bytes of a session file; gives the session too where nothing is wrong with it.
 #[must_use]
-pub fn verify_session(bytes: &[u8]) -> Verification {
+pub fn verify_session(bytes: &[u8]) -> (Verification, Option<Session>) {
     let mut found = Verification::default();
     let rows = rows(bytes, &mut found.problems);
     let of = |part: Part| rows.iter().filter(move |row| row.part == part);
@@ -139,13 +139,13 @@ pub fn verify_session(bytes: &[u8]) -> Verification {
     [found.events, found.artifacts, found.facts, found.episodes] =
         [Part::Events, Part::Artifacts, Part::Facts, Part::Episodes].map(|part| of(part).count());
     // What reads sessions has the last word.
-    if found.problems.is_empty()
-        && let Err(error) = Session::parse(bytes, Path::new("session"))
-    {
-        found.problems.push(SessionProblem { line: None, reason: error.to_string() });
+    if !found.problems.is_empty() {
+        found.problems.sort();
+        return (found, None);
     }
-    found.problems.sort();
-    found
+    let session = Session::parse(bytes, Path::new("session"));
+    found.problems.extend(session.as_ref().err().map(|error| SessionProblem { line: None, reason: error.to_string() }));
+    (found, session.ok())
 }
 
 /// The items of a file; what is wrong with the file around them goes to `problems`.
@@ -343,14 +343,14 @@ mod tests {
 "#;
 
     fn shown(text: &str) -> String {
-        let found = verify_session(text.as_bytes());
+        let (found, _) = verify_session(text.as_bytes());
         let line = |line: Option<usize>| line.map_or_else(|| "-".to_owned(), |line| line.to_string());
         found.problems.iter().map(|one| format!("{}: {}\n", line(one.line), one.reason)).collect()
     }
 
     #[test]
     fn a_good_file_is_counted() {
-        let found = verify_session(GOOD.as_bytes());
+        let (found, _) = verify_session(GOOD.as_bytes());
         let counts = (found.events, found.artifacts, found.facts, found.episodes);
         assert_eq!((counts, found.problems), ((3, 1, 2, 1), Vec::new()));
         // Its layout is not part of the form.

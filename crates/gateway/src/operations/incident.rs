@@ -29,6 +29,9 @@ const MOST_OF_LOG: u64 = 4 << 20;
 /// Bytes of a configuration, at most.
 const LONGEST_CONFIGURATION: u64 = 4 << 20;
 
+/// Why a file is left out that still holds a value.
+const UNCOVERED: &str = "it holds a value that may be a secret in a form that cannot be covered";
+
 /// A file of a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IncidentFile {
@@ -172,7 +175,7 @@ impl Incident {
         if text.len() > MOST_BYTES {
             self.leave_out(name, &format!("it has {} bytes, and {MOST_BYTES} are the most", text.len()));
         } else if self.cover.is_in(&text) {
-            self.leave_out(name, "it holds a value that may be a secret in a form that cannot be covered");
+            self.leave_out(name, UNCOVERED);
         } else {
             self.files.push((IncidentFile { name: name.to_owned(), text }, about.to_owned()));
         }
@@ -184,10 +187,8 @@ impl Incident {
         // What was noted after a file was added counts for it too.
         let Self { cover, files, mut left_out } = self;
         let (files, held): (Vec<_>, Vec<_>) = files.into_iter().partition(|(file, _)| !cover.is_in(&file.text));
-        left_out.extend(held.into_iter().map(|(file, _)| IncidentGap {
-            name: file.name,
-            reason: "it holds a value that may be a secret in a form that cannot be covered".to_owned(),
-        }));
+        left_out
+            .extend(held.into_iter().map(|(file, _)| IncidentGap { name: file.name, reason: UNCOVERED.to_owned() }));
         let entry = |(file, about): &(IncidentFile, String)| IncidentEntry {
             name: file.name.clone(),
             about: about.clone(),

@@ -16,7 +16,7 @@ use contextweaver_context::clean::clean;
 use contextweaver_context::event::{Episode, Fact, Phase};
 use contextweaver_context::memory::{MemorySource, RecallBounds, SourceError, SqliteMemories, recall, shareable};
 use contextweaver_context::store::{StoreError, Stores, redact};
-use contextweaver_context::{ContextConfig, Secrets};
+use contextweaver_context::{ContextConfig, Secrets, one_line};
 use contextweaver_core::text::sha256_hex;
 
 /// Characters of the key of a fact at most.
@@ -34,17 +34,15 @@ const GLANCE: usize = 120;
 /// How much a memory gives and takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryBounds {
-    /// Tokens of one answer to a search at most.
-    pub tokens: usize,
-    /// The number of memories of one answer to a search at most.
-    pub memories: usize,
+    /// What one answer to a search gives at most.
+    pub recall: RecallBounds,
     /// The number of facts that the store may have when one more is kept, and of episodes.
     pub kept: usize,
 }
 
 impl Default for MemoryBounds {
     fn default() -> Self {
-        Self { tokens: 1_000, memories: 16, kept: 1_000 }
+        Self { recall: RecallBounds { tokens: 1_000, memories: 16 }, kept: 1_000 }
     }
 }
 
@@ -116,7 +114,7 @@ impl MemoryServer {
     fn search(&self, arguments: &Map<String, Value>) -> Result<String, String> {
         let query = text(arguments, "query", MOST_TEXT)?;
         let (mut lines, mut left_out) = (Vec::new(), 0);
-        let mut left = RecallBounds { tokens: self.bounds.tokens, memories: self.bounds.memories };
+        let mut left = self.bounds.recall;
         let mut failed = Vec::new();
         for source in &self.sources {
             match recall(source.as_ref(), (Phase::Answer, &query), left, &self.config) {
@@ -245,9 +243,7 @@ fn text(arguments: &Map<String, Value>, name: &str, most: usize) -> Result<Strin
 
 /// A text as it may be kept and shown.
 fn kept(text: &str) -> String {
-    let clean = redact(&clean(text)).text.into_owned();
-    let words = clean.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join(" ")
+    one_line(&redact(&clean(text)).text)
 }
 
 /// The beginning of a text, for a line of an answer.

@@ -15,7 +15,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
@@ -355,11 +355,11 @@ async fn stateless(
     let client = checked.and_then(|()| meta.client()?.ok_or_else(stateless::meta_required));
     let client = client.map_err(|error| Refused::rpc(StatusCode::BAD_REQUEST, Some(asking.id.clone()), error))?;
     let (out, messages) = mpsc::channel(QUEUE);
-    let (id, patience) = (asking.id.clone(), shared.doors.now().config.stream_after);
+    let id = asking.id.clone();
     let caller = Caller::new(Session::of("stateless", Arc::clone(identity)), client, out).within(trace_of(headers));
     let caller = caller.presenting(presented(head));
     let work = asking.work(shared, caller, Leave::Cancel, place);
-    Ok(match exchange(work, messages, patience).await {
+    Ok(match exchange(shared, work, messages).await {
         Exchanged::Answer(outcome) => whole(status(&outcome), JSON, message::response(Some(&id), &outcome)),
         Exchanged::Stream { first, messages, work } => events(first, messages, End::Answer(id, work)),
     })
@@ -419,11 +419,10 @@ async fn in_session(
     };
     let (out, messages) = mpsc::channel(QUEUE);
     let (id, session) = (asking.id.clone(), Arc::clone(&visited));
-    let patience = shared.doors.now().config.stream_after;
     let caller = Caller::new(Arc::clone(&session), session.client(), out).within(trace_of(headers));
     let caller = caller.presenting(presented(head));
     let work = asking.work(shared, caller, Leave::Finish, (visited.clone(), place));
-    let mut response = match exchange(work, messages, patience).await {
+    let mut response = match exchange(shared, work, messages).await {
         Exchanged::Answer(outcome) if opens && outcome.is_err() => {
             shared.sessions.close(session.id());
             return Ok(whole(StatusCode::OK, JSON, message::response(Some(&id), &outcome)));
@@ -445,8 +444,9 @@ enum Exchanged {
     Stream { first: Option<Bytes>, messages: mpsc::Receiver<Bytes>, work: Work },
 }
 
-/// Waits for the answer, or for what comes before it; for the answer alone no longer than `patience`.
-async fn exchange(mut work: Work, mut messages: mpsc::Receiver<Bytes>, patience: Duration) -> Exchanged {
+/// Waits for the answer, or for what comes before it; no longer than the configuration says.
+async fn exchange(shared: &Shared, mut work: Work, mut messages: mpsc::Receiver<Bytes>) -> Exchanged {
+    let patience = shared.doors.now().config.stream_after;
     let outcome = tokio::select! {
         biased;
         outcome = &mut work => outcome,

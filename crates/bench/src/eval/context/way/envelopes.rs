@@ -52,7 +52,7 @@ impl Envelopes {
             }
             manager.ingest_envelope(call, &envelope).map_err(told)?;
         }
-        Ok(Ready { manager, carried: None, _folder: None })
+        Ok(Ready { manager, carried: None })
     }
 }
 

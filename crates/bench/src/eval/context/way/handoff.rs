@@ -56,6 +56,6 @@ impl Handover {
         let taken = take_in(Conversation { events: after, ..Conversation::default() }, &firewall).map_err(told)?;
         taken.transcript.items().iter().try_for_each(|item| stores.events.append(item.clone())).map_err(told)?;
         taken.facts.into_iter().try_for_each(|fact| stores.facts.put(fact)).map_err(told)?;
-        Ok(Ready { manager, carried: Some(pack.tokens), _folder: None })
+        Ok(Ready { manager, carried: Some(pack.tokens) })
     }
 }

@@ -78,7 +78,7 @@ impl StandIns {
         let taken = ingest_with(Some(&hooks), start.log(), name, name, &config).map_err(told)?;
         let manager = ContextManager::new(Stores::default(), Box::new(StructureSummarizer), config);
         taken.session.copy_to(manager.stores()).map_err(told)?;
-        Ok(Ready { manager: manager.with_hooks(hooks), carried: None, _folder: None })
+        Ok(Ready { manager: manager.with_hooks(hooks), carried: None })
     }
 
     /// A configuration that has the hooks for which there are stand-ins.

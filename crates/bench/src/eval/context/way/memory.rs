@@ -1,12 +1,11 @@
 //! Earlier sessions become a memory, and the prompt of a later one searches it: what `consolidate` and `replay --memory` do.
 
-use std::path::Path;
-
 use serde::Deserialize;
 
 use super::{Ready, Start, told};
 use contextweaver_context::memory::{
-    Consolidated, Day, LocalMemories, MemorySource, RecallBounds, Rules, SqliteMemories, consolidate, recall,
+    Consolidated, Day, LocalMemories, MemorySource, RecallBounds, Remembered, Rules, SourceError, SqliteMemories,
+    consolidate, recall,
 };
 use contextweaver_context::store::{Session, Stores};
 use contextweaver_context::summary::StructureSummarizer;
@@ -73,16 +72,14 @@ impl Memories {
             let name = about.events.split('.').next().unwrap_or_default();
             sessions.push((name, about.day, ingest(log.clone(), name, name, config).map_err(told)?.session));
         }
-        let folder = tempfile::tempdir().map_err(told)?;
-        let source = self.source(&sessions, config, folder.path())?;
+        let source = self.source(&sessions, config)?;
         let bounds = RecallBounds::default();
         let bounds = RecallBounds { tokens: self.tokens.unwrap_or(bounds.tokens), ..bounds };
         let carried = recall(source.as_ref(), (scenario.phase, &scenario.query), bounds, config).map_err(told)?.tokens;
         let own = ingest(start.log(), &scenario.name, &scenario.name, config).map_err(told)?.session;
         let manager = ContextManager::new(Stores::default(), Box::new(StructureSummarizer), (*config).clone());
         own.copy_to(manager.stores()).map_err(told)?;
-        let manager = manager.with_memory(source, bounds);
-        Ok(Ready { manager, carried: Some(carried), _folder: Some(folder) })
+        Ok(Ready { manager: manager.with_memory(source, bounds), carried: Some(carried) })
     }
 
     /// What is searched. What it is called is the same wherever it is kept, so that prompts can be compared.
@@ -90,7 +87,6 @@ impl Memories {
         &self,
         sessions: &[(&str, Option<Day>, Session)],
         config: &ContextConfig,
-        folder: &Path,
     ) -> Result<Box<dyn MemorySource>, String> {
         let usual = Rules::default();
         let rules = Rules { as_of: self.as_of, min_sessions: self.min_sessions.unwrap_or(usual.min_sessions), ..usual };
@@ -100,17 +96,35 @@ impl Memories {
         Ok(match self.kept {
             Kept::Memory => Box::new(LocalMemories::of("memory", made.memory())),
             Kept::File => {
-                let path = folder.join("memory.json");
+                let folder = tempfile::tempdir().map_err(told)?;
+                let path = folder.path().join("memory.json");
                 made.save(&path).map_err(told)?;
                 Box::new(LocalMemories::load(&path).map_err(told)?)
             }
             Kept::Sqlite => {
-                let (path, memory) = (folder.join("memory.db"), made.memory());
+                let (folder, memory) = (tempfile::tempdir().map_err(told)?, made.memory());
+                let path = folder.path().join("memory.db");
                 let stores = Stores::sqlite(&path).map_err(told)?;
                 memory.facts.into_iter().try_for_each(|fact| stores.facts.put(fact)).map_err(told)?;
                 memory.episodes.into_iter().try_for_each(|one| stores.episodes.put(one)).map_err(told)?;
-                Box::new(SqliteMemories::open(&path).map_err(told)?)
+                Box::new(InFolder { source: SqliteMemories::open(&path).map_err(told)?, _folder: folder })
             }
         })
+    }
+}
+
+/// A memory, and the folder that its file is in.
+struct InFolder {
+    source: SqliteMemories,
+    _folder: tempfile::TempDir,
+}
+
+impl MemorySource for InFolder {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn search(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError> {
+        self.source.search(query, bounds)
     }
 }

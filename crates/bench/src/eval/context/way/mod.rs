@@ -49,8 +49,6 @@ struct Ready {
     manager: ContextManager,
     /// Tokens of what comes from before; `None` where nothing does.
     carried: Option<usize>,
-    /// What its memory is kept in, as long as the prompt is compiled.
-    _folder: Option<tempfile::TempDir>,
 }
 
 /// What a way starts from.

@@ -91,7 +91,7 @@ fn measured(scenario: &Scenario, logs: &[Vec<u8>], base: &ContextConfig) -> Resu
     let conversations = scenario.conversations(logs).map_err(|error| error.to_string())?;
     let way = scenario.way.as_ref().ok_or("the scenario has no table of a way")?;
     let start = Start { scenario, config: &config, logs, conversations: &conversations };
-    let Ready { manager, carried, _folder } = Way::ready(way, &start)?;
+    let Ready { manager, carried } = Way::ready(way, &start)?;
     let request = Request { budget: scenario.budget, ..Request::new(scenario.phase, &scenario.query) };
     let pack = manager.build_request(&request).map_err(|error| error.to_string())?;
     let transcript = manager.stores().events.transcript().map_err(|error| error.to_string())?;
