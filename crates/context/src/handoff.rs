@@ -1155,7 +1155,8 @@ mod tests {
             let audience = if advisor { Audience::Advisor } else { Audience::Agent };
             let mut transcript = Transcript::default();
             for (number, (kind, text, parent, level, error)) in events.into_iter().enumerate() {
-                let mut item = ContextItem::new(format!("e{number}"), ItemKind::ALL[kind], text);
+                // Only what is withheld has the mark.
+                let mut item = ContextItem::new(format!("e{number}"), ItemKind::ALL[kind], text.replace('@', ""));
                 item.sensitivity = Sensitivity::ALL[level];
                 if item.sensitivity >= Sensitivity::Confidential {
                     item.text = format!("@@{}", item.text);

@@ -19,7 +19,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
 use super::admission::Admission;
@@ -162,7 +162,7 @@ impl Listener {
     pub(super) async fn bind(config: HttpConfig) -> Result<Self, HttpError> {
         let listen = config.listen;
         let door = Doors::new(config)?;
-        let listener = TcpListener::bind(listen).await.map_err(|reason| HttpError::Listen { listen, reason })?;
+        let listener = open(listen).map_err(|reason| HttpError::Listen { listen, reason })?;
         Ok(Self { listener, door, open: watch::channel(()).0 })
     }
 
@@ -260,6 +260,19 @@ async fn converse<E: Endpoint>(
     if let Err(error) = watcher.watch(connection.serve_connection(TokioIo::new(stream), service)).await {
         tracing::debug!(%error, "a connection broke");
     }
+}
+
+/// Listens at an address.
+fn open(address: SocketAddr) -> std::io::Result<TcpListener> {
+    /// Connections that wait to be accepted, at most: more than are served at a time. Of one that finds no place the system drops the
+    /// first packet, and it waits for a second until it tries again.
+    const WAITING: u32 = 4096;
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // As `TcpListener::bind`: a gateway that is started again takes up its address at once.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(WAITING)
 }
 
 /// Accepts the next connection.
