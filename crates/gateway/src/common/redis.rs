@@ -175,6 +175,11 @@ impl Pool {
         StoreError::Backend { place: self.config.place.clone(), reason: reason.to_string() }
     }
 
+    /// Why the server could not be reached when it was last tried.
+    pub(crate) fn fault(&self) -> Option<StoreError> {
+        lock(&self.held).away.as_ref().map(|(_, reason)| self.failed(reason))
+    }
+
     /// Runs a script with these keys and arguments. It is one step: no other script or command runs in between. Where
     /// the connection breaks before the answer, it may have run all the same.
     ///
@@ -286,7 +291,10 @@ impl Pool {
     fn give_back(&self, connection: Option<Connection>) {
         let mut held: MutexGuard<'_, Held> = lock(&self.held);
         match connection.filter(|connection| connection.is_open()) {
-            Some(connection) => held.resting.push(connection),
+            Some(connection) => {
+                held.away = None;
+                held.resting.push(connection);
+            }
             None => held.all = held.all.saturating_sub(1),
         }
         drop(held);
@@ -383,5 +391,6 @@ mod tests {
             "{message}"
         );
         assert_eq!(lock(&pool.held).all, 0, "what failed takes no place");
+        assert_eq!(pool.fault().unwrap().to_string(), message);
     }
 }

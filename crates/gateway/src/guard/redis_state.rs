@@ -583,6 +583,10 @@ impl State for RedisState {
         true
     }
 
+    fn fault(&self) -> Option<String> {
+        self.0.fault().map(|error| error.to_string())
+    }
+
     fn sessions(&self) -> Option<&dyn SharedSessions> {
         Some(self)
     }

@@ -232,6 +232,11 @@ pub trait State: Quotas + Nonces + Results + Pinned + Send + Sync {
     /// Whether its methods wait for a disk or a network.
     fn waits(&self) -> bool;
 
+    /// Why what keeps it could not be reached when it was last tried; `None` where it was, or nothing has to be reached.
+    fn fault(&self) -> Option<String> {
+        None
+    }
+
     /// Sessions that every replica serves; `None` where each replica has its own.
     fn sessions(&self) -> Option<&dyn SharedSessions> {
         None

@@ -224,6 +224,10 @@ fn health(shared: &Shared, authorized: bool) -> Response<Reply> {
     let mut report = json!({"live": true, "ready": ready});
     if authorized {
         report["upstreams"] = serde_json::to_value(gateway.reports()).unwrap_or_default();
+        // No reason to be taken out of service: calls that need no shared state are answered, and it is away for all replicas.
+        if let Some(fault) = gateway.state().fault() {
+            report["state"] = fault.into();
+        }
     }
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     whole(status, JSON, report.to_string())
