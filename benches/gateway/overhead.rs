@@ -531,9 +531,9 @@ impl Place {
         let text = std::fs::read_to_string(path).expect("the configuration is there");
         let mut config: Value = serde_json::from_str(&text).expect("the configuration is JSON");
         let modes = [
-            ("contextweaver passthrough, kept lists", "passthrough", Surface::Plain),
-            ("contextweaver proxy, kept lists", "proxy", Surface::Meta),
-            ("contextweaver gateway, kept lists", "gateway", Surface::Meta),
+            ("contextweaver passthrough (kept lists)", "passthrough", Surface::Plain),
+            ("contextweaver proxy (kept lists)", "proxy", Surface::Meta),
+            ("contextweaver gateway (kept lists)", "gateway", Surface::Meta),
         ];
         for (name, mode, surface) in modes {
             config["startup"]["list_cache"] = self.folder.join(format!("kept-{mode}")).display().to_string().into();

@@ -2,7 +2,6 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::mpsc;
 
 /// Bytes asked for in one read: what a pipe holds.
@@ -128,18 +127,26 @@ where
     const TOGETHER: usize = 64;
     /// Bytes up to which lines are copied to be written in one go.
     const SMALL: usize = 16 * 1024;
+    /// Writes without waiting after a wait that gained nothing.
+    const SELDOM: u32 = 16;
     let mut batch = Vec::with_capacity(TOGETHER);
     let mut buffer = BytesMut::new();
-    // With several clients more is often about to be sent: one write for all wakes the reader once. Where one thread
-    // does everything, tasks take turns by themselves.
-    let gathers = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
+    // With several clients more is often about to be sent: one write for all wakes the reader once. A client alone would pay
+    // two system calls a message for the turn that is waited, so it is waited seldom while it gains nothing.
+    let mut unwaited = 0;
     while lines.recv_many(&mut batch, TOGETHER).await > 0 {
-        if gathers {
+        if unwaited > 0 {
+            unwaited -= 1;
+        } else {
+            let before = batch.len();
             tokio::task::yield_now().await;
             while batch.len() < TOGETHER
                 && let Ok(line) = lines.try_recv()
             {
                 batch.push(line);
+            }
+            if batch.len() == before {
+                unwaited = SELDOM;
             }
         }
         for line in batch.drain(..) {

@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{UnixStream, unix::pipe};
 use tokio::sync::{mpsc, watch};
 
+use super::PULSE;
 use super::crowd::{Crowd, Place};
 use crate::guard::sign::unique;
 #[cfg(unix)]
@@ -30,10 +31,6 @@ const MOST_RUNNING: usize = 1_024;
 
 /// Messages that wait to be written, at most.
 const QUEUE: usize = 1024;
-
-/// How often a timer runs out that does nothing. It is sooner than any time-out of a request: when that is the first of
-/// all timers, the runtime wakes itself for it, which costs two system calls a request.
-const PULSE: Duration = Duration::from_secs(10);
 
 /// How long requests have to finish when the process is told to end: whoever tells it may soon make it.
 const GRACE: Duration = Duration::from_secs(2);
@@ -194,11 +191,7 @@ async fn receive(
         Ok(Message::Request { id, method, params }) => match place {
             Ok(place) => {
                 let caller = (Arc::clone(gateway), Arc::clone(session), out.clone());
-                let serving = request(caller, id, method, params, closing.clone());
-                return Some(async move {
-                    serving.await;
-                    drop(place);
-                });
+                return Some(request(caller, (id, method, params), closing.clone(), place));
             }
             Err(reason) => {
                 let error = Err(RpcError::new(INVALID_REQUEST, reason));
@@ -214,12 +207,12 @@ async fn receive(
     None
 }
 
+/// Serves a request, which has its place until then.
 async fn request(
     (gateway, session, out): (Arc<Gateway>, Arc<Session>, mpsc::Sender<Bytes>),
-    id: Raw,
-    method: String,
-    params: Option<Raw>,
+    (id, method, params): (Raw, String, Option<Raw>),
     mut closing: watch::Receiver<()>,
+    _place: Place<()>,
 ) {
     let outcome = match RequestMeta::read(params.as_ref()).client() {
         Err(error) => Some(Err(error)),

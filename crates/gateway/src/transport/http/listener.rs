@@ -30,6 +30,7 @@ use super::reply::{Lease, Refused, Reply, empty, whole};
 use super::tls::{Certificate, handshake};
 use crate::config::http::HttpConfig;
 use crate::session::identity::Identity;
+use crate::transport::PULSE;
 use crate::transport::crowd::{Crowd, neighbour};
 
 /// What answers at an address.
@@ -192,7 +193,7 @@ impl Listener {
         let most_of_one = |config: &HttpConfig| config.max_connections_per_address.min(most_connections() / 2);
         let neighbours = Crowd::new(most_of_one(&door.now().config));
         let mut connections = tokio::task::JoinSet::new();
-        let mut sweep = tokio::time::interval(SWEEP);
+        let (mut sweep, mut pulse) = (tokio::time::interval(SWEEP), tokio::time::interval(PULSE));
         tokio::pin!(shutdown);
         loop {
             let accepted = async {
@@ -203,6 +204,7 @@ impl Listener {
             let ((stream, address), place) = tokio::select! {
                 accepted = accepted => accepted,
                 Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+                _ = pulse.tick() => continue,
                 _ = sweep.tick() => {
                     endpoint.sweep();
                     continue;
