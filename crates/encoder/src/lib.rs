@@ -39,6 +39,9 @@ const WEIGHTS: &[u8] = include_bytes!("../model/weights.bin");
 /// The vocabulary, a piece a line.
 const VOCABULARY: &str = include_str!("../model/vocab.txt");
 
+/// The bytes that a program with this encoder is longer by: the weights and the vocabulary.
+pub const BYTES: usize = WEIGHTS.len() + VOCABULARY.len();
+
 /// The number of components of a vector.
 pub const DIMS: usize = 384;
 

@@ -114,7 +114,8 @@ pub struct ConfigError {
 impl RoutingConfig {
     /// Whether the semantic table takes part: it has a weight, the scorer is not one of the plain formulas, and
     /// navigation does not follow words.
-    pub(super) fn is_semantic(&self) -> bool {
+    #[must_use]
+    pub fn is_semantic(&self) -> bool {
         self.semantic > 0.0 && self.has_meaning()
     }
 

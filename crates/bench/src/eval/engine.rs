@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::error::EvalError;
 use contextweaver_core::catalog::Catalog;
+use contextweaver_routing::semantic::Table;
 use contextweaver_routing::semantic::model::{Encoder, Model, VectorCache, place};
 use contextweaver_routing::{Depth, Hit, Query, Router, RoutingConfig, Scratch};
 
@@ -79,6 +80,8 @@ pub struct Size {
     pub postings: usize,
     /// Nodes of a navigation graph, 0 without one.
     pub graph_nodes: usize,
+    /// Bytes of learned weights that the engine brings, whatever the catalog: tables and encoders.
+    pub weights_bytes: usize,
 }
 
 /// Whether an engine has a sentence encoder.
@@ -164,20 +167,23 @@ impl Engine for RouterEngine {
 
     fn prepare(&self, catalog: &Arc<Catalog>) -> Result<Box<dyn Prepared>, EvalError> {
         let router = Router::build(Arc::clone(catalog), self.config.clone())?;
-        let router = match self.choice {
-            EncoderChoice::None => router,
+        let table_bytes = if self.config.is_semantic() { Table::BUILTIN_BYTES } else { 0 };
+        Ok(Box::new(match self.choice {
+            EncoderChoice::None => PreparedRouter { router, weights_bytes: table_bytes },
             EncoderChoice::MiniLm => {
+                let encoder = self.encoder()?;
+                let weights_bytes = table_bytes + encoder.bytes();
                 // In memory: what another program left on this machine must not decide what is measured.
-                let model = Model::build(self.encoder()?, router.catalog(), &mut VectorCache::default());
-                router.with_model(model)
+                let model = Model::build(encoder, router.catalog(), &mut VectorCache::default());
+                PreparedRouter { router: router.with_model(model), weights_bytes }
             }
-        };
-        Ok(Box::new(PreparedRouter { router }))
+        }))
     }
 }
 
 struct PreparedRouter {
     router: Router,
+    weights_bytes: usize,
 }
 
 thread_local! {
@@ -208,6 +214,7 @@ impl Prepared for PreparedRouter {
             terms: index.terms(),
             postings: index.postings_total(),
             graph_nodes: self.router.graph().map_or(0, contextweaver_routing::ChoiceGraph::len),
+            weights_bytes: self.weights_bytes,
         }
     }
 }

@@ -300,4 +300,7 @@ pub struct Work {
     pub postings_per_query: f64,
     /// Nodes of the choice graph; 0 for flat engines.
     pub graph_nodes: usize,
+    /// Bytes of learned weights; 0 for engines without, and where a record does not say.
+    #[serde(default)]
+    pub weights_bytes: usize,
 }

@@ -178,6 +178,7 @@ fn summary(
             postings: size.postings,
             postings_per_query: round6(mean(rows.iter().map(|row| row.ranking.postings_read as f64))),
             graph_nodes: size.graph_nodes,
+            weights_bytes: size.weights_bytes,
         },
         first_tools: Vec::new(),
         ranks,

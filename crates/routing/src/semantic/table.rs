@@ -72,6 +72,9 @@ impl Table {
         TABLE.get_or_init(|| Self::parse(BUILTIN).unwrap_or_default())
     }
 
+    /// The length of [`Table::builtin`] in the binary, in bytes.
+    pub const BUILTIN_BYTES: usize = BUILTIN.len();
+
     /// SHA-256 (hex) of the bytes of [`Table::builtin`].
     #[must_use]
     pub fn builtin_sha256() -> String {

@@ -3,6 +3,7 @@
 use super::scores::{BEST, CONTROL, Case, DEFAULT, LEXICAL, RECALL, Scores, recall};
 use crate::chapter::{Answer, Question};
 use crate::eval::record::{Facts, Verdict};
+use crate::eval::rival::RivalTimes;
 use crate::eval::statistics::{corrected, mean, median, over_sets};
 use crate::eval::timing::{Subject, TimingRow};
 use crate::report::number::{MISSING, count, difference, fixed, percent, quantity, share};
@@ -19,13 +20,13 @@ pub(super) const TIMED_AT: usize = 1_000;
 const WORST: usize = 3;
 
 /// Every answer of the chapter; none without a collection on which the default and the control were measured.
-pub(super) fn answers(scores: &Scores<'_>, recording: Option<&Recording<'_>>) -> Vec<Answer> {
+pub(super) fn answers(scores: &Scores<'_>, doors: &[RivalTimes]) -> Vec<Answer> {
     let cases = common(scores, &[DEFAULT, CONTROL]);
     if cases.is_empty() {
         return Vec::new();
     }
     let mut answers = vec![
-        Answer::new(Question::Good, overview(scores, recording)),
+        Answer::new(Question::Good, overview(scores, doors)),
         Answer::new(Question::Failure, worst(scores, &cases)),
     ];
     let further = [
@@ -63,13 +64,15 @@ pub(super) fn search_time(recording: Option<&Recording<'_>>, engine: &str) -> Op
     rows.map(|row| row.median * row.unit.microseconds()).max_by(f64::total_cmp)
 }
 
-/// One row for each engine that was measured on all collections: means, the difference from the control, tokens, time.
-fn overview(scores: &Scores<'_>, recording: Option<&Recording<'_>>) -> String {
+/// One row for each engine that was measured on all collections: means, the difference from the control, tokens, and what it
+/// costs: the weights, and by `doors` time and memory on the largest catalog.
+fn overview(scores: &Scores<'_>, doors: &[RivalTimes]) -> String {
     let engines = scores.engines_among(&SHOWN);
     let cases = common(scores, &engines);
-    let time = format!("µs at {} tools (recorded)", count(TIMED_AT));
-    let titles = ["engine", RECALL, "nDCG@10", "recall@5 less control", "better / worse", "prompt tokens", &time];
-    let mut table = Table::new(titles);
+    let largest = doors.iter().max_by_key(|row| row.tools);
+    let titles = ["engine", RECALL, "nDCG@10", "recall@5 less control", "better / worse", "prompt tokens", "weights MB"];
+    let timed = largest.map(|_| ["index ms †", "answer µs †", "memory MiB †"]);
+    let mut table = Table::new(titles.into_iter().chain(timed.into_iter().flatten()));
     for engine in engines {
         let mark = scores.mark(&[engine, CONTROL], cases.iter().map(|case| case.name));
         let of = |measure: &'static str| {
@@ -82,7 +85,14 @@ fn overview(scores: &Scores<'_>, recording: Option<&Recording<'_>>) -> String {
         let verdicts = |verdict: Verdict| count(found.iter().filter(|one| one.verdict == verdict).count());
         let tokens = mean_of(scores, engine, &cases, |facts| Some(facts.tokens.as_ref()?.cards_mean));
         let is_control = differences.is_empty();
-        table.row([
+        let brought = cases.iter().find_map(|case| scores.facts(engine, case.name)).map(|facts| facts.work.weights_bytes);
+        let door = largest.map(|largest| {
+            let is_it = |row: &&RivalTimes| row.engine == engine && row.collection == largest.collection;
+            let row = doors.iter().find(is_it);
+            let cell = |of: fn(&RivalTimes) -> Option<f64>| row.and_then(of).map_or_else(|| MISSING.to_owned(), quantity);
+            [cell(|row| Some(row.load_ms)), cell(|row| Some(row.p50_us as f64)), cell(|row| Some(row.peak_mib? as f64))]
+        });
+        let cells = [
             engine.to_owned(),
             of(RECALL),
             of("nDCG@10"),
@@ -92,14 +102,26 @@ fn overview(scores: &Scores<'_>, recording: Option<&Recording<'_>>) -> String {
                 false => format!("{} / {}", verdicts(Verdict::Better), verdicts(Verdict::Worse)),
             },
             tokens.map_or_else(|| MISSING.to_owned(), |tokens| fixed(tokens, 0)),
-            search_time(recording, engine).map_or_else(|| MISSING.to_owned(), quantity),
-        ]);
+            match brought {
+                None | Some(0) => MISSING.to_owned(),
+                Some(bytes) => fixed(bytes as f64 / 1e6, 1),
+            },
+        ];
+        table.row(cells.into_iter().chain(door.into_iter().flatten()));
     }
+    let door = largest.map_or_else(String::new, |largest| {
+        format!(
+            " Index, answer and memory are [recorded](rivals.md#what-they-cost) through one door among the {} tools of {}: to load \
+             and index it without anything kept, the median answer, the most memory.",
+            count(largest.tools),
+            largest.collection,
+        )
+    });
     format!(
         "Means over {} [collections](routing.md): no weight was trained on them, a few constants were [chosen](../docs/bias.md) on \
          them. `{DEFAULT}` is what users get, `{BEST}` has a sentence encoder beside it, `{LEXICAL}` ranks by words alone, \
          `{CONTROL}` (flat BM25) is the control. The interval is for other collections like these (Student's t); better and worse \
-         count collections (sign flips, Holm).\n\n{}",
+         count collections (sign flips, Holm). Weights are what an engine was taught, as part of the program.{door}\n\n{}",
         count(cases.len()),
         table.markdown().trim_end(),
     )
@@ -173,9 +195,22 @@ mod tests {
 
     #[test]
     fn the_answers_of_a_sample() {
-        let (results, timings) = (sample::results(), sample::timings());
-        let recording = Recording::newest(&timings);
-        let shown: Vec<String> = answers(&Scores::new(&results), recording.as_ref())
+        let door = |engine: &str, collection: &str, tools, p50_us| RivalTimes {
+            engine: engine.to_owned(),
+            collection: collection.to_owned(),
+            tools,
+            recorded: "2026-11-26".to_owned(),
+            start_ms: 20.0,
+            load_ms: 95.4,
+            ping_us: 13,
+            p50_us,
+            p99_us: 140,
+            own_p50_us: None,
+            peak_mib: Some(62),
+        };
+        let doors = [door("default", "toolbench", 300, 40), door("default", "sealtools_dev", 4_076, 92), door("bm25", "sealtools_dev", 4_076, 52)];
+        let results = sample::results();
+        let shown: Vec<String> = answers(&Scores::new(&results), &doors)
             .into_iter()
             .map(|answer| format!("{}: {}", answer.question.title(), answer.text))
             .collect();
@@ -196,6 +231,6 @@ mod tests {
 
         When not to use it: A catalog that fits the prompt needs no router: all 83 tools of contextweaver_83 take 12,284 tokens; ten cards take 429 and hold 91.3 % of the needed tools (flat BM25 88.8 %).
         ");
-        assert!(answers(&Scores::new(&[]), None).is_empty());
+        assert!(answers(&Scores::new(&[]), &[]).is_empty());
     }
 }

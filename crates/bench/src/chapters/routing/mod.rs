@@ -29,7 +29,6 @@ use crate::eval::tables::Tables;
 use crate::eval::version;
 use crate::eval::workspace::{Bench, Scope};
 use crate::report::document::Document;
-use crate::report::recording::Recording;
 use crate::results::{Day, Provenance, Record, Results, State};
 
 pub use terminal::facts;
@@ -174,7 +173,7 @@ impl Chapter for Routing {
     }
 
     fn answers(&self, own: &[Results<Box<Facts>>], tables: &Tables) -> Vec<Answer> {
-        answers::answers(&Scores::new(own), Recording::newest(&tables.timings).as_ref())
+        answers::answers(&Scores::new(own), &tables.engines)
     }
 }
 

@@ -227,6 +227,7 @@ fn facts_of(shape: &Shape) -> Facts {
             postings: shape.tools * 31,
             postings_per_query: 3.7 * shape.tools as f64,
             graph_nodes: if shape.engine == "beam" { shape.tools / 9 } else { 0 },
+            weights_bytes: if shape.engine == "default" { 2_100_000 } else { 0 },
         },
         ranks: Ranks::default(),
     }

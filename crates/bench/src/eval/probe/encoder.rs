@@ -17,6 +17,10 @@ impl Encoder for Words {
         "words of the probe".to_owned()
     }
 
+    fn bytes(&self) -> usize {
+        0
+    }
+
     fn encode(&self, text: &str) -> ModelVector {
         let mut vector = ModelVector::default();
         for word in text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()) {

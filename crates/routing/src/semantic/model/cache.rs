@@ -133,6 +133,10 @@ mod tests {
             self.name.to_owned()
         }
 
+        fn bytes(&self) -> usize {
+            0
+        }
+
         fn encode(&self, text: &str) -> ModelVector {
             self.asked.fetch_add(1, Ordering::Relaxed);
             ModelVector::of(&[text.len() as f32, 1.0])

@@ -67,6 +67,9 @@ pub trait Encoder: Debug + Send + Sync {
     /// A name that differs from that of every encoder that gives other vectors.
     fn name(&self) -> String;
 
+    /// The bytes of its weights and vocabulary.
+    fn bytes(&self) -> usize;
+
     /// The vector of a query.
     fn encode(&self, text: &str) -> ModelVector;
 
@@ -80,6 +83,10 @@ pub trait Encoder: Debug + Send + Sync {
 impl Encoder for contextweaver_encoder::MiniLm {
     fn name(&self) -> String {
         contextweaver_encoder::version()
+    }
+
+    fn bytes(&self) -> usize {
+        contextweaver_encoder::BYTES
     }
 
     fn encode(&self, text: &str) -> ModelVector {
@@ -154,6 +161,10 @@ pub(crate) mod tests {
     impl Encoder for Toy {
         fn name(&self) -> String {
             "toy".to_owned()
+        }
+
+        fn bytes(&self) -> usize {
+            0
         }
 
         fn encode(&self, text: &str) -> ModelVector {
