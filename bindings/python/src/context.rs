@@ -233,14 +233,13 @@ impl ContextManager {
 
     /// What the next agent must know, within `budget` tokens: the goal, rules, the open plan, decisions, what failed, what was
     /// found and what is remembered. `query` says what the next agent is about to do; what the user asked for first and last
-    /// by default.
-    #[pyo3(signature = (query="", *, budget=1000))]
-    fn handoff(&self, py: Python<'_>, query: &str, budget: usize) -> PyResult<Handoff> {
+    /// by default. With the `audience` `advisor` it is for a model that is asked for advice, and `query` is the question:
+    /// first what was asked, what was tried and failed and what is still open, and behind each statement where it is from.
+    #[pyo3(signature = (query="", *, budget=1000, audience="agent"))]
+    fn handoff(&self, py: Python<'_>, query: &str, budget: usize, audience: &str) -> PyResult<Handoff> {
+        let request = HandoffRequest { query, budget, audience: named(audience)? };
         py.detach(|| {
-            let pack = self
-                .0
-                .hand_off(&HandoffRequest { query, budget, ..HandoffRequest::default() })
-                .map_err(errors::context)?;
+            let pack = self.0.hand_off(&request).map_err(errors::context)?;
             let next = pack.session("a program", self.stores().artifacts.as_ref()).map_err(errors::context)?;
             Handoff::new(pack, &next)
         })
@@ -274,7 +273,7 @@ fn pack(pack: Result<ContextPack, ManagerError>) -> PyResult<Pack> {
     Ok(Pack { pack: pack.map_err(errors::context)?, cards_shown: None })
 }
 
-/// What the next agent must know of a conversation. `str()` gives the text.
+/// What the next agent, or an advisor, must know of a conversation. `str()` gives the text.
 ///
 /// Made by `ContextManager.handoff` and `Session.handoff`.
 #[pyclass(frozen, module = "contextweaver_rs")]
@@ -294,7 +293,7 @@ impl Handoff {
 
 #[pymethods]
 impl Handoff {
-    /// The text for the next agent; empty when nothing fits.
+    /// The text for the next agent or the advisor; empty when nothing fits.
     #[getter]
     fn text(&self) -> &str {
         &self.pack.text

@@ -135,25 +135,23 @@ impl Session {
         Ok(Pack { pack, cards_shown: None })
     }
 
-    /// What the next agent must know, as `contextweaver handoff` prints it; as ContextManager.handoff.
-    #[pyo3(signature = (query="", *, budget=1000, config=None))]
+    /// What the next agent must know, or an advisor, as `contextweaver handoff` prints it; as ContextManager.handoff. What is
+    /// `--for` there is `audience` here.
+    #[pyo3(signature = (query="", *, budget=1000, audience="agent", config=None))]
     fn handoff(
         &self,
         py: Python<'_>,
         query: &str,
         budget: usize,
+        audience: &str,
         config: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Handoff> {
+        let request = HandoffRequest { query, budget, audience: named(audience)? };
         let config = self::config(config)?;
         py.detach(|| {
             let facts = self.0.facts.all().map_err(errors::session)?;
             let memory = Memory { facts, episodes: self.0.episodes.all().map_err(errors::session)? };
-            let pack = hand_off(
-                &self.0.transcript,
-                &memory,
-                &HandoffRequest { query, budget, ..HandoffRequest::default() },
-                &config,
-            );
+            let pack = hand_off(&self.0.transcript, &memory, &request, &config);
             let next = pack.session(&self.0.source, &self.0.artifacts).map_err(errors::session)?;
             Handoff::new(pack, &next)
         })

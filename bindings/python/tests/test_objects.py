@@ -397,6 +397,8 @@ WRONG = [
     (cw.InputError, lambda: cw.Router(TOOLS).route("x").as_tools("cobol")),
     (cw.InputError, lambda: cw.Router(TOOLS).route("x").selection_schema("cobol")),
     (cw.RouteError, lambda: cw.Router(TOOLS).route("x", called=["y"]) and cw.Router(TOOLS).route("x", tags=["y"])),
+    (cw.InputError, lambda: cw.ContextManager().handoff(audience="judge")),
+    (cw.InputError, lambda: cw.ContextManager().session().handoff(audience="judge")),
     (cw.ConfigError, lambda: cw.Router(TOOLS, config={"top_k": 0})),
     (cw.ConfigError, lambda: cw.Router(TOOLS, config={"no": 1})),
     (cw.ConfigError, lambda: cw.ContextManager(config={"budgets": {"answer": 0}})),

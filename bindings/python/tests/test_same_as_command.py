@@ -185,13 +185,17 @@ def test_the_collections_are_there():
     assert (ROOT / "Cargo.toml").is_file()
 
 
-def test_hand_overs(command, tmp_path):
+@pytest.mark.parametrize("audience", ["agent", "advisor"])
+def test_hand_overs(audience, command, tmp_path):
     log, session, next = ROOT / "scenarios/context/outage.jsonl", tmp_path / "a.session", tmp_path / "next.session"
     command("ingest", "--events", log, "--out", session)
     for budget in (60, 600):
-        ask = ("handoff", "--session", session, "--query", "the fix", "--budget", budget)
-        pack = cw.Session.load(session).handoff("the fix", budget=budget)
+        ask = ("handoff", "--session", session, "--for", audience, "--query", "the fix", "--budget", budget)
+        options = dict(budget=budget, audience=audience)
+        pack = cw.Session.load(session).handoff("the fix", **options)
         assert pack.text + "\n" == command(*ask, "--out", next)
         assert document("handoff", pack.to_json(indented=True)) == command(*ask, "--format", "json")
         assert pack.session().to_bytes() == next.read_bytes()
-        assert pack.tokens <= budget and cw.Session.load(session).manager().handoff("the fix", budget=budget).text == pack.text
+        assert pack.tokens <= budget and pack.text.startswith("[QUESTION]") == (audience == "advisor")
+        assert cw.Session.load(session).manager().handoff("the fix", **options).text == pack.text
+    assert cw.Session.load(session).handoff("the fix").text == cw.Session.load(session).handoff("the fix", audience="agent").text

@@ -26,6 +26,8 @@ manager.ingest("u1", "song", "Hello.")  # type: ignore[arg-type]
 assert_type(manager.ingest_tool_result("c1", {"rows": []}).for_model, str)
 assert_type(manager.ingest_envelope("c1", cw.compact("x")), str)
 assert_type(manager.handoff("x", budget=5).session(), cw.Session)
+manager.session().handoff(audience="advisor")
+manager.handoff(audience="judge")  # type: ignore[arg-type]
 assert_type(manager.build("answer", "x", budget=500).tokens, int)
 assert_type(manager.session().manager(), cw.ContextManager)
 assert_type(manager.view("artifact:x", "head:5").next, str | None)

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use contextweaver_context::ContextConfig;
 use contextweaver_context::memory::{LocalMemories, Remembered};
+use contextweaver_context::{Audience, ContextConfig};
 use contextweaver_routing::{Router, RoutingConfig};
 use serde_json::{Value, json};
 
@@ -136,6 +136,34 @@ fn what_a_prompt_leaves_out_can_be_seen_with_the_same_conversation() {
     let viewed = json!({"conversation": conversation, "handle": handle, "selector": "rows:1998..2000"});
     let viewed = ask(&engines(), "/v1/view", &viewed).unwrap();
     assert!(viewed["text"].as_str().unwrap().contains("1999"), "{viewed}");
+}
+
+#[test]
+fn a_hand_over_is_for_whom_the_request_says() {
+    let conversation = json!([
+        {"role": "user", "content": "why did the job fail?"},
+        {"role": "assistant", "content": "The disk is full. I will ask for a larger one."},
+    ]);
+    let ask = |more: &[(&str, &str)]| {
+        let mut body = json!({"conversation": conversation, "query": "is a larger disk right", "budget": 300});
+        more.iter().for_each(|(name, value)| body[*name] = json!(value));
+        ask(&engines(), "/v1/handoff", &body)
+    };
+    let text = |answer: Value| answer["text"].as_str().unwrap().to_owned();
+    insta::assert_snapshot!(text(ask(&[("for", "advisor")]).unwrap()), @r"
+    [QUESTION]
+    - is a larger disk right
+    [GOAL]
+    - why did the job fail? (m1)
+    [DECIDED]
+    - The disk is full. I will ask for a larger one. (m2)
+    ");
+    let agent = text(ask(&[("for", "agent")]).unwrap());
+    assert!(agent.starts_with("[GOAL]\n") && agent == text(ask(&[]).unwrap()), "{agent}");
+    let problem = ask(&[("for", "judge")]).unwrap_err();
+    assert!(problem.kind == Kind::BadRequest && problem.message.contains("`judge`, expected `agent` or `advisor`"));
+    let described = &description()["components"]["schemas"]["HandoffRequest"]["properties"]["for"]["enum"];
+    assert_eq!(*described, json!(Audience::ALL.iter().map(|one| one.name()).collect::<Vec<_>>()));
 }
 
 #[test]

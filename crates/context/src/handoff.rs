@@ -82,6 +82,8 @@ pub enum Audience {
     Advisor,
 }
 
+crate::event::named!(Audience, "audience", { Agent = "agent", Advisor = "advisor" });
+
 /// What a hand-over is asked for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HandoffRequest<'a> {

@@ -88,6 +88,6 @@ mod tests {
         let of = |kind: &str| gateway.iter().filter(|case| case.starts_with(kind)).count();
         assert_eq!((of("surface/"), of("session/"), of("scenario/")), (73, 4, 9));
         // Ours, five of others on as many scenarios, and those that rest on more than one log.
-        assert_eq!(cases("context").len(), 27 + 5 * 27 + 7);
+        assert_eq!(cases("context").len(), 27 + 5 * 27 + 8);
     }
 }

@@ -2,7 +2,6 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -50,11 +49,18 @@ pub struct ParseNameError {
     choices: String,
 }
 
+impl ParseNameError {
+    /// `name` is none of `choices`, which are the names of `what`.
+    pub(crate) fn new(what: &'static str, name: &str, choices: &[&str]) -> Self {
+        Self { what, name: name.to_owned(), choices: choices.join(", ") }
+    }
+}
+
 /// Gives a fieldless enum the list of its values, their names and a parser, so that files, commands and messages agree.
 macro_rules! named {
     ($type:ident, $what:literal, { $($variant:ident = $name:literal),+ $(,)? }) => {
         impl $type {
-            /// All values, in ascending order.
+            /// All values, in their order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// The name in files and on the command line.
@@ -64,25 +70,23 @@ macro_rules! named {
             }
         }
 
-        impl fmt::Display for $type {
-            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl ::std::fmt::Display for $type {
+            fn fmt(&self, formatter: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
                 formatter.pad(self.name())
             }
         }
 
-        impl FromStr for $type {
-            type Err = ParseNameError;
+        impl ::std::str::FromStr for $type {
+            type Err = $crate::event::ParseNameError;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                Self::ALL.iter().copied().find(|one| one.name() == text).ok_or_else(|| ParseNameError {
-                    what: $what,
-                    name: text.to_owned(),
-                    choices: Self::ALL.iter().map(|one| one.name()).collect::<Vec<_>>().join(", "),
-                })
+                let named = Self::ALL.iter().copied().find(|one| one.name() == text);
+                named.ok_or_else(|| $crate::event::ParseNameError::new($what, text, &[$($name),+]))
             }
         }
     };
 }
+pub(crate) use named;
 
 /// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -98,7 +98,8 @@ impl Ways {
              results that the program of somebody else processed, [hooks](../docs/memory.md#hooks). They are not among the \
              figures above. The programs behind hooks are stand-ins within the harness, reached by the same seam as a command \
              or an address, so that every machine gives the same; that a real process is started, asked and ended is a test \
-             of the engine. The control is the end of everything that was said, earlier sessions included, in as many tokens \
+             of the engine. The service with the interface of Mem0 is a stand-in too, which listens on this machine and is asked \
+             over HTTP. The control is the end of everything that was said, earlier sessions included, in as many tokens \
              as the budget of the prompt.",
         );
         page.table(

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::mem0::Service;
 use super::{Ready, Start, told};
 use contextweaver_context::memory::{
     Consolidated, Day, LocalMemories, MemorySource, RecallBounds, Remembered, Rules, SourceError, SqliteMemories,
@@ -39,7 +40,12 @@ pub enum Kept {
     File,
     /// As facts and episodes in an SQLite store, as a program keeps them.
     Sqlite,
+    /// Behind an address with the interface of Mem0, which is asked over HTTP on this machine.
+    Mem0,
 }
+
+/// What a memory is called in prompts: the same wherever it is kept, so that prompts can be compared.
+const NAME: &str = "memory";
 
 /// An earlier session.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -82,7 +88,7 @@ impl Memories {
         Ok(Ready { manager: manager.with_memory(source, bounds), carried: Some(carried) })
     }
 
-    /// What is searched. What it is called is the same wherever it is kept, so that prompts can be compared.
+    /// What is searched.
     fn source(
         &self,
         sessions: &[(&str, Option<Day>, Session)],
@@ -94,7 +100,7 @@ impl Memories {
             sessions.iter().map(|(name, day, session)| Consolidated { name, day: *day, session }).collect();
         let made = consolidate(&taken, &[], &rules, config).map_err(told)?;
         Ok(match self.kept {
-            Kept::Memory => Box::new(LocalMemories::of("memory", made.memory())),
+            Kept::Memory => Box::new(LocalMemories::of(NAME, made.memory())),
             Kept::File => {
                 let folder = tempfile::tempdir().map_err(told)?;
                 let path = folder.path().join("memory.json");
@@ -107,21 +113,25 @@ impl Memories {
                 let stores = Stores::sqlite(&path).map_err(told)?;
                 memory.facts.into_iter().try_for_each(|fact| stores.facts.put(fact)).map_err(told)?;
                 memory.episodes.into_iter().try_for_each(|one| stores.episodes.put(one)).map_err(told)?;
-                Box::new(InFolder { source: SqliteMemories::open(&path).map_err(told)?, _folder: folder })
+                Box::new(With { source: SqliteMemories::open(&path).map_err(told)?, _needed: folder })
+            }
+            Kept::Mem0 => {
+                let service = Service::start(LocalMemories::of(NAME, made.memory()))?;
+                Box::new(With { source: service.source(), _needed: service })
             }
         })
     }
 }
 
-/// A memory, and the folder that its file is in.
-struct InFolder {
-    source: SqliteMemories,
-    _folder: tempfile::TempDir,
+/// A memory, and what must be there as long as it is searched: the folder of its file, the service that has it.
+struct With<S, N> {
+    source: S,
+    _needed: N,
 }
 
-impl MemorySource for InFolder {
+impl<S: MemorySource, N: Send + Sync> MemorySource for With<S, N> {
     fn name(&self) -> &str {
-        self.source.name()
+        NAME
     }
 
     fn search(&self, query: &str, bounds: RecallBounds) -> Result<Vec<Remembered>, SourceError> {

@@ -7,6 +7,7 @@
 mod envelopes;
 mod handoff;
 mod hooks;
+mod mem0;
 mod memory;
 pub mod record;
 pub mod run;
@@ -112,6 +113,7 @@ impl Way {
                 Kept::Memory => WayKind::Memory,
                 Kept::File => WayKind::MemoryFile,
                 Kept::Sqlite => WayKind::MemorySqlite,
+                Kept::Mem0 => WayKind::MemoryMem0,
             },
             Self::Handoff(_) => WayKind::Handoff,
             Self::Envelopes(_) => WayKind::Envelopes,

@@ -14,6 +14,8 @@ pub enum WayKind {
     MemoryFile,
     /// The same, in an SQLite store.
     MemorySqlite,
+    /// The same, behind an address with the interface of Mem0.
+    MemoryMem0,
     /// A hand-over.
     Handoff,
     /// Results that were processed elsewhere.
@@ -27,7 +29,7 @@ impl WayKind {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Memory | Self::MemoryFile | Self::MemorySqlite => "memory",
+            Self::Memory | Self::MemoryFile | Self::MemorySqlite | Self::MemoryMem0 => "memory",
             Self::Handoff => "handoff",
             Self::Envelopes => "envelopes",
             Self::Hooks => "hooks",
@@ -41,6 +43,7 @@ impl WayKind {
             Self::Memory => "sessions become a memory, a later prompt searches it",
             Self::MemoryFile => "the same, kept in a memory file",
             Self::MemorySqlite => "the same, kept in an SQLite store",
+            Self::MemoryMem0 => "the same, asked over HTTP in the shape of Mem0",
             Self::Handoff => "a hand-over, from which a new session goes on",
             Self::Envelopes => "results that another program processed",
             Self::Hooks => "other programs summarise, count and mask",
@@ -51,7 +54,7 @@ impl WayKind {
     #[must_use]
     pub fn command(self) -> &'static str {
         match self {
-            Self::Memory | Self::MemoryFile | Self::MemorySqlite => "consolidate, replay --memory",
+            Self::Memory | Self::MemoryFile | Self::MemorySqlite | Self::MemoryMem0 => "consolidate, replay --memory",
             Self::Handoff => "handoff --out, replay",
             Self::Envelopes => "ContextManager::ingest_envelope",
             Self::Hooks => "ingest --config, replay --config",

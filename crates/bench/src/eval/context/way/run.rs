@@ -188,12 +188,23 @@ mod tests {
         }
         kinds.sort();
         kinds.dedup();
+        // Wherever a memory is kept, the prompt is the same.
+        let prompt = |name: &str| {
+            let scenario = scenarios.iter().find(|scenario| scenario.name == name).unwrap();
+            measured(scenario, &scenario.logs().unwrap(), &ContextConfig::default()).unwrap().0
+        };
+        let expected = prompt("incident-3");
+        assert!(expected.contains("- memory:incident_lead: incident lead: Jonas Weil"), "{expected}");
+        for kept in ["file", "sqlite", "mem0"] {
+            assert_eq!(prompt(&format!("incident-3-{kept}")), expected, "{kept}");
+        }
         assert_eq!(
             kinds,
             [
                 WayKind::Memory,
                 WayKind::MemoryFile,
                 WayKind::MemorySqlite,
+                WayKind::MemoryMem0,
                 WayKind::Handoff,
                 WayKind::Envelopes,
                 WayKind::Hooks
