@@ -215,13 +215,13 @@ mod tests {
             .map(|answer| format!("{}: {}", answer.question.title(), answer.text))
             .collect();
         insta::assert_snapshot!(shown.join("\n\n"), @r"
-        How good it is: Means over 10 [collections](routing.md): no weight was trained on them, a few constants were [chosen](../docs/bias.md) on them. `default` is what users get, `best` has a sentence encoder beside it, `lexical` ranks by words alone, `bm25` (flat BM25) is the control. The interval is for other collections like these (Student's t); better and worse count collections (sign flips, Holm).
+        How good it is: Means over 10 [collections](routing.md): no weight was trained on them, a few constants were [chosen](../docs/bias.md) on them. `default` is what users get, `best` has a sentence encoder beside it, `lexical` ranks by words alone, `bm25` (flat BM25) is the control. The interval is for other collections like these (Student's t); better and worse count collections (sign flips, Holm). Weights are what an engine was taught, as part of the program. Index, answer and memory are [recorded](rivals.md#what-they-cost) through one door among the 4,076 tools of sealtools_dev: to load and index it without anything kept, the median answer, the most memory.
 
-        | engine  | recall@5 | nDCG@10 | recall@5 less control | better / worse | prompt tokens | µs at 1,000 tools (recorded) |
-        | ------- | -------: | ------: | --------------------: | -------------: | ------------: | ---------------------------: |
-        | default |     .735 |    .617 |  +.040 [+.033, +.047] |          9 / 0 |           436 |                         6.43 |
-        | bm25    |     .710 |    .596 |                     – |              – |           436 |                         5.14 |
-        | tfidf   |     .676 |    .568 |  −.019 [−.029, −.009] |          0 / 4 |           436 |                         5.78 |
+        | engine  | recall@5 | nDCG@10 | recall@5 less control | better / worse | prompt tokens | weights MB | index ms † | answer µs † | memory MiB † |
+        | ------- | -------: | ------: | --------------------: | -------------: | ------------: | ---------: | ---------: | ----------: | -----------: |
+        | default |     .735 |    .617 |  +.040 [+.033, +.047] |          9 / 0 |           436 |        2.1 |       95.4 |        92.0 |         62.0 |
+        | bm25    |     .710 |    .596 |                     – |              – |           436 |          – |       95.4 |        52.0 |         62.0 |
+        | tfidf   |     .676 |    .568 |  −.019 [−.029, −.009] |          0 / 4 |           436 |          – |          – |           – |            – |
 
         Where it fails: Least recall@5: toolbench .500 (flat BM25 .476), nestful .570 (flat BM25 .546), metatool_multi .640 (flat BM25 .616).
 
