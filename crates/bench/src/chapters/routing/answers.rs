@@ -111,17 +111,15 @@ fn overview(scores: &Scores<'_>, doors: &[RivalTimes]) -> String {
     }
     let door = largest.map_or_else(String::new, |largest| {
         format!(
-            " Index, answer and memory are [recorded](rivals.md#what-they-cost) through one door among the {} tools of {}: to load \
-             and index it without anything kept, the median answer, the most memory.",
+            " Costs are [recorded](rivals.md#what-they-cost) among {} tools.",
             count(largest.tools),
-            largest.collection,
         )
     });
     format!(
-        "Means over {} [collections](routing.md): no weight was trained on them, a few constants were [chosen](../docs/bias.md) on \
-         them. `{DEFAULT}` is what users get, `{BEST}` has a sentence encoder beside it, `{LEXICAL}` ranks by words alone, \
-         `{CONTROL}` (flat BM25) is the control. The interval is for other collections like these (Student's t); better and worse \
-         count collections (sign flips, Holm). Weights are what an engine was taught, as part of the program.{door}\n\n{}",
+        "Means over {} [collections](routing.md): no weight was trained, a few constants [chosen](../docs/bias.md) on them. \
+         `{DEFAULT}` is what users get, `{BEST}` adds a sentence encoder, `{LEXICAL}` ranks by words alone, `{CONTROL}` \
+         (flat BM25) is the control. The interval is for other collections like these (Student's t); better and worse count \
+         collections (sign flips, Holm).{door}\n\n{}",
         count(cases.len()),
         table.markdown().trim_end(),
     )
@@ -215,7 +213,7 @@ mod tests {
             .map(|answer| format!("{}: {}", answer.question.title(), answer.text))
             .collect();
         insta::assert_snapshot!(shown.join("\n\n"), @r"
-        How good it is: Means over 10 [collections](routing.md): no weight was trained on them, a few constants were [chosen](../docs/bias.md) on them. `default` is what users get, `best` has a sentence encoder beside it, `lexical` ranks by words alone, `bm25` (flat BM25) is the control. The interval is for other collections like these (Student's t); better and worse count collections (sign flips, Holm). Weights are what an engine was taught, as part of the program. Index, answer and memory are [recorded](rivals.md#what-they-cost) through one door among the 4,076 tools of sealtools_dev: to load and index it without anything kept, the median answer, the most memory.
+        How good it is: Means over 10 [collections](routing.md): no weight was trained, a few constants [chosen](../docs/bias.md) on them. `default` is what users get, `best` adds a sentence encoder, `lexical` ranks by words alone, `bm25` (flat BM25) is the control. The interval is for other collections like these (Student's t); better and worse count collections (sign flips, Holm). Costs are [recorded](rivals.md#what-they-cost) among 4,076 tools.
 
         | engine  | recall@5 | nDCG@10 | recall@5 less control | better / worse | prompt tokens | weights MB | index ms † | answer µs † | memory MiB † |
         | ------- | -------: | ------: | --------------------: | -------------: | ------------: | ---------: | ---------: | ----------: | -----------: |
