@@ -167,17 +167,18 @@ impl Engine for RouterEngine {
 
     fn prepare(&self, catalog: &Arc<Catalog>) -> Result<Box<dyn Prepared>, EvalError> {
         let router = Router::build(Arc::clone(catalog), self.config.clone())?;
-        let table_bytes = if self.config.is_semantic() { Table::BUILTIN_BYTES } else { 0 };
-        Ok(Box::new(match self.choice {
-            EncoderChoice::None => PreparedRouter { router, weights_bytes: table_bytes },
+        let mut weights_bytes = if self.config.is_semantic() { Table::BUILTIN_BYTES } else { 0 };
+        let router = match self.choice {
+            EncoderChoice::None => router,
             EncoderChoice::MiniLm => {
                 let encoder = self.encoder()?;
-                let weights_bytes = table_bytes + encoder.bytes();
+                weights_bytes += encoder.bytes();
                 // In memory: what another program left on this machine must not decide what is measured.
                 let model = Model::build(encoder, router.catalog(), &mut VectorCache::default());
-                PreparedRouter { router: router.with_model(model), weights_bytes }
+                router.with_model(model)
             }
-        }))
+        };
+        Ok(Box::new(PreparedRouter { router, weights_bytes }))
     }
 }
 

@@ -282,6 +282,13 @@ pub struct RivalTimes {
     pub peak_mib: Option<u64>,
 }
 
+/// The times of each engine on the collection with the largest catalog.
+#[must_use]
+pub fn on_largest(times: &[RivalTimes]) -> Vec<&RivalTimes> {
+    let largest = times.iter().max_by_key(|row| row.tools);
+    times.iter().filter(|row| largest.is_some_and(|largest| row.collection == largest.collection)).collect()
+}
+
 /// What a run of an engine on a collection left.
 #[derive(Debug)]
 pub struct RivalRun {

@@ -8,7 +8,7 @@ use crate::eval::everyday::Manner;
 use crate::eval::matrix::{BEST, CONTROL, DEFAULT};
 use crate::eval::record::{Estimate, Outcome, Paired, Verdict};
 use crate::eval::process::{SECOND_ORDER, TOP};
-use crate::eval::rival::{RivalFacts, RivalTimes, TIMES_FILE};
+use crate::eval::rival::{RivalFacts, RivalTimes, TIMES_FILE, on_largest};
 use crate::eval::statistics::{corrected, macro_mean, mean, median, over_sets, paired_by_tool, paired_macro_by_tool, round6};
 use crate::eval::tables::Tables;
 use crate::report::document::{Document, Figure};
@@ -358,10 +358,9 @@ pub(super) fn answers(
 
 /// What an answer takes beside engines of others: the fastest of them, and the one that finds most.
 fn cost(board: &Board<'_>, tables: &Tables) -> Option<Answer> {
-    let most = tables.engines.iter().max_by_key(|row| row.tools)?;
+    let largest = on_largest(&tables.engines);
     let on_it = |engine: &&str| {
-        let is_it = |row: &&RivalTimes| row.engine == **engine && row.collection == most.collection;
-        tables.engines.iter().find(is_it).map(|row| (row.engine.as_str(), row.p50_us))
+        largest.iter().find(|row| row.engine == **engine).map(|row| (row.engine.as_str(), row.p50_us))
     };
     let own = on_it(&DEFAULT)?;
     let others = board.engines.iter().filter(|engine| board.whose(engine) == Whose::Others);
@@ -376,7 +375,7 @@ fn cost(board: &Board<'_>, tables: &Tables) -> Option<Answer> {
     let text = format!(
         "Median µs of an answer through one door among {} tools, ours, the control, the fastest and the best of \
          [others](rivals.md#what-they-cost): {}.{KEPT}",
-        count(most.tools),
+        count(largest.first()?.tools),
         shown.join(", "),
     );
     Some(Answer::new(Question::Cost, text))
@@ -463,7 +462,8 @@ fn versions(board: &Board<'_>) -> Table {
 }
 
 fn costs(page: &mut Document, board: &Board<'_>, tables: &Tables) {
-    let Some(most) = tables.engines.iter().max_by_key(|row| row.tools) else { return };
+    let largest = on_largest(&tables.engines);
+    let Some(first) = largest.first() else { return };
     page.subheading("What they cost");
     if let Some(origin) = tables.origin(TIMES_FILE) {
         page.block(&origin.sentence());
@@ -472,14 +472,14 @@ fn costs(page: &mut Document, board: &Board<'_>, tables: &Tables) {
         "On `{}` ({} tools). Start of the process to its first answer and loading the catalog in ms; the time of an answer, \
          the way through the pipe included, in µs, with the pipe alone beside it; the largest memory in MiB. The machine was \
          shared while these were taken: read them as ratios. Over all collections is the median of the medians.",
-        most.collection,
-        count(most.tools)
+        first.collection,
+        count(first.tools)
     );
     let mut table = Table::new(["engine", "start", "load", "p50", "p99", "ping", "memory", "p50 over all"]);
     for engine in &board.engines {
-        let own: Vec<&RivalTimes> = tables.engines.iter().filter(|row| row.engine == **engine).collect();
-        let Some(row) = own.iter().find(|row| row.collection == most.collection) else { continue };
-        let p50s: Vec<f64> = own.iter().map(|row| row.p50_us as f64).collect();
+        let Some(row) = largest.iter().find(|row| row.engine == **engine) else { continue };
+        let own = tables.engines.iter().filter(|row| row.engine == **engine);
+        let p50s: Vec<f64> = own.map(|row| row.p50_us as f64).collect();
         table.row([
             (*engine).to_owned(),
             quantity(row.start_ms),

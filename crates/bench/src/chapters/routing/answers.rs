@@ -3,18 +3,13 @@
 use super::scores::{BEST, CONTROL, Case, DEFAULT, LEXICAL, RECALL, Scores, recall};
 use crate::chapter::{Answer, Question};
 use crate::eval::record::{Facts, Verdict};
-use crate::eval::rival::RivalTimes;
+use crate::eval::rival::{RivalTimes, on_largest};
 use crate::eval::statistics::{corrected, mean, median, over_sets};
-use crate::eval::timing::{Subject, TimingRow};
 use crate::report::number::{MISSING, count, difference, fixed, percent, quantity, share};
-use crate::report::recording::Recording;
 use crate::report::table::Table;
 
 /// The engines that stand side by side: what users get, with the encoder, by words alone, and two controls.
 const SHOWN: [&str; 5] = [DEFAULT, BEST, LEXICAL, CONTROL, "tfidf"];
-
-/// The catalog size at which times are named.
-pub(super) const TIMED_AT: usize = 1_000;
 
 /// Collections that are named as the worst.
 const WORST: usize = 3;
@@ -55,23 +50,14 @@ pub(super) fn mean_of(
     values.filter(|values| !values.is_empty()).map(mean)
 }
 
-/// The median time of a search among [`TIMED_AT`] tools, in µs.
-pub(super) fn search_time(recording: Option<&Recording<'_>>, engine: &str) -> Option<f64> {
-    let is_it = |row: &&&TimingRow| {
-        row.subject == Subject::Search && row.engine.as_deref() == Some(engine) && row.tools == Some(TIMED_AT)
-    };
-    let rows = recording?.rows.iter().filter(is_it);
-    rows.map(|row| row.median * row.unit.microseconds()).max_by(f64::total_cmp)
-}
-
 /// One row for each engine that was measured on all collections: means, the difference from the control, tokens, and what it
 /// costs: the weights, and by `doors` time and memory on the largest catalog.
 fn overview(scores: &Scores<'_>, doors: &[RivalTimes]) -> String {
     let engines = scores.engines_among(&SHOWN);
     let cases = common(scores, &engines);
-    let largest = doors.iter().max_by_key(|row| row.tools);
+    let largest = on_largest(doors);
     let titles = ["engine", RECALL, "nDCG@10", "recall@5 less control", "better / worse", "prompt tokens", "weights MB"];
-    let timed = largest.map(|_| ["index ms †", "answer µs †", "memory MiB †"]);
+    let timed = largest.first().map(|_| ["index ms †", "answer µs †", "memory MiB †"]);
     let mut table = Table::new(titles.into_iter().chain(timed.into_iter().flatten()));
     for engine in engines {
         let mark = scores.mark(&[engine, CONTROL], cases.iter().map(|case| case.name));
@@ -86,9 +72,8 @@ fn overview(scores: &Scores<'_>, doors: &[RivalTimes]) -> String {
         let tokens = mean_of(scores, engine, &cases, |facts| Some(facts.tokens.as_ref()?.cards_mean));
         let is_control = differences.is_empty();
         let brought = cases.iter().find_map(|case| scores.facts(engine, case.name)).map(|facts| facts.work.weights_bytes);
-        let door = largest.map(|largest| {
-            let is_it = |row: &&RivalTimes| row.engine == engine && row.collection == largest.collection;
-            let row = doors.iter().find(is_it);
+        let door = largest.first().map(|_| {
+            let row = largest.iter().copied().find(|row| row.engine == engine);
             let cell = |of: fn(&RivalTimes) -> Option<f64>| row.and_then(of).map_or_else(|| MISSING.to_owned(), quantity);
             [cell(|row| Some(row.load_ms)), cell(|row| Some(row.p50_us as f64)), cell(|row| Some(row.peak_mib? as f64))]
         });
@@ -109,11 +94,8 @@ fn overview(scores: &Scores<'_>, doors: &[RivalTimes]) -> String {
         ];
         table.row(cells.into_iter().chain(door.into_iter().flatten()));
     }
-    let door = largest.map_or_else(String::new, |largest| {
-        format!(
-            " Costs are [recorded](rivals.md#what-they-cost) among {} tools.",
-            count(largest.tools),
-        )
+    let door = largest.first().map_or_else(String::new, |row| {
+        format!(" Costs are [recorded](rivals.md#what-they-cost) among {} tools.", count(row.tools))
     });
     format!(
         "Means over {} [collections](routing.md): no weight was trained, a few constants [chosen](../docs/bias.md) on them. \

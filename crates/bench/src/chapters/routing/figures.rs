@@ -11,11 +11,14 @@ use crate::report::number::{count, fixed};
 use crate::report::plot::{Forest, Front, HeatMap, Interval, Line, Named, Point, Scale};
 use crate::report::recording::Recording;
 
-use super::answers::{TIMED_AT, common, mean_of, search_time};
+use super::answers::{common, mean_of};
 use super::scores::{BEST, CONTROL, Case, DEFAULT, RECALL, Scores, grade_name, recall};
 
 /// The engines of the headline picture: what users get, with the encoder where it was run, and the two controls.
 const HEADLINE: [&str; 4] = [DEFAULT, BEST, CONTROL, "tfidf"];
+
+/// The catalog size at which times are named.
+const TIMED_AT: usize = 1_000;
 
 /// recall@5 against catalog size, mixed distractors, with confidence bands: the default beside its controls.
 pub(super) fn recall_by_size(scores: &Scores<'_>, collection: &str) -> Option<Figure> {
@@ -170,6 +173,15 @@ pub(super) fn versus_control(scores: &Scores<'_>) -> Option<Figure> {
         together: together.map(|Estimate { mean, low, high }| ("any such".to_owned(), Interval { mean, low, high })),
     };
     forest.svg().map(|svg| Figure { path: "versus-control.svg".to_owned(), alt: title, svg })
+}
+
+/// The median time of a search among [`TIMED_AT`] tools, in µs.
+fn search_time(recording: Option<&Recording<'_>>, engine: &str) -> Option<f64> {
+    let is_it = |row: &&&TimingRow| {
+        row.subject == Subject::Search && row.engine.as_deref() == Some(engine) && row.tools == Some(TIMED_AT)
+    };
+    let rows = recording?.rows.iter().filter(is_it);
+    rows.map(|row| row.median * row.unit.microseconds()).max_by(f64::total_cmp)
 }
 
 /// What engines find, take and show: recall@5 over all collections by time of a search, with the tokens of their cards.

@@ -264,17 +264,15 @@ async fn converse<E: Endpoint>(
     }
 }
 
-/// Listens at an address.
+/// Listens at an address. As many connections may wait as may be served: of one that finds no place to wait the system drops
+/// the first packet, and it tries again after a second.
 fn open(address: SocketAddr) -> std::io::Result<TcpListener> {
-    /// Connections that wait to be accepted, at most: more than are served at a time. Of one that finds no place the system drops the
-    /// first packet, and it waits for a second until it tries again.
-    const WAITING: u32 = 4096;
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     // As `TcpListener::bind`: a gateway that is started again takes up its address at once.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
-    socket.listen(WAITING)
+    socket.listen(MOST_CONNECTIONS as u32)
 }
 
 /// Accepts the next connection.
