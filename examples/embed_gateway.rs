@@ -6,37 +6,25 @@
 use std::error::Error;
 
 use contextweaver::GatewayConfig;
-use contextweaver::gateway::upstream::{Fault, InProcess};
+use contextweaver::gateway::upstream::{DuplicateTool, InProcess, Tool, Toolset};
 use contextweaver::gateway::wire::Raw;
 use contextweaver::gateway::{LocalClient, Target, UpstreamConfig};
 use serde_json::{Value, json};
 
 /// A server with two hundred tools, each of which looks up one kind of thing.
-fn warehouse(method: &str, params: Option<&Raw>) -> Result<Raw, Fault> {
+fn warehouse() -> Result<Toolset, DuplicateTool> {
     let things =
         ["order", "invoice", "parcel", "customer", "supplier", "contract", "return", "shelf", "pallet", "route"];
     let tool = |number: usize| {
         let (thing, part) = (things[number % things.len()], number / things.len());
-        json!({
-            "name": format!("find_{thing}_{part}"),
-            "description": format!("Find a {thing} of warehouse {part} by its number."),
-            "inputSchema": {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]},
+        let name = format!("find_{thing}_{part}");
+        let schema = json!({"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]});
+        let description = format!("Find a {thing} of warehouse {part} by its number.");
+        Tool::new(name.clone(), description, schema, move |arguments| {
+            Ok(format!("{name} {}: in stock", arguments["number"]).into())
         })
     };
-    Ok(Raw::of(&match method {
-        "initialize" => json!({
-            "protocolVersion": "2025-11-25",
-            "capabilities": {"tools": {}},
-            "serverInfo": {"name": "warehouse", "version": "1"},
-        }),
-        "tools/list" => json!({"tools": (0..200).map(tool).collect::<Vec<_>>()}),
-        "tools/call" => {
-            let call: Value = params.and_then(|params| params.read().ok()).unwrap_or_default();
-            let text = format!("{} {}: in stock", call["name"], call["arguments"]["number"]);
-            json!({"content": [{"type": "text", "text": text}]})
-        }
-        _ => json!({}),
-    }))
+    Toolset::new("warehouse", "1", (0..200).map(tool))
 }
 
 fn text_of(result: &Raw) -> Result<String, serde_json::Error> {
@@ -46,7 +34,7 @@ fn text_of(result: &Raw) -> Result<String, serde_json::Error> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut config = GatewayConfig::default();
-    let server = UpstreamConfig::new(Target::InProcess(InProcess::new(warehouse)));
+    let server = UpstreamConfig::new(Target::InProcess(InProcess::new(warehouse()?)));
     config.upstreams.insert("warehouse".to_owned(), server);
     config.top_k = 3;
 

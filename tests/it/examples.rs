@@ -238,7 +238,7 @@ fn embed_gateway() {
     warehouse:find_parcel_2#ab68189c — Find a parcel of warehouse 2 by its number.
 
     tool_execute:
-    "find_parcel_7" 42: in stock
+    find_parcel_7 42: in stock
 
     tool_execute with an argument of the wrong type:
     {"error":"ARGS_INVALID","message":"/number: \"forty\" is not of type \"integer\"","path":"warehouse:find_parcel_7#1ef3c903","retryable":false,"details":{"violations":[{"path":"/number","reason":"\"forty\" is not of type \"integer\""}],"arguments":"{number: integer}","example":{"number":1}}}

@@ -166,6 +166,13 @@ impl GatewayError {
         self
     }
 
+    /// The same, where the same call fails for good although others of its kind do not.
+    #[must_use]
+    pub(crate) fn for_good(mut self) -> Self {
+        self.retryable = false;
+        self
+    }
+
     /// What a model sees of the reason.
     #[must_use]
     pub fn message(&self) -> &str {

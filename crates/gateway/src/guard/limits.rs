@@ -151,9 +151,7 @@ fn limited(exceeded: &Exceeded) -> GatewayError {
         }
         None => {
             let reason = format!("this caller has used up its calls of `{scope}`");
-            let mut error = GatewayError::new(Code::RateLimited, reason);
-            error.retryable = false;
-            error
+            GatewayError::new(Code::RateLimited, reason).for_good()
         }
     };
     error.with("scope", scope)

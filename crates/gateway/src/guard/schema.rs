@@ -259,6 +259,9 @@ fn named(problem: &SchemaProblem) -> String {
 /// Violations that are reported, at most.
 const MOST_VIOLATIONS: usize = 5;
 
+/// Violations among which those are looked for that are told: the first by their places.
+const MOST_COMPARED: usize = 1_000;
+
 /// Which values a report may quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quote {
@@ -279,17 +282,18 @@ pub(super) struct Violation {
 
 /// The places where `value` does not fit, at most five; empty when it fits.
 fn violations(validator: &Validator, value: &Value, quote: Quote) -> Vec<Violation> {
-    let mut found: Vec<Violation> = validator
-        .iter_errors(value)
-        .map(|error| {
-            let reason = match quote {
-                Quote::Values => error.to_string(),
-                Quote::Nothing => error.masked().to_string(),
-            };
-            Violation { path: error.instance_path().to_string(), reason: shortened(&reason) }
-        })
-        .take(MOST_VIOLATIONS)
-        .collect();
+    let errors = validator.iter_errors(value).take(MOST_COMPARED);
+    let mut placed: Vec<_> = errors.map(|error| (error.instance_path().to_string(), error)).collect();
+    placed.sort_by(|(left, _), (right, _)| left.cmp(right));
+    placed.truncate(MOST_VIOLATIONS);
+    let told = placed.into_iter().map(|(path, error)| {
+        let reason = match quote {
+            Quote::Values => error.to_string(),
+            Quote::Nothing => error.masked().to_string(),
+        };
+        Violation { path, reason: shortened(&reason) }
+    });
+    let mut found: Vec<Violation> = told.collect();
     found.sort();
     found
 }
@@ -407,6 +411,19 @@ mod tests {
         let refused = compiled(&wide).unwrap().violations(&long, Quote::Nothing);
         assert!(refused[0].reason.contains("steps, over 50000000"), "{refused:?}");
         assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    }
+
+    #[test]
+    fn the_first_violations_by_their_places_are_told() {
+        // A validator goes through properties in its own order.
+        let members: Vec<String> = "gfedcba".chars().map(String::from).collect();
+        let integers: serde_json::Map<_, _> =
+            members.iter().map(|name| (name.clone(), json!({"type": "integer"}))).collect();
+        let checker = compiled(&json!({"properties": integers, "required": ["z"]})).unwrap();
+        let wrong: serde_json::Map<_, _> = members.iter().map(|name| (name.clone(), json!("x"))).collect();
+        let told = checker.violations(&wrong.into(), Quote::Values);
+        let places: Vec<&str> = told.iter().map(|violation| violation.path.as_str()).collect();
+        assert_eq!(places, ["", "/a", "/b", "/c", "/d"]);
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub mod retry;
 pub(crate) mod sandbox;
 pub(crate) mod sse;
 mod stdio;
+pub mod toolset;
 
 pub use self::fault::Fault;
 pub use self::in_process::{Answer, InProcess};
+pub use self::toolset::{DuplicateTool, Tool, Toolset};

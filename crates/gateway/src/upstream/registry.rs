@@ -67,7 +67,7 @@ impl Upstreams {
         let upstream = self.of_server(server).map(|upstream| &**upstream);
         upstream.ok_or_else(|| {
             let reason = "no upstream is configured for it: the catalog is served for browsing only";
-            GatewayError::new(Code::UpstreamUnavailable, reason).at(id)
+            GatewayError::new(Code::UpstreamUnavailable, reason).at(id).for_good()
         })
     }
 
