@@ -1,12 +1,9 @@
 //! What the commands that listen share: their flags, and how they are ended.
 
-use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
-#[cfg(unix)]
-use tokio::signal::unix::{SignalKind, signal};
 
 use contextweaver_gateway::{HostRule, HttpConfig, OriginRule, Token, TokenHolder};
 
@@ -72,6 +69,7 @@ pub(super) enum Signal {
     /// To end. A terminal that closes ends it as well, and as orderly.
     End,
     /// To read its configuration again.
+    #[cfg_attr(windows, allow(dead_code, reason = "Windows has no such signal"))]
     Reload,
 }
 
@@ -79,7 +77,11 @@ pub(super) enum Signal {
 ///
 /// # Errors
 /// The signals cannot be waited for.
+#[cfg(unix)]
 pub(super) fn signals() -> Result<impl AsyncFnMut() -> Signal> {
+    use std::io::IsTerminal;
+    use tokio::signal::unix::{SignalKind, signal};
+
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
@@ -97,25 +99,31 @@ pub(super) fn signals() -> Result<impl AsyncFnMut() -> Signal> {
     })
 }
 
+/// Takes what a console says from now on; what is returned waits for the next.
+///
+/// # Errors
+/// The console cannot be waited for.
+#[cfg(windows)]
+pub(super) fn signals() -> Result<impl AsyncFnMut() -> Signal> {
+    use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown};
+
+    let (mut interrupt, mut stop, mut close, mut shutdown) =
+        (ctrl_c()?, ctrl_break()?, ctrl_close()?, ctrl_shutdown()?);
+    Ok(async move || {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = stop.recv() => {}
+            _ = close.recv() => {}
+            _ = shutdown.recv() => {}
+        }
+        Signal::End
+    })
+}
+
 /// Ends when this process is told anything by a signal: it has no configuration to read again.
 ///
 /// # Errors
 /// The signals cannot be waited for.
-#[cfg(not(unix))]
-pub(super) fn signalled() -> Result<impl Future<Output = ()>> {
-    Ok(async {
-        // Without it there is nothing to wait for, and nothing ends orderly.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    })
-}
-
-/// Ends when this process is told to end. A terminal that closes ends it as well, and as orderly.
-///
-/// # Errors
-/// The signals cannot be waited for.
-#[cfg(unix)]
 pub(super) fn signalled() -> Result<impl Future<Output = ()>> {
     let mut next = signals()?;
     Ok(async move {

@@ -561,8 +561,9 @@ fn what_waits_is_approved_as_it_was_shown() {
     exit 2
     error: nothing is pinned for `other`; `mcp pins list` shows what is
     ");
-    use std::os::unix::fs::PermissionsExt;
+    #[cfg(unix)]
     for name in ["pins.json", "state.sqlite"] {
+        use std::os::unix::fs::PermissionsExt;
         assert_eq!(std::fs::metadata(files.path(name)).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
     }
 }

@@ -492,6 +492,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg(unix)]
     fn neither_an_input_nor_a_clients_file_is_written_over() {
         let root = tempfile::tempdir().unwrap();
         let (home, folder) = (root.path().join("home"), root.path().join("work"));

@@ -3,8 +3,9 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process};
+#[cfg(unix)]
+use anyhow::Context;
+use anyhow::{Result, bail};
 
 use crate::cli::Outcome;
 use contextweaver_gateway::GatewayConfig;
@@ -31,16 +32,30 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if let Some(path) = &args.config {
         GatewayConfig::load(path)?;
     }
-    let pid = Pid::from_raw(args.pid).context("--pid: must be at least 1")?;
+    tell(args.pid)?;
+    writeln!(out, "told {}; it says on its standard error what came of it", args.pid)?;
+    Ok(Outcome::Ok)
+}
+
+/// Sends the signal at which a gateway reads its configuration again.
+#[cfg(unix)]
+fn tell(process: i32) -> Result<()> {
+    use rustix::process::{Pid, Signal, kill_process};
+
+    let pid = Pid::from_raw(process).context("--pid: must be at least 1")?;
     // The signal ends programs that do not expect it: another one must not get it for a mistyped number.
-    let theirs = std::fs::read_link(format!("/proc/{}/exe", args.pid));
+    let theirs = std::fs::read_link(format!("/proc/{process}/exe"));
     if let (Ok(theirs), Ok(own)) = (theirs, std::env::current_exe())
         && theirs.file_name() != own.file_name()
         && !theirs.to_string_lossy().ends_with(" (deleted)")
     {
-        bail!("--pid: the process {} is {} and no gateway", args.pid, theirs.display());
+        bail!("--pid: the process {process} is {} and no gateway", theirs.display());
     }
-    kill_process(pid, Signal::HUP).with_context(|| format!("the process {} cannot be told", args.pid))?;
-    writeln!(out, "told {}; it says on its standard error what came of it", args.pid)?;
-    Ok(Outcome::Ok)
+    kill_process(pid, Signal::HUP).with_context(|| format!("the process {process} cannot be told"))
+}
+
+/// There is no signal to send.
+#[cfg(windows)]
+fn tell(process: i32) -> Result<()> {
+    bail!("--pid: a process cannot be told on Windows; end {process} and start it again")
 }

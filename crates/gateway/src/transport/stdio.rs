@@ -284,6 +284,7 @@ mod tests {
         assert!(client.write_all(b"\n").await.is_err(), "nobody reads");
     }
 
+    #[cfg(unix)]
     #[tokio::test]
     async fn pipes_and_sockets_are_waited_for_and_files_are_not() {
         let (from_pipe, to_pipe) = io::pipe().unwrap();

@@ -806,5 +806,5 @@ pub(crate) fn own_info() -> Value {
 mod credential_tests;
 #[cfg(test)]
 pub(crate) mod http_tests;
-#[cfg(test)]
+#[cfg(all(test, unix))] // Their servers are scripts of a shell.
 mod tests;
