@@ -202,6 +202,13 @@ impl Telemetry {
         Some(span)
     }
 
+    /// A span of work of the gateway itself within a request; `None` when traces are not sent or the request is in none.
+    pub(crate) fn work_span(&self, caller: &Caller, work: &'static str) -> Option<OpenSpan<'_>> {
+        let mut span = self.otlp.as_ref()?.begin(SpanKind::Internal, Some(caller.trace()?))?;
+        span.named(work, None);
+        Some(span)
+    }
+
     /// Counts a call that has ended, and shows it to whoever looks on.
     pub(crate) fn saw(&self, session: &Session, trace: &Trace, seen: &Seen) {
         let took = seen.started.elapsed();

@@ -9,6 +9,8 @@ use crate::protocol::trace_context::TraceContext;
 /// What a span stands for, with the number of OTLP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpanKind {
+    /// Work of the gateway itself.
+    Internal = 1,
     /// A request of a client.
     Server = 2,
     /// A request to an upstream.

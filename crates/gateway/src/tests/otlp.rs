@@ -165,16 +165,17 @@ async fn call(gateway: &Gateway, name: &str, more: Value) {
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 #[test]
-fn a_call_is_a_span_with_one_below_for_the_upstream_which_hears_of_it() {
+fn a_call_is_a_span_with_one_below_for_the_upstream_which_hears_of_it_and_for_each_work() {
     run(async {
         let (endpoint, got) = collector("200 OK");
         let (shop, sent) = (Arc::new(Shop::called("shop")), Arc::default());
         let gateway = gateway(&endpoint, "", &shop, &sent).await;
         call(&gateway, "price", json!({"_meta": {"traceparent": PARENT, "tracestate": "a=b"}})).await;
         call(&gateway, "delete", json!({})).await;
+        call(&gateway, "", json!({"name": "tool_browse", "arguments": {"query": "price"}})).await;
         gateway.close().await;
         let spans = messages(&got, "/v1/traces");
-        assert_eq!(spans.len(), 4);
+        assert_eq!(spans.len(), 8);
         let shown: Vec<String> = spans
             .iter()
             .map(|span| {
@@ -190,15 +191,19 @@ fn a_call_is_a_span_with_one_below_for_the_upstream_which_hears_of_it() {
             .collect();
         insta::assert_snapshot!(shown.join("\n"), @r#"
         tools/call price kind=3 status=0 {"mcp.method.name":"tools/call","contextweaver.upstream":"shop","gen_ai.operation.name":"execute_tool","gen_ai.tool.name":"price"}
+        firewall kind=1 status=0 {"contextweaver.result.bytes":"61","contextweaver.answer.bytes":"56"}
         tools/call tool_execute kind=2 status=0 {"mcp.method.name":"tools/call","mcp.session.id":"SESSION","mcp.protocol.version":"2025-11-25","contextweaver.caller":"local","gen_ai.operation.name":"execute_tool","gen_ai.tool.name":"tool_execute"}
         tools/call delete kind=3 status=2 {"mcp.method.name":"tools/call","contextweaver.upstream":"shop","gen_ai.operation.name":"execute_tool","gen_ai.tool.name":"delete","error.type":"tool_error"}
+        firewall kind=1 status=0 {"contextweaver.result.bytes":"60","contextweaver.answer.bytes":"60"}
         tools/call tool_execute kind=2 status=2 {"mcp.method.name":"tools/call","mcp.session.id":"SESSION","mcp.protocol.version":"2025-11-25","contextweaver.caller":"local","gen_ai.operation.name":"execute_tool","gen_ai.tool.name":"tool_execute","error.type":"tool_error"}
+        route kind=1 status=0 {}
+        tools/call tool_browse kind=2 status=0 {"mcp.method.name":"tools/call","mcp.session.id":"SESSION","mcp.protocol.version":"2025-11-25","contextweaver.caller":"local","gen_ai.operation.name":"execute_tool","gen_ai.tool.name":"tool_browse"}
         "#);
-        let (below, above) = (&spans[0], &spans[1]);
+        let (below, above) = (&spans[0], &spans[2]);
         assert_eq!(hex(below, 1), "0af7651916cd43dd8448eb211c80319c");
         assert_eq!((hex(above, 4), text(above, 3)), ("b7ad6b7169203331".to_owned(), "a=b".to_owned()));
-        assert_eq!(hex(below, 4), hex(above, 2));
-        assert!(hex(&spans[3], 4).is_empty() && hex(&spans[3], 1) != hex(above, 1), "a trace of its own");
+        assert_eq!([hex(below, 4), hex(&spans[1], 4)], [hex(above, 2), hex(above, 2)]);
+        assert!(hex(&spans[5], 4).is_empty() && hex(&spans[5], 1) != hex(above, 1), "a trace of its own");
         let sent = lock(&sent);
         let called = sent.iter().find(|one| one[0] == "tools/call").unwrap();
         let traceparent = format!("00-{}-{}-01", hex(below, 1), hex(below, 2));
@@ -258,8 +263,8 @@ fn a_collector_that_does_not_answer_costs_spans_and_nothing_else() {
         let gateway = super::otlp::gateway(&refusing, "", &shop, &sent).await;
         call(&gateway, "price", json!({})).await;
         gateway.close().await;
-        assert_eq!(messages(&got, "/v1/traces").len(), 2, "what is refused is not sent again");
-        assert!(gateway.metrics_text().contains("contextweaver_otlp_spans_lost_total{reason=\"export_failed\"} 2"));
+        assert_eq!(messages(&got, "/v1/traces").len(), 3, "what is refused is not sent again");
+        assert!(gateway.metrics_text().contains("contextweaver_otlp_spans_lost_total{reason=\"export_failed\"} 3"));
     });
 }
 

@@ -104,7 +104,13 @@ impl Calls {
                 let origin = Origin { id, name: &item.name, arguments: &arguments, sensitivity };
                 let present = |envelope: &mut _| self.guards.present(&call, envelope);
                 let trace = &call.context.trace;
-                self.firewall.shaped(call.caller, origin, method.read, &result, &present, trace).await?
+                let mut span = self.telemetry.work_span(call.caller, "firewall");
+                let answer = self.firewall.shaped(call.caller, origin, method.read, &result, &present, trace).await?;
+                if let Some(span) = &mut span {
+                    span.set("contextweaver.result.bytes", &result.bytes().len().to_string());
+                    span.set("contextweaver.answer.bytes", &answer.bytes().len().to_string());
+                }
+                answer
             }
             Mode::Proxy | Mode::Passthrough => {
                 let is_large = result.bytes().len() > LARGE;

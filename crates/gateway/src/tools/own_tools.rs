@@ -69,7 +69,9 @@ impl OwnTools {
                 return Ok(self.definition(caller, view, &target));
             }
             let is_long = self.cards.takes_long(view, shelves, &args);
+            let span = self.calls.telemetry.work_span(caller, "route");
             let found = in_turn_if(is_long, || self.cards.browse(caller, view, shelves, &args)).await;
+            drop(span);
             let found =
                 found.map_err(|exhausted| GatewayError::exhausted(Code::RateLimited, "the search", exhausted))?;
             found.map_err(|error| match error.code {
