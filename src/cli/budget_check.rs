@@ -3,11 +3,14 @@
 use std::io::Write;
 
 use anyhow::{Result, bail};
+use serde::Serialize;
 
-use super::Outcome;
+use super::price::{Cost, PriceArgs, told};
 use super::session::{PromptArgs, SessionSource, context_config};
+use super::{Format, Outcome, print_json};
 use contextweaver_context::event::Phase;
 use contextweaver_context::{BuildStats, DroppedItem};
+use contextweaver_core::text::{Estimator, Price};
 
 /// Check the prompts of a session against bounds, for CI
 #[derive(Debug, clap::Args)]
@@ -31,30 +34,71 @@ pub(super) struct Args {
     /// Events that a prompt may leave out
     #[arg(long, value_name = "N")]
     max_dropped: Option<usize>,
+    #[command(flatten)]
+    price: PriceArgs,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+/// What was found about the prompt of a phase.
+#[derive(Serialize)]
+struct Checked {
+    phase: Phase,
+    /// Whether it keeps to every bound.
+    ok: bool,
+    prompt_tokens: usize,
+    max_tokens: usize,
+    token_estimator: Estimator,
+    included_count: usize,
+    dropped_count: usize,
+    /// The bounds that it breaks, in words.
+    broken: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Cost>,
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let price = args.price.stated()?;
     let config = context_config(args.prompt.config.as_deref())?;
     let session = args.source.load()?;
     if let Some(unknown) = args.require.iter().find(|id| session.transcript.get(id).is_none()) {
         bail!("{}: no event `{unknown}` that could be required", args.source.session.display());
     }
-    let mut outcome = Outcome::Ok;
+    let mut all = Vec::new();
     for &phase in &args.phase {
         let stats = args.prompt.compile(&session, phase, &config)?.stats;
         let broken = broken(args, &stats);
-        let verdict = if broken.is_empty() { "ok" } else { "FAILED" };
-        writeln!(
-            out,
-            "{phase}: {verdict}, {} of {} tokens ({}), {} events shown, {} left out",
-            stats.prompt_tokens, args.max_tokens, stats.token_estimator, stats.included_count, stats.dropped_count
-        )?;
-        for reason in broken {
-            outcome = Outcome::Drift;
-            writeln!(out, "  {reason}")?;
-        }
+        all.push(Checked {
+            phase,
+            ok: broken.is_empty(),
+            prompt_tokens: stats.prompt_tokens,
+            max_tokens: args.max_tokens,
+            token_estimator: stats.token_estimator,
+            included_count: stats.included_count,
+            dropped_count: stats.dropped_count,
+            broken,
+            cost: price.as_ref().map(|price| Cost::of(price, stats.prompt_tokens)),
+        });
     }
-    Ok(outcome)
+    match args.format {
+        Format::Json => print_json(out, "budget-check", &all)?,
+        Format::Text => all.iter().try_for_each(|checked| print(checked, price.as_ref(), out))?,
+    }
+    Ok(if all.iter().all(|checked| checked.ok) { Outcome::Ok } else { Outcome::Drift })
+}
+
+fn print(checked: &Checked, price: Option<&Price>, out: &mut dyn Write) -> Result<()> {
+    let Checked { phase, prompt_tokens, max_tokens, token_estimator, included_count, dropped_count, .. } = checked;
+    let verdict = if checked.ok { "ok" } else { "FAILED" };
+    let cost = price.map(|price| format!("; costs {}", told(price, *prompt_tokens))).unwrap_or_default();
+    writeln!(
+        out,
+        "{phase}: {verdict}, {prompt_tokens} of {max_tokens} tokens ({token_estimator}), {included_count} events shown, \
+         {dropped_count} left out{cost}"
+    )?;
+    checked.broken.iter().try_for_each(|reason| writeln!(out, "  {reason}"))?;
+    Ok(())
 }
 
 /// The bounds that a prompt breaks, in words.

@@ -12,6 +12,7 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::Outcome;
+use super::price::{PriceArgs, rate, told};
 use contextweaver_bench::eval::collection::{Collection, Source};
 use contextweaver_bench::eval::engine::RouterEngine;
 use contextweaver_bench::eval::record::Origin;
@@ -24,7 +25,7 @@ use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_context::view::{Bounds, Cursor, view};
 use contextweaver_context::{ContextConfig, Firewall, Memory, Request as PromptRequest, compile, take_in};
 use contextweaver_core::catalog::Catalog;
-use contextweaver_core::text::Estimator;
+use contextweaver_core::text::{Estimator, Price};
 use contextweaver_gateway::upstream::{Fault, InProcess};
 use contextweaver_gateway::wire::Raw;
 use contextweaver_gateway::{GatewayConfig, LocalClient, Target, UpstreamConfig};
@@ -63,11 +64,14 @@ No network, no server and no file is needed; every figure is computed while it r
 
 Examples:
   contextweaver demo
+  contextweaver demo --price 3
   contextweaver demo huge-output")]
 pub(super) struct Args {
     /// What to show
     #[arg(value_enum, default_value_t)]
     demo: Demo,
+    #[command(flatten)]
+    price: PriceArgs,
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
@@ -84,11 +88,13 @@ enum Demo {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    let price = args.price.stated()?;
+    let price = price.as_ref();
     match args.demo {
-        Demo::Killer => killer(out)?,
-        Demo::LargeCatalog => large_catalog(out)?,
-        Demo::HugeOutput => huge_output(out)?,
-        Demo::Gateway => gateway(out)?,
+        Demo::Killer => killer(price, out)?,
+        Demo::LargeCatalog => large_catalog(price, out)?,
+        Demo::HugeOutput => huge_output(price, out)?,
+        Demo::Gateway => gateway(price, out)?,
     }
     Ok(Outcome::Ok)
 }
@@ -127,13 +133,22 @@ fn bars(rows: &[(&str, usize)], unit: &str) -> String {
     rows.iter().map(line).collect()
 }
 
+/// Says what so many tokens cost, with and without, where a price is stated.
+fn costs(out: &mut dyn Write, price: Option<&Price>, with: usize, without: usize) -> Result<()> {
+    if let Some(price) = price {
+        let (with, without) = (told(price, with), told(price, without));
+        writeln!(out, "At {}: {with} instead of {without}, each time that it is sent.", rate(price))?;
+    }
+    Ok(())
+}
+
 fn next(out: &mut dyn Write, commands: [&str; 3]) -> Result<()> {
     writeln!(out, "\nOn your own data:")?;
     commands.iter().try_for_each(|command| writeln!(out, "  {command}"))?;
     Ok(())
 }
 
-fn killer(out: &mut dyn Write) -> Result<()> {
+fn killer(price: Option<&Price>, out: &mut dyn Write) -> Result<()> {
     let catalog = catalog()?;
     let conversation = from_session_lines(CONVERSATION.as_bytes(), "outage")?;
     let router = Router::build(Arc::clone(&catalog), RoutingConfig::default())?;
@@ -169,6 +184,7 @@ fn killer(out: &mut dyn Write) -> Result<()> {
         count(before),
         percent(1.0 - after as f64 / before as f64)
     )?;
+    costs(out, price, after, before)?;
     writeln!(out, "\nWhat the answer needs is still there:")?;
     for (what, value) in NEEDED {
         let found = if pack.prompt.contains(value) { "in the prompt" } else { "left out" };
@@ -191,7 +207,7 @@ fn killer(out: &mut dyn Write) -> Result<()> {
     )
 }
 
-fn large_catalog(out: &mut dyn Write) -> Result<()> {
+fn large_catalog(price: Option<&Price>, out: &mut dyn Write) -> Result<()> {
     let source = |path, text: &'static str| Source { path: Path::new(path), bytes: text.as_bytes() };
     let collection = Collection::from_bytes(
         "workbench",
@@ -217,6 +233,7 @@ fn large_catalog(out: &mut dyn Write) -> Result<()> {
     }
     writeln!(out, "What a prompt pays for tools:")?;
     write!(out, "{}", bars(&[("all definitions", all), ("ten cards, at most", cards)], "tokens"))?;
+    costs(out, price, cards, all)?;
 
     let flat = RoutingConfig { scorer: Scorer::Bm25, k1: 1.2, b: 0.75, ..RoutingConfig::default() };
     let recall = |name: &str, config: RoutingConfig| -> Result<f64> {
@@ -255,7 +272,7 @@ pub(super) fn orders() -> String {
     format!("[{}]", text.join(",\n"))
 }
 
-fn huge_output(out: &mut dyn Write) -> Result<()> {
+fn huge_output(price: Option<&Price>, out: &mut dyn Write) -> Result<()> {
     let (text, store) = (orders(), MemoryArtifacts::default());
     let firewall = Firewall::with_defaults(&store);
     let kept = firewall.result("orders", &ToolOutput::text(text.clone()))?;
@@ -268,7 +285,9 @@ fn huge_output(out: &mut dyn Write) -> Result<()> {
     )?;
     kept.summary.lines().try_for_each(|line| writeln!(out, "  | {line}"))?;
     writeln!(out)?;
-    write!(out, "{}", bars(&[("the whole result", whole), ("its summary", tokens(&kept.summary))], "tokens"))?;
+    let summary = tokens(&kept.summary);
+    write!(out, "{}", bars(&[("the whole result", whole), ("its summary", summary)], "tokens"))?;
+    costs(out, price, summary, whole)?;
     let is_whole = *bytes == *text.as_bytes();
     writeln!(
         out,
@@ -326,7 +345,7 @@ fn state(line: usize) -> &'static str {
     if line == 617 { "ERROR migration 0042 timed out" } else { "ok" }
 }
 
-fn gateway(out: &mut dyn Write) -> Result<()> {
+fn gateway(price: Option<&Price>, out: &mut dyn Write) -> Result<()> {
     let mut config = GatewayConfig::default();
     config.upstreams.insert("office".to_owned(), UpstreamConfig::new(Target::InProcess(InProcess::new(office))));
     config.top_k = 3;
@@ -343,6 +362,7 @@ fn gateway(out: &mut dyn Write) -> Result<()> {
     )?;
     let through = format!("through the gateway ({})", count(listed.len()));
     write!(out, "{}", bars(&[("the server itself", all), (&through, seen)], "tokens"))?;
+    costs(out, price, seen, all)?;
 
     let ask = |tool: &str, arguments: &Value| -> Result<String> {
         let answer = client.call(tool, arguments).map_err(|error| anyhow::anyhow!(error.message))?;
@@ -379,8 +399,19 @@ mod tests {
 
     fn shown(demo: Demo) -> String {
         let mut out = Vec::new();
-        run(&Args { demo }, &mut out).unwrap();
+        run(&Args { demo, price: PriceArgs::default() }, &mut out).unwrap();
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_price_adds_a_line_with_both_amounts() {
+        let mut out = Vec::new();
+        crate::cli::run(["contextweaver", "demo", "--price", "3"].map(Into::into), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let (before, plain) = text.split_once("At $3.00 a million tokens: ").unwrap();
+        let (line, after) = plain.split_once('\n').unwrap();
+        assert_eq!(line, "$0.02 instead of $0.13, each time that it is sent.");
+        assert_eq!(format!("{before}{after}"), shown(Demo::Killer));
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod inspect;
 mod mcp;
 mod models;
 mod outside;
+mod price;
 mod print_tree;
 mod replay;
 mod route;

@@ -240,6 +240,62 @@ fn the_account_of_a_session_can_be_read_and_checked() {
     exit 2
     error: it.session: no event `x` that could be required
     ");
+    let mut told = vec![
+        session(&files, &["stats", "--phase", "route", "--price", "3"]).shown(),
+        session(&files, &["budget-check", "--max-tokens", "20", "--price", "2000"]).shown(),
+        session(&files, &["budget-check", "--max-tokens", "20", "--price=-1"]).shown(),
+    ];
+    told.push(session(&files, &["budget-check", "--max-tokens", "20", "--price", "3", "--format", "json"]).shown());
+    let json = session(&files, &["stats", "--price", "3", "--format", "json"]).stdout;
+    let stats: serde_json::Value = serde_json::from_str(&json).unwrap();
+    told.push(stats["cost"].to_string());
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    exit 0
+    route prompt: 18 of 2000 tokens (cl100k_base); 3 items, 2 shown, 1 left out
+
+    shown
+      p1  policy     8 tokens
+      u1  user_turn  10 tokens
+
+    left out
+      u2  user_turn  sensitivity: restricted
+
+    costs $0.00005 each time that it is sent, at $3.00 a million tokens
+
+    exit 1
+    answer: FAILED, 339 of 20 tokens (cl100k_base), 5 events shown, 1 left out; costs $0.68
+      339 tokens, over the 20 allowed
+
+    exit 2
+    error: --price: -1 is not a price; give a number that is not negative
+
+    exit 1
+    {
+      "schema_version": 1,
+      "kind": "budget-check",
+      "items": [
+        {
+          "phase": "answer",
+          "ok": false,
+          "prompt_tokens": 339,
+          "max_tokens": 20,
+          "token_estimator": "cl100k_base",
+          "included_count": 5,
+          "dropped_count": 1,
+          "broken": [
+            "339 tokens, over the 20 allowed"
+          ],
+          "cost": {
+            "amount": 0.001017,
+            "currency": "$",
+            "per_million_tokens": 3.0
+          }
+        }
+      ]
+    }
+
+    {"amount":0.001017,"currency":"$","per_million_tokens":3.0}
+    "#);
 }
 
 #[test]

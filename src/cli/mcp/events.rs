@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use time::OffsetDateTime;
 
+use super::super::price::checked;
 use super::super::{Format, Outcome, print_json};
 use super::block_on;
 use super::chain;
@@ -20,9 +21,10 @@ use super::running;
 use super::terminal::{line, shown};
 use super::watch::{json_line, watch, watch_gateway, written};
 use contextweaver_bench::report::table::Table;
+use contextweaver_core::text::Price;
 use contextweaver_gateway::{
-    BadLines, CallRows, Durations, EventFeed, EventStats, GatewayConfig, Price, RunningStats, Savings, Seen,
-    SessionRows, Tally, Window, grouped,
+    BadLines, CallRows, Durations, EventFeed, EventStats, GatewayConfig, RunningStats, Savings, Seen, SessionRows,
+    Tally, Window, grouped,
 };
 
 /// Say what a gateway did: tokens spared, success, durations, errors
@@ -121,11 +123,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let config = path.as_deref().map(GatewayConfig::load).transpose()?;
     let mut price = config.as_ref().and_then(|config| config.price.clone());
     if let Some(amount) = args.price {
-        if !amount.is_finite() || amount < 0.0 {
-            bail!("--price: {amount} is not a price; give a number that is not negative");
-        }
-        let currency = price.map_or_else(|| "$".to_owned(), |price| price.currency);
-        price = Some(Price { per_million_tokens: amount, currency });
+        let stated = Price { per_million_tokens: amount, ..price.unwrap_or_else(|| Price::dollars(amount)) };
+        price = Some(checked(stated)?);
     }
     if let Some(url) = &args.url {
         return of_running(args, url, price.as_ref(), out);

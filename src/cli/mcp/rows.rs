@@ -143,7 +143,8 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
-    use contextweaver_gateway::{Price, Window};
+    use contextweaver_core::text::Price;
+    use contextweaver_gateway::Window;
 
     fn line(second: u32, session: char, event: &str, tool: Option<&str>, attributes: &str) -> String {
         let success = !event.ends_with("failed");

@@ -8,6 +8,7 @@ mod count;
 mod counter;
 mod digest;
 mod merge;
+mod price;
 mod ranks;
 mod similarity;
 mod stem;
@@ -16,6 +17,7 @@ mod tokenize;
 
 pub use count::{Estimator, ParseEstimatorError, cl100k_if_over};
 pub use digest::{hex, sha256_hex};
+pub use price::Price;
 pub use similarity::{TermSet, Terms, jaccard};
 pub use stopwords::is_stop_word;
 pub use tokenize::{Analyzer, for_each_word};

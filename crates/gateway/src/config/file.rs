@@ -30,7 +30,6 @@ use crate::results::artifacts::ArtifactsConfig;
 use crate::surface::mode::{CardForm, Mode, Structured};
 use crate::telemetry::audit::AuditConfig;
 use crate::telemetry::otlp::{OtlpConfig, OtlpSection};
-use crate::telemetry::savings::Price;
 use crate::upstream::config::{Confinement, DEFAULT_TIMEOUT_SECONDS, Era, Target, UpstreamConfig};
 use crate::upstream::credentials::{Credentials, CredentialsSection};
 use crate::upstream::environment::Inherit;
@@ -38,6 +37,7 @@ use crate::upstream::retry::RetryConfig;
 use crate::upstream::sandbox::{Home, SandboxEntry, Surroundings};
 use contextweaver_context::{FirewallConfig, Secrets};
 use contextweaver_core::catalog::server_namespace;
+use contextweaver_core::text::Price;
 use contextweaver_routing::RoutingConfig;
 use contextweaver_routing::semantic::model::place::{BUILT_IN as ENCODER_BUILT_IN, OpenError};
 

@@ -13,7 +13,8 @@ use serde::Serialize;
 
 use super::event_lines::{BadLines, EventLines, Window};
 use crate::telemetry::diagnostics::{Event, EventName};
-use crate::telemetry::savings::{Price, Spent, fewer};
+use crate::telemetry::savings::{Spent, fewer};
+use contextweaver_core::text::Price;
 
 /// Sessions that are told apart to count them, at most.
 const MOST_COUNTED: usize = 1 << 20;

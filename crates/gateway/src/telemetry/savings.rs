@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::common::error::GatewayError;
 use crate::protocol::message::Raw;
-use contextweaver_core::text::Estimator;
+use contextweaver_core::text::{Estimator, Price};
 
 /// Tokens of the calls of some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -33,50 +33,6 @@ impl Spent {
                 self.answers = self.answers.saturating_add(answer);
             }
             None => self.other = self.other.saturating_add(answer),
-        }
-    }
-}
-
-/// What tokens cost, as the operator says.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Price {
-    /// The price of a million tokens that a model reads.
-    pub per_million_tokens: f64,
-    /// The sign or name of the currency; a dollar sign by default.
-    #[serde(default = "dollar")]
-    pub currency: String,
-}
-
-fn dollar() -> String {
-    "$".to_owned()
-}
-
-impl Price {
-    /// The price of so many tokens, as a number of six decimals.
-    #[must_use]
-    pub fn amount(&self, tokens: i64) -> f64 {
-        (self.per_million_tokens * tokens as f64).round() / 1e6
-    }
-
-    /// The price of so many tokens, to the cent or to two digits.
-    #[must_use]
-    pub fn of(&self, tokens: i64) -> String {
-        let amount = self.per_million_tokens * tokens as f64 / 1e6;
-        let digits = if amount.abs() < 0.01 && amount != 0.0 { 5 } else { 2 };
-        let space = if self.currency.chars().count() > 1 { " " } else { "" };
-        let sign = if amount < 0.0 { "-" } else { "" };
-        format!("{sign}{}{space}{:.digits$}", self.currency, amount.abs())
-    }
-
-    /// What is wrong with it, if anything.
-    pub(crate) fn problem(&self) -> Option<&'static str> {
-        let is_price = self.per_million_tokens.is_finite() && self.per_million_tokens >= 0.0;
-        let is_currency = (1..=8).contains(&self.currency.chars().count()) && !self.currency.contains(char::is_control);
-        match (is_price, is_currency) {
-            (false, _) => Some("`per_million_tokens` must be a number that is not negative"),
-            (true, false) => Some("`currency` must have 1 to 8 characters"),
-            (true, true) => None,
         }
     }
 }
@@ -216,16 +172,6 @@ mod tests {
         let dear = Savings { spent: Spent { other: 1_000, ..Spent::default() }, ..Savings::default() };
         assert_eq!((dear.saved(), price.of(-100)), (-1_000, "-EUR 0.00030".to_owned()));
         assert!(dear.line(None).contains("1,000 more in all"));
-    }
-
-    #[test]
-    fn prices_are_numbers_and_have_a_currency() {
-        let price = |per_million_tokens, currency: &str| Price { per_million_tokens, currency: currency.to_owned() };
-        assert_eq!(price(0.25, "$").problem(), None);
-        assert_eq!(price(2.5, "$").of(2_000_000), "$5.00");
-        for bad in [price(-1.0, "$"), price(f64::NAN, "$"), price(1.0, ""), price(1.0, "too much money")] {
-            assert!(bad.problem().is_some(), "{bad:?}");
-        }
     }
 
     #[test]
