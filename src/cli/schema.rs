@@ -20,15 +20,18 @@ macro_rules! schemas {
 }
 
 schemas! {
+    "audit": "a line of the audit log of a gateway (JSON lines)",
     "catalog": "catalogs of tools (JSON or YAML)",
     "collection": "gold/*/collection.toml",
     "context": "configurations of the context engine (TOML)",
     "context-scenario": "scenarios/context/*.toml",
     "engines": "scenarios/engines.toml",
     "eval": "the output of `bench eval --format json`",
+    "events": "a line of the events of a gateway, `diagnostics` (JSON lines)",
     "gate": "gate.toml of a workspace",
     "gateway": "gateway.yaml",
     "gateway-scenario": "scenarios/gateway/*.toml",
+    "graph": "the output of `print-tree --format json`",
     "memory": "memory files (JSON)",
     "output": "the output of any command with `--format json`",
     "query": "a line of a queries file (JSON lines)",

@@ -9,7 +9,8 @@ const SESSION: &str = r#"{"seq":1,"direction":"client","message":{"jsonrpc":"2.0
 {"seq":4,"direction":"server","message":{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"read","description":"Read a note.","inputSchema":{"type":"object"},"x":1.0e0},{"name":"find.all","description":"Find notes.","inputSchema":{"type":"objekt"}}]}}}
 "#;
 
-fn files() -> Files {
+/// A folder with a gateway in front of that server.
+pub(crate) fn files() -> Files {
     let files = Files::new();
     files.write("session.ndjson", SESSION);
     let config = format!(

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use contextweaver::catalog::{LoadOptions, load};
@@ -16,11 +17,13 @@ use contextweaver::eval::matrix::Matrix;
 use contextweaver::eval::record::Origin;
 use contextweaver::eval::tables::manifest;
 use contextweaver::{GatewayConfig, RoutingConfig};
+use contextweaver_api::Engines;
 use contextweaver_bench::own::OwnWorkspace;
 use contextweaver_bench::results::Results;
 use contextweaver_context::ContextConfig;
 use contextweaver_context::memory::MemoryFile;
 use contextweaver_context::store::Session;
+use contextweaver_gateway::AuditLine;
 
 use crate::support::{Files, TOOLS, checkout};
 
@@ -164,10 +167,213 @@ fn what_is_printed_is_valid() {
     }
     let unknown = files.run(&["schema", "gatway"]);
     assert!(
-        unknown.code == 2 && unknown.stderr.contains("no schema `gatway`; there are catalog, "),
+        unknown.code == 2 && unknown.stderr.contains("no schema `gatway`; there are audit, catalog, "),
         "{}",
         unknown.shown()
     );
+}
+
+/// Errors of a document under a schema, and the changes of it that the schema lets pass: another type in any place, and a
+/// member that nothing knows in any object that is not in `free`.
+fn faults(schema: &jsonschema::Validator, document: &Value, free: &[&str]) -> Vec<String> {
+    let mut faults: Vec<String> =
+        schema.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    let mut found = Vec::new();
+    places(document, "", free, &mut found);
+    for at in found {
+        let passed = changed(document, &at, free).into_iter().filter(|changed| schema.is_valid(changed));
+        faults.extend(passed.map(|changed| format!("{at} may be {}", changed.pointer(&at).unwrap())));
+    }
+    faults
+}
+
+#[test]
+fn what_is_printed_is_said_in_full() {
+    let files = Files::new();
+    files.write("tools.json", TOOLS);
+    files.write("chat.jsonl", fs::read(checkout().join("scenarios/context/outage.jsonl")).unwrap());
+    files.write("beam.toml", "navigation = {beam = {width = 1, max_depth = 3}}\n");
+    let picture = json!({"type": "image", "data": "AAEC", "mimeType": "image/png", "annotations": {"priority": 1}});
+    let link = json!({"type": "resource_link", "uri": "file:///a", "name": "a", "mimeType": "text/plain"});
+    let rows: Vec<Value> = (0..500).map(|row| json!({"row": row, "state": "fine"})).collect();
+    let text = json!({"type": "text", "text": Value::from(rows).to_string()});
+    files.write("result.json", json!({"content": [text, picture, link], "_meta": {"took": 3}}).to_string());
+    assert_eq!(files.run(&["ingest", "--events", "chat.jsonl", "--out", "chat.session"]).code, 0);
+    let route = ["route", "--catalog", "tools.json"];
+    let session = ["--session", "chat.session"];
+    // Members that may hold anything.
+    let free = ["about", "content_annotations", "result_members"];
+    let issues = files.run(&[&route[..], &["issues", "--format", "json"]].concat());
+    let issues: Value = serde_json::from_str(&issues.stdout).unwrap();
+    let [first, second] = [0, 1].map(|at| issues["choices"][at]["card"]["id"].as_str().unwrap());
+    for (name, kind, command) in [
+        ("output", "route", [&route[..], &["open an issue for the letter"]].concat()),
+        ("output", "route", [&route[..], &["--pin", second, "--called", first, "issues"]].concat()),
+        ("output", "route", [&route[..], &["--config", "beam.toml", "open an issue"]].concat()),
+        ("output", "route path", [&route[..], &["--path", "/"]].concat()),
+        ("output", "stats", [&["stats"], &session[..], &["--budget", "900", "--price", "3"]].concat()),
+        ("output", "stats", [&["stats"], &session[..], &["--phase", "route"]].concat()),
+        ("output", "firewall", vec!["firewall", "result.json", "--original-tokens"]),
+        ("output", "handoff", [&["handoff"], &session[..], &["--budget", "600"]].concat()),
+        (
+            "output",
+            "budget-check",
+            [&["budget-check"], &session[..], &["--max-tokens", "9", "--price", "3", "--phase", "call"]].concat(),
+        ),
+        ("output", "schema", vec!["schema"]),
+        ("graph", "print-tree", vec!["print-tree", "--catalog", "tools.json"]),
+    ] {
+        let run = files.run(&[&command[..], &["--format", "json"]].concat());
+        let printed: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.shown()));
+        assert_eq!(printed["kind"], kind);
+        let faults = faults(&schema(name), &printed, &free);
+        assert!(faults.is_empty(), "{command:?}: {}", faults.join("\n"));
+    }
+    // A session with artifacts is a session file.
+    let session = schema("session");
+    let errors: Vec<String> =
+        session.iter_errors(&json_file(&files.path("chat.session"))).map(|e| e.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+}
+
+/// The document of the HTTP API as a schema of one of its components.
+fn component(name: &str) -> jsonschema::Validator {
+    let document: Value = serde_json::from_str(contextweaver_api::OPENAPI).unwrap();
+    let schema = json!({"$ref": format!("#/components/schemas/{name}"), "components": document["components"]});
+    jsonschema::draft202012::new(&schema).unwrap()
+}
+
+#[test]
+fn what_is_answered_over_http_is_said_in_full() {
+    let document: Value = serde_json::from_str(contextweaver_api::OPENAPI).unwrap();
+    let engines = Engines::new(None, RoutingConfig::default(), ContextConfig::default());
+    let rows: Vec<Value> = (0..500).map(|row| json!({"row": row, "state": "fine"})).collect();
+    let rows = Value::from(rows);
+    let tools: Value = serde_json::from_str(TOOLS).unwrap();
+    let call = json!([{"id": "c1", "type": "function", "function": {"name": "rows", "arguments": "{}"}}]);
+    let conversation = json!([
+        {"role": "user", "content": "show the rows"},
+        {"role": "assistant", "tool_calls": call},
+        {"role": "tool", "tool_call_id": "c1", "content": rows.to_string()},
+    ]);
+    let mut asked: Vec<(String, Value)> = document["paths"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(path, _)| path.starts_with("/v1/"))
+        .map(|(path, item)| {
+            let media = &item["post"]["requestBody"]["content"]["application/json"];
+            (path.clone(), media["examples"]["one"]["value"].clone())
+        })
+        .collect();
+    asked.extend(
+        [
+            ("/v1/compact", json!({"result": rows, "original_tokens": true})),
+            ("/v1/compile", json!({"conversation": conversation, "budget": 200})),
+            ("/v1/handoff", json!({"conversation": conversation})),
+            ("/v1/route", json!({"catalog": tools, "query": "open an issue", "as": "gemini"})),
+            ("/v1/view", json!({"content": rows, "selector": "rows:0..", "max_bytes": 500})),
+        ]
+        .map(|(path, body)| (path.to_owned(), body)),
+    );
+    // Members that may hold anything, or names that are data.
+    let free = ["about", "facts", "names", "tools"];
+    for (path, body) in asked {
+        let operation = Engines::at(&path).unwrap();
+        let answer = engines.answer(operation, body.to_string().as_bytes()).unwrap();
+        let response = &document["paths"][&path]["post"]["responses"]["200"]["content"]["application/json"]["schema"];
+        let one = response["oneOf"].as_array().map_or(vec![response], |several| several.iter().collect());
+        let names = one.iter().map(|one| one["$ref"].as_str().unwrap().rsplit('/').next().unwrap());
+        let fitting: Vec<&str> = names.filter(|name| component(name).is_valid(&answer)).collect();
+        assert_eq!(fitting.len(), 1, "{path}: {answer}");
+        // The facts of a summary are a list of texts and no measurement.
+        let free: Vec<&str> = free.into_iter().filter(|name| path == "/v1/evaluate" || *name != "facts").collect();
+        let faults = faults(&component(fitting[0]), &answer, &free);
+        assert!(faults.is_empty(), "{path}: {}", faults.join("\n"));
+    }
+    let problem = engines.answer(Engines::at("/v1/view").unwrap(), b"{}").unwrap_err();
+    let problem = contextweaver_api::Problem::document(&problem.message);
+    assert_eq!(faults(&component("Error"), &problem, &[]), Vec::<String>::new());
+}
+
+#[test]
+fn commands_print_what_the_document_of_the_api_says() {
+    let output = json_file(&checkout().join("schemas/output.json"));
+    let document: Value = serde_json::from_str(contextweaver_api::OPENAPI).unwrap();
+    let components = &document["components"]["schemas"];
+    let here: Value =
+        serde_json::from_str(&components.to_string().replace("#/components/schemas/", "#/$defs/")).unwrap();
+    let mut compared = 0;
+    for (name, own) in output["$defs"].as_object().unwrap() {
+        if let Some(theirs) = here.get(name) {
+            assert_eq!(own, theirs, "{name}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 15, "{compared}");
+    // `stats` prints the account that `/v1/compile` gives, and says what was asked for beside it.
+    let mut stats = output["$defs"]["Stats"]["properties"].clone();
+    for own in ["schema_version", "kind", "cost"] {
+        stats.as_object_mut().unwrap().shift_remove(own).unwrap();
+    }
+    assert_eq!(stats, here["BuildStats"]["properties"]);
+}
+
+#[test]
+fn the_files_of_a_gateway_are_valid_line_by_line() {
+    let files = crate::mcp::files();
+    let mut config = json_file(&files.path("gateway.json"));
+    config["diagnostics"] = "events.jsonl".into();
+    config["audit"] = json!({"file": "audit.jsonl"});
+    config["policy"] = json!({"rules": [{"action": "deny", "tool": "notes:find*"}]});
+    files.write("gateway.json", config.to_string());
+    let calls = [
+        json!({"name": "tool_browse", "arguments": {"query": "read a note"}}),
+        json!({"name": "tool_browse", "arguments": {"path": "/nowhere"}}),
+        json!({"name": "tool_execute", "arguments": {"tool_id": "notes:read", "args": {}, "dry_run": true}}),
+        json!({"name": "tool_execute", "arguments": {"tool_id": "notes:read", "args": {"more": 1}}}),
+        json!({"name": "tool_execute", "arguments": {"tool_id": "notes:find.all", "args": {}}}),
+        json!({"name": "tool_view", "arguments": {"handle": "none", "selector": "head:5"}}),
+    ];
+    files.converse(&["mcp", "serve", "--config", "gateway.json"], &calls);
+    for (name, file, fewest) in [("events", "events.jsonl", calls.len() + 1), ("audit", "audit.jsonl", calls.len() + 2)]
+    {
+        let (schema, text) = (schema(name), fs::read_to_string(files.path(file)).unwrap());
+        assert!(text.lines().count() >= fewest, "{file}: {text}");
+        for line in text.lines() {
+            let faults = faults(&schema, &serde_json::from_str(line).unwrap(), &[]);
+            assert!(faults.is_empty(), "{file}: {line}: {}", faults.join("\n"));
+        }
+    }
+    // What does not belong together, which no type tells.
+    let events = fs::read_to_string(files.path("events.jsonl")).unwrap();
+    let (events_schema, audit_schema) = (schema("events"), schema("audit"));
+    let failed = events.lines().find(|line| line.contains("browse.failed")).unwrap();
+    for (from, to) in [
+        ("browse.failed", "browse.completed"),
+        ("browse.failed", "catalog.loaded"),
+        ("browse.failed", "browse.begun"),
+        ("PATH_NOT_FOUND", "PATH_LOST"),
+        ("\"success\":false", "\"success\":true"),
+        ("\"version\":1", "\"version\":2"),
+        ("+00:00", "Z"),
+    ] {
+        let line = failed.replacen(from, to, 1);
+        assert!(line != failed && !events_schema.is_valid(&serde_json::from_str(&line).unwrap()), "{line}");
+    }
+    let audit = fs::read_to_string(files.path("audit.jsonl")).unwrap();
+    let refused = audit.lines().find(|line| line.contains("POLICY_DENIED")).unwrap();
+    for (from, to) in [
+        ("POLICY_DENIED", "DENIED"),
+        ("\"code\":\"POLICY_DENIED\",", ""),
+        ("\"decision\":\"refuse\",", ""),
+        ("decided", "ended"),
+        ("refuse", "refused"),
+        ("\"version\":1", "\"version\":2"),
+    ] {
+        let line = refused.replacen(from, to, 1);
+        assert!(line != refused && !audit_schema.is_valid(&serde_json::from_str(&line).unwrap()), "{line}");
+    }
 }
 
 /// A kind of file: its schema, examples that are valid, and whether the parser takes a document.
@@ -397,6 +603,23 @@ fn kinds() -> Vec<Kind> {
                 with_file("c.json", &value.to_string(), |path| load(&[path], LoadOptions::default()).is_ok())
             },
             free: &["args_schema", "metadata"],
+        },
+        Kind {
+            schema: "audit",
+            examples: vec![
+                json!({"approver": "client", "arguments": "0".repeat(64), "caller": "c", "code": "POLICY_DENIED",
+                    "credentials": "upstreams.s.credentials", "decision": "refuse", "event": "decided", "guard": "policy",
+                    "item": "s:t#00000000", "operation": "tool_execute", "prev": "0".repeat(64), "profile": "p",
+                    "rule": "policy.rules[0]", "seq": 2, "server": "s", "session": "0".repeat(32),
+                    "time": "2026-11-27T12:00:00.000000+00:00", "version": 1}),
+                json!({"call": 2, "caller": "c", "code": "OK", "event": "ended", "ms": 1.5, "operation": "tools/call",
+                    "prev": "0".repeat(64), "seq": 3, "session": "0".repeat(32),
+                    "time": "2026-11-27T12:00:00.000000+00:00", "version": 1}),
+                json!({"event": "started", "lost": 3, "prev": "0".repeat(64), "seq": 4,
+                    "time": "2026-11-27T12:00:00.000000+00:00", "torn": true, "version": 1}),
+            ],
+            parses: |value| AuditLine::deserialize(value).is_ok(),
+            free: &[],
         },
         Kind {
             schema: "session",

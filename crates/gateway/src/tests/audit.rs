@@ -26,6 +26,16 @@ fn lines(file: &Path) -> Vec<AuditLine> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// The lines of a file are those that `schemas/audit.json` describes.
+fn fit(text: &str) {
+    let schema = serde_json::from_str(include_str!("../../../../schemas/audit.json")).unwrap();
+    let schema = jsonschema::draft202012::new(&schema).unwrap();
+    for line in text.lines() {
+        let found = schema.validate(&serde_json::from_str(line).unwrap());
+        assert!(found.is_ok(), "{line}: {}", found.unwrap_err());
+    }
+}
+
 /// A line in a few words.
 fn told(line: &AuditLine) -> String {
     let part = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
@@ -66,6 +76,7 @@ fn every_decision_is_in_the_log_and_nothing_of_what_calls_carry() {
         scene.gateway.close().await;
         let text = fs::read_to_string(&file).unwrap();
         assert!(!text.contains("SECRET"), "{text}");
+        fit(&text);
         let lines = lines(&file);
         let price = lines.iter().find(|line| line.approver.as_deref() == Some("client")).unwrap();
         assert_eq!(price.arguments.as_deref(), Some(&*sha256_hex(br#"{"id":1,"of":"SECRET"}"#)));
@@ -172,6 +183,9 @@ fn a_restart_goes_on_with_the_chain_also_behind_a_line_that_was_not_finished() {
             written(&file).await;
             let found = check(&file, None);
             assert_eq!((found.torn, found.misfit), (torn, None));
+            let text = fs::read_to_string(&file).unwrap();
+            fit(text.lines().rfind(|line| line.ends_with('}')).unwrap());
+            fit(text.lines().find(|line| line.contains("\"torn\"")).unwrap());
         }
         // The first line of all was not finished.
         let text = fs::read_to_string(&file).unwrap();

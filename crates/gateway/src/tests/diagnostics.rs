@@ -1,15 +1,44 @@
 //! What a gateway records of calls.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use crate::common::error::Code;
+use crate::surface::meta_tools::MetaTool;
 use crate::upstream::{Fault, InProcess};
 use crate::wire::Raw;
 use crate::{Caller, ClientInfo, Era, Event, Gateway, GatewayConfig, Session, Target, UpstreamConfig};
+
+/// `schemas/events.json`, which describes a line.
+fn schema() -> Value {
+    serde_json::from_str(include_str!("../../../../schemas/events.json")).unwrap()
+}
+
+/// The lines of a file are those that the schema describes.
+fn fit(text: &str) {
+    let schema = jsonschema::draft202012::new(&schema()).unwrap();
+    for line in text.lines() {
+        let found = schema.validate(&serde_json::from_str(line).unwrap());
+        assert!(found.is_ok(), "{line}: {}", found.unwrap_err());
+    }
+}
+
+#[test]
+fn the_schemas_name_every_word_that_a_line_may_have() {
+    let audit: Value = serde_json::from_str(include_str!("../../../../schemas/audit.json")).unwrap();
+    let (schema, codes) = (schema(), &audit["properties"]["code"]["enum"]);
+    let attributes = &schema["$defs"]["Call"]["properties"];
+    assert_eq!(attributes["code"]["enum"], json!(Code::WORDS));
+    assert!(Code::WORDS.iter().all(|word| codes.as_array().unwrap().contains(&json!(word))), "{codes}");
+    let named: Vec<&str> = attributes["meta_tool"]["enum"].as_array().unwrap().iter().flat_map(Value::as_str).collect();
+    let tools = MetaTool::ALL.map(MetaTool::name);
+    assert_eq!(BTreeSet::from_iter(named), BTreeSet::from_iter(tools));
+}
 
 #[tokio::test]
 async fn calls_are_recorded_without_what_they_carry() {
@@ -37,6 +66,7 @@ async fn calls_are_recorded_without_what_they_carry() {
     gateway.close().await;
     let text = std::fs::read_to_string(events).unwrap();
     assert!(!text.contains("SECRET"), "{text}");
+    fit(&text);
     let shown: Vec<String> = text
         .lines()
         .map(|line| serde_json::from_str::<Event>(line).unwrap())
@@ -83,6 +113,7 @@ async fn attempts_and_kept_results_are_told_apart() {
     }
     gateway.close().await;
     let text = std::fs::read_to_string(events).unwrap();
+    fit(&text);
     let events = text.lines().skip(1).map(|line| serde_json::from_str::<Event>(line).unwrap());
     let shown: Vec<String> =
         events.map(|event| format!("{} {}", json!(event.event), json!(event.attributes.get("attempts")))).collect();
