@@ -277,7 +277,7 @@ fn what_pages_say_is_what_happens() {
         not run: the check of this project does, on a whole collection.
         not run: it installs the packages of others.
         not run: it names files of your own.
-    docs/fewer-tokens.md: blocks run 1, outputs compared 2
+    docs/fewer-tokens.md: blocks run 2, outputs compared 3
         not run: it reads the files of the clients on your machine.
         not run: it starts your servers and changes the file of your client.
         not run: it reads what your gateway wrote.
@@ -382,6 +382,20 @@ fn messages_that_are_explained_are_those_of_the_program() {
         messages += 1;
     }
     assert!(messages > 20, "{messages}");
+}
+
+/// The rule for a client's own file begins with what the gateway says of itself.
+#[test]
+fn the_rule_for_clients_is_what_the_gateway_says() {
+    let files = Files::new();
+    files.write("tools.json", r#"[{"name": "lights", "description": "Turn on the lights."}]"#);
+    let introduction = r#"{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "pages", "version": "1"}}}"#;
+    let served = shell(&files, &format!("echo '{introduction}' | contextweaver mcp serve --catalog tools.json"));
+    let answer: serde_json::Value = serde_json::from_slice(&served.stdout).unwrap();
+    let said = answer["result"]["instructions"].as_str().unwrap();
+    let page = fs::read_to_string(checkout().join("docs/fewer-tokens.md")).unwrap();
+    let rule = page.split_once("```text\n").unwrap().1.split_once("```").unwrap().0;
+    assert_eq!(rule.lines().next(), Some(said));
 }
 
 #[test]
