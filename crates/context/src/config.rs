@@ -137,9 +137,9 @@ impl ContextConfig {
         ] {
             within(parameter, value, &(least..=MAX_COUNT), range)?;
         }
-        for (name, hook) in hooks.all() {
+        for (kind, hook) in hooks.all() {
             let Some(hook) = hook else { continue };
-            let refuse = |reason: &str| Err(ContextConfigError::Hook { hook: name, reason: reason.to_owned() });
+            let refuse = |reason: &str| Err(ContextConfigError::Hook { hook: kind.name(), reason: reason.to_owned() });
             match (&hook.url, hook.command.as_slice()) {
                 (None, []) => return refuse("neither `command` nor `url`; give one"),
                 (Some(_), [_, ..]) => return refuse("both `command` and `url`; give one"),

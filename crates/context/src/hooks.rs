@@ -1,4 +1,5 @@
-//! Programs and services of others that summarise, count tokens or redact in place of ours.
+//! Programs and services of others that summarise, count tokens or redact in place of ours; a program that embeds the engine
+//! can give functions of its own ([`Hooks::with`]).
 //!
 //! A hook is asked one JSON object on one line and answers one on one line:
 //!
@@ -40,6 +41,29 @@ const MOST_FAILURES: usize = 3;
 /// Prompts that are compiled for one count of an outer counter at most, before the last one, which is empty.
 const MOST_ROUNDS: usize = 10;
 
+/// What a hook does in place of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookKind {
+    /// It summarises large results.
+    Summarizer,
+    /// It counts the tokens of finished prompts.
+    TokenCounter,
+    /// It masks what nobody may see.
+    Redactor,
+}
+
+impl HookKind {
+    /// Its name in configurations and notes.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Summarizer => "summarizer",
+            Self::TokenCounter => "token_counter",
+            Self::Redactor => "redactor",
+        }
+    }
+}
+
 /// The hooks of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -62,12 +86,12 @@ impl HooksConfig {
         *self == Self::default()
     }
 
-    /// The hooks with their names.
-    pub(crate) fn all(&self) -> [(&'static str, Option<&HookConfig>); 3] {
+    /// The hooks with what each does.
+    pub(crate) fn all(&self) -> [(HookKind, Option<&HookConfig>); 3] {
         [
-            ("summarizer", self.summarizer.as_ref()),
-            ("token_counter", self.token_counter.as_ref()),
-            ("redactor", self.redactor.as_ref()),
+            (HookKind::Summarizer, self.summarizer.as_ref()),
+            (HookKind::TokenCounter, self.token_counter.as_ref()),
+            (HookKind::Redactor, self.redactor.as_ref()),
         ]
     }
 }
@@ -150,20 +174,28 @@ impl Hooks {
     /// That of `http`.
     pub fn open(config: &HooksConfig, http: &Reach<'_>) -> Result<Self, HookError> {
         let mut hooks = Self::default();
-        for (name, hook) in config.all() {
+        for (kind, hook) in config.all() {
             let Some(hook) = hook else { continue };
             let exchange: Box<dyn Exchange> = match hook.url {
                 None => Box::new(Process { config: hook.clone(), running: Mutex::default() }),
-                Some(_) => http(hook).map_err(|reason| HookError { hook: name, reason })?,
+                Some(_) => http(hook).map_err(|reason| HookError { hook: kind.name(), reason })?,
             };
-            let opened = Some(Hook { exchange, max_bytes: hook.max_bytes, failures: Mutex::default() });
-            match name {
-                "summarizer" => hooks.summarizer = opened,
-                "token_counter" => hooks.token_counter = opened,
-                _ => hooks.redactor = opened,
-            }
+            hooks = hooks.with(kind, exchange, hook.max_bytes);
         }
         Ok(hooks)
+    }
+
+    /// The same with `exchange` as the hook of this kind, in place of one that is there: a function of the program itself,
+    /// say. Questions of more than `max_bytes` bytes are not asked; who answers bounds the time and the size of an answer.
+    #[must_use]
+    pub fn with(mut self, kind: HookKind, exchange: Box<dyn Exchange>, max_bytes: usize) -> Self {
+        let opened = Some(Hook { exchange, max_bytes, failures: Mutex::default() });
+        match kind {
+            HookKind::Summarizer => self.summarizer = opened,
+            HookKind::TokenCounter => self.token_counter = opened,
+            HookKind::Redactor => self.redactor = opened,
+        }
+        self
     }
 
     /// The hooks of a configuration that has none with an address.
@@ -222,6 +254,12 @@ impl Hooks {
                 None
             }
         }
+    }
+
+    /// The summariser, where there is one.
+    #[must_use]
+    pub fn summarizer(&self) -> Option<&dyn Summarizer> {
+        self.summarizer.is_some().then_some(self as &dyn Summarizer)
     }
 
     /// The redactor, where there is one.
@@ -418,7 +456,11 @@ mod tests {
     fn manager(hooks: HooksConfig) -> ContextManager {
         let config = ContextConfig { hooks, ..ContextConfig::default() };
         let hooks = Hooks::of_commands(&config.hooks).unwrap();
-        let manager = ContextManager::new(Stores::default(), Box::new(StructureSummarizer), config).with_hooks(hooks);
+        told(ContextManager::new(Stores::default(), Box::new(StructureSummarizer), config).with_hooks(hooks))
+    }
+
+    /// The same with a conversation that has large results.
+    fn told(manager: ContextManager) -> ContextManager {
         manager.ingest(ContextItem::new("u1", ItemKind::UserTurn, "Read the log.")).unwrap();
         for number in 0..6 {
             let call = format!("c{number}");
@@ -435,6 +477,36 @@ mod tests {
         let pack = manager(HooksConfig { summarizer, ..HooksConfig::default() }).build(Phase::Answer, "log").unwrap();
         assert!(pack.prompt.contains("all blocks were copied"), "{}", pack.prompt);
         assert_eq!(pack.stats.notes, [""; 0]);
+    }
+
+    #[test]
+    fn a_hook_may_be_a_part_of_the_program() {
+        struct Here(fn(&Value) -> Result<Value, String>);
+        impl Exchange for Here {
+            fn ask(&self, line: &str) -> Result<String, String> {
+                (self.0)(&serde_json::from_str(line).unwrap()).map(|answer| answer.to_string())
+            }
+        }
+        let answers: [(HookKind, fn(&Value) -> Result<Value, String>, &str); 4] = [
+            (
+                HookKind::Summarizer,
+                |asked| Ok(json!({"text": format!("short {}", asked["media_type"])})),
+                "short \"text/plain\"",
+            ),
+            (HookKind::TokenCounter, |_| Ok(json!({"tokens": 7})), "hook token_counter: 7 of "),
+            (
+                HookKind::Redactor,
+                |asked| Ok(json!({"text": asked["text"].as_str().unwrap().replace("copied", "***")})),
+                "block 0 ***",
+            ),
+            (HookKind::Summarizer, |_| Err("no model".to_owned()), "hook summarizer: no model; ours did it"),
+        ];
+        for (kind, answer, expected) in answers {
+            let hooks = Hooks::default().with(kind, Box::new(Here(answer)), usize::MAX);
+            let pack = told(ContextManager::default().with_hooks(hooks)).build(Phase::Answer, "log").unwrap();
+            let said = format!("{}\n{:?}", pack.prompt, pack.stats.notes);
+            assert!(said.contains(expected), "{}: {said}", kind.name());
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::handoff::{Handoff, HandoffRequest, hand_off};
 use super::hooks::Hooks;
 use super::memory::{MemorySource, RecallBounds, recall};
 use super::prompt::{RoutePrompt, build_call_prompt, build_route_prompt};
-use super::stats::ContextPack;
+use super::stats::{BuildStats, ContextPack};
 use super::summary::{StructureSummarizer, Summarizer};
 use crate::event::{ContextItem, Episode, Fact, ItemId, Phase, ResultEnvelope, ToolOutput};
 use crate::store::{StoreError, Stores};
@@ -24,9 +24,13 @@ pub struct ContextManager {
     config: ContextConfig,
     hooks: Option<Hooks>,
     source: Option<(Box<dyn MemorySource>, RecallBounds)>,
+    observer: Option<Box<Observer>>,
     workspace: Mutex<Workspace>,
     seen: Mutex<Seen>,
 }
+
+/// What is told of each prompt that is built: the phase that it is for, and the record of its build.
+type Observer = dyn Fn(Phase, &BuildStats) + Send + Sync;
 
 /// The manager could not do what was asked.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +66,7 @@ impl ContextManager {
     #[must_use]
     pub fn new(stores: Stores, summarizer: Box<dyn Summarizer>, config: ContextConfig) -> Self {
         let (workspace, seen) = (Mutex::default(), Mutex::default());
-        Self { stores, summarizer, config, hooks: None, source: None, workspace, seen }
+        Self { stores, summarizer, config, hooks: None, source: None, observer: None, workspace, seen }
     }
 
     /// The same with these hooks: the summariser goes before the one of the manager, the redactor masks what comes in, and
@@ -77,6 +81,14 @@ impl ContextManager {
     #[must_use]
     pub fn with_memory(self, source: Box<dyn MemorySource>, bounds: RecallBounds) -> Self {
         Self { source: Some((source, bounds)), ..self }
+    }
+
+    /// The same with an observer, for logs and measures: it is called once for every prompt that is built, before the prompt
+    /// is given back, on the thread that built it. It may use the manager: nothing is locked then. A build that fails is not
+    /// told, and a panic of the observer is one of the build.
+    #[must_use]
+    pub fn with_observer(self, observer: impl Fn(Phase, &BuildStats) + Send + Sync + 'static) -> Self {
+        Self { observer: Some(Box::new(observer)), ..self }
     }
 
     /// A conversation in `stores` with the default configuration; large results are summarised by their structure, with
@@ -98,12 +110,16 @@ impl ContextManager {
         &self.config
     }
 
+    /// The hooks of the conversation, where there are some.
+    #[must_use]
+    pub fn hooks(&self) -> Option<&Hooks> {
+        self.hooks.as_ref()
+    }
+
     fn firewall(&self) -> Firewall<'_> {
         let artifacts = self.stores.artifacts.as_ref();
-        let summarizer = match &self.hooks {
-            Some(hooks) if self.config.hooks.summarizer.is_some() => hooks as &dyn Summarizer,
-            _ => self.summarizer.as_ref(),
-        };
+        let theirs = self.hooks.as_ref().and_then(Hooks::summarizer);
+        let summarizer = theirs.unwrap_or_else(|| self.summarizer.as_ref());
         Firewall::new(&self.config.firewall, self.config.estimator, summarizer, artifacts)
             .redacted_by(self.hooks.as_ref().and_then(Hooks::redactor))
     }
@@ -189,15 +205,12 @@ impl ContextManager {
     pub fn build_request(&self, request: &Request) -> Result<ContextPack, ManagerError> {
         let (transcript, (memory, note)) =
             (self.stores.events.transcript()?, self.memory(request.phase, request.query)?);
-        let workspace = &mut lock(&self.workspace);
-        let compiled = |budget| {
+        let compiled = |workspace: &mut Workspace, budget| {
             let request = Request { budget: Some(budget), ..*request };
             compile_in(workspace, &transcript, &memory, &self.firewall(), &request, &self.config)
         };
         let budget = request.budget.unwrap_or_else(|| self.config.budgets.of(request.phase));
-        let mut pack = self.within(budget, compiled, |pack| pack)?;
-        pack.stats.notes.extend(note);
-        Ok(pack)
+        self.built(budget, compiled, note, |pack| pack)
     }
 
     /// The prompt for choosing among `cards`, the best first.
@@ -206,14 +219,11 @@ impl ContextManager {
     /// As [`build_route_prompt`].
     pub fn build_route_prompt(&self, query: &str, cards: &[String]) -> Result<RoutePrompt, ManagerError> {
         let (transcript, (memory, note)) = (self.stores.events.transcript()?, self.memory(Phase::Route, query)?);
-        let workspace = &mut lock(&self.workspace);
-        let compiled = |budget| {
+        let compiled = |workspace: &mut Workspace, budget| {
             let request = Request { budget: Some(budget), ..Request::new(Phase::Route, query) };
             build_route_prompt(workspace, (&transcript, &memory), &self.firewall(), &request, cards, &self.config)
         };
-        let mut prompt = self.within(self.config.budgets.of(Phase::Route), compiled, |prompt| &mut prompt.pack)?;
-        prompt.pack.stats.notes.extend(note);
-        Ok(prompt)
+        self.built(self.config.budgets.of(Phase::Route), compiled, note, |prompt| &mut prompt.pack)
     }
 
     /// The prompt for writing the arguments of `tool`, whose definition is `schema`.
@@ -222,28 +232,35 @@ impl ContextManager {
     /// As [`build_call_prompt`].
     pub fn build_call_prompt(&self, query: &str, tool: &str, schema: &str) -> Result<ContextPack, ManagerError> {
         let (transcript, (memory, note)) = (self.stores.events.transcript()?, self.memory(Phase::Call, query)?);
-        let workspace = &mut lock(&self.workspace);
-        let compiled = |budget| {
+        let compiled = |workspace: &mut Workspace, budget| {
             let request = Request { budget: Some(budget), ..Request::new(Phase::Call, query) };
             let log = (&transcript, &memory);
             build_call_prompt(workspace, log, &self.firewall(), &request, (tool, schema), &self.config)
         };
-        let mut pack = self.within(self.config.budgets.of(Phase::Call), compiled, |pack| pack)?;
-        pack.stats.notes.extend(note);
-        Ok(pack)
+        self.built(self.config.budgets.of(Phase::Call), compiled, note, |pack| pack)
     }
 
-    /// A prompt that is within its budget under an outer counter too, where there is one.
-    fn within<T>(
+    /// A prompt that is within its budget, under an outer counter too where there is one, with `note` in its record. The
+    /// observer is told of it.
+    fn built<T>(
         &self,
         budget: usize,
-        mut compiled: impl FnMut(usize) -> Result<T, CompileError>,
+        mut compiled: impl FnMut(&mut Workspace, usize) -> Result<T, CompileError>,
+        note: Option<String>,
         pack: impl Fn(&mut T) -> &mut ContextPack,
-    ) -> Result<T, CompileError> {
-        match &self.hooks {
-            Some(hooks) => hooks.within(budget, compiled, pack),
-            None => compiled(budget),
+    ) -> Result<T, ManagerError> {
+        let mut workspace = lock(&self.workspace);
+        let mut made = match &self.hooks {
+            Some(hooks) => hooks.within(budget, |budget| compiled(&mut workspace, budget), &pack)?,
+            None => compiled(&mut workspace, budget)?,
+        };
+        drop(workspace);
+        let one = pack(&mut made);
+        one.stats.notes.extend(note);
+        if let Some(observer) = &self.observer {
+            observer(one.phase, &one.stats);
         }
+        Ok(made)
     }
 
     /// What the next agent must know, within a budget.
@@ -275,6 +292,9 @@ impl ContextManager {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+    use std::sync::{Arc, OnceLock, Weak};
+
     use super::*;
     use crate::config::{FirewallConfig, Secrets};
     use crate::event::{ItemKind, Status};
@@ -331,6 +351,44 @@ mod tests {
         assert!(manager.stores().facts.all().unwrap().is_empty());
         let manager = ContextManager::default().with_memory(Box::new(Broken), RecallBounds::default());
         assert_eq!(manager.build(Phase::Answer, "pool").unwrap().stats.notes, ["memory `broken`: gone"]);
+    }
+
+    #[test]
+    fn an_observer_is_told_of_each_prompt_once() {
+        let (told, heard) = channel();
+        let notes = vec![Remembered { id: "pool".to_owned(), text: "The pool has 40 connections.".to_owned() }];
+        let manager = ContextManager::default()
+            .with_memory(Box::new(LocalMemories::new("notes", notes)), RecallBounds::default())
+            .with_observer(move |phase, stats| told.send((phase, stats.clone())).unwrap());
+        manager.ingest(ContextItem::new("u1", ItemKind::UserTurn, "How large is the pool?")).unwrap();
+        let packs = [
+            manager.build(Phase::Answer, "pool").unwrap(),
+            manager.build_route_prompt("pool", &["card".to_owned()]).unwrap().pack,
+            manager.build_call_prompt("pool", "get_pool", "{}").unwrap(),
+        ];
+        let header = "word ".repeat(9000);
+        let refused = manager.build_request(&Request { header: &header, ..Request::new(Phase::Answer, "pool") });
+        assert!(refused.is_err());
+        let built: Vec<_> = packs.into_iter().map(|pack| (pack.phase, pack.stats)).collect();
+        assert!(built[0].1.notes[0].starts_with("memory `notes`: 1 memories of "), "{:?}", built[0].1.notes);
+        assert_eq!(heard.try_iter().collect::<Vec<_>>(), built);
+    }
+
+    #[test]
+    fn an_observer_may_use_its_conversation() {
+        let slot: Arc<OnceLock<Weak<ContextManager>>> = Arc::default();
+        let held = Arc::clone(&slot);
+        let manager = Arc::new(ContextManager::default().with_observer(move |phase, stats| {
+            let Some(manager) = held.get().and_then(Weak::upgrade) else { return };
+            if phase == Phase::Answer {
+                manager.add_fact("tokens", &stats.prompt_tokens.to_string()).unwrap();
+                manager.build(Phase::Interpret, "").unwrap();
+            }
+        }));
+        slot.set(Arc::downgrade(&manager)).unwrap();
+        manager.ingest(ContextItem::new("u1", ItemKind::UserTurn, "Hello.")).unwrap();
+        let tokens = manager.build(Phase::Answer, "").unwrap().stats.prompt_tokens;
+        assert_eq!(manager.stores().facts.all().unwrap()[0].value, tokens.to_string());
     }
 
     #[test]
