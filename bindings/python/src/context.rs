@@ -1,23 +1,26 @@
 //! Conversations and the prompts that they give.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
 
 use contextweaver_context::event::{ContextItem, ItemKind, Phase, Sensitivity};
-use contextweaver_context::memory::RecallBounds;
+use contextweaver_context::hooks::HookKind;
+use contextweaver_context::memory::{MemorySource, RecallBounds};
 use contextweaver_context::store::{self, Stores};
 use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_context::{
-    self as core, ContextConfig, ContextConfigError, ContextPack, HandoffRequest, ManagerError, Request, RoutePrompt,
-    ingest_with,
+    self as core, ContextConfig, ContextConfigError, ContextPack, HandoffRequest, Request, RoutePrompt, ingest_with,
 };
 
 use crate::errors;
 use crate::firewall::{Artifact, Envelope, View, artifacts, output, read, shown};
 use crate::json;
-use crate::outside;
+use crate::memory::Memory;
+use crate::outside::{self, Functions};
 use crate::routing::Route;
 use crate::session::Session;
 
@@ -38,45 +41,112 @@ where
 ///
 /// It lives as long as the object, or in the SQLite file at `path`, which is made when it is missing and may be open in
 /// other processes too. `config` is a mapping, or the path of a TOML file; its hooks are commands or addresses. `memory` is
-/// the path of a memory file, a session, facts, episodes or an SQLite store, or the address of a service with the interface
-/// of Mem0, whose key is in the variable `MEM0_API_KEY`. It is searched for each prompt of a phase that reads memory.
+/// a Memory, the path of a memory file, a session, facts, episodes or an SQLite store, or the address of a service with the
+/// interface of Mem0, whose key is in the variable `MEM0_API_KEY`. It is searched for each prompt of a phase that reads
+/// memory.
+///
+/// Functions work in place of ours, and of the hooks of `config`: `summarizer(content, media_type, tokens)` gives a summary of
+/// a large result, of that many tokens at most; `token_counter(text)` gives the number of tokens of a finished prompt, which
+/// is then within its budget by that count too; `redactor(text)` gives a result without what nobody may see, behind ours and
+/// before it is stored. Where one raises an exception, or gives something else, ours does the work, and the notes in the
+/// `stats` of the next prompt say so; after three failures in a row it is not asked again. While it works it cannot use the
+/// conversation that asks it.
+///
+/// `on_build(phase, stats)` is called for each prompt that is built, before it is returned, with what Pack.stats gives. What
+/// it raises becomes a RuntimeWarning, and the prompt is returned all the same.
 #[pyclass(frozen, module = "contextweaver_rs")]
-pub(crate) struct ContextManager(core::ContextManager);
+pub(crate) struct ContextManager {
+    manager: core::ContextManager,
+    functions: Arc<Functions>,
+}
 
 impl ContextManager {
-    pub(crate) fn open(path: Option<PathBuf>, config: ContextConfig, memory: Option<PathBuf>) -> PyResult<Self> {
+    pub(crate) fn open(
+        path: Option<PathBuf>,
+        config: ContextConfig,
+        memory: Option<Box<dyn MemorySource>>,
+        functions: Arc<Functions>,
+    ) -> PyResult<Self> {
         let stores = match path {
             None => Stores::default(),
             Some(path) => Stores::sqlite(path).map_err(errors::context)?,
         };
         let hooks = (!config.hooks.is_empty()).then(|| outside::hooks(&config)).transpose()?;
         let mut manager = core::ContextManager::new(stores, Box::new(StructureSummarizer), config);
-        if let Some(hooks) = hooks {
+        if let Some(hooks) = functions.over(hooks) {
             manager = manager.with_hooks(hooks);
         }
         if let Some(memory) = memory {
-            manager = manager.with_memory(outside::memory(&memory)?, RecallBounds::default());
+            manager = manager.with_memory(memory, RecallBounds::default());
         }
-        Ok(Self(manager))
+        Ok(Self { manager, functions })
     }
 
     pub(crate) fn stores(&self) -> &Stores {
-        self.0.stores()
+        self.manager.stores()
+    }
+
+    /// Does what may ask the functions, with the interpreter lock released.
+    fn asking<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&core::ContextManager) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        self.functions.check_free()?;
+        let done = py.detach(|| work(&self.manager));
+        self.functions.take_ended().map_or(done, Err)
+    }
+
+    /// A prompt that was built, after `on_build` was told.
+    fn built(&self, py: Python<'_>, pack: ContextPack, cards_shown: Option<usize>) -> PyResult<Pack> {
+        self.functions.built(py, pack.phase.name(), || Ok(json::object(py, &pack.stats)?.unbind()))?;
+        Ok(Pack { pack, cards_shown })
     }
 }
 
 #[pymethods]
 impl ContextManager {
     #[new]
-    #[pyo3(signature = (path=None, *, config=None, memory=None))]
+    #[pyo3(signature = (
+        path=None, *, config=None, memory=None, summarizer=None, token_counter=None, redactor=None, on_build=None
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
     fn new(
         py: Python<'_>,
         path: Option<PathBuf>,
         config: Option<&Bound<'_, PyAny>>,
-        memory: Option<PathBuf>,
+        memory: Option<&Bound<'_, PyAny>>,
+        summarizer: Option<&Bound<'_, PyAny>>,
+        token_counter: Option<&Bound<'_, PyAny>>,
+        redactor: Option<&Bound<'_, PyAny>>,
+        on_build: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let config = self::config(config)?;
-        py.detach(|| Self::open(path, config, memory))
+        let hooks = [
+            (HookKind::Summarizer, summarizer),
+            (HookKind::TokenCounter, token_counter),
+            (HookKind::Redactor, redactor),
+        ];
+        let functions = Functions::new(hooks, on_build)?;
+        let memory: Option<Box<dyn MemorySource>> = match memory {
+            None => None,
+            Some(memory) => Some(match memory.cast::<Memory>() {
+                Ok(memory) => Box::new(memory.get().source()),
+                Err(_) => {
+                    let place: PathBuf = memory.extract()?;
+                    py.detach(|| outside::memory(&place))?
+                }
+            }),
+        };
+        py.detach(|| Self::open(path, config, memory, Arc::clone(&functions)))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.functions.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.functions.clear();
     }
 
     /// Adds an event. `kind` is `user_turn`, `agent_msg`, `tool_call`, `doc_snippet`, `retrieved_doc`, `memory_fact`,
@@ -102,7 +172,7 @@ impl ContextManager {
         if let Some(metadata) = metadata {
             item.metadata = json::read(&json::dumps(metadata)?)?;
         }
-        py.detach(|| self.0.ingest(item)).map_err(errors::context)
+        py.detach(|| self.manager.ingest(item)).map_err(errors::context)
     }
 
     /// Adds the result of the call with the id `call`. A large one is stored whole, and prompts get a summary of it.
@@ -117,7 +187,8 @@ impl ContextManager {
         is_error: bool,
     ) -> PyResult<Envelope> {
         let output = self::output(output, call, is_error)?;
-        py.detach(|| self.0.ingest_tool_result(call, &output)).map(Envelope).map_err(errors::context)
+        let envelope = self.asking(py, |manager| manager.ingest_tool_result(call, &output).map_err(errors::context))?;
+        Ok(Envelope(envelope))
     }
 
     /// Adds the result of the call with the id `call` that something else has processed already: an Envelope, or the mapping
@@ -132,7 +203,7 @@ impl ContextManager {
                 serde_json::from_value(members.into()).map_err(errors::input)?
             }
         };
-        let id = py.detach(|| self.0.ingest_envelope(call, &envelope)).map_err(errors::context)?;
+        let id = self.asking(py, |manager| manager.ingest_envelope(call, &envelope).map_err(errors::context))?;
         Ok(id.to_string())
     }
 
@@ -141,23 +212,22 @@ impl ContextManager {
     #[pyo3(signature = (conversation, *, name="session"))]
     fn ingest_conversation(&self, py: Python<'_>, conversation: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
         let bytes = json::bytes(conversation)?;
-        py.detach(|| {
-            let hooks = outside::hooks(self.0.config())?;
-            let taken = ingest_with(Some(&hooks), bytes, name, name, self.0.config());
+        self.asking(py, |manager| {
+            let taken = ingest_with(manager.hooks(), bytes, name, name, manager.config());
             let session = taken.map_err(errors::session)?.session;
-            session.copy_to(self.0.stores()).map_err(errors::context)?;
+            session.copy_to(manager.stores()).map_err(errors::context)?;
             Ok(session.transcript.len())
         })
     }
 
     /// Remembers a fact; it replaces an earlier one under the same key.
     fn add_fact(&self, py: Python<'_>, key: &str, value: &str) -> PyResult<()> {
-        py.detach(|| self.0.add_fact(key, value)).map_err(errors::context)
+        py.detach(|| self.manager.add_fact(key, value)).map_err(errors::context)
     }
 
     /// Remembers what happened before; it replaces an earlier episode with the same id.
     fn add_episode(&self, py: Python<'_>, id: &str, summary: &str) -> PyResult<()> {
-        py.detach(|| self.0.add_episode(id, summary)).map_err(errors::context)
+        py.detach(|| self.manager.add_episode(id, summary)).map_err(errors::context)
     }
 
     /// The prompt for a phase: `route`, `call`, `interpret` or `answer`. Events are compared with `query`, or with `tags`
@@ -179,7 +249,8 @@ impl ContextManager {
     ) -> PyResult<Pack> {
         let (phase, tags) = (named::<Phase>(phase)?, tags.unwrap_or_default());
         let request = Request { phase, query, tags: &tags, budget, header, footer };
-        pack(py.detach(|| self.0.build_request(&request)))
+        let pack = self.asking(py, |manager| manager.build_request(&request).map_err(errors::context))?;
+        self.built(py, pack, None)
     }
 
     /// The prompt for choosing among tools: `cards` is a Route, or lines. As many are shown as fit into three quarters of
@@ -192,9 +263,9 @@ impl ContextManager {
             }
             Err(_) => cards.extract()?,
         };
-        let prompt = py.detach(|| self.0.build_route_prompt(query, &cards)).map_err(errors::context)?;
+        let prompt = self.asking(py, |manager| manager.build_route_prompt(query, &cards).map_err(errors::context))?;
         let RoutePrompt { pack, cards_shown } = prompt;
-        Ok(Pack { pack, cards_shown: Some(cards_shown) })
+        self.built(py, pack, Some(cards_shown))
     }
 
     /// The prompt for writing the arguments of `tool`, whose definition is `schema`: text, or data.
@@ -203,7 +274,9 @@ impl ContextManager {
             Ok(text) => text,
             Err(_) => json::dumps(schema)?,
         };
-        pack(py.detach(|| self.0.build_call_prompt(query, tool, &schema)))
+        let pack =
+            self.asking(py, |manager| manager.build_call_prompt(query, tool, &schema).map_err(errors::context))?;
+        self.built(py, pack, None)
     }
 
     /// What is kept, by handle.
@@ -239,7 +312,7 @@ impl ContextManager {
     fn handoff(&self, py: Python<'_>, query: &str, budget: usize, audience: &str) -> PyResult<Handoff> {
         let request = HandoffRequest { query, budget, audience: named(audience)? };
         py.detach(|| {
-            let pack = self.0.hand_off(&request).map_err(errors::context)?;
+            let pack = self.manager.hand_off(&request).map_err(errors::context)?;
             let next = pack.session("a program", self.stores().artifacts.as_ref()).map_err(errors::context)?;
             Handoff::new(pack, &next)
         })
@@ -267,10 +340,6 @@ impl ContextManager {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         Ok(format!("<ContextManager with {} events>", self.__len__(py)?))
     }
-}
-
-fn pack(pack: Result<ContextPack, ManagerError>) -> PyResult<Pack> {
-    Ok(Pack { pack: pack.map_err(errors::context)?, cards_shown: None })
 }
 
 /// What the next agent, or an advisor, must know of a conversation. `str()` gives the text.

@@ -73,6 +73,15 @@ raise!(view, ViewError);
 raise!(evaluation, EvaluationError);
 raise!(input, InputError);
 
+/// What a memory made of sessions refuses: a rule that is out of its range, or a file.
+pub(crate) fn memory(error: contextweaver_context::memory::MemoryFileError) -> PyErr {
+    use contextweaver_context::memory::MemoryFileError as Cause;
+    match error {
+        Cause::Rule { .. } => input(error),
+        _ => context(error),
+    }
+}
+
 /// What a router refuses, by what it is about: a catalog, a configuration, or the request.
 pub(crate) fn route(error: contextweaver_routing::RouteError) -> PyErr {
     use contextweaver_routing::RouteError as Cause;

@@ -15,6 +15,7 @@ mod errors;
 mod evaluation;
 mod firewall;
 mod json;
+mod memory;
 mod outside;
 mod routing;
 mod session;
@@ -40,6 +41,8 @@ mod _native {
     #[pymodule_export]
     use crate::firewall::{Artifact, Envelope, Firewall, View, compact, count_tokens};
     #[pymodule_export]
+    use crate::memory::{Memory, consolidate};
+    #[pymodule_export]
     use crate::routing::{Choice, Route, Router};
     #[pymodule_export]
     use crate::session::Session;
@@ -54,6 +57,8 @@ mod _native {
     use crate::evaluation::_evaluation;
     #[pymodule_export]
     use crate::firewall::{_artifact, _envelope, _view};
+    #[pymodule_export]
+    use crate::memory::_memory;
     #[pymodule_export]
     use crate::routing::{_engine_seconds, _route, _router};
     #[pymodule_export]

@@ -1,19 +1,29 @@
-//! What the context engine asks of others from Python: the hooks of a configuration, and memories.
+//! What the context engine asks of others from Python: the hooks of a configuration, functions of the program, and memories.
 //!
 //! What has an address is reached by the HTTP client of Python, so that the module needs none of its own. Each question is asked on a
 //! thread of its own and waited for no longer than it may take: the caller has released the interpreter lock, and the thread takes it.
+//!
+//! A function of the program is asked on the thread of the caller, and takes as long as it takes.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::mem;
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use pyo3::exceptions::{PyException, PyRuntimeWarning};
 use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
+use serde_json::{Value, json};
 
 use contextweaver_context::ContextConfig;
-use contextweaver_context::hooks::{Exchange, HookConfig, Hooks};
+use contextweaver_context::hooks::{Exchange, HookConfig, HookKind, Hooks};
 use contextweaver_context::memory::{LocalMemories, MemorySource, SqliteMemories, mem0};
 
-use crate::errors;
+use crate::errors::{self, ContextError, InputError};
 use crate::session::is_database;
 
 /// The module that sends.
@@ -80,8 +90,184 @@ fn mem0(argument: &str) -> PyResult<impl MemorySource + 'static> {
         divided.extract::<(String, String, Vec<(String, String)>)>()
     });
     let (address, path, filters) =
-        divided.map_err(|error| errors::InputError::new_err(format!("memory: {argument}: {error}")))?;
+        divided.map_err(|error| InputError::new_err(format!("memory: {argument}: {error}")))?;
     let key = std::env::var(mem0::KEY).ok().filter(|key| !key.is_empty());
     let poster = Poster { address, key, patience: mem0::PATIENCE, most_bytes: mem0::MOST_BYTES };
     Ok(mem0::Mem0::new(&path, filters, move |body: &str| poster.post(body)))
+}
+
+/// The function that is told of each prompt, among those of a conversation.
+const ON_BUILD: &str = "on_build";
+
+/// Characters of what a function said of its failure, in the record of a prompt, at most.
+const MOST_SAID: usize = 300;
+
+thread_local! {
+    /// The conversations whose functions this thread is asking.
+    static ASKED: RefCell<Vec<*const Functions>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The functions that a conversation was given, by what they do. They are held in this one place, so that Python's collector sees
+/// them: an object that has the conversation, and gave it a method of its own, is freed.
+#[derive(Default)]
+pub(crate) struct Functions {
+    held: Mutex<BTreeMap<&'static str, Py<PyAny>>>,
+    /// What one of them raised to end the program, and not to say that it failed: raised again when the call ends.
+    ended: Mutex<Option<PyErr>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Functions {
+    /// These functions: those in place of hooks, and the one that is told of each prompt.
+    pub(crate) fn new(
+        hooks: [(HookKind, Option<&Bound<'_, PyAny>>); 3],
+        on_build: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Arc<Self>> {
+        let named = hooks.into_iter().map(|(kind, function)| (kind.name(), function)).chain([(ON_BUILD, on_build)]);
+        let mut held = BTreeMap::new();
+        for (name, function) in named {
+            let Some(function) = function else { continue };
+            if !function.is_callable() {
+                let kind = function.get_type().name()?;
+                return Err(InputError::new_err(format!("`{name}` must be a function, not an object of type {kind}")));
+            }
+            held.insert(name, function.clone().unbind());
+        }
+        Ok(Arc::new(Self { held: Mutex::new(held), ended: Mutex::default() }))
+    }
+
+    /// The hooks with the functions in their place; `None` where there is neither.
+    pub(crate) fn over(self: &Arc<Self>, hooks: Option<Hooks>) -> Option<Hooks> {
+        let mut over = hooks;
+        for kind in [HookKind::Summarizer, HookKind::TokenCounter, HookKind::Redactor] {
+            if lock(&self.held).contains_key(kind.name()) {
+                let function = Function { kind, functions: Arc::clone(self) };
+                over = Some(over.unwrap_or_default().with(kind, Box::new(function), usize::MAX));
+            }
+        }
+        over
+    }
+
+    fn get<'py>(&self, py: Python<'py>, name: &str) -> Option<Bound<'py, PyAny>> {
+        lock(&self.held).get(name).map(|function| function.bind(py).clone())
+    }
+
+    /// Whether the conversation may be used here: a function that it waits for would wait for itself.
+    pub(crate) fn check_free(&self) -> PyResult<()> {
+        if ASKED.with_borrow(|asked| asked.contains(&std::ptr::from_ref(self))) {
+            let reason = "a function that this conversation asks cannot use it before it has answered; use another one, or a copy";
+            return Err(ContextError::new_err(reason));
+        }
+        Ok(())
+    }
+
+    /// What one of the functions raised to end the program since this was last asked.
+    pub(crate) fn take_ended(&self) -> Option<PyErr> {
+        lock(&self.ended).take()
+    }
+
+    /// Tells of a prompt that was built. What the function raises is a warning, so that the prompt is not lost; what ends the
+    /// program is passed on.
+    pub(crate) fn built(
+        &self,
+        py: Python<'_>,
+        phase: &str,
+        stats: impl FnOnce() -> PyResult<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let Some(function) = self.get(py, ON_BUILD) else { return Ok(()) };
+        let Err(error) = function.call1((phase, stats()?)) else { return Ok(()) };
+        if !error.is_instance_of::<PyException>(py) {
+            return Err(error);
+        }
+        let text = format!("{ON_BUILD} failed, and the prompt is given back: {}", said(py, &error));
+        let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
+        if let Err(refused) = PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1) {
+            // Warnings are errors here, and this one has no caller that may lose the prompt.
+            refused.write_unraisable(py, Some(&function));
+        }
+        Ok(())
+    }
+
+    /// Shows Python's collector what is held.
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Who holds the lock is at work with a function, which is then in use and not to be collected.
+        let Ok(held) = self.held.try_lock() else { return Ok(()) };
+        held.values().try_for_each(|function| visit.call(function))
+    }
+
+    /// Lets go of what is held.
+    pub(crate) fn clear(&self) {
+        // What is freed may run code of the program, so nothing is locked then.
+        let held = mem::take(&mut *lock(&self.held));
+        drop(held);
+    }
+}
+
+/// An exception on one line: its class and what it says.
+fn said(py: Python<'_>, error: &PyErr) -> String {
+    let kind = error.get_type(py).name().map(|name| name.to_string()).unwrap_or_default();
+    let text = error.value(py).to_string();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let text = if words.is_empty() { kind } else { format!("{kind}: {}", words.join(" ")) };
+    match text.char_indices().nth(MOST_SAID) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// A function in place of a hook.
+struct Function {
+    kind: HookKind,
+    functions: Arc<Functions>,
+}
+
+/// Says that a thread is asking a function, until it is dropped.
+struct Asking;
+
+impl Asking {
+    fn of(functions: &Functions) -> Self {
+        ASKED.with_borrow_mut(|asked| asked.push(std::ptr::from_ref(functions)));
+        Self
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        ASKED.with_borrow_mut(Vec::pop);
+    }
+}
+
+impl Function {
+    fn answer(&self, py: Python<'_>, question: &Value) -> PyResult<Value> {
+        let function = self.functions.get(py, self.kind.name());
+        let function = function.ok_or_else(|| ContextError::new_err("the function is gone"))?;
+        let text = |member: &str| question[member].as_str().unwrap_or_default();
+        Ok(match self.kind {
+            HookKind::Summarizer => {
+                let arguments = (text("content"), text("media_type"), question["tokens"].as_u64());
+                json!({"text": function.call1(arguments)?.extract::<String>()?})
+            }
+            HookKind::TokenCounter => json!({"tokens": function.call1((text("text"),))?.extract::<usize>()?}),
+            HookKind::Redactor => json!({"text": function.call1((text("text"),))?.extract::<String>()?}),
+        })
+    }
+}
+
+impl Exchange for Function {
+    fn ask(&self, line: &str) -> Result<String, String> {
+        let question: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let _asking = Asking::of(&self.functions);
+        Python::attach(|py| {
+            self.answer(py, &question).map(|answer| answer.to_string()).map_err(|error| {
+                let reason = said(py, &error);
+                if !error.is_instance_of::<PyException>(py) {
+                    *lock(&self.functions.ended) = Some(error);
+                }
+                reason
+            })
+        })
+    }
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -40,6 +41,16 @@ pub(crate) fn is_database(path: &Path) -> bool {
     read.is_ok() && start == *DATABASE
 }
 
+/// The session in a session file or in an SQLite store.
+pub(crate) fn loaded(path: &Path) -> PyResult<store::Session> {
+    if !is_database(path) {
+        return store::Session::load(path).map_err(errors::session);
+    }
+    let stores = Stores::sqlite(path).map_err(errors::session)?;
+    let source = format!("SQLite store, {}", path.display());
+    store::Session::from_stores(source, &stores).map_err(errors::session)
+}
+
 #[pymethods]
 impl Session {
     /// Takes in a conversation: messages of OpenAI (chat or responses), Anthropic or Gemini, an A2A task, a recorded
@@ -67,15 +78,7 @@ impl Session {
     /// Reads a session file, or an SQLite file of a ContextManager.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        py.detach(|| {
-            if !is_database(&path) {
-                return Ok(Self(store::Session::load(&path).map_err(errors::session)?));
-            }
-            let stores = Stores::sqlite(&path).map_err(errors::session)?;
-            let source = format!("SQLite store, {}", path.display());
-            let session = store::Session::from_stores(source, &stores).map_err(errors::session)?;
-            Ok(Self(session))
-        })
+        py.detach(|| loaded(&path)).map(Self)
     }
 
     /// Writes the session to a file, which is replaced whole or not at all.
@@ -167,7 +170,7 @@ impl Session {
     ) -> PyResult<ContextManager> {
         let config = self::config(config)?;
         py.detach(|| {
-            let manager = ContextManager::open(path, config, None)?;
+            let manager = ContextManager::open(path, config, None, Arc::default())?;
             self.0.copy_to(manager.stores()).map_err(errors::context)?;
             Ok(manager)
         })

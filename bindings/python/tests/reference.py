@@ -31,7 +31,7 @@ def signature(function, name, bound):
         arguments = re.sub(r"^/(, )?", "", arguments)
     returns = "" if name == "__new__" else f" -> {ast.unparse(function.returns)}"
     # Names that are only shorthands of the stubs.
-    return re.sub(r"\b_(Path|Config|Tools|Form|Estimator|Phase|Kind|Audience|Sensitivity)\b", r"\1", f"({arguments}){returns}")
+    return re.sub(r"\b_(Path|Config|Tools|Day|Form|Estimator|Phase|Kind|Audience|Sensitivity)\b", r"\1", f"({arguments}){returns}")
 
 
 def entry(title, what):

@@ -13,6 +13,8 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -135,6 +137,7 @@ def everything():
         "envelope": (envelope, lambda it: (it.to_json(), it.summary)),
         "artifact": (envelope.artifacts[0], lambda it: (it.handle, it.sha256, it.size_bytes, it.label, it.media_type)),
         "view": (firewall.view(envelope.artifacts[0].handle, "head:20"), lambda it: (it.text, it.next)),
+        "memory": (cw.consolidate({"one": manager.session()}, min_sessions=1), lambda it: (it.to_json(), it.episodes, it.sessions)),
         "pack": (manager.build(), lambda it: (it.prompt, it.stats, it.ledger, it.phase, it.cards_shown)),
         "session": (manager.session(), lambda it: (it.to_bytes(), it.events)),
         "evaluation": (cw.evaluate(catalog, queries), lambda it: (it.facts, it.ranks, str(it))),
@@ -197,8 +200,19 @@ def test_threads_share_everything():
     assert len(manager) == 1 + 2 * len(queries) and len(manager.build().prompt) > 0
 
 
-def test_the_interpreter_lock_is_released():
-    """While one thread measures, another counts."""
+def long_conversation():
+    manager = cw.ContextManager()
+    for number in range(4000):
+        manager.ingest(f"m{number}", "agent_msg", f"Step {number} of the plan moved block {number * 7} to shelf {number % 83}.")
+    return manager
+
+
+@pytest.mark.parametrize("work", [
+    lambda: cw.evaluate(HOUSEHOLD, HOUSEHOLD.with_name("queries.jsonl")),
+    lambda manager=long_conversation(): [manager.build("answer", f"block {number}") for number in range(3)],
+], ids=["evaluate", "build"])
+def test_the_interpreter_lock_is_released(work):
+    """While one thread measures or compiles, another counts."""
     ticks, done = [], threading.Event()
 
     def count():
@@ -209,7 +223,7 @@ def test_the_interpreter_lock_is_released():
     counter = threading.Thread(target=count)
     counter.start()
     started = time.perf_counter()
-    cw.evaluate(HOUSEHOLD, HOUSEHOLD.with_name("queries.jsonl"))
+    work()
     ended = time.perf_counter()
     done.set()
     counter.join()
@@ -271,6 +285,138 @@ def test_envelopes_memories_and_hooks(tmp_path):
     pack = manager.handoff(budget=200)
     assert pack.tokens <= 200 and pack.withheld == 0 and str(pack) == pack.text
     assert pack.sections[0]["statements"][0]["from"] == "u1" and len(pack.session()) == 1
+
+
+LOG = "INFO request done\n" * 5000 + "ERROR disk full\n"
+
+
+def asked_about_a_log(**functions):
+    """A conversation with a large result."""
+    manager = cw.ContextManager(**functions)
+    manager.ingest("c1", "tool_call", "read_log(build)")
+    manager.ingest_tool_result("c1", LOG)
+    return manager
+
+
+def test_functions_in_place_of_hooks():
+    asked = []
+
+    def summarizer(content, media_type, tokens):
+        asked.append((len(content), media_type, tokens))
+        return f"a log of {len(content.splitlines())} lines"
+
+    pack = asked_about_a_log(summarizer=summarizer).build("answer", "log")
+    assert "a log of 5001 lines" in pack.prompt and "notes" not in pack.stats
+    assert set(asked) == {(len(LOG), "text/plain", 300)}
+    conversation = [
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "read_log", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": LOG},
+    ]
+    manager = cw.ContextManager(summarizer=summarizer)
+    manager.ingest_conversation(conversation)
+    assert "a log of 5001 lines" in manager.build().prompt
+
+    pack = asked_about_a_log(token_counter=len).build("answer", "log", budget=400)
+    assert 0 < len(pack.prompt) <= 400 and pack.stats["notes"] == [f"hook token_counter: {len(pack.prompt)} of 400 tokens"]
+    masked = asked_about_a_log(redactor=lambda text: text.replace("disk", "****"))
+    assert "disk" not in masked.build().prompt and b"disk" not in masked.read(masked.artifacts[0].handle)
+    # A function goes before the hook of the configuration.
+    hook = {"hooks": {"token_counter": {"command": ["false"]}}}
+    assert asked_about_a_log(config=hook, token_counter=lambda text: 7).build().stats["notes"] == ["hook token_counter: 7 of 6000 tokens"]
+
+
+@pytest.mark.parametrize("name, function, said", [
+    ("summarizer", lambda *_: 1 / 0, "ZeroDivisionError: division by zero"),
+    ("summarizer", lambda content, media_type, tokens: content, "the summary has more than the 300 tokens that it may have"),
+    ("summarizer", lambda *_: None, "TypeError: "),
+    ("summarizer", lambda: "", "TypeError: "),
+    ("token_counter", lambda text: "many", "TypeError: "),
+    ("token_counter", lambda text: -1, "OverflowError: "),
+    ("redactor", lambda text: json.loads("{"), "JSONDecodeError: "),
+])
+def test_a_function_that_fails_is_told_and_ours_works(name, function, said):
+    pack = asked_about_a_log(**{name: function}).build("answer", "log")
+    assert pack.prompt == asked_about_a_log().build("answer", "log").prompt
+    notes = pack.stats["notes"]
+    assert any(note.startswith(f"hook {name}: ") and said in note and "; ours did it" in note for note in notes), notes
+    assert all("\n" not in note and len(note) < 400 for note in notes)
+
+
+def test_a_function_cannot_wait_for_itself():
+    refused = []
+
+    def summarizer(*_):
+        for use in (manager.build, lambda: manager.ingest_tool_result("c1", "x")):
+            with pytest.raises(cw.ContextError, match="cannot use it before it has answered") as raised:
+                use()
+            refused.append(raised)
+        return other.build().prompt
+
+    other = cw.ContextManager()
+    other.ingest("u1", "user_turn", "Another conversation.")
+    manager = cw.ContextManager(summarizer=summarizer)
+    manager.ingest("c1", "tool_call", "read_log(build)")
+    manager.ingest_tool_result("c1", LOG)
+    assert refused and "Another conversation." in manager.build().prompt
+
+
+def test_what_ends_a_program_is_no_failure_of_a_function():
+    def ends(*_):
+        raise KeyboardInterrupt
+
+    manager = asked_about_a_log(token_counter=ends)
+    with pytest.raises(KeyboardInterrupt):
+        manager.build()
+    with pytest.raises(KeyboardInterrupt):
+        asked_about_a_log(on_build=ends).build()
+
+
+def test_an_observer_is_told_of_each_prompt():
+    told = []
+    manager = asked_about_a_log(on_build=lambda phase, stats: told.append((phase, stats)))
+    packs = [manager.build("answer", "log"), manager.build_route_prompt("log", ["card"]), manager.build_call_prompt("log", "read_log", {})]
+    with pytest.raises(cw.ContextError):
+        manager.build(header="word " * 9000)
+    assert told == [(pack.phase, pack.stats) for pack in packs]
+    assert manager.session().build("answer", "log").prompt == packs[0].prompt and len(told) == 3
+
+
+def test_an_observer_that_fails_loses_no_prompt(recwarn, monkeypatch):
+    manager = asked_about_a_log(on_build=lambda phase, stats: stats["no\nsuch"])
+    with pytest.warns(RuntimeWarning, match="on_build failed, and the prompt is given back: KeyError: ") as warned:
+        prompt = manager.build("answer", "log").prompt
+    assert prompt == asked_about_a_log().build("answer", "log").prompt
+    assert [one.filename for one in warned] == [__file__]
+    # Also where warnings are errors: it is then one that has no caller.
+    unraisable = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert manager.build("answer", "log").prompt == prompt
+    assert [type(one.exc_value) for one in unraisable] == [RuntimeWarning]
+    # It may use its conversation.
+    seen = []
+    manager = asked_about_a_log(on_build=lambda phase, stats: phase == "answer" and seen.append(manager.build("interpret", "log").prompt))
+    manager.build("answer", "log")
+    assert len(seen) == 1
+
+
+def test_an_object_that_gave_its_conversation_a_method_is_freed():
+    class Agent:
+        def __init__(self):
+            self.conversation = cw.ContextManager(on_build=self.heard, token_counter=self.count)
+            self.conversation.ingest("u1", "user_turn", "Hello.")
+            self.conversation.build()
+
+        def heard(self, phase, stats):
+            self.stats = stats
+
+        def count(self, text):
+            return len(text)
+
+    gone = weakref.ref(Agent())
+    gc.collect()
+    assert gone() is None
 
 
 @pytest.fixture
@@ -414,6 +560,20 @@ WRONG = [
     (cw.ContextError, lambda: cw.ContextManager().ingest_envelope("a", cw.compact("x"))),
     (cw.InputError, lambda: cw.ContextManager().ingest_envelope("a", {"summary": "x"})),
     (cw.InputError, lambda: cw.ContextManager(memory="http://?user_id=ada")),
+    (cw.InputError, lambda: cw.ContextManager(summarizer=3)),
+    (cw.InputError, lambda: cw.ContextManager(on_build="f")),
+    (TypeError, lambda: cw.ContextManager(memory=3)),
+    (cw.SessionError, lambda: cw.consolidate(["/nowhere/a.session"])),
+    (cw.ContextError, lambda: cw.consolidate([], memories=["/nowhere/memory.json"])),
+    (cw.ContextError, lambda: cw.Memory.load("/nowhere/memory.json")),
+    (cw.InputError, lambda: cw.consolidate("a.session")),
+    (cw.InputError, lambda: cw.consolidate([], memories="memory.json")),
+    (cw.InputError, lambda: cw.consolidate([cw.ContextManager().session()])),
+    (cw.InputError, lambda: cw.consolidate({"a": cw.ContextManager().session()}, days={"b": "2026-11-24"})),
+    (cw.InputError, lambda: cw.consolidate({}, as_of="yesterday")),
+    (cw.InputError, lambda: cw.consolidate({}, forget_after=3)),
+    (cw.InputError, lambda: cw.consolidate({}, min_sessions=0)),
+    (cw.InputError, lambda: cw.consolidate({}, similarity=101)),
     (cw.ViewError, lambda: cw.Firewall().view("artifact:x", "head:5")),
     (cw.ViewError, lambda: cw.Firewall().view("artifact:x", "tail:5")),
     (cw.ViewError, lambda: cw.Firewall().read("artifact:x")),

@@ -1,6 +1,8 @@
 """The module gives the bytes of the command: routes, tools, prompts, envelopes, measures and messages."""
 
+import datetime
 import json
+import pickle
 
 import pytest
 from conftest import COLLECTIONS, HOUSEHOLD, ROOT
@@ -199,3 +201,55 @@ def test_hand_overs(audience, command, tmp_path):
         assert pack.tokens <= budget and pack.text.startswith("[QUESTION]") == (audience == "advisor")
         assert cw.Session.load(session).manager().handoff("the fix", **options).text == pack.text
     assert cw.Session.load(session).handoff("the fix").text == cw.Session.load(session).handoff("the fix", audience="agent").text
+
+
+@pytest.fixture
+def sessions(command, tmp_path):
+    """Two sessions that differ in a fact, as files."""
+    paths = []
+    for name, log, region in [("first", "outage", "eu-west-1"), ("second", "refund", "us-east-1")]:
+        facts, session = tmp_path / f"{name}.json", tmp_path / f"{name}.session"
+        facts.write_text(json.dumps({"region": region, "team lead": "Ines"}))
+        command("ingest", "--events", ROOT / f"scenarios/context/{log}.jsonl", "--facts", facts, "--out", session)
+        paths.append(session)
+    return paths
+
+
+def test_memories(sessions, command, tmp_path):
+    theirs, ours = tmp_path / "theirs.json", tmp_path / "ours.json"
+    first, second = sessions
+    as_of = ("--as-of", "2026-11-24")
+    days = {"first": "2026-11-20", "second": datetime.date(2026, 11, 23)}
+    dated = [f"{first}@2026-11-20", f"{second}@2026-11-23"]
+    both = {"first": first, "second": cw.Session.load(second)}
+    cases = [
+        (lambda: cw.consolidate(sessions), sessions),
+        (lambda: cw.consolidate(both), sessions),
+        (lambda: cw.consolidate(both, days=days, as_of="2026-11-24"), [*dated, *as_of]),
+        (lambda: cw.consolidate(both, days=days, as_of="2026-11-24", min_sessions=1, similarity=90, forget_after=2),
+         [*dated, *as_of, "--min-sessions", 1, "--similarity", 90, "--forget-after", 2]),
+    ]
+    for make, arguments in cases:
+        shown = command("consolidate", *arguments, "--out", theirs, "--format", "json")
+        memory = make()
+        memory.save(ours)
+        assert ours.read_bytes() == theirs.read_bytes()
+        assert document("consolidate", memory.to_json(indented=True)) == shown
+        again = pickle.loads(pickle.dumps(memory))
+        assert again.to_json() == memory.to_json() == cw.Memory.load(theirs).to_json()
+    # Steps give what all at once gives, and the file is a memory of both.
+    step = cw.consolidate([second], memories=[cw.consolidate([first])])
+    command("consolidate", second, first, "--out", theirs)
+    step.save(ours)
+    assert ours.read_bytes() == theirs.read_bytes()
+    assert cw.consolidate([], memories=[theirs, step]).to_json() == step.to_json()
+    memory = cw.consolidate(both, days=days)
+    assert ("region", "us-east-1 (before: eu-west-1)") in memory.facts and ("team lead", "Ines") in memory.facts
+    assert [fact["key"] for fact in memory.conflicts] == ["region"] and memory.episodes
+    assert [session["name"] for session in memory.sessions] and repr(memory) == "<Memory of 2 sessions>"
+    manager = cw.ContextManager(memory=memory)
+    manager.ingest("u1", "user_turn", "Which region?")
+    assert "- memory:region: region: us-east-1 (before: eu-west-1)" in manager.build("answer", "region").prompt
+    with pytest.raises(cw.InputError) as refused:
+        cw.consolidate([first], min_sessions=0)
+    assert str(refused.value) == command("consolidate", first, "--out", theirs, "--min-sessions", 0)

@@ -1,5 +1,6 @@
 """What a type checker must accept, and what it must not: the comments are errors that it has to find."""
 
+from datetime import date
 from pathlib import Path
 from typing import Any, assert_type
 
@@ -31,6 +32,19 @@ manager.handoff(audience="judge")  # type: ignore[arg-type]
 assert_type(manager.build("answer", "x", budget=500).tokens, int)
 assert_type(manager.session().manager(), cw.ContextManager)
 assert_type(manager.view("artifact:x", "head:5").next, str | None)
+
+memory = cw.consolidate({"monday": manager.session(), "tuesday": "tuesday.session"}, days={"monday": date(2026, 11, 24)})
+assert_type(memory.facts, list[tuple[str, str]])
+assert_type(cw.consolidate([Path("a.session")], memories=[memory, "b.json"], as_of="2026-11-24"), cw.Memory)
+cw.consolidate([manager.session()])  # type: ignore[list-item]
+
+
+def heard(phase: str, stats: dict[str, Any]) -> None: ...
+
+
+cw.ContextManager(memory=memory, summarizer=lambda content, media_type, tokens: content[:tokens], on_build=heard)
+cw.ContextManager(token_counter=len, redactor=str.upper)
+cw.ContextManager(token_counter=str.upper)  # type: ignore[arg-type]
 
 envelope = cw.compact(b"bytes", tokens=100)
 assert_type(envelope.artifacts[0].handle, str)

@@ -26,6 +26,7 @@ try:
         Firewall,
         Handoff,
         InputError,
+        Memory,
         Pack,
         Route,
         RouteError,
@@ -37,6 +38,7 @@ try:
         ViewError,
         __version__,
         compact,
+        consolidate,
         count_tokens,
         evaluate,
     )
@@ -68,6 +70,7 @@ __all__ = [
     "Firewall",
     "Handoff",
     "InputError",
+    "Memory",
     "Pack",
     "Route",
     "RouteError",
@@ -79,6 +82,7 @@ __all__ = [
     "ViewError",
     "__version__",
     "compact",
+    "consolidate",
     "count_tokens",
     "evaluate",
 ]

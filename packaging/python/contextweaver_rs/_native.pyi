@@ -1,6 +1,7 @@
 # Types of the module that bindings/python makes. scripts/python-test holds them against it (stubtest), and the reference
 # of docs/python.md is made of them.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from os import PathLike
 from typing import Any, Literal, TypeAlias, final
 
@@ -8,6 +9,8 @@ _Path: TypeAlias = str | PathLike[str]
 _Config: TypeAlias = _Path | Mapping[str, Any]
 # A list of definitions, a document that holds one, or objects with `model_dump` (pydantic).
 _Tools: TypeAlias = Sequence[Any] | Mapping[str, Any]
+# A text such as `2026-11-24`, or a date.
+_Day: TypeAlias = str | date
 _Form: TypeAlias = Literal["openai", "openai-responses", "anthropic", "gemini", "mcp"]
 _Estimator: TypeAlias = Literal["cl100k_base", "o200k_base", "chars/4"]
 _Phase: TypeAlias = Literal["route", "call", "interpret", "answer"]
@@ -32,6 +35,7 @@ __all__ = [
     "Firewall",
     "Handoff",
     "InputError",
+    "Memory",
     "Pack",
     "Route",
     "RouteError",
@@ -47,12 +51,14 @@ __all__ = [
     "_engine_seconds",
     "_envelope",
     "_evaluation",
+    "_memory",
     "_pack",
     "_route",
     "_router",
     "_session",
     "_view",
     "compact",
+    "consolidate",
     "count_tokens",
     "evaluate",
 ]
@@ -212,7 +218,15 @@ class Choice:
 @final
 class ContextManager:
     def __new__(
-        cls, path: _Path | None = None, *, config: _Config | None = None, memory: _Path | None = None
+        cls,
+        path: _Path | None = None,
+        *,
+        config: _Config | None = None,
+        memory: Memory | _Path | None = None,
+        summarizer: Callable[[str, str, int], str] | None = None,
+        token_counter: Callable[[str], int] | None = None,
+        redactor: Callable[[str], str] | None = None,
+        on_build: Callable[[_Phase, dict[str, Any]], object] | None = None,
     ) -> ContextManager: ...
     def ingest(
         self,
@@ -259,6 +273,22 @@ class ContextManager:
     def events(self) -> list[dict[str, Any]]: ...
     def session(self, source: str = "a program") -> Session: ...
     def __len__(self) -> int: ...
+
+@final
+class Memory:
+    @staticmethod
+    def load(path: _Path) -> Memory: ...
+    def save(self, path: _Path) -> None: ...
+    @property
+    def facts(self) -> list[tuple[str, str]]: ...
+    @property
+    def episodes(self) -> list[tuple[str, str]]: ...
+    @property
+    def conflicts(self) -> list[dict[str, Any]]: ...
+    @property
+    def sessions(self) -> list[dict[str, Any]]: ...
+    def to_json(self, *, indented: bool = False) -> str: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
 class Handoff:
@@ -431,6 +461,18 @@ def compact(
     count_original: bool = False,
     is_error: bool = False,
 ) -> Envelope: ...
+def consolidate(
+    sessions: Sequence[_Path] | Mapping[str, Session | _Path],
+    /,
+    *,
+    memories: Iterable[Memory | _Path] | None = None,
+    days: Mapping[str, _Day] | None = None,
+    as_of: _Day | None = None,
+    min_sessions: int = 2,
+    similarity: int = 60,
+    forget_after: int | None = None,
+    config: _Config | None = None,
+) -> Memory: ...
 def count_tokens(text: str, /, estimator: _Estimator = "cl100k_base") -> int: ...
 def evaluate(
     catalog: Catalog | _Tools | _Path,
@@ -447,6 +489,7 @@ def _artifact(text: str) -> Artifact: ...
 def _catalog(native: str, raw: Sequence[tuple[str, str]]) -> Catalog: ...
 def _envelope(text: str) -> Envelope: ...
 def _evaluation(text: str) -> Evaluation: ...
+def _memory(text: str) -> Memory: ...
 def _pack(text: str, cards_shown: int | None) -> Pack: ...
 def _route(route: str, catalog: Catalog) -> Route: ...
 def _router(index: bytes, catalog: Catalog, config: str, model: bool) -> Router: ...
