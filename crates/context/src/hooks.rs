@@ -481,13 +481,14 @@ mod tests {
 
     #[test]
     fn a_hook_may_be_a_part_of_the_program() {
-        struct Here(fn(&Value) -> Result<Value, String>);
+        type Answer = fn(&Value) -> Result<Value, String>;
+        struct Here(Answer);
         impl Exchange for Here {
             fn ask(&self, line: &str) -> Result<String, String> {
                 (self.0)(&serde_json::from_str(line).unwrap()).map(|answer| answer.to_string())
             }
         }
-        let answers: [(HookKind, fn(&Value) -> Result<Value, String>, &str); 4] = [
+        let answers: [(HookKind, Answer, &str); 4] = [
             (
                 HookKind::Summarizer,
                 |asked| Ok(json!({"text": format!("short {}", asked["media_type"])})),
