@@ -79,7 +79,8 @@ pub(super) struct BlockNames {
     pub(super) image: fn(&str, &str) -> Value,
 }
 
-fn to_block(part: &Part, kinds: &BlockNames) -> Result<Value, AdapterError> {
+/// The block of one part.
+pub(super) fn to_block(part: &Part, kinds: &BlockNames) -> Result<Value, AdapterError> {
     let mut rest = part.other.clone();
     let came_as_block = rest.get("type").is_some_and(Value::is_string);
     let text = |text: &str| json!({"type": kinds.text, "text": text});

@@ -32,6 +32,38 @@ impl AdapterError {
     }
 }
 
+/// Tells a document of a format from one that only looks alike: what is unknown is kept where something else is known, but
+/// of a document of nothing else all content would be lost.
+#[derive(Debug, Default)]
+pub(super) struct Alike {
+    known: bool,
+    unknown: Option<AdapterError>,
+}
+
+impl Alike {
+    /// Something that the format has.
+    pub(super) fn known(&mut self) {
+        self.known = true;
+    }
+
+    /// Something at `place` that it does not have; `what` it is.
+    pub(super) fn unknown(&mut self, place: &str, what: impl FnOnce() -> String) {
+        if !self.known && self.unknown.is_none() {
+            let reason = format!("{}, and nothing else here is known either; this is another format", what());
+            self.unknown = Some(AdapterError::new(place, reason));
+        }
+    }
+
+    /// # Errors
+    /// The first unknown thing, where nothing was known.
+    pub(super) fn check(self) -> Result<(), AdapterError> {
+        match self.unknown {
+            Some(error) if !self.known => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// More deeply nested documents are refused: what is kept of them is nested a few levels deeper in a session file,
 /// which the JSON reader would then refuse.
 const MAX_NESTING: usize = 100;

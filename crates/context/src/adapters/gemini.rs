@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Conversation;
-use super::error::{AdapterError, array, check_nesting, object, shown, text};
+use super::error::{AdapterError, Alike, array, check_nesting, object, shown, text};
 use super::openai::unwrap;
 use super::wire::{Dialect, Reader, Taken, Writer, arguments, call_of, called_name, function_name, placeholder};
 use crate::event::{ContextItem, ItemKind, ToolOutput};
@@ -14,20 +14,23 @@ use crate::event::{ContextItem, ItemKind, ToolOutput};
 /// Reads contents, or a request with `contents`.
 ///
 /// # Errors
-/// [`AdapterError`] when a content or part is malformed, or answers a call that does not come before it.
+/// [`AdapterError`] when a content or part is malformed, or answers a call that does not come before it, and when no part
+/// has a member that the API has.
 pub fn from_gemini(mut document: Value) -> Result<Conversation, AdapterError> {
     check_nesting(&document, "")?;
     let mut reader = Reader::new(Dialect::Gemini);
+    let mut alike = Alike::default();
     for key in ["systemInstruction", "system_instruction"] {
         if let Some(system @ Value::Object(_)) = document.get_mut(key) {
-            read_content(object(system.take(), key)?, Some(key), key, &mut reader)?;
+            read_content(object(system.take(), key)?, Some(key), key, &mut reader, &mut alike)?;
         }
     }
     let (document, contents) = unwrap(document, &["contents"])?;
     for (number, content) in contents.into_iter().enumerate() {
         let place = format!("contents[{number}]");
-        read_content(object(content, &place)?, None, &place, &mut reader)?;
+        read_content(object(content, &place)?, None, &place, &mut reader, &mut alike)?;
     }
+    alike.check()?;
     Ok(reader.finish(document))
 }
 
@@ -36,6 +39,7 @@ fn read_content(
     member: Option<&str>,
     place: &str,
     reader: &mut Reader,
+    alike: &mut Alike,
 ) -> Result<(), AdapterError> {
     let kind = match content.get("role").map(|role| role.as_str().unwrap_or_default()) {
         _ if member.is_some() => ItemKind::Policy,
@@ -54,13 +58,36 @@ fn read_content(
     reader.open(Value::Object(content), member);
     for (number, part) in parts.into_iter().enumerate() {
         let place = format!("{place}.parts[{number}]");
-        read_part(object(part, &place)?, kind, &place, reader)?;
+        let part = object(part, &place)?;
+        match part.keys().any(|key| MEMBERS.contains(&key.replace('_', "").to_ascii_lowercase().as_str())) {
+            true => alike.known(),
+            false => alike.unknown(&place, || match part.keys().next() {
+                Some(key) => format!("no part has a member `{}`", shown(key)),
+                None => "the part is empty".to_owned(),
+            }),
+        }
+        read_part(part, kind, &place, reader)?;
     }
     reader.close(kind, "");
     Ok(())
 }
 
 const LIST: &str = "/parts";
+
+/// The members by which a part is known, without what differs between the spellings.
+const MEMBERS: [&str; 11] = [
+    "text",
+    "thought",
+    "thoughtsignature",
+    "inlinedata",
+    "filedata",
+    "functioncall",
+    "functionresponse",
+    "executablecode",
+    "codeexecutionresult",
+    "toolcall",
+    "toolresponse",
+];
 
 fn read_part(part: Map<String, Value>, kind: ItemKind, place: &str, reader: &mut Reader) -> Result<(), AdapterError> {
     let member = |names: [&'static str; 2]| names.into_iter().find(|name| part.contains_key(*name));
@@ -163,6 +190,18 @@ mod tests {
         insta::assert_snapshot!(error(json!([{"parts": [response]}])), @"contents[0].parts[0]: no call of `f` before it is without a result");
         insta::assert_snapshot!(error(json!([{"parts": [{"functionCall": {"name": "f"}}, response, response]}])), @"contents[0].parts[2]: no call of `f` before it is without a result");
         insta::assert_snapshot!(error(json!([{"parts": [{"functionCall": 7}]}])), @"contents[0].parts[0].functionCall: an object is expected, not a number");
+    }
+
+    #[test]
+    fn what_only_looks_alike_is_refused() {
+        let said = json!({"part_kind": "said", "content": "Hi"});
+        let error = |parts: Value| from_gemini(json!([{"parts": []}, {"parts": parts}])).unwrap_err().to_string();
+        insta::assert_snapshot!(error(json!([said, {}])), @"contents[1].parts[0]: no part has a member `part_kind`, and nothing else here is known either; this is another format");
+        insta::assert_snapshot!(error(json!([{}])), @"contents[1].parts[0]: the part is empty, and nothing else here is known either; this is another format");
+        for known in [json!({"text": "Hi"}), json!({"inline_data": {}}), json!({"codeExecutionResult": {}})] {
+            let document = json!([{"parts": [said]}, {"parts": [known]}]);
+            assert_eq!(to_gemini(&from_gemini(document.clone()).unwrap()).unwrap(), document);
+        }
     }
 
     fn contents() -> impl Strategy<Value = Value> {

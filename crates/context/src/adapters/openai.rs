@@ -129,7 +129,7 @@ pub fn to_openai_chat(conversation: &Conversation) -> Result<Value, AdapterError
     Writer { dialect: Dialect::OpenaiChat, list: &["messages"], fresh: Some(fresh), output }.write(conversation)
 }
 
-const NAMES: BlockNames = BlockNames {
+pub(super) const NAMES: BlockNames = BlockNames {
     text: "text",
     image: |media_type, data| json!({"type": "image_url", "image_url": {"url": format!("data:{media_type};base64,{data}")}}),
 };

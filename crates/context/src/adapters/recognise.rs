@@ -10,10 +10,10 @@ use serde_json::Value;
 use super::error::{AdapterError, describe, parse, shown};
 use super::{
     Conversation, claude_code, codex, from_a2a_task_conversation, from_anthropic, from_claude_code, from_codex,
-    from_gemini, from_langsmith, from_openai_chat, from_openai_responses, from_otel, from_recorded, from_session_json,
-    from_session_lines, langsmith, otel, session_lines, to_a2a_task_conversation, to_anthropic, to_claude_code,
-    to_codex, to_gemini, to_langsmith, to_openai_chat, to_openai_responses, to_otel, to_recorded, to_session_json,
-    to_session_lines,
+    from_gemini, from_langchain, from_langsmith, from_openai_chat, from_openai_responses, from_otel, from_pydantic_ai,
+    from_recorded, from_session_json, from_session_lines, langchain, langsmith, otel, pydantic_ai, session_lines,
+    to_a2a_task_conversation, to_anthropic, to_claude_code, to_codex, to_gemini, to_langchain, to_langsmith,
+    to_openai_chat, to_openai_responses, to_otel, to_pydantic_ai, to_recorded, to_session_json, to_session_lines,
 };
 use crate::event::ItemKind;
 
@@ -47,11 +47,15 @@ pub enum Format {
     Otel,
     /// Runs of LangSmith.
     LangSmith,
+    /// Messages of LangChain.
+    LangChain,
+    /// A message history of Pydantic AI.
+    PydanticAi,
 }
 
 impl Format {
     /// All formats, in the order in which they are listed to people.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::SessionLines,
         Self::SessionJson,
         Self::Recorded,
@@ -64,6 +68,8 @@ impl Format {
         Self::Codex,
         Self::Otel,
         Self::LangSmith,
+        Self::LangChain,
+        Self::PydanticAi,
     ];
 
     /// The name of the format, for people.
@@ -82,6 +88,8 @@ impl Format {
             Self::Codex => "Codex transcript",
             Self::Otel => "OpenTelemetry spans",
             Self::LangSmith => "LangSmith runs",
+            Self::LangChain => "LangChain messages",
+            Self::PydanticAi => "Pydantic AI messages",
         }
     }
 
@@ -101,6 +109,8 @@ impl Format {
             Self::Codex => "codex",
             Self::Otel => "otel",
             Self::LangSmith => "langsmith",
+            Self::LangChain => "langchain",
+            Self::PydanticAi => "pydantic-ai",
         }
     }
 
@@ -124,6 +134,8 @@ impl Format {
             Self::Codex => return to_codex(conversation),
             Self::Otel => to_otel(conversation)?,
             Self::LangSmith => to_langsmith(conversation)?,
+            Self::LangChain => to_langchain(conversation)?,
+            Self::PydanticAi => to_pydantic_ai(conversation)?,
         };
         Ok(format!("{document:#}\n"))
     }
@@ -142,6 +154,8 @@ impl Format {
             Self::Codex => "an object with `type` and `payload` a line",
             Self::Otel => "an object with `resourceSpans`",
             Self::LangSmith => "a list of runs with `run_type`",
+            Self::LangChain => "a list of messages with `type` and `data`",
+            Self::PydanticAi => "a list of messages with `kind` and `parts`",
         }
     }
 }
@@ -187,6 +201,8 @@ pub fn recognise(bytes: &[u8], prefix: &str) -> Result<(Format, Conversation), A
         Format::Codex => from_codex(bytes),
         Format::Otel => from_otel(whole),
         Format::LangSmith => from_langsmith(whole),
+        Format::LangChain => from_langchain(whole),
+        Format::PydanticAi => from_pydantic_ai(whole),
     };
     conversation.map(|conversation| (format, conversation))
 }
@@ -248,6 +264,8 @@ fn format_of(document: &Value) -> Result<Format, AdapterError> {
         Value::Object(_) if has("calls") && has("goal") => Some(Format::Recorded),
         Value::Object(_) if has("events") => Some(Format::SessionJson),
         Value::Object(_) if has("contents") => Some(Format::Gemini),
+        _ if langchain::is_document(document) => Some(Format::LangChain),
+        _ if pydantic_ai::is_document(document) => Some(Format::PydanticAi),
         Value::Object(members) => match members.get("messages") {
             Some(messages) => Some(of_messages(messages, has("system"))),
             None if has("status") && (has("artifacts") || has("history")) => Some(Format::A2aTask),
@@ -380,6 +398,10 @@ mod tests {
             (json!({"status": {"state": "completed"}, "artifacts": []}).to_string(), "A2A task: 2"),
             (json!({"type": "user", "uuid": "u", "message": said}).to_string(), "Claude Code transcript: 1"),
             (json!({"type": "response_item", "payload": said}).to_string(), "Codex transcript: 1"),
+            (json!([{"type": "human", "data": {"content": "Hi"}}]).to_string(), "LangChain messages: 1"),
+            (json!({"messages": [{"type": "human", "content": "Hi"}]}).to_string(), "LangChain messages: 1"),
+            (json!([{"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "Hi"}]}]).to_string(), "Pydantic AI messages: 1"),
+            (json!({"messages": [{"kind": "response", "parts": []}]}).to_string(), "Pydantic AI messages: 1"),
             (json!([{"run_type": "llm", "events": [], "inputs": {"messages": [said]}}]).to_string(), "LangSmith runs: 1"),
             (json!({"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": [{"key": "gen_ai.input.messages", "value": {"stringValue": json!([said]).to_string()}}]}]}]}]}).to_string(), "OpenTelemetry spans: 1"),
         ] {
@@ -390,10 +412,10 @@ mod tests {
     #[test]
     fn what_is_no_conversation_says_what_is() {
         insta::assert_snapshot!(format(" \n"), @"the file is empty; a conversation is expected");
-        insta::assert_snapshot!(format(r#"{"a": 1}"#), @"an object with `a` is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`)");
-        insta::assert_snapshot!(format(r#"{"content": []}"#), @"an object with `content` is no conversation; it looks like one result of an MCP tool, which is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`)");
+        insta::assert_snapshot!(format(r#"{"a": 1}"#), @"an object with `a` is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)");
+        insta::assert_snapshot!(format(r#"{"content": []}"#), @"an object with `content` is no conversation; it looks like one result of an MCP tool, which is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)");
         insta::assert_snapshot!(format(r#"{"type": "user_turn"}"#), @"its one line is no event: `type` is `user_turn` and there is no `text`; types are user_turn, agent_msg, tool_call, tool_result, doc_snippet, retrieved_doc, memory_fact, plan_state, policy");
-        insta::assert_snapshot!(format("7"), @"a number is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`)");
+        insta::assert_snapshot!(format("7"), @"a number is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)");
         insta::assert_snapshot!(format("{\"goal\": \"g\", \"calls\": ["), @"not JSON, and no JSON a line: EOF while parsing a list at line 1 column 24");
         insta::assert_snapshot!(format("{\n  \"goal\": \"g\",\n"), @"not JSON, and no JSON a line: EOF while parsing a value at line 3 column 0");
         insta::assert_snapshot!(format(&"[".repeat(1_000_000)), @"not JSON, and no JSON a line: recursion limit exceeded at line 1 column 128");

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::Conversation;
 use super::blocks::{BlockNames, output_of, to_blocks};
-use super::error::{AdapterError, array, check_nesting, object, shown, text};
+use super::error::{AdapterError, Alike, array, check_nesting, object, shown, text};
 use super::openai::{read_parts, unwrap};
 use super::wire::{Dialect, Reader, Taken, Writer, arguments, call_of, function_name, placeholder};
 use crate::event::{ContextItem, ItemKind};
@@ -17,7 +17,8 @@ use crate::event::{ContextItem, ItemKind};
 /// Reads items, a request with `input`, or a response with `output`.
 ///
 /// # Errors
-/// [`AdapterError`] when an item is malformed, or answers a call that does not come before it.
+/// [`AdapterError`] when an item is malformed, or answers a call that does not come before it, and when no item is of a
+/// type that the API has.
 pub fn from_openai_responses(mut document: Value) -> Result<Conversation, AdapterError> {
     check_nesting(&document, "")?;
     let mut reader = Reader::new(Dialect::OpenaiResponses);
@@ -28,11 +29,23 @@ pub fn from_openai_responses(mut document: Value) -> Result<Conversation, Adapte
         Value::Object(around) if is_text => (Some(around), Vec::new()),
         other => unwrap(other, &["input", "output"])?,
     };
+    let mut alike = Alike::default();
     for (number, item) in items.into_iter().enumerate() {
         let place = format!("items[{number}]");
+        match item.get("type").and_then(Value::as_str).filter(|kind| !is_known(kind)) {
+            Some(kind) => alike.unknown(&place, || format!("no item has the type `{}`", shown(kind))),
+            None => alike.known(),
+        }
         read_item(object(item, &place)?, &place, &mut reader)?;
     }
+    alike.check()?;
     Ok(reader.finish(document))
+}
+
+/// Whether the API has items of a type: calls and results have new ones every few months, which end alike.
+fn is_known(kind: &str) -> bool {
+    let named = ["message", "reasoning", "compaction", "item_reference"].contains(&kind);
+    named || kind.starts_with("mcp_") || kind.ends_with("_call") || kind.ends_with("_output")
 }
 
 /// Reads a member of the document that is a single text as a message of its own.
@@ -213,6 +226,22 @@ mod tests {
         insta::assert_snapshot!(error(json!([{"type": "function_call_output", "call_id": "c9", "output": "a"}])), @"items[0]: the result names the call `c9`, and no call before it has this id");
         insta::assert_snapshot!(error(json!([{"type": "function_call", "name": "f"}])), @"items[0]: `call_id` is missing; a string is expected");
         insta::assert_snapshot!(error(json!([{"type": "message", "role": "user"}])), @"items[0]: `content` is missing; a string or an array of parts is expected");
+    }
+
+    #[test]
+    fn what_only_looks_alike_is_refused() {
+        let robot = json!({"type": "robot", "data": {"text": "Hi"}});
+        let error = from_openai_responses(json!([robot, {"type": "human"}])).unwrap_err().to_string();
+        insta::assert_snapshot!(error, @"items[0]: no item has the type `robot`, and nothing else here is known either; this is another format");
+        for known in [
+            json!({"role": "user", "content": "Hi"}),
+            json!({"type": "web_search_call"}),
+            json!({"type": "mcp_list_tools"}),
+            json!({"type": "item_reference", "id": "m1"}),
+        ] {
+            let document = json!([robot, known]);
+            assert_eq!(to_openai_responses(&from_openai_responses(document.clone()).unwrap()).unwrap(), document);
+        }
     }
 
     fn items() -> impl Strategy<Value = Value> {

@@ -5,8 +5,24 @@ use serde_json::{Map, Value, json};
 
 use super::{Conversation, Event};
 
-const WORDS: &[&str] =
-    &["text", "user", "assistant", "model", "tool", "function", "tool_use", "tool_result", "c1", "message"];
+const WORDS: &[&str] = &[
+    "text",
+    "user",
+    "assistant",
+    "model",
+    "tool",
+    "function",
+    "tool_use",
+    "tool_result",
+    "c1",
+    "message",
+    "human",
+    "ai",
+    "request",
+    "response",
+    "tool-call",
+    "tool-return",
+];
 
 const KEYS: &[&str] = &[
     "role",
@@ -58,6 +74,12 @@ const KEYS: &[&str] = &[
     "arrayValue",
     "kvlistValue",
     "values",
+    "data",
+    "part_kind",
+    "tool_name",
+    "args",
+    "instructions",
+    "additional_kwargs",
 ];
 
 /// JSON of any shape, with a preference for the member names that the readers look for.

@@ -3,7 +3,8 @@
 //! A message becomes one event per part. The content that an event carries itself (its text) is taken out of the
 //! message; the rest stays in the event's metadata under one key, with a JSON Pointer to where the text was. Putting
 //! messages together is then the same for every format, and exact by construction: members that a format's reader does
-//! not know were never touched. An event without such metadata (from another format, or made in code) becomes a message
+//! not know were never touched. Formats that say the same thing at several places of a message (LangChain, Pydantic AI)
+//! leave the parts where they are and take only the contents. An event without such metadata (from another format, or made in code) becomes a message
 //! of its own.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -30,6 +31,9 @@ pub(super) enum Dialect {
     Anthropic,
     Gemini,
     Recorded,
+    #[serde(rename = "langchain")]
+    LangChain,
+    PydanticAi,
     ClaudeCode,
     Codex,
 }
@@ -88,33 +92,32 @@ enum Holds {
     Output,
 }
 
-/// A part, or a message without parts, after its content was taken out.
+/// The content of an event, after it was taken out of a part or a message.
 #[derive(Debug)]
-pub(super) struct Taken {
-    rest: Value,
+pub(super) struct Content {
     text: String,
     hole: Option<Hole>,
     output: Option<ToolOutput>,
 }
 
-impl Taken {
-    /// Takes the string at `at`; without one, nothing is taken and `otherwise` is the text.
-    pub(super) fn text(mut rest: Value, at: &str, otherwise: impl FnOnce(&Value) -> String) -> Self {
+impl Content {
+    /// Takes the string at `at` out of `rest`; without one, nothing is taken and `otherwise` is the text.
+    pub(super) fn text(rest: &mut Value, at: &str, otherwise: impl FnOnce(&Value) -> String) -> Self {
         match rest.pointer_mut(at) {
             Some(place @ Value::String(_)) => {
                 let text = match place.take() {
                     Value::String(text) => text,
                     _ => String::new(),
                 };
-                Self { rest, text, hole: Some(Hole { at: at.to_owned(), holds: Holds::Text }), output: None }
+                Self { text, hole: Some(Hole { at: at.to_owned(), holds: Holds::Text }), output: None }
             }
-            _ => Self::nothing(rest, otherwise),
+            _ => Self::nothing(otherwise(rest)),
         }
     }
 
-    /// Takes the value at `at` as compact JSON; without one, nothing is taken and `otherwise` is the text.
-    pub(super) fn json(mut rest: Value, at: &str, otherwise: impl FnOnce(&Value) -> String) -> Self {
-        let Some(place) = rest.pointer_mut(at) else { return Self::nothing(rest, otherwise) };
+    /// Takes the value at `at` out of `rest` as compact JSON; without one, nothing is taken and `otherwise` is the text.
+    pub(super) fn json(rest: &mut Value, at: &str, otherwise: impl FnOnce(&Value) -> String) -> Self {
+        let Some(place) = rest.pointer_mut(at) else { return Self::nothing(otherwise(rest)) };
         let text = place.to_string();
         // A number may lose its last digit on the way through text; such a value stays where it is.
         let exact = serde_json::from_str::<Value>(&text).is_ok_and(|read| read == *place);
@@ -122,26 +125,82 @@ impl Taken {
             *place = Value::Null;
             Hole { at: at.to_owned(), holds: Holds::Json }
         });
-        Self { rest, text, hole, output: None }
+        Self { text, hole, output: None }
     }
 
-    /// Takes the value at `at`, which `read` converts into an output.
+    /// Takes the arguments of a call at `at` out of `rest`: a text as it is, other values as JSON.
+    pub(super) fn arguments(rest: &mut Value, at: &str) -> Self {
+        let none = |_: &Value| "{}".to_owned();
+        match rest.pointer(at) {
+            Some(Value::String(_) | Value::Null) | None => Self::text(rest, at, none),
+            Some(_) => Self::json(rest, at, none),
+        }
+    }
+
+    /// Takes the value at `at` out of `rest`, which `read` converts into an output.
     pub(super) fn output(
-        mut rest: Value,
+        rest: &mut Value,
         at: &str,
         read: impl FnOnce(Value) -> Result<ToolOutput, AdapterError>,
     ) -> Result<Self, AdapterError> {
         let value = rest.pointer_mut(at).map(Value::take).unwrap_or_default();
         let output = read(value)?;
         let hole = Some(Hole { at: at.to_owned(), holds: Holds::Output });
-        Ok(Self { rest, text: super::blocks::text_of(&output), hole, output: Some(output) })
+        Ok(Self { text: super::blocks::text_of(&output), hole, output: Some(output) })
+    }
+
+    /// A text that stands for what nothing was taken of.
+    pub(super) fn nothing(text: impl Into<String>) -> Self {
+        Self { text: text.into(), hole: None, output: None }
+    }
+}
+
+/// A part, or a message without parts, and the content that was taken out of it.
+#[derive(Debug)]
+pub(super) struct Taken {
+    rest: Value,
+    content: Content,
+}
+
+impl Taken {
+    /// As [`Content::text`].
+    pub(super) fn text(mut rest: Value, at: &str, otherwise: impl FnOnce(&Value) -> String) -> Self {
+        let content = Content::text(&mut rest, at, otherwise);
+        Self { rest, content }
+    }
+
+    /// As [`Content::json`].
+    pub(super) fn json(mut rest: Value, at: &str, otherwise: impl FnOnce(&Value) -> String) -> Self {
+        let content = Content::json(&mut rest, at, otherwise);
+        Self { rest, content }
+    }
+
+    /// As [`Content::output`].
+    pub(super) fn output(
+        mut rest: Value,
+        at: &str,
+        read: impl FnOnce(Value) -> Result<ToolOutput, AdapterError>,
+    ) -> Result<Self, AdapterError> {
+        let content = Content::output(&mut rest, at, read)?;
+        Ok(Self { rest, content })
     }
 
     /// Takes nothing; `describe` makes the text.
     pub(super) fn nothing(rest: Value, describe: impl FnOnce(&Value) -> String) -> Self {
-        let text = describe(&rest);
-        Self { rest, text, hole: None, output: None }
+        let content = Content::nothing(describe(&rest));
+        Self { rest, content }
     }
+}
+
+/// One event of a message that keeps its parts: only the content was taken out of it.
+#[derive(Debug)]
+pub(super) enum Piece {
+    /// What somebody said.
+    Said(ItemKind, Content),
+    /// A call, with the id that the provider gave it, where it has one.
+    Call { id: Option<String>, name: String, content: Content },
+    /// The result of the call with the id `call`; `place` is where it stands.
+    Result { call: String, failed: bool, content: Content, place: String },
 }
 
 /// Collects the events of a document.
@@ -214,20 +273,52 @@ impl Reader {
     /// Adds a message without parts: the content was taken out of the message itself.
     pub(super) fn whole(&mut self, kind: ItemKind, taken: Taken, member: Option<&str>) {
         self.open(taken.rest, member);
-        let id = self.numbered();
-        self.add(ContextItem::new(id, kind, taken.text), taken.output, None, taken.hole);
+        self.say(kind, taken.content, None);
     }
 
     /// Adds a part of the message, from the list at `list`.
     pub(super) fn part(&mut self, kind: ItemKind, list: &str, taken: Taken) {
-        let id = self.numbered();
         let part = PartOf { list: list.to_owned(), value: taken.rest };
-        self.add(ContextItem::new(id, kind, taken.text), taken.output, Some(part), taken.hole);
+        self.say(kind, taken.content, Some(part));
+    }
+
+    /// Adds a message that keeps its parts. `rest` is the message without what was taken out of it; one of which nothing
+    /// was taken gets an event of `kind`.
+    ///
+    /// # Errors
+    /// [`AdapterError`] when a result names a call that is not there.
+    pub(super) fn message(&mut self, rest: Value, kind: ItemKind, pieces: Vec<Piece>) -> Result<(), AdapterError> {
+        self.open(rest, None);
+        for piece in pieces {
+            match piece {
+                Piece::Said(kind, content) => self.say(kind, content, None),
+                Piece::Call { id, name, content: Content { text, hole, output } } => {
+                    let item = self.called(id.as_deref(), &name, text);
+                    self.add(item, output, None, hole);
+                }
+                Piece::Result { call, failed, content: Content { text, hole, output }, place } => {
+                    let call = self.call_with(&call, &place)?;
+                    let item = self.answer(call, text);
+                    self.add(item, output, None, hole);
+                    if failed {
+                        self.remark("is_error", true);
+                    }
+                }
+            }
+        }
+        self.close(kind, "");
+        Ok(())
     }
 
     /// Adds a call of `name`, which has the id `id` with the provider. `list` as for a part; `None` for a message
     /// without parts.
     pub(super) fn call(&mut self, id: Option<&str>, name: &str, list: Option<&str>, taken: Taken) {
+        let Taken { rest, content: Content { text, hole, output } } = taken;
+        let item = self.called(id, name, text);
+        self.add_somewhere(item, rest, list, output, hole);
+    }
+
+    fn called(&mut self, id: Option<&str>, name: &str, arguments: String) -> ContextItem {
         let event = match id {
             Some(id) => self.unique(id),
             None => self.unique(&format!("call:{}", self.events.len() + 1)),
@@ -237,9 +328,9 @@ impl Reader {
             self.calls.insert(id.to_owned(), event.clone());
         }
         self.waiting.entry(name.to_owned()).or_default().push_back(event.clone());
-        let mut item = ContextItem::new(event, ItemKind::ToolCall, taken.text);
+        let mut item = ContextItem::new(event, ItemKind::ToolCall, arguments);
         item.metadata.insert(FUNCTION_NAME.to_owned(), Value::String(name.to_owned()));
-        self.add_somewhere(item, taken.rest, list, taken.output, taken.hole);
+        item
     }
 
     /// Adds a result of the call that has the id `id` with the provider.
@@ -250,12 +341,17 @@ impl Reader {
         taken: Taken,
         place: &str,
     ) -> Result<(), AdapterError> {
-        let Some(call) = self.calls.get(id).cloned() else {
-            let reason = format!("the result names the call `{}`, and no call before it has this id", shown(id));
-            return Err(AdapterError::new(place, reason));
-        };
+        let call = self.call_with(id, place)?;
         self.result_of(call, list, taken);
         Ok(())
+    }
+
+    /// The event of the call that has the id `id` with the provider.
+    fn call_with(&self, id: &str, place: &str) -> Result<ItemId, AdapterError> {
+        self.calls.get(id).cloned().ok_or_else(|| {
+            let reason = format!("the result names the call `{}`, and no call before it has this id", shown(id));
+            AdapterError::new(place, reason)
+        })
     }
 
     /// Adds a result of the first call of `name` that has none yet.
@@ -277,10 +373,15 @@ impl Reader {
     }
 
     fn result_of(&mut self, call: ItemId, list: Option<&str>, taken: Taken) {
+        let Taken { rest, content: Content { text, hole, output } } = taken;
+        let item = self.answer(call, text);
+        self.add_somewhere(item, rest, list, output, hole);
+    }
+
+    fn answer(&mut self, call: ItemId, text: String) -> ContextItem {
         let id = self.unique(&format!("result:{call}"));
         self.answered.insert(call.clone());
-        let item = ContextItem::new(id, ItemKind::ToolResult, taken.text).under(call);
-        self.add_somewhere(item, taken.rest, list, taken.output, taken.hole);
+        ContextItem::new(id, ItemKind::ToolResult, text).under(call)
     }
 
     /// Adds the result of the call just added, as a text in the same message without parts.
@@ -296,9 +397,8 @@ impl Reader {
 
     fn within(&mut self, text: String, output: Option<ToolOutput>, hole: Hole) {
         let Some(call) = self.events.last().map(|event| event.item.id.clone()) else { return };
-        let id = self.unique(&format!("result:{call}"));
-        self.answered.insert(call.clone());
-        self.add(ContextItem::new(id, ItemKind::ToolResult, text).under(call), output, None, Some(hole));
+        let item = self.answer(call, text);
+        self.add(item, output, None, Some(hole));
     }
 
     /// Adds a member to the metadata of the event just added.
@@ -310,6 +410,11 @@ impl Reader {
 
     pub(super) fn finish(self, document: Option<Map<String, Value>>) -> Conversation {
         Conversation { events: self.events, document, ..Conversation::default() }
+    }
+
+    fn say(&mut self, kind: ItemKind, content: Content, part: Option<PartOf>) {
+        let id = self.numbered();
+        self.add(ContextItem::new(id, kind, content.text), content.output, part, content.hole);
     }
 
     fn add_somewhere(
