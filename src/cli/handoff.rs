@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 
 use super::files::Files;
-use super::session::{SessionSource, context_config};
+use super::session::{SessionSource, context_config, save};
 use super::{Format, Outcome, note, print_json};
 use contextweaver_context::store::{ArtifactStore, EpisodicStore, FactStore};
 use contextweaver_context::{Audience, HandoffRequest, Memory, hand_off};
@@ -39,7 +39,8 @@ pub(super) struct Args {
     /// Context configuration (TOML) [default: built in]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Write a session that the next agent goes on from, with the contents that are named
+    /// Write a session that the next agent goes on from, with the contents that are named; an SQLite store if it ends in
+    /// `.sqlite` or `.db`
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Form of the output
@@ -75,7 +76,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let pack = hand_off(&session.transcript, &memory, &request, &config);
     if let Some(path) = &args.out {
         let next = pack.session(&session.source, &session.artifacts)?;
-        next.save(path)?;
+        save(&next, path)?;
         let contents = next.artifacts.list()?.len();
         note(&format!("wrote {}: {} events, {contents} contents", path.display(), next.transcript.len()));
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::files::Files;
-use super::session::context_config;
+use super::session::{context_config, save};
 use super::{Outcome, note, outside};
 use contextweaver_context::adapters::{read_episodes, read_facts};
 use contextweaver_context::event::Strategy;
@@ -16,13 +16,13 @@ use contextweaver_context::{ContextConfig, Ingested, Secrets, count_kinds, inges
 /// Read a conversation of any known format into a session file
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The format is recognised by content: session JSONL, session JSON, a recorded session, OpenAI chat or Responses, Anthropic, Gemini, an A2A task, transcripts of Claude Code and Codex, OpenTelemetry spans, LangSmith runs.\n\nExample:\n  contextweaver ingest --events chat.json --out chat.session\n  contextweaver replay --session chat.session --query \"what went wrong\""
+    after_help = "The format is recognised by content: session JSONL, session JSON, a recorded session, OpenAI chat or Responses, Anthropic, Gemini, an A2A task, transcripts of Claude Code and Codex, OpenTelemetry spans, LangSmith runs, messages of LangChain and Pydantic AI.\n\nExample:\n  contextweaver ingest --events chat.json --out chat.session\n  contextweaver replay --session chat.session --query \"what went wrong\""
 )]
 pub(super) struct Args {
     /// The conversation; `-` is standard input
     #[arg(long, value_name = "FILE")]
     events: PathBuf,
-    /// The session file to write
+    /// The session file to write; an SQLite store if it ends in `.sqlite` or `.db`
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     /// Facts to remember (JSON or JSONL)
@@ -63,7 +63,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     for episode in more.transpose()?.into_iter().flatten() {
         session.episodes.put(episode)?;
     }
-    session.save(&args.out)?;
+    save(session, &args.out)?;
     ingested.remarks.iter().for_each(|remark| note(&format!("note: {remark}")));
     print(args, &ingested, out)?;
     Ok(Outcome::Ok)

@@ -3,13 +3,13 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 
 use super::outside;
 use contextweaver_context::event::Phase;
 use contextweaver_context::memory::{RecallBounds, recall};
-use contextweaver_context::store::{EpisodicStore, FactStore, Session, Stores};
+use contextweaver_context::store::{EpisodicStore, FactStore, Session, StoreError, Stores};
 use contextweaver_context::summary::Summarizer;
 use contextweaver_context::{ContextConfig, ContextPack, Firewall, Memory, Request, compile};
 
@@ -33,6 +33,40 @@ pub(super) fn load(path: &Path) -> Result<Session> {
         true => Ok(Session::from_stores(format!("SQLite store, {}", path.display()), &Stores::sqlite(path)?)?),
         false => Ok(Session::load(path)?),
     }
+}
+
+/// Writes a session as what the name of the file says: `.sqlite` and `.db` are SQLite stores, everything else is a session
+/// file.
+///
+/// A session file is replaced. A store is not: a program may be at work in it, so it must be new or empty.
+///
+/// # Errors
+/// Names the file, when it cannot be written or is a store with something in it.
+pub(super) fn save(session: &Session, path: &Path) -> Result<()> {
+    if !path.extension().is_some_and(|end| end == "sqlite" || end == "db") {
+        return Ok(session.save(path)?);
+    }
+    let is_new = !path.exists();
+    let stores = Stores::sqlite(path)?;
+    if !is_empty(&stores)? {
+        bail!("{}: this store is not empty; name a new file", path.display());
+    }
+    let copied = session.copy_to(&stores);
+    drop(stores);
+    if copied.is_err() && is_new {
+        // Half a conversation is none.
+        for end in ["", "-wal", "-shm"] {
+            let mut name = path.as_os_str().to_owned();
+            name.push(end);
+            let _ = std::fs::remove_file(name);
+        }
+    }
+    Ok(copied?)
+}
+
+fn is_empty(stores: &Stores) -> Result<bool, StoreError> {
+    let (artifacts, facts) = (stores.artifacts.list()?, stores.facts.all()?);
+    Ok(stores.events.is_empty()? && artifacts.is_empty() && facts.is_empty() && stores.episodes.latest(1)?.is_empty())
 }
 
 /// Whether a file is an SQLite database.

@@ -342,6 +342,12 @@ fn every_format_is_ingested() {
         format!(
             r#"[{{"id": "r", "run_type": "chain", "name": "agent", "inputs": {{}}, "child_runs": [{{"id": "a", "run_type": "tool", "name": "read", "start_time": "1", "inputs": {{"input": "{{}}"}}, "outputs": {{"output": {text}}}}}]}}]"#
         ),
+        format!(
+            r#"[{{"type": "ai", "data": {{"content": "", "tool_calls": [{{"name": "read", "args": {arguments}, "id": "c", "type": "tool_call"}}]}}}}, {{"type": "tool", "data": {{"content": {text}, "tool_call_id": "c", "status": "success"}}}}]"#
+        ),
+        format!(
+            r#"[{{"kind": "response", "parts": [{{"part_kind": "tool-call", "tool_name": "read", "args": {arguments}, "tool_call_id": "c"}}]}}, {{"kind": "request", "parts": [{{"part_kind": "tool-return", "tool_name": "read", "content": {text}, "tool_call_id": "c"}}]}}]"#
+        ),
     ];
     let accounts = formats.map(|events| {
         let files = Files::new();
@@ -443,6 +449,22 @@ fn every_format_is_ingested() {
     kept out of prompts, 1 results:
       result:a  10109 bytes -> 287 tokens (a summary)
     note: runs that are no messages were left out: 1 chain
+
+    exit 0
+    wrote it.session: LangChain messages, 2 events
+      events     1 tool_call, 1 tool_result
+      artifacts  1, 10109 bytes
+      memory     0 facts, 0 episodes
+    kept out of prompts, 1 results:
+      result:c  10109 bytes -> 287 tokens (a summary)
+
+    exit 0
+    wrote it.session: Pydantic AI messages, 2 events
+      events     1 tool_call, 1 tool_result
+      artifacts  1, 10109 bytes
+      memory     0 facts, 0 episodes
+    kept out of prompts, 1 results:
+      result:c  10109 bytes -> 287 tokens (a summary)
     ");
 }
 
@@ -490,6 +512,8 @@ fn bad_events_are_refused_by_place() {
         ("result that is none", refused(result("\"done\""))),
         ("deep", refused(format!(r#"{{"events": {}{}}}"#, "[".repeat(5000), "]".repeat(5000)))),
         ("orphaned result", refused(r#"[{"role": "tool", "tool_call_id": "c", "content": "x"}]"#)),
+        ("unknown items", refused(r#"[{"type": "robot", "text": "x"}]"#)),
+        ("unknown parts", refused(r#"[{"role": "user", "parts": [{"robot": "x"}]}]"#)),
     ];
     let shown: Vec<String> = cases.iter().map(|(name, shown)| format!("{name}: {shown}")).collect();
     insta::assert_snapshot!(shown.join("\n"), @r#"
@@ -523,7 +547,7 @@ fn bad_events_are_refused_by_place() {
 
     no conversation: exit 2
     error: events
-      caused by: an array is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`)
+      caused by: an array is no conversation; understood are session JSONL (an object with `type` and `text` a line), session JSON (an object with `events`), recorded session (an object with `goal` and `calls`), OpenAI chat messages (a list of messages with `role`, or an object with `messages`), OpenAI Responses items (a list of items with `type`, or an object with `input` or `output`), Anthropic messages (a list of messages with `role`, or an object with `messages`), Gemini contents (a list of contents with `parts`, or an object with `contents`), A2A task (an object with `status` and `artifacts` or `history`), Claude Code transcript (an object with `type`, `message` and `uuid` a line), Codex transcript (an object with `type` and `payload` a line), OpenTelemetry spans (an object with `resourceSpans`), LangSmith runs (a list of runs with `run_type`), LangChain messages (a list of messages with `type` and `data`), Pydantic AI messages (a list of messages with `kind` and `parts`)
 
     truncated: exit 2
     error: events
@@ -544,6 +568,14 @@ fn bad_events_are_refused_by_place() {
     orphaned result: exit 2
     error: events
       caused by: messages[0]: the result names the call `c`, and no call before it has this id
+
+    unknown items: exit 2
+    error: events
+      caused by: items[0]: no item has the type `robot`, and nothing else here is known either; this is another format
+
+    unknown parts: exit 2
+    error: events
+      caused by: contents[0].parts[0]: no part has a member `robot`, and nothing else here is known either; this is another format
     "#);
 }
 
@@ -653,12 +685,15 @@ fn a_conversation_is_exported_in_every_format() {
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{to}");
         format!("{to}: {}", serde_json::from_str::<serde_json::Value>(&run.stdout).unwrap())
     };
-    let shown: Vec<String> = ["anthropic", "gemini", "openai-responses", "a2a"].map(compact).into();
+    let shown: Vec<String> =
+        ["anthropic", "gemini", "openai-responses", "a2a", "langchain", "pydantic-ai"].map(compact).into();
     insta::assert_snapshot!(shown.join("\n"), @r#"
     anthropic: [{"role":"user","content":"Why?"},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"read_log","input":{"job":"nightly"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"disk full"}]},{"role":"assistant","content":"The disk was full."}]
     gemini: [{"role":"user","parts":[{"text":"Why?"}]},{"role":"model","parts":[{"functionCall":{"id":"c1","name":"read_log","args":{"job":"nightly"}}}]},{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"read_log","response":{"output":"disk full"}}}]},{"role":"model","parts":[{"text":"The disk was full."}]}]
     openai-responses: [{"type":"message","role":"user","content":"Why?"},{"type":"function_call","call_id":"c1","name":"read_log","arguments":"{\"job\":\"nightly\"}"},{"type":"function_call_output","call_id":"c1","output":"disk full"},{"type":"message","role":"assistant","content":"The disk was full."}]
     a2a: {"kind":"task","id":"conversation","status":{"state":"completed"},"history":[{"kind":"message","role":"user","messageId":"m1","parts":[{"kind":"text","text":"Why?"}]},{"kind":"message","role":"agent","messageId":"c1","parts":[{"kind":"text","text":"read_log({\"job\":\"nightly\"})"}]},{"kind":"message","role":"user","messageId":"result:c1","parts":[{"kind":"text","text":"disk full"}]},{"kind":"message","role":"agent","messageId":"m4","parts":[{"kind":"text","text":"The disk was full."}]}],"artifacts":[{"artifactId":"m4","parts":[{"kind":"text","text":"The disk was full."}]}]}
+    langchain: [{"type":"human","data":{"content":"Why?","type":"human"}},{"type":"ai","data":{"content":"","type":"ai","tool_calls":[{"name":"read_log","args":{"job":"nightly"},"id":"c1","type":"tool_call"}]}},{"type":"tool","data":{"content":"disk full","type":"tool","name":"read_log","tool_call_id":"c1"}},{"type":"ai","data":{"content":"The disk was full.","type":"ai"}}]
+    pydantic-ai: [{"parts":[{"content":"Why?","part_kind":"user-prompt"}],"kind":"request"},{"parts":[{"tool_name":"read_log","args":{"job":"nightly"},"tool_call_id":"c1","part_kind":"tool-call"}],"kind":"response"},{"parts":[{"tool_name":"read_log","content":"disk full","tool_call_id":"c1","part_kind":"tool-return"}],"kind":"request"},{"parts":[{"content":"The disk was full.","part_kind":"text"}],"kind":"response"}]
     "#);
     let one = files.run(&["export", "--events", "chat.json", "--to", "mcp", "--event", "result:c1"]);
     insta::assert_snapshot!(one.shown(), @r#"
@@ -713,6 +748,8 @@ fn what_is_exported_is_read_again() {
         "codex",
         "otel",
         "langsmith",
+        "langchain",
+        "pydantic-ai",
     ] {
         let run = files.run(&["export", "--events", "chat.json", "--to", to, "--out", "out.json"]);
         assert_eq!(run.shown(), "exit 0\n", "{to}");
@@ -764,6 +801,51 @@ fn commands_read_the_stores_of_a_program() {
     exit 2
     error: other.sqlite: file is not a database; name a new file, or one that this program made
     ");
+}
+
+#[test]
+fn a_session_can_be_a_store() {
+    let files = ingested(&lines());
+    files.write("facts.json", r#"{"zone": "UTC"}"#);
+    let ingest = |out: &str| files.run(&["ingest", "--events", "events.json", "--facts", "facts.json", "--out", out]);
+    let replay = |session: &str| {
+        let run = files.run(&["replay", "--session", session, "--query", "nightly job"]);
+        assert_eq!(run.code, 0, "{session}: {}", run.stderr);
+        run.stdout
+    };
+    let of_file = ingest("it.session").stdout;
+    for store in ["it.db", "it.sqlite"] {
+        assert_eq!(ingest(store).stdout, of_file.replace("it.session", store));
+        assert!(std::fs::read(files.path(store)).unwrap().starts_with(b"SQLite format 3\0"));
+        assert_eq!(replay(store), replay("it.session"));
+        let view =
+            |session: &str| files.run(&["view", "--session", session, "artifact:result:tr1", "grep:ERROR"]).shown();
+        assert_eq!(view(store), view("it.session"));
+    }
+    let hand_off = |out: &str| files.run(&["handoff", "--session", "it.db", "--query", "free the disk", "--out", out]);
+    assert_eq!((hand_off("next.session").code, hand_off("next.db").code), (0, 0));
+    assert_eq!(replay("next.db"), replay("next.session"));
+    let before = std::fs::read(files.path("it.db")).unwrap();
+    files.write("no.db", "{}");
+    let refused = [ingest("it.db"), hand_off("next.db"), hand_off("it.db"), ingest("no.db"), ingest("no/it.db")];
+    insta::assert_snapshot!(refused.map(|run| run.shown()).join("\n"), @r"
+    exit 2
+    error: it.db: this store is not empty; name a new file
+
+    exit 2
+    error: next.db: this store is not empty; name a new file
+
+    exit 2
+    error: --out it.db would write over it.db of --session; name another file
+
+    exit 2
+    error: no.db: file is not a database; name a new file, or one that this program made
+
+    exit 2
+    error: no/it.db: unable to open database file: no/it.db; its folder must be there and writable
+    ");
+    assert_eq!(std::fs::read(files.path("it.db")).unwrap(), before);
+    assert_eq!(std::fs::read(files.path("no.db")).unwrap(), b"{}");
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn read_message(mut message: Value, place: &str, reader: &mut Reader) -> Result<
     };
     let calls = listed(&message, base, &inside)?;
     let mut pieces = Vec::new();
-    say(&mut message, format!("{base}/additional_kwargs/reasoning_content"), kind, &mut pieces);
+    say(&mut message, &format!("{base}/additional_kwargs/reasoning_content"), kind, &mut pieces);
     let content = format!("{base}/content");
     match message.pointer(&content) {
         Some(Value::Array(blocks)) => {
@@ -114,7 +114,7 @@ fn read_message(mut message: Value, place: &str, reader: &mut Reader) -> Result<
                 read_block(&mut message, &format!("{content}/{number}"), kind, &calls, &mut pieces)?;
             }
         }
-        Some(Value::String(_)) => say(&mut message, content, kind, &mut pieces),
+        Some(Value::String(_)) => say(&mut message, &content, kind, &mut pieces),
         None | Some(Value::Null) => {}
         other => return Err(AdapterError::wrong(&inside, "content", "a string or an array of blocks", other)),
     }
@@ -126,9 +126,9 @@ fn read_message(mut message: Value, place: &str, reader: &mut Reader) -> Result<
 }
 
 /// Takes the text at `at`. An empty one says nothing and stays where it is.
-fn say(message: &mut Value, at: String, kind: ItemKind, pieces: &mut Vec<Piece>) {
-    if message.pointer(&at).and_then(Value::as_str).is_some_and(|text| !text.is_empty()) {
-        pieces.push(Piece::Said(kind, Content::text(message, &at, |_| String::new())));
+fn say(message: &mut Value, at: &str, kind: ItemKind, pieces: &mut Vec<Piece>) {
+    if message.pointer(at).and_then(Value::as_str).is_some_and(|text| !text.is_empty()) {
+        pieces.push(Piece::Said(kind, Content::text(message, at, |_| String::new())));
     }
 }
 
@@ -166,7 +166,7 @@ fn read_block(
                 _ => member(&["text", "thinking", "reasoning", "refusal"]),
             };
             match at.filter(|at| message.pointer(at).is_some_and(Value::is_string)) {
-                Some(at) => say(message, at, kind, pieces),
+                Some(at) => say(message, &at, kind, pieces),
                 None => pieces.push(Piece::Said(kind, Content::nothing(described(block)))),
             }
         }
