@@ -871,7 +871,7 @@ mod tests {
         ]);
         let files = [("a.json", json!({"tools": tools, "prompts": [{"name": "p", "description": "d"}]}))];
         let to = |format: &str| ran(&files, &format!("convert @/a.json --to {format}"));
-        for format in ["openai", "openai-responses", "anthropic", "gemini", "mcp", "native"] {
+        for format in ["openai", "openai-responses", "anthropic", "gemini", "mcp", "weaver-spec", "native"] {
             let written = to(format);
             let (document, outcome) = written.rsplit_once("=> ").unwrap();
             assert_eq!(outcome, "Ok");

@@ -36,7 +36,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
 const ROUTE: [(&str, &[&str]); 3] = [
     ("Which tools may be found", &["namespace", "tag", "exclude", "exclude_tag", "no_destructive", "pin", "quota"]),
     ("What came before", &["called", "last_result", "feedback"]),
-    ("What is printed", &["explain", "schema", "tools_as", "names", "html", "format"]),
+    ("What is printed", &["explain", "schema", "tools_as", "decided_at", "names", "html", "format"]),
 ];
 
 /// The whole command line, with its commands in groups.

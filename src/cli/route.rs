@@ -4,7 +4,7 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 
 use super::source::{CatalogSource, read_config};
@@ -12,7 +12,7 @@ use super::tools::{of_request, write_names};
 use super::{Format, Outcome, note, print_document, print_json};
 use contextweaver_bench::report::html;
 use contextweaver_bench::report::number::short_share;
-use contextweaver_core::catalog::{CallNames, Safety, SelectableItem, ToolFormat};
+use contextweaver_core::catalog::{CallNames, Safety, SelectableItem, ToolFormat, routing_decision};
 use contextweaver_core::files::replace_file;
 use contextweaver_routing::{
     Choice, Explored, Filter, History, Path, Provider, Pruned, Request, Route, Router, SCORE_UNITS, load,
@@ -60,7 +60,7 @@ pub(super) struct Args {
     #[arg(long, value_enum, value_name = "PROVIDER", conflicts_with = "path")]
     schema: Option<SchemaFor>,
     /// Print the tools found as the list that goes into a request, with full definitions, instead of the cards:
-    /// openai, openai-responses, anthropic, gemini or mcp
+    /// openai, openai-responses, anthropic, gemini or mcp; weaver-spec prints choice cards, which have no schemas
     #[arg(
         long = "as",
         value_name = "FORMAT",
@@ -68,6 +68,9 @@ pub(super) struct Args {
         conflicts_with_all = ["path", "schema", "explain"]
     )]
     tools_as: Option<ToolFormat>,
+    /// Print a routing decision of this time around the choice cards of `--as weaver-spec`, e.g. 2026-11-27T10:00:00Z
+    #[arg(long, value_name = "TIME", requires = "tools_as")]
+    decided_at: Option<String>,
     /// Write here under which name each of these tools is called, with the id behind it (JSON)
     #[arg(long, value_name = "FILE", requires = "tools_as")]
     names: Option<PathBuf>,
@@ -189,7 +192,7 @@ fn rank(args: &Args, router: &Router, query: &str, out: &mut dyn Write) -> Resul
         return Ok(Outcome::Ok);
     }
     if let Some(format) = args.tools_as {
-        return print_tools(args, format, router, &route, out);
+        return print_tools(args, format, router, (query, &route), out);
     }
     match args.format {
         Format::Json => print_json(out, "route", &route)?,
@@ -211,9 +214,12 @@ fn print_tools(
     args: &Args,
     format: ToolFormat,
     router: &Router,
-    route: &Route,
+    (query, route): (&str, &Route),
     out: &mut dyn Write,
 ) -> Result<Outcome> {
+    if args.decided_at.is_some() && format != ToolFormat::WeaverSpec {
+        bail!("--decided-at is for routing decisions, which `--as weaver-spec` prints");
+    }
     let catalog = router.catalog();
     let names = CallNames::new(catalog.items(), format);
     let found: Vec<&SelectableItem> = route.choices.iter().filter_map(|choice| catalog.get(choice.card.id())).collect();
@@ -227,7 +233,11 @@ fn print_tools(
     if let Some(path) = &args.names {
         write_names(path, &names, |id| found.iter().any(|item| item.id == id))?;
     }
-    print_document(out, &format.write(found, &names))?;
+    let document = match &args.decided_at {
+        Some(moment) => Some(routing_decision(found, query, moment).map_err(|fault| anyhow!("{fault}"))?),
+        None => format.write(found, &names),
+    };
+    print_document(out, &document)?;
     Ok(Outcome::Ok)
 }
 

@@ -217,7 +217,7 @@ fn the_tools_found_are_the_list_of_a_request() {
       }
     ]
     "#);
-    for format in ["openai-responses", "gemini", "mcp"] {
+    for format in ["openai-responses", "gemini", "mcp", "weaver-spec"] {
         let printed = route(format, "delete the repository");
         let list: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
         assert!(list.as_array().unwrap().len() == 1 && list.to_string().contains("delete_repository"), "{list}");
@@ -226,12 +226,44 @@ fn the_tools_found_are_the_list_of_a_request() {
     assert_eq!(files.run(&[&["route", "--catalog", "request.json"][..], &arguments].concat()).code, 0);
     let names = std::fs::read_to_string(files.path("names.json")).unwrap();
     assert_eq!(names, "{\n  \"track_parcel\": \"mcp:track_parcel#1e92b419\"\n}\n");
+    let decided = |format: &str, moment: &str| {
+        files.run(&[
+            "route",
+            "--catalog",
+            "tools.json",
+            "--as",
+            format,
+            "--decided-at",
+            moment,
+            "-k",
+            "1",
+            "open an issue",
+        ])
+    };
+    let decision = decided("weaver-spec", "2026-11-27T10:00:00Z");
+    files.write("decision.json", &decision.stdout);
+    let decision: serde_json::Value = serde_json::from_str(&decision.stdout).unwrap();
+    assert_eq!(
+        (&decision["timestamp"], &decision["context_summary"]),
+        (&"2026-11-27T10:00:00Z".into(), &"open an issue".into())
+    );
+    let chosen = decision["choice_cards"][0]["items"][0]["id"].as_str().unwrap();
+    let again = files.run(&["route", "--catalog", "decision.json", "create an issue"]);
+    assert!(again.code == 0 && again.stdout.contains(chosen), "{}", again.shown());
+    let refused = [decided("openai", "2026-11-27T10:00:00Z"), decided("weaver-spec", "today")].map(|run| run.shown());
+    insta::assert_snapshot!(refused.join("\n"), @r"
+    exit 2
+    error: --decided-at is for routing decisions, which `--as weaver-spec` prints
+
+    exit 2
+    error: `today` is no moment; write it as 2026-11-27T10:00:00Z
+    ");
     let wrong = [&["--as", "native"][..], &["--as", "openai", "--explain"], &["--names", "x.json"]];
     let wrong =
         wrong.map(|wrong| files.run(&[&["route", "--catalog", "tools.json", "an issue"][..], wrong].concat()).shown());
     insta::assert_snapshot!(wrong.join("\n"), @r"
     exit 2
-    error: invalid value 'native' for '--as <FORMAT>': there are openai, openai-responses, anthropic, gemini, mcp
+    error: invalid value 'native' for '--as <FORMAT>': there are openai, openai-responses, anthropic, gemini, mcp, weaver-spec
 
     For more information, try '--help'.
 
@@ -431,7 +463,7 @@ fn bad_input_names_the_place_and_the_way_out() {
     error: duplicate id `mcp:a#fdad281d`: twice.json: tools[0] `a` and twice.json: tools[1] `a`; remove one, or give its server another name
 
     route --catalog folder issue
-    error: folder: the folder holds no *.json, *.yaml or *.yml file
+    error: folder: the folder holds no *.json, *.yaml or *.yml file and no SKILL.md
 
     route --catalog tools.json --config config.toml issue
     error: config.toml

@@ -16,7 +16,7 @@ use crate::support::{Files, checkout};
 const MARK: &str = "# Not run by the tests: ";
 
 /// The pages whose blocks are run.
-const PAGES: [&str; 19] = [
+const PAGES: [&str; 20] = [
     "README.md",
     "docs/ci.md",
     "docs/choose.md",
@@ -26,6 +26,7 @@ const PAGES: [&str; 19] = [
     "docs/embed.md",
     "docs/engines.md",
     "docs/fewer-tokens.md",
+    "docs/formats.md",
     "docs/from-contextweaver-py.md",
     "docs/gateway.md",
     "docs/http.md",
@@ -281,6 +282,7 @@ fn what_pages_say_is_what_happens() {
         not run: it reads the files of the clients on your machine.
         not run: it starts your servers and changes the file of your client.
         not run: it reads what your gateway wrote.
+    docs/formats.md: blocks run 1, outputs compared 0
     docs/from-contextweaver-py.md: blocks run 0, outputs compared 0
     docs/gateway.md: blocks run 0, outputs compared 0
         not run: it reads the files of the clients on your machine.

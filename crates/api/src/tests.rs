@@ -173,4 +173,8 @@ fn a_list_of_tools_is_what_a_request_takes() {
     let answer = ask(&engines(), "/v1/route", &body).unwrap();
     assert_eq!(answer["tools"][0]["name"], "pay_bill");
     assert_eq!(answer["names"].as_object().unwrap().len(), 1);
+    let body = json!({"query": "pay the bill", "catalog": catalog, "as": "weaver-spec"});
+    let cards = ask(&engines(), "/v1/route", &body).unwrap();
+    let id = &cards["tools"][0]["items"][0]["id"];
+    assert_eq!(cards["names"], json!({id.as_str().unwrap(): id}));
 }

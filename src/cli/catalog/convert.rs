@@ -17,7 +17,7 @@ use contextweaver_core::files::replace_file;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The form that is read is recognised by its content: MCP, OpenAI, Anthropic, Gemini, Bedrock, OpenAPI,
-A2A agent cards, LangChain, LlamaIndex, Vercel AI SDK, weaver-spec, or the native form.
+A2A agent cards, LangChain, LlamaIndex, Vercel AI SDK, weaver-spec, Agent Skills, or the native form.
 
 Examples:
   contextweaver catalog convert openapi.yaml --to mcp --out tools.json
@@ -62,6 +62,9 @@ pub(super) fn run(args: &ConvertArgs, out: &mut dyn Write) -> Result<Outcome> {
             if left_out > 0 {
                 let them = counted(left_out, "resource or prompt", "resources and prompts");
                 note(&format!("left out: {them}, which this form cannot hold"));
+            }
+            if format == ToolFormat::WeaverSpec {
+                note("left out: the schemas of arguments and results, which choice cards do not have");
             }
             format!("{:#}\n", format.write(catalog.items(), &names).unwrap_or_default())
         }

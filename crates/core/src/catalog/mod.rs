@@ -20,14 +20,14 @@ mod tool_id;
 
 pub use diff::{Change, Changed, DiffReport, Entry, NamespaceDiff, PropertyChange, diff};
 pub use error::{CatalogError, Fault};
-pub use formats::{CallNames, ToolFormat, mcp_listing};
+pub use formats::{CallNames, ToolFormat, mcp_listing, routing_decision};
 pub use inspect::{InspectReport, ItemTokens, SafetyCounts, SchemaCounts, ServerSummary, inspect};
 pub use item::{Kind, Safety, SelectableItem};
 #[cfg(feature = "lint")]
 pub use lint::{Finding, LONG_DESCRIPTION_TOKENS, LintReport, NEAR_DUPLICATE, Problem, SchemaPart, Severity, lint};
 pub use load::{
-    LeftOut, Listing, LoadOptions, Loaded, MAX_DESCRIPTION_BYTES, MAX_FILE_BYTES, Source, Strictness, describe, load,
-    load_listings, nesting_depth,
+    LeftOut, Listing, LoadOptions, Loaded, MAX_DESCRIPTION_BYTES, MAX_FILE_BYTES, MAX_SKILL_BYTES, Source, Strictness,
+    describe, load, load_listings, nesting_depth,
 };
 pub use namespace::{FALLBACK_NAMESPACE, Inferred, assign_namespaces, infer_namespace, server_namespace};
 pub use near::{NearPair, near_duplicates};

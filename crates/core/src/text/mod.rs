@@ -6,6 +6,7 @@
 
 mod count;
 mod counter;
+mod date_time;
 mod digest;
 mod merge;
 mod price;
@@ -16,6 +17,7 @@ mod stopwords;
 mod tokenize;
 
 pub use count::{Estimator, ParseEstimatorError, cl100k_if_over};
+pub use date_time::is_date_time;
 pub use digest::{hex, sha256_hex};
 pub use price::Price;
 pub use similarity::{TermSet, Terms, jaccard};

@@ -16,6 +16,7 @@ mod openai;
 mod openapi;
 mod peer;
 mod schema;
+mod skill;
 #[cfg(test)]
 mod tests;
 mod weaver;
@@ -65,12 +66,14 @@ pub enum ToolFormat {
     Peer,
     /// The contracts of `weaver-spec`: items, choice cards, capabilities.
     WeaverSpec,
+    /// A skill of an agent: a file `SKILL.md`.
+    Skill,
 }
 
 impl ToolFormat {
     /// The forms that [`Self::write`] writes.
-    pub const WRITTEN: [Self; 6] =
-        [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Mcp, Self::Native];
+    pub const WRITTEN: [Self; 7] =
+        [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Mcp, Self::WeaverSpec, Self::Native];
 
     /// Its name on the command line and in JSON.
     #[must_use]
@@ -102,11 +105,12 @@ impl ToolFormat {
             Self::VercelAi => ("vercel-ai", "Vercel AI SDK"),
             Self::Peer => ("contextweaver-py", "contextweaver (Python)"),
             Self::WeaverSpec => ("weaver-spec", "weaver-spec"),
+            Self::Skill => ("agent-skill", "Agent Skills"),
         }
     }
 
     /// The callable items among `items` as the list that goes into a request, under the names of `names`: an array of
-    /// definitions. `None` for a form that is only read, and for [`Self::Native`], which
+    /// definitions. [`Self::WeaverSpec`] gives an array of choice cards, which hold items by their ids. `None` for a form that is only read, and for [`Self::Native`], which
     /// [`Catalog::to_native_json`](super::Catalog::to_native_json) writes.
     #[must_use]
     pub fn write<'i>(self, items: impl IntoIterator<Item = &'i SelectableItem>, names: &CallNames) -> Option<Value> {
@@ -116,12 +120,17 @@ impl ToolFormat {
             Self::OpenAiResponses => openai::write_responses,
             Self::Anthropic => anthropic::write,
             Self::Gemini => gemini::write,
+            Self::WeaverSpec => weaver::write,
             _ => return None,
         };
         let callable = items.into_iter().filter(|item| item.kind.is_callable());
         let written = callable.map(|item| write(item, names.name(&item.id).unwrap_or(&item.name)));
         let written: Vec<Value> = written.collect();
-        Some(if self == Self::Gemini { gemini::list(&written) } else { Value::Array(written) })
+        Some(match self {
+            Self::Gemini => gemini::list(&written),
+            Self::WeaverSpec => weaver::cards(&written),
+            _ => Value::Array(written),
+        })
     }
 }
 
@@ -140,6 +149,8 @@ impl Serialize for ToolFormat {
 pub(super) use self::fastmcp::{is_member as is_fastmcp, prompt as fastmcp_prompt, resource as fastmcp_resource};
 pub use self::mcp::listing as mcp_listing;
 pub(super) use self::openapi::is_document as is_openapi;
+pub(super) use self::skill::{parts as skill_parts, read as skill};
+pub use self::weaver::routing_decision;
 
 /// A tool out of a definition that holds several.
 #[derive(Debug)]

@@ -54,13 +54,17 @@ impl Grammar {
 
 impl CallNames {
     /// The names of the callable items among `items` for `format`. A name that is allowed and of one tool stays as it is;
-    /// tools that would share one get their namespace in front, or else a digest of their id behind. The order of
-    /// `items` changes nothing.
+    /// tools that would share one get their namespace in front, or else a digest of their id behind. A choice card of
+    /// `weaver-spec` names an item by its id. The order of `items` changes nothing.
     #[must_use]
     pub fn new(items: &[SelectableItem], format: ToolFormat) -> Self {
         let grammar = Grammar::of(format);
         let mut table = Self::default();
         let mut open: Vec<&SelectableItem> = items.iter().filter(|item| item.kind.is_callable()).collect();
+        if format == ToolFormat::WeaverSpec {
+            open.into_iter().for_each(|item| table.insert(item, item.id.clone()));
+            return table;
+        }
         open.sort_unstable_by(|left, right| left.id.cmp(&right.id));
         open = table.give(open, |item| grammar.fit(&item.name));
         open = table.give(open, |item| grammar.fit(&format!("{}_{}", item.namespace, item.name)));

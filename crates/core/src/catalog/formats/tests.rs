@@ -80,6 +80,10 @@ fn every_form_is_recognised_and_read() {
             "examples": ["how many rows"]}, {"id": "sum", "name": "sum"}],
         }),
         json!({"id": "c1", "items": [{"id": "mail:send#0a1b2c3d", "label": "Send mail", "description": "Sends", "capability_id": "m"}]}),
+        json!({"id": "d1", "timestamp": "2026-11-27T10:00:00Z", "selected_item_id": null, "choice_cards": [
+            {"id": "c1", "context_hint": "One of these", "items": [{"id": "pages", "label": "Find pages", "description": "Finds pages"}]},
+            {"id": "c2", "items": [{"id": "now", "label": "now", "description": "Says the time", "metadata": {"cost": 1}}]},
+        ]}),
         json!([{"id": "org.app.find", "name": "Find", "version": "1.0.0", "description": "Finds", "input_schema_ref": "https://x.example/s"}]),
         json!([with("inputSchema", schema()), {"type": "function", "function": {"name": "other"}}]),
         json!([{"id": "billing.invoices.find", "kind": "tool", "name": "invoices_find", "description": "Finds invoices", "tags": ["billing", "read-only"],
@@ -183,6 +187,11 @@ fn every_form_is_recognised_and_read() {
     weaver-spec (1)
       mail:send#24918ca4 | Send mail: Sends |
         metadata {"capability_id":"m"}
+
+    weaver-spec (2)
+      mcp:now#e687c177 | Says the time |
+        metadata {"metadata":{"cost":1}}
+      mcp:pages#6a52f8b9 | Find pages: Finds pages |
 
     weaver-spec (1)
       org:app.find#96c9de3b | Find: Finds |
@@ -423,6 +432,8 @@ fn a_shortlist_is_written_as_the_list_of_a_request() {
     [{"functionDeclarations":[{"name":"a_search","parametersJsonSchema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}},{"name":"b_search","description":"Searches"},{"name":"git_log","description":"Shows","parametersJsonSchema":{"type":"object","properties":{"n":{"type":"integer"}}}}]}]
     mcp
     [{"name":"a_search","inputSchema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}},{"name":"b_search","description":"Searches","inputSchema":{"type":"object"}},{"name":"git.log","description":"Shows","inputSchema":{"properties":{"n":{"type":"integer"}}},"annotations":{"readOnlyHint":true},"title":"Log"}]
+    weaver-spec
+    [{"id":"card-82aa585dedb56f7e","items":[{"id":"a:search#c779c45a","label":"search","description":"search","capability_id":"a:search#c779c45a","metadata":{"contextweaver":{"kind":"tool","server":"a"}}},{"id":"b:search#6f6573d7","label":"search","description":"Searches","capability_id":"b:search#6f6573d7","metadata":{"contextweaver":{"kind":"tool","server":"b"}}},{"id":"git:log#49d03628","label":"git.log","description":"Shows","capability_id":"git:log#49d03628","metadata":{"contextweaver":{"kind":"tool","server":"git","tags":["read-only"]}}}]}]
     "#);
     insta::assert_snapshot!(mcp_listing(&catalog).to_string(), @r#"{"tools":[{"name":"search","inputSchema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]},"server":"a"},{"name":"search","description":"Searches","inputSchema":{"type":"object"},"server":"b"},{"name":"git.log","description":"Shows","inputSchema":{"properties":{"n":{"type":"integer"}}},"annotations":{"readOnlyHint":true},"title":"Log","server":"git"}]}"#);
     let none = ToolFormat::Gemini.write([], &CallNames::as_they_are()).unwrap();
@@ -669,7 +680,12 @@ proptest! {
                 let unsaid = |schema: Option<&Value>| {
                     schema.cloned().filter(|schema| *schema != json!({"type": "object", "properties": {}}) && *schema != json!({"type": "object"}))
                 };
-                prop_assert_eq!(unsaid(item.args_schema.as_deref()), unsaid(original.args_schema.as_deref()), "{}", text);
+                // A card has no schemas.
+                let expected = original.args_schema.as_deref().filter(|_| format != ToolFormat::WeaverSpec);
+                prop_assert_eq!(unsaid(item.args_schema.as_deref()), unsaid(expected), "{}", text);
+                if format == ToolFormat::WeaverSpec {
+                    prop_assert_eq!((&item.id, &item.name, &item.server), (&original.id, &original.name, &original.server));
+                }
             }
         }
         let listing = mcp_listing(&catalog).to_string();
@@ -691,6 +707,183 @@ proptest! {
             }
         }
         let _ = read(value, key.as_deref());
+    }
+}
+
+/// What the contracts of `weaver-spec` require of a routing decision, of its cards and of their items.
+fn breaks_the_contract(decision: &Value) -> Option<String> {
+    let said = |value: &Value, keys: &[&str]| {
+        let missing = keys.iter().find(|key| value[**key].as_str().is_none_or(str::is_empty));
+        missing.map(|key| format!("`{key}` of {value}"))
+    };
+    let cards = decision["choice_cards"].as_array().filter(|cards| !cards.is_empty());
+    let Some(cards) = cards else { return Some("no card".to_owned()) };
+    let of_cards = cards.iter().find_map(|card| {
+        let items = card["items"].as_array().filter(|items| (1..=20).contains(&items.len()));
+        let Some(items) = items else { return Some(format!("the items of {card}")) };
+        said(card, &["id"]).or_else(|| items.iter().find_map(|item| said(item, &["id", "label", "description"])))
+    });
+    let moment = decision["timestamp"].as_str().is_some_and(crate::text::is_date_time);
+    said(decision, &["id"]).or(of_cards).or_else(|| (!moment).then(|| "`timestamp`".to_owned()))
+}
+
+#[test]
+fn a_routing_decision_has_what_its_contract_requires() {
+    let tool = |number: usize| json!({"name": format!("tool_{number}"), "description": "Does", "server": "s", "inputSchema": schema()});
+    let mut tools: Vec<Value> = (0..45).map(tool).collect();
+    tools.push(json!({"name": "silent", "server": "b b", "annotations": {"readOnlyHint": true}, "tags": ["t"]}));
+    let catalog = Catalog::from_values(&tools, None).unwrap();
+    let now = "2026-11-27T10:00:00Z";
+    let decision = routing_decision(catalog.items(), "do it", now).unwrap();
+    assert_eq!(breaks_the_contract(&decision), None, "{decision:#}");
+    let cards = decision["choice_cards"].as_array().unwrap();
+    assert_eq!(cards.iter().map(|card| card["items"].as_array().unwrap().len()).collect::<Vec<_>>(), [20, 20, 6]);
+    // Ids tell cards and decisions apart, and are those of the same content.
+    assert_ne!(cards[0]["id"], cards[1]["id"]);
+    assert_eq!(routing_decision(catalog.items(), "do it", now).unwrap(), decision);
+    assert_ne!(routing_decision(catalog.items(), "do", now).unwrap()["id"], decision["id"]);
+    // No schema is in a card, and what the contract has no place for is in its metadata.
+    assert!(!decision.to_string().contains("city"), "{decision}");
+    let only: Vec<&SelectableItem> = catalog.items().iter().filter(|item| item.name == "silent").collect();
+    insta::assert_snapshot!(routing_decision(only, "", now).unwrap(), @r#"{"id":"decision-f5c4d3362295dc6f","choice_cards":[{"id":"card-d5cabab7878a912f","items":[{"id":"b-b:silent#ad669dc8","label":"silent","description":"silent","capability_id":"b-b:silent#ad669dc8","metadata":{"contextweaver":{"kind":"tool","server":"b b","tags":["read-only","t"]}}}]}],"selected_item_id":null,"selected_card_id":null,"timestamp":"2026-11-27T10:00:00Z"}"#);
+    // The decision is read again, and each tool has the id that it had.
+    let again = load_text("a.json", &decision.to_string(), Strictness::Strict).unwrap();
+    assert_eq!(again.sources[0].format, ToolFormat::WeaverSpec);
+    let line = |item: &SelectableItem| {
+        (
+            item.id.clone(),
+            item.name.clone(),
+            item.server.clone(),
+            item.description.clone(),
+            item.tags.clone(),
+            item.safety,
+        )
+    };
+    assert_eq!(
+        again.catalog.items().iter().map(line).collect::<Vec<_>>(),
+        catalog.items().iter().map(line).collect::<Vec<_>>()
+    );
+    let wrong = |items: &[SelectableItem], moment: &str| routing_decision(items, "", moment).unwrap_err().to_string();
+    insta::assert_snapshot!(wrong(catalog.items(), "today"), @"`today` is no moment; write it as 2026-11-27T10:00:00Z");
+    insta::assert_snapshot!(wrong(&[], now), @"a routing decision holds at least one tool, and none was found");
+}
+
+#[test]
+fn what_a_card_of_ours_says_wrong_is_refused() {
+    let item = |id: &str, kind: &str| {
+        let card = json!([{"id": "c", "items": [{"id": id, "label": "now", "description": "now", "metadata": {"own": 1, "contextweaver": {"kind": kind}}}]}]);
+        match load_text("a.json", &card.to_string(), Strictness::Strict) {
+            Ok(loaded) => {
+                let item = &loaded.catalog.items()[0];
+                format!("{} {} `{}` {}", item.id, item.kind.name(), item.description, json!(item.metadata))
+            }
+            Err(error) => error.to_string().rsplit_once("a.json: ").unwrap().1.to_owned(),
+        }
+    };
+    insta::assert_snapshot!(item("a:now@2", "agent"), @r#"a:now@2 agent `` {"metadata":{"own":1}}"#);
+    insta::assert_snapshot!(item("now", "tool"), @"tools[0].items[0] `now`: `now` is not a tool id (namespace:name[@version][#hash8]): there is no `:` after a namespace; correct it, or leave it out with --lenient");
+    insta::assert_snapshot!(item("a:now@2", "prompt"), @"tools[0].items[0] `a:now@2`: unknown `kind` `prompt`; use tool, agent or skill, or leave it out with --lenient");
+}
+
+/// A skill with this front matter.
+fn skill(front: &str) -> String {
+    format!("---\n{front}\n---\n\n# Steps\n\n1. Read it.\n---\n2. Go on.\n")
+}
+
+#[test]
+fn skills_are_read_from_their_front_matter() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write(
+        "pdf/SKILL.md",
+        &skill(
+            "name: pdf-forms\ndescription: >\n  Fill in the forms\n  of a PDF.\nlicense: MIT\nallowed-tools: Read Bash\nmetadata:\n  version: \"1.0\"",
+        ),
+    );
+    write("pdf/scripts/fill.py", "print()");
+    write("mail/SKILL.md", "\u{feff}---\r\nname: mail\r\ndescription: Answer mail.\r\n---\r\n");
+    write(".drafts/SKILL.md", "no skill");
+    write("notes/README.md", "no skill");
+    write("desk.json", r#"[{"name": "find_rooms", "description": "Find free rooms"}]"#);
+    let loaded = load(&[folder.path()], LoadOptions::default()).unwrap();
+    let line = |item: &SelectableItem| {
+        let SelectableItem { id, kind, server, description, metadata, .. } = item;
+        format!("{id} | {} of {server:?} | {description:?} | {}", kind.name(), json!(metadata))
+    };
+    insta::assert_snapshot!(loaded.catalog.items().iter().map(line).collect::<Vec<_>>().join("\n"), @r##"
+    desk:find_rooms#5ab0a785 | tool of Some("desk") | "Find free rooms" | {}
+    skills:mail#1cab3eab | skill of Some("skills") | "Answer mail." | {}
+    skills:pdf-forms#0bc2681f | skill of Some("skills") | "Fill in the forms of a PDF." | {"allowed-tools":"Read Bash","instructions":"# Steps\n\n1. Read it.\n---\n2. Go on.","license":"MIT","metadata":{"version":"1.0"}}
+    "##);
+    let forms: Vec<&str> = loaded.sources.iter().map(|source| source.format.key()).collect();
+    assert_eq!(forms, ["mcp", "agent-skill", "agent-skill"]);
+    // The file, its folder and the folder of all give the same skill, and so does the native form.
+    let of = |path: &str| load(&[folder.path().join(path)], LoadOptions::default()).unwrap().catalog;
+    assert_eq!(of("pdf/SKILL.md").to_native_json(), of("pdf").to_native_json());
+    assert!(loaded.catalog.get(&of("pdf").items()[0].id).is_some());
+    let native = load_text("n.json", &loaded.catalog.to_native_json(), Strictness::Strict).unwrap().catalog;
+    assert_eq!(native.to_native_json(), loaded.catalog.to_native_json());
+}
+
+#[test]
+fn a_skill_without_name_or_description_is_refused_with_its_place() {
+    let refused = |text: &str| {
+        let error = load_text("SKILL.md", text, Strictness::Strict).unwrap_err().to_string();
+        error[error.find("SKILL.md").unwrap()..].to_owned()
+    };
+    let deep = format!("name: x\ndescription: y\nmore: {}1{}", "[".repeat(200), "]".repeat(200));
+    let long = "x".repeat(1 << 20);
+    let wrong = [
+        "",
+        "# A page\n\nname: x",
+        "---",
+        "---\nname: x\ndescription: y\n",
+        "---\n---\nname: x",
+        &skill("- name: x"),
+        &skill("description: y"),
+        &skill("name: x\ndescription: ' '"),
+        &skill("name: 7\ndescription: y"),
+        &skill("name: x\ndescription: Use this when: needed"),
+        &skill("name: x\nname: y\ndescription: z"),
+        &skill(&deep),
+        &skill(&format!("name: x\ndescription: {long}")),
+    ];
+    insta::assert_snapshot!(wrong.map(refused).join("\n"), @"
+    SKILL.md: line 1: the file has no front matter; begin it with a line `---`, then `name: …`, `description: …` and a line `---`, or leave it out with --lenient
+    SKILL.md: line 1: the file has no front matter; begin it with a line `---`, then `name: …`, `description: …` and a line `---`, or leave it out with --lenient
+    SKILL.md: line 1: the file has no front matter; begin it with a line `---`, then `name: …`, `description: …` and a line `---`, or leave it out with --lenient
+    SKILL.md: line 1: the front matter does not end; put a line `---` behind it, or leave it out with --lenient
+    SKILL.md: front matter: an object is expected, not null; correct it, or leave it out with --lenient
+    SKILL.md: front matter: an object is expected, not an array; correct it, or leave it out with --lenient
+    SKILL.md: front matter: `name` is missing or empty; correct it, or leave it out with --lenient
+    SKILL.md: front matter: `description` is missing or empty; correct it, or leave it out with --lenient
+    SKILL.md: front matter: `name` must be a string, not a number; correct it, or leave it out with --lenient
+    SKILL.md: line 3, column 27: mapping values are not allowed in this context; correct it, or leave it out with --lenient
+    SKILL.md: line 3, column 1: the key `name` occurs twice; remove one, or leave it out with --lenient
+    SKILL.md: line 4, column 134: it is nested deeper than 127 levels; make it flatter, or leave it out with --lenient
+    SKILL.md: the file is over the limit of 1 MiB; move what is long into files beside it
+    ");
+    // Of a folder with a broken one, a lenient load keeps the rest.
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [("a", skill("name: a\ndescription: b")), ("b", skill("name: b"))] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+        std::fs::write(folder.path().join(name).join("SKILL.md"), text).unwrap();
+    }
+    assert!(load(&[folder.path()], LoadOptions::default()).is_err());
+    let loaded = load(&[folder.path()], LoadOptions { strictness: Strictness::Lenient }).unwrap();
+    assert_eq!((loaded.catalog.len(), loaded.left_out.len()), (1, 1));
+    assert!(loaded.left_out[0].place.ends_with("b/SKILL.md: front matter"), "{:?}", loaded.left_out);
+}
+
+proptest! {
+    #[test]
+    fn no_skill_panics(text in "(---\r?\n)?(name: [a-z]{0,3}\n|description: \\PC{0,5}\n|\\PC{0,9}\n|---\n|---){0,6}") {
+        let _ = load_text("SKILL.md", &text, Strictness::Strict);
+        let _ = load_text("SKILL.md", &text, Strictness::Lenient);
     }
 }
 

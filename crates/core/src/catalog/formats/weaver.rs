@@ -1,12 +1,21 @@
 //! The contracts of `weaver-spec`: an item or a capability is a tool without a schema, a choice card holds items, and a
 //! routing decision holds cards.
+//!
+//! What is written has all members that the contracts require. What they have no place for stands in the `metadata` that
+//! they leave to programs, under [`OURS`]: a card that was written here is read again with the ids that it had.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{Part, is_text, name_of, tool};
-use crate::catalog::Fault;
-use crate::catalog::load::{Draft, Fields};
-use crate::catalog::parse_tool_id;
+use crate::catalog::load::{Draft, Fields, settle_safety};
+use crate::catalog::{Fault, Kind, Safety, SelectableItem, parse_tool_id};
+use crate::text::{is_date_time, sha256_hex};
+
+/// The member of the metadata of an item with what only this program says.
+const OURS: &str = "contextweaver";
+
+/// Items of a card: the contract allows no more.
+const MOST_ITEMS: usize = 20;
 
 /// `SelectableItem` has a label, `Capability` refers to its schemas.
 pub(super) fn is(members: &Map<String, Value>) -> bool {
@@ -15,6 +24,9 @@ pub(super) fn is(members: &Map<String, Value>) -> bool {
 }
 
 pub(super) fn read(mut fields: Fields) -> Result<Draft, Fault> {
+    if let Some((ours, metadata)) = beyond_the_contract(&mut fields)? {
+        return read_ours(fields, ours, metadata);
+    }
     let id = fields.required_text("id")?;
     let label = match fields.nonempty_text("label")? {
         None => fields.nonempty_text("name")?,
@@ -38,6 +50,46 @@ pub(super) fn read(mut fields: Fields) -> Result<Draft, Fault> {
         members.entry("server").or_insert(server.into());
     }
     tool(Fields::new(Value::Object(members))?, None)
+}
+
+/// Takes out the metadata of an item that was written here: what the contract has no place for, and the rest.
+fn beyond_the_contract(fields: &mut Fields) -> Result<Option<(Fields, Map<String, Value>)>, Fault> {
+    let is_ours = |metadata: &Value| metadata.get(OURS).is_some_and(Value::is_object);
+    if !fields.get("metadata").is_some_and(is_ours) {
+        return Ok(None);
+    }
+    let mut metadata = fields.object("metadata")?.unwrap_or_default();
+    let ours = metadata.shift_remove(OURS).unwrap_or_default();
+    Ok(Some((Fields::new(ours)?, metadata)))
+}
+
+/// An item that was written here: its label is its name, and it keeps its id.
+fn read_ours(mut fields: Fields, mut ours: Fields, metadata: Map<String, Value>) -> Result<Draft, Fault> {
+    let (id, name) = (fields.required_text("id")?, fields.required_text("label")?);
+    // An item without a description is described by its name.
+    let description = fields.text("description")?.filter(|text| *text != name).unwrap_or_default();
+    let mut item = SelectableItem::tool("", "", &name, &description);
+    item.kind = match ours.required_text("kind")?.as_str() {
+        "tool" => Kind::Tool,
+        "agent" => Kind::Agent,
+        "skill" => Kind::Skill,
+        other => {
+            let problem = format!("unknown `kind` `{}`", crate::catalog::load::shortened(other));
+            return Err(Fault::new(problem).with_fix("use tool, agent or skill"));
+        }
+    };
+    item.server = ours.nonempty_text("server")?;
+    item.tags = ours.texts("tags")?;
+    settle_safety(&mut item, Safety::Undeclared);
+    item.side_effects = item.safety != Safety::ReadOnly;
+    if fields.get("capability_id").is_some_and(|capability| *capability == id) {
+        fields.take("capability_id");
+    }
+    item.metadata = fields.rest().collect();
+    if !metadata.is_empty() {
+        item.metadata.insert("metadata".to_owned(), Value::Object(metadata));
+    }
+    Draft::of(item).with_id(&id)
 }
 
 /// A choice card, or a routing decision with several.
@@ -66,4 +118,80 @@ fn items(items: Vec<Value>, before: &str) -> Vec<Part> {
         draft: Fields::new(item).and_then(read),
     };
     items.into_iter().enumerate().map(part).collect()
+}
+
+/// An item of a choice card.
+pub(super) fn write(item: &SelectableItem, _: &str) -> Value {
+    let mut ours = Map::from_iter([("kind".to_owned(), item.kind.name().into())]);
+    ours.extend(item.server.iter().map(|server| ("server".to_owned(), server.as_str().into())));
+    if !item.tags.is_empty() {
+        ours.insert("tags".to_owned(), json!(item.tags));
+    }
+    let description = if item.description.is_empty() { &item.name } else { &item.description };
+    json!({
+        "id": item.id,
+        "label": item.name,
+        "description": description,
+        "capability_id": item.id,
+        "metadata": {OURS: ours},
+    })
+}
+
+/// Items as choice cards, in their order. The id of a card is a digest of those of its items.
+pub(super) fn cards(items: &[Value]) -> Value {
+    let card = |items: &[Value]| json!({"id": format!("card-{}", digest(items.iter().map(id_of))), "items": items});
+    items.chunks(MOST_ITEMS).map(card).collect()
+}
+
+/// The callable items among `items` as a routing decision of `weaver-spec` about `query`: choice cards of which nothing
+/// has been selected yet. `timestamp` is when the items were found, as RFC 3339 writes it. The id of the decision is a
+/// digest of all of these.
+///
+/// # Errors
+/// A [`Fault`] when `timestamp` is no moment, and when there is no item, since a decision holds a card and a card an
+/// item.
+pub fn routing_decision<'i>(
+    items: impl IntoIterator<Item = &'i SelectableItem>,
+    query: &str,
+    timestamp: &str,
+) -> Result<Value, Fault> {
+    if !is_date_time(timestamp) {
+        let problem = format!("`{}` is no moment", crate::catalog::load::shortened(timestamp));
+        return Err(Fault::new(problem).with_fix("write it as 2026-11-27T10:00:00Z"));
+    }
+    let callable = items.into_iter().filter(|item| item.kind.is_callable());
+    let items: Vec<Value> = callable.map(|item| write(item, "")).collect();
+    if items.is_empty() {
+        return Err(Fault::new("a routing decision holds at least one tool, and none was found"));
+    }
+    let id = digest([timestamp, query].into_iter().chain(items.iter().map(id_of)));
+    let mut decision = json!({
+        "id": format!("decision-{id}"),
+        "choice_cards": cards(&items),
+        "selected_item_id": null,
+        "selected_card_id": null,
+        "timestamp": timestamp,
+    });
+    if !query.is_empty() {
+        decision["context_summary"] = query.into();
+    }
+    Ok(decision)
+}
+
+/// The id of an item that was written.
+fn id_of(item: &Value) -> &str {
+    item["id"].as_str().unwrap_or_default()
+}
+
+/// A short digest of some texts in their order.
+fn digest<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
+    const DIGITS: usize = 16;
+    let mut bytes = Vec::new();
+    for text in texts {
+        bytes.extend_from_slice(text.as_bytes());
+        bytes.push(0);
+    }
+    let mut digest = sha256_hex(&bytes);
+    digest.truncate(DIGITS);
+    digest
 }

@@ -26,7 +26,7 @@ pub(in crate::catalog) struct Draft {
     pub(super) server: Option<String>,
     /// The declared version, within the grammar of versions.
     pub(super) version: Option<String>,
-    /// The id that the source gives; only native files give one.
+    /// The id that the source gives: native files, and choice cards that were written here.
     pub(super) id: Option<GivenId>,
 }
 
@@ -40,6 +40,12 @@ impl Draft {
     pub(in crate::catalog) fn with_version(mut self, version: Option<String>) -> Self {
         self.version = version.filter(|version| is_version(version));
         self
+    }
+
+    /// With the id that the source gives.
+    pub(in crate::catalog) fn with_id(mut self, id: &str) -> Result<Self, Fault> {
+        self.id = Some(GivenId::check(id, self.item.kind, None)?);
+        Ok(self)
     }
 
     pub(super) fn set_server_if_none(&mut self, server: Option<&str>) {

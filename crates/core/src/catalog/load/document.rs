@@ -32,6 +32,8 @@ pub(super) enum Form {
     Items,
     /// The file itself is the definition.
     Whole,
+    /// The file is a skill: its front matter is the definition.
+    Skill,
 }
 
 impl fmt::Display for Form {
@@ -44,6 +46,7 @@ impl fmt::Display for Form {
             Self::Prompts | Self::ServerPrompts => "prompts",
             Self::Items => "items",
             Self::Whole => "top level",
+            Self::Skill => "front matter",
         })
     }
 }
@@ -268,6 +271,20 @@ fn server_name(server: Option<&RawValue>, info: Option<&RawValue>) -> Result<Opt
     let of_info = || info.and_then(|info| name(info).ok().flatten());
     let named = |name: &String| !name.trim().is_empty();
     Ok(of_server.flatten().filter(named).or_else(|| of_info().filter(named)))
+}
+
+/// A skill as JSON: an array of its front matter and the text behind it.
+pub(super) fn skill_to_json(text: &str) -> Result<String, Located> {
+    let parts = formats::skill_parts(text);
+    let (front, body) = parts.map_err(|fault| Located { place: "line 1".to_owned(), fault })?;
+    let front = yaml_to_json(front)?;
+    Ok(format!("[{front},{}]", Value::from(body)))
+}
+
+/// The definition in the JSON of a skill.
+pub(super) fn skill(json: &str) -> Result<Document<'_>, Located> {
+    let raw = serde_json::from_str(json).map_err(|error| top_level(fault_of(without_position(&error))))?;
+    Ok(Document { server: None, entries: vec![Entry::new(Form::Skill, 0, raw)] })
 }
 
 /// A document with `items` that is none of ours: a choice card.

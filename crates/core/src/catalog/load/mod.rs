@@ -35,6 +35,9 @@ use super::{Catalog, CatalogError, Fault};
 /// Larger files are refused: no real catalog comes near, and the whole file is held in memory.
 pub const MAX_FILE_BYTES: u64 = 256 << 20;
 
+/// A larger skill is refused: it is read by a model, and what is long lies beside it.
+pub const MAX_SKILL_BYTES: u64 = 1 << 20;
+
 /// Longer descriptions are refused: such a text is data that was put in the wrong place.
 pub const MAX_DESCRIPTION_BYTES: usize = 1 << 20;
 
@@ -111,8 +114,9 @@ impl From<CatalogError> for LeftOut {
 /// A file holds an array of tools, an object with `tools`, `resources` or `prompts` (a recorded catalog, a
 /// `tools/list` result, the JSON-RPC response around one, or a request to a model), a document that tools are made of
 /// (OpenAPI, an agent card), or the native form (`schema` and `items`). Each definition is read in the [`ToolFormat`]
-/// that it has. A file is YAML when its name ends in `.yaml` or `.yml`, otherwise JSON. Of a folder every such file that is not hidden is loaded,
-/// in the order of file names, each as one server. The order of files and definitions decides only which of two
+/// that it has. A file is YAML when its name ends in `.yaml` or `.yml`, a skill when it ends in `.md`, otherwise JSON. Of a
+/// folder every JSON or YAML file that is not hidden is loaded, in the order of file names, each as one server, and with them
+/// its `SKILL.md` and those in its folders. The order of files and definitions decides only which of two
 /// resources or prompts with one id keeps the bare id.
 ///
 /// # Errors
@@ -344,6 +348,7 @@ impl Place {
         let Self { form, index, key, inside, name, .. } = self;
         let place = match (form, key) {
             (Form::Whole, Some(key)) => return format!("{:?}{inside}", shortened(key)),
+            (Form::Skill, _) => return form.to_string(),
             (Form::Whole, None) if inside.is_empty() => form.to_string(),
             (Form::Whole, None) => inside.trim_start_matches('.').to_owned(),
             (_, Some(key)) => return format!("{form}[{:?}]{inside}", shortened(key)),
@@ -383,18 +388,28 @@ fn folder_members(folder: &Path) -> Result<Vec<PathBuf>, CatalogError> {
     let unreadable = |error: std::io::Error| read_error(folder, Fault::new(error.to_string()));
     let mut members = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if !hidden && (is_yaml(&path) || extension_is(&path, "json")) {
-            members.push(path);
+        let entry = entry.map_err(unreadable)?;
+        let (name, path) = (entry.file_name(), entry.path());
+        if name.as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        let inner = path.join(SKILL);
+        if is_yaml(&path) || extension_is(&path, "json") || name == SKILL {
+            members.push((name, path));
+        } else if inner.is_file() {
+            members.push((name, inner));
         }
     }
     if members.is_empty() {
-        return Err(read_error(folder, Fault::new("the folder holds no *.json, *.yaml or *.yml file")));
+        let fault = Fault::new("the folder holds no *.json, *.yaml or *.yml file and no SKILL.md");
+        return Err(read_error(folder, fault));
     }
-    members.sort_unstable_by(|left, right| left.file_name().cmp(&right.file_name()));
-    Ok(members)
+    members.sort_unstable();
+    Ok(members.into_iter().map(|(_, path)| path).collect())
 }
+
+/// The file of a skill, in a folder of its own.
+const SKILL: &str = "SKILL.md";
 
 fn extension_is(path: &Path, wanted: &str) -> bool {
     path.extension().and_then(OsStr::to_str).is_some_and(|extension| extension.eq_ignore_ascii_case(wanted))
@@ -415,9 +430,16 @@ fn read_file(
     drafts: &mut Vec<(Draft, Place)>,
     sieve: &mut Sieve,
 ) -> Result<(), CatalogError> {
-    let text = read_text(path)?;
+    let is_skill = extension_is(path, "md");
+    let text = match is_skill {
+        true => read_text(path, MAX_SKILL_BYTES, "move what is long into files beside it")?,
+        false => read_text(path, MAX_FILE_BYTES, "split it into one file per server")?,
+    };
     let parse_error = |Located { place, fault }| CatalogError::Parse { path: path.to_owned(), place, fault };
-    if is_yaml(path) {
+    if is_skill {
+        let json = document::skill_to_json(&text).map_err(parse_error)?;
+        read_entries(path, &document::skill(&json).map_err(parse_error)?, server, drafts, sieve)
+    } else if is_yaml(path) {
         let json = document::yaml_to_json(&text).map_err(parse_error)?;
         // Positions in the converted text mean nothing to the reader of the YAML file.
         let document = document::parse(&json).map_err(|error| parse_error(document::top_level(error.fault)))?;
@@ -427,7 +449,8 @@ fn read_file(
     }
 }
 
-fn read_text(path: &Path) -> Result<String, CatalogError> {
+/// The text of a file of at most `limit` bytes; `fix` is what to do about a larger one.
+fn read_text(path: &Path, limit: u64, fix: &str) -> Result<String, CatalogError> {
     let unreadable = |error: std::io::Error| read_error(path, Fault::new(error.to_string()));
     if path.is_dir() {
         return Err(read_error(path, Fault::new("it is a folder").with_fix("replace it by a catalog file")));
@@ -435,16 +458,15 @@ fn read_text(path: &Path) -> Result<String, CatalogError> {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(unreadable)?;
     let too_large = || {
-        let limit = MAX_FILE_BYTES >> 20;
-        let fault = Fault::new(format!("the file is over the limit of {limit} MiB"));
-        read_error(path, fault.with_fix("split it into one file per server"))
+        let fault = Fault::new(format!("the file is over the limit of {} MiB", limit >> 20));
+        read_error(path, fault.with_fix(fix))
     };
-    if file.metadata().map_err(unreadable)?.len() > MAX_FILE_BYTES {
+    if file.metadata().map_err(unreadable)?.len() > limit {
         return Err(too_large());
     }
     // Only a regular file has a length in advance.
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > limit {
         return Err(too_large());
     }
     let mut text = String::from_utf8(bytes).map_err(|error| {
@@ -514,6 +536,7 @@ fn take_in(
         Form::Prompts if formats::is_fastmcp(&value) => Found::One(ToolFormat::FastMcp, formats::fastmcp_prompt(value)),
         Form::Prompts | Form::ServerPrompts => Found::One(ToolFormat::Mcp, mcp::prompt(value)),
         Form::Items => Found::One(ToolFormat::Native, native::item(value)),
+        Form::Skill => Found::One(ToolFormat::Skill, formats::skill(value)),
     };
     let mut add =
         |place: Place, format: ToolFormat, draft: Result<Draft, Fault>, raw: Option<Arc<RawValue>>| match draft
@@ -869,7 +892,7 @@ items:
         ];
         insta::assert_snapshot!(messages.join("\n"), @r"
         /absent.json: No such file or directory (os error 2)
-        /empty: the folder holds no *.json, *.yaml or *.yml file
+        /empty: the folder holds no *.json, *.yaml or *.yml file and no SKILL.md
         /outer/inner.json: it is a folder; replace it by a catalog file
         the catalog is empty: /outer: 1 left out, the first one /outer/inner.json: it is a folder; replace it by a catalog file
         /large.json: the file is over the limit of 256 MiB; split it into one file per server
