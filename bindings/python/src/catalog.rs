@@ -162,7 +162,8 @@ impl Catalog {
     }
 
     /// Full definitions as the list that goes into a request: `openai`, `openai-responses`, `anthropic`, `gemini` or
-    /// `mcp`. All tools, or those of `ids` in that order. Resources and prompts are left out.
+    /// `mcp`; `weaver-spec` gives its choice cards. All tools, or those of `ids` in that order. Resources and prompts are left
+    /// out.
     #[pyo3(signature = (form, ids=None))]
     fn as_tools<'py>(&self, py: Python<'py>, form: &str, ids: Option<Vec<String>>) -> PyResult<Bound<'py, PyAny>> {
         let ids: Option<Vec<&str>> = ids.as_ref().map(|ids| ids.iter().map(String::as_str).collect());

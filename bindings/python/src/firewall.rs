@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
-use contextweaver_context::adapters::recognise_output;
+use contextweaver_context::adapters::{FrameLabels, recognise_output, to_weaver_frame};
 use contextweaver_context::event::{
     ArtifactRef, ContextItem, Handle, ItemKind, ResultEnvelope, Selector, Status, ToolOutput,
 };
@@ -354,6 +354,22 @@ impl Envelope {
     #[pyo3(signature = (*, indented=false))]
     fn to_json(&self, indented: bool) -> PyResult<String> {
         json::written(&self.0, indented)
+    }
+
+    /// The envelope as a Frame of weaver-spec. `capability_id` is what was called, and `created_at` when, as
+    /// `2026-11-27T10:00:00Z`. All three must be given for a result from here.
+    ///
+    /// Raises InputError for what the contract does not allow.
+    #[pyo3(signature = (*, frame_id=None, capability_id=None, created_at=None))]
+    fn to_frame<'py>(
+        &self,
+        py: Python<'py>,
+        frame_id: Option<&str>,
+        capability_id: Option<&str>,
+        created_at: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let labels = FrameLabels { frame_id, capability_id, created_at };
+        json::object(py, &to_weaver_frame(&self.0, &labels).map_err(errors::input)?)
     }
 
     fn __str__(&self) -> &str {

@@ -284,7 +284,7 @@ impl Route {
     }
 
     /// Full definitions of the choices as the list that goes into a request: `openai`, `openai-responses`, `anthropic`,
-    /// `gemini` or `mcp`. Resources and prompts are left out.
+    /// `gemini` or `mcp`; `weaver-spec` gives its choice cards. Resources and prompts are left out.
     fn as_tools<'py>(&self, py: Python<'py>, form: &str) -> PyResult<Bound<'py, PyAny>> {
         let catalog = self.catalog.get();
         let known: Vec<&str> = self.route.ids().into_iter().filter(|id| catalog.inner.get(id).is_some()).collect();

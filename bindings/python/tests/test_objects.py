@@ -270,6 +270,13 @@ def test_envelopes_memories_and_hooks(tmp_path):
         manager.ingest("c1", "tool_call", "read_log(build)")
         assert manager.ingest_envelope("c1", given) == "result:c1"
         assert envelope.summary in manager.build().prompt
+    frame = envelope.to_frame(frame_id="f1", capability_id="read_log", created_at="2026-11-27T10:00:00Z")
+    assert frame["summary"] == envelope.summary and frame["handle_refs"] == [kept.handle for kept in envelope.artifacts]
+    manager = cw.ContextManager()
+    manager.ingest("c1", "tool_call", "read_log(build)")
+    assert manager.ingest_envelope("c1", frame) == "result:c1" and envelope.summary in manager.build().prompt
+    with pytest.raises(cw.InputError, match="a frame needs `frame_id`; give it"):
+        envelope.to_frame()
     memory = tmp_path / "notes.json"
     memory.write_text('{"pool": "40 connections"}')
     manager = cw.ContextManager(memory=memory)

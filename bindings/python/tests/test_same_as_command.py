@@ -34,7 +34,7 @@ def test_routes(folder, command, tmp_path):
             assert f"{choice.card}\n      {choice.explanation}\n" in shown
 
 
-@pytest.mark.parametrize("form", ["openai", "openai-responses", "anthropic", "gemini", "mcp"])
+@pytest.mark.parametrize("form", ["openai", "openai-responses", "anthropic", "gemini", "mcp", "weaver-spec"])
 def test_tools_of_a_request(form, command, tmp_path):
     names = tmp_path / "names.json"
     query = "turn on the lights in the kitchen"

@@ -412,6 +412,20 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_of_weaver_spec_is_an_envelope() {
+        let frame = serde_json::json!({
+            "frame_id": "f1", "capability_id": "desk.rooms", "summary": "Two rooms are free.",
+            "structured_data": {"quiet": "room 5"}, "handle_refs": ["handle-9"], "created_at": "2026-11-27T10:00:00Z",
+        });
+        let manager = ContextManager::default();
+        manager.ingest(ContextItem::new("c1", ItemKind::ToolCall, "find_rooms()")).unwrap();
+        manager.ingest_envelope("c1", &crate::adapters::from_weaver_frame(frame).unwrap()).unwrap();
+        let prompt = manager.build(Phase::Answer, "rooms").unwrap().prompt;
+        assert!(prompt.contains("Two rooms are free.") && prompt.contains("quiet: room 5"), "{prompt}");
+        assert!(!prompt.contains("handle-9"), "{prompt}");
+    }
+
+    #[test]
     fn an_envelope_is_bounded_and_names_only_what_is_kept() {
         let config = ContextConfig {
             firewall: FirewallConfig {

@@ -11,7 +11,7 @@ _Config: TypeAlias = _Path | Mapping[str, Any]
 _Tools: TypeAlias = Sequence[Any] | Mapping[str, Any]
 # A text such as `2026-11-24`, or a date.
 _Day: TypeAlias = str | date
-_Form: TypeAlias = Literal["openai", "openai-responses", "anthropic", "gemini", "mcp"]
+_Form: TypeAlias = Literal["openai", "openai-responses", "anthropic", "gemini", "mcp", "weaver-spec"]
 _Estimator: TypeAlias = Literal["cl100k_base", "o200k_base", "chars/4"]
 _Phase: TypeAlias = Literal["route", "call", "interpret", "answer"]
 _Kind: TypeAlias = Literal[
@@ -413,6 +413,9 @@ class Envelope:
     @property
     def is_compacted(self) -> bool: ...
     def to_json(self, *, indented: bool = False) -> str: ...
+    def to_frame(
+        self, *, frame_id: str | None = None, capability_id: str | None = None, created_at: str | None = None
+    ) -> dict[str, Any]: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final

@@ -28,6 +28,7 @@ mod spans;
 #[cfg(test)]
 mod testing;
 mod transcripts;
+mod weaver;
 mod wire;
 
 pub use a2a::{
@@ -51,6 +52,7 @@ pub use recorded::{from_recorded, to_recorded};
 pub use responses::{from_openai_responses, to_openai_responses};
 pub use session_json::{from_session_json, to_session_json};
 pub use session_lines::{from_session_lines, to_session_lines};
+pub use weaver::{FrameLabels, from_weaver_frame, is_weaver_frame, to_weaver_frame};
 
 use serde_json::{Map, Value};
 
