@@ -91,6 +91,14 @@ pub trait EventLog: Send + Sync {
     /// the backend failed. The log is then unchanged.
     fn append(&self, item: ContextItem) -> Result<(), StoreError>;
 
+    /// Adds events at the end, in their order. A backend that can adds all of them or none, and faster than one by one.
+    ///
+    /// # Errors
+    /// As [`EventLog::append`]. Where a backend adds one by one, those before the event with the error stay.
+    fn append_all(&self, items: &[ContextItem]) -> Result<(), StoreError> {
+        items.iter().try_for_each(|item| self.append(item.clone()))
+    }
+
     /// The event with this id.
     ///
     /// # Errors

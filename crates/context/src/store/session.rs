@@ -301,7 +301,7 @@ impl Session {
         // Artifacts first: an event in the log never names content that is not there yet.
         let to = (stores.artifacts.as_ref(), stores.facts.as_ref(), stores.episodes.as_ref());
         copy_memory((&self.artifacts, &self.facts, &self.episodes), to)?;
-        self.transcript.items().iter().try_for_each(|item| stores.events.append(item.clone()))
+        stores.events.append_all(self.transcript.items())
     }
 }
 

@@ -313,36 +313,46 @@ fn column<T: FromSql>(row: &Row<'_>) -> rusqlite::Result<T> {
     row.get(0)
 }
 
+/// Adds an event, whose JSON is `json`, at the end of the log.
+fn append_within(transaction: &Transaction<'_>, item: &ContextItem, json: &str) -> Result<(), Problem> {
+    let place = |id: &str| first(transaction, "SELECT position FROM events WHERE id = ?1", &[&id], column::<u32>);
+    let last = first(transaction, "SELECT max(position) FROM events", &[], column::<Option<u32>>)?;
+    let row = last.flatten().unwrap_or(0).saturating_add(1);
+    let position = row as usize;
+    if let Some(first) = place(item.id.as_str())? {
+        let error = TranscriptError::Duplicate { id: item.id.clone(), first: first as usize, second: position };
+        return Err(Problem::Store(error.into()));
+    }
+    if let Some(parent) = &item.parent_id {
+        if *parent == item.id {
+            let error = TranscriptError::Cycle { id: item.id.clone(), through: vec![item.id.clone()], position };
+            return Err(Problem::Store(error.into()));
+        }
+        if place(parent.as_str())?.is_none() {
+            let error = TranscriptError::MissingParent { id: item.id.clone(), parent: parent.clone(), position };
+            return Err(Problem::Store(error.into()));
+        }
+    }
+    transaction.prepare_cached("INSERT INTO events (position, id, item) VALUES (?1, ?2, ?3)")?.execute(params![
+        row,
+        item.id.as_str(),
+        json
+    ])?;
+    Ok(())
+}
+
 impl EventLog for SqliteEvents {
     fn append(&self, item: ContextItem) -> Result<(), StoreError> {
-        let json =
-            serde_json::to_string(&item).map_err(|error| self.0.damaged(&format!("event `{}`", item.id), error))?;
+        self.append_all(std::slice::from_ref(&item))
+    }
+
+    fn append_all(&self, items: &[ContextItem]) -> Result<(), StoreError> {
+        let json = |item: &ContextItem| {
+            serde_json::to_string(item).map_err(|error| self.0.damaged(&format!("event `{}`", item.id), error))
+        };
+        let lines = items.iter().map(json).collect::<Result<Vec<_>, _>>()?;
         self.0.change(|transaction| {
-            let place =
-                |id: &str| first(transaction, "SELECT position FROM events WHERE id = ?1", &[&id], column::<u32>);
-            let last = first(transaction, "SELECT max(position) FROM events", &[], column::<Option<u32>>)?;
-            let row = last.flatten().unwrap_or(0).saturating_add(1);
-            let position = row as usize;
-            if let Some(first) = place(item.id.as_str())? {
-                let error = TranscriptError::Duplicate { id: item.id.clone(), first: first as usize, second: position };
-                return Err(Problem::Store(error.into()));
-            }
-            if let Some(parent) = &item.parent_id {
-                if *parent == item.id {
-                    let error =
-                        TranscriptError::Cycle { id: item.id.clone(), through: vec![item.id.clone()], position };
-                    return Err(Problem::Store(error.into()));
-                }
-                if place(parent.as_str())?.is_none() {
-                    let error =
-                        TranscriptError::MissingParent { id: item.id.clone(), parent: parent.clone(), position };
-                    return Err(Problem::Store(error.into()));
-                }
-            }
-            transaction
-                .prepare_cached("INSERT INTO events (position, id, item) VALUES (?1, ?2, ?3)")?
-                .execute(params![row, item.id.as_str(), json])?;
-            Ok(())
+            items.iter().zip(&lines).try_for_each(|(item, json)| append_within(transaction, item, json))
         })
     }
 
@@ -538,6 +548,24 @@ mod tests {
         conformance::artifacts(|| make().artifacts()).unwrap();
         conformance::facts(|| make().facts()).unwrap();
         conformance::episodes(|| make().episodes()).unwrap();
+    }
+
+    #[test]
+    fn events_that_are_added_together_are_all_added_or_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = SqliteStore::open(folder.path().join("s.db")).unwrap().events();
+        let item = |id: &str| ContextItem::new(id, ItemKind::UserTurn, "text");
+        log.append_all(&[item("a"), item("b").under("a")]).unwrap();
+        for (wrong, told) in [
+            (item("a"), "event 4: the id `a` is that of event 1 already; ids must be unique"),
+            (item("d").under("e"), "event 4 (`d`): its parent `e` is not in the log"),
+        ] {
+            let error = log.append_all(&[item("c"), wrong]).unwrap_err();
+            assert_eq!((error.to_string().as_str(), log.len().unwrap()), (told, 2));
+        }
+        log.append_all(&[]).unwrap();
+        let ids: Vec<String> = log.transcript().unwrap().items().iter().map(|item| item.id.to_string()).collect();
+        assert_eq!(ids, ["a", "b"]);
     }
 
     #[test]
