@@ -24,8 +24,8 @@ pub(super) fn is(members: &Map<String, Value>) -> bool {
 }
 
 pub(super) fn read(mut fields: Fields) -> Result<Draft, Fault> {
-    if let Some((ours, metadata)) = beyond_the_contract(&mut fields)? {
-        return read_ours(fields, ours, metadata);
+    if let Some(metadata) = metadata_of_ours(&mut fields)? {
+        return read_ours(fields, metadata);
     }
     let id = fields.required_text("id")?;
     let label = match fields.nonempty_text("label")? {
@@ -52,19 +52,15 @@ pub(super) fn read(mut fields: Fields) -> Result<Draft, Fault> {
     tool(Fields::new(Value::Object(members))?, None)
 }
 
-/// Takes out the metadata of an item that was written here: what the contract has no place for, and the rest.
-fn beyond_the_contract(fields: &mut Fields) -> Result<Option<(Fields, Map<String, Value>)>, Fault> {
+/// Takes out the metadata of an item that was written here.
+fn metadata_of_ours(fields: &mut Fields) -> Result<Option<Map<String, Value>>, Fault> {
     let is_ours = |metadata: &Value| metadata.get(OURS).is_some_and(Value::is_object);
-    if !fields.get("metadata").is_some_and(is_ours) {
-        return Ok(None);
-    }
-    let mut metadata = fields.object("metadata")?.unwrap_or_default();
-    let ours = metadata.shift_remove(OURS).unwrap_or_default();
-    Ok(Some((Fields::new(ours)?, metadata)))
+    if fields.get("metadata").is_some_and(is_ours) { fields.object("metadata") } else { Ok(None) }
 }
 
 /// An item that was written here: its label is its name, and it keeps its id.
-fn read_ours(mut fields: Fields, mut ours: Fields, metadata: Map<String, Value>) -> Result<Draft, Fault> {
+fn read_ours(mut fields: Fields, mut metadata: Map<String, Value>) -> Result<Draft, Fault> {
+    let mut ours = Fields::new(metadata.shift_remove(OURS).unwrap_or_default())?;
     let (id, name) = (fields.required_text("id")?, fields.required_text("label")?);
     // An item without a description is described by its name.
     let description = fields.text("description")?.filter(|text| *text != name).unwrap_or_default();
