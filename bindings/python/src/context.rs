@@ -1,7 +1,7 @@
 //! Conversations and the prompts that they give.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -14,14 +14,15 @@ use contextweaver_context::memory::{MemorySource, RecallBounds};
 use contextweaver_context::store::{self, Stores};
 use contextweaver_context::summary::StructureSummarizer;
 use contextweaver_context::{
-    self as core, ContextConfig, ContextConfigError, ContextPack, HandoffRequest, Request, RoutePrompt, ingest_with,
+    self as core, ContextConfig, ContextConfigError, ContextPack, HandoffRequest, Ingested, Request, RoutePrompt,
+    ingest_with,
 };
 
 use crate::errors;
 use crate::firewall::{Artifact, Envelope, View, artifacts, output, read, shown};
 use crate::json;
 use crate::memory::Memory;
-use crate::outside::{self, Functions};
+use crate::outside::{self, Functions, lock};
 use crate::routing::Route;
 use crate::session::Session;
 
@@ -59,6 +60,8 @@ where
 pub(crate) struct ContextManager {
     manager: core::ContextManager,
     functions: Arc<Functions>,
+    /// What hooks failed to do while a conversation was read, until a prompt says so.
+    notes: Mutex<Vec<String>>,
 }
 
 impl ContextManager {
@@ -80,7 +83,7 @@ impl ContextManager {
         if let Some(memory) = memory {
             manager = manager.with_memory(memory, RecallBounds::default());
         }
-        Ok(Self { manager, functions })
+        Ok(Self { manager, functions, notes: Mutex::default() })
     }
 
     pub(crate) fn stores(&self) -> &Stores {
@@ -99,7 +102,8 @@ impl ContextManager {
     }
 
     /// A prompt that was built, after `on_build` was told.
-    fn built(&self, py: Python<'_>, pack: ContextPack, cards_shown: Option<usize>) -> PyResult<Pack> {
+    fn built(&self, py: Python<'_>, mut pack: ContextPack, cards_shown: Option<usize>) -> PyResult<Pack> {
+        pack.stats.notes.append(&mut lock(&self.notes));
         self.functions.built(py, pack.phase.name(), || Ok(json::object(py, &pack.stats)?.unbind()))?;
         Ok(Pack { pack, cards_shown })
     }
@@ -220,7 +224,9 @@ impl ContextManager {
         let bytes = json::bytes(conversation)?;
         self.asking(py, |manager| {
             let taken = ingest_with(manager.hooks(), bytes, name, name, manager.config());
-            let session = taken.map_err(errors::session)?.session;
+            let Ingested { session, remarks, .. } = taken.map_err(errors::session)?;
+            let failed = remarks.into_iter().filter(|remark| remark.starts_with("hook "));
+            lock(&self.notes).extend(failed);
             session.copy_to(manager.stores()).map_err(errors::context)?;
             Ok(session.transcript.len())
         })

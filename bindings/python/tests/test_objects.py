@@ -322,6 +322,11 @@ def test_functions_in_place_of_hooks():
     manager = cw.ContextManager(summarizer=summarizer)
     manager.ingest_conversation(conversation)
     assert "a log of 5001 lines" in manager.build().prompt
+    manager = cw.ContextManager(summarizer=lambda *_: 1 / 0)
+    manager.ingest_conversation(conversation)
+    notes = manager.build().stats["notes"]
+    assert any("hook summarizer: ZeroDivisionError: division by zero; ours did it" in note for note in notes), notes
+    assert "notes" not in manager.build().stats
 
     pack = asked_about_a_log(token_counter=len).build("answer", "log", budget=400)
     assert 0 < len(pack.prompt) <= 400 and pack.stats["notes"] == [f"hook token_counter: {len(pack.prompt)} of 400 tokens"]
