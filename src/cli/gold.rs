@@ -233,7 +233,11 @@ fn print_audit(found: &Audit, top: usize, out: &mut dyn Write) -> anyhow::Result
     let counts = &found.counts;
     writeln!(out, "{}", found.name)?;
     let row = |out: &mut dyn Write, label: &str, text: String| writeln!(out, "  {label:<18} {text}");
-    row(out, "tools", format!("{} in {} namespaces", counts.tools, counts.namespaces))?;
+    let further = match (counts.resources, counts.prompts) {
+        (0, 0) => String::new(),
+        (resources, prompts) => format!(", besides {resources} resources and {prompts} prompts"),
+    };
+    row(out, "tools", format!("{} in {} namespaces{further}", counts.tools, counts.namespaces))?;
     row(
         out,
         "queries",
@@ -417,7 +421,9 @@ mod tests {
                              (two-sided 5 %, 202 queries, engines assumed to disagree on 20 % of them)
         ");
         let json: serde_json::Value = serde_json::from_str(&output(&["audit", "--format", "json"]).unwrap()).unwrap();
-        assert_eq!(json["items"].as_array().map(Vec::len), Some(3));
+        assert_eq!(json["items"].as_array().map(Vec::len), Some(4));
+        let library = output(&["audit", "library"]).unwrap();
+        assert!(library.contains("75 in 9 namespaces, besides 50 resources and 33 prompts"), "{library}");
     }
 
     #[test]

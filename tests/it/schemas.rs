@@ -50,8 +50,9 @@ fn files_in(folder: &str, ending: &str) -> Vec<PathBuf> {
 
 #[test]
 fn every_file_of_the_project_is_valid() {
-    let of_gold =
-        |name: &str| ["everyday", "household", "workbench"].map(|one| checkout().join("gold").join(one).join(name));
+    let of_gold = |name: &str| {
+        ["everyday", "household", "library", "workbench"].map(|one| checkout().join("gold").join(one).join(name))
+    };
     let (engines, scenarios): (Vec<PathBuf>, Vec<PathBuf>) =
         files_in("scenarios", "toml").into_iter().partition(|path| path.ends_with("engines.toml"));
     type Committed = (&'static str, Vec<PathBuf>, fn(&Path) -> Value);
@@ -574,7 +575,10 @@ fn kinds() -> Vec<Kind> {
         },
         Kind {
             schema: "collection",
-            examples: vec![toml_file(&checkout().join("gold/household/collection.toml"))],
+            examples: vec![
+                toml_file(&checkout().join("gold/household/collection.toml")),
+                toml_file(&checkout().join("gold/library/collection.toml")),
+            ],
             parses: |value| toml_text(value).is_some_and(|text| text.parse::<About>().is_ok()),
             free: &[],
         },

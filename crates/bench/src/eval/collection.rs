@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use contextweaver_core::catalog::{self, Catalog, CatalogError, LoadOptions, SelectableItem};
+use contextweaver_core::catalog::{self, Catalog, CatalogError, Kind, LoadOptions, SelectableItem};
 use contextweaver_core::text::hex;
 
 use super::files::replace_file;
@@ -278,8 +278,12 @@ impl Collection {
     pub fn counts(&self) -> Counts {
         let namespaces: BTreeSet<&str> = self.catalog.items().iter().map(|item| item.namespace.as_str()).collect();
         let unanswerable = self.queries.iter().filter(|query| query.groups.is_empty()).count();
+        let of_kind = |kind: Kind| self.catalog.items().iter().filter(|item| item.kind == kind).count();
+        let (resources, prompts) = (of_kind(Kind::Resource), of_kind(Kind::Prompt));
         Counts {
-            tools: self.catalog.len(),
+            tools: self.catalog.len() - resources - prompts,
+            resources,
+            prompts,
             namespaces: namespaces.len(),
             queries: self.queries.len(),
             answerable: self.queries.len() - unanswerable,

@@ -33,8 +33,14 @@ pub struct About {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {
-    /// Tools in the catalog.
+    /// Tools in the catalog: what is neither a resource nor a prompt.
     pub tools: usize,
+    /// Resources in the catalog; not written where there are none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub resources: usize,
+    /// Prompts in the catalog; likewise.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub prompts: usize,
     /// Namespaces in the catalog.
     pub namespaces: usize,
     /// Queries, answerable or not.
@@ -45,6 +51,11 @@ pub struct Counts {
     pub multi_tool: usize,
     /// Queries that no tool answers.
     pub unanswerable: usize,
+}
+
+/// The rule of serialising counts that most collections lack.
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 /// SHA-256 of the files, hex.
@@ -114,6 +125,8 @@ impl About {
             ("sha256.catalog", self.sha256.catalog.clone(), found.catalog.clone()),
             ("sha256.queries", self.sha256.queries.clone(), found.queries.clone()),
             ("counts.tools", self.counts.tools.to_string(), counts.tools.to_string()),
+            ("counts.resources", self.counts.resources.to_string(), counts.resources.to_string()),
+            ("counts.prompts", self.counts.prompts.to_string(), counts.prompts.to_string()),
             ("counts.namespaces", self.counts.namespaces.to_string(), counts.namespaces.to_string()),
             ("counts.queries", self.counts.queries.to_string(), counts.queries.to_string()),
             ("counts.answerable", self.counts.answerable.to_string(), counts.answerable.to_string()),
